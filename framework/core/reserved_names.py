@@ -10,9 +10,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
-__all__ = ["PREFIX", "Replaceable", "Reserving", "class_attribute", "name_in_files"]
+__all__ = [
+    "PREFIX",
+    "Guarding",
+    "Replaceable",
+    "Reserving",
+    "class_attribute",
+    "name_in_files",
+]
 
 Value = TypeVar("Value")
 
@@ -49,20 +56,64 @@ class Reserving:
         super().__setattr__(name, value)
 
 
+class Guarding:
+    """Base of classes that users rarely extend: their own names are not the user's.
+
+    These are the private names of our classes, and those in ``_tw_guarded``. Only classes
+    of users check assignments, so that those here cost nothing.
+
+    Raises:
+        AttributeError: If code outside of the package assigns to such a name.
+        TypeError: If a class outside of the package defines one.
+    """
+
+    __slots__ = ()
+    _tw_guarded: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if _is_own(cls.__module__):
+            return
+        own = [vars(base) for base in cls.__mro__ if _is_own(base.__module__)]
+        names = {n for each in own for n in [*each, *each.get("__annotations__", ())]}
+        guarded = {n for n in names if n[:1] == "_" and n[:2] != "__"}
+        guarded.update(*[each.get("_tw_guarded", ()) for each in own])
+        for name in vars(cls):
+            if name in guarded:
+                raise TypeError(_taken(cls, name))
+        assign = cls.__setattr__
+
+        def __setattr__(self, name, value):
+            if name in guarded:
+                _check(cls, name, sys._getframe(1), {"__setattr__"}, _taken)
+            assign(self, name, value)
+
+        cls.__setattr__ = __setattr__
+
+
 def check_assignment(cls: type, name: str) -> None:
     """Raise if the caller's caller, who assigns to a reserved name, is a user."""
-    frame = sys._getframe(2)
-    while frame.f_code.co_name in _PASSING_ON and frame.f_back is not None:
+    _check(cls, name, sys._getframe(2), _PASSING_ON, _refusal)
+
+
+def _check(cls, name, frame, passing_on, refusal):
+    """Raise unless the code of a frame, behind those that pass on, is ours."""
+    while frame.f_code.co_name in passing_on and frame.f_back is not None:
         frame = frame.f_back
     module = frame.f_globals.get("__name__")
     if module not in _OWN_MODULES:
         if not _is_own(module):
-            raise AttributeError(_refusal(cls, name))
+            raise AttributeError(refusal(cls, name))
         _OWN_MODULES.add(module)
 
 
 def _refusal(cls, name):
     return f"{cls.__name__}: names that start with {PREFIX!r} are reserved, rename {name!r}"
+
+
+def _taken(cls, name):
+    base = next(b.__name__ for b in cls.__mro__ if _is_own(b.__module__))
+    return f"{cls.__name__}: {base} has {name!r} for itself, rename it"
 
 
 def _is_own(module):

@@ -27,6 +27,7 @@ from .interpreters import (
 )
 from .operators import Operators
 from .provenance import Origin, Provenance
+from .reserved_names import Guarding
 from .tape import Tape
 from .tensor import (
     IndexedSlices,
@@ -51,7 +52,7 @@ _living: WeakValueDictionary[int, Variable] = WeakValueDictionary()  # by serial
 changes: list[object] = [object()]
 
 
-class Variable(Operators):
+class Variable(Operators, Guarding):
     """A tensor that can be assigned to; tapes watch trainable ones when they are read.
 
     As in TensorFlow tapes go by ``trainable`` as it was given, `is_accessible`: a layer
@@ -89,6 +90,10 @@ class Variable(Operators):
         "__dict__",
     )
 
+    # Public names of ours: TensorFlow and Keras lack them.
+    _tw_guarded = (
+        "check_assigned", "is_accessible", "read", "read_uncast", "serial", "was_narrower",
+    )  # fmt: skip
     trainable: bool
     serial: int
     # Whether a layer that computes in another dtype reads the variable in that one.

@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
+from tapewright.core.reserved_names import Guarding
+
 if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["NodeMethods"]
 
 
-class NodeMethods(ABC):
+class NodeMethods(ABC, Guarding):
     """Base of the methods of `Dataset`: each makes a data set of a node over its own."""
 
     _node: Any

@@ -15,6 +15,7 @@ import numpy as np
 
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import use_interpreters
+from tapewright.core.reserved_names import Reserving
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.trackable import Trackable, children
 from tapewright.core.variable import Variable
@@ -50,7 +51,7 @@ __all__ = [
 ENDING = ".h5"
 
 
-class Checkpoint(Trackable):
+class Checkpoint(Trackable, Reserving):
     """Save and restore the state of objects: ``Checkpoint(model=model, optimizer=optimizer)``.
 
     The state of the global random generator is saved, too.
@@ -74,10 +75,10 @@ class Checkpoint(Trackable):
     """
 
     def __init__(self, root: Any = None, **kwargs: Any):
-        self._root = root
-        self._parts = {}
-        self._save_counter = None
-        self._restoration = None  # the last one
+        self._tw_root = root
+        self._tw_parts = {}
+        self._tw_save_counter = None
+        self._tw_restoration = None  # the last one
         if root is not None:
             _check_part("root", root)
         for name, part in kwargs.items():
@@ -87,7 +88,7 @@ class Checkpoint(Trackable):
         is_part = not name.startswith("_")
         if is_part:
             _check_part(name, part)
-            self._parts[name] = part
+            self._tw_parts[name] = part
         if is_part and isinstance(part, (list, dict)):
             vars(self).pop(name, None)  # see __getattr__
         else:
@@ -97,7 +98,7 @@ class Checkpoint(Trackable):
 
     def __getattr__(self, name: str) -> Any:
         """A list or dict; while values wait for its items, a view that notices them."""
-        parts = vars(self).get("_parts", {})
+        parts = vars(self).get("_tw_parts", {})
         if name not in parts:
             raise AttributeError(f"the Checkpoint has no part {name!r}", name=name)
         part, pending = parts[name], self._tw_pending_values
@@ -106,26 +107,26 @@ class Checkpoint(Trackable):
         return observed(part, lambda: pending.take(name, part))
 
     def __children__(self) -> Any:
-        found = dict(self._parts)
-        if self._save_counter is not None:
-            found["save_counter"] = self._save_counter
+        found = dict(self._tw_parts)
+        if self._tw_save_counter is not None:
+            found["save_counter"] = self._tw_save_counter
         return found
 
-    def _pairs(self):
+    def _tw_pairs(self):
         """Names and objects; the parts of a root have names at the top."""
-        root = [] if self._root is None else [("", self._root)]
+        root = [] if self._tw_root is None else [("", self._tw_root)]
         parts = children(self)
         return [*[(joined("", name), part) for name, part in parts], *root]
 
     @property
     def save_counter(self) -> Variable:
         """The number of calls of `save`: an int64 Variable, which is saved, too."""
-        if self._save_counter is None:
+        if self._tw_save_counter is None:
             with use_interpreters(()):
-                self._save_counter = Variable(
+                self._tw_save_counter = Variable(
                     np.int64(0), trainable=False, name="save_counter", dtype="int64"
                 )
-        return self._save_counter
+        return self._tw_save_counter
 
     # --- writing
 
@@ -147,17 +148,17 @@ class Checkpoint(Trackable):
         """
         path = os.fspath(file_prefix)
         check_suffix("Checkpoint.write", "file_prefix", path, "a checkpoint in HDF5")
-        return self._write(path)
+        return self._tw_write(path)
 
-    def _write(self, path, **info):
-        content = snapshot(path, self._pairs(), **info)
-        self._warn_of_unused(content)
+    def _tw_write(self, path, **info):
+        content = snapshot(path, self._tw_pairs(), **info)
+        self._tw_warn_of_unused(content)
         write_content(content)
         return path
 
-    def _warn_of_unused(self, content):
+    def _tw_warn_of_unused(self, content):
         """Warn of values that the last file had and the one written now does not."""
-        restoration, self._restoration = self._restoration, None
+        restoration, self._tw_restoration = self._tw_restoration, None
         if restoration is None or restoration.is_partial:
             return
         written = [*content.arrays.values(), *content.states.values()]
@@ -193,12 +194,12 @@ class Checkpoint(Trackable):
 
     def read(self, save_path: str | os.PathLike[str], options: Any = None) -> Any:
         """`restore` of the objects alone, from a file of any name."""
-        return self._apply(read_content(_file_of(save_path)))
+        return self._tw_apply(read_content(_file_of(save_path)))
 
-    def _apply(self, content, generator=False):
-        restoration, missing = restore_into(content, self._pairs(), generator)
+    def _tw_apply(self, content, generator=False):
+        restoration, missing = restore_into(content, self._tw_pairs(), generator)
         missing = [name for name in missing if name != "save_counter"]
-        self._restoration = restoration
+        self._tw_restoration = restoration
         left = bool(restoration.names)
         self._tw_pending_values = PendingValues(restoration, "") if left else None
         status = RestoreStatus(self, restoration, missing)
@@ -216,7 +217,7 @@ def save_numbered(checkpoint, prefix, number=None, **info):
     else:
         counter.assign_add(np.int64(1))
     try:
-        return checkpoint._write(f"{prefix}-{number}{ENDING}", **info)
+        return checkpoint._tw_write(f"{prefix}-{number}{ENDING}", **info)
     except BaseException:
         counter.assign(before)
         raise
@@ -225,7 +226,7 @@ def save_numbered(checkpoint, prefix, number=None, **info):
 def restore_content(checkpoint, content):
     """Restore the objects, the count of saves, and the global generator from a content."""
     checkpoint.save_counter  # noqa: B018  so that there is one
-    return checkpoint._apply(content, generator=True)
+    return checkpoint._tw_apply(content, generator=True)
 
 
 def _check_part(name, part):
@@ -261,7 +262,7 @@ class RestoreStatus:
             raise AssertionError(
                 "there was no checkpoint to restore: save_path was None"
             )
-        self._restoration.assign(explore(self._checkpoint._pairs()))
+        self._restoration.assign(explore(self._checkpoint._tw_pairs()))
         return self._restoration.names
 
     def assert_consumed(self):
