@@ -20,16 +20,17 @@ def host_op(who, call, inputs, specs):
     In a traced function it runs in each call. Where a shape is not known, the calls of the
     function run eagerly.
     """
-    pairs = []
-    for spec in specs:
+    pairs = {}
+    for key, spec in {id(spec): spec for spec in specs}.items():  # often one for many
         known = spec.shape.is_fully_defined()
         if not known and active_tracer() is not None:
             fall_back(
                 f"{who}: the shape of the result follows from values, so that it cannot be "
                 "traced. Call it in Dataset.map, or outside of the traced function"
             )
-        pairs.append((tuple(spec.shape) if known else spec.shape, spec.dtype.dtype))
-    return host_effect(who, call, inputs, pairs)
+        shape = tuple(spec.shape) if known else spec.shape
+        pairs[key] = shape, spec.dtype.dtype
+    return host_effect(who, call, inputs, [pairs[id(spec)] for spec in specs])
 
 
 def text_tensor(who, name, value):

@@ -90,3 +90,15 @@ def test_rows_of_many_columns_are_decoded():
 def test_defaults_may_be_rows_of_an_array():
     columns = tw.io.decode_csv([",,"], np.array([[1.0], [2.0], [3.0]], "f4"))
     assert [x.numpy().tolist() for x in columns] == [[1.0], [2.0], [3.0]]
+
+
+def test_columns_of_one_default_are_read_apart_from_others():
+    found = tw.io.decode_csv(
+        ["1,a,2,,5.5,7", "3,b,,4,6.5,"], [[0], [""], [9], [9], [0.5], [0]]
+    )
+    expected = [[1, 3], [b"a", b"b"], [2, 9], [9, 4], [5.5, 6.5], [7, 0]]
+    assert [x.numpy().tolist() for x in found] == expected
+    same = [np.int64(0)] * 3
+    alone = tw.io.decode_csv(",5,6", same)
+    assert [x.shape for x in alone] == [()] * 3
+    assert [x.numpy() for x in alone] == [0, 5, 6]

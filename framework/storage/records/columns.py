@@ -93,17 +93,33 @@ class Columns:
             raise self._wrong(rows.index(b""), f"0 fields, not {len(self.defaults)}")
         try:
             fields = [self._fields(row, number) for number, row in enumerate(rows)]
-            columns = zip(*fields, strict=True) if fields else [()] * len(self.defaults)
-            pairs = zip(columns, self.defaults, strict=True)
+            found = [None] * len(self.defaults)
             with np.errstate(over="ignore"):  # to infinity
-                return [self._array(*pair).reshape(shape) for pair in pairs]
+                for numbers in self._alike():
+                    # at once: a row may have a million columns
+                    part = [row[n] for n in numbers for row in fields]
+                    part = self._array(part, self.defaults[numbers[0]])
+                    part = part.reshape(len(numbers), *shape)
+                    for i, n in enumerate(numbers):
+                        found[n] = part[i, ...].copy()
+            return found
         except (ValueError, OverflowError):
             for number, row in enumerate(rows):
                 self.values(row, number)  # finds the first that does not fit
             raise
 
+    def _alike(self):
+        """The numbers of the columns of each default."""
+        objects = {id(default): default for default in self.defaults}  # often one
+        keys = {key: (x.dtype, *x.reshape(-1).tolist()) for key, x in objects.items()}
+        alike = {key: [] for key in keys.values()}
+        of_object = {key: alike[of] for key, of in keys.items()}
+        for n, default in enumerate(self.defaults):
+            of_object[id(default)].append(n)
+        return alike.values()
+
     def _array(self, fields, default):
-        """The values of a column. Raises: ``ValueError``, ``OverflowError``."""
+        """The values of columns. Raises: ``ValueError``, ``OverflowError``."""
         if not self._missing.isdisjoint(fields):
             if not default.size:
                 raise ValueError

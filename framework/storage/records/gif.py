@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,15 +46,19 @@ def gif_array(who: str, data: bytes, first_only: bool = False) -> np.ndarray[Any
     check_pixels(who, len(rasters) * height * width)
     frames = np.zeros((len(rasters), height, width, 3), np.uint8)
     for number, (frame, raster) in enumerate(zip(listed, rasters)):
-        if number:
-            frames[number] = frames[number - 1]
         canvas = frames[number, frame.top :, frame.left :]
         raster = raster[: canvas.shape[0], : canvas.shape[1]]
-        canvas = canvas[: raster.shape[0], : raster.shape[1]]
         if raster.max(initial=0) >= len(frame.colors):
             raise InvalidArgumentError(f"{who}: a pixel of the GIF file has no color")
+        if frame.transparent < 0 and raster.shape == (height, width):
+            canvas[:] = frame.colors[raster]
+            continue
+        if number:
+            frames[number] = frames[number - 1]
         drawn = raster != frame.transparent
-        canvas[drawn] = frame.colors[raster[drawn]]
+        canvas[: raster.shape[0], : raster.shape[1]][drawn] = frame.colors[
+            raster[drawn]
+        ]
     return frames
 
 
@@ -69,11 +72,11 @@ def _raster(module, frame):
     """
     size = frame.width, frame.height
     options = frame.pixels[0], bool(frame.flags & INTERLACED)
-    return np.asarray(module.frombytes("L", size, frame.pixels[1:], "gif", options))
+    pixels = module.frombytes("L", size, frame.pixels[1:], "gif", options).tobytes()
+    return np.frombuffer(pixels, np.uint8).reshape(frame.height, frame.width)
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """One image of a file: its place, its colors ``[n, 3]``, its compressed pixels."""
 
     left: int
