@@ -490,11 +490,17 @@ def _interpolate(rows, q, method, without_nan):
         low = high = _round(positions)
     first = _take(rows, low if method != "higher" else high)
     last = _take(rows, high if method != "lower" else low)
-    share = 0.5 if method == "midpoint" else cast(positions - low, rows.dtype)
+    shares = {"linear": positions - low, "midpoint": 0.5}
+    share = cast(shares.get(method, 0.0), rows.dtype)
     # No difference: that of two infinities is NaN, and of large numbers infinite.
-    same = equal(first, last)
-    share, last = where(same, 0.0, share), where(same, 0.0, last)
+    same, finite = equal(first, last), is_finite(first)
+    endless = logical_and(same, logical_not(finite))
+    share, last = where(endless, 0.0, share), where(endless, 0.0, last)
     result = first * (1.0 - share) + last * share
+    # Equal entries share the gradient, but the value is theirs, without rounding.
+    tie = logical_and(same, finite)
+    rounding = where(tie, result, 0.0) - where(tie, first, 0.0)
+    result = result - stop_gradient(rounding)
     reduce_nan = reduction.reduce_all if without_nan else reduction.reduce_any
     return where(reduce_nan(nan, -1, True), math.nan, result)
 

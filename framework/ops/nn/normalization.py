@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tapewright.core import devices
 from tapewright.core.costs import per_input
+from tapewright.core.dtypes import finfo
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
@@ -496,6 +497,9 @@ def l2_normalize(
     if x.shape.rank is not None:
         normalize_axis("l2_normalize", axis, x.shape.rank)
     squares = real(x * conj(x)) if x.dtype.is_complex else square(x)
+    if squares.dtype.is_floating:
+        # float16 would round the default to 0, and a row of zeros would become NaN
+        epsilon = max(epsilon, float(finfo(squares.dtype.dtype).smallest_subnormal))
     inverse = rsqrt(maximum(reduce_sum(squares, axis, True), epsilon))
     return x * cast(inverse, x.dtype)
 

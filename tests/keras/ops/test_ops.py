@@ -561,3 +561,35 @@ def test_transforms_cast_no_integers_as_in_keras(name, call, dtype):
     with pytest.raises(error, match=f"{name}: x must be .*cast it"):
         tw.function(call)(x)
     call(tw.cast(np.ones((4, 4)), "float32"))
+
+
+ROWS = [[1.0, 1.0, 0.0, 3.0], [2.0, 2.0, 2.0, 2.0], [1.0, 1.5, 0.0, 3.0]]
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_median_of_an_even_number_is_half_of_each_of_the_two_in_the_middle(row):
+    """At ties they are the entries that a stable sort puts there."""
+    x = tw.constant(row, "float64")
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = ops.median(x)
+    expected = np.zeros(4)
+    expected[np.argsort(row, kind="stable")[1:3]] = 0.5
+    np.testing.assert_array_equal(tape.gradient(y, x).numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "nearest"])
+def test_quantiles_are_those_of_numpy_in_all_dtypes(method, dtype):
+    x = np.float64([[1, 4, 2, 8], [3, 3, 3, 3]])
+    found = ops.quantile(tw.constant(x, dtype), [0.25, 0.5], -1, method)
+    assert found.dtype == dtype
+    expected = np.quantile(x, [0.25, 0.5], -1, method=method)
+    np.testing.assert_allclose(tw.cast(found, "float64").numpy(), expected, 1e-2)
+
+
+@pytest.mark.parametrize("method", ["linear", "midpoint"])
+def test_quantiles_between_infinite_and_large_entries_are_no_nan(method):
+    x = tw.constant([[np.inf, np.inf, 1.0, 2.0], [-3e38, -3e38, 3e38, 3e38]])
+    found = ops.quantile(x, [0.5, 1.0], -1, method).numpy()
+    np.testing.assert_array_equal(found, [[np.inf, 0.0], [np.inf, np.float32(3e38)]])

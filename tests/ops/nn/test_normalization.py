@@ -259,6 +259,15 @@ def test_groups_of_minus_one_are_the_channels():
     np.testing.assert_allclose(got, standard(x, 1)[0])
 
 
+@pytest.mark.parametrize("target", [None, "numpy", "native"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_l2_normalize_of_a_row_of_zeros_is_zero_in_all_dtypes(dtype, target):
+    function = tw.nn.l2_normalize if target is None else tw.function(tw.nn.l2_normalize)
+    with tw.config.use_target(target or "numpy"):
+        found = function(tw.zeros((1, 3), dtype))
+    assert not np.asarray(tw.cast(found, "float32")).any()
+
+
 def test_l2_normalize_of_zero_is_zero_with_finite_gradients():
     x = tw.constant([0.0, 0.0])
     with tw.GradientTape() as tape:
