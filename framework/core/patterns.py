@@ -19,9 +19,8 @@ from .errors import InvalidArgumentError
 
 __all__ = ["Pattern", "PatternError", "pattern_of"]
 
-MAX_SIZE = (
-    10_000  # characters, sets and assertions, with repeated ones counted each time
-)
+# Characters, sets and assertions, with repeated ones counted each time.
+MAX_SIZE = 10_000
 MAX_STATES = 1 << 25  # pairs of a choice in the pattern and a position in the text
 # Paths of `re` for each character that take the time of one step of a program.
 PATHS_PER_CHARACTER = 1000

@@ -336,6 +336,7 @@ class Primitive:
         self.diagonal_rule: Any = None
         self.infer_rule: Any = None
         self.confluent_rules: Any = None
+        self.values_of: Any = None  # a factorization, for an op of its values alone
         self.on_itself: Any = None  # a unary op for op(x, x), where that is cheaper
         self.device_kernels = {}
         self.kernels: Any = _Kernels(self)

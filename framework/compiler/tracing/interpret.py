@@ -7,8 +7,13 @@ So traced functions are differentiated, mapped over, and inlined into another tr
 import numpy as np
 
 from tapewright.core.devices import array_module, copy_to, is_array, to_numpy
-from tapewright.core.interpreters import active_tracer, notify_of_writes
+from tapewright.core.interpreters import (
+    active_interpreters,
+    active_tracer,
+    notify_of_writes,
+)
 from tapewright.core.symbolic_shape import sizes_in_use, substitute
+from tapewright.core.tape import Tape
 from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
 from tapewright.core.variable import writing
 
@@ -73,9 +78,17 @@ def _run(graph, env, constants, tracer):
             if sizes is not None:
                 attributes = substitute(attributes, sizes)
             args = _in_one_module(node.inputs, args)
-            outputs = node.op.general(tuple(args), attributes)
+            if node.op.values_of is not None and _is_on_tape():
+                # A tape knows values and vectors of one call, see `autodiff.confluence`.
+                outputs = node.op.values_of.entry(*args)[:1]
+            else:
+                outputs = node.op.general(tuple(args), attributes)
             outputs = outputs if type(outputs) is tuple else (outputs,)
         env.update(zip(node.outputs, outputs))
+
+
+def _is_on_tape():
+    return any([isinstance(each, Tape) for each in active_interpreters()])
 
 
 def _found(x, env, constants):

@@ -129,11 +129,15 @@ def _can_be_linearized(graph):
         if type(node) is CustomCall and not node.has_gradient:
             return False
         op = node.op
-        if op is not None and (op.registered or op.confluent_rules) is not None:
+        if op is not None and (op.registered is not None or _is_factorization(op)):
             return False
         if not all([_can_be_linearized(part) for part in node.regions]):
             return False
     return True
+
+
+def _is_factorization(op):
+    return op.confluent_rules is not None or op.values_of is not None
 
 
 def _constants(graph):

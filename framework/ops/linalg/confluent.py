@@ -228,7 +228,7 @@ def any_coincide(outputs):
 
 
 def free_of_turns(part, turns, sizes, who, values):
-    """``part``, where ``turns`` are 0: how a result changes as vectors rotate.
+    """Return ``part``, if ``turns``, by which a result changes with the basis, are 0.
 
     ``sizes``: tensors whose largest entry scales the tolerance.
     """

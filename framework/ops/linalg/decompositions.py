@@ -358,6 +358,9 @@ def singular_values(xp, tensor: TensorLike):
     )
 
 
+singular_values.primitive.values_of = _svd.primitive
+
+
 @singular_values.infer
 def _(tensor):
     rows, columns = lapack_dims(_svd.primitive, tensor)
@@ -518,6 +521,9 @@ def _eigvalsh(xp, tensor: TensorLike):
     return by_lapack(
         "eigvalsh", NO_CONVERGENCE, xp.linalg.eigvalsh, _lower(xp, tensor), finite=True
     )
+
+
+_eigvalsh.primitive.values_of = _eigh.primitive
 
 
 @_eigvalsh.infer

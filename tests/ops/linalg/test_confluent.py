@@ -338,6 +338,53 @@ def test_traced_functions_find_the_limit_where_values_coincide(order, how, targe
             np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
+def by_values(f, kind):
+    """The sum of a function of eigenvalues, or of singular values."""
+
+    def function(x):
+        values = tw.linalg.eigvalsh(x) if kind == "eigh" else singular_values(x)
+        return tw.reduce_sum(f(tw.math.real(values)), -1)
+
+    return function
+
+
+def singular_values(x):
+    return tw.linalg.svd(x, compute_uv=False)
+
+
+@pytest.mark.parametrize("target", ["numpy", "native"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["eigh", "svd"])
+def test_functions_of_values_alone_find_the_limit_on_a_tape(kind, order, target):
+    f = by_values(lambda x: x**4, kind)
+    with tw.config.use_target(target):
+        for x in (HERMITIAN if kind == "eigh" else ANY).values():
+            found = gradient(tw.function(f), tw.constant(x), order).numpy()
+            read = (lambda x: x) if kind == "svd" else as_read
+            expected = derivative(
+                lambda x, read=read: tw.math.real(trace_of_fourth_power(read(x))),
+                x,
+                order,
+            )
+            np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-10)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_branch_with_values_alone_finds_the_limit(order):
+    f = by_values(lambda x: x**4, "eigh")
+    x = HERMITIAN["two pairs"]
+
+    def branched(x):
+        big = tw.linalg.trace(x) > 0.0
+        return tw.cond(big, lambda: f(x), lambda: tw.reduce_sum(x))
+
+    traced = tw.function(lambda x: gradient(branched, x, order))
+    expected = derivative(lambda x: trace_of_fourth_power(as_read(x)), x, order)
+    np.testing.assert_allclose(traced(tw.constant(x)).numpy(), expected, atol=1e-10)
+    found = gradient(tw.function(branched), tw.constant(x), order).numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
 @pytest.mark.parametrize("target", ["numpy", "native"])
 def test_a_trace_for_distinct_values_serves_for_coinciding_ones(target):
     apart, equal = np.diag([1.0, 2.0, 3.0]), np.eye(3)
