@@ -348,7 +348,8 @@ def random_poisson(
         raise InvalidArgumentError(
             f"poisson: lam must be from 0 to {_LARGEST_MEAN:.3}, got {means}"
         )
-    return _placed(_draw(state, purpose, lambda r: r.poisson(means, shape)), dtype)
+    drawn = _draw(state, purpose, lambda r: r.poisson(means, shape))
+    return _placed_counts("poisson", drawn, dtype)
 
 
 @random_poisson.infer
@@ -378,13 +379,24 @@ def random_binomial(
         )
     counts = counts.astype(np.int64)
     drawn = _draw(state, purpose, lambda rng: rng.binomial(counts, probs, shape))
-    return _placed(drawn, dtype)
+    return _placed_counts("binomial", drawn, dtype)
 
 
 @random_binomial.infer
 def _(state, counts, probs, shape, dtype, purpose):
     _check_broadcast("binomial", shape, counts=counts, probs=probs)
     return TensorSpec(shape, dtype)
+
+
+def _placed_counts(who, drawn, dtype):
+    """`_placed`. Raises: ``ValueError`` for a number that an integer dtype cannot hold."""
+    own = dtypes.as_dtype(dtype).dtype
+    if own.kind in "iu" and drawn.max(initial=0) > np.iinfo(own).max:
+        raise InvalidArgumentError(
+            f"{who}: {drawn.max()} was drawn, which does not fit into {own.name}; "
+            "int64 or float64 holds it"
+        )
+    return _placed(drawn, dtype)
 
 
 def _check_broadcast(who, shape, **given):

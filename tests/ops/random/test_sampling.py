@@ -444,3 +444,21 @@ def test_tensors_can_be_the_bounds():
 def test_what_makes_no_sense_is_refused(call, kind, message):
     with pytest.raises(kind, match=message):
         call()
+
+
+@pytest.mark.parametrize("dtype, large", [("uint8", 1000.0), ("int32", 1e12)])
+@pytest.mark.parametrize("traced", [False, True])
+def test_numbers_that_their_dtype_cannot_hold_are_refused(traced, dtype, large):
+    def draws(size):
+        return [
+            lambda: tw.random.stateless_poisson([3], [1, 2], size, dtype=dtype),
+            lambda: tw.random.stateless_binomial([3], [1, 2], size, 0.5, dtype),
+        ]
+
+    for small, over in zip(draws(20.0), draws(large)):
+        small, over = (tw.function(f) if traced else f for f in (small, over))
+        assert (small().numpy() < 60).all()
+        with pytest.raises(
+            ValueError, match=f"was drawn, which does not fit into {dtype}"
+        ):
+            over()
