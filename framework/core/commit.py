@@ -29,6 +29,7 @@ __all__ = [
     "commit",
     "references",
     "restoring",
+    "undoing",
     "with_arrays_back",
 ]
 
@@ -60,9 +61,16 @@ def bind_all(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
     deque(map(_set_array, variables, arrays), 0)
 
 
-def bound_again(variables: Sequence[Variable]) -> Callable[[], Any]:
-    """Return a function in C that once binds the arrays again that variables have now."""
-    before = [variable._array for variable in variables]
+def bound_again(
+    variables: Sequence[Variable], arrays: Sequence[Any] | None = None
+) -> Callable[[], Any]:
+    """Return a function in C that once binds the arrays again that variables have now.
+
+    Args:
+        variables: The variables. Once the list is empty, the function does nothing.
+        arrays: Arrays to bind instead, such as copies of those.
+    """
+    before = [v._array for v in variables] if arrays is None else arrays
     return partial(deque, map(_set_array, variables, before), 0)
 
 
@@ -73,7 +81,13 @@ def restoring(
 
     As their arrays are held meanwhile, nothing is written into them.
     """
-    restore = bound_again(variables)
+    return undoing(bound_again(variables), function, *args)
+
+
+def undoing(
+    restore: Callable[[], Any], function: Callable[..., Result], *args: Any
+) -> Result:
+    """Return ``function(*args)``; if it raises, call ``restore``, see `bound_again`."""
     try:
         try:
             return function(*args)

@@ -112,3 +112,67 @@ def model_step(run_eagerly):
     counted = model.metrics_variables if run_eagerly else ()
     variables = [v for v in model.variables if all(v is not m for m in counted)]
     return lambda: train(data), [*variables, *model.optimizer.variables]
+
+
+def step_of(rule, traced=False, shapes=((20, 30), (30,), (30, 3)), sparse=False):
+    """``(step, variables)``; equal calls give steps with equal results."""
+    numbers = np.random.default_rng(0)
+    trained = [
+        tw.Variable(numbers.normal(size=shape).astype("f4"), name=f"v{i}")
+        for i, shape in enumerate(shapes)
+    ]
+    gradients = [
+        tw.constant(numbers.normal(size=v.shape).astype("f4")) for v in trained
+    ]
+    if sparse:
+        rows = tw.ones((3, *shapes[0][1:]))
+        gradients[0] = tw.IndexedSlices(rows, tw.constant([1, 5, 1]), shapes[0])
+    optimizer = rule()
+
+    def step():
+        optimizer.apply_gradients(zip(gradients, trained))
+
+    step = tw.function(step) if traced else step
+    step()
+    step()  # which has machine code
+    return step, [*trained, *optimizer.variables]
+
+
+def check_all(make, numbers):
+    """Interrupt steps before these bytecodes; each was made as a whole or not at all."""
+    step, variables = make()
+    other_step, other_variables = make()
+    made = set()
+    # Steps that sum gradients have fewer bytecodes than the one that takes the sum.
+    for n in numbers(max(count_bytecodes(step), count_bytecodes(step))):
+        step()  # or memory that the interrupted one has kept is made again
+        step()  # with the graphs that the one before has captured
+        before = values(variables)
+        at_bytecode(n, step)
+        found = values(variables)
+        if equal(found, before):
+            made.add(False)
+            continue
+        for variable, value in zip(other_variables, before, strict=True):
+            variable.assign(value)
+        other_step()
+        assert equal(found, values(other_variables)), f"torn at bytecode {n}"
+        made.add(True)
+    assert made == {False, True}
+
+
+def equal(one, other):
+    return all([np.array_equal(a, b) for a, b in zip(one, other, strict=True)])
+
+
+def the_end(count):
+    """The numbers of the last bytecodes, among which the commit is, and some before."""
+    return [*range(1, count - 700, 41), *range(max(1, count - 700), count + 1)]
+
+
+def some(count):
+    """Numbers of bytecodes, most of them at the end."""
+    return [
+        *range(1, count - 120, max(1, count // 60)),
+        *range(max(1, count - 120), count + 1),
+    ]

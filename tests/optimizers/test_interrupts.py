@@ -23,75 +23,24 @@ from tapewright.optimizers import (
     OptimizerMap,
 )
 
-from .interrupts import after, at_bytecode, count_bytecodes, model_step, values
+from .interrupted_steps import MODEL_STEPS, STEPS
+from .interrupts import (
+    after,
+    at_bytecode,
+    check_all,
+    count_bytecodes,
+    equal,
+    model_step,
+    some,
+    step_of,
+    the_end,
+    values,
+)
 
 # An interrupt may come in a finalizer, which Python then only reports.
 pytestmark = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning"
 )
-SHAPES = (20, 30), (30,), (30, 3)
-
-
-def step_of(rule, traced=False, shapes=SHAPES, sparse=False):
-    """``(step, variables)``; equal calls give steps with equal results."""
-    numbers = np.random.default_rng(0)
-    trained = [
-        tw.Variable(numbers.normal(size=shape).astype("f4"), name=f"v{i}")
-        for i, shape in enumerate(shapes)
-    ]
-    gradients = [
-        tw.constant(numbers.normal(size=v.shape).astype("f4")) for v in trained
-    ]
-    if sparse:
-        rows = tw.ones((3, *shapes[0][1:]))
-        gradients[0] = tw.IndexedSlices(rows, tw.constant([1, 5, 1]), shapes[0])
-    optimizer = rule()
-
-    def step():
-        optimizer.apply_gradients(zip(gradients, trained))
-
-    step = tw.function(step) if traced else step
-    step()
-    step()  # which has machine code
-    return step, [*trained, *optimizer.variables]
-
-
-def check_all(make, numbers):
-    """Interrupt steps before these bytecodes; each was made as a whole or not at all."""
-    step, variables = make()
-    other_step, other_variables = make()
-    made = set()
-    for n in numbers(count_bytecodes(step)):
-        step()  # or memory that the interrupted one has kept is made again
-        before = values(variables)
-        at_bytecode(n, step)
-        found = values(variables)
-        if equal(found, before):
-            made.add(False)
-            continue
-        for variable, value in zip(other_variables, before, strict=True):
-            variable.assign(value)
-        other_step()
-        assert equal(found, values(other_variables)), f"torn at bytecode {n}"
-        made.add(True)
-    assert made == {False, True}
-
-
-def equal(one, other):
-    return all([np.array_equal(a, b) for a, b in zip(one, other, strict=True)])
-
-
-def the_end(count):
-    """The numbers of the last bytecodes, among which the commit is, and some before."""
-    return [*range(1, count - 700, 41), *range(max(1, count - 700), count + 1)]
-
-
-def some(count):
-    """Numbers of bytecodes, most of them at the end."""
-    return [
-        *range(1, count - 120, max(1, count // 60)),
-        *range(max(1, count - 120), count + 1),
-    ]
 
 
 @pytest.fixture(params=["numpy", "native"])
@@ -176,6 +125,11 @@ def test_steps_that_go_on_with_new_values_count_together():
         steps()
         return steps, [v, total, *optimizer.variables]
 
+    check_all(make, some)
+
+
+@pytest.mark.parametrize("make", [*STEPS, *MODEL_STEPS], ids=lambda make: make.__name__)
+def test_a_step_with_branches_loops_and_calls_is_whole(make, target):
     check_all(make, some)
 
 

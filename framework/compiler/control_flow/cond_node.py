@@ -33,6 +33,7 @@ class Cond(RegionNode):
     GROUPS = ((("constant",), ("yielded",)),)
     TOKENS = "yielded", "constant"
     SETTINGS = "title", "of_variables"
+    runs_one_region = True
     __slots__ = ()
 
     def __init__(self, regions, of_variables=(), title="cond", line=None):

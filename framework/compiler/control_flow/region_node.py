@@ -52,6 +52,7 @@ class RegionNode(Node):
     SETTINGS = COUNTED = ()
     OPERANDS = RESULTS = GROUPS = ROWS = ()
     TOKENS = None
+    runs_one_region = False  # whether it runs one of its regions, once
     __slots__ = ("regions", "title", "of_variables", "_touched")
 
     def __init__(self, regions, specs, title, of_variables=(), line=None):

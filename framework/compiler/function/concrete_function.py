@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from tapewright.core import config
+from tapewright.core.commit import restoring
 from tapewright.core.composite import CompositeTensor
 from tapewright.core.devices import array_module, current_module, use_module
 from tapewright.core.dtypes import kind_of
@@ -32,7 +32,7 @@ from tapewright.core.tensor import (
 from tapewright.core.ufunc_settings import ignoring_float_errors
 from tapewright.core.variable import Variable
 
-from ..program.atomicity import restoring_on_failure
+from ..program.atomicity import written_variables
 from ..tracing.graph import Graph, is_value
 from ..tracing.handles import Resource
 from ..tracing.interpret import interpret
@@ -286,11 +286,9 @@ class ConcreteFunction:
     @ignoring_float_errors  # as in a replay
     def interpreted(self, tensors):
         """Return the output tensors, op by op, as active interpreters see them."""
-        run = partial(interpret, self.graph)
-        if active_tracer() is None:
-            written = {id(v): v for node in self.graph.nodes for v in node.writes}
-            run = restoring_on_failure(run, [], written.values())
-        return run(tensors)
+        if active_tracer() is not None:
+            return interpret(self.graph, tensors)
+        return restoring(written_variables(self.graph), interpret, self.graph, tensors)
 
     def _is_of_one_device(self, tensors):
         """Return whether all arrays are of one module, which compiles functions.

@@ -5,9 +5,10 @@ results, and all of them are made at once at the end (`commits_once`). A graph m
 on with new values: then the old arrays are held during a replay, so that nothing is written
 into them, and bound again if it does not come to its end.
 
-On a GPU new arrays would have new addresses, for which graphs are captured again. There,
-nodes that may fail move in front of the commits, with all that they need; where a node
-cannot, as it needs the result of one, the variables are copied before the step.
+On a GPU new arrays would have new addresses, for which graphs are captured again, and all
+commits of a graph are one. There, nodes that may fail move in front of the commits, with all
+that they need; where a node cannot, as it needs the result of one, or where Python runs
+between two commits, the variables are copied before the step: see `targets/cuda/commits.py`.
 """
 
 from ..tracing.graph import Effect, Read, Store, is_value
@@ -17,7 +18,6 @@ __all__ = [
     "commits_once",
     "fallible_first",
     "may_fail",
-    "restoring_on_failure",
     "written_variables",
 ]
 
@@ -50,14 +50,14 @@ def _sees_no_variables(node):
 def fallible_first(graph):
     """Move nodes that may fail before commits, where that is possible.
 
-    Returns ``(nodes, (in_place, others))``: the nodes in their new order, and the variables
-    to restore on failure, those that are written to in place and those that are rebound.
+    Returns ``(nodes, fails_late)``: the nodes in their new order, and whether one that may
+    fail is left behind a commit, or is one.
     """
     nodes = graph.nodes
     first = next((i for i, node in enumerate(nodes) if _commits(node)), len(nodes))
     tail = nodes[first:]
     if not any([may_fail(node) for node in tail]):
-        return nodes, ([], [])
+        return nodes, False
     fixed, wanted, moved = _fixed_nodes(tail), set(), set()
     for node in reversed(tail):
         needed = may_fail(node) or node.is_collective
@@ -67,7 +67,9 @@ def fallible_first(graph):
             wanted.update(_values(node))
     early = [node for node in tail if node in moved]
     late = [node for node in tail if node not in moved]
-    return [*nodes[:first], *early, *late], _to_restore(late)
+    commits = [i for i, node in enumerate(late) if _commits(node)]
+    fails_late = bool(commits) and any(map(may_fail, late[commits[0] :]))
+    return [*nodes[:first], *early, *late], fails_late
 
 
 def commits_once(graph):
@@ -126,32 +128,3 @@ def _fixed_nodes(tail):
 
 def _values(node):
     return [x for x in node.inputs if is_value(x)]
-
-
-def _to_restore(late):
-    """Return the variables that change before a node that may fail."""
-    fallible = [i for i, node in enumerate(late) if may_fail(node)]
-    before = late[: fallible[-1] + 1] if fallible else []
-    in_place, others = {}, {}
-    for node in before:
-        group = others if type(node) is Store else in_place
-        group.update({id(v): v for v in node.writes})
-    return list(in_place.values()), [v for k, v in others.items() if k not in in_place]
-
-
-def restoring_on_failure(run, in_place, others):
-    """Return ``run`` that restores these variables if it raises; see `fallible_first`."""
-    if not (in_place or others):
-        return run
-
-    def guarded(*arrays):
-        kept = [(v, v._array.copy()) for v in in_place]
-        kept += [(v, v._array) for v in others]
-        try:
-            return run(*arrays)
-        except BaseException:
-            for variable, array in kept:
-                variable._bind(array)
-            raise
-
-    return guarded

@@ -59,7 +59,7 @@ def lower(
     def buffer_of(x):
         return known[x] if is_value(x) else program.constant(to_numpy(x.array))
 
-    nodes, program.restored = fallible_first(graph)
+    nodes, program.fails_late = fallible_first(graph)
     program.commits_once = commits_once(graph)
     for node in nodes:
         for value in node.outputs:

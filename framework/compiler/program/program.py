@@ -90,8 +90,8 @@ class Program:
     ``aliases_inputs``: it runs inside of another program, with that program's memory as
     inputs: outputs may lie there, variables may not keep it. ``donated_inputs``: the
     numbers of inputs that it may write to. ``commits_once``: its changes of variables can
-    all be made at its end. ``restored``: two lists of variables to restore if a replay on a
-    GPU fails, those that are written in place and those that are rebound.
+    all be made at its end. ``fails_late``: what may fail is left behind a change, which is
+    undone if it does.
     ``collectives``: the nodes that all processes of a job run, in the order in which all do.
     """
 
@@ -101,7 +101,7 @@ class Program:
         self.aliases_inputs = aliases_inputs
         self.donated_inputs = tuple(donated_inputs)
         self.constants = {}
-        self.restored = ([], [])
+        self.fails_late = False
         self.commits_once = True
         self.collectives = []
 

@@ -15,7 +15,7 @@ __all__ = ["checks_first"]
 def checks_first(program):
     """Move kernels that can fail, and what they need, in front of the first change.
 
-    If nothing that may fail is left behind it, no variable is restored when one does.
+    If nothing that may fail is left behind it, no change is undone when one does.
     """
     instructions = program.instructions
     first = next((i for i, e in enumerate(instructions) if e.variables_written), None)
@@ -27,7 +27,7 @@ def checks_first(program):
     late = [each for each in tail if each not in moved]
     program.instructions = [*head, *early, *late]
     if not any(map(_may_fail, late)):
-        program.restored = ([], [])
+        program.fails_late = False
 
 
 def _movable(tail):

@@ -12,7 +12,7 @@ import threading
 import numpy as np
 
 from tapewright.core import config
-from tapewright.core.commit import bound_again
+from tapewright.core.commit import undoing
 from tapewright.core.devices import (
     check_results,
     current_module,
@@ -23,13 +23,14 @@ from tapewright.core.dtypes import kind_of
 
 from ...program.array_functions import copy_into
 from ...program.array_instructions import View
-from ...program.atomicity import may_fail, restoring_on_failure
+from ...program.atomicity import may_fail
 from ...program.call_instructions import Draw, Load, RegionCall, Store
 from ...program.program import Kind
 from ...program.verifier import verify_program
 from ..numpy.executable import Executable
 from ..numpy.source import PerInstance, SourceWriter
 from .checks import checks_first
+from .commits import Commits, branch_last
 from .host_values import find_host_values
 from .kernels.stores import HostStore
 from .kernels.table import form_kernels
@@ -57,19 +58,16 @@ class CudaExecutable(Executable):
         self.xp, self.together, self._one_by_one = current_module(), True, None
         self._lock = threading.Lock()
         self.on_host = find_host_values(program)
+        branch_last(program)
         form_kernels(program, self.on_host)
         checks_first(program)
         if config.functions_are_verified():
             verify_program(program, "form_kernels", overwrites=True)
         self.checks = [each for each in program.instructions if can_fail(each)]
         self.host_variables = _changed_on_host(program.instructions)
-        # Those that go with a launch; what Python changes in one step is a commit of its own.
-        kinds = UpdateKernel, Store
-        self.counted_variables = _changed_on_host(
-            [e for e in program.instructions if isinstance(e, kinds)]
-        )
         kernels = [e for e in program.instructions if type(e) is UpdateKernel]
         self.updates = [kernel.step for kernel in kernels]
+        self.is_covered = False
         super().__init__(program, name)
         self._idle = {}  # GPU and address of a stream -> instances
 
@@ -90,23 +88,40 @@ class CudaExecutable(Executable):
         written = writer.written()
         self.segments, self._calls = writer.segments, writer.calls
         self.regions = writer.regions
+        self.commits = Commits(writer.moments, self.program.fails_late)
+        for call, executables in self.regions.items():
+            for each in executables if call is not self.commits.last else ():
+                each.cover()
         steps = [step for segment in self.segments for step in segment.steps]
         functions = compiled(self.xp, steps)
         for segment in self.segments:
             segment.functions = functions
+            segment.is_last = segment is self.commits.last
         return written
 
     # --- running
 
-    def acquire(self):
-        """Take an instance whose last replay, if it goes on, is in the current stream."""
+    def cover(self):
+        """Keep no variables: the executable whose region this is keeps them."""
+        self.is_covered = True
+        for executables in self.regions.values():
+            for each in executables:
+                each.cover()
+
+    def acquire(self, outer=None):
+        """Take an instance whose last replay, if it goes on, is in the current stream.
+
+        ``outer``: the `DeviceInstance` whose last commit is that of the instance.
+        """
         if not all([each.is_current() for each in self.updates]):
             self._compile_again()
         idle = self._idle.get(self._queue())
         try:
-            return idle.pop() if idle else self.instance()
+            instance = idle.pop() if idle else self.instance()
         except IndexError:  # another thread has taken the last one
-            return self.instance()
+            instance = self.instance()
+        instance.memory.outer = outer
+        return instance
 
     def release(self, instance):
         if instance.program is self.program:
@@ -126,10 +141,12 @@ class CudaExecutable(Executable):
         with self._lock, use_module(self.xp):
             made = CudaExecutable(make(program.graph, **lent), self.name, make)
             made = made if self.together else made.one_by_one()
+            if self.is_covered:
+                made.cover()
             vars(self).update(vars(made))
 
-    def instance(self, replacing=None):
-        run, xp = super().instance(replacing), self.xp
+    def replay_in(self, instance):
+        run, xp = super().replay_in(instance), self.xp
 
         def on_device(*arrays):
             if current_module() is xp:
@@ -137,23 +154,25 @@ class CudaExecutable(Executable):
             with use_module(xp):
                 return run(*arrays)
 
-        on_device.program = self.program
+        on_device.program, on_device.memory = self.program, instance
         return on_device
 
     def atomic(self, run, instance):
-        run = restoring_on_failure(run, *self.program.restored)
-        counted = self.counted_variables
-        if not counted:
+        held, copied = self.commits.held, self.commits.copied
+        if self.is_covered or not (held or copied):
             return run
 
+        def whole(*arrays):
+            outputs = run(*arrays)
+            instance.forget()
+            return outputs
+
         def guarded(*arrays):
-            instance.held = list(counted)  # until the launch that goes with them
-            restore = bound_again(instance.held)
+            instance.keep(held, copied)
             try:
-                return run(*arrays)
-            except BaseException:
-                restore()
-                raise
+                return undoing(instance.restore, whole, *arrays)
+            finally:
+                instance.restore = None  # copies need memory
 
         return guarded
 
@@ -186,6 +205,7 @@ class _Writer(SourceWriter):
         self.together, self.calls = executable.together, []
         self.segments, self.segment, self.pending = [], None, []
         self.views = []  # of what the segment gives, with their numbers
+        self.moments = []  # segments and instructions that change variables
         self.numbers = {each: n for n, each in enumerate(executable.checks, 1)}
         self.may_have_failed = False
         self.writes_host = False  # whether an instruction of NumPy's is being written
@@ -224,6 +244,8 @@ class _Writer(SourceWriter):
         else:
             self.flush(before=instruction)
             self.calls.append([instruction])
+            if instruction.variables_written:
+                self.moments.append(instruction)
             on_host = self.bring_operands(instruction)
             super().write(i, instruction)
             self.names.update(on_host)
@@ -240,11 +262,11 @@ class _Writer(SourceWriter):
     def look_at_regions(self, i, call):
         """Wait for values that regions may have found wrong, if that matters behind them.
 
-        It does if variables change there, or have to be restored, or if an error would
+        It does if variables change there, or changes have to be undone, or if an error would
         follow that comes of the wrong values.
         """
         later = self.program.instructions[i + 1 :]
-        matters = any(self.program.restored) or any(
+        matters = self.program.fails_late or any(
             [each.variables_written or _fails_on_host(each) for each in later]
         )
         if matters and any(map(_may_fail, self.regions[call])):
@@ -260,6 +282,7 @@ class _Writer(SourceWriter):
 
     def store(self, i, store):
         """Write a store to a variable of the host, behind the updates that read it."""
+        self.moments.append(store)
         is_copied = type(store) is HostStore
         if is_copied or (self.segment and self.segment.uses(store.variable)):
             self.flush()
@@ -347,10 +370,12 @@ class _Writer(SourceWriter):
         if segment is None:
             return
         is_seen = before is not None and (before.has_effect or _fails_on_host(before))
-        is_seen = is_seen or any(self.program.restored)  # if it fails
+        is_seen = is_seen or self.program.fails_late  # changes are undone
         is_seen = is_seen or config.functions_are_verified()
         segment.synchronizes = is_seen and self.may_have_failed or not self.together
         segment.close(self.may_have_failed)
+        if segment.updates or segment.stores:
+            self.moments.append(segment)
         tag = segment.instructions[0]
         args = [self.name_of(b) for b in (*segment.inputs, *segment.hosts)]
         self.let_go(segment, args)

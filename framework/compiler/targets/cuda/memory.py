@@ -5,15 +5,18 @@ for results before they are copied out; the numbers that the host sends with eac
 and the status, the number of the instruction that has found a wrong value.
 """
 
-import collections
+from collections import deque
+from operator import call
 
 import numpy as np
 
+from tapewright.core.commit import bound_again
 from tapewright.core.devices import check_later
 from tapewright.core.errors import InvalidArgumentError
 
 from ...program.program import Kind
 from ..numpy.executable import Instance, explained
+from .commits import copies
 from .places import Root
 
 __all__ = ["DeviceInstance", "MemoryPlan"]
@@ -54,8 +57,12 @@ class DeviceInstance(Instance):
         self.name = executable.name
         self.xp, self.plan = xp, plan = executable.xp, executable.plan
         super().__init__(executable.assignment, replacing, xp)
+        self.last, self.regions = executable.commits.last, executable.regions
         self.checks, self.host_variables = executable.checks, executable.host_variables
-        self.held = []  # variables of the host that get their arrays back after an error
+        # Variables that get their arrays again if the last commit does not come.
+        self.kept = []
+        self.restore = None  # while a replay keeps variables: a function in C
+        self.outer = None  # the instance whose last commit is one of this instance
         self.blocks = {
             "static": xp.empty(max(plan.static_size, 1), np.uint8),
             "number": xp.empty(max(plan.numbers_size, WORD), np.uint8),
@@ -71,7 +78,7 @@ class DeviceInstance(Instance):
         self.report[:] = 0
         self.launched = 0  # reports that are on their way, or have come
         # Before each replay whose end is not known: reports, host variables with arrays.
-        self.before = collections.deque()
+        self.before = deque()
         self.inputs = {}  # buffer -> array, of the segments that may find wrong values
 
     def block(self, buffer):
@@ -97,6 +104,34 @@ class DeviceInstance(Instance):
             return self.blocks["number"].data.ptr + self.plan.numbers[root]
         return self.blocks[kind].data.ptr if kind in self.blocks else None
 
+    # --- commits
+
+    def replacement(self, instruction):
+        found = super().replacement(instruction)
+        if found is not None or instruction is not self.last:
+            return found
+        regions = [_LastRegion(each, self) for each in self.regions[instruction]]
+        return instruction.node.kernel(regions, **instruction.settings)
+
+    def keep(self, held, copied):
+        """Let `restore` bind the arrays again that variables have, and copies of some."""
+        arrays = [variable._array for variable in held]
+        arrays += copies([variable._array for variable in copied])
+        self.kept = [*held, *copied]
+        self.restore = bound_again(self.kept, arrays)
+
+    def forgetting(self):
+        """Return functions in C after which nothing is restored any more."""
+        own, functions = self, []
+        while own is not None:
+            functions.append(own.kept.clear)
+            own = own.outer
+        return functions
+
+    def forget(self):
+        """Restore nothing any more: all commits were made."""
+        deque(map(call, self.forgetting()), 0)
+
     # --- wrong values
 
     def begin(self):
@@ -119,10 +154,11 @@ class DeviceInstance(Instance):
         if number:
             self.stream.synchronize()  # replays that were launched since change nothing
             self._forget(self.report[1])
+            if self.restore is not None:  # what changed in the replay that looks
+                self.restore()
             _, arrays = self.before[0]
             for variable, array in arrays:
                 variable._bind(array)
-            self.held.clear()  # the call that looks has changed nothing yet
             with self.stream:
                 self.blocks["status"].fill(0)
             self.report[:] = self.launched = 0
@@ -166,3 +202,13 @@ class DeviceInstance(Instance):
         start = self.plan.numbers[Root("number", buffer)]
         part = self.blocks["number"][start : start + buffer.nbytes]
         return part.view(buffer.dtype).reshape(buffer.shape)
+
+
+class _LastRegion:
+    """An executable of a region, whose last commit is the one of an instance around it."""
+
+    def __init__(self, executable, outer):
+        self.executable, self.outer = executable, outer
+
+    def run(self, arrays):
+        return self.executable.run(arrays, self.outer)

@@ -6,8 +6,9 @@ waited for: results are on their way when the call returns.
 """
 
 import struct
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from functools import partial
+from operator import call
 
 import numpy as np
 
@@ -84,8 +85,8 @@ class Replay:
             for each in (*self.in_place, stored):
                 each.add_to(change)
             change.writes.append(partial(graph.launch, stream))
-            if self.updates or self.stores:  # what the host has counted holds now
-                change.writes.append(self.instance.held.clear)
+            if self.segment.is_last:
+                change.writes += self.instance.forgetting()
             if change.run():
                 return
 
@@ -148,13 +149,10 @@ class Replay:
             for step in steps:
                 if hasattr(step, "prepare"):
                     step.prepare(addresses, stream)
-            stream.begin_capture()
-            try:
-                for step in steps:
-                    step.enqueue(functions, addresses, stream)
-            finally:
-                graph = stream.end_capture()
-        return graph
+            return _graph_of(
+                stream,
+                [partial(each.enqueue, functions, addresses, stream) for each in steps],
+            )
 
     def _check_device(self):
         """Raise ``ValueError`` for an input or a variable on another GPU."""
@@ -192,6 +190,24 @@ class Replay:
             runtime = self.xp.cuda.runtime
             kind = runtime.memcpyDeviceToDevice
             runtime.memcpyAsync(to, address, nbytes, kind, stream.ptr)
+
+
+def _graph_of(stream, calls):
+    """Capture what calls enqueue; no interrupt leaves the stream in a capture."""
+    ends, graphs = [], []
+    ending = map(call, ends)  # once, as in `writing.run`
+    begin = stream.begin_capture, partial(ends.append, stream.end_capture)
+    try:
+        try:
+            deque(map(call, begin), 0)
+            for enqueue in calls:
+                enqueue()
+        finally:
+            graphs.extend(ending)
+    finally:
+        graphs.extend(ending)
+    (graph,) = graphs
+    return graph
 
 
 class Numbers:

@@ -48,6 +48,7 @@ class Segment:
         self._pairs, self._copied = [], set()  # copies to make, what they touch
         self._numbers = numbers  # of failures
         self.synchronizes = False  # whether a replay waits for the end
+        self.is_last = False  # whether its launch is the last commit of a replay
         self.functions = None  # by name, once they are compiled
 
     def append(self, instruction, may_have_failed):

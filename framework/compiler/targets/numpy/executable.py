@@ -69,13 +69,13 @@ class Executable:
 
     # --- running
 
-    def run(self, arrays):
-        """Return the output arrays for a list of input arrays.
+    def run(self, arrays, *options):
+        """Return the output arrays for a list of input arrays; ``options``: of `acquire`.
 
         An instance that has raised is not used again: an all-reduce that it began may still
         read its memory.
         """
-        instance = self.acquire()
+        instance = self.acquire(*options)
         try:
             outputs = instance(*arrays)
         except Exception as error:
@@ -99,7 +99,11 @@ class Executable:
 
         ``replacing`` maps instructions with effects to functions that take their place.
         """
-        instance, scope = self.new_memory(replacing or {}), {}
+        return self.replay_in(self.new_memory(replacing or {}))
+
+    def replay_in(self, instance):
+        """Make a replay function with the memory of ``instance``."""
+        scope = {}
         for name, value in self.bound.items():
             if type(value) is PerInstance:
                 value = value.make(instance, scope)

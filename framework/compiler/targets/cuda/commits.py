@@ -1,0 +1,134 @@
+"""The commits of a replay made one: all of them happen, or none.
+
+A launch is a commit of the variables that it changes, at fixed addresses. A replay may have
+several, with Python in between, which changes variables as well. Then those that change
+before the last commit are kept: as copies where launches write to the arrays, which keep
+their addresses; else as the arrays that they have. They are bound again if the replay does
+not come to its last commit, which forgets them in the same call of a function in C.
+"""
+
+import numpy as np
+
+from ...program.atomicity import may_fail
+from ...program.call_instructions import RegionCall, Store, Update
+from .segments import Segment
+
+__all__ = ["Commits", "branch_last", "copies"]
+
+
+class Commits:
+    """The variables that an executable keeps: ``held``, and ``copied`` ones.
+
+    ``last`` is the `Segment` or the call of regions that makes the last commit and forgets
+    them; if it is None, they are kept to the end.
+
+    Args:
+        moments: The segments and instructions that change variables, in order.
+        fails_late: Whether the last commit may fail after it was made.
+    """
+
+    def __init__(self, moments, fails_late):
+        last = moments[-1] if moments else None
+        self.last = last if _forgets(last) and not fails_late else None
+        early = [each for each in moments if each is not self.last]
+        written = {id(v): v for each in early for v in _written(each)}
+        if type(self.last) is Segment:  # the host counts a step before the launch
+            written |= {id(v): v for v in _written(last) if _is_on_host(v)}
+        launches = [each for each in early if type(each) in (Segment, RegionCall)]
+        overwritten = {
+            id(v) for each in launches for v in _written(each) if not _is_on_host(v)
+        }
+        self.held = [v for key, v in written.items() if key not in overwritten]
+        self.copied = [v for key, v in written.items() if key in overwritten]
+
+
+def _forgets(moment):
+    """Return whether the last commit of a segment or an instruction can forget what is kept.
+
+    A call of regions can if it runs one of them at most once, whose last commit is its own.
+    """
+    if type(moment) is RegionCall:
+        return moment.node.runs_one_region
+    return type(moment) is Segment
+
+
+def branch_last(program):
+    """Move a branch that changes variables behind changes that do not depend on it.
+
+    Its commit is then the last one, so that its variables need no copies. As a rule these
+    are all weights and slots: with a scaled loss a branch makes the update, while metrics,
+    statistics and the scale change in any case.
+    """
+    instructions = program.instructions
+    places = [i for i, each in enumerate(instructions) if _may_be_last(each)]
+    if not places:
+        return
+    head, tail = instructions[: places[-1]], instructions[places[-1] :]
+    late = _depending(tail)
+    early = [each for each in tail if each not in late]
+    late = [each for each in tail if each in late]
+    others = [each for each in tail if each.has_effect and not _is_free_to_move(each)]
+    if others == late[:1] and not any([each.variables_written for each in late[1:]]):
+        program.instructions = [*head, *early, *late]
+
+
+def _may_be_last(each):
+    is_branch = type(each) is RegionCall and each.node.runs_one_region
+    changes = is_branch and bool(each.variables_written)
+    return changes and not may_fail(each.node) and not each.node.is_host_call
+
+
+def _is_free_to_move(each):
+    return type(each) in (Store, Update) and not may_fail(each.node)
+
+
+def _depending(tail):
+    """Return the first instruction, and those that have to come after it."""
+    late, made, taken, read, written = set(), set(), set(), set(), set()
+    for each in tail:
+        reads = {id(v) for v in each.node.reads}
+        writes = {id(v) for v in each.node.writes}
+        waits = not made.isdisjoint([b for a in each.operands for b in (a, a.base)])
+        waits = waits or not written.isdisjoint(reads | writes)
+        waits = waits or not read.isdisjoint(writes) or bool(each.collectives)
+        if each.donated is not None:  # what it overwrites must have been read
+            waits = waits or each.donated.base in taken
+        if waits or not late:
+            late.add(each)
+            made.update(each.outputs)
+            taken.update([a.base for a in each.operands])
+            read |= reads
+            written |= writes
+    return late
+
+
+def _written(moment):
+    """Return the variables that a segment or an instruction changes."""
+    parts = moment.instructions if type(moment) is Segment else [moment]
+    return [v for each in parts for v in each.variables_written]
+
+
+def _is_on_host(variable):
+    return isinstance(variable._array, np.ndarray)
+
+
+def copies(arrays):
+    """Return copies of arrays; those that fill one flat array are copied together."""
+    flats, sizes = {}, {}
+    for array in arrays:
+        base = array.base
+        if base is not None and base.ndim == 1 and base.dtype == array.dtype:
+            flats[id(base)] = base
+            sizes[id(base)] = sizes.get(id(base), 0) + array.size
+    copied = {
+        key: base.copy() for key, base in flats.items() if sizes[key] == base.size
+    }
+    return [_part(array, copied.get(id(array.base))) for array in arrays]
+
+
+def _part(array, flat):
+    """Return a copy of an array: its part of the copy of its base, if there is one."""
+    if flat is None or not array.flags.c_contiguous:
+        return array.copy()
+    start = (array.data.ptr - array.base.data.ptr) // array.itemsize
+    return flat[start : start + array.size].reshape(array.shape)
