@@ -11,9 +11,11 @@ import tapewright as tw
 from tapewright.core.commit import (
     Commit,
     bind_all,
+    bound_again,
     commit,
     references,
     restoring,
+    undoing,
     with_arrays_back,
 )
 
@@ -123,6 +125,49 @@ def test_variables_have_their_arrays_again_after_an_error():
     assert v.numpy().tolist() == [1, 2]
     restoring([v, w], v.assign, [8.0, 8.0])
     assert v.numpy().tolist() == [8, 8]
+
+
+def test_a_second_interrupt_keeps_no_variable_from_having_its_array_again():
+    """The second one comes at each bytecode behind the first, which fails the function."""
+
+    def trace(frame, event, argument):
+        nonlocal count, came
+        frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        if event == "opcode" and failed and frame.f_code is undoing.__code__:
+            count += 1
+            if count == n:
+                came = True
+                raise KeyboardInterrupt
+        return trace
+
+    def fail():
+        v.assign([8.0, 8.0])
+        failed.append(True)
+        raise KeyboardInterrupt
+
+    before, n, came = sys.gettrace(), 0, True
+    while came:
+        v, _ = variables()
+        failed, came, count, n = [], False, 0, n + 1
+        restore = bound_again([v])
+        sys.settrace(trace)
+        with pytest.raises(KeyboardInterrupt):
+            undoing(restore, fail)
+        sys.settrace(before)
+        assert v.numpy().tolist() == [1, 2]
+    assert n > 5
+
+
+def test_what_is_to_be_bound_again_may_be_given_and_may_be_forgotten():
+    v, w = variables()
+    names, copies = [v, w], [np.float32([5, 6]), np.float32([7])]
+    bound_again(names, copies)()
+    assert v.numpy().tolist() == [5, 6] and w.numpy().tolist() == [7]
+    restore = bound_again(names)
+    v.assign([1.0, 2.0])
+    names.clear()
+    restore()
+    assert v.numpy().tolist() == [1, 2]
 
 
 def test_variables_have_their_arrays_again_after_a_trial():

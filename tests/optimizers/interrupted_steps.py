@@ -15,7 +15,7 @@ from tapewright.optimizers import (
     OptimizerMap,
 )
 
-__all__ = ["MODEL_STEPS", "STEPS"]
+__all__ = ["MODEL_STEPS", "STEPS", "a_scaled_loss"]
 
 
 class _Trained:
@@ -38,6 +38,16 @@ class _Trained:
 
     def note(self):
         self.sums.assign_add(tw.reduce_sum(self.v, 0))
+
+    def goes_on(self, n):
+        """Whether a loop goes on, which only the values tell: three times."""
+        return tw.logical_and(n < 3, tw.reduce_sum(self.v) > -1e9)
+
+    def constrain(self):
+        """Let Python make the updates of ``w``."""
+        self.w.constraint = lambda w: tw.minimum(w, 2.0)
+        self.second = SGD(0.1, momentum=0.9)
+        self.second.apply([tw.ones(4)], [self.w])
 
     def made(self, step):
         """The step as a traced function, which was called, and all variables."""
@@ -94,6 +104,28 @@ def one_of_three_branches():
     return of.made(step)
 
 
+def a_branch_behind_changes():
+    of = _Trained()
+
+    def step():
+        tw.cond(tw.reduce_sum(of.v) > -1e9, of.update_v, lambda: None)
+        of.sums.assign_add(tw.ones(3))
+        of.count.assign_add(1.0)
+
+    return of.made(step)
+
+
+def a_branch_with_an_update_that_python_makes():
+    of = _Trained()
+    of.constrain()
+
+    def step():
+        of.note()
+        tw.cond(tw.reduce_sum(of.v) > -1e9, of.update_w, lambda: None)
+
+    return of.made(step)
+
+
 def updates_in_a_loop():
     of = _Trained()
 
@@ -103,7 +135,7 @@ def updates_in_a_loop():
         return (n + 1,)
 
     def step():
-        tw.while_loop(lambda n: n < 3, body, (tw.constant(0),))
+        tw.while_loop(of.goes_on, body, (tw.constant(0),))
         of.count.assign_add(1.0)
 
     return of.made(step)
@@ -113,12 +145,12 @@ def updates_and_branches_in_a_loop():
     of = _Trained()
 
     def body(n):
-        tw.cond(n % 2 == 0, of.update_v, of.update_w)
+        tw.cond(n < 1, of.update_v, of.update_w)
         of.note()
         return (n + 1,)
 
     def step():
-        tw.while_loop(lambda n: n < 3, body, (tw.constant(0),))
+        tw.while_loop(of.goes_on, body, (tw.constant(0),))
 
     return of.made(step)
 
@@ -189,15 +221,24 @@ def an_assignment_then_an_update_of_the_same_weights():
 
 def an_update_that_python_makes():
     of = _Trained()
-    of.w.constraint = lambda w: tw.minimum(w, 2.0)
-    of.second = SGD(0.1, momentum=0.9)
-    of.second.apply([tw.ones(4)], [of.w])
+    of.constrain()
 
     def step():
         of.note()
         of.update_v()
         of.update_w()
         of.count.assign_add(1.0)
+
+    return of.made(step)
+
+
+def an_update_that_python_makes_last():
+    of = _Trained()
+    of.constrain()
+
+    def step():
+        of.update_v()
+        of.update_w()
 
     return of.made(step)
 
@@ -290,6 +331,8 @@ def two_rules():
 STEPS = [
     update_in_a_branch,
     changes_around_a_branch,
+    a_branch_behind_changes,
+    a_branch_with_an_update_that_python_makes,
     two_updates_in_a_branch,
     one_of_three_branches,
     updates_in_a_loop,
@@ -300,6 +343,7 @@ STEPS = [
     two_optimizers_of_the_same_weights,
     an_assignment_then_an_update_of_the_same_weights,
     an_update_that_python_makes,
+    an_update_that_python_makes_last,
     averages_and_sums_of_gradients,
     random_numbers_on_both_sides_of_a_branch,
 ]

@@ -142,11 +142,15 @@ def check_all(make, numbers):
     """Interrupt steps before these bytecodes; each was made as a whole or not at all."""
     step, variables = make()
     other_step, other_variables = make()
-    made = set()
     # Steps that sum gradients have fewer bytecodes than the one that takes the sum.
-    for n in numbers(max(count_bytecodes(step), count_bytecodes(step))):
-        step()  # or memory that the interrupted one has kept is made again
-        step()  # with the graphs that the one before has captured
+    count = max(count_bytecodes(step), count_bytecodes(step))
+    # One that captures graphs again has more: further ones, until one comes to its commit.
+    numbers, more = list(numbers(count)), range(count, 9 * count, 30)
+    made = set()
+    for i, n in enumerate([*numbers, *more]):
+        if i >= len(numbers) and made == {False, True}:
+            break
+        _settle(step)
         before = values(variables)
         at_bytecode(n, step)
         found = values(variables)
@@ -159,6 +163,12 @@ def check_all(make, numbers):
         assert equal(found, values(other_variables)), f"torn at bytecode {n}"
         made.add(True)
     assert made == {False, True}
+
+
+def _settle(step):
+    """Make steps until memory and graphs are there again that an interrupted one has lost."""
+    for _ in range(3):
+        step()
 
 
 def equal(one, other):

@@ -13,7 +13,7 @@ from ...program.atomicity import may_fail
 from ...program.call_instructions import RegionCall, Store, Update
 from .segments import Segment
 
-__all__ = ["Commits", "branch_last", "copies"]
+__all__ = ["Commits", "branch_last"]
 
 
 class Commits:
@@ -110,25 +110,3 @@ def _written(moment):
 
 def _is_on_host(variable):
     return isinstance(variable._array, np.ndarray)
-
-
-def copies(arrays):
-    """Return copies of arrays; those that fill one flat array are copied together."""
-    flats, sizes = {}, {}
-    for array in arrays:
-        base = array.base
-        if base is not None and base.ndim == 1 and base.dtype == array.dtype:
-            flats[id(base)] = base
-            sizes[id(base)] = sizes.get(id(base), 0) + array.size
-    copied = {
-        key: base.copy() for key, base in flats.items() if sizes[key] == base.size
-    }
-    return [_part(array, copied.get(id(array.base))) for array in arrays]
-
-
-def _part(array, flat):
-    """Return a copy of an array: its part of the copy of its base, if there is one."""
-    if flat is None or not array.flags.c_contiguous:
-        return array.copy()
-    start = (array.data.ptr - array.base.data.ptr) // array.itemsize
-    return flat[start : start + array.size].reshape(array.shape)

@@ -16,7 +16,7 @@ from tapewright.core.errors import InvalidArgumentError
 
 from ...program.program import Kind
 from ..numpy.executable import Instance, explained
-from .commits import copies
+from .copies import copies
 from .places import Root
 
 __all__ = ["DeviceInstance", "MemoryPlan"]
@@ -116,7 +116,7 @@ class DeviceInstance(Instance):
     def keep(self, held, copied):
         """Let `restore` bind the arrays again that variables have, and copies of some."""
         arrays = [variable._array for variable in held]
-        arrays += copies([variable._array for variable in copied])
+        arrays += copies(self.xp, [variable._array for variable in copied])
         self.kept = [*held, *copied]
         self.restore = bound_again(self.kept, arrays)
 

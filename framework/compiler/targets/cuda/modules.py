@@ -9,7 +9,14 @@ import functools
 from .kernel import Launch, function_source
 from .prelude import PRELUDE
 
-__all__ = ["compiled", "numbers_function", "source_of"]
+__all__ = [
+    "compiled",
+    "OPTIONS",
+    "copy_function",
+    "copy_source",
+    "numbers_function",
+    "source_of",
+]
 
 OPTIONS = ("--std=c++11",)
 WORDS = 128  # that one launch writes
@@ -45,3 +52,42 @@ def numbers_function(xp, count):
     )
     module = xp.RawModule(code=source, options=OPTIONS, backend="nvrtc")
     return module.get_function(name)
+
+
+@functools.cache
+def copy_function(xp, count):
+    """Return a function that copies ``count`` pieces of memory, a block of threads each.
+
+    Its arguments are, for each, where it lies, where it goes, and how many bytes it has.
+    """
+    code = copy_source(count)
+    module = xp.RawModule(code=code, options=OPTIONS, backend="nvrtc")
+    return module.get_function(f"copy_{count}_pieces")
+
+
+def copy_source(count):
+    """The source of `copy_function`."""
+    words = ", ".join(
+        [f"long long from{i}, long long to{i}, long long size{i}" for i in range(count)]
+    )
+    cases = "".join(
+        [
+            f"      case {i}: from = from{i}; to = to{i}; size = size{i}; break;\n"
+            for i in range(count)
+        ]
+    )
+    return f"""extern "C" __global__ void copy_{count}_pieces({words})
+{{
+  for (unsigned int piece = blockIdx.x; piece < {count}; piece += gridDim.x) {{
+    long long from = 0, to = 0, size = 0;
+    switch (piece) {{
+{cases}    }}
+    if (((from | to | size) & 7) == 0)
+      for (long long i = threadIdx.x; i < size / 8; i += blockDim.x)
+        ((long long*)to)[i] = ((const long long*)from)[i];
+    else
+      for (long long i = threadIdx.x; i < size; i += blockDim.x)
+        ((char*)to)[i] = ((const char*)from)[i];
+  }}
+}}
+"""

@@ -6,15 +6,15 @@ waited for: results are on their way when the call returns.
 """
 
 import struct
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from functools import partial
-from operator import call
 
 import numpy as np
 
 from tapewright.core.commit import TRIES, Commit, references
 from tapewright.core.variable import changes
 
+from .capture import captured
 from .memory import WORD
 from .modules import WORDS, numbers_function
 
@@ -149,10 +149,8 @@ class Replay:
             for step in steps:
                 if hasattr(step, "prepare"):
                     step.prepare(addresses, stream)
-            return _graph_of(
-                stream,
-                [partial(each.enqueue, functions, addresses, stream) for each in steps],
-            )
+            calls = [partial(e.enqueue, functions, addresses, stream) for e in steps]
+            return captured(stream, calls)
 
     def _check_device(self):
         """Raise ``ValueError`` for an input or a variable on another GPU."""
@@ -190,24 +188,6 @@ class Replay:
             runtime = self.xp.cuda.runtime
             kind = runtime.memcpyDeviceToDevice
             runtime.memcpyAsync(to, address, nbytes, kind, stream.ptr)
-
-
-def _graph_of(stream, calls):
-    """Capture what calls enqueue; no interrupt leaves the stream in a capture."""
-    ends, graphs = [], []
-    ending = map(call, ends)  # once, as in `writing.run`
-    begin = stream.begin_capture, partial(ends.append, stream.end_capture)
-    try:
-        try:
-            deque(map(call, begin), 0)
-            for enqueue in calls:
-                enqueue()
-        finally:
-            graphs.extend(ending)
-    finally:
-        graphs.extend(ending)
-    (graph,) = graphs
-    return graph
 
 
 class Numbers:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from ....optimizers.interrupted_steps import MODEL_STEPS, STEPS
+from ....optimizers.interrupted_steps import MODEL_STEPS, STEPS, a_scaled_loss
 from ....optimizers.interrupts import check_all, equal, some, values
+from .runtime_runs import asked, graphs, new_log
 
 by_name = {"ids": lambda make: make.__name__}
 
@@ -22,6 +23,27 @@ def test_before_whatever_bytecode_an_error_comes_a_step_of_launches_is_whole(mak
 @pytest.mark.parametrize("make", MODEL_STEPS, **by_name)
 def test_a_step_of_a_model_in_several_launches_is_whole(make, gpu):
     check_all(make, few)
+
+
+@pytest.mark.parametrize("make", MODEL_STEPS, **by_name)
+def test_copies_of_variables_leave_them_at_their_addresses(make, gpu):
+    step, _ = make()
+    for _ in range(3):
+        step()
+    new_log()
+    step()
+    captured, launched = graphs()
+    assert captured == 0 < launched
+
+
+def test_a_scaled_loss_takes_two_launches_and_a_copy_of_small_variables(gpu):
+    step, _ = a_scaled_loss()
+    for _ in range(3):
+        step()
+    new_log()
+    step()
+    assert graphs() == (0, 2)
+    assert asked().count("launch") == 3  # numbers of both, and one for all copies
 
 
 @pytest.mark.parametrize("make", [*STEPS, *MODEL_STEPS], **by_name)

@@ -19,6 +19,7 @@ from tapewright.core.gpu import tensor_float_32_execution_enabled
 from ....loops.accesses import in_order
 from ....loops.matrix_products import MOST, product_of
 from ....program.array_instructions import View
+from ..capture import captured
 from ..kernel import CudaKernel
 from ..kernels.entries import each_entry, index_type, launch
 from . import cublaslt
@@ -96,12 +97,7 @@ def _seconds(stream, function):
     A graph of some runs is timed: the host would take longer than they do.
     """
     function()  # loads what a capture cannot
-    stream.begin_capture()
-    try:
-        for _ in range(RUNS):
-            function()
-    finally:
-        graph = stream.end_capture()
+    graph = captured(stream, [function] * RUNS)
     times = []
     for _ in range(RUNS):
         start = stream.record()

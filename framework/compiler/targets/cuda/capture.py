@@ -1,0 +1,26 @@
+"""Captures of CUDA graphs, which no interrupt leaves open: see `tapewright.core.commit`.
+
+A stream that goes on capturing would refuse all that waits for the device.
+"""
+
+from collections import deque
+from functools import partial
+from operator import call
+
+__all__ = ["captured"]
+
+
+def captured(stream, calls):
+    """Return the graph of what ``calls``, functions without arguments, enqueue."""
+    ends, graphs = [], []
+    ending = map(call, ends)  # ends the capture once, if it has begun
+    begin = stream.begin_capture, partial(ends.append, stream.end_capture)
+    try:
+        try:
+            deque(map(call, (*begin, *calls)), 0)
+        finally:
+            graphs.extend(ending)
+    finally:
+        graphs.extend(ending)
+    (graph,) = graphs
+    return graph
