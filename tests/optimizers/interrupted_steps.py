@@ -146,7 +146,6 @@ def updates_and_branches_in_a_loop():
 
     def body(n):
         tw.cond(n < 1, of.update_v, of.update_w)
-        of.note()
         return (n + 1,)
 
     def step():
