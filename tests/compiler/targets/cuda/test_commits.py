@@ -4,7 +4,7 @@ import pytest
 
 from ....optimizers.interrupted_steps import MODEL_STEPS, STEPS, a_scaled_loss
 from ....optimizers.interrupts import check_all, equal, some, values
-from .runtime_runs import asked, graphs, new_log
+from .runtime_runs import asked, both, graphs, new_log
 
 by_name = {"ids": lambda make: make.__name__}
 
@@ -13,6 +13,17 @@ def few(count):
     """Numbers of bytecodes, half of them at the end."""
     early = range(1, count - 400, max(1, count // 20))
     return [*early, *range(max(1, count - 400), count + 1, 20)]
+
+
+@pytest.mark.parametrize("make", STEPS, **by_name)
+def test_steps_of_several_launches_compute_what_numpy_does(make, gpu):
+    def train():
+        step, variables = make()
+        for _ in range(4):
+            step()
+        return values(variables)
+
+    both(train, 1e-5)
 
 
 @pytest.mark.parametrize("make", STEPS, **by_name)
