@@ -116,7 +116,8 @@ class DeviceInstance(Instance):
     def keep(self, held, copied):
         """Let `restore` bind the arrays again that variables have, and copies of some."""
         arrays = [variable._array for variable in held]
-        arrays += copies(self.xp, [variable._array for variable in copied])
+        if copied:
+            arrays += copies(self.xp, [variable._array for variable in copied])
         self.kept = [*held, *copied]
         self.restore = bound_again(self.kept, arrays)
 
