@@ -71,9 +71,7 @@ RULES = {
 
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("rule", RULES)
-def test_all_that_belongs_to_a_step_is_in_its_commit(rule, traced, device):
-    if device != "cpu" and traced and rule == "a scaled loss":
-        pytest.skip("a launch decides about the next one")
+def test_all_that_belongs_to_a_step_is_in_its_commit(rule, traced):
     check_all(lambda: step_of(RULES[rule], traced), some)
 
 
