@@ -8,8 +8,6 @@ of `tanh`, is computed from the input: the rounded output has lost it.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from tapewright.core.rules import elementwise
@@ -290,7 +288,11 @@ def over_square_of_cosh(xp, g, x):
         found *= factor
         return found
     if x.size > WHOLE and x.shape == g.shape:
-        return in_blocks(partial(over_square_of_cosh, xp), g, x)
+        return in_blocks(_over_square_of_cosh, g, x)
+    return _over_square_of_cosh(g, x)
+
+
+def _over_square_of_cosh(g, x):
     # NumPy divides as fast as it multiplies, and may have no vector code for cosh.
     if COSH_IS_VECTORIZED:
         cosh = np.cosh(x)

@@ -160,3 +160,11 @@ def test_slopes_of_tanh_and_sigmoid_keep_their_digits(vectorized, dtype, monkeyp
         ends = tw.constant(np.array([-np.inf, np.inf, np.nan, -1e4, 1e4], dtype))
         found = slope(tw.ones(5, dtype), ends).numpy()
         np.testing.assert_array_equal(found, [0, 0, np.nan, 0, 0])
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_the_slope_of_tanh_takes_large_arrays_of_any_order(order):
+    x = np.random.default_rng(0).normal(size=(700, 300)).astype(np.float32, order=order)
+    with np.errstate(all="ignore"):
+        found = trigonometry.tanh_slope(tw.ones(x.shape), tw.constant(x)).numpy()
+    np.testing.assert_allclose(found, 1 / np.cosh(x.astype(np.float64)) ** 2, 1e-6)
