@@ -5,6 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.testing import case, check_op, complexes, floats
+from tapewright.core.tensor import new_tensor
 from tapewright.ops.math import trigonometry
 from tapewright.ops.nn.activation import sigmoid_slope
 
@@ -162,10 +163,9 @@ def test_slopes_of_tanh_and_sigmoid_keep_their_digits(vectorized, dtype, monkeyp
         np.testing.assert_array_equal(found, [0, 0, np.nan, 0, 0])
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_the_slope_of_tanh_takes_large_arrays_in_any_order(turned):
-    x = np.random.default_rng(0).normal(size=(700, 300)).astype(np.float32)
-    given = tw.transpose(tw.constant(x.T)) if turned else tw.constant(x)
+@pytest.mark.parametrize("order", "CF")
+def test_the_slope_of_tanh_takes_large_arrays_in_any_order(order):
+    x = np.random.default_rng(0).normal(size=(700, 300)).astype(np.float32, order=order)
     with np.errstate(all="ignore"):
-        found = trigonometry.tanh_slope(tw.ones(x.shape), given).numpy()
+        found = trigonometry.tanh_slope(tw.ones(x.shape), new_tensor(x)).numpy()
     np.testing.assert_allclose(found, 1 / np.cosh(x.astype(np.float64)) ** 2, 1e-6)
