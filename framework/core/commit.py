@@ -87,12 +87,15 @@ def restoring(
 def undoing(
     restore: Callable[[], Any], function: Callable[..., Result], *args: Any
 ) -> Result:
-    """Return ``function(*args)``; if it raises, call ``restore``, see `bound_again`."""
+    """Return ``function(*args)``; if it raises, call ``restore``, see `bound_again`.
+
+    A second call of ``restore`` completes a first one that is interrupted.
+    """
     try:
         try:
             return function(*args)
         except BaseException:
-            restore()  # no Python code of ours, where a second interrupt may come
+            restore()
             raise
     except BaseException:
         restore()  # does nothing, unless it was an error of a trace function that came first

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tapewright.autodiff.gradient_tape import GradientTape
-from tapewright.core.commit import bound_again
+from tapewright.core.commit import bound_again, undoing
 from tapewright.core.interpreters import converted
 from tapewright.core.nest import map_structure
 from tapewright.core.source_lines import user_stacklevel
@@ -164,13 +164,13 @@ class TrainSteps(CompiledModel):
         counter = getattr(self.optimizer, "_iterations", None)
         before = None if counter is None else counter._array
         of_layers, of_metrics = bound_again(statistics), bound_again(metrics)
-        try:
-            return step(data)
-        except BaseException:
+
+        def restore():
             if counter is None or counter._array is before:
                 of_layers()
             of_metrics()
-            raise
+
+        return undoing(restore, step, data)
 
     def _tw_functions(self):
         if self._tw_compiled is not None:
