@@ -42,6 +42,7 @@ from .nn import (
     dropout,
     sampled_loss,
     morphology,
+    gates,
     recurrence,
     lstm,
     gru,

@@ -9,6 +9,8 @@ come about is told in `recurrence`.
 
 from __future__ import annotations
 
+import numpy as np
+
 from tapewright.core.primitive import primitive
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import TensorLike
@@ -16,6 +18,15 @@ from tapewright.core.typing import TensorLike
 from ..array.creation import ones_like, zeros
 from ..array.joining import concat, pad
 from ..math.reduction import reduce_sum
+from .gates import (
+    are_near,
+    keep_sigmoids,
+    kept_tanhs,
+    sigmoid_parts,
+    sigmoids,
+    tanh_parts,
+    tanhs,
+)
 from .recurrence import (
     check_cell,
     driven_by,
@@ -48,30 +59,33 @@ def _gru(xp, *values: TensorLike):
     h = longer(xp, x, h)
     gates = xp.empty((*x.shape[:2], 4 * units), x.dtype)
     product = xp.empty((x.shape[1], 3 * units), x.dtype)
+    decay = xp.empty((x.shape[1], 2 * units), x.dtype)
+    fresh, inner = xp.empty_like(h[0]), xp.empty_like(h[0])
     for t in time_steps(x):
         g, after, skip = gates[t], h[t + 1], skips[t]
-        n, k = g[:, :units], g[:, 3 * units :]
+        n, z, r, k = _parts(g)
+        both = g[:, units : 3 * units]
         xp.matmul(h[t], kernel, out=product)
         xp.add(product, bias, out=g[:, units:])
-        both = g[:, units : 3 * units]
         both += x[t, :, units:]
         if skip is not None:
             xp.copyto(g, 0, where=skip)
-        xp.negative(both, out=both)
-        xp.exp(both, out=both)
-        both += 1
+        xp.negative(both, out=decay)
+        xp.exp(decay, out=decay)
+        xp.add(decay, 1, out=both)
         xp.divide(1, both, out=both)
-        z, r = both[:, :units], both[:, units:]
-        xp.multiply(r, k, out=n)
-        n += x[t, :, :units]
+        xp.multiply(r, k, out=inner)
+        inner += x[t, :, :units]
         if skip is not None:
-            xp.copyto(n, 0, where=skip)
-        xp.tanh(n, out=n)
-        xp.subtract(h[t], n, out=after)
-        after *= z
-        after += n
+            xp.copyto(inner, 0, where=skip)
+        xp.tanh(inner, out=fresh)
+        far = keep_sigmoids(xp, both, decay)
+        s, rest = sigmoid_parts(xp, z, far)
+        xp.multiply(s, h[t], out=after)
+        after += xp.multiply(rest, fresh, out=rest)
         if skip is not None:
             xp.copyto(after, h[t], where=skip)
+        n[:, :] = kept_tanhs(xp, fresh, inner)
     return h, gates
 
 
@@ -92,7 +106,8 @@ def _(g, values, out):
     (h, gates), (of_h, of_gates), mask = out, g, values[4:]
     if of_gates is not None:
         n, z, r, k = _parts(gates)
-        slope = concat([1.0 - n * n, z * (1.0 - z), r * (1.0 - r), ones_like(k)], 2)
+        of_z, of_r = [s * rest for s, rest in map(sigmoids, (z, r))]
+        slope = concat([tanhs(n)[3], of_z, of_r, ones_like(k)], 2)
         of_gates = only_counted(of_gates * slope, *(mask or (None,)))
     d_gates, d_h = driven_by([of_gates, of_h], _gru_vjp, gates, h, values[2], mask)
     units = h.shape[-1]
@@ -110,26 +125,22 @@ def _(g, values, out):
 
 def _backwards(xp, gates, h, kernel, skips, drive, d_h):
     d_gates, back = xp.empty(gates.shape, gates.dtype), xp.ascontiguousarray(kernel.T)
-    units, part = len(kernel), xp.empty_like(h[0])
+    units, part, far = len(kernel), xp.empty_like(h[0]), _far(xp, gates)
     for t in reversed(time_steps(gates)):
         d, h_now, skip = d_gates[t], d_h[t + 1], skips[t]
-        n, z, r, k = _parts(gates[t])
+        n, n_slope, z, not_z, r, not_r, k = _opened(xp, gates[t], far)
         of_n, of_z, of_r, of_k = _parts(d)
         h_in = h_now if skip is None else xp.where(skip, 0, h_now)
         through = h_in * z
         xp.subtract(h[t], n, out=of_z)
         of_z *= through
-        xp.subtract(1, z, out=part)
-        of_z *= part
-        part *= h_in
-        xp.multiply(n, n, out=of_n)
-        xp.subtract(1, of_n, out=of_n)
-        of_n *= part
+        of_z *= not_z
+        xp.multiply(h_in, not_z, out=part)
+        xp.multiply(n_slope, part, out=of_n)
         if drive is not None:
             of_n += drive[t, :, :units]
         xp.multiply(of_n, r, out=of_k)
-        xp.subtract(1, r, out=of_r)
-        of_r *= of_k
+        xp.multiply(of_k, not_r, out=of_r)
         of_r *= k
         if drive is not None:
             d[:, units:] += drive[t, :, units:]
@@ -140,16 +151,31 @@ def _backwards(xp, gates, h, kernel, skips, drive, d_h):
     return d_gates
 
 
+def _far(xp, gates):
+    if xp is not np:
+        return True
+    units = gates.shape[-1] // 4
+    n, both = gates[..., :units], gates[..., units : 3 * units]
+    return not are_near(sigmoids=[both], tanhs=[n])
+
+
+def _opened(xp, gates, far):
+    """``n, 1 - n^2, z, 1 - z, r, 1 - r, k`` of the gates of a step."""
+    n, z, r, k = _parts(gates)
+    sigmoids = *sigmoid_parts(xp, z, far), *sigmoid_parts(xp, r, far)
+    return *tanh_parts(xp, n, far), *sigmoids, k
+
+
 def _forwards(xp, gates, h, kernel, skips, drive, e_h):
     e = xp.zeros(gates.shape, gates.dtype) if drive is None else xp.array(drive)
-    units = len(kernel)
+    units, far = len(kernel), _far(xp, gates)
     for t in time_steps(gates):
-        n, z, r, k = _parts(gates[t])
+        n, n_slope, z, not_z, r, not_r, k = _opened(xp, gates[t], far)
         e[t, :, units:] += e_h[t] @ kernel
         of_n, of_z, of_r, of_k = _parts(e[t])
-        of_n += of_r * (k * r * (1 - r)) + of_k * r
-        more = of_n * ((1 - z) * (1 - n * n)) + e_h[t] * z
-        more += of_z * ((h[t] - n) * z * (1 - z))
+        of_n += of_r * (k * r * not_r) + of_k * r
+        more = of_n * (not_z * n_slope) + e_h[t] * z
+        more += of_z * ((h[t] - n) * z * not_z)
         e_h[t + 1] += more if skips[t] is None else xp.where(skips[t], e_h[t], more)
     return e
 
@@ -157,15 +183,16 @@ def _forwards(xp, gates, h, kernel, skips, drive, e_h):
 def _by_coefficients(gates, h, kernel, mask, back, forth):
     (d, d_h), (e, e_h) = back, forth
     n, z, r, k = _parts(gates)
+    (z, not_z), (r, not_r), (n, flat, of_kept, _) = sigmoids(z), sigmoids(r), tanhs(n)
     before, d_now = h[:-1], only_counted(d_h[1:], mask)
     d_n, e_n, e_z, e_r, e_k = d[..., : n.shape[-1]], *_parts(e)
     of_n, of_z, of_r = e_n * d_now, e_z * d_now, e_r * d_n
-    flat, leak, slope = 1.0 - n * n, 1.0 - z, z * (1.0 - z)
+    slope = z * not_z
     by_gates = [
-        -2.0 * (of_n * n * leak) - of_z * slope,
-        of_z * (before - n) * (1.0 - 2.0 * z) - of_n * flat + e_h[:-1] * d_now,
-        of_r * k * (1.0 - 2.0 * r) + e_k * d_n,
-        of_r * r * (1.0 - r),
+        (-2.0 * (of_n * n * not_z) - of_z * slope) * of_kept,
+        of_z * (before - n) * (not_z - z) - of_n * flat + e_h[:-1] * d_now,
+        of_r * k * (not_r - r) + e_k * d_n,
+        of_r * r * not_r,
     ]
     by_h = pad(of_z * slope, [(0, 1), (0, 0), (0, 0)])
     return concat(by_gates, 2), by_h, outer(e_h[:-1], d[..., n.shape[-1] :])

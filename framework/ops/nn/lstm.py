@@ -9,12 +9,27 @@ arrays of its own. How derivatives come about is told in `recurrence`.
 
 from __future__ import annotations
 
+import numpy as np
+
 from tapewright.core.primitive import primitive
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import TensorLike
 
+from ..array.creation import ones_like
 from ..array.joining import concat, pad
-from ..math.trigonometry import tanh
+from ..math.trigonometry import tanh, tanh_slope
+from .gates import (
+    are_near,
+    keep_sigmoids,
+    kept_tanhs,
+    sigmoid_parts,
+    sigmoids,
+    smallest,
+    tanh_and_slope,
+    tanh_parts,
+    tanhs,
+    true_entries,
+)
 from .recurrence import (
     check_cell,
     driven_by,
@@ -37,40 +52,54 @@ __all__ = ["lstm"]
 def _lstm(xp, *values: TensorLike):
     """``(h, c, gates)`` of inputs ``x, h, c, kernel[, mask]``, time first.
 
-    ``h`` and ``c`` ``[time + 1, batch, units]`` begin with the initial states.
+    ``h`` and ``c`` ``[time + 1, batch, units]`` begin with the initial states; ``gates``
+    are in the form that the file of this name tells of.
     """
     x, h, c, kernel, *mask = values
     skips = skipped(xp, len(x), *mask)
     h, c, gates = longer(xp, x, h), longer(xp, x, c), xp.empty(x.shape, x.dtype)
-    fresh, units = xp.empty_like(h[0]), kernel.shape[0]
-    scale = xp.full(4 * units, -1, x.dtype)
-    scale[2 * units : 3 * units] = -2
+    parts = _sigmoids(xp, len(kernel))
+    decays = [xp.empty((x.shape[1], p.stop - p.start), x.dtype) for p in parts]
+    n, part = xp.empty_like(h[0]), xp.empty_like(h[0])
     for t in time_steps(x):
         g, now, after, skip = gates[t], c[t + 1], h[t + 1], skips[t]
         xp.matmul(h[t], kernel, out=g)
         g += x[t]
         if skip is not None:
             xp.copyto(g, 0, where=skip)
-        g *= scale  # tanh(x) is 2 * sigmoid(2 * x) - 1: one function for all gates
-        xp.exp(g, out=g)
-        g += 1
-        xp.divide(1, g, out=g)
-        i, f, n, o = _quarters(g)
-        n *= 2
-        n -= 1
+        i, f, kept, o = _quarters(g)
+        xp.tanh(kept, out=n)
+        kept_n = kept_tanhs(xp, n, kept)
+        for columns, decay in zip(parts, decays):
+            s = g[:, columns]
+            xp.negative(s, out=decay)
+            xp.exp(decay, out=decay)
+            xp.add(decay, 1, out=s)
+            xp.divide(1, s, out=s)
         xp.multiply(f, c[t], out=now)
-        now += xp.multiply(i, n, out=fresh)
+        now += xp.multiply(i, n, out=part)
         xp.tanh(now, out=after)
         after *= o
         if skip is not None:
             xp.copyto(now, c[t], where=skip)
             xp.copyto(after, h[t], where=skip)
+        for columns, decay in zip(parts, decays):
+            keep_sigmoids(xp, g[:, columns], decay)
+        kept[:, :] = kept_n
     return h, c, gates
+
+
+def _sigmoids(xp, units):
+    """The columns that are sigmoids; for NumPy with the tanh amid, in one: fewer calls."""
+    if xp is np:
+        return [slice(0, 4 * units)]
+    return [slice(0, 2 * units), slice(3 * units, 4 * units)]
 
 
 def _quarters(x):
     units = x.shape[-1] // 4
-    return [x[..., i * units : (i + 1) * units] for i in range(4)]
+    a, b, c = units, 2 * units, 3 * units
+    return x[..., :a], x[..., a:b], x[..., b:c], x[..., c:]
 
 
 @_lstm.infer
@@ -92,9 +121,10 @@ def _(g, values, out):
 
 
 def _slope(gates):
-    """The derivatives of the activations, by what they gave."""
+    """The derivatives of the kept gates by the arguments of their activations."""
     i, f, n, o = _quarters(gates)
-    return concat([i * (1.0 - i), f * (1.0 - f), 1.0 - n * n, o * (1.0 - o)], 2)
+    i, f, o = [s * rest for s, rest in map(sigmoids, (i, f, o))]
+    return concat([i, f, tanhs(n)[3], o], 2)
 
 
 # With total cotangents d_h, d_c of the states after a step, and r = tanh(c):
@@ -106,23 +136,23 @@ def _slope(gates):
 
 def _backwards(xp, gates, c, kernel, skips, drive, d_h, d_c):
     d_x, back = xp.empty(gates.shape, gates.dtype), xp.ascontiguousarray(kernel.T)
-    is_n, slope = _is_n(xp, gates, kernel), xp.empty(gates.shape[1:], gates.dtype)
-    r, part = xp.empty_like(c[0]), xp.empty_like(c[0])
+    far = xp is not np or not are_near(arguments=[c])
+    part, scratch = xp.empty_like(c[0]), _scratch(xp, gates, kernel)
     for t in reversed(time_steps(gates)):
         d, h_now, c_now, skip = d_x[t], d_h[t + 1], d_c[t + 1], skips[t]
-        i, f, n, o = _quarters(gates[t])
+        (i, f, n, o), slopes = _opened(xp, gates[t], *scratch)
+        r, r_slope = tanh_and_slope(xp, c[t + 1], far)
         of_i, of_f, of_n, of_o = _quarters(d)
-        xp.tanh(c[t + 1], out=r)
         h_in = h_now if skip is None else xp.where(skip, 0, h_now)
         xp.multiply(h_in, r, out=of_o)
-        xp.multiply(of_o, r, out=part)
-        xp.subtract(h_in, part, out=part)
+        xp.multiply(h_in, r_slope, out=part)
         c_now += xp.multiply(part, o, out=part)
         c_in = c_now if skip is None else xp.where(skip, 0, c_now)
         xp.multiply(c_in, n, out=of_i)
         xp.multiply(c_in, c[t], out=of_f)
         xp.multiply(c_in, i, out=of_n)
-        d *= _slope_of_all(xp, gates[t], is_n, slope)
+        for flow, slope in zip(_pieces(d, slopes), slopes):
+            flow *= slope
         if drive is not None:
             d += drive[t]
         d_h[t] += xp.matmul(d, back, out=part)
@@ -133,33 +163,56 @@ def _backwards(xp, gates, c, kernel, skips, drive, d_h, d_c):
     return d_x
 
 
-def _is_n(xp, gates, kernel):
+def _opened(xp, gates, is_n, slope, rest):
+    """The gates of a step, and the derivatives of their activations: a list of four.
+
+    For NumPy it is one array, ``slope``, in fewer calls.
+    """
+    i, f, n, o = _quarters(gates)
+    if xp is np:
+        xp.add(gates, is_n, out=slope)
+        slope *= xp.subtract(1, gates, out=rest)  # g * (1 - g), and (1 + n) * (1 - n)
+        if smallest(slope) >= 0:
+            return (i, f, n, o), [slope]
+        at = true_entries(slope < 0)  # gates in their other form
+        values, y = gates.copy(), gates[at]
+        (n, of_n), s, marked = tanh_and_slope(np, y), 1 + y, is_n[at[1]] > 0
+        values[at], slope[at] = np.where(marked, n, s), np.where(marked, of_n, -y * s)
+        return _quarters(values), [slope]
+    pairs = [sigmoid_parts(xp, y, True) for y in (i, f, o)]
+    i, f, o = [s for s, _ in pairs]
+    of_i, of_f, of_o = [s * rest for s, rest in pairs]
+    n, of_n = tanh_parts(xp, n, True)
+    return (i, f, n, o), [of_i, of_f, of_n, of_o]
+
+
+def _scratch(xp, gates, kernel):
+    """What `_opened` needs: 1 where a column is of a tanh, and memory."""
     marks = xp.zeros(gates.shape[-1], gates.dtype)
     marks[2 * len(kernel) : 3 * len(kernel)] = 1
-    return marks
+    return marks, *[xp.empty(gates.shape[1:], gates.dtype) for _ in range(2)]
 
 
-def _slope_of_all(xp, gates, is_n, out=None):
-    """``g * (1 - g)``, and ``(1 + n) * (1 - n)``."""
-    out = xp.add(gates, is_n, out=out)
-    out *= 1 - gates
-    return out
+def _pieces(x, slopes):
+    return [x] if len(slopes) == 1 else _quarters(x)
 
 
 def _forwards(xp, gates, c, kernel, skips, drive, e_h, e_c):
     e_x = xp.zeros(gates.shape, gates.dtype) if drive is None else xp.array(drive)
-    is_n = _is_n(xp, gates, kernel)
+    far = xp is not np or not are_near(arguments=[c])
+    scratch = _scratch(xp, gates, kernel)
     for t in time_steps(gates):
-        r, slope = xp.tanh(c[t + 1]), _slope_of_all(xp, gates[t], is_n)
+        (i, f, n, o), slopes = _opened(xp, gates[t], *scratch)
+        r, r_slope = tanh_and_slope(xp, c[t + 1], far)
         skip = skips[t]
-        i, f, n, o = _quarters(gates[t])
         e_x[t] += e_h[t] @ kernel
-        of_i, of_f, of_n, of_o = _quarters(e_x[t] * slope)
+        flows = [e * slope for e, slope in zip(_pieces(e_x[t], slopes), slopes)]
+        of_i, of_f, of_n, of_o = flows if len(flows) == 4 else _quarters(flows[0])
         more = of_i * n + of_f * c[t] + of_n * i + e_c[t] * f
         if skip is not None:
             more = xp.where(skip, e_c[t], more)
         e_c[t + 1] += more
-        more = of_o * r + e_c[t + 1] * (o * (1 - r * r))
+        more = of_o * r + e_c[t + 1] * (o * r_slope)
         if skip is not None:
             more = xp.where(skip, e_h[t], more)
         e_h[t + 1] += more
@@ -170,19 +223,22 @@ def _by_coefficients(gates, c, kernel, mask, back, forth):
     (d_x, d_h, d_c), (e_x, e_h, e_c) = back, forth
     d_h, d_c = only_counted(d_h[1:], mask), only_counted(d_c[1:], mask)
     before, r = c[:-1], tanh(c[1:])
+    r_slope = tanh_slope(ones_like(r), c[1:])
     i, f, n, o = _quarters(gates)
+    (i, not_i), (f, not_f), (o, not_o) = map(sigmoids, (i, f, o))
+    n, n_slope, of_kept, _ = tanhs(n)
     of_i, of_f, of_n, of_o = _quarters(e_x)
     of_i, of_f, of_n, of_o = of_i * d_c, of_f * d_c, of_n * d_c, of_o * d_h
     of_h = e_c[1:] * d_h  # of o * (1 - r^2)
     by_gates = [
-        of_i * n * (1.0 - 2.0 * i) + of_n * (1.0 - n * n),
-        of_f * before * (1.0 - 2.0 * f) + e_c[:-1] * d_c,
-        of_i * i * (1.0 - i) - 2.0 * (of_n * i * n),
-        of_o * r * (1.0 - 2.0 * o) + of_h * (1.0 - r * r),
+        of_i * n * (not_i - i) + of_n * n_slope,
+        of_f * before * (not_f - f) + e_c[:-1] * d_c,
+        (of_i * i * not_i - 2.0 * (of_n * i * n)) * of_kept,
+        of_o * r * (not_o - o) + of_h * r_slope,
     ]
-    by_r = of_o * o * (1.0 - o) - 2.0 * (of_h * o * r)
-    by_c = pad(of_f * f * (1.0 - f), [(0, 1), (0, 0), (0, 0)])
-    by_c = by_c + pad(by_r * (1.0 - r * r), [(1, 0), (0, 0), (0, 0)])
+    by_r = of_o * o * not_o - 2.0 * (of_h * o * r)
+    by_c = pad(of_f * f * not_f, [(0, 1), (0, 0), (0, 0)])
+    by_c = by_c + pad(by_r * r_slope, [(1, 0), (0, 0), (0, 0)])
     return concat(by_gates, 2), by_c, outer(e_h[:-1], d_x)
 
 

@@ -59,7 +59,7 @@ def linear_pair(name, backwards, forwards, by_coefficients, states):
 
 
 def _linear(name, steps, states):
-    @primitive(name=name, multiple=True, same_dtype=())
+    @primitive(name=name, multiple=True, same_dtype=(), ignores_float_errors=True)
     def op(xp, *values, given):
         check_given(len(values), given)
         gates, track, kernel, *rest = values

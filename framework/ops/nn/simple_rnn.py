@@ -7,6 +7,9 @@ How derivatives come about is told in `recurrence`.
 
 from __future__ import annotations
 
+import numpy as np
+
+from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import check_choice
 from tapewright.core.tensor import Tensor
@@ -14,6 +17,7 @@ from tapewright.core.typing import TensorLike
 
 from ..array.creation import ones_like
 from ..math.comparison import where_positive
+from .gates import slope_of_tanh, tanh_and_slope
 from .recurrence import (
     check_cell,
     driven_by,
@@ -35,11 +39,14 @@ ACTIVATIONS = ("tanh", "relu", "linear")
 
 
 @primitive(name="simple_rnn_steps", multiple=True, same_dtype=())
-def _simple_rnn(xp, *values: TensorLike, activation: str = "tanh"):
+def _simple_rnn(
+    xp, *values: TensorLike, activation: str = "tanh", slopes: bool = False
+):
     """``(h, gates)`` of inputs ``x, h, kernel[, mask]``, time first.
 
     ``h [time + 1, batch, units]`` begins with the initial state; ``gates`` are what the
-    activation gave, counted or not.
+    activation gave, counted or not; or with ``slopes`` the derivatives of tanh, which the
+    rounded values have lost. Files of old versions have no ``slopes``.
     """
     x, h, kernel, *mask = values
     skips, h = skipped(xp, len(x), *mask), longer(xp, x, h)
@@ -50,23 +57,40 @@ def _simple_rnn(xp, *values: TensorLike, activation: str = "tanh"):
         g += x[t]
         if skip is not None:
             xp.copyto(g, 0, where=skip)
-        if activation == "tanh":
+        if slopes and xp is np:
+            g = xp.tanh(g, out=h[t + 1])
+        elif slopes:
+            g, slope = tanh_and_slope(xp, g)
+            gates[t] = slope
+        elif activation == "tanh":
             xp.tanh(g, out=g)
         elif activation == "relu":
             xp.maximum(g, 0, out=g)
-        h[t + 1] = g if skip is None else xp.where(skip, h[t], g)
+        if skip is not None:
+            h[t + 1] = xp.where(skip, h[t], g)
+        elif not (slopes and xp is np):
+            h[t + 1] = g
+    if slopes and xp is np:  # of all steps at once, from the arguments
+        gates = slope_of_tanh(np.tanh(gates) if mask else h[1:], gates)
     return h, gates
 
 
 @_simple_rnn.infer
-def _(x, h, kernel, *mask, activation):
+def _(x, h, kernel, *mask, activation, slopes):
+    if slopes and activation != "tanh":
+        raise InvalidArgumentError(
+            f"simple_rnn: slopes are those of 'tanh', got activation {activation!r}"
+        )
     return check_cell("simple_rnn", 1, x, h, kernel)
 
 
 @_simple_rnn.vjp("values")
-def _(g, values, out, activation):
+def _(g, values, out, activation, slopes):
     (h, gates), (of_h, of_gates), mask = out, g, values[3:]
-    if activation == "tanh":
+    if slopes:
+        slope = gates
+        of_gates = None if of_gates is None else of_gates * h[1:] * -2.0
+    elif activation == "tanh":
         slope = 1.0 - gates * gates
     else:
         slope = ones_like(gates)
@@ -142,5 +166,6 @@ def simple_rnn(
     h, recurrent_kernel = with_dtype_of(
         "simple_rnn", x, h=h, recurrent_kernel=recurrent_kernel
     )
-    h, _ = _simple_rnn([x, h, recurrent_kernel, *masks], activation=activation)
+    inputs = [x, h, recurrent_kernel, *masks]
+    h, _ = _simple_rnn(inputs, activation=activation, slopes=activation == "tanh")
     return sequences(h, *(masks or (None,)), zero_output_for_mask), h[-1]

@@ -74,7 +74,8 @@ def linear(name, width, kernel, states):
     for given in ("0", "1", "".join(map(str, range(states + 1)))):
         driven = [floats(2, 1, width) if i == "0" else floats(3, 1, 1) for i in given]
         for kind in ("vjp", "jvp"):
-            yield case(f"{name}_{kind}", floats(2, 1, width), floats(3, 1, 1),
+            gates = floats(2, 1, width, low=0.05, high=0.95)
+            yield case(f"{name}_{kind}", gates, floats(3, 1, 1),
                        floats(1, kernel), *driven, given=given, order=2,
                        label=f"given {given}")  # fmt: skip
 
@@ -84,6 +85,8 @@ CASES = [
     case("gru_steps", floats(2, 1, 3), floats(1, 1), floats(1, 3), floats(3)),
     *[case("simple_rnn_steps", floats(2, 1, 1), floats(1, 1), floats(1, 1), activation=a)
       for a in STEPS],
+    case("simple_rnn_steps", floats(2, 1, 1), floats(1, 1), floats(1, 1), slopes=True,
+         label="with slopes"),
     *linear("lstm", 4, 4, 2),
     *linear("gru", 4, 3, 1),
     *linear("simple_rnn", 1, 1, 1),

@@ -1,0 +1,159 @@
+"""Gates of recurrent networks, kept so that no digit is lost where they saturate.
+
+A sigmoid that has been rounded to 1 has no digit of ``1 - s`` left, and tanh near 1 and -1
+none of ``1 - n ** 2``; derivatives are made of these. So a gate is kept in another form
+where it is larger than `FAR`, in as much memory:
+
+    a sigmoid s as s - 1, which is negative
+    tanh(x)     as x, which is larger than 1
+
+NumPy does the work for this on the entries alone that are so far out. The bits are the same.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..array.creation import ones_like
+from ..math.comparison import greater, less, where
+from ..math.elementwise import abs
+from ..math.trigonometry import tanh, tanh_slope
+
+__all__ = [
+    "are_near",
+    "keep_sigmoids",
+    "kept_tanhs",
+    "sigmoid_parts",
+    "sigmoids",
+    "slope_of_tanh",
+    "smallest",
+    "tanh_and_slope",
+    "tanh_parts",
+    "tanhs",
+    "true_entries",
+]
+
+FAR = 1 - 2.0**-10  # from here on more than 10 bits of the difference from 1 are lost
+_SURELY_NEAR, _SLOPE_AT_FAR = 3.8, 2.0**-9  # the argument is a bit less there
+
+
+# ------------------------------------------------------------------------ for kernels
+
+
+def keep_sigmoids(xp, s, decay):
+    """Replace ``s = 1 / (1 + decay)`` by its kept form; return whether one is far out."""
+    tiny = np.finfo(s.dtype).tiny  # what is kept is to stay below 0
+    if xp is not np:
+        xp.copyto(s, -xp.maximum(decay * s, tiny), where=s > FAR)
+    elif not _largest(s) <= FAR:
+        at = true_entries(s > FAR)
+        s[at] = -np.maximum(decay[at] * s[at], tiny)
+    else:
+        return False
+    return True
+
+
+def kept_tanhs(xp, n, x):
+    """The kept form of ``n = tanh(x)``."""
+    if xp is np and _largest(n) <= FAR and smallest(n) >= -FAR:
+        return n
+    return xp.where(xp.abs(n) > FAR, x, n)
+
+
+def are_near(sigmoids=(), tanhs=(), arguments=()):
+    """Return whether no kept gate, and no tanh of the ``arguments``, is far out or NaN.
+
+    These are NumPy arrays: a GPU would have to be waited for.
+    """
+    ends = [(v, 1) for v in tanhs] + [(x, _SURELY_NEAR) for x in arguments]
+    return all([y.min(initial=0) >= 0 for y in sigmoids]) and all(
+        [x.max(initial=0) <= end and x.min(initial=0) >= -end for x, end in ends]
+    )
+
+
+def _largest(x):
+    """The maximum, 0 of nothing; for few numbers argmax takes half the time of max."""
+    return x.item(x.argmax()) if x.size else 0.0
+
+
+def smallest(x):
+    """The minimum, 0 of nothing."""
+    return x.item(x.argmin()) if x.size else 0.0
+
+
+def sigmoid_parts(xp, y, far):
+    """``s`` and ``1 - s`` of a kept sigmoid."""
+    if xp is not np:
+        return xp.where(y < 0, 1 + y, y), xp.where(y < 0, -y, 1 - y)
+    rest = 1 - y
+    if far:
+        at = true_entries(y < 0)
+        rest[at] = -y[at]
+        y = y.copy()
+        y[at] += 1
+    return y, rest
+
+
+def tanh_parts(xp, v, far):
+    """``n`` and ``1 - n ** 2`` of a kept tanh."""
+    slope = 1 - v * v
+    if xp is not np:
+        n, far_slope = tanh_and_slope(xp, v)
+        return xp.where(slope < 0, n, v), xp.where(slope < 0, far_slope, slope)
+    if far:
+        at = true_entries(slope < 0)
+        n = v.copy()
+        n[at], slope[at] = np.tanh(v[at]), _far_slope(v[at])
+        return n, slope
+    return v, slope
+
+
+def tanh_and_slope(xp, x, far=True):
+    """``tanh(x)`` and its derivative."""
+    if xp is np:
+        n = np.tanh(x)
+        return n, slope_of_tanh(n, x) if far else 1 - n * n
+    # one exponential for both: m / (m + 2) and 4 (m + 1) / (m + 2)^2
+    bound = math.log(np.finfo(x.dtype).max) * (1 - 1e-6)
+    m = xp.expm1(xp.minimum(xp.abs(x) * 2, bound))
+    share = 1 / (m + 2)
+    return xp.copysign(m * share, x), (m + 1) * share * share * 4
+
+
+def slope_of_tanh(n, x):
+    """The derivative of ``n = tanh(x)``, NumPy arrays."""
+    slope = 1 - n * n
+    at = np.flatnonzero(slope < _SLOPE_AT_FAR)
+    slope.reshape(-1)[at] = _far_slope(x.reshape(-1)[at])
+    return slope
+
+
+def true_entries(mask):
+    """``np.nonzero`` of a matrix, in a small part of its time where few are true."""
+    return np.divmod(np.flatnonzero(mask), mask.shape[1])
+
+
+def _far_slope(x):
+    small = np.exp(np.abs(x) * -2)
+    return 4 * small / (1 + small) ** 2
+
+
+# -------------------------------------------------------------------------- for rules
+
+
+def sigmoids(y):
+    """``s`` and ``1 - s`` of a kept sigmoid."""
+    far = less(y, 0.0)
+    return where(far, 1.0 + y, y), where(far, -y, 1.0 - y)
+
+
+def tanhs(v):
+    """Of a kept tanh ``n``: itself, its slope, and the derivatives of ``n`` by ``v`` and of
+    ``v`` by the argument, one of which is the slope and the other 1."""
+    far, one = greater(abs(v), 1.0), ones_like(v)
+    inner = where(far, v, 1.0)
+    n = where(far, tanh(inner), v)
+    slope = where(far, tanh_slope(one, inner), 1.0 - v * v)
+    return n, slope, where(far, slope, one), where(far, one, slope)
