@@ -233,6 +233,8 @@ def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
     name="silu", kinds="f", zero_when=[{"x"}], ignores_float_errors=True, cost=(3, 1)
 )
 def _silu(xp, x: TensorLike):
+    # from -88.7 to -92 in float32 exp(-x) overflows and -2e-37 is 0: a formula without that
+    # takes a fifth longer
     x = xp.maximum(x, x.dtype.type(-1e3))  # where it is 0: no -inf / inf
     return x / (xp.exp(-x) + x.dtype.type(1))
 
@@ -244,23 +246,24 @@ def _(g, x):
 
 @elementwise(kinds="f", ignores_float_errors=True, cost=(6, 1))
 def _silu_slope(xp, x: TensorLike):
-    """``s + x * s * (1 - s)`` of ``s = sigmoid(x)``; see `sigmoid_slope`."""
-    x = xp.minimum(xp.maximum(x, x.dtype.type(-1e3)), x.dtype.type(1e3))
-    decay = xp.exp(-x)
-    s = xp.reciprocal(decay + x.dtype.type(1))
-    decay *= s
-    rest = xp.fmin(decay, x.dtype.type(1))
+    """``s + x * s * (1 - s)`` of ``s = sigmoid(x)``, which may be tiny: from ``exp(x)``."""
+    highest = {2: 10.5, 4: 24.0}.get(x.dtype.itemsize, 50.0)  # from there on it is 1
+    x = xp.minimum(xp.maximum(x, x.dtype.type(-1e3)), x.dtype.type(highest))
+    power = xp.exp(x)
+    rest = xp.reciprocal(power + x.dtype.type(1))
+    power *= rest
     rest *= x
     rest += x.dtype.type(1)
-    rest *= s
+    rest *= power
     return rest
 
 
 @_silu_slope.vjp("x")
 def _(g, x):
     x = clip_by_value(x, -1e3, 1e3)  # beyond, the derivatives are 0
-    bend = 2.0 - x * tanh(x * 0.5)
-    return zero_safe_multiply(sigmoid_slope(g, x), bend)
+    half = x * 0.5
+    bend = 2.0 - x * tanh(half)
+    return tanh_slope(zero_safe_multiply(g * 0.25, bend), half)
 
 
 swish = silu

@@ -283,3 +283,42 @@ def test_the_slope_of_softsign_keeps_its_digits_far_out():
         tape.watch(x)
         y = tw.nn.softsign(x)
     np.testing.assert_allclose(tape.gradient(y, x), [0.99980003e-8, 1e-16], rtol=1e-6)
+
+
+# x, and the first three derivatives of silu there, by mpmath
+SILU = {
+    "float32": [(-90, -7.292671235351559e-38, -7.210731109111653e-38,
+                 -7.128790982871749e-38),
+                (-89, -1.9600799343802546e-37, -1.937806298762297e-37,
+                 -1.9155326631443398e-37)],
+    "float64": [(-712, -4.30723419046123e-307, -4.301176195819231e-307,
+                 -4.2951182011772326e-307),
+                (-710, -3.173686934003667e-306, -3.169210647777992e-306,
+                 -3.164734361552317e-306)],
+}  # fmt: skip
+
+
+def derivative(f, x, order):
+    if not order:
+        return f(x)
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = derivative(f, x, order - 1)
+    return tape.gradient(y, x)
+
+
+@pytest.mark.parametrize("dtype", SILU)
+def test_derivatives_of_silu_are_there_where_its_sigmoid_is_no_normal_number(dtype):
+    x, *wanted = np.array(SILU[dtype]).T
+    for order, values in enumerate(wanted, 1):
+        found = derivative(tw.nn.silu, tw.constant(x, dtype), order)
+        np.testing.assert_allclose(found.numpy(), values, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_the_slope_of_silu_reaches_its_limits(dtype):
+    x = tw.constant([-np.inf, -1e4, 60.0, 1e4, np.inf, np.nan], dtype)
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        y = tw.nn.silu(x)
+    np.testing.assert_array_equal(tape.gradient(y, x).numpy(), [0, 0, 1, 1, 1, np.nan])
