@@ -43,7 +43,7 @@ class _Step(DeviceUpdate):
         self.block_rule, self.read = block_rule, read
         for name in SETTINGS:
             getattr(read, name)
-        count = 1 + block_rule.coefficients
+        self.count = 1 + block_rule.coefficients
         self.parts = [  # a group of the update, and one of its stretches
             (group, start, stop)
             for group in update.groups
@@ -53,7 +53,7 @@ class _Step(DeviceUpdate):
         flats = 1 + block_rule.slots
         self.groups = [
             UpdateGroup(
-                group.segment.workspace.dtype, start, stop - start, flats, count
+                group.segment.workspace.dtype, start, stop - start, flats, self.count
             )
             for group, start, stop in self.parts
         ]
@@ -101,7 +101,7 @@ class _Step(DeviceUpdate):
         return [variable, *slots]
 
     def is_current(self):
-        return are_current(self.rule, self.read._tw_values)
+        return self.count is not None and are_current(self.rule, self.read._tw_values)
 
     @property
     def segments(self):
@@ -115,6 +115,14 @@ class _Step(DeviceUpdate):
         made = int(rule._iterations._array)
         state = rule._tw_rule.advance(made + 1) or ()
         self.update.set_coefficients(rule, made + 1)  # from the state before the step
+        counts = [len(group.segment.workspace.numbers) for group, *_ in self.parts]
+        if any([count != self.count for count in counts]):
+            self.count = None
+            raise RuntimeError(
+                f"{type(rule).__name__}.coefficients returns another number of "
+                "coefficients than in the steps before, for which the step was compiled; "
+                "nothing has changed. The next call compiles it again"
+            )
         for variable, array in state:
             variable._bind(array)
         rule._iterations._bind(np.array(made + 1, np.int64))

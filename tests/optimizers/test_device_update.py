@@ -170,3 +170,42 @@ def test_all_numbers_of_a_step_are_given_before_it(gpu):
     (flats,) = made.flats()
     assert set(made.arrays()) == {id(v) for v in variables}
     assert flats[0].get().tolist() == [1.0, -2.0, 3.0, 0.5]
+
+
+class Mixed(tw.optimizers.SGD):
+    more = 0
+
+    def coefficients(self, step, learning_rate, real):
+        return (learning_rate, *[0.25] * self.more)
+
+    def update_block(self, xp, gradient, variable, scratch, coefficients):
+        for number in coefficients:
+            xp.multiply(gradient, number, out=scratch)
+            xp.subtract(variable, scratch, out=variable)
+
+
+def test_another_number_of_coefficients_is_an_error_once_and_then_compiled(gpu):
+    optimizer, v = Mixed(0.5), tw.Variable([0.0, 0.0])
+    step = tw.function(lambda: optimizer.apply([tw.ones(2)], [v]))
+    step()
+    optimizer.more = 1
+    with pytest.raises(RuntimeError, match="Mixed.coefficients returns another number"):
+        step()
+    assert v.numpy().tolist() == [-0.5] * 2 and int(optimizer.iterations) == 1
+    step()
+    assert v.numpy().tolist() == [-1.25] * 2 and int(optimizer.iterations) == 2
+
+
+class OfTheRate(tw.optimizers.SGD):
+    def update_block(self, xp, gradient, variable, scratch, coefficients):
+        xp.multiply(gradient, float(self.learning_rate), out=scratch)
+        xp.subtract(variable, scratch, out=variable)
+
+
+def test_a_rule_that_reads_a_variable_sees_its_value_of_each_step(gpu):
+    optimizer, v = OfTheRate(0.5), tw.Variable([0.0, 0.0])
+    step = tw.function(lambda: optimizer.apply([tw.ones(2)], [v]))
+    step()
+    optimizer.learning_rate = 0.25
+    step()
+    assert v.numpy().tolist() == [-0.75] * 2
