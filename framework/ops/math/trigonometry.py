@@ -8,6 +8,8 @@ of `tanh`, is computed from the input: the rounded output has lost it.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from tapewright.core.rules import elementwise
@@ -280,26 +282,18 @@ def tanh_slope(xp, g: TensorLike, x: TensorLike):
 
 
 def over_square_of_cosh(xp, g, x):
-    """``g / cosh(x) ** 2``, for kernels, by what is fastest there."""
-    if type(x) is not np.ndarray:  # machine code: one division
-        decay = xp.exp(-xp.abs(x))
-        factor = (decay + decay) / (decay * decay + x.dtype.type(1))
-        found = g * factor
-        found *= factor
-        return found
-    if x.size > WHOLE and x.shape == g.shape:
-        return in_blocks(_over_square_of_cosh, g, x)
-    return _over_square_of_cosh(g, x)
+    """``g / cosh(x) ** 2``, for kernels: NumPy divides as fast as it multiplies."""
+    if type(x) is np.ndarray and x.size > WHOLE and x.shape == g.shape:
+        return in_blocks(partial(_over_square_of_cosh, xp), g, x)
+    return _over_square_of_cosh(xp, g, x)
 
 
-def _over_square_of_cosh(g, x):
-    # NumPy divides as fast as it multiplies, and may have no vector code for cosh.
-    if COSH_IS_VECTORIZED:
-        cosh = np.cosh(x)
+def _over_square_of_cosh(xp, g, x):
+    if COSH_IS_VECTORIZED or xp is not np:
+        cosh = xp.cosh(x)
     else:
-        cosh = np.exp(x)
-        rest = np.reciprocal(cosh)
-        cosh += rest
+        cosh = xp.exp(x)
+        cosh += xp.reciprocal(cosh)
         cosh *= x.dtype.type(0.5)
     found = g / cosh
     found /= cosh
