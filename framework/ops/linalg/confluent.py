@@ -250,8 +250,8 @@ def _largest(x):
     view=True,
 )
 def unless_turned(xp, part: TensorLike, excess: TensorLike, *, who: str, values: str):
-    """Return ``part``. Raises: ``ValueError`` if ``excess`` is positive."""
-    if (excess > 0).any():
+    """Return ``part``. Raises: ``ValueError`` if ``excess`` is positive or NaN."""
+    if not (excess <= 0).all():
         raise InvalidArgumentError(NO_DERIVATIVE.format(who=who, values=values))
     return part
 
