@@ -75,7 +75,8 @@ def _subtracted(factor):
 def _axpby(xp, numbers, coefficient, x, y):
     """``y <- alpha * x + beta * y`` of ``alpha, beta = numbers(coefficient)``."""
     if type(xp) is Recorder:
-        xp.axpby(numbers, coefficient, x, y)
+        recorder = xp
+        recorder.axpby(numbers, coefficient, x, y)
         return
     alpha, beta = numbers(coefficient)
     blas.axpby(alpha, x, beta, y)

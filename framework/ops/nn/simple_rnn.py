@@ -49,6 +49,7 @@ def _simple_rnn(
     rounded values have lost. Files of old versions have no ``slopes``.
     """
     x, h, kernel, *mask = values
+    _check_slopes(activation, slopes)
     skips, h = skipped(xp, len(x), *mask), longer(xp, x, h)
     gates = xp.empty(x.shape, x.dtype)
     for t in time_steps(x):
@@ -77,11 +78,15 @@ def _simple_rnn(
 
 @_simple_rnn.infer
 def _(x, h, kernel, *mask, activation, slopes):
+    _check_slopes(activation, slopes)
+    return check_cell("simple_rnn", 1, x, h, kernel)
+
+
+def _check_slopes(activation, slopes):
     if slopes and activation != "tanh":
         raise InvalidArgumentError(
             f"simple_rnn: slopes are those of 'tanh', got activation {activation!r}"
         )
-    return check_cell("simple_rnn", 1, x, h, kernel)
 
 
 @_simple_rnn.vjp("values")
