@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import tapewright as tw
 from tapewright import config
-from tapewright.compiler.targets.native import thin_products
+from tapewright.compiler.loops import contraction_schedule as schedules
+from tapewright.compiler.targets.native import engine, thin_products
 from tapewright.compiler.targets.native.contractions import ContractionKernel
 
 pytest.importorskip("llvmlite")
@@ -22,10 +23,14 @@ MANY = settings(
 )
 
 
+REGISTERS = [(64, 32), (32, 16), (16, 32)]  # AVX-512, AVX2, Arm's
+
+
 @pytest.fixture(autouse=True)
 def native():
     with config.use_target("native"):
         yield
+    schedules.schedules_of.cache_clear()
     config.set_threads(None)
 
 
@@ -83,14 +88,17 @@ LARGE = {
     "few rows": (5, 512, 700, 0, 0),
     "one row": (1, 300, 900, 0, 0),
     "few columns": (1920, 1200, 3, 0, 0),
-    "short sums": (8192, 16, 7, 0, 0),
+    "short sums": (16384, 16, 3, 0, 0),
     "of a transposed kernel": (1920, 1200, 3, 0, 1),
-    "a gradient": (300, 1984, 7, 1, 0),
+    "a gradient": (400, 1984, 3, 1, 0),
 }
 
 
+@pytest.mark.parametrize("registers", REGISTERS, ids=str)
 @pytest.mark.parametrize("case", LARGE.values(), ids=list(LARGE))
-def test_sizes_that_are_faster_here(case):
+def test_sizes_that_are_faster_here(case, registers, monkeypatch):
+    monkeypatch.setattr(engine, "vector_registers", lambda: registers)
+    schedules.schedules_of.cache_clear()
     m, k, n, first, second = case
     a, b = whole((k, m) if first else (m, k)), whole((n, k) if second else (k, n))
     turned = lambda x, is_turned: x.T if is_turned else x  # noqa: E731
