@@ -251,8 +251,13 @@ def _write_worker(writer):
         patience = spin * WORKERS_PATIENCE
         writer.branch(atomics.ticks(writer) - start < patience, "look", "announce")
 
+        # The limit changes before the epoch does: a worker that it has left out meanwhile
+        # must not sleep here, as it would be woken in place of another one.
         writer.begin("announce")
         before = atomics.load(writer, epoch, _I32, "seq_cst")
+        limit = atomics.load(writer, limit_place, _I32, "seq_cst")
+        writer.branch(number < limit, "ready", "idle")
+        writer.begin("ready")
         asleep = _place(writer, ASLEEP)
         atomics.add(writer, asleep, writer.index(1), "seq_cst")
         seen = atomics.load(writer, remaining, _I64, "seq_cst")

@@ -192,6 +192,29 @@ def test_workers_take_chunks_and_their_caller_waits(rounds):
         time.sleep(0.0005)  # workers sleep
 
 
+@needs_threads
+def test_workers_above_the_limit_are_not_woken_in_place_of_others():
+    """They look for work in the moment in which the limit falls below their number."""
+    writer = Writer()
+    write_meeting(writer)
+    library = engine.compiled(writer.text(), "test", runtime.symbols())
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+    run = run(library.address("run"))
+    runtime.set_threads(4)
+    run(np.zeros(1, np.int64).ctypes.data, 4)  # starts them
+    for pause in np.linspace(0, 2e-3, 50):
+        runtime.set_threads(4)
+        end = time.perf_counter() + pause
+        while time.perf_counter() < end:
+            pass
+        runtime.set_threads(2)
+        for _ in range(3):
+            time.sleep(0.002)  # all sleep
+            count = np.zeros(1, np.int64)
+            run(count.ctypes.data, 2)
+            assert count[0] == 3
+
+
 def test_workers_never_take_one_job_for_another():
     """Regions of several functions, contexts and sizes follow each other at once."""
     writer = Writer()
