@@ -27,7 +27,7 @@ from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import Axis, TensorLike, as_int
 
 from ..array.conversion import cast, stop_gradient
-from ..array.indexing import one_hot_p
+from ..array.creation import ones_like
 from ..array.shape import expand_dims, transpose
 from ..math.comparison import (
     cleared,
@@ -41,10 +41,12 @@ from ..math.comparison import (
 from ..math.elementwise import exp, log, square, zero_safe_multiply
 from ..math.reduction import reduce_logsumexp, reduce_sum
 from .activation import (
+    is_short,
     log_softmax_p,
     shifted_rows,
     sigmoid_slope,
     softmax_p,
+    softmax_slope,
     softplus,
 )
 
@@ -56,6 +58,9 @@ __all__ = [
     "sparse_softmax_cross_entropy_with_logits",
     "weighted_cross_entropy_with_logits",
 ]
+
+
+SURE = 1 + 2.0**-10  # a row's sum of exponentials: below it 1 - p has lost over 10 bits
 
 
 @primitive(
@@ -112,16 +117,34 @@ def _(g, logits):
     batch=batch_leading,
 )
 def _softmax_excess(xp, labels: TensorLike, logits: TensorLike):
-    """``softmax(logits) * sum(labels) - labels``: the derivative of the cross-entropy."""
+    """``softmax(logits) * sum(labels) - labels``: the derivative of the cross-entropy.
+
+    At a sure class the difference is lost in rounding. It is minus the sum of the others,
+    as in `softmax_slope`: NumPy does the work for this on the sure rows alone.
+    """
     if labels.shape != logits.shape:
         labels, logits = xp.broadcast_arrays(labels, logits)
     weights, lies = shifted_rows(xp, logits)
     labels = labels.T if lies == 0 else labels
     xp.exp(weights, out=weights)
-    weights *= labels.sum(axis=lies, keepdims=True) / weights.sum(
-        axis=lies, keepdims=True
-    )
-    weights -= labels
+    total = weights.sum(axis=lies, keepdims=True)
+    factor = labels.sum(axis=lies, keepdims=True) / total
+    if xp is not np:
+        found = weights * factor - labels
+        return found - weights * (found.sum(axis=lies, keepdims=True) / total)
+    sure = total < SURE
+    if not sure.any():
+        weights *= factor
+        weights -= labels
+    else:
+        at = ... if lies == 0 else sure[..., 0]
+        shares = weights[at].copy()
+        weights *= factor
+        weights -= labels
+        found = weights[at]
+        shares *= found.sum(axis=lies, keepdims=True)
+        found -= shares
+        weights[at] = found
     return weights.T if lies == 0 else weights
 
 
@@ -132,14 +155,16 @@ def _(labels, logits):
 
 
 @_softmax_excess.vjp("logits")
-def _(g, labels, logits, out):
-    weighted = g * (out + labels)
-    return weighted - softmax_p(logits) * reduce_sum(weighted, -1, True)
+def _(g, labels, logits):
+    p = softmax_p(logits) * ones_like(g)  # `softmax_slope` does not broadcast
+    return softmax_slope(g, p) * reduce_sum(labels, -1, True)
 
 
 @_softmax_excess.vjp("labels")
 def _(g, logits):
-    return reduce_sum(g * softmax_p(logits), -1, True) - g
+    p = softmax_p(logits)
+    found = reduce_sum(g * p, -1, True) - g
+    return found - reduce_sum(found * p, -1, True)  # as in `softmax_slope`
 
 
 def softmax_cross_entropy_with_logits(
@@ -241,14 +266,66 @@ def _(labels, logits):
 
 
 @sparse_cross_entropy.vjp("logits")
-def _(g, labels, logits, logits_shape, logits_dtype):
-    hits = one_hot_p(labels, logits_shape[-1], -1, logits_dtype)
-    return (softmax_p(logits) - hits) * expand_dims(g, -1)
+def _(g, labels, logits):
+    return _sparse_softmax_excess(labels, logits) * expand_dims(g, -1)
 
 
 @sparse_cross_entropy.batch
 def _(mapped, labels, logits):
     return sparse_cross_entropy(*all_mapped(mapped, (labels, logits)))
+
+
+@primitive(
+    same_dtype=("logits",),
+    ignores_float_errors=True,
+    cost=per_input(4, 1),
+    no_gradient=("labels",),
+)
+def _sparse_softmax_excess(xp, labels: TensorLike, logits: TensorLike):
+    """``softmax(logits)``, less 1 at the label, where it is minus the sum of the others."""
+    if xp is np and not is_short(xp, logits, -1):
+        return _less_their_sum(softmax_p.primitive.kernel(xp, logits), labels)
+    weights, lies = shifted_rows(xp, logits)
+    xp.exp(weights, out=weights)
+    total = weights.sum(axis=lies, keepdims=True)
+    hits = labels[..., None] == xp.arange(logits.shape[-1])
+    if xp is np:
+        weights /= total
+        found = weights - hits.T.astype(logits.dtype)
+        if (total < SURE).any():
+            found -= weights * found.sum(axis=0)
+        return found.T
+    # one more sum, and a choice: in machine code they cost next to nothing
+    below = xp.where(weights < 1, weights, xp.zeros((), logits.dtype))
+    below = below.sum(axis=-1, keepdims=True)
+    top = xp.where(total < SURE, logits.dtype.type(1), logits.dtype.type(np.inf))
+    at_label = xp.where(weights < top, weights - total, -below)
+    return xp.where(hits, at_label, weights) / total
+
+
+def _less_their_sum(p, labels):
+    p = np.ascontiguousarray(p)
+    entries, classes = p.reshape(-1), p.shape[-1]
+    places = check_labels(labels, classes)
+    places += np.arange(labels.size) * classes
+    entries[places] = 0
+    entries[places] = -p.sum(axis=-1).reshape(-1)
+    return p
+
+
+@_sparse_softmax_excess.infer
+def _(labels, logits):
+    return TensorSpec(logits.shape, logits.dtype)
+
+
+@_sparse_softmax_excess.vjp("logits")
+def _(g, logits):
+    return softmax_slope(g, softmax_p(logits))
+
+
+@_sparse_softmax_excess.batch
+def _(mapped, labels, logits):
+    return _sparse_softmax_excess(*all_mapped(mapped, (labels, logits)))
 
 
 def sparse_softmax_cross_entropy_with_logits(
