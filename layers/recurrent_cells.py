@@ -15,7 +15,9 @@ from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.ops.array.creation import ones_like, zeros
 from tapewright.ops.array.joining import concat, split
 from tapewright.ops.linalg.matmul import affine, matmul
+from tapewright.ops.nn.activation import sigmoid
 from tapewright.ops.nn.dropout import apply_dropout
+from tapewright.ops.nn.gates import rest_of_sigmoid
 from tapewright.ops.random.sampling import get_global_generator
 from tapewright.serialization.object_config import deserialize
 
@@ -346,15 +348,16 @@ class GRUCell(RecurrentCell):
             y_z, y_r, y_n = split(
                 y if self.bias is None else y + self.bias[1], 3, axis=1
             )
-            z, r = gate(x_z + y_z), gate(x_r + y_r)
+            of_z, r = x_z + y_z, gate(x_r + y_r)
             n = self.activation(x_n + r * y_n)
         else:
             masks = self._tw_dropped("recurrent_dropout", h) if training else []
             h_z, h_r, h_n = [h * m for m in masks] if masks else (h, h, h)
-            of_z, of_r, of_n = split(self.recurrent_kernel, 3, axis=1)
-            z, r = gate(x_z + matmul(h_z, of_z)), gate(x_r + matmul(h_r, of_r))
-            n = self.activation(x_n + matmul(r * h_n, of_n))
-        h = z * h + (1.0 - z) * n
+            k_z, k_r, k_n = split(self.recurrent_kernel, 3, axis=1)
+            of_z, r = x_z + matmul(h_z, k_z), gate(x_r + matmul(h_r, k_r))
+            n = self.activation(x_n + matmul(r * h_n, k_n))
+        z = gate(of_z)
+        h = z * h + (rest_of_sigmoid(z, of_z) if gate is sigmoid else 1.0 - z) * n
         return h, [h] if is_nested(states) else h
 
 

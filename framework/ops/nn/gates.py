@@ -16,6 +16,9 @@ import math
 
 import numpy as np
 
+from tapewright.core.rules import elementwise
+from tapewright.core.typing import TensorLike
+
 from ..array.creation import ones_like
 from ..math.comparison import greater, less, where
 from ..math.elementwise import abs
@@ -25,6 +28,7 @@ __all__ = [
     "are_near",
     "keep_sigmoids",
     "kept_tanhs",
+    "rest_of_sigmoid",
     "sigmoid_parts",
     "sigmoids",
     "slope_of_tanh",
@@ -157,3 +161,23 @@ def tanhs(v):
     n = where(far, tanh(inner), v)
     slope = where(far, tanh_slope(one, inner), 1.0 - v * v)
     return n, slope, where(far, slope, one), where(far, one, slope)
+
+
+# ------------------------------------------------------------------------- for layers
+
+
+@elementwise(floating=True, no_gradient=("x",), cost=(4, 1))
+def rest_of_sigmoid(xp, s: TensorLike, x: TensorLike):
+    """``1 - s`` where ``s`` is ``sigmoid(x)``, with all digits.
+
+    Derivatives are those of a function of ``s``: its own derivative has its digits.
+    """
+    rest = s.dtype.type(1) - s
+    if xp is np and smallest(rest) >= 1 - FAR:
+        return rest
+    return xp.where(s > FAR, xp.exp(-xp.abs(x)) * s, rest)
+
+
+@rest_of_sigmoid.vjp("s")
+def _(g):
+    return -g

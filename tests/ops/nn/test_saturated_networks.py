@@ -107,6 +107,27 @@ def test_they_are_so_in_traced_functions(name, target):
         networks.check(tw.function(networks.all)(networks.x))
 
 
+class Cells(Networks):
+    """The same, a step of a `GRUCell` at a time."""
+
+    def run(self, x, kernel, states=None):
+        cell = tw.layers.GRUCell(1, use_bias=False, dtype=self.dtype)
+        cell.build((None, 2 * len(self.own)))
+        cell.kernel = tw.concat([kernel, self.biases], 0)
+        cell.recurrent_kernel = self.recurrent
+        (h,) = self.states
+        for now in (x, x * 0.5):
+            h, _ = cell(tw.concat([self.own * now[:, None], self.own], 1), [h])
+        return h[:, 0]
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_they_are_so_in_cells(dtype, traced):
+    cells = Cells("gru", dtype)
+    cells.check((tw.function(cells.all) if traced else cells.all)(cells.x))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", GATES)
 def test_they_are_so_in_forward_mode(name, dtype):
