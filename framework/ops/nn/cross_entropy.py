@@ -306,10 +306,11 @@ def _sparse_softmax_excess(xp, labels: TensorLike, logits: TensorLike):
 def _less_their_sum(p, labels):
     p = np.ascontiguousarray(p)
     entries, classes = p.reshape(-1), p.shape[-1]
-    places = check_labels(labels, classes)
-    places += np.arange(labels.size) * classes
+    labels = labels.reshape(-1).astype(np.int64)
+    rows = np.flatnonzero((labels >= 0) & (labels < classes))  # the loss refuses others
+    places = rows * classes + labels[rows]
     entries[places] = 0
-    entries[places] = -p.sum(axis=-1).reshape(-1)
+    entries[places] = -p.sum(axis=-1).reshape(-1)[rows]
     return p
 
 
