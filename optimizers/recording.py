@@ -176,8 +176,7 @@ class Template:
 
     Args:
         calls: Those of a `Recorder`.
-        gradient: An array in place of a gradient that is another one in each step; None if
-            that of the calls is the same.
+        gradient: Gradient of the calls, a flat array, if it is another one in each step.
     """
 
     def __init__(self, calls, gradient=None):
@@ -206,13 +205,12 @@ class Template:
 
 def _place(x, gradient):
     """Return the slice of ``gradient`` that ``x`` is, or None."""
-    if gradient is None or (
-        x is not gradient and getattr(x, "base", None) is not gradient
-    ):
+    if gradient is None or type(x) is not np.ndarray:
         return None
-    if x is gradient:
-        return slice(None)
-    start = (_address(x) - _address(gradient)) // gradient.itemsize
+    offset = _address(x) - _address(gradient)
+    if not 0 <= offset < gradient.nbytes:
+        return None
+    start = offset // gradient.itemsize
     return slice(start, start + x.size)
 
 

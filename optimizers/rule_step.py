@@ -274,7 +274,8 @@ class Plan:
         if not blocks.in_place:
             return None
         if flat is None:
-            gradient = np.empty(segment.starts[-1], segment.workspace.dtype)
+            ((_, n),) = group.members
+            gradient = _plain(step.gradients[n].reshape(-1))
             blocks.update_run(0, gradient.size, gradient)
             return Template(recorder.calls, gradient)
         for start, stop in group.runs:

@@ -60,6 +60,8 @@ CASES = [
     case(SPARSE, np.array([1], np.int32), floats(1, 70), order=1, expect=sparse),
     case(BINARY, floats(2, 3, **POSITIVE), floats(2, 3), expect=binary),
     case(BINARY, floats(**POSITIVE), floats(), expect=binary),
+    case("sparse_softmax_excess", np.array([2, 0]), floats(2, 3),
+         expect=lambda labels, x: excess(np.eye(3)[labels], x)),
     case("sigmoid_minus", floats(2, 3), floats(2, 3),
          expect=lambda x, y: 1 / (1 + np.exp(-x)) - y),
     case("softmax_excess", floats(2, 3, **POSITIVE), floats(2, 3), expect=excess),

@@ -81,6 +81,8 @@ def linear(name, width, kernel, states):
 
 
 CASES = [
+    case("rest_of_sigmoid", floats(2, 3, low=0.1, high=0.9), floats(2, 3),
+         expect=lambda s, x: 1 - s),
     case("lstm_steps", floats(2, 1, 4), floats(1, 1), floats(1, 1), floats(1, 4)),
     case("gru_steps", floats(2, 1, 3), floats(1, 1), floats(1, 3), floats(3)),
     *[case("simple_rnn_steps", floats(2, 1, 1), floats(1, 1), floats(1, 1), activation=a)
