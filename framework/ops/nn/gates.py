@@ -173,7 +173,7 @@ def rest_of_sigmoid(xp, s: TensorLike, x: TensorLike):
     Derivatives are those of a function of ``s``: its own derivative has its digits.
     """
     rest = s.dtype.type(1) - s
-    if xp is np and smallest(rest) >= 1 - FAR:
+    if xp is np and s.shape == x.shape and smallest(rest) >= 1 - FAR:
         return rest
     return xp.where(s > FAR, xp.exp(-xp.abs(x)) * s, rest)
 
