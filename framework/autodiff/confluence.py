@@ -262,8 +262,9 @@ class _Pass:
             found = self._pulled_back(cotangent, reshape(unit, shape), i)
             return [reshape(v, (batch, *tuple(v.shape)[-2:]))[at] for v in found]
 
-        units = np.eye(batch * count, dtype=cotangent.array.dtype)
-        owners = np.arange(batch * count) // count
+        xp = devices.current_module()
+        units = xp.eye(batch * count, dtype=cotangent.array.dtype)
+        owners = xp.arange(batch * count) // count
         _, map_fn = _control_flow
         rows = map_fn(slopes, (new_tensor(units), new_tensor(owners)))
         return [reshape(x, (*shape, *tuple(x.shape)[-2:])) for x in rows]

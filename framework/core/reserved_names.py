@@ -83,12 +83,12 @@ class Guarding:
                 raise TypeError(_taken(cls, name))
         assign = cls.__setattr__
 
-        def __setattr__(self, name, value):
+        def __setattr__(self: Any, name: str, value: Any) -> None:
             if name in guarded:
                 _check(cls, name, sys._getframe(1), {"__setattr__"}, _taken)
             assign(self, name, value)
 
-        cls.__setattr__ = __setattr__
+        type.__setattr__(cls, "__setattr__", __setattr__)  # no declaration for checkers
 
 
 def check_assignment(cls: type, name: str) -> None:

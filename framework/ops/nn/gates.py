@@ -154,8 +154,9 @@ def sigmoids(y):
 
 
 def tanhs(v):
-    """Of a kept tanh ``n``: itself, its slope, and the derivatives of ``n`` by ``v`` and of
-    ``v`` by the argument, one of which is the slope and the other 1."""
+    """Return a kept tanh ``n``, its slope, and two derivatives: ``n`` by ``v``, ``v`` by the
+    argument. One of them is the slope and the other 1.
+    """
     far, one = greater(abs(v), 1.0), ones_like(v)
     inner = where(far, v, 1.0)
     n = where(far, tanh(inner), v)

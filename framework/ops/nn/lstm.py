@@ -187,7 +187,7 @@ def _opened(xp, gates, is_n, slope, rest):
 
 
 def _scratch(xp, gates, kernel):
-    """What `_opened` needs: 1 where a column is of a tanh, and memory."""
+    """Return a row with 1 at the columns of the tanh, and memory, for `_opened`."""
     marks = xp.zeros(gates.shape[-1], gates.dtype)
     marks[2 * len(kernel) : 3 * len(kernel)] = 1
     return marks, *[xp.empty(gates.shape[1:], gates.dtype) for _ in range(2)]

@@ -10,8 +10,8 @@ from .kernel import Launch, function_source
 from .prelude import PRELUDE
 
 __all__ = [
-    "compiled",
     "OPTIONS",
+    "compiled",
     "copy_function",
     "copy_source",
     "numbers_function",
