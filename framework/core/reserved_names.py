@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
 __all__ = [
-    "PREFIX",
     "Guarding",
+    "PREFIX",
     "Replaceable",
     "Reserving",
     "class_attribute",

@@ -154,8 +154,9 @@ def sigmoids(y):
 
 
 def tanhs(v):
-    """Return a kept tanh ``n``, its slope, and two derivatives: ``n`` by ``v``, ``v`` by the
-    argument. One of them is the slope and the other 1.
+    """Return a kept tanh ``n``, its slope, and two derivatives.
+
+    These are ``n`` by ``v``, and ``v`` by the argument: one is the slope, the other 1.
     """
     far, one = greater(abs(v), 1.0), ones_like(v)
     inner = where(far, v, 1.0)
