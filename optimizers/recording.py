@@ -35,7 +35,7 @@ CONSTANTS = (
 
 
 class NotRecordable(NotTraceable):
-    """A rule does something else than to call ufuncs with ``out=``."""
+    """Raised if a rule does anything except call ufuncs with ``out=``."""
 
 
 class ReadSettings:
@@ -172,7 +172,7 @@ def bound(call):
 
 
 class Template:
-    """Calls of which some are bound in each step.
+    """Recorded calls; those that depend on a gradient or a number are bound in each step.
 
     Args:
         calls: Those of a `Recorder`.

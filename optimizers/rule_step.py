@@ -105,7 +105,7 @@ class RuleStep:
         change.writes += map(bound, recorder.calls)
 
     def _plan(self):
-        """Plan the next steps, if the settings are those of the step before."""
+        """Cache the calls for later steps if the previous step had the same settings."""
         if self.share != 1 or self.rule._tw_changes_gradients:
             return
         update, settings = self.update, Plan.settings_of(self)
@@ -228,7 +228,7 @@ class RuleStep:
 
 
 class Plan:
-    """Calls of a step that later steps make again, while its settings stay the same.
+    """Cached calls of a step, which later steps repeat while the settings stay the same.
 
     ``groups`` are the `Template` of groups of variables, ``gathered`` pairs of a part of
     their memory for gradients and the number of the gradient that it holds. ``singles`` are
@@ -261,7 +261,7 @@ class Plan:
 
     @staticmethod
     def settings_of(step):
-        """Return what decides which calls a step makes, beside the settings of the rule."""
+        """Return the settings that invalidate a plan, except those that the rule reads."""
         rule, segments = step.rule, step.update.changed
         limits = rule.clipnorm, rule.clipvalue, rule.global_clipnorm
         versions = [segment.version for segment in segments]

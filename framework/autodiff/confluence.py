@@ -63,7 +63,7 @@ _control_flow = None  # (branch, map_fn), which are of a floor above
 
 
 def use_control_flow(branch, map_fn):
-    """Set the functions that traced parts are made with."""
+    """Register the functions that trace a branch and a loop."""
     global _control_flow
     _control_flow = branch, map_fn
 
@@ -180,7 +180,7 @@ def _can_be_traced(tape, interpreters):
 
 
 def _add_traced_parts(tape, cotangents, interpreters):
-    """As `_add_parts`, in a branch of the trace for values that coincide."""
+    """Trace a branch that does the work of `_add_parts` if values coincide."""
     branch, _ = _control_flow
     # The parts of one factorization do not enter those of another: the order is free.
     for i, ((op, x, outputs, _), *_) in enumerate(_Pass(tape, interpreters).found):

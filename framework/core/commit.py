@@ -64,7 +64,7 @@ def bind_all(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
 def bound_again(
     variables: Sequence[Variable], arrays: Sequence[Any] | None = None
 ) -> Callable[[], Any]:
-    """Return a function in C that once binds the arrays again that variables have now.
+    """Return a function in C whose first call rebinds the current arrays of variables.
 
     Args:
         variables: The variables. Once the list is empty, the function does nothing.

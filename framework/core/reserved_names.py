@@ -57,7 +57,7 @@ class Reserving:
 
 
 class Guarding:
-    """Base of classes that users rarely extend: their own names are not the user's.
+    """Base of classes that users rarely extend: subclasses may not reuse their names.
 
     These are the private names of our classes, and those in ``_tw_guarded``. Only classes
     of users check assignments, so that those here cost nothing.
@@ -97,7 +97,7 @@ def check_assignment(cls: type, name: str) -> None:
 
 
 def _check(cls, name, frame, passing_on, refusal):
-    """Raise unless the code of a frame, behind those that pass on, is ours."""
+    """Raise if user code assigns: skip frames of functions that pass an assignment on."""
     while frame.f_code.co_name in passing_on and frame.f_back is not None:
         frame = frame.f_back
     module = frame.f_globals.get("__name__")
@@ -130,7 +130,7 @@ def name_in_files(name: str) -> str:
 
 
 def class_attribute(item: object, name: str, cls: type | None = None) -> Any:
-    """Return an attribute of a class, bound to ``item``, and ignore those of the instance.
+    """Look up an attribute in a class, skip the instance, and bind it to ``item``.
 
     Args:
         item: The instance.

@@ -219,7 +219,7 @@ def _(g, out, gaps):
 
 
 def any_coincide(outputs):
-    """Return whether values coincide: of a batch, those of one matrix."""
+    """Return whether any matrix of a batch has repeated eigenvalues or singular values."""
     values, *vectors = outputs
     found = reduce_any(beside_diagonal(gaps_of(values, values.dtype)))
     if len(vectors) > 1:  # a singular value of 0 coincides with its negative
@@ -228,7 +228,7 @@ def any_coincide(outputs):
 
 
 def free_of_turns(part, turns, sizes, who, values):
-    """Return ``part``, if ``turns``, by which a result changes with the basis, are 0.
+    """Return ``part``; raise if a result depends on the basis, so that ``turns`` are not 0.
 
     ``sizes``: tensors whose largest entry scales the tolerance.
     """

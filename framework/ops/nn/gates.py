@@ -135,7 +135,7 @@ def slope_of_tanh(n, x):
 
 
 def true_entries(mask):
-    """``np.nonzero`` of a matrix, in a small part of its time where few are true."""
+    """Return ``np.nonzero`` of a matrix, faster where few entries are true."""
     return np.divmod(np.flatnonzero(mask), mask.shape[1])
 
 

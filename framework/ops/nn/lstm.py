@@ -90,7 +90,7 @@ def _lstm(xp, *values: TensorLike):
 
 
 def _sigmoids(xp, units):
-    """The columns that are sigmoids; for NumPy with the tanh amid, in one: fewer calls."""
+    """Return the sigmoid columns; on NumPy one slice with the tanh column, for fewer calls."""
     if xp is np:
         return [slice(0, 4 * units)]
     return [slice(0, 2 * units), slice(3 * units, 4 * units)]

@@ -43,7 +43,10 @@ def _flats(arrays):
 
 
 def _part(array, flat):
-    """Return the copy of an array in that of its base; None if there is none."""
+    """Return the part of ``flat``, a copy of the base of ``array``, that copies ``array``.
+
+    Return None if the base was not copied, or ``array`` is not contiguous.
+    """
     if flat is None or not array.flags.c_contiguous:
         return None
     start = (array.data.ptr - array.base.data.ptr) // array.itemsize

@@ -109,7 +109,7 @@ class CudaExecutable(Executable):
                 each.cover()
 
     def acquire(self, outer=None):
-        """Take an instance whose last replay, if it goes on, is in the current stream.
+        """Return an idle instance that was last replayed in the current stream, or a new one.
 
         ``outer``: the `DeviceInstance` whose last commit is that of the instance.
         """

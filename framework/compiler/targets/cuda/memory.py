@@ -114,7 +114,7 @@ class DeviceInstance(Instance):
         return instruction.node.kernel(regions, **instruction.settings)
 
     def keep(self, held, copied):
-        """Let `restore` bind the arrays again that variables have, and copies of some."""
+        """Set `restore` to rebind the current arrays of variables, and copies of some."""
         arrays = [variable._array for variable in held]
         if copied:
             arrays += copies(self.xp, [variable._array for variable in copied])
@@ -122,7 +122,7 @@ class DeviceInstance(Instance):
         self.restore = bound_again(self.kept, arrays)
 
     def forgetting(self):
-        """Return functions in C after which nothing is restored any more."""
+        """Return functions in C that cancel `restore`."""
         own, functions = self, []
         while own is not None:
             functions.append(own.kept.clear)
@@ -130,7 +130,7 @@ class DeviceInstance(Instance):
         return functions
 
     def forget(self):
-        """Restore nothing any more: all commits were made."""
+        """Cancel `restore`: all commits were made."""
         deque(map(call, self.forgetting()), 0)
 
     # --- wrong values
