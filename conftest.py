@@ -10,11 +10,13 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # every program that a test makes
 os.environ.setdefault("TAPEWRIGHT_TARGET", "numpy")
 
-STARTS_MPI = "framework/core/communication/mpi.py"  # in the process that imports it
-collect_ignore = [STARTS_MPI]  # it has no examples
+# it starts MPI in the process that imports it, and has no examples
+collect_ignore = ["framework/core/communication/mpi.py"]
 
 PACKAGES = {
     "framework": "tapewright",
@@ -22,20 +24,22 @@ PACKAGES = {
     "optimizers": "tapewright.optimizers",
     "datasets": "tapewright.datasets",
 }
+ROOT = Path(__file__).parent
 
 
-def pytest_configure(config):
+@pytest.hookimpl(tryfirst=True)
+def pytest_collect_file(file_path):
     """Have the doctests of ``layers/core.py`` run in `tapewright.layers.core`.
 
     pytest names a module after its path. Without this it would import a second copy of
     each file, whose classes are others, and would register them again.
     """
-    root = Path(__file__).parent
-    for folder, package in PACKAGES.items():
-        for path in sorted((root / folder).rglob("*.py")):
-            if path == root / STARTS_MPI:
-                continue
-            parts = path.relative_to(root / folder).with_suffix("").parts
-            parts = parts[:-1] if parts[-1] == "__init__" else parts
-            module = importlib.import_module(".".join([package, *parts]))
-            sys.modules[".".join([folder, *parts])] = module
+    if file_path.suffix != ".py" or not file_path.is_relative_to(ROOT):
+        return
+    folders = file_path.relative_to(ROOT).with_suffix("").parts
+    if folders[0] not in PACKAGES:
+        return
+    for end in range(1, len(folders) + 1):  # the packages that hold it, then itself
+        name = ".".join(folders[:end]).removesuffix(".__init__")
+        package = ".".join([PACKAGES[folders[0]], *folders[1:end]])
+        sys.modules[name] = importlib.import_module(package.removesuffix(".__init__"))
