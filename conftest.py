@@ -8,12 +8,20 @@ runs any others on it.
 import importlib
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # every program that a test makes
 os.environ.setdefault("TAPEWRIGHT_TARGET", "numpy")
+
+if sys.dont_write_bytecode:  # as in many containers
+    # The hundreds of processes that tests start share bytecode in a folder of this run.
+    bytecode = tempfile.TemporaryDirectory(prefix="bytecode-")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = bytecode.name
+    sys.dont_write_bytecode = False
 
 # it starts MPI in the process that imports it, and has no examples
 collect_ignore = ["framework/core/communication/mpi.py"]

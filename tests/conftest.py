@@ -7,8 +7,6 @@
 import gc
 import sys
 import threading
-import zlib
-from collections import Counter
 from contextvars import copy_context
 from importlib.util import find_spec
 
@@ -20,23 +18,16 @@ from tapewright.compiler.targets.cuda.products import cublaslt
 from tapewright.core import config, devices, interpreters, parallel
 from tapewright.core.naming import reset_name_counts
 
-FEW = 20  # cases, which --sample leaves as they are
+from . import selection
 
 
-def pytest_addoption(parser):
+def pytest_addoption(parser, pluginmanager):
+    pluginmanager.register(selection)
     parser.addoption(
         "--device",
         choices=("cpu", "cupy", "strict"),
         default="cpu",
         help="where the arrays of the tests are made: cpu (NumPy), cupy (a GPU), or strict",
-    )
-    parser.addoption(
-        "--sample",
-        type=int,
-        default=1,
-        metavar="N",
-        help=f"of a test with more than {FEW} cases, run one in N, the same ones each time; "
-        "with N > 1, leave out tests that choose calls of NumPy",
     )
 
 
@@ -48,32 +39,10 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    _sample(config, items)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and (why := _no_gpu()):
         for item in marked:
             item.add_marker(pytest.mark.skip(reason=why))
-
-
-def _sample(config, items):
-    """Deselect most cases of tests that have many.
-
-    A hash chooses: a stride would always meet the same values of a second parameter.
-    """
-    count = config.getoption("--sample")
-    if count == 1:
-        return
-    cases = Counter(item.nodeid.partition("[")[0] for item in items)
-    dropped = [
-        item
-        for item in items
-        if "numpy_target" in getattr(item, "fixturenames", ())
-        or cases[item.nodeid.partition("[")[0]] > FEW
-        and zlib.crc32(item.nodeid.encode()) % count
-    ]
-    config.hook.pytest_deselected(items=dropped)
-    gone = set(dropped)
-    items[:] = [item for item in items if item not in gone]
 
 
 def pytest_collection_finish():

@@ -226,3 +226,13 @@ def test_an_install_holds_every_module_and_no_other_file(installed):
 def test_an_install_carries_its_licence(site):
     (licence,) = site.glob("tapewright-*.dist-info/**/LICENSE")
     assert licence.read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+def test_pre_commit_has_the_ruff_of_the_tests():
+    hooks = ROOT / ".pre-commit-config.yaml"
+    if not hooks.exists():  # no part of an sdist
+        pytest.skip("a checkout is needed")
+    extra = SETTINGS["project"]["optional-dependencies"]["test"]
+    (ruff,) = [each for each in extra if names([each]) == ["ruff"]]
+    pinned = re.findall(r"additional_dependencies: (.*)", hooks.read_text())
+    assert pinned and set(pinned) == {f'["{ruff}"]'}
