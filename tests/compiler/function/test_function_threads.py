@@ -1,5 +1,6 @@
 """Traced functions that several threads call."""
 
+import threading
 from functools import partial
 
 import numpy as np
@@ -137,3 +138,47 @@ def test_metrics_count_what_all_threads_give_them(in_threads):
 
     in_threads(*[work] * 8)
     assert np.array_equal([mean.total.numpy(), mean.count.numpy()], [3600, 1200])
+
+
+def test_one_function_serves_several_threads():
+    made = []
+
+    @tw.function
+    def f(x):
+        made.append(1)
+        for _ in range(20):
+            x = x * 1.5 - 1.0
+        return x
+
+    starts = [np.full(1000, n, np.float32) for n in range(4)]
+    expected = [f.python_function(tw.constant(x)).numpy() for x in starts]
+    made.clear()
+    wrong, gate = [], threading.Barrier(4)
+
+    def work(n):
+        gate.wait()
+        for _ in range(50):
+            if not (f(tw.constant(starts[n])).numpy() == expected[n]).all():
+                wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert made == [1]
+
+
+def test_a_trace_is_seen_by_its_own_thread_only():
+    eager = []
+
+    @tw.function
+    def f(x):
+        thread = threading.Thread(target=lambda: eager.append(tw.executing_eagerly()))
+        thread.start()
+        thread.join()
+        return x
+
+    f(tw.constant(1.0))
+    assert eager == [True]
