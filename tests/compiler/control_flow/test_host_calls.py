@@ -1,135 +1,15 @@
-"""Python in traced functions: what is printed, called and asserted in each replay."""
+"""`py_function` and `numpy_function`: Python that each replay calls."""
 
-import io
-import logging
 import math
-import sys
 
 import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.control_flow.printing import array_text
 
-ways = pytest.mark.parametrize(
-    "wrap", [lambda f: f, tw.function], ids=["eager", "traced"]
-)
+from ...ways import ways
 
-
-# --------------------------------------------------------------------------- print
-
-
-# What TensorFlow 2.21 prints.
-@pytest.mark.parametrize(
-    "array, text",
-    [
-        (np.float32(1 / 3), "0.333333343"),
-        (np.float32(0.1), "0.1"),
-        (np.float32(2.5e10), "2.5e+10"),
-        (np.float32(16777216), "16777216"),
-        (np.float32(1e6), "1e+06"),
-        (np.float32(-0.0), "0"),
-        (np.float16(0.1), "0.0999755859"),
-        (np.float64(1 / 3), "0.33333333333333331"),
-        (np.float64(1e16), "1e+16"),
-        (np.array([True, False]), "[1 0]"),
-        (np.array(["a", 'q"q']), '["a" "q\\"q"]'),
-        (np.array([b"a", "é".encode()], object), '["a" "é"]'),
-        (np.array([[b"a"], [b"\xff"]], object), '[["a"]\n ["\ufffd"]]'),
-        (np.array(b"a", object), '"a"'),
-        (np.arange(7), "[0 1 2 ... 4 5 6]"),
-        (np.arange(6), "[0 1 2 3 4 5]"),
-        (np.zeros((0, 3)), "[]"),
-        (np.array([np.nan, np.inf, -np.inf]), "[nan inf -inf]"),
-        (np.arange(8.0).reshape(2, 2, 2), "[[[0 1]\n  [2 3]]\n\n [[4 5]\n  [6 7]]]"),
-    ],
-)
-def test_arrays_are_printed_as_tensorflow_does(array, text):
-    assert array_text(array) == text
-
-
-def test_the_ends_of_each_axis_are_shown():
-    text = array_text(np.arange(27).reshape(3, 3, 3), 1)
-    assert text == (
-        "[[[0 ... 2]\n  ...\n  [6 ... 8]]\n\n ...\n\n [[18 ... 20]\n  ...\n  [24 ... 26]]]"
-    )
-
-
-@ways
-def test_a_line_holds_tensors_nests_and_anything_else(wrap, capsys):
-    def f(x):
-        tw.print(
-            "in", x, [x, (x,)], {"b": 1, "a": x}, True, None, output_stream=sys.stdout
-        )
-
-    wrap(f)(tw.constant([1.0, 2.0]))
-    line = "in [1 2] [[1 2], ([1 2],)] {'a': [1 2], 'b': 1} True None\n"
-    assert capsys.readouterr().out == line
-
-
-@ways
-def test_each_call_prints_in_order(wrap, capsys):
-    v = tw.Variable(1)
-
-    def f(x):
-        tw.print("first", v, sep=": ")
-        v.assign_add(x)
-        tw.cond(x > 1, lambda: tw.print("large"), lambda: tw.print("small"))
-        tw.print("last", v, end="!\n")
-
-    f = wrap(f)
-    for x in (1, 2):
-        f(tw.constant(x))
-    lines = ["first: 1", "small", "last 2!", "first: 2", "large", "last 4!"]
-    assert capsys.readouterr().err.splitlines() == lines
-
-
-@ways
-def test_a_loop_prints_in_each_step(wrap, capsys):
-    def f(n):
-        def body(i):
-            tw.print(i)
-            return i + 1
-
-        return tw.while_loop(lambda i: i < n, body, [0])
-
-    wrap(f)(tw.constant(3))
-    assert capsys.readouterr().err.split() == ["0", "1", "2"]
-
-
-@ways
-def test_lines_are_printed_once_where_a_gradient_computes_again(wrap, capsys):
-    def f(x):
-        def step(a, x):
-            tw.print(x)
-            return a * x
-
-        with tw.GradientTape() as tape:
-            tape.watch(x)
-            y = tw.foldl(step, x, initializer=1.0)
-        return tape.gradient(y, x)
-
-    x = tw.constant([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    gradient = tw.convert_to_tensor(wrap(f)(x)).numpy()
-    np.testing.assert_allclose(gradient, 720.0 / x.numpy(), rtol=1e-6)
-    assert capsys.readouterr().err.split() == list("123456")
-
-
-def test_streams(tmp_path, capsys, caplog):
-    text, path = io.StringIO(), tmp_path / "lines.txt"
-    for stream in (text, f"file://{path}", sys.stdout, sys.stderr):
-        tw.print("x", tw.constant(1), output_stream=stream)
-        tw.print("y", output_stream=stream)
-    found = capsys.readouterr()
-    assert {text.getvalue(), path.read_text(), found.out, found.err} == {"x 1\ny\n"}
-    with caplog.at_level(logging.INFO):
-        tw.print("logged", output_stream=logging.info)
-    assert caplog.messages == ["logged"]
-    with pytest.raises(ValueError, match="output_stream .*'file://path'.*got 3"):
-        tw.print("x", output_stream=3)
-
-
-# --------------------------------------------------------------------- py_function
+# ----------------------------------------------------------------- values and gradients
 
 
 @ways
@@ -307,10 +187,15 @@ def test_another_dtype_is_refused(wrap):
         f(tw.constant(1.0))
 
 
+# ----------------------------------------------------------- how often Python is called
+
+
 HOST_CALLS = {
     "py_function": tw.py_function,
     "numpy_function": tw.numpy_function,
 }
+
+
 host_calls = pytest.mark.parametrize("call", HOST_CALLS.values(), ids=HOST_CALLS)
 
 
@@ -539,6 +424,9 @@ def test_code_that_catches_everything_does_not_freeze_a_host_call(
     assert [float(f(tw.constant(9.0))) for _ in range(2)] == [1.0, 2.0]
 
 
+# ---------------------------------------------------------------------- what is refused
+
+
 def test_a_shape_that_does_not_fit_tout_is_refused():
     spec = tw.TensorSpec([None, 2], "float32")
     for wrap in (lambda f: f, tw.function):
@@ -565,131 +453,19 @@ def test_numpy_function_sees_arrays_and_has_no_gradient(wrap):
     assert y.numpy().tolist() == [2.0, 6.0] and g.numpy().tolist() == [0.0, 0.0]
 
 
-# ---------------------------------------------------------------------- assertions
+def test_a_spec_with_open_sizes_is_told_to_give_all_of_them():
+    f = tw.function(
+        lambda x: tw.py_function(lambda x: 2 * x, [x], tw.TensorSpec((None, 3)))
+    )
+    message = (
+        r"Tout has the shape \(None, 3\): give all sizes, as in TensorSpec\(x.shape"
+    )
+    with pytest.raises(tw.errors.TracingError, match=message):
+        f.get_concrete_function(tw.TensorSpec((2, 3)))
+    assert f(tw.ones((2, 3))).shape == (2, 3)
 
 
-@ways
-def test_an_assertion_that_fails_leaves_variables_alone(wrap):
-    v = tw.Variable(1.0)
-
-    def f(x):
-        tw.debugging.assert_positive(x, message="the rate")
-        v.assign(x)
-        return v + 1.0
-
-    f = wrap(f)
-    assert f(tw.constant(2.0)).numpy() == 3.0
-    with pytest.raises(tw.errors.InvalidArgumentError, match="the rate"):
-        f(tw.constant(-1.0))
-    assert v.numpy() == 2.0
-
-
-def test_in_a_trace_it_does_not_matter_that_the_assertion_comes_after():
-    v = tw.Variable(1.0)
-
-    @tw.function
-    def f(x):
-        v.assign(x)
-        tw.Assert(x > 0.0, ["x is", x])
-
-    f(tw.constant(2.0))
-    with pytest.raises(tw.errors.InvalidArgumentError, match="x is\n  -3"):
-        f(tw.constant(-3.0))
-    assert v.numpy() == 2.0
-
-
-@ways
-def test_an_assertion_in_a_loop(wrap):
-    def f(x):
-        def body(i, x):
-            tw.debugging.assert_less(x, 100.0)
-            return i + 1, x * x
-
-        return tw.while_loop(lambda i, x: i < 10, body, (0, x))[1]
-
-    f = wrap(f)
-    assert f(tw.constant(1.0)).numpy() == 1.0
-    with pytest.raises(tw.errors.InvalidArgumentError, match="x < y must hold"):
-        f(tw.constant(3.0))
-
-
-HOLD = {
-    "assert_equal": (([1, 2], [1, 2]), ([1, 2], [1, 3])),
-    "assert_none_equal": (([1, 2], [2, 1]), ([1, 2], [3, 2])),
-    "assert_greater": (([1, 2], 0), ([1, 2], 1)),
-    "assert_greater_equal": (([1, 2], 1), ([1, 2], 2)),
-    "assert_less": (([1, 2], 3), ([1, 2], 2)),
-    "assert_less_equal": (([1, 2], 2), ([1, 2], 1)),
-    "assert_near": (([1.0], [1.0 + 1e-6]), ([1.0], [1.1])),
-    "assert_positive": (([1, 2],), ([0, 2],)),
-    "assert_non_negative": (([0, 2],), ([-1, 2],)),
-    "assert_negative": (([-1],), ([0],)),
-    "assert_non_positive": (([0, -1],), ([1],)),
-    "assert_all_finite": (([1.0], "m"), ([np.nan], "m")),
-}
-
-
-@ways
-@pytest.mark.parametrize("name", HOLD)
-def test_assertions_about_values(name, wrap):
-    good, bad = HOLD[name]
-    assertion = getattr(tw.debugging, name)
-
-    def f(x):
-        assertion(x, *rest)
-        return x
-
-    *_, rest = good[0], good[1:]
-    wrap(f)(tw.constant(good[0]))
-    *_, rest = bad[0], bad[1:]
-    with pytest.raises(tw.errors.InvalidArgumentError, match=name):
-        wrap(f)(tw.constant(bad[0]))
-
-
-@pytest.mark.parametrize(
-    "name, arguments, error",
-    [
-        ("assert_rank", ([1.0], 2), ValueError),
-        ("assert_rank_at_least", ([1.0], 2), ValueError),
-        ("assert_rank_in", ([1.0], (0, 2)), ValueError),
-        ("assert_scalar", ([1.0],), ValueError),
-        ("assert_type", ([1.0], "int32"), TypeError),
-        ("assert_integer", ([1.0],), TypeError),
-        ("assert_proper_iterable", (1,), TypeError),
-        ("assert_same_float_dtype", ([np.float32(1), np.float64(1)],), ValueError),
-        ("assert_shapes", ([([[1.0]], ("n", 2))],), ValueError),
-        ("assert_shapes", ([([1.0], ("n",)), ([1.0, 2.0], ("n",))],), ValueError),
-        ("assert_shapes", ([([1.0], ("n", "m"))],), ValueError),
-    ],
-)
-def test_assertions_about_shapes_and_dtypes(name, arguments, error):
-    with pytest.raises(error, match=name):
-        getattr(tw.debugging, name)(*arguments)
-
-
-def test_assert_shapes_shows_data():
-    x, data = tw.range(2), ["it is", tw.range(9)]
-    with pytest.raises(ValueError, match=r"it is\n  \[0 1 \.\.\. 7 8\]"):
-        tw.debugging.assert_shapes([(x, [3])], data, summarize=2)
-    with pytest.raises(ValueError, match="it is"):
-        tw.function(lambda x: tw.debugging.assert_shapes([(x, [3])], ["it is", x]))(x)
-
-
-def test_assertions_about_shapes_that_hold():
-    x = tw.zeros((2, 3))
-    tw.debugging.assert_rank(x, 2)
-    tw.debugging.assert_rank_at_least(x, 1)
-    tw.debugging.assert_rank_in(x, (0, 2))
-    tw.debugging.assert_shapes([(x, ("n", "m")), (tw.zeros(3), ("m",)), (x, (..., 3))])
-    assert tw.debugging.assert_same_float_dtype([x]) == tw.float32
-    assert tw.debugging.is_numeric_tensor(x)
-
-
-def test_check_numerics_looks_in_each_call():
-    f = tw.function(lambda x: tw.debugging.check_numerics(tw.math.log(x), "the loss"))
-    assert f(tw.constant(1.0)).numpy() == 0.0
-    with pytest.raises(FloatingPointError, match="the loss"):
-        f(tw.constant(0.0))
+# -------------------------------------------------------------- variables around a call
 
 
 def test_python_sees_the_values_that_were_assigned_before_it():
@@ -788,15 +564,3 @@ def test_what_may_fail_and_reads_a_variable_stays_behind_a_host_call():
     step(tw.constant([7.0, 8.0]))
     np.testing.assert_array_equal(first, [8.0, 10.0])
     np.testing.assert_array_equal(second, [[7.0, 8.0], [50.0, 60.0]])
-
-
-def test_a_spec_with_open_sizes_is_told_to_give_all_of_them():
-    f = tw.function(
-        lambda x: tw.py_function(lambda x: 2 * x, [x], tw.TensorSpec((None, 3)))
-    )
-    message = (
-        r"Tout has the shape \(None, 3\): give all sizes, as in TensorSpec\(x.shape"
-    )
-    with pytest.raises(tw.errors.TracingError, match=message):
-        f.get_concrete_function(tw.TensorSpec((2, 3)))
-    assert f(tw.ones((2, 3))).shape == (2, 3)
