@@ -324,3 +324,10 @@ def test_an_integer_to_a_floating_power_is_refused():
 def test_a_boolean_is_no_index():
     with pytest.raises(TypeError, match="index"):
         tw.constant([1, 2])[True]
+
+
+def test_errors_describe_values():
+    assert errors.describe(tw.zeros([2, 3])) == "shape (2, 3), float32"
+    assert errors.describe(np.zeros(2)) == "shape (2,), float64"
+    assert errors.describe(tw.TensorSpec([None], "int32")) == "shape (None,), int32"
+    assert errors.describe(3) == "int"

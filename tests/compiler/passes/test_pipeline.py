@@ -6,7 +6,6 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.passes.shared_weights import shared_weights
 from tapewright.compiler.pipeline import GRAPH_PASSES, optimize
-from tapewright.core import config
 
 from .graphs import X, Y, assert_same, graph_of, names
 
@@ -50,7 +49,7 @@ def test_nodes_keep_the_line_of_the_user():
 def test_a_graph_knows_the_passes_that_made_it():
     graph = graph_of(lambda x: x * 1.0, X)
     assert graph.passes == ()
-    with config.graph_passes(True):
+    with tw.config.graph_passes(True):
         assert optimize(graph).passes == tuple(NAMES)
     assert "algebra" not in optimize(graph, off=("algebra",)).passes
 
@@ -59,7 +58,7 @@ def test_a_pass_that_is_switched_off_is_not_made():
     def f(x):
         return x * 1.0
 
-    with config.graph_passes(algebra=False):
+    with tw.config.graph_passes(algebra=False):
         assert names(optimize(graph_of(f, X))) == ["multiply"]
         assert "algebra" not in optimize(graph_of(f, X)).passes
     assert names(optimize(graph_of(f, X))) == []
@@ -68,25 +67,25 @@ def test_a_pass_that_is_switched_off_is_not_made():
 def test_with_all_passes_off_the_graph_is_that_of_the_trace():
     function, _ = step()
     graph = graph_of(function, X, Y)
-    with config.graph_passes(False):
+    with tw.config.graph_passes(False):
         assert optimize(graph).nodes == graph.nodes
 
 
 def test_a_pass_that_does_not_exist_is_refused_by_name():
     with pytest.raises(ValueError, match="pass foldd"):
-        config.set_graph_passes(foldd=False)
+        tw.config.set_graph_passes(foldd=False)
     with pytest.raises(ValueError, match="algebra"):
-        config.set_graph_passes(everything=False)
+        tw.config.set_graph_passes(everything=False)
 
 
 def test_the_configuration_report_tells_which_passes_are_off(capsys):
-    config.show()
+    tw.config.show()
     assert "graph passes all but shared_weights\n" in capsys.readouterr().out
-    with config.graph_passes(algebra=False, dead_nodes=False):
-        config.show()
+    with tw.config.graph_passes(algebra=False, dead_nodes=False):
+        tw.config.show()
     assert "graph passes all but dead_nodes, algebra, " in capsys.readouterr().out
-    with config.graph_passes(True):
-        config.show()
+    with tw.config.graph_passes(True):
+        tw.config.show()
     assert "graph passes all on" in capsys.readouterr().out
 
 
@@ -96,7 +95,7 @@ def test_a_train_step_gives_the_same_bits_with_each_pass_alone_and_with_none(nam
     results = []
     for switches in ({}, {name: True} if name else {}):
         function, variables = step()
-        with config.graph_passes(False, **switches):
+        with tw.config.graph_passes(False, **switches):
             traced = tw.function(function)
             losses = [traced(X2, Y).numpy() for _ in range(3)]
         results.append([*losses, *[v.numpy() for v in variables]])

@@ -222,3 +222,23 @@ def test_sizes_of_traced_numbers_run_eagerly_or_tell_what_to_do():
         np.testing.assert_array_equal(traced(n), wanted)
     with pytest.raises(tw.errors.TracingError, match="tw.while_loop"):
         tw.function(tw.range).get_concrete_function(n)
+
+
+def test_linspace_passes_gradients_to_its_ends():
+    start, stop = tw.Variable(1.0), tw.Variable(3.0)
+    with tw.GradientTape() as tape:
+        line = tw.linspace(start, stop, 5)
+    weights = tw.constant([1.0, 2.0, 3.0, 4.0, 5.0])
+    found = tape.gradient(line, [start, stop], output_gradients=weights)
+    shares = np.linspace(0, 1, 5)
+    expected = [
+        (weights.numpy() * (1 - shares)).sum(),
+        (weights.numpy() * shares).sum(),
+    ]
+    np.testing.assert_allclose([float(g) for g in found], expected, rtol=1e-6)
+
+
+def test_linspace_meets_its_ends_and_its_middle_exactly():
+    line = tw.linspace(-10.0, 10.0, 201).numpy()
+    assert (line[0], line[100], line[200]) == (-10.0, 0.0, 10.0)
+    np.testing.assert_allclose(line, np.linspace(-10, 10, 201), rtol=1e-6, atol=1e-6)
