@@ -105,8 +105,6 @@ COVERED = {
     "framework/keras/metrics/probabilistic.py": (
         "tests/keras/metrics/test_metrics_keras.py"
     ),
-    "framework/keras/models/cloning.py": "tests/keras/models/test_functional.py",
-    "framework/keras/models/model.py": "tests/keras/models/test_functional.py",
     "framework/keras/training/compile_config.py": (
         "tests/keras/files/test_functional_config.py"
     ),

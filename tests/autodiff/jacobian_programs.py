@@ -21,8 +21,6 @@ def jacobians(function, x, **options):
 
 
 A, B, C = weights(4, 3, seed=1), weights(3, 3, seed=2), weights(3, seed=3)
-
-
 PROGRAMS = {
     "elementwise": lambda x: tw.tanh(x) * x + tw.sqrt(x) / (x + 1.0),
     "powers": lambda x: x**2 + x**1.5 - 2.0**x,

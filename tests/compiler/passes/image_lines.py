@@ -43,8 +43,6 @@ def cotangent_of_convolution(x, f):
 
 
 OF_IMAGES = tuple([name for name in ROLES if name != "broadcast"])
-
-
 CONVOLUTION = dict(
     operands=2,
     dtypes=REAL,

@@ -243,17 +243,9 @@ MARKS = {
 
 
 SINGLE = ("float32",)
-
-
 REAL = ("float32", "float64")
-
-
 FLOATS = ("float16", "float32", "float64")
-
-
 WHOLE = ("int32", "int64", "uint8")
-
-
 NUMBERS = (*FLOATS, *WHOLE, "complex64")
 
 

@@ -107,8 +107,6 @@ def test_a_train_step_gives_the_same_bits_with_each_pass_alone_and_with_none(nam
 
 
 CONSTANTS = [1.0, -1.0, 0.0, -0.0, 2.0, 0.5, 3.0]
-
-
 MAKERS = [
     lambda a, b, c: a + b,
     lambda a, b, c: a - b,
