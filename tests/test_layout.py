@@ -12,7 +12,12 @@ SMALL = 60
 MIRRORED = {
     "layers": "tests/layers",
     "optimizers": "tests/optimizers",
+    "framework/autodiff": "tests/autodiff",
+    "framework/compiler/control_flow": "tests/compiler/control_flow",
+    "framework/compiler/function": "tests/compiler/function",
+    "framework/compiler/passes": "tests/compiler/passes",
     "framework/data": "tests/data",
+    "framework/debugging": "tests/debugging",
     "framework/formats": "tests/formats",
     "framework/inspection": "tests/inspection",
     "framework/keras/applications": "tests/keras/applications",
@@ -64,6 +69,22 @@ COVERED = {
     "layers/base/masks.py": "tests/layers/test_core.py",
     "layers/base/layer_types.py": "tests/typing/test_user_code.py",
     "layers/base/saved_layer.py": "tests/keras/files/test_custom_layer_graphs.py",
+    "framework/autodiff/confluence.py": "tests/ops/linalg/test_confluent.py",
+    **{
+        f"framework/compiler/{name}.py": f"tests/{test}.py"
+        for name, test in [
+            ("control_flow/cond_node", "compiler/control_flow/test_cond"),
+            ("control_flow/conjugate_gradient", "ops/linalg/test_lu"),
+            ("control_flow/effects", "compiler/control_flow/test_host_calls"),
+            ("control_flow/loop_source", "compiler/control_flow/test_while_loop"),
+            ("control_flow/regions", "compiler/control_flow/test_while_loop"),
+            ("function/coverage", "formats/saved_model/test_functions"),
+            ("passes/patterns", "compiler/passes/test_rewrites"),
+            ("passes/pooling_passes", "compiler/passes/test_rewrites"),
+            ("passes/rewriting", "compiler/passes/test_pipeline"),
+            ("passes/stacks", "compiler/passes/test_shared_weights"),
+        ]
+    },
     **{
         f"framework/data/{name}.py": f"tests/data/test_{test}.py"
         for name, test in [

@@ -1,16 +1,10 @@
-"""The checkers find what is wrong, and say where."""
+"""`tw.test.check_gradients` and `compute_gradient`: wrong derivatives are found."""
 
 import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import (
-    case,
-    check_gradients,
-    check_op,
-    compute_gradient,
-    floats,
-)
+from tapewright.autodiff.testing import check_gradients, compute_gradient
 
 
 @tw.custom_gradient
@@ -93,19 +87,3 @@ def test_compute_gradient_counts_a_complex_number_as_two_reals():
 def test_compute_gradient_explains_what_it_needs(x, kind, message):
     with pytest.raises(kind, match=message):
         compute_gradient(tw.identity, x)
-
-
-def test_an_op_with_a_wrong_value_fails_by_name():
-    with pytest.raises(AssertionError) as caught:
-        check_op(case("exp", floats(2), expect=np.expm1))
-    assert caught.value.__notes__ == ["exp(2): check value"]
-
-
-def test_an_op_with_a_wrong_dtype_fails():
-    with pytest.raises(AssertionError, match="dtype float64.*int64"):
-        check_op(case("floor", floats(2), expect=lambda x: np.floor(x).astype(int)))
-
-
-def test_an_op_that_is_said_to_refuse_must_refuse():
-    with pytest.raises(AssertionError, match="it ran"):
-        check_op(case("exp", floats(2), expect=np.exp, unmapped=("x",)))
