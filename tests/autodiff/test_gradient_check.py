@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import check_gradients, compute_gradient
+from tapewright.test import check_gradients, compute_gradient
 
 
 @tw.custom_gradient

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapewright.autodiff.testing import case, check_op, floats
+from tapewright.test import case, check_op, floats
 
 
 def test_an_op_with_a_wrong_value_fails_by_name():

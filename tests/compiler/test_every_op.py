@@ -13,14 +13,14 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.op_check import SINGLE
-from tapewright.autodiff.testing import (
+from tapewright.core.primitive import get_primitive, list_ops
+from tapewright.test import (
     booleans,
     case,
     complexes,
     floats,
     integers,
 )
-from tapewright.core.primitive import get_primitive, list_ops
 
 from ..op_table import op_table, with_gradients
 from ..rounding import same_calls

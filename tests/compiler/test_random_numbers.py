@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.nest import flatten
+from tapewright.nest import flatten
 
 from ..rounding import assert_as_eager
 

@@ -7,8 +7,8 @@ import pytest
 
 import tapewright as tw
 from tapewright.core import devices
-from tapewright.core.errors import ResourceExhaustedError
 from tapewright.core.primitive import get_primitive
+from tapewright.errors import ResourceExhaustedError
 
 from ..stand_in.gpu import MIB, OutOfMemoryError, install
 

@@ -3,9 +3,9 @@
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.core.primitive import get_primitive
 from tapewright.core.rules import broadcast_shape, normalize_axis
+from tapewright.errors import DTypeError, ShapeError
 
 
 @pytest.mark.parametrize("shapes, result", [

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core import config
 from tapewright.data import gathering
 from tapewright.data.gathering import row_taker
 
@@ -39,7 +38,7 @@ def calls(monkeypatch):
 
 def machine_code(answers):
     """The answers that are expected: none for the NumPy target."""
-    return answers if config.target() == "native" else []
+    return answers if tw.config.target() == "native" else []
 
 
 ARRAYS = {
@@ -113,7 +112,7 @@ def test_small_arrays_and_small_batches_are_left_to_numpy(calls, monkeypatch):
 
 
 def test_kernels_that_are_switched_off_gather_nothing(calls):
-    with config.graph_passes(native_kernels=False):
+    with tw.config.graph_passes(native_kernels=False):
         take_rows(ARRAYS["floats"], np.arange(4))
     assert not calls
 
@@ -135,7 +134,7 @@ def test_training_does_not_depend_on_who_gathers(calls, monkeypatch):
     for pack in (lambda *arrays: arrays, shuffled):
         before = len(calls)
         found = trained(pack)
-        assert len(calls) > before or config.target() == "numpy"
+        assert len(calls) > before or tw.config.target() == "numpy"
         with monkeypatch.context() as patch:
             patch.setattr(gathering, "ARRAY", 1 << 60)
             assert trained(pack) == found

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import DataLossError, NotFoundError, SavingError
 from tapewright.data import Dataset
 from tapewright.data.element_records import decoded, encoded
+from tapewright.errors import DataLossError, NotFoundError, SavingError
 from tapewright.storage.records.tf_records import put_record
 
 LETTERS = [b"a", b"", "é".encode(), b"\xff\x00"]

@@ -28,7 +28,7 @@ def test_a_process_that_is_forked_has_no_part_in_the_job(run_ranks):
         import multiprocessing, os, subprocess, sys
         import numpy as np
         from tapewright.core.communication.job import communicator
-        from tapewright.core.errors import CollectiveError
+        from tapewright.errors import CollectiveError
 
         job = communicator()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tapewright.autodiff.testing import case, check_op, floats
+from tapewright.test import case, check_op, floats
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

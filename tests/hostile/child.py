@@ -105,7 +105,7 @@ def attempt(action, path, as_other):
 def description(error, path):
     import traceback
 
-    from tapewright.core.errors import SavingError
+    from tapewright.errors import SavingError
 
     told = {"outcome": type(error).__name__, "message": str(error)}
     if isinstance(error, SavingError):

@@ -9,8 +9,8 @@ import pytest
 
 import tapewright as tw
 from tapewright import keras
-from tapewright.core.errors import DataLossError, ResourceExhaustedError, SavingError
 from tapewright.data import Dataset, TFRecordDataset
+from tapewright.errors import DataLossError, ResourceExhaustedError, SavingError
 from tapewright.keras import callbacks, layers
 
 resource = pytest.importorskip("resource")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import check_gradients
+from tapewright.test import check_gradients
 
 K = tw.keras.backend
 REFERENCE = Path(__file__).parent / "reference"

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, floats
 from tapewright.ops.collective import (
     all_reduce,
     all_reduce_extreme,
     all_reduce_sum,
 )
+from tapewright.test import case, check_op, floats
 
 CASES = [
     case(all_reduce_sum, floats(2, 3), expect=lambda x: x),

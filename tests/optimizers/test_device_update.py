@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core import config, devices
+from tapewright.core import devices
 from tapewright.core.commit import Commit
 from tapewright.optimizers.schedules import ExponentialDecay
 
@@ -12,7 +12,7 @@ from tapewright.optimizers.schedules import ExponentialDecay
 @pytest.fixture
 def gpu(strict):
     """Functions become CUDA graphs on a stand-in for a GPU."""
-    with config.use_target("auto"), devices.use_module(strict):
+    with tw.config.use_target("auto"), devices.use_module(strict):
         yield strict
 
 
@@ -37,7 +37,7 @@ def train(rule, between=(), steps=4, traced=True):
 
 
 def same(make, between=()):
-    with config.use_target("numpy"), devices.use_module(np):
+    with tw.config.use_target("numpy"), devices.use_module(np):
         wanted = train(make(), between, traced=False)
     for a, b in zip(train(make(), between), wanted, strict=True):
         np.testing.assert_allclose(a, b, 1e-5, 1e-6)

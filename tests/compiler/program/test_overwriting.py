@@ -11,7 +11,7 @@ from tapewright.compiler.targets.cuda.kernels.stores import (
     StoreKernel,
     copy_overwritten,
 )
-from tapewright.core.errors import VerificationError
+from tapewright.errors import VerificationError
 
 
 @pytest.fixture

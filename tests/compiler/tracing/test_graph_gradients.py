@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import TracingError
+from tapewright.errors import TracingError
 
 X = [1.0, 2.0]
 

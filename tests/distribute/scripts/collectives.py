@@ -10,7 +10,7 @@ import numpy as np
 
 from tapewright.core.communication import reduction
 from tapewright.core.communication.job import communicator
-from tapewright.core.errors import DTypeError
+from tapewright.errors import DTypeError
 
 job = communicator()
 random = np.random.default_rng(0)

@@ -6,8 +6,8 @@ import h5py
 import numpy as np
 
 import tapewright as tw
-from tapewright.core.nest import flatten
 from tapewright.formats.saved_model.functions import read_function, write_function
+from tapewright.nest import flatten
 from tapewright.storage.reader import opened
 from tapewright.storage.writer import writing
 

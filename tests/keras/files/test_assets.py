@@ -12,7 +12,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import keras
-from tapewright.core.errors import SavingError
+from tapewright.errors import SavingError
 from tapewright.keras.files import assets
 from tapewright.keras.models import load_model
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.errors import SavingError
+from tapewright.errors import SavingError
 from tapewright.keras.files.shards import opened_shards
 from tapewright.storage.writer import writing
 

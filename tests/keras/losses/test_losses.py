@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import losses
-from tapewright.autodiff.testing import check_gradients
+from tapewright.test import check_gradients
 
 LOGITS = [[2.0, -1.0, 0.5], [0.1, 0.2, -0.3]]
 PROBABILITIES = [[0.7, 0.2, 0.1], [0.3, 0.3, 0.4]]

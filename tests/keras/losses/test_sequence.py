@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import losses
-from tapewright.autodiff.testing import check_gradients
+from tapewright.test import check_gradients
 
 from ...rounding import assert_as_eager
 

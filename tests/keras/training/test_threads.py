@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core import config
 from tapewright.core.devices import current_module
 from tapewright.keras.models import load_model
 
@@ -51,7 +50,7 @@ def uniform_model():
 
 
 def test_predictions_beside_training_are_those_of_one_step(in_threads):
-    if config.target() == "numpy" and current_module() is not np:
+    if tw.config.target() == "numpy" and current_module() is not np:
         pytest.skip("op by op on a GPU, a prediction may see variables within a step")
     model, training = uniform_model(), threading.Event()
     weights = model.trainable_variables

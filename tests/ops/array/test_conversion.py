@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import (
+from tapewright.ops.array import conversion
+from tapewright.test import (
     case,
     check_op,
     complexes,
     floats,
     integers,
 )
-from tapewright.ops.array import conversion
 
 CASES = [
     case("identity", floats(2, 3), expect=lambda x: x),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, complexes, floats
+from tapewright.test import case, check_op, complexes, floats
 
 CASES = [
     case(lambda v: tw.fill((2, 3), v), floats(), expect=lambda v: np.full((2, 3), v),

@@ -5,7 +5,9 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.batching import BatchInterpreter
-from tapewright.autodiff.testing import (
+from tapewright.core import devices
+from tapewright.core.interpreters import use_interpreters
+from tapewright.test import (
     booleans,
     case,
     check_op,
@@ -13,8 +15,6 @@ from tapewright.autodiff.testing import (
     floats,
     integers,
 )
-from tapewright.core import devices
-from tapewright.core.interpreters import use_interpreters
 
 DTypeError = tw.errors.DTypeError
 ShapeError = tw.errors.ShapeError

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import (
+from tapewright.core import devices
+from tapewright.core.primitive import get_primitive
+from tapewright.test import (
     case,
     check_op,
     complexes,
     floats,
     integers,
 )
-from tapewright.core import devices
-from tapewright.core.primitive import get_primitive
 
 DTypeError = tw.errors.DTypeError
 ShapeError = tw.errors.ShapeError

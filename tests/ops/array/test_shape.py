@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import (
+from tapewright.core import devices
+from tapewright.ops.array import shape as ops
+from tapewright.test import (
     case,
     check_op,
     complexes,
     floats,
     integers,
 )
-from tapewright.core import devices
-from tapewright.ops.array import shape as ops
 
 
 def mosaic(x):

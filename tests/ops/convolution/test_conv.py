@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, complexes, floats
 from tapewright.ops.convolution import correlation, grouped, im2col
+from tapewright.test import case, check_op, complexes, floats
 
 
 def margin(size, window, stride, dilation):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, floats
 from tapewright.ops.convolution import pooling
 from tapewright.ops.convolution.windows import window_positions
+from tapewright.test import case, check_op, floats
 
 
 def margin(size, window, stride, dilation):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, floats
 from tapewright.ops.image.adjusting import _standardized
+from tapewright.test import case, check_op, floats
 
 
 def contrast(images, factor):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, floats
 from tapewright.ops.image.boxes import crop_in_double
+from tapewright.test import case, check_op, floats
 
 PLACES = np.array([[0.1, 0.2, 0.83, 0.95], [0.9, 0.65, -0.4, 0.1]])
 IMAGE = np.arange(12.0, dtype="float32").reshape(1, 3, 4, 1)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, floats
 from tapewright.keras.ops.image import elastic_transform
 from tapewright.ops.image.interpolation import map_coordinates, scale_and_translate
+from tapewright.test import case, check_op, floats
 
 
 def linear(inputs, coordinates):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, floats
+from tapewright.test import case, check_op, floats
 
 CASES = [
     case(tw.image.total_variation, floats(2, 3, 2, 1), order=2,

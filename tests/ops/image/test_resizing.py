@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, floats
 from tapewright.ops.convolution.windows import fold
 from tapewright.ops.image.resampling import _resample_back, resample
 from tapewright.ops.image.resizing import resize_keeping_dtype
+from tapewright.test import case, check_op, floats
 
 
 def bilinear(x, axis, size):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op
+from tapewright.test import case, check_op
 
 RNG = np.random.default_rng(3)
 CENTERS, SIDES = RNG.uniform(0, 1, (2, 30, 2)), RNG.uniform(0.05, 0.3, (2, 30, 2))

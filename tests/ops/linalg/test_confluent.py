@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, complexes, floats
 from tapewright.core import devices
+from tapewright.test import case, check_op, complexes, floats
 
 RNG = np.random.default_rng(5)
 TURN = np.linalg.qr(RNG.normal(size=(4, 4)))[0]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_gradients, check_op, floats
+from tapewright.test import case, check_gradients, check_op, floats
 
 BASE = np.array([[2.0, 0.3, -0.5], [0.4, 1.7, 0.2], [-0.1, 0.6, 2.9]])
 COMPLEX = BASE + 0.4j * BASE[::-1]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, complexes, floats
+from tapewright.test import case, check_op, complexes, floats
 
 linalg = tw.linalg
 BASE = np.array([[0.2, 1.3, -0.5], [2.4, 1.7, 0.2], [-0.1, 0.6, 2.9]])

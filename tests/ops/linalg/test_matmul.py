@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import (
+from tapewright.ops.linalg.matmul import matmul_primitive
+from tapewright.test import (
     case,
     check_op,
     complexes,
     floats,
     integers,
 )
-from tapewright.ops.linalg.matmul import matmul_primitive
 
 
 def product(a, b, transpose_a=False, transpose_b=False):

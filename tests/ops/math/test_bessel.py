@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, floats
+from tapewright.test import case, check_op, floats
 
 special = tw.math.special
 CIRCLE = np.linspace(0.0, 2 * np.pi, 400, endpoint=False)

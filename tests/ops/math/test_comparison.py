@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import (
+from tapewright.ops.math import comparison
+from tapewright.test import (
     booleans,
     case,
     check_op,
@@ -12,7 +13,6 @@ from tapewright.autodiff.testing import (
     floats,
     integers,
 )
-from tapewright.ops.math import comparison
 
 COMPARISONS = [
     ("equal", np.equal),

@@ -11,7 +11,6 @@ import pytest
 
 import tapewright as tw
 from tapewright import keras
-from tapewright.core import config
 from tapewright.ops.math import smooth
 
 RECORDED = np.load(Path(__file__).parent / "reference" / "derivatives.npz")
@@ -102,6 +101,6 @@ def test_derivatives_to_the_third_order_are_those_of_mpmath(name, dtype):
 @pytest.mark.parametrize("name", TRACED)
 def test_they_are_so_in_traced_functions(name, target):
     inputs = [tw.constant(x) for x in points(name, np.float64)]
-    with config.use_target(target):
+    with tw.config.use_target(target):
         found = tw.function(lambda *inputs: all_derivatives(name, inputs))(*inputs)
         assert_recorded(name, np.float64, found)

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import (
+from tapewright.ops.math import elementwise
+from tapewright.test import (
     case,
     check_op,
     complexes,
     floats,
     integers,
 )
-from tapewright.ops.math import elementwise
 
 POSITIVE = {"low": 0.4, "high": 2.2}
 

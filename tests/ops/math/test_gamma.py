@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, floats
 from tapewright.core.primitive import get_primitive
+from tapewright.test import case, check_op, floats
 
 POSITIVE = {"low": 0.4, "high": 2.2}
 

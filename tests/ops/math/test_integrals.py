@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, floats
 from tapewright.core.primitive import get_primitive
+from tapewright.test import case, check_op, floats
 
 special = tw.math.special
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(60)

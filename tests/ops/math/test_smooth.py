@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, floats
 from tapewright.ops.math import smooth
+from tapewright.test import case, check_op, floats
 
 
 def sum_of_powers(x, y):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, floats
+from tapewright.test import case, check_op, floats
 
 SHARE = {"low": 0.07, "high": 0.95}
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, complexes, floats
 from tapewright.core.tensor import new_tensor
 from tapewright.ops.math import trigonometry
 from tapewright.ops.nn.activation import sigmoid_slope
+from tapewright.test import case, check_op, complexes, floats
 
 UNIT = {"low": -0.85, "high": 0.75}
 ABOVE_1 = {"low": 1.3, "high": 2.9}

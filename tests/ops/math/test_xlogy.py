@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, complexes, floats
+from tapewright.test import case, check_op, complexes, floats
 
 POSITIVE = {"low": 0.4, "high": 2.2}
 

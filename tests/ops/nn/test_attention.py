@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, floats
+from tapewright.test import case, check_op, floats
 
 attention = tw.nn.dot_product_attention
 

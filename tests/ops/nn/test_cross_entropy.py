@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, floats
 from tapewright.core import devices
+from tapewright.test import case, check_op, floats
 
 POSITIVE = {"low": 0.1, "high": 0.9}
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_gradients, check_op, floats
 from tapewright.compiler.program.map_fusion import buffers_in_other_order
 from tapewright.core.op_registry import list_ops
 from tapewright.ops.nn import normalization, normalization_parts
+from tapewright.test import case, check_gradients, check_op, floats
 
 
 def standard(x, axes, epsilon=1e-3):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, floats
 from tapewright.ops.nn.gru import gru
 from tapewright.ops.nn.lstm import lstm
 from tapewright.ops.nn.simple_rnn import simple_rnn
+from tapewright.test import case, check_op, floats
 
 MASK = np.array([[True, True, False], [False, True, True]])
 

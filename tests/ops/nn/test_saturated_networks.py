@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core import config
 from tapewright.ops.nn.gru import gru
 from tapewright.ops.nn.lstm import lstm
 from tapewright.ops.nn.simple_rnn import simple_rnn
@@ -103,7 +102,7 @@ def test_they_are_so_in_traced_functions(name, target):
     if target == "native":
         pytest.importorskip("llvmlite")
     networks = Networks(name, "float32")
-    with config.use_target(target):
+    with tw.config.use_target(target):
         networks.check(tw.function(networks.all)(networks.x))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core import config, devices
+from tapewright.core import devices
 
 RECORDED = np.load(Path(__file__).parent / "reference" / "sure_classes.npz")
 ROW = [0.0, -1.0, 0.5, -0.25]
@@ -107,7 +107,7 @@ def run(mode, f, *inputs):
         return f(*inputs).numpy()
     if mode == "native":
         pytest.importorskip("llvmlite")
-    with config.use_target(mode):
+    with tw.config.use_target(mode):
         return tw.function(f)(*inputs).numpy()
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op
+from tapewright.test import case, check_op
 
 SPLITS, IDS = np.array([0, 2, 2, 3]), np.array([0, 0, 2])
 CASES = [

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op, floats, integers
 from tapewright.core.primitive import get_primitive
 from tapewright.ops.random.distributions import random_gamma_grad
+from tapewright.test import case, check_op, floats, integers
 
 GradientLookupError = tw.errors.GradientLookupError
 ShapeError = tw.errors.ShapeError

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import (
+from tapewright.core.primitive import get_primitive
+from tapewright.test import (
     case,
     check_op,
     complexes,
     floats,
     integers,
 )
-from tapewright.core.primitive import get_primitive
 
 signal = tw.signal
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.autodiff.testing import case, check_op
+from tapewright.test import case, check_op
 
 CASES = [
     case("edit_distance", np.array([[0, 0], [0, 1], [1, 0]]), np.array([1, 2, 3]),

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from tapewright.core.errors import InvalidArgumentError
+from tapewright.errors import InvalidArgumentError
 from tapewright.storage.records.columns import Columns, infer_default
 
 INT, FLOAT = np.array(7, "i4"), np.array([1.5], "f4")

@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-from tapewright.core.errors import InvalidArgumentError, NotFoundError
+from tapewright.errors import InvalidArgumentError, NotFoundError
 from tapewright.storage.records.lines import (
     read_fixed,
     read_lines,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tapewright.core.errors import DataLossError
+from tapewright.errors import DataLossError
 from tapewright.storage.records.tf_records import put_record, read_records
 
 RECORDS = [b"r" * k * 100 for k in range(5)]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapewright.core.errors import InvalidArgumentError
+from tapewright.errors import InvalidArgumentError
 from tapewright.storage.records.wire import (
     fields,
     packed_float,

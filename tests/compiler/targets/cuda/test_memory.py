@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.core import devices
-from tapewright.core.errors import InvalidArgumentError
+from tapewright.errors import InvalidArgumentError
 
 from ....stand_in import driver
 from .runtime_runs import asked, executable_of, graphs, new_log, numbers_of, on_numpy

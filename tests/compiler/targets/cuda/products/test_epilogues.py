@@ -16,7 +16,7 @@ from tapewright.compiler.targets.cuda.products.epilogues import (
 )
 from tapewright.compiler.targets.cuda.products.product import ProductKernel
 from tapewright.core import devices
-from tapewright.core.errors import VerificationError
+from tapewright.errors import VerificationError
 
 from .....stand_in.arrays import xp
 from ..program_runs import (
