@@ -5,12 +5,11 @@
     python tests/mutate.py --out /tmp/mutants --table      the results so far
 
 The checkout is copied to ``--out`` with all mistakes at once, each behind a switch that is
-off. One run of the default tests and one of all note which tests reach which switch. Then
-each switch is turned on in forks of a process that has collected the tests: those of the
-default run that reach it come first, the quick ones before the slow ones, up to the first
-that fails. A mistake that only slow tests notice shows what the default run misses; what
-nothing notices is an equivalent program, dead code or a missing test. A run that is stopped
-goes on where it was.
+off. A run of all tests notes which of them reach which switch. Then each switch is turned on
+in forks of a process that has collected the tests: those of the default run that reach it
+come first, the quick ones before the slow ones, up to the first that fails. A mistake that
+only slow tests notice shows what the default run misses; what nothing notices is an
+equivalent program, dead code or a missing test. A run that is stopped goes on where it was.
 """
 
 import argparse
@@ -20,8 +19,6 @@ import os
 import random
 import shutil
 import subprocess
-import sys
-import sysconfig
 import time
 import venv
 from collections import Counter
@@ -47,9 +44,8 @@ def main(arguments=None):
     if not args.table:
         if not (out / "mutants.json").exists():
             plant(out, args.count, args.seed)
-        for which, options in (("default", []), ("all", ["--all"])):
-            if not (out / f"{which}.done").exists():
-                record(out, which, options, args.jobs)
+        if not (out / "recorded").exists():
+            record(out, args.jobs)
         notice(out, args.jobs)
     table(out)
 
@@ -82,13 +78,9 @@ def plant(out, count, seed):
         mutants.append({"place": place, "was": edit[2][:80], "is": edit[3][:80]})
     for path, edits in chosen.items():
         rewrite(path, edits)
-    venv.create(out / "venv", with_pip=False)
-    site = next((out / "venv").glob("lib/*/site-packages"))
-    (site / "zz_of_the_checkout.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    pip = [sys.executable, "-m", "pip", "--python", out / "venv/bin/python"]
-    subprocess.check_call(
-        [*pip, "install", "--quiet", "--no-deps", "--editable", checkout]
-    )
+    venv.create(out / "venv", with_pip=True)
+    pip = [out / "venv/bin/pip", "install", "--quiet", "--editable"]
+    subprocess.check_call([*pip, f"{checkout}[native,test]"])
     (out / "switches").mkdir(exist_ok=True)
     shutil.copy2(__file__, out / "switches/mutation_plugin.py")
     (out / "switches/sitecustomize.py").write_text(SWITCH)
@@ -277,9 +269,8 @@ def pytest(out, *options, **variables):
         "MUTATION_OUT": str(out),
         **variables,
     }
-    start = "import sys, pytest; sys.exit(pytest.main())"
-    command = [out / "venv/bin/python", "-P", "-c", start]
-    command += ["-q", "-p", "no:cacheprovider", "-p", "mutation_plugin", *options]
+    command = [out / "venv/bin/pytest", "-q", "-p", "no:cacheprovider"]
+    command += ["-p", "mutation_plugin", *options]
     return subprocess.Popen(
         command,
         cwd=out / "checkout",
@@ -289,21 +280,21 @@ def pytest(out, *options, **variables):
     )
 
 
-def record(out, which, options, jobs):
+def record(out, jobs):
     """Note for every test: how long it takes, whether it passes, what it reaches."""
-    for old in out.glob(f"{which}.*.jsonl"):
+    for old in out.glob("reached.*"):
         old.unlink()
-    pytest(out, f"-n{jobs}", *options, MUTATION_RECORD=which).wait()
-    (out / f"{which}.done").touch()
+    pytest(out, "--all", f"-n{jobs}", MUTATION_RECORD="yes").wait()
+    (out / "recorded").touch()
 
 
-def recorded(out, which):
-    """Tests that pass without a mistake: name -> seconds, mistakes reached."""
-    tests = {}
-    for path in out.glob(f"{which}.*.jsonl"):
-        for name, seconds, passed, hits in map(json.loads, path.open()):
+def recorded(out):
+    """Tests that pass: whether they are in the default run -> name -> seconds, mistakes."""
+    tests = {True: {}, False: {}}
+    for path in out.glob("reached.*.jsonl"):
+        for name, in_default, seconds, passed, hits in map(json.loads, path.open()):
             if passed:
-                tests[name] = seconds, hits
+                tests[in_default][name] = seconds, hits
     return tests
 
 
@@ -311,9 +302,11 @@ def notice(out, jobs):
     """Make each mistake that is not known yet, and write down which test notices it."""
     known = results(out)
     mutants = json.loads((out / "mutants.json").read_text())
-    default, every = recorded(out, "default"), recorded(out, "all")
+    tests = recorded(out)
     loaded = {
-        hit for path in out.glob("*.loaded") for hit in json.loads(path.read_text())
+        hit
+        for path in out.glob("reached.*.loaded")
+        for hit in json.loads(path.read_text())
     }
     plans = {}
     for number in range(len(mutants)):
@@ -323,11 +316,10 @@ def notice(out, jobs):
             process = pytest(out, "-x", f"-n{jobs}", MUTANT=str(number))
             note(out, number, "default" if process.wait() else "nothing", "at import")
             continue
-        first, then = [
-            sorted([(tests[n][0], n) for n in tests if number in tests[n][1]])
-            for tests in (default, {n: every[n] for n in every if n not in default})
+        plans[number] = [
+            (by, sorted([(t[n][0], n) for n in t if number in t[n][1]]))
+            for by, t in (("default", tests[True]), ("all", tests[False]))
         ]
-        plans[number] = [("default", first), ("all", then)]
     shares = [dict(list(plans.items())[n::jobs]) for n in range(jobs)]
     running = []
     for n, share in enumerate(shares):
@@ -358,7 +350,7 @@ except ImportError:
 else:
     RECORD, PLAN = os.environ.get("MUTATION_RECORD"), os.environ.get("MUTATION_PLAN")
     OUT = Path(os.environ.get("MUTATION_OUT", "."))
-    _failed = []
+    _failed, _default = [], set()
 
     def pytest_runtest_logreport(report):
         if report.failed:
@@ -378,15 +370,18 @@ else:
         result = yield
         seconds = time.perf_counter() - start
         hits = sorted(switches.HITS | set(map(int, others.read_text().split())))
-        with open(OUT / f"{RECORD}.{worker}.jsonl", "a") as file:
-            line = item.nodeid, round(seconds, 4), not _failed, hits
+        in_default = item in _default
+        line = item.nodeid, in_default, round(seconds, 4), not _failed, hits
+        with open(OUT / f"reached.{worker}.jsonl", "a") as file:
             file.write(json.dumps(line) + "\n")
         return result
 
     def pytest_collection_finish(session):
         if worker := RECORD and os.environ.get("PYTEST_XDIST_WORKER"):
             loaded = json.dumps(sorted(switches.HITS))
-            (OUT / f"{RECORD}.{worker}.loaded").write_text(loaded)
+            (OUT / f"reached.{worker}.loaded").write_text(loaded)
+            selection = session.config.pluginmanager.get_plugin("tests.selection")
+            _default.update(selection.chosen(session.items))
 
     @_pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(session):

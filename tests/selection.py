@@ -45,46 +45,48 @@ def pytest_configure(config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    seconds, cases = _durations(), Counter(map(_test, items))
     if not config.getoption("--all") and not any(["::" in arg for arg in config.args]):
-        kept = _chosen(items, seconds, cases)
+        kept = chosen(items)
         dropped = [item for item in items if item not in kept]
         items[:] = [item for item in items if item in kept]
         config.hook.pytest_deselected(items=dropped)
         _left_out.update([_folder(item.nodeid) for item in dropped])
     if hasattr(config, "workerinput"):  # the last test of a worker is a short one
+        seconds, cases = durations(), Counter(map(_test, items))
         each = {test: seconds.get(test, 0) / n for test, n in cases.items()}
         items.sort(key=lambda item: -each[_test(item)])
         config.workeroutput["left_out"] = dict(_left_out)
 
 
-def _chosen(items, seconds, cases):
+def chosen(items):
+    """The tests of a run without ``--all``."""
+    seconds, cases = durations(), Counter(map(_test, items))
     on_numpy = settings.target() == "numpy"
-    chosen, first = set(), {}  # test -> its case of the lowest hash
+    quick, first = set(), {}  # test -> its case of the lowest hash
     for item in items:
         test = _test(item)
         if not on_numpy and "numpy_target" in getattr(item, "fixturenames", ()):
             continue  # its functions become calls of NumPy on every target
         part = math.ceil(seconds.get(test, 0) / SHARE)
         if part <= 1 or item.get_closest_marker("always"):
-            chosen.add(item)
+            quick.add(item)
         elif seconds[test] / cases[test] <= LONGEST:
             # A stride would always meet the same values of a second parameter.
             number = zlib.crc32(item.name.encode())
             if number % part == 0:
-                chosen.add(item)
+                quick.add(item)
             first[test] = min(
                 first.get(test, (number, item)), (number, item), key=_hash
             )
-    met = {_test(item) for item in chosen}
-    return chosen | {item for test, (_, item) in first.items() if test not in met}
+    met = {_test(item) for item in quick}
+    return quick | {item for test, (_, item) in first.items() if test not in met}
 
 
 def _hash(pair):
     return pair[0]
 
 
-def _durations():
+def durations():
     """Test -> seconds for all of its cases, of those that take long."""
     lines = FILE.read_text().splitlines() if FILE.exists() else []
     return {test: float(n) for n, _, test in [line.partition(" ") for line in lines]}
@@ -119,7 +121,7 @@ def pytest_sessionfinish(session):
         return
     kept = {
         test: seconds
-        for test, seconds in _durations().items()
+        for test, seconds in durations().items()
         if (path := test.partition("::")[0]) not in _paths and (ROOT / path).exists()
     }
     long = {test: n for test, n in _seconds.items() if n >= RECORDED}
