@@ -1,8 +1,10 @@
 """Steps that are interrupted: at a bytecode, or by a signal at a random moment."""
 
+import bisect
 import contextlib
 import signal
 import sys
+import traceback
 
 import numpy as np
 
@@ -26,20 +28,29 @@ def values(variables):
 
 def count_bytecodes(step):
     """The number of bytecodes of our code in a step."""
-    return _trace(step, None)
+    return _counts_at_calls(step)[-1]
 
 
-def at_bytecode(n, step):
+def at_bytecode(n, step, counts=(0,)):
     """Make a step, in which Python raises before the n-th bytecode of our code.
 
-    A signal handler runs before some of them, between calls.
+    A signal handler runs before some of them, between calls. With the `counts` of a step
+    like this one, bytecodes are counted only from the last call before the n-th: to call
+    Python before each one takes many times as long as the step.
     """
+    call = bisect.bisect_left(counts, n) - 1
     with contextlib.suppress(Interrupted):
-        _trace(step, n)
+        _trace(step, call, n - counts[call])
 
 
-def _trace(step, stop):
-    count = 0
+def _counts_at_calls(step):
+    """The numbers of bytecodes of our code in a step before each call of it, and in all."""
+    return _trace(step, 0, None)
+
+
+def _trace(step, first, stop):
+    """Count bytecodes from the call with the number `first` on, and raise at `stop`."""
+    count, counts = 0, []
 
     def in_frame(frame, event, argument):
         nonlocal count
@@ -51,10 +62,13 @@ def _trace(step, stop):
         return in_frame
 
     def at_call(frame, event, argument):
-        if not frame.f_code.co_filename.startswith(OURS):
+        if not _is_ours(frame):
             return None
-        frame.f_trace_lines, frame.f_trace_opcodes = False, True
-        return in_frame
+        counts.append(count)
+        if len(counts) == first + 1:  # from now on in the frames that called it, too
+            for outer, _ in traceback.walk_stack(frame):
+                _count_in(outer, in_frame)
+        return _count_in(frame, in_frame) if len(counts) > first else None
 
     before = sys.gettrace()
     sys.settrace(at_call)
@@ -62,7 +76,18 @@ def _trace(step, stop):
         step()
     finally:
         sys.settrace(before)
-    return count
+    return [*counts, count]
+
+
+def _is_ours(frame):
+    return frame.f_code.co_filename.startswith(OURS)
+
+
+def _count_in(frame, in_frame):
+    if _is_ours(frame):
+        frame.f_trace_lines, frame.f_trace_opcodes = False, True
+        frame.f_trace = in_frame
+    return frame.f_trace
 
 
 @contextlib.contextmanager
@@ -143,16 +168,17 @@ def check_all(make, numbers):
     step, variables = make()
     other_step, other_variables = make()
     # Steps that sum gradients have fewer bytecodes than the one that takes the sum.
-    count = max(count_bytecodes(step), count_bytecodes(step))
+    counts = max(_counts_at_calls(step), _counts_at_calls(step), key=lambda c: c[-1])
+    count = counts[-1]
     # One that captures graphs again has more: further ones, until one comes to its commit.
     numbers, more = list(numbers(count)), range(count, 9 * count, 30)
     made = set()
     for i, n in enumerate([*numbers, *more]):
         if i >= len(numbers) and made == {False, True}:
             break
-        _settle(step)
+        _settle(step, variables)
         before = values(variables)
-        at_bytecode(n, step)
+        at_bytecode(n, step, counts)
         found = values(variables)
         if equal(found, before):
             made.add(False)
@@ -165,9 +191,9 @@ def check_all(make, numbers):
     assert made == {False, True}
 
 
-def _settle(step):
+def _settle(step, variables):
     """Make steps until memory and graphs are there again that an interrupted one has lost."""
-    for _ in range(3):
+    for _ in range(1 if "CPU" in variables[0].device else 3):
         step()
 
 
