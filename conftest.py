@@ -51,3 +51,9 @@ def pytest_collect_file(file_path):
         name = ".".join(folders[:end]).removesuffix(".__init__")
         package = ".".join([PACKAGES[folders[0]], *folders[1:end]])
         sys.modules[name] = importlib.import_module(package.removesuffix(".__init__"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def user_code(doctest_namespace):
+    """Examples are code of users: their classes are none of the module that shows them."""
+    doctest_namespace["__name__"] = "__main__"

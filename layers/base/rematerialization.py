@@ -90,11 +90,11 @@ def _with_remade_activation(call):
     """A method, bound to a view of its layer: other threads may call the layer itself."""
     layer = call.__self__
     cls = type(layer)
-    if "_view" not in vars(cls):
-        cls._view = type(cls)(
+    if "_tw_view" not in vars(cls):
+        cls._tw_view = type(cls)(
             cls.__name__, (_View, cls), {"__module__": cls.__module__}
         )
-    view = object.__new__(cls._view)
+    view = object.__new__(cls._tw_view)
     view.__dict__ = vars(layer)
     return types.MethodType(call.__func__, view)
 

@@ -117,21 +117,22 @@ def test_a_tar_that_passes_pythons_filter_by_long_paths_writes_nothing_outside(
 ):
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "notes").write_bytes(b"before")
-    url = origin("x", escaping_tar("outside/notes"))
+    url = origin("x", escaping_tar("outside/notes", cache))
     with pytest.raises(ValueError, match="link"):
         get_file("x", url, extract=True, cache_dir=cache)
     assert (tmp_path / "outside" / "notes").read_bytes() == b"before"
     assert os.listdir(os.path.join(cache, "datasets")) == ["x_archive"]
 
 
-def escaping_tar(victim):
+def escaping_tar(victim, cache):
     """A tar file that overwrites ``victim``, below the folder above the cache.
 
     A chain of links leads into folders so deep that their path has more than PATH_MAX
     bytes, where ``os.path.realpath`` gives up and takes the next link for a folder.
     """
-    out, path, folder = io.BytesIO(), "", "d" * 247
-    steps = "abcdefghijklmnop"
+    out, path, steps = io.BytesIO(), "", "abcdefghijklmnop"
+    # The deepest folder just fits, and the link in it does not.
+    folder = "d" * ((3940 - len(cache)) // len(steps) - 1)
     with tarfile.open(fileobj=out, mode="w") as archive:
 
         def add(name, kind, target="", body=b""):

@@ -185,3 +185,17 @@ def test_a_mask_reaches_what_is_computed_again():
 def test_an_unknown_mode_is_refused():
     with pytest.raises(ValueError, match="'full', .*None, got 'some'"):
         keras.RematScope("some")
+
+
+def test_a_class_of_a_user_may_have_any_attribute():
+    class Own(keras.layers.Dense):
+        def _view(self, x):
+            return x * 2
+
+        def call(self, x):
+            return super().call(self._view(x))
+
+    with keras.RematScope("activations"):
+        layer = Own(3, activation="tanh")
+    y = layer(X)
+    np.testing.assert_allclose(y, np.tanh(2 * X @ layer.kernel.numpy()), rtol=1e-5)
