@@ -9,9 +9,8 @@ def held(files=()):
 
     ``files``: patterns of the files whose lines have asked for them; all by default.
     """
-    gc.freeze()  # what is there counts, garbage or not
+    gc.freeze()  # what is there counts, garbage or not, and in later tests stays out of the way
     gc.collect()  # empties the free lists
-    gc.unfreeze()
     if not files:
         return tracemalloc.get_traced_memory()[0]
     filters = [tracemalloc.Filter(True, pattern) for pattern in files]

@@ -15,12 +15,18 @@ from ..memory import grown
 WIDTH = 50
 
 
+@pytest.fixture(autouse=True, scope="module")
+def without_others():
+    """What earlier tests have left is collected once, and then stays out of the way."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def without_collector(device):
     """Nothing here may need the garbage collector."""
     if devices.current_module() is not np:
         pytest.skip("looks at NumPy's arrays")
-    gc.collect()
     gc.disable()
     yield
     gc.enable()
