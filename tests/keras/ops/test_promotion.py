@@ -26,29 +26,29 @@ NAMES = {letter: kind for kind, letter in KINDS.items()}
 ALL = (*KINDS, *PYTHON)
 
 
-def eager(call, x, y):
-    return call(ops, x, y).dtype
+def eager(calls):
+    return [call(ops, x, y).dtype for call, x, y in calls]
 
 
-def traced(call, x, y):
-    tensors = [v for v in (x, y) if isinstance(v, tw.Tensor)]
+def traced(calls):
+    """The dtypes of one function that makes all calls with the tensors that it gets."""
+    given = {id(v): v for _, *pair in calls for v in pair if isinstance(v, tw.Tensor)}
 
     @tw.function
     def run(*values):
-        left = list(values)
-        return call(
-            ops, *[left.pop(0) if isinstance(v, tw.Tensor) else v for v in (x, y)]
-        )
+        inner = dict(zip(given, values))
+        return [
+            call(ops, inner.get(id(x), x), inner.get(id(y), y)) for call, x, y in calls
+        ]
 
-    return run(*tensors).dtype
+    return [found.dtype for found in run(*given.values())]
 
 
-def symbolic(call, x, y):
-    inputs = [
-        tw.keras.KerasTensor(v.shape, v.dtype) if isinstance(v, tw.Tensor) else v
-        for v in (x, y)
-    ]
-    return call(ops, *inputs).dtype
+def symbolic(calls):
+    def spec(v):
+        return tw.keras.KerasTensor(v.shape, v.dtype) if isinstance(v, tw.Tensor) else v
+
+    return [call(ops, spec(x), spec(y)).dtype for call, x, y in calls]
 
 
 @pytest.mark.parametrize("way", [eager, traced, symbolic])
@@ -56,14 +56,18 @@ def symbolic(call, x, y):
 def test_two_dtypes_meet_in_that_of_keras(table, way):
     names, rows = table
     wrong = {}
-    for name in names.split():
-        for first, row in zip(ALL, rows.split()):
-            for second, letter in zip(ALL, row):
-                if letter == "." or (first in PYTHON and second in PYTHON):
-                    continue
-                found = way(CALLS[name], *[operand(k) for k in (first, second)])
-                if found != NAMES[letter]:
-                    wrong[name, first, second] = found.name, NAMES[letter]
+    for first, row in zip(ALL, rows.split()):
+        cells = {
+            (name, second): NAMES[letter]
+            for second, letter in zip(ALL, row)
+            if letter != "." and not (first in PYTHON and second in PYTHON)
+            for name in names.split()
+        }
+        x, ys = operand(first), {kind: operand(kind) for kind in ALL}
+        found = way([(CALLS[name], x, ys[second]) for name, second in cells])
+        for (name, second), dtype in zip(cells, found, strict=True):
+            if dtype != cells[name, second]:
+                wrong[name, first, second] = dtype.name, cells[name, second]
     assert not wrong
 
 
