@@ -26,9 +26,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = ("framework", "layers", "optimizers", "datasets")
-LIMIT = (
-    20  # seconds for a test beyond ten times what it takes: it hangs, which is noticed
-)
+LIMIT = 20  # seconds for a test beyond ten times what it takes; one that hangs notices
 WORTH = 400  # seconds for the tests of one mistake that the default run does not notice
 
 
@@ -95,10 +93,8 @@ class Edits(ast.NodeVisitor):
         self.visit(ast.parse(path.read_bytes()))
 
     def text(self, node):
-        start, end = (
-            (node.lineno, node.col_offset),
-            (node.end_lineno, node.end_col_offset),
-        )
+        start = node.lineno, node.col_offset
+        end = node.end_lineno, node.end_col_offset
         return start, end, between(self.lines, start, end)
 
     def add(self, node, new):
@@ -303,11 +299,9 @@ def notice(out, jobs):
     known = results(out)
     mutants = json.loads((out / "mutants.json").read_text())
     tests = recorded(out)
-    loaded = {
-        hit
-        for path in out.glob("reached.*.loaded")
-        for hit in json.loads(path.read_text())
-    }
+    loaded = set()
+    for path in out.glob("reached.*.loaded"):
+        loaded.update(json.loads(path.read_text()))
     plans = {}
     for number in range(len(mutants)):
         if number in known:
