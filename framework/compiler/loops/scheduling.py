@@ -85,15 +85,15 @@ class Schedule:
         self.stores, self.walk = graph.stores, graph.walk
         self.locals, self.numbers = [], itertools.count(1)
         self.grid = ()  # axes that blocks are cut from, and the width of their strips
-        self.choose_order()
+        self.choose_order(graph.passed)
         self.assign_times()
 
-    def choose_order(self):
+    def choose_order(self, passed):
         """Order the axes, and choose the one that is innermost."""
         accesses = [node.access for node in self.loads.values()] + [
             *self.stores.values()
         ]
-        whole = self.reduced | set(self.outer)
+        whole = [*self.outer, *passed]
 
         def weight(axis):
             return contiguous_entries(accesses, axis), axis.extent
@@ -109,7 +109,7 @@ class Schedule:
             ]
         )  # axes of sums to which every block adds: blocks are cut from another
         self.outer.sort(key=lambda axis: (axis in spread, -span(axis)))
-        self.passed = sorted(self.reduced, key=span, reverse=True)
+        self.passed = sorted(passed, key=span, reverse=True)
         self.vector = max(whole, key=weight, default=None)
         long = [a for a in self.outer if a not in spread and a.extent >= LANES]
         if self.vector in self.reduced and self.vector.extent < SHORT and long:

@@ -52,7 +52,7 @@ class _Schedule:
             for a in node.inputs:
                 self.readers.setdefault(id(a), []).append(node)
         self.assign_times()
-        self.choose_order(graph.outer, graph.reduced)
+        self.choose_order(graph.outer, graph.passed)
 
     # --- times and order
 
@@ -80,7 +80,7 @@ class _Schedule:
             passes.add(max(inside))
         self.passes = sorted(passes)
 
-    def choose_order(self, outer, reduced):
+    def choose_order(self, outer, passed):
         """Order the axes: the last one is that along which most arrays are contiguous."""
         loads = [node.access for node in self.loads.values()]
         accesses = [*loads, *self.stores.values()]
@@ -88,7 +88,7 @@ class _Schedule:
         def weight(axis):
             return contiguous_entries(accesses, axis), axis.extent
 
-        every = [*outer, *reduced]
+        every = [*outer, *passed]
         self.fastest = max(every, key=weight, default=None)
 
         def ordered(axes):
@@ -98,7 +98,7 @@ class _Schedule:
 
         self.every = ordered(every)
         self.outer = self.every if self.reduced is None else ordered(outer)
-        self.passed = [] if self.reduced is None else ordered(reduced)
+        self.passed = [] if self.reduced is None else ordered(passed)
 
     # --- nests
 

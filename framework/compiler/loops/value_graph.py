@@ -47,18 +47,24 @@ class ValueGraph:
 
     ``stored`` are the values that others read, ``layouts`` the `Layout` of those of them
     that are not stored in C order. ``operands`` are the buffers that are read, in order;
-    ``outer`` and ``reduced`` the axes after those that every array runs through like one
-    were made one.
+    ``outer`` and ``passed`` the axes, in an order that is the same in every process, after
+    those that every array runs through like one were made one.
     """
 
     def __init__(self, group, stored, layouts):
         self.group, self.stored, self.layouts = group, stored, layouts
         self.nodes, self.loads, self.operands = {}, {}, {}
-        self.reduced = frozenset(group.reduced or ())
-        self.outer = [a for a in group.axes if a not in self.reduced]
+        reduced = group.reduced or ()
+        self.outer = [a for a in group.axes if a not in reduced]
+        self.passed = [a for a in group.axes if a in reduced]
         self.build()
         self.stores = {out: self.access_of(out) for out in stored}
         self.collapse()
+
+    @property
+    def reduced(self):
+        """The set of the axes that passes run over."""
+        return frozenset(self.passed)
 
     def build(self):
         """Make the nodes of all values."""
@@ -133,7 +139,7 @@ class ValueGraph:
         merged = True
         while merged:
             merged = False
-            for group in (self.outer, list(self.reduced)):
+            for group in (self.outer, self.passed):
                 for a, b in itertools.permutations(group, 2):
                     if self.one(a, b, every):
                         self.replace(a, b, every)
@@ -179,12 +185,9 @@ class ValueGraph:
             if node.access is not None:
                 node.access = moved(node.access)
         self.stores = {out: moved(access) for out, access in self.stores.items()}
-        if a in self.reduced:
-            self.reduced = swapped(self.reduced)
-        else:
-            at = self.outer.index(b)
-            self.outer[at] = both
-            self.outer.remove(a)
+        group = self.passed if a in self.passed else self.outer
+        group[group.index(b)] = both
+        group.remove(a)
         return both
 
     def join_groups(self, short, most):
@@ -196,11 +199,11 @@ class ValueGraph:
         Returns the axis and the size of the groups, or None and 1.
         """
         every = [*self.walk(), *self.loads.values()]
-        pairs = itertools.product(self.outer, self.reduced)
-        for a, b in pairs if len(self.reduced) > 1 else ():
+        pairs = itertools.product(self.outer, self.passed)
+        for a, b in pairs if len(self.passed) > 1 else ():
             if b.extent <= short and a.extent * b.extent <= most:
                 if self.are_groups(a, b, every):
-                    self.reduced -= {b}
+                    self.passed.remove(b)
                     for node in every:
                         if node.summed and a not in node.summed:
                             node.summed -= {b}

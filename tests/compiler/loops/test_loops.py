@@ -10,6 +10,7 @@ from tapewright.compiler.loops.fusion import form_loops
 from tapewright.compiler.loops.loop_nest import LoopNest
 from tapewright.compiler.loops.statements import (
     Accumulate,
+    Axis,
     Compute,
     Load,
     Local,
@@ -363,6 +364,34 @@ def test_sums_of_what_a_nest_reads_are_made_beside_it(function, count, shape):
     for backwards in (False, True):
         for found, right in zip(run(program, arrays, backwards), expected, strict=True):
             np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-12)
+
+
+def sums_along_equal_axes(x):
+    return tw.reduce_sum(tw.sin(x) * tw.transpose(x, (0, 3, 2, 1)), (1, 3))
+
+
+def sums_of_a_square(x):
+    y = tw.sin(x) * tw.transpose(x)
+    return tw.reduce_sum(y), tw.reduce_mean(y, 0)
+
+
+@pytest.mark.parametrize(
+    "function, shape",
+    [(sums_along_equal_axes, (3, 8, 5, 8)), (sums_of_a_square, (64, 64))],
+)
+def test_the_order_of_equal_axes_is_that_of_every_process(function, shape, monkeypatch):
+    x, found = numbers(*shape), []
+    for sign in (1, -1):  # sets of axes, hashed by their addresses, have any order
+        axes = {}
+
+        def place(axis, axes=axes, sign=sign):
+            return sign * axes.setdefault(id(axis), (len(axes), axis))[0] % 1024
+
+        monkeypatch.setattr(Axis, "__hash__", place)
+        bodies = [each.body for each in nests(program_of(function, x))]
+        monkeypatch.undo()
+        found.append(str(bodies))
+    assert found[0] == found[1]
 
 
 def test_what_only_a_nest_reads_is_not_stored():
