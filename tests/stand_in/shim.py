@@ -15,13 +15,17 @@ from pathlib import Path
 
 import numpy as np
 
+from tapewright.compiler.targets.cuda.prelude import PRELUDE
+
 __all__ = ["Module", "gcc"]
 
 _HEADER = Path(__file__).with_name("shim.h")
+_RUNTIME = Path(__file__).with_name("fibers.c")
 _OPTIONS = (
-    *("-shared", "-fPIC", "-O1", "-std=gnu11", "-fvisibility=hidden", "-w"),
+    *("-fPIC", "-O1", "-std=gnu11", "-fvisibility=hidden", "-w"),
     *("-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off"),
 )
+_LINKING = ("-shared", "-nostartfiles", "-fno-use-linker-plugin", "-lm")  # little to do
 _KERNEL = re.compile(
     r"__global__\s+void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(([^)]*)\)"
 )
@@ -48,9 +52,8 @@ class Module:
         }
         callers = [_caller(name, types) for name, types in self.parameters.items()]
         text = source.replace('extern "C"', "")
-        self._library = _library("\n".join(['#include "shim.h"', text, *callers]))
-        self._launch = self._library.shim_launch
-        self._launch.restype = ctypes.c_char_p
+        self._library = _library("\n".join([text, _SHARED, *callers]))
+        self._shared = (ctypes.c_void_p * 2).in_dll(self._library, "shim_shared_array")
 
     def launch(self, name, grid, block, arguments, threads="one", seed=0):
         """Run a kernel.
@@ -77,8 +80,13 @@ class Module:
         kernel = ctypes.cast(
             getattr(self._library, f"shim_call_{name}"), ctypes.c_void_p
         )
-        error = self._launch(
-            kernel, (ctypes.c_uint * 6)(*sizes), addresses, threads == "fibers", seed
+        error = _runtime().shim_launch(
+            kernel,
+            (ctypes.c_uint * 6)(*sizes),
+            addresses,
+            self._shared,
+            threads == "fibers",
+            seed,
         )
         if error is not None:
             raise RuntimeError(f"{name}: {error.decode()}")
@@ -96,11 +104,16 @@ def _type_of(parameter):
     return " ".join(type).replace(" *", "*")
 
 
+_VISIBLE = '__attribute__((visibility("default")))'
+# Where the arrays of a block begin and end.
+_SHARED = f"{_VISIBLE} char *shim_shared_array[] = "
+_SHARED += "{__start_shim_shared, __stop_shim_shared};"
+
+
 def _caller(name, types):
     """A function that calls a kernel with arguments at given addresses."""
     values = ", ".join([f"*({type}*)at[{i}]" for i, type in enumerate(types)])
-    visible = '__attribute__((visibility("default")))'
-    return f"{visible} void shim_call_{name}(void **at) {{ {name}({values}); }}"
+    return f"{_VISIBLE} void shim_call_{name}(void **at) {{ {name}({values}); }}"
 
 
 def _bytes_of(type, value):
@@ -114,29 +127,50 @@ def _bytes_of(type, value):
     return (int(value) % (1 << 8 * size)).to_bytes(size, "little")
 
 
+# ------------------------------------------------------------------ compiled by gcc
+
+
+@functools.cache
+def _runtime():
+    """What launches kernels, and what they call: all other libraries see it."""
+    path = _made(_RUNTIME.read_text(), ".c", ".so", _LINKING)
+    library = ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
+    library.shim_launch.restype = ctypes.c_char_p
+    return library
+
+
 @functools.cache
 def _library(source):
-    """The shared library of a source, from a folder of compiled ones if it is there."""
-    key = repr([source, _HEADER.read_text(), _OPTIONS])
-    digest = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
+    """The shared library of a source."""
+    _runtime()
+    front = PRELUDE if source.startswith(PRELUDE) else ""
+    text = f'#include "{_header(front)}"\n{source.removeprefix(front)}'
+    return ctypes.CDLL(str(_made(text, ".c", ".so", _LINKING)))
+
+
+@functools.cache
+def _header(front):
+    """A header with what stands in front of kernels: gcc reads it once for all of them."""
+    text = _HEADER.read_text() + front
+    return _made(text, ".h", ".h.gch", ()).with_suffix("")
+
+
+def _made(text, suffix, suffix_made, options):
+    """What gcc makes of a text, or has made: it lies in a folder, beside the text."""
+    compiler = Path(gcc()).resolve()
+    key = repr([text, str(compiler), compiler.stat().st_mtime, _OPTIONS, options])
+    name = hashlib.blake2b(key.encode(), digest_size=12).hexdigest()
     folder = Path(tempfile.gettempdir()) / "cuda_on_cpu"
     folder.mkdir(exist_ok=True)
-    path = folder / f"{digest}.so"
+    path = folder / f"{name}{suffix_made}"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=folder) as own:
-            text, built = Path(own, "kernels.c"), Path(own, "kernels.so")
-            text.write_text(source)
-            command = [
-                gcc(),
-                *_OPTIONS,
-                f"-I{_HEADER.parent}",
-                text,
-                "-o",
-                built,
-                "-lm",
-            ]
-            made = subprocess.run(command, capture_output=True, text=True)
-            if made.returncode:
-                raise RuntimeError(f"gcc refuses the source:\n{made.stderr[:4000]}")
-            built.replace(path)
-    return ctypes.CDLL(str(path))
+            given, made = Path(own, f"text{suffix}"), Path(own, "made")
+            given.write_text(text)
+            command = [gcc(), *_OPTIONS, given, *options, "-o", made]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                raise RuntimeError(f"gcc refuses the source:\n{done.stderr[:4000]}")
+            given.replace(folder / f"{name}{suffix}")
+            made.replace(path)
+    return path
