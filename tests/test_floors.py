@@ -5,14 +5,12 @@ like any other.
 """
 
 import ast
-import functools
 import re
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from .sources import PACKAGES, ROOT, paths, source
 
 # Room -> floor. A room is a folder of `framework/` or one of the top-level folders, and ""
 # the front door. Rooms of one floor do not import each other.
@@ -57,12 +55,6 @@ FOLDERS = {
     ],
     "formats": ["checkpoints", "saved_model", ""],
 }
-PACKAGES = {
-    "tapewright.layers": "layers",
-    "tapewright.optimizers": "optimizers",
-    "tapewright.datasets": "datasets",
-    "tapewright": "framework",
-}
 ALLOWED_OUTSIDE = {"numpy", "h5py", "tqdm", "cupy", "tapewright"}
 # Extras, imported where they are used: inside functions.
 ALLOWED_OUTSIDE |= {"llvmlite", "matplotlib", "ml_dtypes", "mpi4py", "nccl", "pydot"}
@@ -70,11 +62,11 @@ ALLOWED_OUTSIDE |= {"PIL", "tensorboardX"}
 ALLOWED_OUTSIDE |= {"cuda"}  # what CuPy brings to find CUDA's libraries
 
 
-def sources():
+def modules():
     """Dotted module name -> file, for all of ours."""
     found = {}
     for package, folder in PACKAGES.items():
-        for path in sorted((ROOT / folder).rglob("*.py")):
+        for path in paths(folder):
             parts = path.relative_to(ROOT / folder).with_suffix("").parts
             if parts[-1] == "__init__":
                 parts = parts[:-1]
@@ -82,27 +74,18 @@ def sources():
     return found
 
 
-SOURCES = sources()
-
-
-@functools.cache
-def nodes(module, for_types=True):
-    """The imports and attributes in the source of a file of ours; with or without those
-    under ``if TYPE_CHECKING``, which never runs."""
-    tree = ast.parse(SOURCES[module].read_text())
-    if not for_types:
-        tree.body = [node for node in tree.body if not is_type_checking(node)]
-    kinds = ast.Import, ast.ImportFrom, ast.Attribute
-    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
+SOURCES = modules()
 
 
 def imports(module, for_types=True):
-    """``(module, line)`` for everything that a file of ours imports, wherever it stands."""
+    """``(module, line)`` for everything that a file of ours imports, wherever it stands;
+    with or without what stands under ``if TYPE_CHECKING``."""
     package = module if is_package(module) else module.rpartition(".")[0]
-    for node in nodes(module, for_types):
+    here = source(SOURCES[module])
+    for node in here.imports if for_types else here.run:
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             base = package.split(".")[: -(node.level - 1) or None] if node.level else []
             name = ".".join([*base, *filter(None, [node.module])])
             submodules = [f"{name}.{a.name}" for a in node.names]
@@ -111,10 +94,6 @@ def imports(module, for_types=True):
             else:
                 yield name, node.lineno
                 yield from ((s, node.lineno) for s in submodules if s in SOURCES)
-
-
-def is_type_checking(node):
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def room(module):
@@ -272,7 +251,7 @@ def test_files_of_one_room_import_each_other_relatively_and_others_by_full_name(
         here, _ = room(module)
         if here in ("", "plot", "__main__"):
             continue
-        for node in nodes(module):
+        for node in source(SOURCES[module]).imports:
             if not isinstance(node, ast.ImportFrom):
                 continue
             if node.level:
@@ -290,7 +269,7 @@ def test_no_file_reads_a_private_name_of_another():
     wrong = []
     for module in SOURCES:
         modules = set()  # local names of modules of ours
-        for node in nodes(module):
+        for node in source(SOURCES[module]).imports:
             if not isinstance(node, ast.ImportFrom):
                 continue
             if not (node.level or node.module.startswith("tapewright")):
@@ -300,11 +279,9 @@ def test_no_file_reads_a_private_name_of_another():
                     wrong.append(f"{where(module, node.lineno)}: {alias.name}")
                 modules.add(alias.asname or alias.name)
         modules &= {name.rpartition(".")[2] for name in SOURCES}
-        for node in nodes(module):
+        for node in source(SOURCES[module]).attributes:
             if (
-                isinstance(node, ast.Attribute)
-                and isinstance(node.value, ast.Name)
-                and node.value.id in modules
+                node.value.id in modules
                 and node.attr.startswith("_")
                 and not node.attr.startswith("__")
             ):

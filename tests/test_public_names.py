@@ -5,13 +5,12 @@ import importlib
 import importlib.util
 import inspect
 import pkgutil
-from pathlib import Path
 
 import pytest
 
 import tapewright as tw
 
-ROOT = Path(__file__).parent.parent
+from .sources import ROOT, paths, source
 
 
 def modules():
@@ -88,14 +87,12 @@ OPENINGS = {"What", "Where", "Whether", "How", "Which", "That", "Those"}
 
 
 def test_no_docstring_opens_with_a_question_word():
-    folders = [ROOT / n for n in ("framework", "layers", "optimizers", "datasets")]
-    found = []
-    for path in [p for folder in folders for p in sorted(folder.rglob("*.py"))]:
-        kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            text = ast.get_docstring(node) if isinstance(node, kinds) else None
-            if text and text.split()[0].rstrip(",;:") in OPENINGS:
-                found.append(f"{path.relative_to(ROOT)}: {text.splitlines()[0]}")
+    found = [
+        f"{path.relative_to(ROOT)}: {text.splitlines()[0]}"
+        for path in paths()
+        for text in source(path).docstrings
+        if text and text.split()[0].rstrip(",;:") in OPENINGS
+    ]
     assert not found
 
 

@@ -1,10 +1,8 @@
 """The op table is complete: no primitive without a case, none without its rules."""
 
-import ast
-from pathlib import Path
-
-import tapewright
 from tapewright.core.primitive import list_ops
+
+from ..sources import ROOT, paths, source
 
 OURS = [op for op in list_ops() if op.is_own]
 STRINGS = "ops.strings"  # compared with recordings of TensorFlow in tests of their own
@@ -89,20 +87,14 @@ MEANT = {
 
 def test_no_file_but_that_of_its_family_knows_an_op_by_its_name():
     names = {op.name for op in OURS}
-    root = Path(tapewright.__file__).parent
     found = {}
     for room in ("core", "autodiff", "compiler", "debugging", "profiler"):
-        for path in sorted((root / room).rglob("*.py")):
+        for path in paths(f"framework/{room}"):
             # names of instructions and functions, and kernels by the op that they compute
             if not {"native", "cuda"}.isdisjoint(path.parts):
                 continue
-            strings = {
-                node.value
-                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-                if isinstance(node, ast.Constant) and isinstance(node.value, str)
-            }
-            if strings & names:
-                found[path.relative_to(root).as_posix()] = strings & names
+            if strings := source(path).strings & names:
+                found[path.relative_to(ROOT / "framework").as_posix()] = strings
     assert found == MEANT
 
 

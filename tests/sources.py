@@ -1,0 +1,58 @@
+"""The source files of the package, each parsed once for all tests that read them."""
+
+import ast
+import functools
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = {
+    "tapewright.layers": "layers",
+    "tapewright.optimizers": "optimizers",
+    "tapewright.datasets": "datasets",
+    "tapewright": "framework",
+}
+_DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef
+_IMPORTS = ast.Import, ast.ImportFrom
+
+
+class Source(NamedTuple):
+    """What tests ask of a file. Whole trees of all files would fill the memory."""
+
+    imports: list  # nodes, wherever they stand
+    run: list  # those not under ``if TYPE_CHECKING``, which never runs
+    attributes: list  # nodes ``name.attribute``
+    docstrings: list
+    strings: set  # all constants that are texts
+
+
+def paths(*folders):
+    """The Python files of some folders of the root, by default of all that are ours."""
+    for folder in folders or PACKAGES.values():
+        yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+@functools.cache
+def source(path):
+    """What is in a file."""
+    found = Source([], [], [], [], set())
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for statement in tree.body:
+        never = isinstance(statement, ast.If) and (
+            ast.unparse(statement.test) == "TYPE_CHECKING"
+        )
+        for node in ast.walk(statement):
+            if isinstance(node, _IMPORTS):
+                found.imports.append(node)
+                if not never:
+                    found.run.append(node)
+            elif isinstance(node, ast.Attribute):
+                if isinstance(node.value, ast.Name):
+                    found.attributes.append(node)
+            elif isinstance(node, ast.Constant):
+                if isinstance(node.value, str):
+                    found.strings.add(node.value)
+            elif isinstance(node, _DOCUMENTED):
+                found.docstrings.append(ast.get_docstring(node))
+    found.docstrings.append(ast.get_docstring(tree))
+    return found
