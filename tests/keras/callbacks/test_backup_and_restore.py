@@ -1,5 +1,6 @@
 """`BackupAndRestore`: what was interrupted goes on as if it had not been."""
 
+import functools
 import os
 import random
 import signal
@@ -40,6 +41,12 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(found[name], array, err_msg=name, strict=True)
 
 
+@functools.cache
+def uninterrupted(make, epochs=4):
+    """What comes of a training that nothing interrupts."""
+    return trainings.train(make, epochs)[1]
+
+
 def interrupted(make, folder, after, **options):
     """Trains, is interrupted, and trains again from the beginning, as a script would."""
     with pytest.raises(KeyboardInterrupt):
@@ -59,16 +66,14 @@ def test_only_a_backup_makes_the_state_that_is_backed_up(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("make", trainings.ALL)
 def test_an_interrupted_epoch_ends_as_it_would_have(make, tmp_path):
-    _, expected = trainings.train(make)
     found = interrupted(make, tmp_path / "backup", after=8, save_freq=1)
-    assert_same(found, expected)
+    assert_same(found, uninterrupted(make))
 
 
 @pytest.mark.parametrize("make", trainings.ALL)
 def test_a_training_goes_on_after_the_last_epoch_that_was_whole(make, tmp_path):
-    _, expected = trainings.train(make)
     found = interrupted(make, tmp_path / "backup", after=13)
-    assert_same(found, expected)
+    assert_same(found, uninterrupted(make))
 
 
 # ------------------------------------------------------------------ other processes
@@ -92,36 +97,33 @@ def run_until(batches, kind, folder, number=signal.SIGKILL, delay=0.0):
     return process.returncode
 
 
-def outcome(folder):
+def assert_ended(folder, kind):
+    """What the processes wrote is what one training without them comes to."""
+    with tw.device("CPU"):  # as theirs
+        expected = trainings.train(getattr(trainings, kind), epochs=6)[1]
     with np.load(folder / "outcome.npz") as found:
-        return dict(found)
+        assert_same(dict(found), expected)
 
 
 @pytest.mark.parametrize("kind, kills", [("plateaus", 3), ("data_set", 3)])
 def test_processes_killed_at_any_moment_train_as_one_that_was_not(
     tmp_path, kind, kills
 ):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    whole.mkdir(), parts.mkdir()
-    assert run_until(-1, kind, whole) == 0
     chances = random.Random(kind)
     for _ in range(kills):
         batches, delay = chances.randint(1, 8), chances.uniform(0, 0.02)
-        run_until(batches, kind, parts, delay=delay)
-    run_until(-1, kind, parts)
-    assert_same(outcome(parts), outcome(whole))
-    assert os.listdir(parts) == ["outcome.npz"]
+        run_until(batches, kind, tmp_path, delay=delay)
+    run_until(-1, kind, tmp_path)
+    assert_ended(tmp_path, kind)
+    assert os.listdir(tmp_path) == ["outcome.npz"]
 
 
 def test_sigterm_makes_a_backup_and_ends_the_process(tmp_path):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    whole.mkdir(), parts.mkdir()
-    code = run_until(4, "shuffled_arrays", parts, signal.SIGTERM)
+    code = run_until(4, "shuffled_arrays", tmp_path, signal.SIGTERM)
     assert code == -signal.SIGTERM
-    assert os.path.exists(parts / "backup" / "latest.h5")
-    assert run_until(-1, "shuffled_arrays", parts) == 0
-    assert run_until(-1, "shuffled_arrays", whole) == 0
-    assert_same(outcome(parts), outcome(whole))
+    assert os.path.exists(tmp_path / "backup" / "latest.h5")
+    assert run_until(-1, "shuffled_arrays", tmp_path) == 0
+    assert_ended(tmp_path, "shuffled_arrays")
 
 
 # ------------------------------------------------------------------ the callback itself
@@ -151,11 +153,10 @@ def test_the_backup_is_removed_at_the_end_and_nothing_else(tmp_path):
 
 def test_a_backup_that_is_kept_goes_on_with_more_epochs(tmp_path):
     options = {"delete_checkpoint": False}
-    _, expected = trainings.train(trainings.shuffled_arrays, epochs=5)
     for epochs in (3, 5):
         backup = Backup(tmp_path / "backup", **options)
         _, found = trainings.train(trainings.shuffled_arrays, epochs, [backup])
-    assert_same(found, expected)
+    assert_same(found, uninterrupted(trainings.shuffled_arrays, 5))
 
 
 def test_a_finished_training_has_nothing_left_to_do(tmp_path):
@@ -168,13 +169,12 @@ def test_a_finished_training_has_nothing_left_to_do(tmp_path):
 
 
 def test_a_damaged_backup_is_passed_over_for_the_one_before(tmp_path):
-    _, expected = trainings.train(trainings.shuffled_arrays)
     begun(tmp_path, 15, double_checkpoint=True)
     damage(tmp_path / "latest.h5")
     with pytest.warns(UserWarning, match=r"latest\.h5: .*damaged"):
         more = [Backup(tmp_path)]
         _, found = trainings.train(trainings.shuffled_arrays, more=more)
-    assert_same(found, expected)
+    assert_same(found, uninterrupted(trainings.shuffled_arrays))
 
 
 def test_the_only_backup_is_not_passed_over(tmp_path):
@@ -328,7 +328,6 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
 
 
 def test_a_model_that_is_built_before_goes_on_as_well(tmp_path):
-    _, expected = trainings.train(trainings.shuffled_arrays)
     begun(tmp_path)
 
     def built():
@@ -337,4 +336,4 @@ def test_a_model_that_is_built_before_goes_on_as_well(tmp_path):
         return model, settings
 
     _, found = trainings.train(built, more=[Backup(tmp_path)])
-    assert_same(found, expected)
+    assert_same(found, uninterrupted(trainings.shuffled_arrays))
