@@ -71,8 +71,8 @@ def bad(array):
 
 
 def variants(op, arrays):
-    """The arrays, and the same of other dtypes where these are taken."""
-    names = op.names(arrays)
+    """The arrays, and the same of other dtypes where these are taken, each once."""
+    names, tried = op.names(arrays), set()
     for dtype in (None, *CASTS):
         found = [
             a.astype(dtype)
@@ -80,7 +80,10 @@ def variants(op, arrays):
             else a
             for a, n in zip(arrays, names)
         ]
-        if not (op.kinds and found and found[0].dtype.kind not in op.kinds):
+        dtypes = tuple([a.dtype for a in found])
+        refused = op.kinds and found and found[0].dtype.kind not in op.kinds
+        if not refused and dtypes not in tried:
+            tried.add(dtypes)
             yield found
 
 
@@ -100,6 +103,8 @@ def test_may_raise_is_said_of_just_those_ops_that_raise_for_some_values(kernel_c
     for op, calls in kernel_calls.items():
         for arrays, attributes in calls:
             for given in variants(op, arrays):
+                if given and given[0].dtype.kind in raised.get(op.name, ()):
+                    continue  # known
                 if raises(op, given, attributes):
                     continue  # no dtype for it
                 for i, array in enumerate(given):
