@@ -5,14 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 SCRIPT = Path(__file__).parent / "scripts" / "collectives.py"
 
 
-@pytest.mark.parametrize("count", [2, 3, 4])
-def test_collectives_are_those_of_the_arrays_of_all_ranks(run_ranks, count):
-    rc, stdout, stderr = run_ranks(count, SCRIPT, timeout=120)
+def test_collectives_are_those_of_the_arrays_of_all_ranks(run_ranks):
+    # Three ranks divide no size of the script evenly but that of 3.
+    rc, stdout, stderr = run_ranks(3, SCRIPT, timeout=120)
     assert (rc, stdout) == (0, "all 11\n"), stderr
 
 
@@ -74,7 +72,7 @@ def test_ranks_wait_at_the_end_for_one_that_works_on(run_ranks):
         job = communicator()
         job.timeout = 0.5
         if job.rank == 0:
-            time.sleep(2)  # more than the timeout
+            time.sleep(1)  # more than the timeout
             print("done")
         """,
     )

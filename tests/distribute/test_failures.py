@@ -38,7 +38,7 @@ KILLED = r"rank 1 of 2 \(process \d+ on .+\) was killed, crashed or exited in st
     }.items(),
 )
 def test_the_job_ends_with_a_message_when_a_rank_does(start_ranks, way, message):
-    timeout = {"TAPEWRIGHT_TIMEOUT": "10"} if way == "hang" else {}
+    timeout = {"TAPEWRIGHT_TIMEOUT": "5"} if way == "hang" else {}
     job = start_ranks(2, SCRIPTS / "failure.py", way, env=timeout)
     result = job.end(SECONDS)
     # That of mpiexec may be that of the rank that ended first, here os._exit(0).

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PROLOGUE = """
@@ -25,28 +24,27 @@ def ranks_fail(run_ranks, script):
     return stderr
 
 
-@pytest.mark.parametrize("count", [2, 3, 4])
-def test_workers_get_the_numbers_of_one_process(run_ranks, tmp_path, count):
-    names = []  # all
-    if count > 2:
-        names = ["one_row_is_left", "fewer_rows_than_workers", "sparse_embedding"]
-    results = []
-    for processes in (1, count):
-        path = tmp_path / f"{processes}.npz"
+def test_workers_get_the_numbers_of_one_process(run_ranks, tmp_path):
+    def train(count, *names):
+        path = tmp_path / f"{count}.npz"
         script = SCRIPTS / "same_numbers.py"
-        rc, _, stderr = run_ranks(processes, script, path, *names, timeout=240)
+        rc, _, stderr = run_ranks(count, script, path, *names, timeout=240)
         assert rc == 0, stderr
         with np.load(path) as file:
-            results.append(dict(file))
-    one, several = results
-    assert list(one) == list(several)
-    for key in one:
-        peers = [k for k in one if k.split()[:2] == key.split()[:2]]
-        scale = max(
-            np.abs(one[k]).max() for k in peers
-        )  # of all weights, or of one log
-        error = np.abs(one[key] - several[key]).max() / scale
-        assert error < (1e-10 if "double" in key else 1e-6), f"{key}: {error}"
+            return dict(file)
+
+    names = ["one_row_is_left", "fewer_rows_than_workers", "sparse_embedding"]
+    one, two, three = train(1), train(2), train(3, *names)
+    assert list(one) == list(two)
+    assert list(three) == [key for key in one if key.split(":")[0] in names]
+    for several in two, three:
+        for key, value in several.items():
+            peers = [k for k in one if k.split()[:2] == key.split()[:2]]
+            # of all weights, or of one log
+            scale = max(np.abs(one[k]).max() for k in peers)
+            error = np.abs(one[key] - value).max() / scale
+            limit = 1e-10 if "double" in key else 1e-6
+            assert error < limit, f"{len(several)} results, {key}: {error}"
 
 
 def test_workers_act_together(run_ranks):

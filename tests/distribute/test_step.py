@@ -1,6 +1,6 @@
 """Losses, metrics, optimizers and normalization in a step of several replicas.
 
-Each test runs a script of `scripts` with its checks. Of three replicas the last is idle.
+Scripts of `scripts` have the checks. Of three replicas the last is idle.
 """
 
 from pathlib import Path
@@ -8,22 +8,12 @@ from pathlib import Path
 SCRIPTS = Path(__file__).parent / "scripts"
 
 
-def run(run_ranks, name, count=3):
-    rc, stdout, stderr = run_ranks(count, SCRIPTS / name, timeout=240)
+def test_parts_of_a_batch_give_what_the_whole_gives(run_ranks):
+    """Losses, metrics, updates by the sums of all gradients, and moving moments."""
+    names = ("losses.py", "metrics.py", "optimizers.py", "normalization.py")
+    rc, stdout, stderr = run_ranks(3, SCRIPTS / "in_turn.py", *names, timeout=240)
     assert rc == 0, stderr
-    assert stdout.endswith("checked\n")
-
-
-def test_losses_of_parts_add_up_to_that_of_the_whole_batch(run_ranks):
-    run(run_ranks, "losses.py")
-
-
-def test_every_metric_gives_the_result_of_the_whole(run_ranks):
-    run(run_ranks, "metrics.py")
-
-
-def test_an_update_is_that_by_the_sums_of_the_gradients_of_all(run_ranks):
-    run(run_ranks, "optimizers.py")
+    assert stdout.splitlines() == ["checked"] * 4
 
 
 def test_a_gradient_that_one_replica_lacks_ends_the_job_and_names_the_variable(
@@ -66,9 +56,3 @@ def test_a_gradient_that_one_replica_lacks_ends_the_job_and_names_the_variable(
     assert "Gradients do not exist" not in first
     for text in (first, second):
         assert "the ranks do not call the same collective" in text
-
-
-def test_batch_normalization_by_all_replicas_or_by_each_with_equal_moving_moments(
-    run_ranks,
-):
-    run(run_ranks, "normalization.py")
