@@ -5,6 +5,9 @@
 """
 
 import gc
+import os
+import pickle
+import shutil
 import sys
 import threading
 from contextvars import copy_context
@@ -61,6 +64,32 @@ def _no_gpu():
         return "" if cupy.cuda.runtime.getDeviceCount() else "there is no GPU"
     except cupy.cuda.runtime.CUDARuntimeError as error:
         return f"there is no usable GPU ({error})"
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory):
+    """``once(name, make)``: what ``make(folder)`` returns, made by one process of the run.
+
+    The others wait for it, and find what is in the folder, too.
+    """
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return lambda name, make: make(tmp_path_factory.mktemp(name))
+    import fcntl
+
+    def shared(name, make):
+        folder = base.parent / f"once-{name}"
+        with open(f"{folder}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            made = folder / "made.pickle"
+            if not made.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of one that failed
+                folder.mkdir()
+                found = pickle.dumps(make(folder))
+                made.write_bytes(found)
+            return pickle.loads(made.read_bytes())
+
+    return shared
 
 
 @pytest.fixture(scope="session")

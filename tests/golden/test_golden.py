@@ -1,8 +1,10 @@
 """Files of released versions open in this one, to the numbers of the time of writing."""
 
+import functools
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from golden_cases import assert_same, wave
@@ -41,13 +43,24 @@ def unpacked(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def opened(unpacked):
+def opened(once):
     """version -> the folder with what a fresh process has found in its files."""
-    for version, folder in unpacked.items():
-        command = [sys.executable, "-W", "error", HERE / "opened.py", version, folder]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    return unpacked
+    run = functools.partial(subprocess.run, capture_output=True, text=True)
+
+    def open_all(top):
+        folders = {
+            version: unpack(HERE / version, top / version) for version in versions()
+        }
+        commands = [
+            [sys.executable, "-W", "error", HERE / "opened.py", version, folder]
+            for version, folder in folders.items()
+        ]
+        with ThreadPoolExecutor() as pool:  # side by side
+            for done in pool.map(run, commands):
+                assert done.returncode == 0, done.stderr
+        return folders
+
+    return once("opened", open_all)
 
 
 def beside(path, ending):

@@ -15,9 +15,10 @@ KINDS = (
 
 
 @pytest.fixture(scope="module")
-def found():
+def found(once):
     jobs = [(name, ("sweep",)) for name in number_cases.CONFIGS]
-    return runner.run(jobs, program="numbers_child.py")
+    program = "numbers_child.py"
+    return once("numbers", lambda folder: runner.run(jobs, program=program))
 
 
 @pytest.mark.parametrize("name", number_cases.CONFIGS)

@@ -14,9 +14,9 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def fuzzed():
+def fuzzed(once):
     jobs, _ = fuzz.jobs(COUNT)
-    return runner.run(jobs, program="fuzz.py")
+    return once("fuzzed", lambda folder: runner.run(jobs, program="fuzz.py"))
 
 
 def of(fuzzed, kinds):

@@ -16,14 +16,15 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="session")
-def outcomes(request):
+def outcomes(request, once):
     """What came of everything that is tested in this session."""
     wanted = {
         item.callspec.params["job"]
         for item in request.session.items
         if "outcomes" in getattr(item, "fixturenames", ())
     }
-    return runner.run([(name, case.actions(kind)) for name, case, kind in JOBS], wanted)
+    jobs = [(name, case.actions(kind)) for name, case, kind in JOBS]
+    return once("hostile", lambda folder: runner.run(jobs, wanted))
 
 
 @pytest.mark.parametrize("job", [name for name, *_ in JOBS])
