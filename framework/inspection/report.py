@@ -146,7 +146,8 @@ def _shapes(shapes):
 
 def _table(heading, rows):
     """The lines of a table; columns of numbers stand to the right."""
-    shown = [[printable(cell) for cell in row] for row in rows[:MAX_ROWS]]
+    # A name may have a million letters, of which no line shows more than fit.
+    shown = [[printable(cell[: WIDTH + 1]) for cell in row] for row in rows[:MAX_ROWS]]
     widths = [max(map(len, column)) for column in zip(heading, *shown, strict=True)]
     widths = _narrowed(widths)
     right = [name in NUMBERS for name in heading]
@@ -159,7 +160,7 @@ def _table(heading, rows):
 
 def _narrowed(widths):
     """The widest columns give way until a line fits."""
-    widths = list(widths)
+    widths = [min(width, WIDTH) for width in widths]
     while sum(widths) + 2 * len(widths) > WIDTH and max(widths) > 12:
         widths[widths.index(max(widths))] -= 1
     return widths
