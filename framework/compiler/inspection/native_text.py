@@ -50,21 +50,23 @@ def _share(executable):
 def _segment(segment, names):
     count = counted(len(segment.instructions), "instruction")
     parts = [f"{segment.name}: machine code for {count}"]
-    parts += [indented(_code(each, names)) for each in segment.instructions]
+    parts += [
+        indented(_code(each, names, segment.limits)) for each in segment.instructions
+    ]
     return "\n\n".join([f"{parts[0]}\n{parts[1]}", *parts[2:]])
 
 
-def _code(instruction, names, way=None):
+def _code(instruction, names, limits, way=None):
     """An instruction as loops, products or calls, under a note.
 
     ``way``: how its blocks run, if that is known from what it is a step of.
     """
     more = ""
     if type(instruction) is LoopNest:
-        way = way or _way(instruction)
+        way = way or _way(instruction, limits)
         text = nest_text(instruction, names.of, way, names.taken)
     elif type(instruction) is SliceLoop:
-        each = [_code(step, names, "one a slice") for step in instruction.steps]
+        each = [_code(step, names, limits, "one a slice") for step in instruction.steps]
         head = f"for each of {instruction.count} slices:"
         text = "\n".join([head, *map(indented, each)])
     elif is_product(instruction):
@@ -84,8 +86,8 @@ def _is_thin_product(instruction):
     return not any([a.is_view for a in replaced.operands])
 
 
-def _way(nest):
-    shared = is_shared(nest.blocks.extent, code_of(nest).work)
+def _way(nest, limits):
+    shared = is_shared(limits, nest.blocks.extent, code_of(nest).work)
     return "in parallel" if shared else "one after the other"
 
 

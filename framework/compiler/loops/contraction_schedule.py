@@ -13,15 +13,7 @@ from .tiling import Tile, can_sum_lanes, tiles_of
 
 __all__ = ["Schedule", "greatest_divisor", "schedule_of", "schedules_of"]
 
-BAND = (
-    1 << 18
-)  # bytes of a band, which shares the cache with tiles of the other operand
-TILES = 3 << 16  # bytes of the second operand that tiles read again and again
-NEAR = 1 << 14  # bytes of a second operand that stays in the nearest cache
-LEAST = 1 << 17  # multiplications of a block, at least
 BLOCKS = 8  # or more, if there is work for them
-PARTS_SIZE = 1 << 22  # bytes of all parts of a sum, at most
-REUSE = 64  # multiplications with each entry of an operand that is worth a copy
 
 
 class Schedule(NamedTuple):
@@ -70,38 +62,39 @@ class Schedule(NamedTuple):
         return (self.images, rows, *[each.size for each in found.reach[2:]])
 
 
-def schedule_of(maps, a, b, out, itemsize, unit):
+def schedule_of(maps, a, b, out, itemsize, unit, limits):
     """The `Schedule` of a contraction of arrays of these shapes, or None.
 
-    Args: ``maps``: its `IndexMaps`; ``unit``: the `VectorUnit`.
+    Args: ``maps``: its `IndexMaps`; ``unit``: the `VectorUnit`; ``limits``: `Limits`.
     """
-    found = schedules_of(maps, a, b, out, itemsize, unit)
+    found = schedules_of(maps, a, b, out, itemsize, unit, limits)
     return found[0] if found else None
 
 
 @functools.lru_cache(512)
-def schedules_of(maps, a, b, out, itemsize, unit, most=1):
+def schedules_of(maps, a, b, out, itemsize, unit, limits, most=1):
     """Up to ``most`` schedules that differ by their tiles, the one of `schedule_of` first."""
     found = contraction_of(maps, a, b, out)
     if found is None:
         return ()
     accumulates = found.phases[0].batch.is_summed
     size, b_bytes = math.prod(out) * itemsize, math.prod(b) * itemsize
-    bands = _bands(found, itemsize, accumulates, b_bytes)
+    bands = _bands(found, itemsize, accumulates, b_bytes, limits)
     if bands[-1] == 1 and not accumulates:
         found = found._replace(phases=tuple([_all_rows(p) for p in found.phases]))
-    is_long = not accumulates and b_bytes > TILES
-    is_near = not (accumulates or is_long) and b_bytes <= NEAR
+    is_long = not accumulates and b_bytes > limits.tiled_bytes
+    is_near = not (accumulates or is_long) and b_bytes <= limits.near_bytes
     model = _model(found.phases, math.gcd if accumulates or is_long else min)
-    can_pack = not accumulates and math.prod(b) * REUSE <= found.work
+    can_pack = not accumulates and math.prod(b) * limits.reuse <= found.work
     last = [p.summed[-1].extent if p.summed else 1 for p in found.phases]
     overlaps = not (accumulates or is_long)
     lanes = all([can_sum_lanes(p, can_pack) for p in found.phases])
-    limits = not overlaps, can_pack, math.gcd(*last), lanes, accumulates or is_near
+    fit = not overlaps, can_pack, math.gcd(*last), lanes, accumulates or is_near
     made = []
-    for tile in tiles_of(model, unit, *limits, most):
-        hoisted = _hoisted(model, tile, itemsize) if is_long else 0
-        shares = _shares(found, tile.count_along(model), accumulates, bands, size)
+    for tile in tiles_of(model, unit, *fit, most):
+        hoisted = _hoisted(model, tile, itemsize, limits) if is_long else 0
+        count = tile.count_along(model)
+        shares = _shares(found, count, accumulates, bands, size, limits)
         phases = _phases_of(found.phases, tile, can_pack)
         how = hoisted, is_near and not tile.sums_lanes
         made.append(Schedule(found, tile, accumulates, *bands, *shares, *how, *phases))
@@ -118,13 +111,13 @@ def _phases_of(phases, tile, can_pack):
     return True, tuple(moved), b_steps, sum(sizes)
 
 
-def _shares(found, tiles, accumulates, bands, size):
+def _shares(found, tiles, accumulates, bands, size, limits):
     """``(parts, cuts)`` of a `Schedule`; ``size``: bytes of the output."""
     _, image_bands, _, row_bands = bands
     count, parts, cuts = image_bands * row_bands, 1, 1
-    if found.work >= BLOCKS * LEAST:
+    if found.work >= BLOCKS * limits.contraction_work:
         if accumulates:
-            parts = max(1, min(BLOCKS, count, PARTS_SIZE // size))
+            parts = max(1, min(BLOCKS, count, limits.parts_bytes // size))
         cuts = min(tiles, -(-2 * BLOCKS // (parts if accumulates else count)))
         cuts = 1 if not accumulates and count >= BLOCKS else cuts
     return parts, cuts
@@ -148,7 +141,7 @@ def _model(phases, common):
     return largest._replace(places=tuple(places))
 
 
-def _bands(found, itemsize, accumulates, b_bytes):
+def _bands(found, itemsize, accumulates, b_bytes, limits):
     """``(images, bands of images, rows, bands of rows)``."""
     batch = found.phases[0].batch.extent
     count = max([phase.rows.extent for phase in found.phases])
@@ -156,7 +149,7 @@ def _bands(found, itemsize, accumulates, b_bytes):
     step = max(found.row_step, 1)
     # Where bands are summed over, they have rows of the second operand, too.
     both = found.phases[0].rows.b * itemsize if accumulates else 0
-    limit = 2 * BAND if accumulates else BAND
+    limit = limits.band_bytes * (2 if accumulates else 1)
     fit = max(1, (limit - each * (found.row_span - step)) // (each * step + both))
     if fit < count:
         bands = -(-count // fit)
@@ -167,8 +160,8 @@ def _bands(found, itemsize, accumulates, b_bytes):
     work = max(1, found.work // batch)
     if found.is_padded or accumulates:
         images = min(images, -(-batch // BLOCKS))
-    images = max(images, -(-LEAST // work), 1)
-    if not accumulates and b_bytes > 4 * TILES:  # it is read anew for each band
+    images = max(images, -(-limits.contraction_work // work), 1)
+    if not accumulates and b_bytes > 4 * limits.tiled_bytes:  # read anew for each band
         images = max(images, -(-256 * each // image))
     images = greatest_divisor(batch, images)
     return images, batch // images, count, 1
@@ -179,12 +172,13 @@ def greatest_divisor(n, most):
     return max([d for d in range(1, min(n, most) + 1) if n % d == 0], default=1)
 
 
-def _hoisted(phase, tile, itemsize):
+def _hoisted(phase, tile, itemsize, limits):
     """The number of summed loops around all tiles, so that these read less again."""
     extents = [each.extent for each in phase.summed]
     size = itemsize * (4 if tile.sums_lanes else tile.width)
     most = max(0, len(extents) - 1)
-    fits = [n for n in range(most) if size * math.prod(extents[n:]) <= TILES]
+    room = limits.tiled_bytes // size
+    fits = [n for n in range(most) if math.prod(extents[n:]) <= room]
     return min(fits, default=most)
 
 

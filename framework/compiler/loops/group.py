@@ -16,7 +16,6 @@ from .statements import Axis
 __all__ = ["Group", "root_of"]
 
 SUMS = 4096  # entries of all totals of a group, which each block has on its stack
-SMALL = 4096  # entries whose sum may be read in the same nest, which then is one block
 
 
 class Group:
@@ -27,11 +26,11 @@ class Group:
     axes of the reductions that the group reads itself, or None; ``spread`` those along
     which totals have entries. ``names`` yields names for axes. ``has_totals``: False is for
     threads, which compute values one by one: there are no totals, and a value may depend on
-    any of the axes.
+    any of the axes. ``limits``: those of the program.
     """
 
-    def __init__(self, names, has_totals=True):
-        self.names, self.has_totals = names, has_totals
+    def __init__(self, names, limits, has_totals=True):
+        self.names, self.limits, self.has_totals = names, limits, has_totals
         self.members, self.axes_of, self.inner = [], {}, {}
         self.axes, self.reduced = (), None
         self.totals, self.spread = set(), frozenset()
@@ -130,7 +129,7 @@ class Group:
         summed, own = _axes_of_sum(axes, gone)
         if summed and not (own == frozenset(self.axes) and summed == self.reduced):
             size = math.prod([a.extent for a in own])
-            is_large = summed == own and size > SMALL
+            is_large = summed == own and size > self.limits.small_sum
             if is_read_back(instruction) and not is_large:
                 done = self._set_reduced(own, summed) or self._add_total(
                     out, own, summed
@@ -226,7 +225,7 @@ class Group:
         def moved(axes):
             return tuple([None if a is None else renamed[a] for a in axes])
 
-        both = Group(self.names, self.has_totals)
+        both = Group(self.names, self.limits, self.has_totals)
         extra = [a for a in other.axes if renamed[a] is a]
         both.axes = (*self.axes, *extra)
         others = None if other.reduced is None else frozenset(moved(other.reduced))

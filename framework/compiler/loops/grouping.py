@@ -202,8 +202,9 @@ class _Grouping:
         if unit is None and type(instruction) is Reduce and not near:
             unit = self.beside(instruction)
         if unit is None:
-            unit = self.new_unit(Group(self.names, self.has_totals))
-            unit.group.start(instruction, self.is_read_back)
+            group = Group(self.names, self.program.limits, self.has_totals)
+            group.start(instruction, self.is_read_back)
+            unit = self.new_unit(group)
         unit.weight += _weight(instruction)
         (out,) = instruction.outputs
         self.unit_of[out] = unit

@@ -66,7 +66,7 @@ def join_in_place(trace, join_class, chunks=None):
             start += operand.shape[-1]
             part.kind = Kind.INPUT
             parts.append(part)
-        join = join_class(each)
+        join = join_class(each, program.limits)
         join.operands, join.outputs = tuple(parts), (whole,)
         whole.instruction, whole.kind = join, Kind.INPUT
         shape = whole.shape if chunks is None else (chunks, *whole.shape)

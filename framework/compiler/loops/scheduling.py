@@ -46,13 +46,9 @@ CHEAP = frozenset(
     trunc""".split()
 )
 DEAR = 8
-BLOCK = 1 << 16  # operations of a block: some 5 us, ten times what it costs to share
 SHORT = 16  # entries of rows that fill no vector
 PARTS = 16  # the most blocks that each have their part of many sums
-LANES = 64  # the least entries of a strip
-STRIPS = 1024, 256, LANES  # the most, as long as local arrays fit the stack
-STACK = 1 << 19  # bytes
-KEPT = 1 << 14  # entries that a local array may have
+STACK = 1 << 19  # bytes of local arrays
 
 
 def scheduled(group, stored, layouts=None, blocks=None):
@@ -62,7 +58,7 @@ def scheduled(group, stored, layouts=None, blocks=None):
     ``blocks``: the number of blocks, each of which has the same range of the outermost
     axes; by default such that threads share them. No nest if there are no such ranges.
     """
-    for strip in STRIPS:
+    for strip in group.limits.strips:
         schedule = Schedule(group, stored, layouts or {}, strip)
         if blocks is not None and not schedule.cut(blocks):
             return None
@@ -78,9 +74,10 @@ class Schedule:
 
     def __init__(self, group, stored, layouts, strip):
         self.group, self.stored, self.strip = group, stored, strip
+        self.limits = group.limits
         graph = ValueGraph(group, stored, layouts)
         self.nodes, self.loads, self.operands = graph.nodes, graph.loads, graph.operands
-        self.groups, self.group_size = graph.join_groups(LANES, strip)
+        self.groups, self.group_size = graph.join_groups(self.limits.strip, strip)
         self.reduced, self.outer = graph.reduced, graph.outer
         self.stores, self.walk = graph.stores, graph.walk
         self.locals, self.numbers = [], itertools.count(1)
@@ -111,7 +108,8 @@ class Schedule:
         self.outer.sort(key=lambda axis: (axis in spread, -span(axis)))
         self.passed = sorted(passed, key=span, reverse=True)
         self.vector = max(whole, key=weight, default=None)
-        long = [a for a in self.outer if a not in spread and a.extent >= LANES]
+        least = self.limits.strip
+        long = [a for a in self.outer if a not in spread and a.extent >= least]
         if self.vector in self.reduced and self.vector.extent < SHORT and long:
             self.vector = max(long, key=weight)  # many short rows, side by side
         if not self.reduced:  # one pass over everything
@@ -270,8 +268,7 @@ class Schedule:
         self.block_count = math.prod(strips)
         self.block_work = -(-work // self.block_count)
         if self.lanes is not None:
-            most = max(LANES, KEPT // max(1, extent) // LANES * LANES)
-            most = min(self.strip, most, self.lanes.extent)
+            most = min(self.most_lanes(extent), self.lanes.extent)
             self.lane_width = dict(self.grid).get(self.lanes, most)
         if self.groups is not None:
             self.lane_width = self.lanes.extent
@@ -280,15 +277,20 @@ class Schedule:
         """The width of strips of the outermost axis that are worth sharing."""
         first, *others = self.outer
         rest = math.prod([a.extent for a in others]) * extent
-        width = max(1, BLOCK // max(1, rest * each))
+        least, work = self.limits.strip, self.limits.block_work
+        width = max(1, work // max(1, rest * each))
         if first is self.lanes or (not self.reduced and not others):
-            width = -(-width // LANES) * LANES
+            width = -(-width // least) * least
         if first is self.lanes:
-            most = max(LANES, KEPT // max(1, extent) // LANES * LANES)
-            width = min(width, self.strip, most)
+            width = min(width, self.most_lanes(extent))
         if self.spread_sums:
             width = max(width, -(-first.extent // PARTS))
         return first.extent if first is self.groups else min(width, first.extent)
+
+    def most_lanes(self, extent):
+        """The most entries of a strip of lanes, for passes of so many entries each."""
+        least, room = self.limits.strip, self.limits.local_entries // max(1, extent)
+        return min(self.strip, max(least, room // least * least))
 
     def wrapped(self, inner):
         """Put the loops over the outer axes around a body."""
@@ -436,6 +438,7 @@ class Schedule:
         """Keep values of this pass that a later one reads and that are dear to compute."""
         extent = math.prod([a.extent for a in self.passed])
         room = extent * (self.lane_width if lanes else 1)
+        has_room = room <= self.limits.local_entries
         wanted = []
         needed = set()
 
@@ -451,7 +454,7 @@ class Schedule:
                 and computed
                 and node.buffer not in self.stores
             ):
-                if node.cost >= DEAR and room <= KEPT and id(node) not in self.kept:
+                if node.cost >= DEAR and has_room and id(node) not in self.kept:
                     wanted.append(node)
                     return
             if id(node) in self.kept or node.buffer in self.stores and computed:

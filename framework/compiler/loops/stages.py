@@ -10,7 +10,7 @@ import math
 
 from ..program.program import Buffer
 from .loop_nest import LoopNest
-from .scheduling import BLOCK, PARTS, STRIPS, Schedule, scheduled
+from .scheduling import PARTS, Schedule, scheduled
 from .statements import (
     Access,
     Axis,
@@ -24,15 +24,15 @@ from .statements import (
 
 __all__ = ["nests_of"]
 
-ROWS = 1 << 11  # of which a strip of columns would fill the cache of a core
 CHANNELS = 1 << 10  # the most, each with a sum in every block
 
 
 def nests_of(group, stored, layouts=None):
     """Return the nests of a group, see `scheduled`."""
+    limits = group.limits
     if group.reduced and not layouts:
-        if math.prod([a.extent for a in group.reduced]) >= ROWS:
-            stages = _Stages(group, stored, {}, STRIPS[0])
+        if math.prod([a.extent for a in group.reduced]) >= limits.staged_rows:
+            stages = _Stages(group, stored, {}, limits.strips[0])
             if stages.are_possible():
                 return stages.nests()
     return [scheduled(group, stored, layouts)]
@@ -72,7 +72,7 @@ class _Stages(Schedule):
         row = math.prod(rest) * self.lanes.extent * self.work_of_entry()
         reductions = self.reductions_of(time)
         most = PARTS if reductions else 4 * PARTS
-        self.width = max(BLOCK // row, -(-first // most))
+        self.width = max(self.limits.block_work // row, -(-first // most))
         self.grid = ((self.passed[0], self.width),)
         blocks = Axis("block", -(-first // self.width))
         body, finish = [], []

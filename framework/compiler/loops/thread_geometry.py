@@ -6,12 +6,13 @@ threads, in blocks of some 256.
 
 from typing import NamedTuple
 
+from ..program.limits import DEFAULTS
+
 __all__ = ["Geometry", "columns", "parts_of", "rows"]
 
 WARP = 32
 THREADS = 256  # of a block
 MOST = 512  # of a block with few others beside it
-BLOCKS = 1 << 16  # the most; further indices are taken in turns
 PROCESSORS = 128  # of a large GPU, roughly
 SECTOR = 8  # entries of 4 bytes that memory gives at once
 SHORT = 8  # entries of rows that one thread each computes
@@ -39,21 +40,21 @@ class Geometry(NamedTuple):
         return (*sizes, 1)
 
 
-def rows(count, extent):
+def rows(count, extent, limits=DEFAULTS):
     """The geometry of ``count`` rows of ``extent`` entries, side by side in memory."""
     if extent <= SHORT:
         lanes = min(THREADS, max(WARP, _power(count)))
-        return Geometry(1, lanes, False, _blocks(count, lanes))
+        return Geometry(1, lanes, False, _blocks(count, lanes, limits))
     if extent <= WARP:
         team = _power(extent)
     else:
         team = _power(-(-extent // (4 if count < FEW_TEAMS else WARP)))
         team = min(max(team, WARP), MOST)
     lanes = min(max(1, THREADS // team), max(_power(count), WARP // team, 1))
-    return Geometry(team, lanes, True, _blocks(count, lanes))
+    return Geometry(team, lanes, True, _blocks(count, lanes, limits))
 
 
-def columns(count, extent):
+def columns(count, extent, limits=DEFAULTS):
     """The geometry of ``count`` columns of ``extent`` entries, neighbours in memory.
 
     Where there are few, blocks of fewer columns and larger teams keep more processors busy.
@@ -65,7 +66,7 @@ def columns(count, extent):
     team = min(most // lanes, _power(-(-extent // 4)))
     if team == 1:
         lanes = min(THREADS, max(WARP, _power(count)))
-    return Geometry(team, lanes, False, _blocks(count, lanes))
+    return Geometry(team, lanes, False, _blocks(count, lanes, limits))
 
 
 def parts_of(geometry, extent):
@@ -78,8 +79,8 @@ def parts_of(geometry, extent):
     return -(-extent // -(-extent // parts))  # none is empty
 
 
-def _blocks(count, lanes):
-    return min(-(-count // lanes), BLOCKS)
+def _blocks(count, lanes, limits):
+    return min(-(-count // lanes), limits.grid_blocks)
 
 
 def _power(n):

@@ -24,19 +24,22 @@ class ThreadNest(Instruction):
     ``teams`` are the axes of which each team has one index at a time, the last one changing
     fastest; ``members`` those that the threads of a team share. With ``parts``, the first
     of the teams' axes, a team has a part of the members' indices: ``chunk`` of them.
+    ``limits``: those of the program.
     """
 
-    __slots__ = ("steps", "teams", "members", "parts", "chunk", "geometry", "body")
+    __slots__ = tuple("steps teams members parts chunk geometry body limits".split())
     memory, is_pure, is_free = Memory.ASSIGNED, True, False
     has_effect = may_alias = False
 
     def __init__(
-        self, steps, operands, outputs, teams, members, geometry, body, parts=None
-    ):
+        self, steps, operands, outputs, teams, members, geometry, body, limits,
+        parts=None,
+    ):  # fmt: skip
         super().__init__(operands, steps[-1].node)
         self.steps, self.outputs = tuple(steps), tuple(outputs)
         self.teams, self.members = tuple(teams), tuple(members)
         self.geometry, self.body, self.parts = geometry, body, parts
+        self.limits = limits
         self.chunk = -(-self.extent // (1 if parts is None else parts.extent))
         for out in outputs:
             out.instruction = self
@@ -105,11 +108,11 @@ class ThreadNest(Instruction):
                         )
 
 
-def made_nest(steps, teams, members, geometry, body, parts=None):
+def made_nest(steps, teams, members, geometry, body, *how):
     """The nest of these statements, with what they load and store."""
     outputs = _arrays_of(body, Store)
     operands = [a for a in _arrays_of(body, Load) if a not in outputs]
-    return ThreadNest(steps, operands, outputs, teams, members, geometry, body, parts)
+    return ThreadNest(steps, operands, outputs, teams, members, geometry, body, *how)
 
 
 def _arrays_of(body, kind):

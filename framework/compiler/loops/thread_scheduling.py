@@ -43,7 +43,7 @@ class _Schedule:
     """
 
     def __init__(self, group, stored, layouts):
-        self.group = group
+        self.group, self.limits = group, group.limits
         graph = ValueGraph(group, stored, layouts)
         self.nodes, self.loads, self.stores = graph.nodes, graph.loads, graph.stores
         self.values = [*self.loads.values(), *graph.walk()]
@@ -115,7 +115,7 @@ class _Schedule:
             return [self.last_pass(-1)]
         count, extent = _size(self.outer), _size(self.passed)
         shape = rows if self.fastest in self.reduced else columns
-        geometry = shape(count, extent)
+        geometry = shape(count, extent, self.limits)
         parts = parts_of(geometry, extent)
         if parts > 1:
             return self.stages(geometry, parts)
@@ -135,7 +135,7 @@ class _Schedule:
             nest = _Nest(self, [a for a in self.every if a in axes], ())
             for node in found[axes]:
                 nest.keep_value(node)
-            yield nest.made(rows(_size(nest.teams), 1))
+            yield nest.made(rows(_size(nest.teams), 1, self.limits))
 
     def is_read_along_more(self, node):
         """Return whether values on more axes, which no team shares, depend on a value."""
@@ -168,7 +168,7 @@ class _Schedule:
         nest.between(time + 1)
         nest.keep(time + 1)
         shape = columns if _size(self.outer) >= NEIGHBOURS else rows
-        return nest.made(shape(_size(self.outer), parts.extent))
+        return nest.made(shape(_size(self.outer), parts.extent, self.limits))
 
     def last_pass(self, time):
         """The nest of a pass without sums: a map over all axes.
@@ -179,7 +179,7 @@ class _Schedule:
         for node in self.stored_in(time) if time >= 0 else self.nodes.values():
             if node.buffer in self.stores:
                 nest.store(node)
-        return nest.made(rows(_size(self.every), 1))
+        return nest.made(rows(_size(self.every), 1, self.limits))
 
     # --- values
 
@@ -224,6 +224,7 @@ class _Nest:
             self.members,
             geometry,
             self.body,
+            schedule.limits,
             self.parts,
         )
 

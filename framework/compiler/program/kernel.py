@@ -21,14 +21,15 @@ class Kernel(Instruction, ABC):
     nothing else knows of it.
 
     ``can_fail``: the code finds wrong values, such as an index out of range; then
-    ``replaced`` is run, to raise the error.
+    ``replaced`` is run, to raise the error. ``limits``: those of the program.
     """
 
-    __slots__ = ("replaced",)
+    __slots__ = ("replaced", "limits")
     memory, is_pure, is_free = Memory.ASSIGNED, True, False
     has_effect = may_alias = can_fail = False
 
-    def __init__(self, replaced):
+    def __init__(self, replaced, limits):
+        self.limits = limits
         scratch = [Buffer(*spec, Kind.SCRATCH) for spec in self.scratch_specs(replaced)]
         super().__init__((*replaced.operands, *scratch), replaced.node)
         self.replaced = replaced
@@ -44,10 +45,9 @@ class Kernel(Instruction, ABC):
 
         Instructions that must run before it are appended to the program.
         """
-        return cls(instruction)
+        return cls(instruction, program.limits)
 
-    @staticmethod
-    def scratch_specs(instruction):
+    def scratch_specs(self, instruction):
         """Shapes and dtypes of memory to work in, which are further operands."""
         return ()
 

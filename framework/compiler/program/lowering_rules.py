@@ -14,10 +14,11 @@ from tapewright.ops.math.reduction import clip_by_norm_p
 from tapewright.ops.nn import activation, cross_entropy
 from tapewright.ops.random import philox
 
-from . import convolution_rules, map_fusion
+from . import convolution_rules
 from .array_functions import NotTraceable, joined
 from .array_instructions import Copy, Routine
 from .call_instructions import Draw, Gather, Scatter
+from .map_fusion import has_rows
 from .scalar_functions import bits_of, kept_bits, positive_bits
 
 __all__ = ["HOST_RULES", "KERNEL_INSTRUCTIONS", "LOOP_RULES", "LOWERING_RULES"]
@@ -71,7 +72,8 @@ def lower_gelu(builder, x):
 
     Else the kernel for NumPy, which goes part by part itself, is one call.
     """
-    fused = x.size >= map_fusion.LEAST and map_fusion.has_rows(x)
+    limits = builder.program.limits
+    fused = x.size >= limits.fused_entries and has_rows(x, limits)
     if not fused or x.dtype.char not in "fd":
         raise NotTraceable
     return builder.node.op.kernel(np, x)

@@ -14,18 +14,13 @@ from .program_rewriter import ProgramRewriter
 
 __all__ = ["buffers_in_other_order", "has_rows", "row_blocks"]
 
-# The least number of entries of arrays for which fusion pays, and the bytes of a block of
-# rows: smaller arrays stay in the last-level cache, and smaller blocks cost more calls than
-# they save.
-LEAST, ROWS = 1 << 20, 1 << 19
-
 
 def row_blocks(program):
     """Fuse neighbouring maps on large arrays of one shape."""
     instructions, at = program.instructions, 0
     others_order, rewriter = buffers_in_other_order(program), ProgramRewriter(program)
     while at < len(instructions):
-        chain, before, stop = _chain(instructions, at, others_order)
+        chain, before, stop = _chain(program, at, others_order)
         if not chain:
             at += 1
             continue
@@ -65,19 +60,21 @@ def _is_in_c_order(buffer, others):
     return buffer not in others
 
 
-def _chain(instructions, at, others_order):
+def _chain(program, at, others_order):
     """Return ``(chain, before, end)``: instructions from ``at`` on that can be fused, those
     between them, which can run before the chain, and the end of both."""
+    instructions, limits = program.instructions, program.limits
     first = instructions[at]
-    if not _is_large(first) or not _fits(first, others_order):
+    if not _is_large(first, limits) or not _fits(first, others_order, limits):
         return [], [], at
     chain, before, made, end = [first], [], {first.outputs[0]}, at + 1
     between = []
     for i in range(at + 1, len(instructions)):
         each = instructions[i]
         seen = {a.base for a in each.operands} | set(each.operands)
-        takes_part = _is_large(each) or seen & made
-        if takes_part and _fits(each, others_order) and _same_rows(each, first):
+        takes_part = _is_large(each, limits) or seen & made
+        fits = takes_part and _fits(each, others_order, limits)
+        if fits and _same_rows(each, first):
             chain.append(each)
             made.add(each.outputs[0])
             before += between
@@ -89,17 +86,21 @@ def _chain(instructions, at, others_order):
     return chain, before, end
 
 
-def has_rows(array):
+def has_rows(array, limits):
     """Return whether an array has several rows, of which none is large itself."""
     height = array.shape[0] if array.shape else 0
-    return height > 1 and array.size // height <= LEAST
+    return height > 1 and array.size // height <= limits.fused_entries
 
 
-def _is_large(instruction):
+def _is_large(instruction, limits):
     """Return whether an instruction maps or reduces a large array."""
     if isinstance(instruction, Reduce):
-        return instruction.operands[0].size >= LEAST
-    return instruction.broadcasts and instruction.outputs[0].size >= LEAST
+        (array,) = instruction.operands
+    elif instruction.broadcasts:
+        (array,) = instruction.outputs
+    else:
+        return False
+    return array.size >= limits.fused_entries
 
 
 def _same_rows(one, other):
@@ -108,7 +109,7 @@ def _same_rows(one, other):
     return len(a) == len(b) and a[0] == b[0]
 
 
-def _fits(instruction, others_order):
+def _fits(instruction, others_order, limits):
     """Return whether an instruction can be computed on some rows alone."""
     if isinstance(instruction, Reduce):
         whole, rank = instruction.operands[0], len(instruction.operands[0].shape)
@@ -118,7 +119,7 @@ def _fits(instruction, others_order):
         (whole,) = instruction.outputs
     else:
         return False
-    if not has_rows(whole):
+    if not has_rows(whole, limits):
         return False
     if len(whole.shape) > 2 and not _is_in_c_order(whole, others_order):
         return False
@@ -138,7 +139,7 @@ def _fused(program, chain, later):
     outputs = [step.outputs[0] for step in chain if step.outputs[0] in needed]
     height = chain[0].outputs[0].shape[0]
     largest = max([a.nbytes for step in chain for a in (*step.operands, *step.outputs)])
-    rows = max(1, min(height, ROWS * height // largest))
+    rows = max(1, min(height, program.limits.row_block_bytes * height // largest))
     places, specs = _scratch(chain, outputs, rows)
     return FusedMap(chain, operands, outputs, rows, specs, places)
 

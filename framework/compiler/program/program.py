@@ -9,6 +9,8 @@ from enum import Enum
 
 import numpy as np
 
+from .limits import limits_in_use
+
 __all__ = ["Buffer", "Kind", "Program"]
 
 SMALL = 64  # bytes of constants that are compared by content
@@ -93,13 +95,15 @@ class Program:
     all be made at its end. ``fails_late``: what may fail is left behind a change, which is
     undone if it does.
     ``collectives``: the nodes that all processes of a job run, in the order in which all do.
+    ``limits``: the `Limits` of all that compile it; by default those in use.
     """
 
-    def __init__(self, graph, aliases_inputs=False, donated_inputs=()):
+    def __init__(self, graph, aliases_inputs=False, donated_inputs=(), limits=None):
         self.graph, self.instructions = graph, []
         self.inputs, self.outputs = [], []
         self.aliases_inputs = aliases_inputs
         self.donated_inputs = tuple(donated_inputs)
+        self.limits = limits or limits_in_use()
         self.constants = {}
         self.fails_late = False
         self.commits_once = True

@@ -14,23 +14,21 @@ from .call_instructions import Draw
 
 __all__ = ["rematerialize"]
 
-LARGE = 1 << 24  # bytes of a value that is made again
-RATIO = 4  # times the entries of what it is made of, at least
-
 
 def rematerialize(program):
     """Make products, and the maps of them, again for readers behind other uses of them."""
     for each in list(program.instructions):
-        if type(each) is Contract and _is_worth_it(each):
+        if type(each) is Contract and _is_worth_it(each, program.limits):
             _Region(program, each).apply()
 
 
-def _is_worth_it(product):
+def _is_worth_it(product, limits):
     """Return whether a product is large, and one of a stack of those of small matrices."""
     (out,) = product.outputs
     read = sum([a.size for a in product.operands])
     is_stack = math.prod(out.shape[:-2]) > 1 and not product.keywords
-    return is_stack and out.nbytes >= LARGE and out.size >= RATIO * read
+    is_large = out.nbytes >= limits.again_bytes
+    return is_stack and is_large and out.size >= limits.again_ratio * read
 
 
 class _Region:
@@ -84,7 +82,7 @@ class _Region:
         ]
 
     def is_large(self, buffer):
-        return buffer.base.size * RATIO > self.size
+        return buffer.base.size * self.program.limits.again_ratio > self.size
 
     def make(self, buffer, made, again):
         """Append to ``again`` the instructions that make a value, as ``made`` says."""

@@ -306,7 +306,8 @@ class StepTrace:
 
     def __init__(self, program, node, steps, examples):
         self.outer = LoopBuilder(program, node)
-        self.program, self.node, self.steps = Program(program.graph), node, steps
+        self.program = Program(program.graph, limits=program.limits)
+        self.node, self.steps = node, steps
         self.inner, self.backwards, self.examples = None, False, examples
         self.inputs, self.outputs, self.known = {}, {}, {}
         self.memories, self.mask, self.results = [], None, ()

@@ -10,6 +10,7 @@ from tapewright.core.commit import commit
 from ..tracing.graph import Graph, Node
 from .array_functions import NotTraceable
 from .array_tracer import ArrayTracer, Builder
+from .limits import DEFAULTS
 from .program import Buffer, Kind, Program
 
 __all__ = ["BlockRule", "DeviceUpdate", "Rule", "UpdateGroup", "VariableUpdate"]
@@ -158,7 +159,7 @@ class BlockRule(NamedTuple):
         ``decays``, the share by which the variable decays first, and with ``scaled`` a
         factor of the gradient. Outputs: the variable and the slots as they are afterwards.
         """
-        program = Program(Graph("update"))
+        program = Program(Graph("update"), limits=DEFAULTS)  # the code is kept
         builder = Builder(program, Node(Rule, (), {}))
 
         def array(shape):

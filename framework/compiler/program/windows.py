@@ -52,8 +52,8 @@ class SpreadToMaxima:
     __slots__ = ()
     spreads = True
 
-    def __init__(self, replaced):
-        super().__init__(replaced)
+    def __init__(self, replaced, limits):
+        super().__init__(replaced, limits)
         if self.halves:  # no maxima are needed, so that they may lie elsewhere by now
             self.operands = self.operands[:2]
 

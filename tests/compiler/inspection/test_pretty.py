@@ -11,7 +11,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.inspection.pretty import dot_text, graph_text, spec_text
-from tapewright.compiler.program import map_fusion
+from tapewright.compiler.program.limits import use_limits
 from tapewright.core.costs import op_cost
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.primitive import get_primitive
@@ -199,18 +199,16 @@ def test_a_graph_with_a_custom_gradient_is_listed():
     assert text.count("exp(") == 1 and "custom_call(" in text
 
 
-def test_a_chain_in_row_blocks_is_shown_with_its_loop(monkeypatch, numpy_target):
-    monkeypatch.setattr(map_fusion, "LEAST", 1 << 16)
-    monkeypatch.setattr(map_fusion, "ROWS", 1 << 16)
-
+def test_a_chain_in_row_blocks_is_shown_with_its_loop(numpy_target):
     def f(x, y):
         z = x * y + x
         for _ in range(3):
             z = z * y + x
         return tw.reduce_sum(z)
 
-    concrete = concrete_of(f, floats(512, 512), floats(512, 512))
-    (fused,) = [i for i in concrete.executable.program.instructions if i.steps]
+    with use_limits(fused_entries=1 << 16, row_block_bytes=1 << 16):
+        concrete = concrete_of(f, floats(512, 512), floats(512, 512))
+        (fused,) = [i for i in concrete.executable.program.instructions if i.steps]
     assert "for i in range(0, 512" in concrete.pretty()
     (row, *_) = [r for r in concrete.explain().rows if "+" in r.op]
     assert row.flops == len(fused.steps) * 512 * 512

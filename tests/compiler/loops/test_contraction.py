@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tapewright.compiler.loops.accesses import row_major
 from tapewright.compiler.loops.contraction import contraction_of
-from tapewright.compiler.loops.contraction_schedule import BAND, schedule_of
+from tapewright.compiler.loops.contraction_schedule import schedule_of
 from tapewright.compiler.loops.tiling import VectorUnit, candidates, tiles_of
 from tapewright.compiler.program.index_maps import (
     Affine,
@@ -18,6 +18,7 @@ from tapewright.compiler.program.index_maps import (
     convolution_maps,
     product_maps,
 )
+from tapewright.compiler.program.limits import DEFAULTS
 from tapewright.ops.convolution.windows import positions
 
 UNITS = [VectorUnit(16, 32, 1), VectorUnit(8, 16), VectorUnit(4, 32)]
@@ -123,7 +124,7 @@ def test_loops_that_lie_behind_each_other_are_one():
 @given(convolutions(), st.sampled_from(UNITS))
 def test_schedules_have_all_bands_and_tiles_that_fit(case, unit):
     maps, a, b, out = case
-    found = schedule_of(maps, a, b, out, 4, unit)
+    found = schedule_of(maps, a, b, out, 4, unit, DEFAULTS)
     contraction = contraction_of(maps, a, b, out)
     batch = contraction.phases[0].batch.extent
     rows = max([phase.rows.extent for phase in contraction.phases])
@@ -140,7 +141,7 @@ def test_schedules_have_all_bands_and_tiles_that_fit(case, unit):
             extent = phase.places[place].extent
             assert rounds <= extent
             assert not (found.accumulates or found.hoisted) or extent % rounds == 0
-    assert schedule_of(maps, a, b, out, 4, unit) is found
+    assert schedule_of(maps, a, b, out, 4, unit, DEFAULTS) is found
 
 
 def test_bands_that_are_summed_over_have_both_operands_in_the_cache():
@@ -150,16 +151,17 @@ def test_bands_that_are_summed_over_have_both_operands_in_the_cache():
     maps = IndexMaps(
         (16, 56, 56, 64, 256), ((n, y, x, c), (n, y, x, d)), (zero, zero, c, d)
     )
-    found = schedule_of(maps, a, b, out, 4, UNITS[0])
+    found = schedule_of(maps, a, b, out, 4, UNITS[0], DEFAULTS)
     assert found.accumulates and found.rows < 56
-    assert found.rows * 56 * (64 + 256) * 4 <= 2 * BAND < 2 * found.rows * 56 * 320 * 4
+    band = 2 * DEFAULTS.band_bytes
+    assert found.rows * 56 * (64 + 256) * 4 <= band < 2 * found.rows * 56 * 320 * 4
 
 
 @settings(max_examples=100, deadline=None)
 @given(convolutions(), st.sampled_from(UNITS))
 def test_products_of_a_tile_are_those_of_its_rounds(case, unit):
     maps, a, b, out = case
-    found = schedule_of(maps, a, b, out, 4, unit)
+    found = schedule_of(maps, a, b, out, 4, unit, DEFAULTS)
     for phase in found.phases:
         points, steps = found.tile.points(phase), found.tile.products(phase)
         for n, (_, at_a, at_b) in enumerate(points):

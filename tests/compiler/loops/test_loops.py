@@ -5,7 +5,7 @@ import pytest
 from nest_interpreter import run_nest
 
 import tapewright as tw
-from tapewright.compiler.loops import group, scheduling, stages
+from tapewright.compiler.loops import scheduling
 from tapewright.compiler.loops.fusion import form_loops
 from tapewright.compiler.loops.loop_nest import LoopNest
 from tapewright.compiler.loops.statements import (
@@ -20,6 +20,7 @@ from tapewright.compiler.loops.statements import (
 )
 from tapewright.compiler.pipeline import optimize, optimize_program
 from tapewright.compiler.program.array_instructions import View
+from tapewright.compiler.program.limits import DEFAULTS, use_limits
 from tapewright.compiler.program.lowering import lower
 from tapewright.compiler.program.verifier import verify_program
 
@@ -170,14 +171,12 @@ def test_nests_compute_what_eager_mode_computes(function, shape):
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_small_blocks_and_strips_change_nothing(function, monkeypatch):
-    for name, value in dict(BLOCK=64, LANES=4, STRIPS=(8,), KEPT=64).items():
-        monkeypatch.setattr(scheduling, name, value)
-    monkeypatch.setattr(group, "SMALL", 8)
+def test_small_blocks_and_strips_change_nothing(function):
     x = numbers(13, 15)
     wanted = function(tw.constant(x))
     wanted = wanted if isinstance(wanted, (tuple, list)) else [wanted]
-    program = program_of(function, x)
+    with use_limits(block_work=64, strip=4, strips=(8,), local_entries=64, small_sum=8):
+        program = program_of(function, x)
     assert max([nest.blocks.extent for nest in nests(program)]) > 1
     for found, right in zip(run(program, [x], True), wanted, strict=True):
         np.testing.assert_allclose(found, right.numpy(), rtol=1e-12, atol=1e-14)
@@ -247,26 +246,26 @@ STAGED = [
     "shape", [(5, 6), (9, 1), (130, 3), (1, 9), (7, 5, 6), (3, 70, 66)]
 )
 @pytest.mark.parametrize("function", STAGED, ids=lambda f: f.__name__)
-def test_passes_as_nests_of_their_own(function, shape, monkeypatch):
-    monkeypatch.setattr(stages, "ROWS", 2)
-    monkeypatch.setattr(stages, "BLOCK", 64)
+def test_passes_as_nests_of_their_own(function, shape):
     x = numbers(*shape)
     wanted = [each.numpy() for each in tw.nest.flatten(function(tw.constant(x)))]
-    program = program_of(function, x)
+    with use_limits(staged_rows=2, block_work=64):
+        program = program_of(function, x)
     for backwards in (False, True):
         for found, right in zip(run(program, [x], backwards), wanted, strict=True):
             np.testing.assert_allclose(found, right, rtol=1e-9, atol=1e-12)
 
 
 def test_passes_over_many_rows_of_few_columns_have_blocks_of_rows():
-    x = numbers(stages.ROWS, 3)
+    rows = DEFAULTS.staged_rows
+    x = numbers(rows, 3)
     passes = [
         nest for nest in nests(program_of(batch_norm, x)) if nest.blocks.extent > 1
     ]
     assert len(passes) == 3  # for the mean, the variance, the outputs
     for nest in passes:
         axes = {loop.axis.extent for loop in loops_in(nest.body)}
-        assert axes == {stages.ROWS, 3}
+        assert axes == {rows, 3}
     assert len(nests(program_of(batch_norm, x[1:]))) == 1
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.program import map_fusion
 from tapewright.compiler.program.array_instructions import FusedMap
+from tapewright.compiler.program.limits import use_limits
 from tapewright.compiler.targets.numpy.fused_maps import BlockFunction
 
 pytestmark = pytest.mark.usefixtures("numpy_target", "threads")  # row blocks are its
@@ -14,9 +14,9 @@ RNG = np.random.default_rng(0)
 
 
 @pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(map_fusion, "LEAST", 1 << 8)
-    monkeypatch.setattr(map_fusion, "ROWS", 1 << 9)
+def small_blocks():
+    with use_limits(fused_entries=1 << 8, row_block_bytes=1 << 9):
+        yield
 
 
 def normal(*shape):
@@ -92,10 +92,9 @@ def test_reductions_of_rows_join_a_chain():
     check(function, tw.constant(bad), y)
 
 
-def test_threads_have_scratch_memory_of_their_own(monkeypatch):
-    monkeypatch.setattr(map_fusion, "LEAST", 1 << 13)
-    monkeypatch.setattr(map_fusion, "ROWS", 1 << 18)
-    check(lambda x, y: (tw.exp(tw.sin(x * y) + x),), normal(96, 8192), normal(8192))
+def test_threads_have_scratch_memory_of_their_own():
+    with use_limits(fused_entries=1 << 13, row_block_bytes=1 << 18):
+        check(lambda x, y: (tw.exp(tw.sin(x * y) + x),), normal(96, 8192), normal(8192))
 
 
 def test_threads_share_what_is_reduced(monkeypatch):

@@ -7,8 +7,9 @@ import tapewright as tw
 from tapewright.compiler import pipeline
 from tapewright.compiler.program import simplification
 from tapewright.compiler.program.array_instructions import FusedMap
+from tapewright.compiler.program.limits import DEFAULTS
 from tapewright.compiler.program.lowering import lower
-from tapewright.compiler.program.map_fusion import LEAST, row_blocks
+from tapewright.compiler.program.map_fusion import row_blocks
 
 from ...rounding import assert_as_eager
 
@@ -53,7 +54,9 @@ def test_a_constant_full_of_one_number_becomes_that_number():
 
 
 TALL = tw.constant(
-    np.random.default_rng(0).normal(size=(1030, LEAST // 1024 + 8)).astype(np.float32)
+    np.random.default_rng(0)
+    .normal(size=(1030, DEFAULTS.fused_entries // 1024 + 8))
+    .astype(np.float32)
 )
 ROW = tw.constant(np.linspace(0, 1, TALL.shape[1], dtype=np.float32))
 COLUMN = tw.constant(np.linspace(0, 1, TALL.shape[0], dtype=np.float32)[:, None])

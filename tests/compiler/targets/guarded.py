@@ -11,9 +11,8 @@ import sys
 import numpy as np
 
 import tapewright as tw
-from tapewright.compiler.loops import group, scheduling
 from tapewright.compiler.program import buffer_assignment
-from tapewright.compiler.targets.native import gemm, kernel, windows
+from tapewright.compiler.program.limits import use_limits
 from tapewright.compiler.targets.native.output_memory import new_array
 from tapewright.compiler.targets.numpy import executable
 
@@ -160,21 +159,20 @@ FUNCTIONS = [
     softmax, layer_norm, batch_norm, strides, sums, products, moves, pools, gradients,
 ]  # fmt: skip
 SHAPES = [(1, 1), (1, 7), (13, 1), (3, 5), (17, 33), (67, 130), (0, 4)]
+SMALL = dict.fromkeys(("block_work", "local_entries", "small_sum"), 64)
+SMALL |= dict.fromkeys(("shared_work", "shared_product", "thread_product"), 1)
+SMALL |= {"strip": 4, "strips": (8, 4), "kernel_work": 16}
 
 
 def main():
     tw.config.set_target("native")
     buffer_assignment.lay_out = with_pages_between
     executable.Instance = GuardedInstance
-    for small in (False, True):
-        if small:
-            scheduling.BLOCK, scheduling.LANES, scheduling.STRIPS = 64, 4, (8, 4)
-            scheduling.KEPT = group.SMALL = 64
-            kernel.SHARED = gemm.SHARED = gemm.WORK = 1
-            windows.BLOCK = 16
-        for function in FUNCTIONS:
-            for shape in SHAPES:
-                check(function, shape, np.float32 if small else np.float64)
+    for limits, dtype in (({}, np.float64), (SMALL, np.float32)):
+        with use_limits(**limits):
+            for function in FUNCTIONS:
+                for shape in SHAPES:
+                    check(function, shape, dtype)
     print("no fault")
 
 

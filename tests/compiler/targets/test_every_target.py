@@ -15,14 +15,10 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.loops import group, scheduling
+from tapewright.compiler.program.limits import use_limits
 from tapewright.compiler.targets.native import (
     engine,
-    gather,
-    kernel,
-    moves,
     segments,
-    windows,
 )
 from tapewright.ops.array.indexing import scatter_index
 
@@ -48,13 +44,10 @@ def native(request):
 
 
 @pytest.fixture
-def small_blocks(monkeypatch):
-    for name, value in dict(BLOCK=32, LANES=2, STRIPS=(4, 2), KEPT=32).items():
-        monkeypatch.setattr(scheduling, name, value)
-    monkeypatch.setattr(group, "SMALL", 4)
-    monkeypatch.setattr(kernel, "SHARED", 1)
-    for each in (gather, moves, windows):
-        monkeypatch.setattr(each, "BLOCK", 4)
+def small_blocks():
+    nests = {"block_work": 32, "strip": 2, "strips": (4, 2), "local_entries": 32}
+    with use_limits(**nests, small_sum=4, shared_work=1, kernel_work=4):
+        yield
 
 
 @pytest.fixture

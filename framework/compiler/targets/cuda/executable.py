@@ -25,6 +25,7 @@ from ...program.array_functions import copy_into
 from ...program.array_instructions import View
 from ...program.atomicity import may_fail
 from ...program.call_instructions import Draw, Load, RegionCall, Store
+from ...program.limits import use_limits
 from ...program.program import Kind
 from ...program.verifier import verify_program
 from ..numpy.executable import Executable
@@ -138,7 +139,7 @@ class CudaExecutable(Executable):
             "aliases_inputs": program.aliases_inputs,
             "donated_inputs": program.donated_inputs,
         }
-        with self._lock, use_module(self.xp):
+        with self._lock, use_module(self.xp), use_limits(program.limits):
             made = CudaExecutable(make(program.graph, **lent), self.name, make)
             made = made if self.together else made.one_by_one()
             if self.is_covered:

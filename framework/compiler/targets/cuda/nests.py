@@ -25,7 +25,6 @@ __all__ = ["steps_on"]
 WARP = 32
 SHARED = 1 << 15  # bytes in which sums are combined at once
 ALL = "0xffffffffu"  # the threads of a warp
-LARGE = 1 << 30  # indices from which on they take 64 bits
 
 
 def steps_on(nest, places):
@@ -43,7 +42,8 @@ class _Function:
         self.parameters = {}  # place -> its parameter
         for a in dict.fromkeys([*nest.operands, *nest.outputs]):
             self.declare(places[a], a.dtype, a in nest.outputs)
-        self.index = "long long" if _largest_index(nest) >= LARGE else "int"
+        is_wide = _largest_index(nest) >= nest.limits.wide_index
+        self.index = "long long" if is_wide else "int"
         own, other = ("x", "y") if self.geometry.is_row else ("y", "x")
         self.member, self.members = f"threadIdx.{own}", f"blockDim.{own}"
         self.lane, self.lanes = f"threadIdx.{other}", f"blockDim.{other}"

@@ -138,7 +138,7 @@ def _compiled(kernel, arrays):
     specs = [(a.shape, a.dtype, kind) for a, kind in zip(kernel.operands, kinds)]
     kernel.operands = tuple([Buffer(*spec) for spec in specs])
     kernel.outputs = tuple([Buffer(a.shape, a.dtype) for a in kernel.replaced.outputs])
-    segment = Segment("segment", 0)
+    segment = Segment("segment", 0, kernel.limits)
     segment.append(kernel)
     compiled_segments([segment], "autotune")
     given, counts = [], {}

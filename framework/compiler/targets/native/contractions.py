@@ -20,6 +20,7 @@ from tapewright.core import config
 from ...loops.contraction import Loop
 from ...loops.contraction_schedule import schedules_of
 from ...loops.tiling import VectorUnit
+from ...program.limits import DEFAULTS
 from . import atomics, autotune, engine
 from .kernel import NativeKernel, block_function, call_blocks, is_shared
 from .llvm_writer import POINTER, Value
@@ -27,9 +28,7 @@ from .thin_products import thin_product_of
 
 __all__ = ["ContractionKernel"]
 
-SUMMED = 1 << 12  # entries of the output that a block of the last sum makes
 LINE = 64  # entries: bands of threads begin on lines of their own
-TRIED = 6  # tiles that are timed where functions are tuned
 _I64 = np.dtype(np.int64)
 
 
@@ -45,7 +44,7 @@ def _contraction(instruction):
     return instruction.maps, operands, (a.shape, b.shape, out.shape)
 
 
-def _schedules(instruction, most=1):
+def _schedules(instruction, limits=DEFAULTS, most=1):
     """Up to ``most`` `Schedule`s of an instruction, none if there is no code for it."""
     found, (out,) = _contraction(instruction), instruction.outputs
     if found is None:
@@ -54,7 +53,7 @@ def _schedules(instruction, most=1):
     width, registers = engine.vector_registers()
     rate = 1 if width == 64 else 2
     unit = VectorUnit(width // out.dtype.itemsize, registers, rate)
-    return schedules_of(maps, *shapes, out.dtype.itemsize, unit, most)
+    return schedules_of(maps, *shapes, out.dtype.itemsize, unit, limits, most)
 
 
 class ContractionKernel(NativeKernel):
@@ -66,10 +65,10 @@ class ContractionKernel(NativeKernel):
 
     __slots__ = ("count", "schedule", "threads")
 
-    def __init__(self, replaced, schedule):
+    def __init__(self, replaced, schedule, limits):
         self.schedule, self.count = schedule, None
         self.threads = min(config.threads(), schedule.blocks)
-        super().__init__(replaced)
+        super().__init__(replaced, limits)
         _, operands, _ = _contraction(replaced)
         self.operands = (*operands, *self.operands[2:])
 
@@ -79,12 +78,13 @@ class ContractionKernel(NativeKernel):
 
     @classmethod
     def of(cls, program, instruction, is_loop):
+        limits = program.limits
         if not config.autotune_is_on():
-            return cls(instruction, *_schedules(instruction))
+            return cls(instruction, *_schedules(instruction, limits), limits)
         maps, _, shapes = _contraction(instruction)
-        found = _schedules(instruction, TRIED)
-        kernels = {str(each.tile): cls(instruction, each) for each in found}
-        about = f"{maps} {shapes} {instruction.outputs[0].dtype.char}"
+        found = _schedules(instruction, limits, limits.tiles_tried)
+        kernels = {str(each.tile): cls(instruction, each, limits) for each in found}
+        about = f"{maps} {shapes} {instruction.outputs[0].dtype.char} {limits}"
         return kernels[autotune.fastest(kernels, about)]
 
     def scratch_specs(self, instruction):
@@ -106,7 +106,7 @@ class ContractionKernel(NativeKernel):
     @property
     def has_counter(self):
         """Return whether threads take blocks from a counter, and do not run all of them."""
-        return is_shared(self.schedule.blocks, self.work)
+        return is_shared(self.limits, self.schedule.blocks, self.work)
 
     @property
     def work(self):
@@ -151,11 +151,12 @@ class ContractionKernel(NativeKernel):
         self.prepare(writer, name, arguments)
         if self.has_counter:
             writer.store(writer.index(0), arguments[self.memory_of["counter"]])
-        threads = self.threads if is_shared(self.threads, self.work) else 1
+        shared = is_shared(self.limits, self.threads, self.work)
+        threads = self.threads if shared else 1
         call_blocks(writer, f"{name}.thread", context, threads, self.work)
         if schedule.parts > 1:
             size = self.outputs[0].size
-            count = -(-size // SUMMED)
+            count = -(-size // self.limits.summed_entries)
             call_blocks(writer, f"{name}.sum", context, count, size * schedule.parts)
 
 
@@ -525,12 +526,13 @@ class _Functions:
     def sum_parts(self):
         """Write the function that adds the parts, in their order."""
         writer, size = self.writer, self.out.size
+        most = writer.limits.summed_entries
         function = block_function(
             writer, f"{self.name}.sum", self.places, (self.memory["parts"], self.out)
         )
         with function as ((parts, out), block):
-            first = block * SUMMED
-            with writer.loop(first, self.least(first + SUMMED, size)) as i:
+            first = block * most
+            with writer.loop(first, self.least(first + most, size)) as i:
                 entries = [
                     writer.load(self.at(parts, i + part * size), self.dtype)
                     for part in range(self.schedule.parts)

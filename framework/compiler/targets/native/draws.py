@@ -12,7 +12,7 @@ import numpy as np
 
 from tapewright.ops.random.philox import GENERATOR
 
-from .kernel import SLICE, NativeKernel, block_function, call_blocks
+from .kernel import NativeKernel, block_function, call_blocks
 
 __all__ = ["DrawKernel"]
 
@@ -34,8 +34,8 @@ class DrawKernel(NativeKernel):
     __slots__ = ("entries", "count")
     takes_any_slices = True
 
-    def __init__(self, replaced):
-        super().__init__(replaced)
+    def __init__(self, replaced, limits):
+        super().__init__(replaced, limits)
         self.entries, self.count = ENTRIES, None
 
     @classmethod
@@ -71,7 +71,7 @@ class DrawKernel(NativeKernel):
         (out,) = self.outputs
         if self.count is not None or not out.shape:
             return self.count
-        most = min(out.size // SLICE, out.shape[0])
+        most = min(out.size // self.limits.slice_entries, out.shape[0])
         counts = [n for n in range(most, 0, -1) if out.shape[0] % n == 0]
         return next(filter(self.can_be_cut, counts), None)
 

@@ -54,7 +54,7 @@ def _own_product(dtype):
         gemm.call(
             writer, dtype, m, n, k, a.start, a.steps, b.start, b.steps, out, n, True
         )
-    return _compiled(writer, name, gemm.symbols(writer.declared))
+    return _compiled(writer, name, gemm.symbols(writer))
 
 
 def _thin_product(dtype):

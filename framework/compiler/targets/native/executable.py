@@ -150,9 +150,8 @@ class _Writer(SourceWriter):
         if not self.together:
             self.flush()
         if self.segment is None:
-            self.segment = Segment(
-                f"segment_{len(self.segments)}", self.assignment.arena_size
-            )
+            name, size = f"segment_{len(self.segments)}", self.assignment.arena_size
+            self.segment = Segment(name, size, self.program.limits)
             self.segments.append(self.segment)
             self.calls.append(self.segment.instructions)
         for out in instruction.outputs:

@@ -9,7 +9,7 @@ import numpy as np
 from tapewright.ops.nn.cross_entropy import check_labels
 
 from ...program.kernel import around, bits_of
-from .kernel import BLOCK, NativeKernel, block_function, call_blocks
+from .kernel import NativeKernel, block_function, call_blocks
 
 __all__ = ["GatherKernel", "RangeKernel", "ScatterKernel"]
 
@@ -38,7 +38,7 @@ class GatherKernel(NativeKernel):
     def blocks(self):
         """``(count, rows)``: the blocks of picked rows."""
         lead, _, tail, count = self.sizes
-        rows = max(1, BLOCK // tail)
+        rows = max(1, self.limits.kernel_work // tail)
         return -(-lead * count // rows), rows
 
     def define(self, writer, name, places):
@@ -99,7 +99,8 @@ class ScatterKernel(NativeKernel):
     def blocks(self):
         """``(count, rows)``: the blocks of rows along the axis."""
         lead, size, tail, _ = self.sizes
-        count = min(max(1, lead * size * tail // BLOCK), MOST_BLOCKS, size)
+        count = max(1, lead * size * tail // self.limits.kernel_work)
+        count = min(count, MOST_BLOCKS, size)
         rows = -(-size // count)
         return -(-size // rows), rows
 

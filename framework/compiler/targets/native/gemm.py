@@ -12,24 +12,22 @@ results depend neither on the number of threads nor on how the work is cut.
 
 import contextlib
 import ctypes
-import functools
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from ...program.limits import DEFAULTS
 from . import atomics, engine, runtime
 from .llvm_writer import POINTER, Value, Writer
 
 __all__ = ["call", "is_efficient", "product", "symbols", "tile_of"]
 
 DEPTH = 1024  # rows of a packed block of the right matrix, at most 128 KB
-PACKED = 1 << 19  # entries of the left matrix that a thread packs at once, or more
 MOST_GROUPS = 64  # of rows
-WORK = 1 << 19  # multiplications for a thread, at least
 LINE = 64  # bytes of a line of a cache
 UNIT = 2  # rows: there is a function for each multiple, up to a tile
 LARGE = 1 << 29  # multiplications: 800 x 800 x 800
-SHARED = 1 << 20  # multiplications from which on a product is shared
 _I64 = np.dtype(np.int64)
 _LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
@@ -77,7 +75,7 @@ def product(writer, dtype, m, n, k, a, a_steps, b, b_steps, c, c_row, parallel):
     ``c_row``: entries to the next row. ``parallel``: whether threads of the pool may help,
     as they do if the work is large. Sizes are at least 1.
     """
-    parallel = parallel and m * n * k >= SHARED
+    parallel = parallel and m * n * k >= writer.limits.shared_product
     call(writer, dtype, m, n, k, a, a_steps, b, b_steps, c, c_row, parallel)
 
 
@@ -87,12 +85,14 @@ def call(writer, dtype, m, n, k, a, a_steps, b, b_steps, c, c_row, parallel):
     writer.call(_name(dtype, parallel), [*sizes, a, b, c])
 
 
-def symbols(names):
-    """Return the addresses of those of the functions here that are named."""
+def symbols(writer):
+    """Return the addresses of those of the functions here that a module declares."""
     found = {}
-    for dtype, library in _libraries.items():
-        if {_name(dtype, parallel) for parallel in (False, True)} & set(names):
-            found |= library()
+    for dtype in _LETTERS:
+        names = {_name(dtype, parallel) for parallel in (False, True)}
+        if names & set(writer.declared):
+            limits = writer.limits
+            found |= _library(dtype, limits.thread_product, limits.packed_entries)
     return found
 
 
@@ -100,27 +100,24 @@ def _name(dtype, parallel):
     return f"tw_{_LETTERS[np.dtype(dtype)]}gemm_{'parallel' if parallel else 'serial'}"
 
 
-def compiled(dtype, tile, symbols=None):
-    """Compile the functions for a dtype and a tile.
+def compiled(dtype, tile, symbols=None, limits=DEFAULTS):
+    """Compile the functions for a dtype, a tile, and `Limits`.
 
     Args: ``symbols``: addresses of functions to call in place of those of the C library.
     """
-    writer, name = Writer(), f"{_LETTERS[dtype]}gemm"
+    writer, name = Writer(limits), f"{_LETTERS[dtype]}gemm"
     _Functions(writer, dtype, tile).write()
     known = {**runtime.symbols(), **(symbols or {})}
     return engine.compiled(writer.text(), name, known, level=0)
 
 
-def _library(dtype):
-    library = compiled(dtype, tile_of(dtype))
+@runtime.once
+def _library(dtype, work, packed):
+    limits = replace(DEFAULTS, thread_product=work, packed_entries=packed)
+    library = compiled(dtype, tile_of(dtype), limits=limits)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(library))  # never unloaded
     names = [_name(dtype, parallel) for parallel in (False, True)]
     return {name: library.address(name) for name in names}
-
-
-_libraries = {
-    dtype: runtime.once(functools.partial(_library, dtype)) for dtype in _LETTERS
-}
 
 
 # What the chunks of a product read: eight bytes each. The first are given by the caller.
@@ -501,7 +498,7 @@ class _Functions:
         """The number of chunks: that of the threads, or less for little work."""
         writer = self.writer
         threads = writer.cast(writer.call("tw_get_threads", [], np.dtype("i4")), _I64)
-        most = get["m"] * get["n"] * get["k"] / WORK + 1
+        most = get["m"] * get["n"] * get["k"] / writer.limits.thread_product + 1
         return self.least(threads, most)
 
     def groups(self, get):
@@ -515,7 +512,7 @@ class _Functions:
         wanted = writer.index(1)
         for number in range(2, 9):  # the root, rounded down
             wanted = wanted + writer.cast(ratio >= number * number, _I64)
-        large = get["m"] * get["k"] / PACKED + 1
+        large = get["m"] * get["k"] / writer.limits.packed_entries + 1
         wanted = writer.select(wanted < large, large, wanted)
         panels = self.ratio(get["m"], self.tile.rows)
         return self.least(self.least(wanted, panels), MOST_GROUPS)

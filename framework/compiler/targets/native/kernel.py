@@ -16,16 +16,10 @@ from .llvm_writer import POINTER
 __all__ = [
     "Arguments",
     "NativeKernel",
-    "SLICE",
     "block_function",
     "call_blocks",
     "is_shared",
 ]
-
-# Operations from which on blocks go to several threads.
-SHARED = 1 << 17
-BLOCK = 1 << 15  # operations of a block, at least
-SLICE = 1 << 15  # entries of a slice, at least, where any number of slices will do
 
 
 class NativeKernel(Kernel):
@@ -44,7 +38,7 @@ class NativeKernel(Kernel):
     @classmethod
     def of(cls, program, instruction, is_loop):
         """The kernel that replaces an instruction, or None; see `form_kernels`."""
-        return cls(instruction)
+        return cls(instruction, program.limits)
 
     @property
     def work(self):
@@ -118,7 +112,7 @@ def block_function(writer, name, places, buffers):
 
 def call_blocks(writer, name, context, count, work):
     """Run all blocks of a function: in a row, or on several threads if there is work."""
-    if is_shared(count, work):
+    if is_shared(writer.limits, count, work):
         runtime.parallel(writer, name, context, count)
     elif count == 1:
         writer.call(name, [context, writer.index(0)], declare=False)
@@ -127,6 +121,6 @@ def call_blocks(writer, name, context, count, work):
             writer.call(name, [context, block], declare=False)
 
 
-def is_shared(count, work):
+def is_shared(limits, count, work):
     """Return whether blocks that take so many operations go to several threads."""
-    return count > 1 and work >= SHARED
+    return count > 1 and work >= limits.shared_work

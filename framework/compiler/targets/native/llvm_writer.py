@@ -25,6 +25,8 @@ import numpy as np
 
 from tapewright.core.dtypes import is_bfloat16
 
+from ...program.limits import DEFAULTS
+
 __all__ = ["POINTER", "Value", "Writer", "llvm_type", "memory_type"]
 
 POINTER = np.dtype("V8")  # an address; no number is of this dtype
@@ -151,11 +153,11 @@ class Writer:
     """Appends functions and, inside of one, instructions.
 
     Floating-point arithmetic may be contracted to fused operations, unless inside of
-    `exact`; nothing else about it is relaxed.
+    `exact`; nothing else about it is relaxed. ``limits``: the `Limits` of the program.
     """
 
-    def __init__(self):
-        self.lines, self.declared = [], {}
+    def __init__(self, limits=DEFAULTS):
+        self.limits, self.lines, self.declared = limits, [], {}
         self._names, self._flags = itertools.count(1), "contract "
         self.block, self._entry = None, 0
         self._merged = {}  # text without a name -> the function that has it, its line

@@ -8,7 +8,7 @@ from tapewright.ops.array.indexing import getitem_p
 
 from ...loops.accesses import row_major
 from ...program.kernel import bits_of
-from .kernel import BLOCK, NativeKernel, block_function, call_blocks
+from .kernel import NativeKernel, block_function, call_blocks
 
 __all__ = ["ConcatKernel", "PlaceKernel"]
 
@@ -45,7 +45,7 @@ class ConcatKernel(NativeKernel):
 
     def write(self, writer, name, arguments):
         for number, (operand, rows, width, _) in enumerate(self.parts):
-            blocks = _blocks((rows, width))[0]
+            blocks, _ = _blocks((rows, width), self.limits)
             context = arguments.context
             call_blocks(writer, f"{name}.{number}", context, blocks, operand.size)
 
@@ -86,22 +86,23 @@ class PlaceKernel(NativeKernel):
 
     def define(self, writer, name, places):
         (out,), bits = self.outputs, bits_of(self.outputs[0].dtype)
+        most = self.limits.kernel_work
         with block_function(writer, f"{name}.zeros", places, (out,)) as (
             (target,),
             block,
         ):
-            start = block * BLOCK
+            start = block * most
             rest = out.size - start
-            count = writer.select(rest < BLOCK, rest, writer.index(BLOCK))
+            count = writer.select(rest < most, rest, writer.index(most))
             with writer.loop(0, count) as i:
                 writer.store(writer.const(0, bits), writer.at(target, start + i, bits))
         self.move.define(writer, f"{name}.part", places)
 
     def write(self, writer, name, arguments):
         (out,), move, context = self.outputs, self.move, arguments.context
-        count = -(-out.size // BLOCK)
+        count = -(-out.size // self.limits.kernel_work)
         call_blocks(writer, f"{name}.zeros", context, count, out.size)
-        blocks, _ = _blocks(move.shape)
+        blocks, _ = _blocks(move.shape, self.limits)
         call_blocks(writer, f"{name}.part", context, blocks, math.prod(move.shape))
 
 
@@ -113,7 +114,7 @@ class _Move:
         self.shape, self.strides = shape, strides
 
     def define(self, writer, name, places):
-        bits, (_, rows) = bits_of(self.out.dtype), _blocks(self.shape)
+        bits, (_, rows) = bits_of(self.out.dtype), _blocks(self.shape, writer.limits)
         with block_function(writer, name, places, (self.operand, self.out)) as (
             (source, target),
             block,
@@ -139,7 +140,7 @@ class _Move:
             move(0, source, target, first, count)
 
 
-def _blocks(shape):
+def _blocks(shape, limits):
     """``(count, rows)``: the blocks along the first axis."""
-    rows = max(1, BLOCK // math.prod(shape[1:]))
+    rows = max(1, limits.kernel_work // math.prod(shape[1:]))
     return -(-shape[0] // rows), rows

@@ -41,13 +41,13 @@ if hasattr(os, "register_at_fork"):  # a fork waits until nothing is being made
 
 
 def once(make):
-    """Return a function that calls ``make`` the first time, and keeps what it made."""
+    """Return a function that calls ``make`` once for its arguments, and keeps the result."""
     kept = functools.cache(make)
 
     @functools.wraps(make)
-    def made():
+    def made(*args):
         with _lock:
-            return kept()
+            return kept(*args)
 
     return made
 

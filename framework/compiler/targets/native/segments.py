@@ -95,11 +95,11 @@ class Segment:
     """Instructions, and the arrays that their function is called with.
 
     ``arrays`` maps base buffers to the number of an argument. Buffers in the arena share
-    one argument, whose key is `ARENA`.
+    one argument, whose key is `ARENA`. ``limits``: those of the program.
     """
 
-    def __init__(self, name, arena_size):
-        self.name, self.arena_size = name, arena_size
+    def __init__(self, name, arena_size, limits):
+        self.name, self.arena_size, self.limits = name, arena_size, limits
         self.instructions, self.arrays, self.written = [], {}, set()
         self.function = None  # the builtin, once it is compiled
 
@@ -211,12 +211,12 @@ def _base(buffer):
 
 
 def compiled_segments(segments, name):
-    """Compile the functions of segments."""
+    """Compile the functions of the segments of a program."""
     if not segments:
         return
-    writer = Writer()
+    writer = Writer(segments[0].limits)
     functions = [segment.write(writer) for segment in segments]
-    symbols = {**runtime.symbols(), **gemm.symbols(writer.declared)}
+    symbols = {**runtime.symbols(), **gemm.symbols(writer)}
     if any([segment.calls_blas for segment in segments]):
         symbols |= blas.symbols()
     library = engine.compiled(writer.text(), name, symbols)

@@ -115,7 +115,8 @@ class SliceLoop(NativeKernel):
         for i, code in enumerate(self.codes):
             code.prepare(writer, f"{name}.{i}", arguments)
         writer.store(writer.index(0), arguments[self.operands[-1]])
-        threads = self.threads if is_shared(self.threads, self.work) else 1
+        shared = is_shared(writer.limits, self.threads, self.work)
+        threads = self.threads if shared else 1
         call_blocks(writer, f"{name}.thread", arguments.context, threads, self.work)
         for i, code in enumerate(self.codes):
             code.finish(writer, f"{name}.{i}", arguments)

@@ -19,9 +19,6 @@ from .slice_loop import LINE, SliceLoop, is_sliced
 
 __all__ = ["form_slices"]
 
-LARGE = 1 << 23  # bytes of an array that is worth it: smaller ones stay in the caches
-SLICES = 8  # at least, so that threads share them, whatever their number
-
 
 def form_slices(program):
     """Replace instructions that hand on large arrays slice by slice by `SliceLoop`s."""
@@ -74,6 +71,7 @@ class _Run:
 
     def __init__(self, instructions, kept, program):
         self.instructions, self.kept = instructions, set(kept)
+        self.limits = program.limits
         own = set(instructions)
         for each in program.instructions:
             if each not in own and type(each) is not View:
@@ -97,7 +95,7 @@ class _Run:
         in_turn = sorted(enumerate(self.instructions), key=lambda x: _takes_any(x[1]))
         for i, each in in_turn:
             count = _count(each)
-            if not count or count < SLICES or i in self.groups:
+            if not count or count < self.limits.slices or i in self.groups:
                 continue
             first = _cut(each, count)
             if first is not None:
@@ -121,10 +119,12 @@ class _Run:
 
     def near(self, i):
         """The instructions that share an array with one, the later ones last."""
-        arrays = [a for a in self.reads[i] if a in self.made_by]
-        found = {self.made_by[a] for a in arrays if a.nbytes >= LARGE}
+        least, found = self.limits.sliced_bytes, set()
+        for a in self.reads[i]:
+            if a in self.made_by and a.nbytes >= least:
+                found.add(self.made_by[a])
         for out in self.instructions[i].outputs:
-            found.update(self.read_by.get(out, ()) if out.nbytes >= LARGE else ())
+            found.update(self.read_by.get(out, ()) if out.nbytes >= least else ())
         return sorted(found, reverse=True)
 
     def join(self, group, i):

@@ -22,7 +22,7 @@ from ...loops.accesses import layout_of, row_major
 from ...loops.contraction_schedule import greatest_divisor
 from ...program.kernel import around
 from ...program.windows import SpreadToMaxima, Windows
-from .kernel import BLOCK, SLICE, NativeKernel, block_function, call_blocks
+from .kernel import NativeKernel, block_function, call_blocks
 from .math_functions import scalar_function
 
 __all__ = [
@@ -91,8 +91,8 @@ class WindowKernel(Windows, NativeKernel):
     takes_any_slices = True
     most_taps = most_stride = 32
 
-    def __init__(self, replaced):
-        super().__init__(replaced)
+    def __init__(self, replaced, limits):
+        super().__init__(replaced, limits)
         self.count = None
 
     @property
@@ -107,10 +107,11 @@ class WindowKernel(Windows, NativeKernel):
     def blocks(self):
         """``(count, rows, groups)``: blocks of rows in front of the axis, groups along it."""
         (out,), groups = self.outputs, self.geometry.groups
+        least = self.limits.kernel_work
         lead, _, _ = around(out.shape, self.axis)
         one = max(1, self.work // (lead * groups))
-        width = min(groups, max(1, BLOCK // one))
-        rows = max(1, BLOCK // (one * groups)) if width == groups else 1
+        width = min(groups, max(1, least // one))
+        rows = max(1, least // (one * groups)) if width == groups else 1
         if self.count is not None:
             rows = greatest_divisor(lead // self.count, rows)
         return -(-lead // rows) * -(-groups // width), rows, width
@@ -121,7 +122,7 @@ class WindowKernel(Windows, NativeKernel):
         (out,) = self.outputs
         if self.count is not None or self.axis % len(out.shape) == 0:
             return self.count
-        return greatest_divisor(out.shape[0], out.size // SLICE)
+        return greatest_divisor(out.shape[0], out.size // self.limits.slice_entries)
 
     def in_slices(self, count):
         lead, _, _ = around(self.outputs[0].shape, self.axis)

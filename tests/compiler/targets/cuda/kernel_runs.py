@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from tapewright.compiler.program.call_instructions import Opaque
-from tapewright.compiler.program.program import Buffer, Kind
+from tapewright.compiler.program.program import Buffer, Kind, Program
 from tapewright.compiler.targets.cuda.kernel import STATUS
 from tapewright.compiler.targets.cuda.modules import source_of
 from tapewright.core.primitive import get_primitive
@@ -38,7 +38,7 @@ def instruction_of(op, arrays, keywords, kind=Opaque):
 
 def kernel_of(kind, instruction):
     assert kind.accepts(instruction)
-    kernel = kind.of(None, instruction)
+    kernel = kind.of(Program(SimpleNamespace()), instruction)
     kernel.outputs, kernel.number = instruction.outputs, NUMBER
     return kernel
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.loops import thread_geometry
-from tapewright.compiler.targets.cuda import nests
+from tapewright.compiler.program.limits import use_limits
 from tapewright.compiler.targets.cuda.kernel import function_source
 from tapewright.compiler.targets.cuda.nests import steps_on
 from tapewright.compiler.targets.cuda.prelude import PRELUDE
@@ -284,10 +283,10 @@ def test_values_along_fewer_axes_are_computed_with_those_that_are_summed():
 
 
 @pytest.mark.parametrize("shape", [(50, 40), (3, 20000), (20000, 3)], ids=str)
-def test_indices_of_64_bits_give_the_same(shape, monkeypatch):
-    monkeypatch.setattr(nests, "LARGE", 1)
+def test_indices_of_64_bits_give_the_same(shape):
     x = numbers(*shape, dtype=np.float64)
-    program = program_of(lambda x: (tw.nn.softmax(x), tw.reduce_sum(x, 0)), x)
+    with use_limits(wide_index=1):
+        program = program_of(lambda x: (tw.nn.softmax(x), tw.reduce_sum(x, 0)), x)
     assert "(long long)blockIdx.x" in source_of(program)
     check(program, [x], softmax(x), x.sum(0))
 
@@ -347,10 +346,10 @@ def test_maps_of_every_size_write_each_entry(n):
     check(kernel.formed(kernel.map(np.square, *kernel.inputs)), [x], x * x)
 
 
-def test_blocks_take_further_indices_in_turns(monkeypatch):
-    monkeypatch.setattr(thread_geometry, "BLOCKS", 3)
+def test_blocks_take_further_indices_in_turns():
     x = numbers(3000, 20)
-    kernel = Kernel(x)
+    with use_limits(grid_blocks=3):
+        kernel = Kernel(x)
     (operand,) = kernel.inputs
     outputs = [kernel.map(np.square, operand), kernel.reduce(np.add, operand, 1)]
     outputs.append(kernel.reduce(np.maximum, kernel.map(np.square, operand), 0))

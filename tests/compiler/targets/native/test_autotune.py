@@ -11,7 +11,8 @@ import tqdm
 import tapewright as tw
 from tapewright import config
 from tapewright.compiler.loops import contraction_schedule as schedules
-from tapewright.compiler.targets.native import autotune, contractions, engine
+from tapewright.compiler.program.limits import DEFAULTS, use_limits
+from tapewright.compiler.targets.native import autotune, engine
 from tapewright.compiler.targets.native.contractions import ContractionKernel
 from tapewright.ops.convolution.correlation import (
     convolve,
@@ -85,7 +86,7 @@ def check(op, x, y, attributes):
 def test_each_tile_that_wins_gives_the_same_sums(case, monkeypatch):
     tiles = []
     monkeypatch.setattr(autotune, "_read", lambda content: None)
-    for number in range(contractions.TRIED):
+    for number in range(DEFAULTS.tiles_tried):
 
         def timed(kernels, number=number):
             return {name: float(i != number) for i, name in enumerate(kernels)}
@@ -133,7 +134,7 @@ def test_tiles_are_timed_once_and_the_next_process_reads_the_fastest(
     third = lambda seconds, key: [*seconds][2]  # noqa: E731
     monkeypatch.setattr(autotune, "min", third, raising=False)
     tile = check(*FORWARD)
-    assert [len(names) for names in timed] == [contractions.TRIED]
+    assert [len(names) for names in timed] == [DEFAULTS.tiles_tried]
     assert tile == timed[0][2]
     assert check(*FORWARD) == tile
     new_process(monkeypatch)
@@ -165,6 +166,7 @@ OTHERS = {
         patch.setattr(engine, "__version__", "another"),
         compiled(*FORWARD),
     ),
+    "limits": lambda patch: use_limits(reuse=63)(compiled)(*FORWARD),
     "vectors": lambda patch: (
         patch.setattr(engine, "vector_registers", lambda: other_vectors),
         compiled(*FORWARD),
@@ -228,7 +230,7 @@ def test_a_file_says_how_long_each_tile_took(tmp_path):
     times = found["microseconds"]
     assert found["fastest"] == tile
     assert times[tile] == min(times.values())
-    assert len(times) == contractions.TRIED
+    assert len(times) == DEFAULTS.tiles_tried
 
 
 def test_one_bar_is_for_all_kernels_of_a_function(monkeypatch):
@@ -250,8 +252,9 @@ def test_one_bar_is_for_all_kernels_of_a_function(monkeypatch):
         return convolve(convolve(x, f, **PLAIN), f, **(PLAIN | {"strides": (2, 2)}))
 
     monkeypatch.setattr(tqdm, "tqdm", Bar)
-    monkeypatch.setattr(contractions, "TRIED", 2)
     arrays = whole((2, 9, 9, 8)), whole((3, 3, 8, 8))
-    assert tw.function(two).get_concrete_function(*map(tw.constant, arrays)).executable
+    with use_limits(tiles_tried=2):
+        concrete = tw.function(two).get_concrete_function(*map(tw.constant, arrays))
+        assert concrete.executable
     (bar,) = bars
     assert (bar.total, bar.done, bar.is_open) == (4, 4, False)

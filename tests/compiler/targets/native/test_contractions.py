@@ -15,10 +15,9 @@ from tapewright import config
 from tapewright.compiler.loops import contraction_schedule as schedules
 from tapewright.compiler.loops import tiling
 from tapewright.compiler.program.array_instructions import Contract
+from tapewright.compiler.program.limits import DEFAULTS, use_limits
 from tapewright.compiler.targets.native import (
-    contractions,
     engine,
-    kernel,
     segments,
 )
 from tapewright.compiler.targets.native.output_memory import new_array
@@ -51,18 +50,12 @@ def native():
 
 
 @pytest.fixture
-def small_blocks(monkeypatch):
+def small_blocks():
     """Bands, tiles and parts of sums that small arrays have several of."""
-    for name, size in (
-        ("BAND", 256),
-        ("TILES", 128),
-        ("LEAST", 4),
-        ("PARTS_SIZE", 1 << 14),
-    ):
-        monkeypatch.setattr(schedules, name, size)
-    monkeypatch.setattr(schedules, "REUSE", 1)
-    monkeypatch.setattr(kernel, "SHARED", 1)
-    monkeypatch.setattr(contractions, "SUMMED", 16)
+    sizes = {"band_bytes": 256, "tiled_bytes": 128, "parts_bytes": 1 << 14}
+    work = {"contraction_work": 4, "summed_entries": 16, "shared_work": 1}
+    with use_limits(**sizes, **work, reuse=1):
+        yield
 
 
 @st.composite
@@ -178,12 +171,10 @@ def test_all_tiles_give_the_same_sums(small_blocks, case, registers, number, is_
         found = list(tiling.candidates(*args[:6]))
         return [found[number % len(found)]]
 
-    with pytest.MonkeyPatch.context() as patch:
+    far = {"near_bytes": 0, "tiled_bytes": DEFAULTS.tiled_bytes} if is_far else {}
+    with pytest.MonkeyPatch.context() as patch, use_limits(**far):
         patch.setattr(engine, "vector_registers", lambda: registers)
         patch.setattr(schedules, "tiles_of", some_tile)
-        if is_far:
-            patch.setattr(schedules, "NEAR", 0)
-            patch.setattr(schedules, "TILES", 3 << 16)
         schedules.schedules_of.cache_clear()
         check(case)
 

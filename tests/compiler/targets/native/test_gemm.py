@@ -12,6 +12,7 @@ import tapewright as tw
 
 pytest.importorskip("llvmlite")
 
+from tapewright.compiler.program.limits import Limits  # noqa: E402
 from tapewright.compiler.targets.native import engine, gemm  # noqa: E402
 from tapewright.compiler.targets.native.host import Host  # noqa: E402
 from tapewright.compiler.targets.native.llvm_writer import Writer  # noqa: E402
@@ -72,10 +73,11 @@ def test_products_are_exact_for_whole_numbers(dtype, tile, sizes):
 
 
 @pytest.mark.parametrize(("dtype", "tile"), CASES, ids=str)
-def test_random_products(dtype, tile, monkeypatch):
-    monkeypatch.setattr(gemm, "WORK", 1 << 10)  # work for all threads
-    monkeypatch.setattr(gemm, "PACKED", 1 << 12)  # and many groups of rows
-    small, rng = gemm.compiled(np.dtype(dtype), tile), np.random.default_rng(1)
+def test_random_products(dtype, tile):
+    # work for all threads, and many groups of rows
+    limits = Limits(thread_product=1 << 10, packed_entries=1 << 12)
+    small = gemm.compiled(np.dtype(dtype), tile, limits=limits)
+    rng = np.random.default_rng(1)
     for _ in range(40):
         sizes = [int(x) for x in np.exp(rng.uniform(0, 5.5, 3))]
         a, b = operands(rng, sizes, rng.integers(0, 2, 2), dtype)
@@ -162,6 +164,17 @@ def test_a_thread_with_a_small_stack_can_multiply():
     finally:
         threading.stack_size(before)
     assert (found[0] == 128).all()
+
+
+def test_programs_of_other_limits_call_products_of_their_own():
+    def addresses(**changes):
+        writer = Writer(Limits(**changes))
+        writer.declared["tw_sgemm_parallel"] = ""
+        return gemm.symbols(writer)
+
+    own, others = addresses(), addresses(thread_product=1 << 10)
+    assert own == addresses(slices=3) and own.keys() == others.keys()
+    assert not {*own.values()} & {*others.values()}
 
 
 def test_values_that_a_loop_carries_stay_in_it_beside_memory_of_the_block():

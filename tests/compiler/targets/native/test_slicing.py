@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import tapewright as tw
 from tapewright import config
 from tapewright.compiler.loops.loop_nest import LoopNest
-from tapewright.compiler.program import rematerialization
 from tapewright.compiler.program.array_instructions import Contract
+from tapewright.compiler.program.limits import use_limits
 from tapewright.compiler.program.verifier import verify_program
-from tapewright.compiler.targets.native import draws, kernel, slicing, windows
+from tapewright.compiler.targets.native import windows
 from tapewright.compiler.targets.native.draws import DrawKernel
 from tapewright.compiler.targets.native.slice_loop import SliceLoop
 from tapewright.ops.nn.attention import dot_product_attention
@@ -28,14 +28,11 @@ SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 1e30], np.float32)
 
 
 @pytest.fixture(autouse=True)
-def native(monkeypatch):
-    monkeypatch.setattr(slicing, "LARGE", 0)
-    monkeypatch.setattr(slicing, "SLICES", 2)
-    monkeypatch.setattr(rematerialization, "LARGE", 0)
-    monkeypatch.setattr(rematerialization, "RATIO", 1)
-    monkeypatch.setattr(kernel, "SHARED", 1)
-    with config.use_target("native"):
-        yield
+def native():
+    again = {"again_bytes": 0, "again_ratio": 1}
+    with use_limits(sliced_bytes=0, slices=2, **again, shared_work=1):
+        with config.use_target("native"):
+            yield
     config.set_threads(None)
 
 
@@ -190,8 +187,7 @@ def test_layers_of_attention(dropout):
 
 
 @pytest.mark.parametrize("shape", [(6, 8), (4, 3, 5), (8,), (7, 16), (5, 3)], ids=str)
-def test_dropout_draws_as_it_multiplies(shape, monkeypatch):
-    monkeypatch.setattr(draws, "SLICE", 8)
+def test_dropout_draws_as_it_multiplies(shape):
     layer = tw.layers.Dropout(0.4, seed=3)
 
     def run(x):
@@ -208,7 +204,8 @@ def test_dropout_draws_as_it_multiplies(shape, monkeypatch):
     layer(x)
     fits = any([math.prod(shape) % (8 * n) == 0 for n in range(2, shape[0] + 1)
                 if shape[0] % n == 0])  # fmt: skip
-    loops = check(run, x, least=fits, close=0, before=before)
+    with use_limits(slice_entries=8):
+        loops = check(run, x, least=fits, close=0, before=before)
     assert all([loop.locals for loop in loops])
 
 
@@ -238,8 +235,7 @@ POOLS = {"max": tw.nn.max_pool2d, "mean": tw.nn.avg_pool2d}
     "size, stride, padding", [(2, 2, "VALID"), (3, 2, "SAME"), (3, 1, "SAME")]
 )
 @pytest.mark.parametrize("special", [False, True])
-def test_pooling_and_its_derivatives(kind, size, stride, padding, special, monkeypatch):
-    monkeypatch.setattr(windows, "SLICE", 8)
+def test_pooling_and_its_derivatives(kind, size, stride, padding, special):
     x = numbers(np.random.default_rng(11), 6, 7, 9, 3, special=special)
 
     def run(x):
@@ -253,7 +249,8 @@ def test_pooling_and_its_derivatives(kind, size, stride, padding, special, monke
             square = gradient * gradient
         return [y, gradient, outer.gradient(square, x)]
 
-    loops = check(run, x)
+    with use_limits(slice_entries=8):
+        loops = check(run, x)
     steps = [step for loop in loops for step in loop.steps]
     assert any([isinstance(step, windows.WindowKernel) for step in steps])
 
@@ -271,8 +268,7 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_windows_of_views(view, monkeypatch):
-    monkeypatch.setattr(windows, "SLICE", 1)
+def test_windows_of_views(view):
     rng, place = np.random.default_rng(13), [*VIEWS].index(view)
     kind, stride = [*POOLS][place % len(POOLS)], 1 + place // 2 % 2
 
@@ -282,7 +278,8 @@ def test_windows_of_views(view, monkeypatch):
         return tw.tanh(z)
 
     arrays = numbers(rng, 6, 8, 8, 4), numbers(rng, 3, 3, 4, 4)
-    check(gradients(run), *arrays, least=0, close=1e-4)
+    with use_limits(slice_entries=1):
+        check(gradients(run), *arrays, least=0, close=1e-4)
 
 
 # ------------------------------------------------------------------ random programs

@@ -7,7 +7,8 @@ import tapewright as tw
 from tapewright import config
 from tapewright.compiler.program.array_instructions import Routine
 from tapewright.compiler.program.call_instructions import Opaque
-from tapewright.compiler.targets.native import kernel, windows
+from tapewright.compiler.program.limits import DEFAULTS, use_limits
+from tapewright.compiler.targets.native import windows
 from tapewright.compiler.targets.native.output_memory import new_array
 from tapewright.compiler.targets.native.segments import code_of
 from tapewright.ops.convolution.pooling import (
@@ -41,10 +42,9 @@ def native():
 
 
 @pytest.fixture(params=[False, True], ids=["blocks", "small blocks"])
-def blocks(request, monkeypatch):
-    if request.param:
-        monkeypatch.setattr(kernel, "SHARED", 1)
-        monkeypatch.setattr(windows, "BLOCK", 16)
+def blocks(request):
+    with use_limits(**{"shared_work": 1, "kernel_work": 16} if request.param else {}):
+        yield
 
 
 def values(rng, shape, dtype):
@@ -192,7 +192,7 @@ def test_arrays_for_several_threads(op, name):
     for axis in (-2, -3):
         shape = resized((9, 20, 21, 34), axis, window[0])
         arrays, extent = operands_of(op, rng, shape, axis, window, "f4", "f4")
-        assert sum([x.size for x in arrays]) > kernel.SHARED / 2
+        assert sum([x.size for x in arrays]) > DEFAULTS.shared_work / 2
         check(op, arrays, order, axis, window, **extent)
 
 

@@ -30,7 +30,6 @@ __all__ = [
     "windows_of",
 ]
 
-LIMIT = 256 << 20  # bytes of the matrix of windows; more images are taken one by one
 # Multiplications from which on products are faster on an H100, and the filters of a group.
 LARGE, WIDE = 1 << 21, 32
 
@@ -147,17 +146,17 @@ class ContractionKernel:
             return DirectKernel.of(program, instruction)
         if windows.is_plain:
             return _plain_product(program, instruction, windows)
-        if _is_large(windows):
+        if _is_large(windows, program.limits):
             return WindowsKernel.of(program, instruction)
         return DirectKernel.of(program, instruction)
 
 
-def _is_large(windows):
+def _is_large(windows, limits):
     """Return whether a product with the matrix of windows is faster than direct sums."""
     image = windows.groups * windows.places * windows.size
     work = windows.images[0] * image * windows.each
     is_wide = windows.groups == 1 or windows.each >= WIDE
-    return is_wide and work >= LARGE and image * 8 <= LIMIT
+    return is_wide and work >= LARGE and image * 8 <= limits.windows_bytes
 
 
 def _plain_product(program, instruction, windows):
@@ -170,7 +169,8 @@ def _plain_product(program, instruction, windows):
         b = _transposed(program, b, instruction.node)
     if filters == 2:
         a = _transposed(program, a, instruction.node)
-    kernel = ProductKernel(instruction, tensor_float_32_execution_enabled())
+    tf32 = tensor_float_32_execution_enabled()
+    kernel = ProductKernel(instruction, program.limits, tf32)
     kernel.operands = a, b
     return kernel
 
@@ -216,8 +216,7 @@ class DirectKernel(CudaKernel):
             is_known and all([a.size for a in arrays]) and all(instruction.maps.loops)
         )
 
-    @staticmethod
-    def scratch_specs(instruction):
+    def scratch_specs(self, instruction):
         (out,), parts = instruction.outputs, _parts(instruction)
         return [((parts, *out.shape), out.dtype)] if parts > 1 else []
 
@@ -259,7 +258,7 @@ class WindowsKernel(CudaKernel):
 
     @classmethod
     def of(cls, program, instruction):
-        kernel, node = cls(instruction), instruction.node
+        kernel, node = cls(instruction, program.limits), instruction.node
         kernel.tf32 = tensor_float_32_execution_enabled()
         images = windows_of(instruction).roles[0]
         kernel.operands = tuple(
@@ -270,12 +269,11 @@ class WindowsKernel(CudaKernel):
         )
         return kernel
 
-    @staticmethod
-    def scratch_specs(instruction):
+    def scratch_specs(self, instruction):
         windows = windows_of(instruction)
         images = windows.roles[0]
         dtype = (*instruction.operands, *instruction.outputs)[images].dtype
-        return [(_matrix_shape(windows, dtype), dtype)]
+        return [(_matrix_shape(windows, dtype, self.limits.windows_bytes), dtype)]
 
     def steps_on(self, places):
         windows, steps = windows_of(self.replaced), []
@@ -313,14 +311,14 @@ class WindowsKernel(CudaKernel):
         (m, k), n = a.shape, b.shape[1]
         product = Product((a.groups,), m, n, k, a.matrix, b.matrix, out.matrix)
         problem = problem_of(product, tf32=self.tf32, adds=adds)
-        return calls_of(product, problem, places)
+        return calls_of(product, problem, places, self.limits)
 
 
-def _matrix_shape(windows, dtype):
-    """The shape of the matrix for as many images as there is memory for."""
+def _matrix_shape(windows, dtype, room):
+    """The shape of the matrix for as many images as there is room for."""
     image = (*windows.counts, windows.groups, *windows.window, windows.depth)
-    room = LIMIT // (math.prod(image) * dtype.itemsize)
-    return (max(1, min(windows.images[0], room)), *image)
+    count = room // (math.prod(image) * dtype.itemsize)
+    return (max(1, min(windows.images[0], count)), *image)
 
 
 def _matrix_maps(windows, shape):

@@ -10,8 +10,8 @@ class EmptyKernel(CudaKernel):
 
     __slots__ = ()
 
-    def __init__(self, replaced):
-        super().__init__(replaced)
+    def __init__(self, replaced, limits):
+        super().__init__(replaced, limits)
         self.operands = ()
 
     @classmethod

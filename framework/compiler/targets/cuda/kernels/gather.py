@@ -23,7 +23,6 @@ __all__ = [
 ]
 
 FEW = 32  # indices at which each entry of the output of a scatter may look
-MANY = 64  # indices for each row of the output from which on a block sums them
 
 
 class GatherKernel(CudaKernel):
@@ -76,10 +75,9 @@ class ScatterKernel(CudaKernel):
         few = whole and max(_size(scatter), indices.size) < index_order.MOST
         return bool(known and few)
 
-    @staticmethod
-    def scratch_specs(scatter):
+    def scratch_specs(self, scatter):
         count = scatter.operands[1].size
-        return () if count <= FEW else index_order.scratch_specs(count)
+        return () if count <= FEW else index_order.scratch_specs(count, self.limits)
 
     @property
     def around(self):
@@ -90,7 +88,7 @@ class ScatterKernel(CudaKernel):
     def has_teams(self):
         """Return whether a block makes an entry, as each is the sum of many."""
         _, size, _ = self.around
-        return self.operands[1].size > max(FEW, MANY * size)
+        return self.operands[1].size > max(FEW, self.limits.team_indices * size)
 
     def steps_on(self, places):
         rows, indices, *scratch = self.operands
@@ -98,8 +96,9 @@ class ScatterKernel(CudaKernel):
         if not scratch:
             code, writes = self._looking_at_all(), {"status": STATUS}
             return [self._sums(places, code, reads | {"indices": indices}, writes)]
-        size, number = _size(self.replaced), self.number
-        order = index_order.steps(places, indices, size, scratch, number, self.skips)
+        size = _size(self.replaced)
+        how = self.number, self.limits, self.skips
+        order = index_order.steps(places, indices, size, scratch, *how)
         reads |= {"keys": order.keys, "order": order.order}
         return [*order.steps, self._sums(places, self._looking_up(), reads, {})]
 

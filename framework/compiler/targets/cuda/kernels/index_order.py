@@ -16,8 +16,6 @@ from .entries import each_entry, launch
 __all__ = ["IndexOrder", "MOST", "scratch_specs", "steps"]
 
 MOST = 1 << 30  # indices, and rows to which they point
-RANKED = 1024  # indices that are counted against each other, at most
-STRETCHES = 256  # into which the keys are cut, at most
 CHUNK = 512  # keys of a stretch that lie in shared memory at a time
 BYTE = 256  # values of one
 
@@ -32,29 +30,29 @@ class IndexOrder(NamedTuple):
     order: object
 
 
-def scratch_specs(count):
+def scratch_specs(count, limits):
     """Shapes and dtypes of memory to order ``count`` indices."""
     row = ((count,), _INT32)
-    if count <= RANKED:
+    if count <= limits.ranked_indices:
         return [row] * 2
-    return [*[row] * 4, ((_stretches(count)[0] * BYTE,), _INT32)]
+    return [*[row] * 4, ((_cut(count, limits).stretches * BYTE,), _INT32)]
 
 
-def steps(places, indices, size, scratch, failure, skips=False):
+def steps(places, indices, size, scratch, failure, limits, skips=False):
     """The `IndexOrder` of indices, which are from 0 to ``size - 1`` unless they fail.
 
     ``skips``: negative ones do not fail, and come last.
     """
-    if indices.size <= RANKED:
+    if indices.size <= limits.ranked_indices:
         return _ranked(places, indices, size, scratch, failure, skips)
     *pairs, counts = scratch
-    pairs, found = [pairs[:2], pairs[2:]], []
+    pairs, found, cut = [pairs[:2], pairs[2:]], [], _cut(indices.size, limits)
     last = size - (not skips)
     for turn in range(-(-max(1, last.bit_length()) // 8)):
         source = indices if turn == 0 else pairs[turn % 2 - 1]
         key = _Key(source, size, failure, 8 * turn, skips)
-        found.append(_counting(places, key, indices.size, counts))
-        found.append(_moving(places, key, indices.size, counts, pairs[turn % 2]))
+        found.append(_counting(places, key, cut, counts))
+        found.append(_moving(places, key, cut, counts, pairs[turn % 2]))
     return IndexOrder(found, *pairs[turn % 2])
 
 
@@ -115,15 +113,22 @@ def _ranked(places, indices, size, scratch, failure, skips):
     return IndexOrder([made], keys, order)
 
 
-def _stretches(count):
-    """``(stretches, keys)``: how many there are, and the keys of each but the last."""
-    keys = CHUNK * -(-count // (CHUNK * STRETCHES))
-    return -(-count // keys), keys
+class _Cut(NamedTuple):
+    """``count`` keys in ``stretches``; ``keys`` in each but the last."""
+
+    count: int
+    stretches: int
+    keys: int
 
 
-def _each_stretch(count, code):
+def _cut(count, limits):
+    keys = CHUNK * -(-count // (CHUNK * limits.key_stretches))
+    return _Cut(count, -(-count // keys), keys)
+
+
+def _each_stretch(cut, code):
     """A loop over stretches: a block makes whole ones, from key ``start`` to ``stop``."""
-    stretches, keys = _stretches(count)
+    count, stretches, keys = cut
     return f"""\
   for (int stretch = blockIdx.x; stretch < {stretches}; stretch += gridDim.x) {{
     const int start = stretch * {keys};
@@ -134,7 +139,7 @@ def _each_stretch(count, code):
 """
 
 
-def _counting(places, key, count, counts):
+def _counting(places, key, cut, counts):
     """Count how often each byte comes in each stretch."""
     code = f"""\
     for (int b = threadIdx.x; b < {BYTE}; b += blockDim.x)
@@ -148,21 +153,20 @@ def _counting(places, key, count, counts):
     for (int b = threadIdx.x; b < {BYTE}; b += blockDim.x)
       counts[stretch * {BYTE} + b] = found[b];
 """
-    code = f"  __shared__ int found[{BYTE}];\n" + _each_stretch(count, code)
+    code = f"  __shared__ int found[{BYTE}];\n" + _each_stretch(cut, code)
     writes = {"counts": counts, **key.written}
-    return _launch(places, code, count, key.read, writes)
+    return _launch(places, code, cut, key.read, writes)
 
 
-def _moving(places, key, count, counts, target):
+def _moving(places, key, cut, counts, target):
     """Move the keys of a stretch behind those that come before them, chunk by chunk.
 
     ``next`` is where the next key with a byte goes.
     """
-    stretches, _ = _stretches(count)
     code = f"""\
     for (int b = threadIdx.x; b < {BYTE}; b += blockDim.x) {{
       int before = 0, total = 0;
-      for (int i = 0; i < {stretches}; ++i) {{
+      for (int i = 0; i < {cut.stretches}; ++i) {{
         const int found = counts[i * {BYTE} + b];
         before += i < stretch ? found : 0;
         total += found;
@@ -201,10 +205,10 @@ def _moving(places, key, count, counts, target):
     shared = f"  __shared__ int next[{BYTE}], totals[{BYTE}], bytes[{CHUNK}];\n"
     keys, order = target
     reads, writes = {**key.read, "counts": counts}, {"keys": keys, "order": order}
-    return _launch(places, shared + _each_stretch(count, code), count, reads, writes)
+    return _launch(places, shared + _each_stretch(cut, code), cut, reads, writes)
 
 
-def _launch(places, code, count, reads, writes):
+def _launch(places, code, cut, reads, writes):
     """A launch of one block for each stretch."""
-    made = launch(places, code, count, reads, writes, block=256)
-    return made._replace(grid=(_stretches(count)[0], 1, 1))
+    made = launch(places, code, cut.count, reads, writes, block=256)
+    return made._replace(grid=(cut.stretches, 1, 1))

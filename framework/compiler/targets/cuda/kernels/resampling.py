@@ -28,7 +28,7 @@ class ResampleKernel(CudaKernel):
 
     @classmethod
     def of(cls, program, instruction):
-        kernel, (out,) = cls(instruction), instruction.outputs
+        kernel, (out,) = cls(instruction, program.limits), instruction.outputs
         picks, weights = _bands_of(instruction)
         tables = [picks.astype(np.int32)]
         if weights is not None:

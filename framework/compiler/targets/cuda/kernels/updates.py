@@ -46,13 +46,14 @@ class UpdateKernel(Update):
         operands = [in_order(program, a, node) for a in instruction.operands]
         kernel = cls(instruction.update, operands, node)
         kernel.step = step
-        return kernel if kernel._trace() and kernel._form(form_kernels) else None
+        is_traced = kernel._trace(program.limits)
+        return kernel if is_traced and kernel._form(form_kernels) else None
 
     # --- the program of the step
 
-    def _trace(self):
+    def _trace(self, limits):
         """Trace the arithmetic; return whether that is possible."""
-        self.program = program = Program(Graph("update"))
+        self.program = program = Program(Graph("update"), limits=limits)
         builder = LoopBuilder(program, Node(Rule, (), {}))
 
         def array(shape, dtype):

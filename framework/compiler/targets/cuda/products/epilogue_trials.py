@@ -17,7 +17,6 @@ __all__ = ["is_usable"]
 # Entries of the product before the epilogue; with a bias of 1/2 one of them becomes 0.
 ENTRIES = np.array([np.nan, np.inf, -np.inf, -0.5, 0.0, 2.0, -3.0, 0.25], np.float32)
 BIAS = np.float32(0.5)
-MOST = 1 << 26  # bytes of the arrays of a trial; larger products gain little
 
 
 def is_usable(problem):
@@ -25,14 +24,9 @@ def is_usable(problem):
     known = library().trials
     key = problem, library().device()
     if key not in known:
-        known[key] = _is_small(problem) and library().supports(problem)
-        known[key] = known[key] and _is_right(problem)
+        is_known = problem.count == 1 and library().supports(problem)
+        known[key] = is_known and _is_right(problem)
     return known[key]
-
-
-def _is_small(problem):
-    layouts = problem.a, problem.b, problem.d
-    return problem.count == 1 and 4 * sum([x.ld * x.columns for x in layouts]) <= MOST
 
 
 def _is_right(problem):

@@ -38,7 +38,7 @@ class EpilogueProduct(ProductKernel):
     __slots__ = ("epilogue", "title")
 
     def __init__(self, last, product, epilogue, *operands):
-        super().__init__(last, product.tf32)
+        super().__init__(last, product.limits, product.tf32)
         self.operands = (*product.operands[:2], *operands)
         self.epilogue, self.title = epilogue, product.name
 
@@ -56,7 +56,8 @@ class EpilogueProduct(ProductKernel):
         vector, place = self.vector, None
         if vector is not None:
             place = places[vector], layout_of(vector).offset * vector.dtype.itemsize
-        return calls_of(self.product, _problem(self, self.epilogue), places, place)
+        problem = _problem(self, self.epilogue)
+        return calls_of(self.product, problem, places, self.limits, place)
 
     def verify(self, place_of, fail):
         product, vector = self.product, self.vector
@@ -76,7 +77,7 @@ class _Fusion:
     """
 
     def __init__(self, program, is_usable):
-        self.program, self.is_usable = program, is_usable
+        self.program, self._is_usable = program, is_usable
         self.rewriter, self.readers = ProgramRewriter(program), program.readers()
         self.positions = {each: i for i, each in enumerate(program.instructions)}
         self.products = [
@@ -84,6 +85,12 @@ class _Fusion:
             for each in program.instructions
             if type(each) is ProductKernel and _is_one_product(each)
         ]
+
+    def is_usable(self, problem):
+        """Return whether products gain by a problem, and it computes what NumPy does."""
+        layouts = problem.a, problem.b, problem.d
+        size = 4 * sum([x.ld * x.columns for x in layouts])
+        return size <= self.program.limits.trial_bytes and self._is_usable(problem)
 
     def only_reader(self, buffer):
         """The one instruction that reads a buffer, which is no output; else None."""

@@ -34,7 +34,6 @@ __all__ = [
     "zeros",
 ]
 
-MOST_AT_ONCE = (1 << 16) - 1  # matrices of a call, as the grids of CUDA have them
 RUNS = 8  # of a product that is timed
 # Dtypes of factors and product in a call, by their characters; "E" is that of bfloat16.
 _DTYPES = "ee", "ef", "EE", "Ef", "ff", "dd"
@@ -123,15 +122,16 @@ def _count_calls(product):
 # ------------------------------------------------------------------------------- steps
 
 
-def calls_of(product, problem, places, vector=None):
+def calls_of(product, problem, places, limits, vector=None):
     """The `Multiply` steps of a product.
 
     Args: ``problem`` of one of them, see `problem_of`; ``vector``: place and offset in
     bytes of the vector of an epilogue.
     """
     inner, (of_factors, of_out) = _inner_axis(product), problem.dtypes
+    most = limits.products_at_once
     rounds = [
-        range(0, n, MOST_AT_ONCE if axis == inner else 1)
+        range(0, n, most if axis == inner else 1)
         for axis, n in enumerate(product.batch)
     ]
     matrices = product.b, product.a, product.out
@@ -139,7 +139,7 @@ def calls_of(product, problem, places, vector=None):
     steps = []
     for index in itertools.product(*rounds):
         if index:
-            count = min(product.batch[inner] - index[inner], MOST_AT_ONCE)
+            count = min(product.batch[inner] - index[inner], most)
             problem = problem._replace(count=count)
         starts = [x.offset + sum(map(operator.mul, x.strides, index)) for x in matrices]
         at = [(places[x.base], size * n) for x, size, n in zip(matrices, sizes, starts)]
@@ -184,8 +184,8 @@ class ProductKernel(CudaKernel):
     __slots__ = ("tf32",)
     takes_views = True
 
-    def __init__(self, replaced, tf32=False):
-        super().__init__(replaced)
+    def __init__(self, replaced, limits, tf32=False):
+        super().__init__(replaced, limits)
         self.tf32 = tf32
 
     @classmethod
@@ -201,7 +201,8 @@ class ProductKernel(CudaKernel):
 
     @classmethod
     def of(cls, program, instruction):
-        kernel = cls(instruction, tensor_float_32_execution_enabled())
+        tf32 = tensor_float_32_execution_enabled()
+        kernel = cls(instruction, program.limits, tf32)
         kernel.operands = _as_taken(program, instruction)
         return kernel
 
@@ -218,7 +219,7 @@ class ProductKernel(CudaKernel):
             return [zeros(places, out)]
         product = self.product
         problem = problem_of(product, tf32=self.tf32)
-        return calls_of(product, problem, places)
+        return calls_of(product, problem, places, self.limits)
 
 
 def _as_taken(program, instruction):

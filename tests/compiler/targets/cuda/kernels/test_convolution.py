@@ -7,6 +7,7 @@ import tapewright as tw
 from tapewright.compiler.pipeline import optimize
 from tapewright.compiler.program.array_instructions import Contract
 from tapewright.compiler.program.index_maps import Affine, IndexMaps
+from tapewright.compiler.program.limits import use_limits
 from tapewright.compiler.program.lowering import lower
 from tapewright.compiler.targets.cuda.kernel import Launch
 from tapewright.compiler.targets.cuda.kernels import contraction, convolution
@@ -66,9 +67,9 @@ def program_of(function, arrays):
 def use(monkeypatch, kind):
     """Make a kind of kernels the only one."""
     if kind is DirectKernel:
-        monkeypatch.setattr(convolution, "_is_large", lambda windows: False)
+        monkeypatch.setattr(convolution, "_is_large", lambda *_: False)
     if kind is WindowsKernel:
-        monkeypatch.setattr(convolution, "_is_large", lambda windows: True)
+        monkeypatch.setattr(convolution, "_is_large", lambda *_: True)
 
 
 def check(function, x, y, weights, how=None):
@@ -224,9 +225,9 @@ def test_images_are_taken_in_parts_where_the_matrix_is_large(
     use(monkeypatch, WindowsKernel)
     images, filters, arguments = (5, 4, 5, 2), (3, 3, 2, 3), {"padding": "SAME"}
     bytes_of_one = 4 * 5 * 3 * 3 * 2 * 4
-    monkeypatch.setattr(convolution, "LIMIT", at_once * bytes_of_one + 7)
     arrays = arrays_of(images, filters, arguments)
-    kernels = check(convolution_of(arguments), *arrays)
+    with use_limits(windows_bytes=at_once * bytes_of_one + 7):
+        kernels = check(convolution_of(arguments), *arrays)
     parts = -(-5 // at_once)
     for each in kernels:
         assert each.scratch[0].shape[0] == at_once

@@ -9,6 +9,7 @@ from tapewright.compiler.program.call_instructions import (
     Opaque,
     Scatter,
 )
+from tapewright.compiler.program.limits import DEFAULTS, use_limits
 from tapewright.compiler.program.program import Buffer, Kind
 from tapewright.compiler.targets.cuda.kernel import STATUS
 from tapewright.compiler.targets.cuda.kernels import gather, index_order
@@ -107,13 +108,14 @@ def test_empty_arrays_and_wide_entries_are_not_accepted(x, indices):
 
 # --------------------------------------------------------------------------- scatter
 
-FEW, RANKED, CHUNK = gather.FEW, index_order.RANKED, index_order.CHUNK
-MANY = gather.MANY
+FEW, RANKED, CHUNK = gather.FEW, DEFAULTS.ranked_indices, index_order.CHUNK
+MANY = DEFAULTS.team_indices
 
 
 @pytest.fixture(autouse=True)
-def each_sum_by_one_thread(monkeypatch):
-    monkeypatch.setattr(gather, "MANY", 1 << 30)
+def each_sum_by_one_thread():
+    with use_limits(team_indices=1 << 30):
+        yield
 
 
 def check_scatter(shape, axis, count, dtype=np.float32, indices=None):
@@ -143,15 +145,15 @@ def test_integers_wrap_around(dtype, count):
 
 
 @pytest.mark.parametrize("size", [1, 2, 255, 256, 257, 1 << 16, (1 << 16) + 1])
-def test_indices_are_sorted_by_all_of_their_bytes(size, monkeypatch):
-    monkeypatch.setattr(index_order, "RANKED", 64)
-    check_scatter((size, 1), 0, 1500)
+def test_indices_are_sorted_by_all_of_their_bytes(size):
+    with use_limits(ranked_indices=64):
+        check_scatter((size, 1), 0, 1500)
 
 
 @pytest.mark.parametrize("count", [1025, 4000])
-def test_stretches_of_several_chunks_are_sorted(count, monkeypatch):
-    monkeypatch.setattr(index_order, "STRETCHES", 3)
-    check_scatter((300, 1), 0, count)
+def test_stretches_of_several_chunks_are_sorted(count):
+    with use_limits(key_stretches=3):
+        check_scatter((300, 1), 0, count)
 
 
 @pytest.mark.parametrize("count", [5, 100, 1100])
@@ -194,14 +196,14 @@ def test_what_cannot_be_added_is_not_accepted(dtype):
 
 @pytest.mark.parametrize("count", [FEW + 1, 3 * MANY + 1, 1500])
 @pytest.mark.parametrize("shape", [(3, 2), (1, 1), (3,)])
-def test_a_block_adds_up_many_rows_of_an_index(shape, count, monkeypatch):
-    monkeypatch.setattr(gather, "MANY", MANY)
-    for dtype in (np.int8, np.int64):
-        check_scatter(shape, 0, count, dtype)
+def test_a_block_adds_up_many_rows_of_an_index(shape, count):
     rows = np.round(numbers(count, *shape[1:]))  # sums are exact in any order
     keywords = {"shape": shape, "axis": 0}
     indices = picks(shape[0], count)
-    kernel = check(ScatterKernel, scatter_rows, [rows, indices], keywords, Scatter)
+    with use_limits(DEFAULTS):
+        for dtype in (np.int8, np.int64):
+            check_scatter(shape, 0, count, dtype)
+        kernel = check(ScatterKernel, scatter_rows, [rows, indices], keywords, Scatter)
     assert kernel.has_teams == (count > MANY * shape[0])
     buffers = [*kernel.operands, *kernel.outputs, STATUS]
     sums = kernel.steps_on({buffer: n for n, buffer in enumerate(buffers)})[-1]
@@ -223,12 +225,13 @@ def check_segments(data, ids, count):
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u4", "i8"])
 @pytest.mark.parametrize("count", [1, FEW, FEW + 1, RANKED + 1, 3 * CHUNK + 7])
-def test_segments_are_summed_without_negative_ids(dtype, count, monkeypatch):
+def test_segments_are_summed_without_negative_ids(dtype, count):
+    data = np.abs(np.round(numbers(count, 3))).astype(dtype)
+    ids = segment_ids(300, count, dtype=np.int32)
     for many in (MANY, 1 << 30):
-        monkeypatch.setattr(gather, "MANY", many)
-        data = np.abs(np.round(numbers(count, 3))).astype(dtype)
-        check_segments(data, segment_ids(7, count), 7)
-        check_segments(data[:, 0].copy(), segment_ids(300, count, dtype=np.int32), 300)
+        with use_limits(team_indices=many):
+            check_segments(data, segment_ids(7, count), 7)
+            check_segments(data[:, 0].copy(), ids, 300)
 
 
 @pytest.mark.parametrize("size", [1, 255, 256, 257])

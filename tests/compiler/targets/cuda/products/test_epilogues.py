@@ -6,9 +6,9 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.pipeline import optimize, optimize_program
 from tapewright.compiler.program.array_instructions import Contract, Map, Reduce
+from tapewright.compiler.program.limits import use_limits
 from tapewright.compiler.program.lowering import lower
 from tapewright.compiler.program.verifier import verify_program
-from tapewright.compiler.targets.cuda.products import epilogue_trials
 from tapewright.compiler.targets.cuda.products.cublaslt_header import Epilogue
 from tapewright.compiler.targets.cuda.products.epilogues import (
     EpilogueProduct,
@@ -408,9 +408,9 @@ def test_each_problem_is_tried_once(stand_in):
     assert len(stand_in.calls) == count
 
 
-def test_large_products_are_not_tried(stand_in, monkeypatch):
-    monkeypatch.setattr(epilogue_trials, "MOST", 4 * (3 * 4 + 4 * 5 + 3 * 5) - 1)
-    program = new_program()
+def test_large_products_are_not_tried(stand_in):
+    with use_limits(trial_bytes=4 * (3 * 4 + 4 * 5 + 3 * 5) - 1):
+        program = new_program()
     product, bias = product_and_bias(program)
     program.outputs = [map_of(program, np.add, product, bias)]
     assert fuse(program) == []

@@ -6,7 +6,7 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.loops.accesses import layout_of
 from tapewright.compiler.program.array_instructions import Copy
-from tapewright.compiler.targets.cuda.products import product
+from tapewright.compiler.program.limits import use_limits
 from tapewright.compiler.targets.cuda.products.product import ProductKernel
 
 from ..program_runs import (
@@ -210,9 +210,9 @@ def test_a_batch_that_needs_too_many_calls_is_copied(stand_in):
     assert len(stand_in.calls) == 1
 
 
-def test_large_batches_take_several_calls(stand_in, monkeypatch):
-    monkeypatch.setattr(product, "MOST_AT_ONCE", 3)
-    check_product(random(2, 7, 1, 4, 2), random(1, 7, 1, 2, 3))
+def test_large_batches_take_several_calls(stand_in):
+    with use_limits(products_at_once=3):
+        check_product(random(2, 7, 1, 4, 2), random(1, 7, 1, 2, 3))
     assert [call.count for call in stand_in.calls] == [3, 3, 1] * 2
 
 
