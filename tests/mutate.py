@@ -22,6 +22,7 @@ import subprocess
 import time
 import venv
 from collections import Counter
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -77,11 +78,14 @@ def plant(out, count, seed):
     for path, edits in chosen.items():
         rewrite(path, edits)
     venv.create(out / "venv", with_pip=True)
-    pip = [out / "venv/bin/pip", "install", "--quiet", "--editable"]
+    python = out / "venv/bin/python"
+    pip = [python, "-m", "pip", "install", "--quiet", "--editable"]
     subprocess.check_call([*pip, f"{checkout}[native,test]"])
-    (out / "switches").mkdir(exist_ok=True)
-    shutil.copy2(__file__, out / "switches/mutation_plugin.py")
-    (out / "switches/sitecustomize.py").write_text(SWITCH)
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = Path(subprocess.check_output([python, "-c", where], text=True).strip())
+    shutil.copy2(__file__, site / "mutation_plugin.py")
+    (site / "mutation_switches.py").write_text(SWITCH)
+    (site / "mutation.pth").write_text("import mutation_switches\n")
     (out / "mutants.json").write_text(json.dumps(mutants, indent=1))
 
 
@@ -259,7 +263,6 @@ def pytest(out, *options, **variables):
     """Start pytest on the copy; ``options`` and ``variables`` are for this file as plugin."""
     environment = {
         **{k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"},
-        "PYTHONPATH": str(out / "switches"),
         "OPENBLAS_NUM_THREADS": "1",
         "TAPEWRIGHT_CACHE": str(out / "cache"),
         "MUTATION_OUT": str(out),
@@ -302,13 +305,12 @@ def notice(out, jobs):
     loaded = set()
     for path in out.glob("reached.*.loaded"):
         loaded.update(json.loads(path.read_text()))
-    plans = {}
+    plans, at_import = {}, []
     for number in range(len(mutants)):
         if number in known:
             continue
         if number in loaded:  # made when a module is imported, which no fork can change
-            process = pytest(out, "-x", f"-n{jobs}", MUTANT=str(number))
-            note(out, number, "default" if process.wait() else "nothing", "at import")
+            at_import.append(number)
             continue
         plans[number] = [
             (by, sorted([(t[n][0], n) for n in t if number in t[n][1]]))
@@ -322,6 +324,22 @@ def notice(out, jobs):
         running.append(pytest(out, "--all", "-pno:xdist", **options))
     for process in running:
         process.wait()
+    with ThreadPool(jobs) as pool:
+        work = [(out, number, mutants[number]["place"]) for number in at_import]
+        pool.starmap(notice_at_import, work, chunksize=1)
+
+
+def notice_at_import(out, number, place):
+    """Run tests with a mistake from the start: those of its folder, then the others."""
+    tests = out / "checkout/tests"
+    near = tests / Path(place.removeprefix("framework/")).parent
+    while not near.is_dir():
+        near = near.parent
+    for by, *options in (("default", near), ("default", tests), ("all", "--all", near)):
+        process = pytest(out, "-x", "-pno:xdist", *options, MUTANT=str(number))
+        if process.wait() not in (0, 5):  # 5: there are no tests
+            return note(out, number, by, "at import")
+    return note(out, number, "nothing", "at import")
 
 
 def note(out, number, by, test, seconds=0.0):
@@ -337,8 +355,8 @@ def results(out):
 # ------------------------------------------------------------------------- the plugin
 
 try:
+    import mutation_switches as switches
     import pytest as _pytest
-    import sitecustomize as switches
 except ImportError:
     pass
 else:
