@@ -288,20 +288,27 @@ def record(out, jobs):
 
 
 def recorded(out):
-    """Tests that pass: whether they are in the default run -> name -> seconds, mistakes."""
-    tests = {True: {}, False: {}}
+    """What each test that passes reaches, and the tests that fail without a mistake.
+
+    The first is a map: whether it is in the default run -> name -> seconds, mistakes. Of the
+    others, some compare the sources with something.
+    """
+    tests, failing = {True: {}, False: {}}, set()
     for path in out.glob("reached.*.jsonl"):
         for name, in_default, seconds, passed, hits in map(json.loads, path.open()):
             if passed:
                 tests[in_default][name] = seconds, hits
-    return tests
+            else:
+                failing.add(name.partition("[")[0])
+    return tests, failing
 
 
 def notice(out, jobs):
     """Make each mistake that is not known yet, and write down which test notices it."""
     known = results(out)
     mutants = json.loads((out / "mutants.json").read_text())
-    tests = recorded(out)
+    tests, failing = recorded(out)
+    skipped = [f"--deselect={name}" for name in sorted(failing)]
     loaded = set()
     for path in out.glob("reached.*.loaded"):
         loaded.update(json.loads(path.read_text()))
@@ -325,18 +332,19 @@ def notice(out, jobs):
     for process in running:
         process.wait()
     with ThreadPool(jobs) as pool:
-        work = [(out, number, mutants[number]["place"]) for number in at_import]
+        work = [(out, n, mutants[n]["place"], skipped) for n in at_import]
         pool.starmap(notice_at_import, work, chunksize=1)
 
 
-def notice_at_import(out, number, place):
+def notice_at_import(out, number, place, skipped):
     """Run tests with a mistake from the start: those of its folder, then the others."""
     tests = out / "checkout/tests"
     near = tests / Path(place.removeprefix("framework/")).parent
     while not near.is_dir():
         near = near.parent
     for by, *options in (("default", near), ("default", tests), ("all", "--all", near)):
-        process = pytest(out, "-x", "-pno:xdist", *options, MUTANT=str(number))
+        options += "-x", "-pno:xdist", *skipped
+        process = pytest(out, *options, MUTANT=str(number))
         if process.wait() not in (0, 5):  # 5: there are no tests
             return note(out, number, by, "at import")
     return note(out, number, "nothing", "at import")
