@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core import blas, config
+from tapewright import config
+from tapewright.core import blas
 
 
 @pytest.fixture(params=["called", "by hand"], autouse=True)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tapewright import TensorShape
 from tapewright.core.guards import Guards
 from tapewright.core.symbolic_dim import DimSymbol, NeedsSize, UnknownSize, evaluate
 from tapewright.core.symbolic_shape import (
@@ -20,7 +21,6 @@ from tapewright.core.symbolic_shape import (
     static_shapes,
     substitute,
 )
-from tapewright.core.tensor_shape import TensorShape
 
 N, M = DimSymbol(0, 0), DimSymbol(1, 0)
 

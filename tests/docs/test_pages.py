@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from tapewright.core import config, devices
+from tapewright import config
+from tapewright.core import devices
 from tapewright.keras.utils import clear_session, set_random_seed
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,8 @@ spec; what one of the two refuses the other refuses, too.
 import numpy as np
 import pytest
 
-from tapewright.core.tensor import TensorSpec, new_tensor
+from tapewright import TensorSpec
+from tapewright.core.tensor import new_tensor
 
 from .test_traits import calls_of_kernels
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright import config
 from tapewright.compiler.pipeline import optimize
 from tapewright.compiler.program.array_instructions import Map
 from tapewright.compiler.program.call_instructions import Opaque
-from tapewright.core import config
 from tapewright.ops.convolution import pooling
 
 RNG = np.random.default_rng(0)

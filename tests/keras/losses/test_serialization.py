@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from tapewright import losses
-from tapewright.serialization.registry import custom_object_scope
+from tapewright.keras.utils import custom_object_scope
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import metrics
-from tapewright.serialization.registry import custom_object_scope
+from tapewright.keras.utils import custom_object_scope
 
 
 def test_the_mean_of_a_number_takes_a_weight():

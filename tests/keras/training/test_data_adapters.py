@@ -17,8 +17,8 @@ from tapewright.keras.training.data_adapters.data_adapter_utils import (
     pack_x_y_sample_weight,
     unpack_x_y_sample_weight,
 )
-from tapewright.keras.training.data_adapters.py_dataset_adapter import PyDataset
 from tapewright.keras.training.epoch_iterator import EpochIterator
+from tapewright.keras.utils import PyDataset
 
 X = np.arange(20, dtype="float32").reshape(10, 2)
 Y = np.arange(10)

@@ -7,11 +7,11 @@ import pytest
 
 import tapewright as tw
 from tapewright.data import Dataset
-from tapewright.keras.utils.dataset_utils import (
+from tapewright.keras.utils import (
+    set_random_seed,
     split_dataset,
     timeseries_dataset_from_array,
 )
-from tapewright.keras.utils.random_seed import set_random_seed
 
 X, Y = np.arange(20.0).reshape(10, 2), np.arange(10)
 

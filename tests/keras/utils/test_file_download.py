@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from tapewright.datasets.fetch import DownloadError
-from tapewright.keras.utils.file_download import get_file
+from tapewright.keras.utils import get_file
 
 BODY = b"some data"
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.keras.utils.numerical import (
+from tapewright.keras.utils import (
     normalize,
     pad_sequences,
     to_categorical,

@@ -5,7 +5,8 @@ import contextlib
 import numpy as np
 
 import tapewright as tw
-from tapewright.core import config, devices
+from tapewright import config
+from tapewright.core import devices
 
 from ....stand_in import driver
 

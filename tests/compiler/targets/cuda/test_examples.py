@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright import config
 from tapewright.compiler.targets.cuda import executable, modules
-from tapewright.core import config, devices
+from tapewright.core import devices
 
 from ....stand_in import driver, nvrtc
 from ... import test_examples

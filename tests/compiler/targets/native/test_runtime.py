@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from tapewright.core import config
+from tapewright import config
 
 pytest.importorskip("llvmlite")
 

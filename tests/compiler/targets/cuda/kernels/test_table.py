@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright import config
 from tapewright.compiler.loops.thread_nest import ThreadNest
 from tapewright.compiler.program.array_instructions import View
 from tapewright.compiler.targets.cuda.steps import is_on_device, steps_of
-from tapewright.core import config
 
 from ..runtime_runs import executable_of
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright import config
 from tapewright.compiler.targets.cuda.kernels.convolution import (
     DirectKernel,
     WindowsKernel,
 )
 from tapewright.compiler.targets.cuda.products.product import ProductKernel
-from tapewright.core import config
 from tapewright.core.dtypes import finfo
 
 from .....stand_in import shim
