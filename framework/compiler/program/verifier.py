@@ -55,8 +55,10 @@ class _Memory:
 
     def write(self, place, value):
         space, start, stop = place
-        rest = []
-        for a, b, old in self.spaces.get(space, ()):
+        parts, rest = self.spaces.get(space, ()), []
+        if len(parts) == 1 and start <= parts[0][0] and parts[0][1] <= stop:
+            parts = ()  # nearly always: the whole of it
+        for a, b, old in parts:
             if b <= start or stop <= a:
                 rest.append((a, b, old))
                 continue
@@ -71,6 +73,10 @@ class _Memory:
     def holds(self, place, value):
         space, start, stop = place
         parts = self.spaces.get(space, ())
+        if len(parts) == 1:  # nearly always
+            ((a, b, v),) = parts
+            if v is value and a <= start and stop <= b:
+                return True
         inside = [(a, b) for a, b, v in parts if v == value and a < stop and start < b]
         return sum([min(b, stop) - max(a, start) for a, b in inside]) == stop - start
 
@@ -99,7 +105,7 @@ class _Checker:
         self.program, self.fixed, self.when = program, fixed, when
         self.updates, self.overwrites = dict(updates), overwrites
         self.loaded = {}  # id of a variable -> the buffers with values of it
-        self.memory = _Memory()
+        self.memory, self.places = _Memory(), {}
         self.values = {}  # buffer -> the value that it names
         self.backing = {}  # base -> buffers whose memory may be its own, with their values
         self.stored = {}  # id of a variable -> the buffer that it was last bound to
@@ -133,10 +139,15 @@ class _Checker:
     def place(self, buffer):
         """``(space, start, stop)`` of the memory of a buffer; of a view that of its base."""
         base = buffer.base
-        array = self.fixed.get(base)
-        if array is None:
-            return base, 0, base.nbytes
-        return ("instance", *_bounds(array))
+        place = self.places.get(base)
+        if place is None:
+            array = self.fixed.get(base)
+            if array is None:
+                place = base, 0, base.nbytes
+            else:
+                place = ("instance", *_bounds(array))
+            self.places[base] = place
+        return place
 
     def make(self, buffer, value=None):
         """Write a new value to the memory of a buffer, which names it."""
@@ -197,10 +208,11 @@ class _Checker:
 
     def step_assigned(self, instruction):
         """Write outputs to memory of their own, or to that of an operand that ends here."""
+        reads = () if instruction.copies_overlaps else instruction.reads
         for out in instruction.outputs:
             if out.is_view:
                 self.fail(f"{out} must have memory of its own")
-            self.require_apart_from_operands(instruction, out)
+            self.require_apart_from_operands(instruction, reads, out)
         for out in instruction.outputs:
             self.make(out)
 
@@ -243,16 +255,14 @@ class _Checker:
             if _overlap(place, self.place(buffer)):
                 self.fail(f"{buffer} shares the memory of {what}")
 
-    def require_apart_from_operands(self, instruction, out):
+    def require_apart_from_operands(self, instruction, reads, out):
         """Require that an output shares memory only with operands in whose place it may be."""
-        if instruction.copies_overlaps:
-            return
-        place, in_place = self.place(out), instruction.in_place_operands
-        for buffer in instruction.reads:
+        place = self.place(out)
+        for buffer in reads:
             if not _overlap(place, self.place(buffer)):
                 continue
             same = self.place(buffer) == place and buffer.shape == out.shape
-            if not same or buffer not in in_place:
+            if not same or buffer not in instruction.in_place_operands:
                 self.fail(f"{out} is written over {buffer}, which is still being read")
 
     def require_owned(self, buffer):
