@@ -4,6 +4,8 @@ The references are functions of the same matrices without a factorization: power
 exponential, the trace of powers, and difference quotients of NumPy's factorizations.
 """
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -306,17 +308,23 @@ def test_limits_of_eig_are_unknown_and_raise():
     assert (trace / trace[0, 0] == np.eye(2)).all()
 
 
+def on_the_tape(f, order):
+    return lambda x: gradient(f, x, order)
+
+
 TRACED = {
-    "tape in the function": lambda f, order: tw.function(
-        lambda x: gradient(f, x, order)
-    ),
-    "function on the tape": lambda f, order: (
-        lambda x: gradient(tw.function(f), x, order)
-    ),
-    "gradient of a function of a gradient": lambda f, order: (
-        lambda x: gradient(tw.function(lambda x: gradient(f, x, 1)), x, order - 1)
+    "tape in the function": lambda f, order: tw.function(on_the_tape(f, order)),
+    "function on the tape": lambda f, order: on_the_tape(tw.function(f), order),
+    "gradient of a function of a gradient": lambda f, order: on_the_tape(
+        tw.function(on_the_tape(f, 1)), order - 1
     ),
 }
+
+
+def once_for_each_spec(make):
+    """``of(array)``: what ``make()`` returned for the first array of its shape and dtype."""
+    made = functools.cache(lambda shape, dtype: make())
+    return lambda array: made(array.shape, array.dtype)
 
 
 @pytest.mark.parametrize("target", ["numpy", "native"])
@@ -326,16 +334,16 @@ TRACED = {
 ])  # fmt: skip
 def test_traced_functions_find_the_limit_where_values_coincide(order, how, target):
     cases = [
-        *[(by_eigh(tw.exp), HERMITIAN[name]) for name in HERMITIAN],
-        *[(by_svd(lambda s: s**3), ANY[name]) for name in ANY],
+        (by_eigh(tw.exp), lambda x: tw.linalg.expm(as_read(x)), HERMITIAN),
+        (by_svd(lambda s: s**3), cube, ANY),
     ]
-    references = [lambda x: tw.linalg.expm(as_read(x))] * len(HERMITIAN)
-    references += [cube] * len(ANY)
     with tw.config.use_target(target):
-        for (f, x), reference in zip(cases, references):
-            found = TRACED[how](f, order)(tw.constant(x)).numpy()
-            expected = derivative(reference, x, order)
-            np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+        for f, reference, matrices in cases:
+            traced = once_for_each_spec(lambda f=f: TRACED[how](f, order))
+            for x in matrices.values():
+                found = traced(x)(tw.constant(x)).numpy()
+                expected = derivative(reference, x, order)
+                np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
 def by_values(f, kind):
@@ -356,16 +364,16 @@ def singular_values(x):
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["eigh", "svd"])
 def test_functions_of_values_alone_find_the_limit_on_a_tape(kind, order, target):
-    f = by_values(lambda x: x**4, kind)
+    read = (lambda x: x) if kind == "svd" else as_read
+    traced = once_for_each_spec(lambda: tw.function(by_values(lambda x: x**4, kind)))
+
+    def reference(x):
+        return tw.math.real(trace_of_fourth_power(read(x)))
+
     with tw.config.use_target(target):
         for x in (HERMITIAN if kind == "eigh" else ANY).values():
-            found = gradient(tw.function(f), tw.constant(x), order).numpy()
-            read = (lambda x: x) if kind == "svd" else as_read
-            expected = derivative(
-                lambda x, read=read: tw.math.real(trace_of_fourth_power(read(x))),
-                x,
-                order,
-            )
+            found = gradient(traced(x), tw.constant(x), order).numpy()
+            expected = derivative(reference, x, order)
             np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-10)
 
 
