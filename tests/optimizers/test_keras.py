@@ -151,6 +151,8 @@ def test_a_row_that_comes_twice_counts_as_the_sum_of_its_values(rule, layout):
     np.testing.assert_allclose(sparse, dense, rtol=1e-6, atol=1e-6)
 
 
+# A GPU has no blocks of a bounded size, and no call of BLAS.
+@pytest.mark.parametrize("layout", ["together", "alone"], indirect=True)
 @pytest.mark.parametrize("run", [run for run in RUNS if "float64" not in run])
 def test_arrays_of_a_gpu_give_the_same_steps(run, strict, layout):
     rule, extra, kind = run.split("|")
