@@ -12,8 +12,15 @@ import pytest
 from tapewright.data import Dataset, caching
 
 
+@pytest.fixture
 def threads():
-    return [t for t in threading.enumerate() if t.name == "tapewright-prefetch"]
+    """``threads()``: those of `prefetch` that the test has started and that run."""
+    before = threading.enumerate()
+    return lambda: [
+        thread
+        for thread in threading.enumerate()
+        if thread.name == "tapewright-prefetch" and thread not in before
+    ]
 
 
 def soon(condition):
@@ -24,7 +31,7 @@ def soon(condition):
     return False
 
 
-def test_elements_come_in_order():
+def test_elements_come_in_order(threads):
     found = [int(x) for x in Dataset.range(50).prefetch(3)]
     assert found == list(range(50)) and soon(lambda: not threads())
 
@@ -42,7 +49,7 @@ def test_elements_are_made_in_another_thread_ahead():
     assert set(made) == {"tapewright-prefetch"} and len(made) <= 5
 
 
-def test_an_error_comes_out_at_its_element():
+def test_an_error_comes_out_at_its_element(threads):
     iterator = iter(Dataset.range(5).map(lambda x: 6 // (2 - int(x))).prefetch(2))
     assert [int(next(iterator)) for _ in range(2)] == [3, 6]
     with pytest.raises(ZeroDivisionError):
@@ -51,7 +58,7 @@ def test_an_error_comes_out_at_its_element():
 
 
 @pytest.mark.parametrize("taken", [0, 1, 3])
-def test_the_thread_ends_when_the_iterator_is_dropped(taken):
+def test_the_thread_ends_when_the_iterator_is_dropped(taken, threads):
     iterator = iter(Dataset.range(3).repeat().prefetch(2))
     for _ in range(taken):
         next(iterator)
@@ -59,7 +66,7 @@ def test_the_thread_ends_when_the_iterator_is_dropped(taken):
     assert soon(lambda: not threads())
 
 
-def test_it_ends_too_when_it_is_dropped_below_other_transformations():
+def test_it_ends_too_when_it_is_dropped_below_other_transformations(threads):
     gc.disable()
     try:
         for _ in Dataset.range(3).repeat().prefetch(1).map(lambda x: x).batch(2):
@@ -69,7 +76,7 @@ def test_it_ends_too_when_it_is_dropped_below_other_transformations():
         gc.enable()
 
 
-def test_the_thread_ends_even_if_it_could_not_be_told_to(monkeypatch):
+def test_the_thread_ends_even_if_it_could_not_be_told_to(monkeypatch, threads):
     class Event(threading.Event):
         def set(self):
             raise KeyboardInterrupt  # Ctrl-C, just here
@@ -83,7 +90,7 @@ def test_the_thread_ends_even_if_it_could_not_be_told_to(monkeypatch):
     assert soon(lambda: not threads())
 
 
-def test_no_thread_runs_before_the_first_element_is_asked_for():
+def test_no_thread_runs_before_the_first_element_is_asked_for(threads):
     iterator = iter(Dataset.range(3).prefetch(1))
     assert not threads()
     assert len(list(iterator)) == 3
