@@ -5,6 +5,7 @@ import functools
 __all__ = ["ARCHITECTURES", "compile_for", "missing"]
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+OPTIMIZED = "sm_90"
 
 
 @functools.cache
@@ -25,12 +26,16 @@ def missing():
 def compile_for(source, arch, options=()):
     """The machine code of a source for an architecture, such as "sm_90".
 
+    All passes run for `OPTIMIZED` alone: they take most of the time, and it does not depend
+    on them what the compiler refuses.
     Raises: ``ValueError`` with what the compiler says.
     """
     if missing():
         raise RuntimeError(missing())
     from cupy_backends.cuda.libs import nvrtc
 
+    if arch != OPTIMIZED and nvrtc.getVersion() >= (12, 9):
+        options = (*options, "--Ofast-compile=max")
     program = nvrtc.createProgram(source, "kernels.cu", (), ())
     try:
         nvrtc.compileProgram(program, (f"--gpu-architecture={arch}", *options))

@@ -7,6 +7,7 @@ import tapewright as tw
 from tapewright.compiler.targets.cuda import executable, modules
 
 from ....stand_in import nvrtc, shim
+from .program_runs import compile_launches
 
 BFLOAT16 = tw.bfloat16.dtype
 
@@ -61,5 +62,4 @@ def test_nvrtc_compiles_it_for_every_gpu(gpu, monkeypatch):
     tw.function(step).get_concrete_function(*map(tw.constant, arrays())).executable  # noqa: B018
     source = modules.source_of(found.values())
     assert "bfloat16_bits" in source.split("__global__", 1)[1]
-    for arch in nvrtc.ARCHITECTURES:
-        assert nvrtc.compile_for(source, arch, modules.OPTIONS)
+    compile_launches(found.values())

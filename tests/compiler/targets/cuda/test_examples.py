@@ -28,6 +28,7 @@ from ...test_examples import (
     trained,
     wgan_gp,
 )
+from .program_runs import compile_launches
 
 
 def compiled_step():
@@ -207,6 +208,4 @@ def test_an_example_trains_to_the_numbers_of_the_cpu(make, gpu, launches, monkey
         size = float(np.abs(b).max(initial=1.0))
         np.testing.assert_allclose(a, b, rtol=2e-4, atol=5e-5 * size)
     if not nvrtc.missing():
-        source = modules.source_of(launches.values())
-        for arch in nvrtc.ARCHITECTURES:
-            assert nvrtc.compile_for(source, arch, modules.OPTIONS)
+        compile_launches(launches.values())
