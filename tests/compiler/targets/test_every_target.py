@@ -69,6 +69,7 @@ LINES = [
 ]
 
 
+@pytest.mark.usefixtures("few_passes")
 @pytest.mark.parametrize("part", range(8))
 def test_every_op_gives_the_same_bits_on_any_number_of_threads(
     part, native, small_blocks, threads

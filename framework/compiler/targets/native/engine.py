@@ -123,7 +123,7 @@ def _found(name, symbols):
 def object_code(text, name="module", level=SPEED_LEVEL):
     """Compile a module to the bytes of an object file for `host`."""
     with _exclusive():
-        llvm, machine, builder = _llvm(), *_passes(host(), level)
+        llvm, machine, builder = _llvm(), *_passes(host(), level, CODEGEN_LEVEL)
         try:
             module = llvm.parse_assembly(text)
         except RuntimeError as error:
@@ -165,7 +165,7 @@ class Library:
                 builder.import_symbol(symbol, address)
             for symbol in names:
                 builder.export_symbol(symbol)
-            with _target_machine(host()) as machine:
+            with _target_machine(host(), CODEGEN_LEVEL) as machine:
                 linker = llvm.create_lljit_compiler(
                     machine, use_jit_link=True, suppress_errors=True
                 )
@@ -259,12 +259,12 @@ def _llvm():
     return llvm
 
 
-def _target_machine(host):
+def _target_machine(host, level):
     target, features = _llvm().Target.from_triple(host.triple), host.features
     return target.create_target_machine(
         cpu=host.cpu,
         features=",".join(features),
-        opt=CODEGEN_LEVEL,
+        opt=level,
         jit=True,
         **_MEMORY,
     )
@@ -276,9 +276,9 @@ _MEMORY = {"reloc": "pic", "codemodel": "small"}
 
 
 @functools.cache
-def _passes(host, level):
+def _passes(host, level, codegen_level):
     """LLVM's machine for a `Host`, and the builder of its passes."""
-    llvm, machine = _llvm(), _target_machine(host)
+    llvm, machine = _llvm(), _target_machine(host, codegen_level)
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = options.slp_vectorization = level > 0
     options.loop_interleaving = options.loop_unrolling = level > 0

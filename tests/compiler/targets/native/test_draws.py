@@ -9,6 +9,7 @@ from tapewright.compiler.targets.native.draws import DrawKernel
 from tapewright.ops.random.philox import dropout_mask, random_uniform
 
 pytest.importorskip("llvmlite")
+pytestmark = pytest.mark.usefixtures("few_passes")
 
 SHAPES = [(), (1,), (3,), (7, 11), (8, 4), (4099,), (3, 8192), (130, 701)]
 STATES = [[0, 0], [1, 2], [-1, -(2**63)], [2**63 - 1, 12345678901234567]]

@@ -9,6 +9,7 @@ from tapewright.compiler.targets.native.segments import code_of
 from tapewright.ops.array.indexing import scatter_index
 
 pytest.importorskip("llvmlite")
+pytestmark = pytest.mark.usefixtures("few_passes")
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,7 @@ from tapewright.compiler.targets.native.slice_loop import SliceLoop
 from tapewright.ops.nn.attention import dot_product_attention
 
 pytest.importorskip("llvmlite")
+pytestmark = pytest.mark.usefixtures("few_passes")
 
 SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 1e30], np.float32)
 

@@ -12,6 +12,7 @@ from tapewright.compiler.targets.native.step_loop import _chunks as chunks_of
 from tapewright.ops.nn.simple_rnn import simple_rnn
 
 pytest.importorskip("llvmlite")
+few_passes = pytest.mark.usefixtures("few_passes")
 layers = tw.keras.layers
 
 LAYERS = {
@@ -70,6 +71,7 @@ def with_gradients(layer, mask=None, of=lambda y: tw.reduce_sum(y * y)):
     return run
 
 
+@few_passes
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_layer_computes_what_eager_mode_computes(name, sizes):
@@ -131,6 +133,7 @@ def test_chunks_of_a_batch_are_neither_short_nor_long(batch, threads, chunks):
         config.set_threads(before)
 
 
+@few_passes
 @pytest.mark.parametrize("batch", [5, 8, 31])
 @pytest.mark.parametrize("units", [2, 3, 15, 17, 70])
 def test_products_of_steps_have_all_rows_and_columns(batch, units):
@@ -139,6 +142,7 @@ def test_products_of_steps_have_all_rows_and_columns(batch, units):
     assert len(loops) == 2
 
 
+@few_passes
 @pytest.mark.parametrize("registers", [(64, 32), (32, 16), (16, 32)], ids=str)
 @pytest.mark.parametrize("batch", [4, 15, 62])
 def test_products_of_steps_do_with_other_registers(monkeypatch, registers, batch):
@@ -160,6 +164,7 @@ def test_a_state_may_be_the_kernel(sizes):
     assert len(check(run, tw.constant(x), tw.constant(kernel))) == 2
 
 
+@few_passes
 @pytest.mark.parametrize("name", LAYERS)
 def test_steps_that_count_for_nobody_leave_the_states_as_they_are(name):
     mask = np.ones((3, 6), bool)
@@ -168,6 +173,7 @@ def test_steps_that_count_for_nobody_leave_the_states_as_they_are(name):
     check(with_gradients(layer, tw.constant(mask)), tw.constant(numbers(3, 6, 2)))
 
 
+@few_passes
 @pytest.mark.parametrize("name", LAYERS)
 def test_numbers_of_double_precision_and_steps_backwards(name):
     layer = LAYERS[name](7, dtype="float64", go_backwards=True)
@@ -175,6 +181,7 @@ def test_numbers_of_double_precision_and_steps_backwards(name):
     check(with_gradients(layer), x, rtol=1e-12)
 
 
+@few_passes
 @pytest.mark.parametrize("name", LAYERS)
 def test_nan_goes_where_it_goes_in_eager_mode(name):
     x = numbers(4, 6, 3)
@@ -187,6 +194,7 @@ def test_nan_goes_where_it_goes_in_eager_mode(name):
     check(run, tw.constant(x))
 
 
+@few_passes
 @pytest.mark.parametrize("name", ["lstm", "gru", "tanh"])
 def test_initial_states_and_last_states_have_gradients(name):
     layer = LAYERS[name](5, return_state=True, return_sequences=True)
@@ -202,6 +210,7 @@ def test_initial_states_and_last_states_have_gradients(name):
     check(run, tw.constant(numbers(4, 6, 3)), *states)
 
 
+@few_passes
 @pytest.mark.parametrize("name", ["lstm", "gru", "tanh"])
 def test_second_derivatives_run_through_loops_as_well(name):
     layer = LAYERS[name](5)

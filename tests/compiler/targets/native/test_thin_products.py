@@ -15,6 +15,7 @@ from tapewright.compiler.targets.native import engine, thin_products
 from tapewright.compiler.targets.native.contractions import ContractionKernel
 
 pytest.importorskip("llvmlite")
+pytestmark = pytest.mark.usefixtures("few_passes")
 
 MANY = settings(
     max_examples=40,

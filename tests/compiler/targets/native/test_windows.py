@@ -21,6 +21,7 @@ from tapewright.ops.convolution.pooling import (
 from tapewright.ops.convolution.windows import resized, window_positions
 
 pytest.importorskip("llvmlite")
+pytestmark = pytest.mark.usefixtures("few_passes")
 
 KINDS = {
     window_max_p: windows.MaxKernel,

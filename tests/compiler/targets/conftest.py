@@ -1,0 +1,27 @@
+"""What the tests of targets share."""
+
+from unittest import mock
+
+import pytest
+
+from tapewright.compiler.targets.native import engine
+
+
+@pytest.fixture
+def few_passes(request, monkeypatch):
+    """LLVM's passes run for the first case of a test alone.
+
+    They take nine tenths of the time where a test is about the code that LLVM is given: it
+    is made, loaded and run in each case.
+    """
+    case = getattr(request.node, "callspec", None)
+    if case is None or not any(case.indices.values()):
+        return
+
+    def compiled(text, name="module", symbols=None, level=None, inner=engine.compiled):
+        if level is not None:  # it has none anyway, and is kept for all tests
+            return inner(text, name, symbols, level)
+        with mock.patch.object(engine, "CODEGEN_LEVEL", 0):
+            return inner(text, name, symbols, 0)
+
+    monkeypatch.setattr(engine, "compiled", compiled)
