@@ -6,7 +6,6 @@ attached in `arrays`, where the functions are that they call.
 
 import ctypes
 import importlib
-import types
 
 import numpy as np
 from cupy._core.flags import Flags
@@ -62,12 +61,11 @@ class Array:
 
     @property
     def data(self):
-        address = self.held.ctypes.data if self.held.size else 0
-        return types.SimpleNamespace(ptr=address, device_id=0, device=self.device)
+        return _Pointer(self.held.ctypes.data if self.held.size else 0)
 
     @property
     def device(self):
-        return importlib.import_module(".driver", __package__).Device(0)
+        return _device()
 
     @property
     def flags(self):
@@ -132,6 +130,24 @@ class Array:
                 parts[i] = part % self.held.shape[axis]
             axis += rest if part is Ellipsis else _axes_of(part)
         return tuple(parts)
+
+
+class _Pointer:
+    """CuPy's `MemoryPointer`, of which ``ptr`` is asked for above all."""
+
+    __slots__ = ("ptr",)
+    device_id = 0
+
+    def __init__(self, ptr):
+        self.ptr = ptr
+
+    @property
+    def device(self):
+        return _device()
+
+
+def _device():
+    return importlib.import_module(".driver", __package__).Device(0)
 
 
 def _memory_at(address, shape, dtype, strides, order):

@@ -53,6 +53,10 @@ class Module:
         callers = [_caller(name, types) for name, types in self.parameters.items()]
         text = source.replace('extern "C"', "")
         self._library = _library("\n".join([text, _SHARED, *callers]))
+        self._callers = {
+            name: ctypes.cast(self._library[f"shim_call_{name}"], ctypes.c_void_p)
+            for name in self.parameters
+        }
         self._shared = (ctypes.c_void_p * 2).in_dll(self._library, "shim_shared_array")
 
     def launch(self, name, grid, block, arguments, threads="one", seed=0):
@@ -71,17 +75,17 @@ class Module:
             raise TypeError(
                 f"{name} takes {len(types)} arguments, not {len(arguments)}"
             )
-        held = [
-            ctypes.create_string_buffer(_bytes_of(type, value))
-            for type, value in zip(types, arguments)
-        ]
-        addresses = (ctypes.c_void_p * len(held))(*map(ctypes.addressof, held))
+        packed, places = bytearray(), []
+        for type, value in zip(types, arguments):
+            packed += bytes(-len(packed) % 16)  # what a structure may be aligned to
+            places.append(len(packed))
+            packed += _bytes_of(type, value)
+        held = ctypes.create_string_buffer(bytes(packed))
+        start = ctypes.addressof(held)
+        addresses = (ctypes.c_void_p * len(places))(*[start + at for at in places])
         sizes = [1] * 6 if threads == "one" else [*_three(grid), *_three(block)]
-        kernel = ctypes.cast(
-            getattr(self._library, f"shim_call_{name}"), ctypes.c_void_p
-        )
         error = _runtime().shim_launch(
-            kernel,
+            self._callers[name],
             (ctypes.c_uint * 6)(*sizes),
             addresses,
             self._shared,
