@@ -167,6 +167,7 @@ def check_all(make, numbers):
     """Interrupt steps before these bytecodes; each was made as a whole or not at all."""
     step, variables = make()
     other_step, other_variables = make()
+    _settle(step, variables)  # the first steps have many more bytecodes
     # Steps that sum gradients have fewer bytecodes than the one that takes the sum.
     counts = max(_counts_at_calls(step), _counts_at_calls(step), key=lambda c: c[-1])
     count = counts[-1]
