@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.compiler.program.limits import use_limits
+from tapewright.compiler.targets.cuda.kernels.updates import UpdateKernel
 from tapewright.compiler.targets.cuda.memory import DeviceInstance
 
 from ....stand_in import driver
@@ -271,6 +273,22 @@ def test_a_scan_and_its_gradient(gpu):
 
 
 RNG_ROWS = RNG.normal(size=(6, 3)).astype("f")
+
+
+def test_what_is_compiled_again_keeps_its_limits(gpu):
+    rule = tw.optimizers.Adam(0.01)
+    step, _ = classifier(rule)
+    x, y = tw.constant(X), tw.constant(Y)
+    with use_limits(grid_blocks=3) as limits:
+        step(x, y)
+        executable = executable_of(step, x, y)
+    before = executable.program
+    rule.clipvalue = 0.1
+    step(x, y)
+    program = executable.program
+    (update,) = [e for e in program.instructions if type(e) is UpdateKernel]
+    assert program is not before
+    assert program.limits == update.program.limits == limits
 
 
 # ------------------------------------------------------------------------------- memory
