@@ -306,6 +306,8 @@ def as_dtype(value: Any) -> DType:
     """
     if type(value) is DType or type(value) is _UnloadedDType:
         return value
+    if isinstance(value, np.dtype) and value in BY_NUMPY:
+        return BY_NUMPY[value]
     if isinstance(value, str) and value in _BY_NAME:
         return _BY_NAME[value]
     if isinstance(value, type) and value in _BY_PYTHON:

@@ -103,11 +103,18 @@ class SymbolicShape(tuple):
 
 def has_symbolic_shape(x):
     """Return whether a value, or a nest of plain ones, holds an unknown size."""
+    if isinstance(x, UnrankedShape):
+        return True
     if isinstance(x, (tuple, list)):
-        return isinstance(x, UnrankedShape) or any([has_symbolic_shape(y) for y in x])
-    if type(x) is dict:
-        return any([has_symbolic_shape(y) for y in x.values()])
-    return is_symbolic(x)
+        parts = x
+    elif type(x) is dict:
+        parts = x.values()
+    else:
+        return is_symbolic(x)
+    for part in parts:
+        if type(part) is not int and has_symbolic_shape(part):  # nearly all are
+            return True
+    return False
 
 
 def substitute(x, sizes):

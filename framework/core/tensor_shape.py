@@ -39,9 +39,7 @@ class TensorShape(tuple[int | Any, ...]):
             return shape
         if not hasattr(dims, "__iter__"):
             dims = (dims,)
-        shape = super().__new__(
-            cls, [None if d is None else _dimension(d) for d in dims]
-        )
+        shape = super().__new__(cls, map(_dimension, dims))
         shape.rank = len(shape)
         return shape
 
@@ -223,6 +221,8 @@ def _same_dims(shape, other):
 
 
 def _dimension(value):
+    if value is None or type(value) is int and value >= 0:
+        return value
     if type(value) is UnknownSize:
         return value.as_dimension()
     try:

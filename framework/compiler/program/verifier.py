@@ -155,11 +155,12 @@ class _Checker:
         self.memory.write(self.place(buffer), value)
 
     def read(self, buffer):
-        if buffer.is_constant:
-            return
-        if buffer not in self.values:
+        value = self.values.get(buffer)
+        if value is None:
+            if buffer.is_constant:
+                return
             self.fail(f"{buffer} is read before it is made")
-        if not self.memory.holds(self.place(buffer), self.values[buffer]):
+        if not self.memory.holds(self.place(buffer), value):
             self.fail(f"{buffer} is read, but its memory holds another value by now")
         for other, value in self.backing.get(buffer.base, ()):
             if not self.memory.holds(self.place(other), value):
