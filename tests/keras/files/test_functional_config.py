@@ -124,7 +124,7 @@ def test_layers_may_stand_in_any_order(name):
 
 
 def test_calls_of_models_inside_are_counted_from_1_in_keras_2():
-    config = MODELS["nested"]["config"]
+    config = copy.deepcopy(MODELS["nested"]["config"])
     for layer in config["layers"]:
         calls = layer["inbound_nodes"]
         for i, call in enumerate(calls):
