@@ -163,28 +163,26 @@ def test_the_citation_is_of_the_newest_version_in_the_changelog():
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def site(once):
     """The folder into which the package is installed in the ordinary way."""
     here = Path(tapewright.__file__)
-    return (
-        built_site(tmp_path_factory) if here.is_relative_to(ROOT) else here.parents[1]
-    )
+    return once("site", built_site) if here.is_relative_to(ROOT) else here.parents[1]
 
 
-def built_site(tmp_path_factory):
+def built_site(folder):
     """A folder into which a copy of the checkout was installed, without the network."""
     pytest.importorskip("setuptools", reason="building needs setuptools")
     version = importlib.metadata.version("setuptools")
     if int(version.partition(".")[0]) < 77:
         pytest.skip(f"building needs setuptools 77 or newer, not {version}")
-    copy = tmp_path_factory.mktemp("checkout")
+    copy, site = folder / "checkout", folder / "site"
+    copy.mkdir()
     for item in (*FOLDERS, "pyproject.toml", "README.md", "LICENSE"):
         if (ROOT / item).is_dir():
             ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(ROOT / item, copy / item, ignore=ignored)
         else:
             shutil.copy(ROOT / item, copy)
-    site = tmp_path_factory.mktemp("site")
     options = (
         "--quiet --no-deps --no-index --no-build-isolation --no-cache-dir --target"
     )

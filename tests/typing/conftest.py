@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture(scope="session")
-def python(tmp_path_factory):
+def python(once):
     """Return the interpreter of an environment with the package and its dependencies.
 
     The tests run with an ordinary install, or with an editable one, through which the
@@ -22,7 +22,10 @@ def python(tmp_path_factory):
     """
     if not Path(tapewright.__file__).is_relative_to(ROOT / "framework"):
         return Path(sys.executable)
-    folder = tmp_path_factory.mktemp("environment")
+    return once("environment", _install)
+
+
+def _install(folder):
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
     unwanted = shutil.ignore_patterns("__pycache__")

@@ -21,9 +21,12 @@ ALIASES = ["TensorLike", "Axes", "ShapeLike", "DTypeLike"]
 
 
 @pytest.fixture(scope="module")
-def found(python, tmp_path_factory):
+def found(python, once):
     """What the checker says, as pairs of a line and a text: revealed types, errors."""
-    folder = tmp_path_factory.mktemp("user")
+    return once("user_code", lambda folder: checked(folder, python))
+
+
+def checked(folder, python):
     code = f"from tapewright.core.typing import {', '.join(ALIASES)}\n" + "".join(
         f"def f_{name}(x: {name}): reveal_type(x)\n" for name in ALIASES
     )

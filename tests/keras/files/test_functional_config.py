@@ -136,7 +136,7 @@ def test_calls_of_models_inside_are_counted_from_1_in_keras_2():
                 place[1] += place[0] == "inner"
             calls[i] = [[*place, {}] for place in places]
     outputs = [["sum", 0, 0], ["inner", 2, 0], ["s", 1, 0]]
-    config = copy.deepcopy(config) | {"output_layers": outputs}
+    config["output_layers"] = outputs
     twin, model = Model.from_config(config), nested()
     twin.set_weights(model.get_weights())
     x = np.ones((2, 4), "float32")
