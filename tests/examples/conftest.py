@@ -1,5 +1,7 @@
 """The example scripts as modules, on few images, writing into the test's own folder."""
 
+import copy
+import functools
 import importlib.util
 import sys
 from pathlib import Path
@@ -10,18 +12,20 @@ import tapewright as tw
 from tapewright.datasets import digits
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+drawn = functools.cache(digits.load_data)
 
 
 @pytest.fixture
 def run(monkeypatch, tmp_path, capsys):
     """``run(script, *arguments)`` gives the exit code and what was printed.
 
-    The picture, slow to draw, is left out unless ``picture`` is True.
+    The picture, slow to draw, is left out unless ``picture`` is True; ``images`` is the
+    number of those to train on.
     """
-    data = digits.load_data(n_train=1500, n_test=300)
-    monkeypatch.setattr(digits, "load_data", lambda: data)
 
-    def run(script, *arguments, picture=False):
+    def run(script, *arguments, picture=False, images=1500):
+        count = {"n_train": images, "n_test": 300}
+        monkeypatch.setattr(digits, "load_data", lambda: copy.deepcopy(drawn(**count)))
         if not picture:
             monkeypatch.setattr(script, "draw", lambda *args: None)
         monkeypatch.setattr(sys, "argv", [script.__file__, "--out", str(tmp_path)])

@@ -79,7 +79,7 @@ def test_samples_are_drawn_every_few_epochs(script, gan, images, tmp_path, monke
 
 def test_samples_are_drawn_after_the_last_epoch(script, run, tmp_path):
     image = pytest.importorskip("matplotlib.image")
-    code, printed = run(script, "--epochs", "1", picture=True)
+    code, printed = run(script, "--epochs", "1", picture=True, images=400)
     path = tmp_path / "dcgan_01.png"
     assert code == 0 and f"wrote {path}" in printed
     assert len(np.unique(image.imread(path))) > 100

@@ -44,7 +44,7 @@ def test_it_learns(script, run):
 
 def test_a_seed_brings_the_run_back(script, run):
     runs = [
-        run(script, "--epochs", "1", "--seed", seed)[1].splitlines()[-1]
+        run(script, "--epochs", "1", "--seed", seed, images=400)[1].splitlines()[-1]
         for seed in "33"
     ]
     assert runs[0] == runs[1]
@@ -52,7 +52,7 @@ def test_a_seed_brings_the_run_back(script, run):
 
 def test_it_draws_what_it_was_shown_the_matrix_and_the_mistakes(script, run, tmp_path):
     image = pytest.importorskip("matplotlib.image")
-    _, printed = run(script, "--epochs", "1", "--still", picture=True)
+    _, printed = run(script, "--epochs", "1", "--still", picture=True, images=400)
     paths = [tmp_path / f"mnist_cnn_{n}.png" for n in ("moved", "matrix", "mistakes")]
     assert printed.endswith(f"wrote {' '.join(map(str, paths))}\n")
     assert all([len(np.unique(image.imread(path))) > 100 for path in paths])

@@ -38,7 +38,7 @@ def test_the_report_counts_what_was_taken_for_a_digit_and_what_is_one(script, ca
 
 def test_a_seed_brings_the_run_back(script, run):
     ends = [
-        run(script, "--epochs", "2", "--seed", seed)[1].splitlines()[-11:]
+        run(script, "--epochs", "2", "--seed", seed, images=400)[1].splitlines()[-11:]
         for seed in "334"
     ]
     assert ends[0] == ends[1] != ends[2]
@@ -46,7 +46,7 @@ def test_a_seed_brings_the_run_back(script, run):
 
 def test_it_draws_the_training_the_matrix_and_the_mistakes(script, run, tmp_path):
     image = pytest.importorskip("matplotlib.image")
-    _, printed = run(script, "--epochs", "2", picture=True)
+    _, printed = run(script, "--epochs", "2", picture=True, images=400)
     paths = [tmp_path / f"mnist_fit_{n}.png" for n in ("curves", "matrix", "mistakes")]
     assert printed.endswith(f"wrote {' '.join(map(str, paths))}\n")
     assert all([len(np.unique(image.imread(path))) > 100 for path in paths])
@@ -55,7 +55,7 @@ def test_it_draws_the_training_the_matrix_and_the_mistakes(script, run, tmp_path
 def test_without_matplotlib_it_says_so_and_goes_on(
     script, run, without_matplotlib, tmp_path
 ):
-    code, printed = run(script, "--epochs", "1", picture=True)
+    code, printed = run(script, "--epochs", "1", picture=True, images=400)
     assert code == 0 and "needs matplotlib" in printed
     assert not list(tmp_path.iterdir())
 
@@ -64,7 +64,7 @@ def test_without_matplotlib_it_says_so_and_goes_on(
 def test_ctrl_c_reports_what_was_reached(script, run, interrupted_fit, tmp_path, n):
     pytest.importorskip("matplotlib")
     interrupted_fit(n)
-    code, printed = run(script, "--epochs", "5", picture=True)
+    code, printed = run(script, "--epochs", "5", picture=True, images=400)
     assert code == 130
     assert re.search(r"stopped early: test loss [\d.]+, test accuracy", printed)
     assert (tmp_path / "mnist_fit_matrix.png").is_file()

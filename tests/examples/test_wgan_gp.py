@@ -74,7 +74,7 @@ def test_drawn_images_come_to_look_like_the_real_ones(script, networks):
 
 def test_it_draws_the_curve_and_the_digits(script, run, tmp_path):
     image = pytest.importorskip("matplotlib.image")
-    code, printed = run(script, "--epochs", "1", picture=True)
+    code, printed = run(script, "--epochs", "1", picture=True, images=400)
     path = tmp_path / "wgan_gp.png"
     assert (
         code == 0
@@ -85,8 +85,8 @@ def test_it_draws_the_curve_and_the_digits(script, run, tmp_path):
 
 
 def test_a_seed_brings_the_run_back(script, run):
-    _, first = run(script, "--epochs", "1", "--seed", "3")
-    _, again = run(script, "--epochs", "1", "--seed", "3")
+    _, first = run(script, "--epochs", "1", "--seed", "3", images=400)
+    _, again = run(script, "--epochs", "1", "--seed", "3", images=400)
     assert first == again
 
 
