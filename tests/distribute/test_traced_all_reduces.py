@@ -2,10 +2,8 @@
 
 import re
 
-import pytest
-
 RANDOM_PROGRAMS = """
-    import sys
+    import itertools
 
     import numpy as np
 
@@ -13,11 +11,11 @@ RANDOM_PROGRAMS = """
     from tapewright.core.communication.job import communicator
     from tapewright.ops.collective import all_reduce
 
-    job, seed = communicator(), int(sys.argv[1])
-    own = np.random.default_rng(100 * seed + job.rank)
+    job = communicator()
+    own = np.random.default_rng(job.rank)
 
 
-    def program(number):
+    def program(seed, number):
         \"\"\"A random function of rows, as many as a rank has; its variables.\"\"\"
         plan = np.random.default_rng([seed, number])
         matrices = [plan.normal(size=(4, 4)).astype(np.float32) for _ in range(3)]
@@ -63,8 +61,8 @@ RANDOM_PROGRAMS = """
         return function, state
 
 
-    for number in range(25):
-        function, state = program(number)
+    for seed, number in itertools.product(range(2), range(25)):
+        function, state = program(seed, number)
         tw.config.set_bucket_bytes(int(np.random.default_rng(number).integers(0, 400)))
         traced = tw.function(function, reduce_retracing=True)
         # Rank 0 replays a trace for this size, rank 1 soon one for all sizes.
@@ -81,10 +79,9 @@ RANDOM_PROGRAMS = """
 """
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_random_programs_run_traced_as_they_run_eagerly(run_ranks, seed):
+def test_random_programs_run_traced_as_they_run_eagerly(run_ranks):
     settings = {"TAPEWRIGHT_TARGET": "numpy", "TAPEWRIGHT_VERIFY": "1"}
-    ended = run_ranks(2, RANDOM_PROGRAMS, seed, env=settings, timeout=120)
+    ended = run_ranks(2, RANDOM_PROGRAMS, env=settings, timeout=120)
     assert (ended.rc, ended.stdout) == (0, "done\ndone\n"), ended.stderr
 
 
