@@ -8,8 +8,8 @@ import tapewright
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
-# TAPEWRIGHT_DOCS=short: examples of one epoch (see `gallery.arguments`), and no pages of
-# sources, which are more than all others.
+# TAPEWRIGHT_DOCS=short: examples of one epoch (see `gallery.arguments`), no pages of sources,
+# which are more than all others, and beside a page only its own branch of the navigation.
 is_short = os.environ.get("TAPEWRIGHT_DOCS") == "short"
 
 project = "tapewright"
@@ -91,3 +91,14 @@ html_theme_options = {
 }  # fmt: skip
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+
+
+def collapse_navigation(app, pagename, templatename, context, doctree):
+    """Open the branch of a page only: the tree of all names takes longer than the page."""
+    whole = context["toctree"]
+    context["toctree"] = lambda **options: whole(**{**options, "collapse": True})
+
+
+def setup(app):
+    if is_short:
+        app.connect("html-page-context", collapse_navigation, priority=400)  # before furo
