@@ -129,16 +129,15 @@ class _Schedule:
     def instructions(self):
         """Return the instructions in their new order."""
         waiting = iter([*self.buckets, None])
-        bucket = next(waiting)
+        bucket = next(
+            waiting
+        )  # each starts before the first of its all-reduces, at last
         for i, each in enumerate(self.program.instructions, -1):
             while bucket is not None and bucket.after <= i:
                 self.begin(bucket)
                 bucket = next(waiting)
             if type(each) is not AllReduce:
                 self.add(each)
-        while bucket is not None:
-            self.begin(bucket)
-            bucket = next(waiting)
         self.need_all()
         self.finish_all()
         return self.made
