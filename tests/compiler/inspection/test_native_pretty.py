@@ -319,3 +319,13 @@ def test_subscripts_name_the_entry_that_is_read(make, subscripts):
     step = Copy(np.copyto, (array,), None)
     nest = LoopNest([step], [array], [out], Axis("block", 1), (), body, [], [], 1)
     assert f"= in0[{subscripts}]" in nest_text(nest)
+
+
+def test_a_value_that_is_overwritten_before_its_last_use_has_a_line():
+    a, b = [Scalar(name, np.dtype(np.float32)) for name in ("a.1", "b.1")]
+    first, second = [Buffer((), a.dtype) for _ in range(2)]
+    here, there = Access(first, 0, ()), Access(second, 0, ())
+    body = [Load(a, here), Load(b, there), Store(here, b), Store(there, a)]
+    step = Copy(np.copyto, (first,), None)
+    nest = LoopNest([step], [first, second], [], Axis("block", 1), (), body, [], [], 1)
+    assert nest_text(nest).splitlines() == ["a = in0", "in0 = in1", "in1 = a"]

@@ -150,6 +150,16 @@ def test_the_executable_shown_is_the_source_that_runs(numpy_target):
     assert code == concrete.executable.source.rstrip().splitlines()[1:]
 
 
+def test_notes_start_behind_the_longest_line_that_has_one(numpy_target):
+    def f(x, a_long_name_of_an_input_that_is_not_used):
+        return tw.exp(tw.matmul(x, x))
+
+    text = concrete_of(f, floats(5, 5), floats(5, 5)).pretty().partition("\n\n")[2]
+    noted = [x.partition("  # ")[0] for x in text.splitlines() if "  # " in x]
+    assert len(noted) == 2
+    assert {len(code) for code in noted} == {max(len(x.rstrip()) for x in noted)}
+
+
 def test_the_heading_names_the_variables():
     step, x, y = dense_step()
     text = concrete_of(step, x, y).pretty()
