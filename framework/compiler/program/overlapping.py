@@ -129,9 +129,7 @@ class _Schedule:
     def instructions(self):
         """Return the instructions in their new order."""
         waiting = iter([*self.buckets, None])
-        bucket = next(
-            waiting
-        )  # each starts before the first of its all-reduces, at last
+        bucket = next(waiting)  # it starts before its first all-reduce, at last
         for i, each in enumerate(self.program.instructions, -1):
             while bucket is not None and bucket.after <= i:
                 self.begin(bucket)
