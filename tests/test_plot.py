@@ -64,8 +64,9 @@ def drawn(figure):
 @pytest.mark.parametrize("shape", [(5, 4, 3), (5, 4, 3, 1), (5, 4, 3, 3), (5, 4, 3, 4)])
 def test_images_are_a_grid(shape):
     pixels = np.random.default_rng(0).random(shape)
-    found = drawn(plot.images(pixels, columns=3))
-    assert len(found) == 5
+    figure = plot.images(pixels, columns=3)
+    found = drawn(figure)
+    assert len(found) == 5 and not any([axes.axison for axes in figure.axes])
     np.testing.assert_allclose(found[2], pixels[2].reshape(found[2].shape))
 
 

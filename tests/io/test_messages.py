@@ -50,6 +50,10 @@ def test_the_text_is_that_of_protocol_buffers():
     shown = [line.removeprefix("value: ") for line in repr(numbers).split()[1::2]]
     assert shown == ["0.1", "3e+38", "-inf", "123456.789", "1e-05", "inf"]
     assert 'feature {\n    key: "n"\n    value {\n    }\n  }\n' in repr(example())
+    numbers = FeatureList(feature=[Feature(int64_list=Int64List(value=[7])), Feature()])
+    assert repr(numbers) == (
+        "feature {\n  int64_list {\n    value: 7\n  }\n}\nfeature {\n}\n"
+    )
 
 
 def test_the_parts_of_a_message_are_set_as_they_are_changed():

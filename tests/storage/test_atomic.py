@@ -256,6 +256,17 @@ def test_a_number_that_another_process_has_by_now_counts_for_a_day(path):
             assert left.exists() == is_there
 
 
+@posix
+def test_a_number_that_a_process_of_another_user_has_counts_as_well(path, monkeypatch):
+    def refuse(*args):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    left = leftover(path)
+    monkeypatch.setattr(atomic.os, "kill", refuse)
+    write(path)
+    assert left.exists()
+
+
 def test_a_file_of_an_earlier_process_with_this_number_is_cleared(path):
     leftover(path, writer=os.getpid())
     write(path)

@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.passes.dead_code import dead_nodes
-from tapewright.compiler.passes.shared_weights import shared_weights
+from tapewright.compiler.passes.shared_weights import Stacker, shared_weights
 from tapewright.compiler.pipeline import optimize
 from tapewright.compiler.tracing.graph import is_value
 
@@ -224,6 +224,21 @@ def random_layers(seed):
 @pytest.mark.parametrize("seed", range(30))
 def test_random_programs_with_shared_layers_give_the_same_numbers(seed):
     stacked(random_layers(seed), A, C, B, tolerance=2e-5)
+
+
+def test_what_is_below_two_products_is_looked_for_once(monkeypatch):
+    layers = Layers()
+    graph = graph_of(lambda x, y: (tw.exp(layers(x)), tw.exp(layers(y))), A, B)
+    asked, roles = [], Stacker.roles
+    monkeypatch.setattr(
+        Stacker, "roles", lambda *args: asked.append(args) or roles(*args)
+    )
+    stacker = Stacker(graph)
+    products = [n for n in graph.nodes if n.name == "matmul"]
+    last = tuple([n for n in graph.nodes if n.name == "exp"])
+    assert stacker.furthest_below(*products[::2]) == last and asked
+    asked.clear()
+    assert stacker.furthest_below(*products[1::2]) == last and not asked
 
 
 def test_some_of_the_random_programs_are_stacked():

@@ -76,6 +76,23 @@ Weights structure
     assert weights(twin)[:-1] == weights(saved)[:-1] and weights(twin)[-1] == [5, 6]
 
 
+def test_a_recorded_name_goes_with_its_object(tmp_path, capsys):
+    model().save(tmp_path / "m.keras")
+    editor = keras.saving.KerasFileEditor(tmp_path / "m.keras")
+    editor.rename_object("layers/dense", "other")
+    editor.rename_object("other", "dense")
+    editor.delete_object("dense_1")
+    editor.delete_object("sequential")
+    editor.add_object("layers/dense_1", {"0": np.ones(3)})
+    editor.add_object("layers/sequential", {})
+    capsys.readouterr()
+    editor.summary()
+    lines = [line.strip("│├└─ ") for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in lines[1:] if "shape" not in line] == [
+        "layers", "dense", "dense_1", "sequential",
+    ]  # fmt: skip
+
+
 def test_files_of_keras_keep_all_that_is_not_changed(tmp_path):
     editor = keras.saving.KerasFileEditor(REFERENCE / "trained.keras")
     editor.resave_weights(tmp_path / "same.weights.h5")

@@ -91,6 +91,11 @@ def test_windows_stay_in_their_part_of_the_series():
     assert [w.tolist() for w in ds.as_numpy_iterator()] == [[3, 4], [4, 5]]
 
 
+@pytest.mark.parametrize("length", [10, 12])
+def test_a_series_that_is_too_short_has_no_windows(length):
+    assert not list(timeseries_dataset_from_array(np.arange(9), None, length))
+
+
 def test_shuffled_windows_keep_their_targets():
     series = np.arange(30)
     ds = timeseries_dataset_from_array(series, series, 4, shuffle=True, seed=1)

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,16 @@ def test_outputs_are_those_of_keras():
     for key, (dtype, values) in expected.items():
         assert found[key][0] == dtype, key
         np.testing.assert_allclose(found[key][1], values, rtol=1e-5, err_msg=key)
+
+
+def test_preprocessors_are_named_for_their_feature_or_kind():
+    names = [
+        FeatureSpace.float(name="size").preprocessor.name,
+        FeatureSpace.string_hashed(8, name="word").preprocessor.name,
+        FeatureSpace.float_normalized().preprocessor.name,
+    ]
+    assert names[:2] == ["size_preprocessor", "word_preprocessor"]
+    assert re.fullmatch(r"float_normalized(_\d+)?_preprocessor", names[2])
 
 
 def test_files_of_keras_and_ours_hold_all_that_was_adapted(space, tmp_path):

@@ -124,3 +124,13 @@ def test_a_tensor_of_rows_has_a_size_for_each_axis():
     for shape in ([3], [None, 3, 1]):
         with pytest.raises(ValueError, match="must have 2 sizes"):
             rows.to_tensor(shape=shape)
+
+
+def test_rows_are_arrays_too():
+    rows = tw.ragged.constant([np.array([1, 2]), np.array([], int), [3]])
+    assert rows.to_list() == [[1, 2], [], [3]]
+    assert tw.ragged.constant(np.zeros((0, 2))).shape == (0, None)
+    with pytest.raises(ValueError, match="nested evenly"):
+        tw.ragged.constant([np.array([1, 2]), 3])
+    with pytest.raises(ValueError, match="ragged_rank must be from 0 to 1"):
+        tw.ragged.constant([np.array([1, 2])], ragged_rank=2)

@@ -51,6 +51,19 @@ def test_a_graph_has_the_blocks_and_threads_of_its_launches(step):
     assert re.search(r"\n    \d+( x \d+)* blocks of \d+( x \d+)* threads\n", text)
 
 
+def test_a_store_is_shown_as_a_copy(gpu):
+    v = tw.Variable(tw.zeros([3]), name="v")
+
+    @tw.function
+    def f(x):
+        v.assign(tw.exp(x))
+
+    x = tw.ones([3])
+    f(x)
+    (store,) = [s for s in f.pretty(x).split("\n\n") if re.search("# store", s)]
+    assert store.endswith(" blocks of 256 threads"), store
+
+
 def test_calls_between_graphs_say_why(step):
     text = step[0].pretty()
     assert re.search(r"py_function = .*# calls Python;", text)
