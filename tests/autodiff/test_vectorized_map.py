@@ -255,3 +255,8 @@ def test_sizes_that_differ_from_element_to_element_need_a_loop():
     with pytest.warns(UserWarning, match="one element after the other"):
         found = tw.vectorized_map(lambda n: tw.zeros([n]), tw.constant([2, 2]))
     assert found.shape == (2, 2)
+
+
+def test_a_draw_with_a_new_seed_is_refused_too():
+    with pytest.raises(ValueError, match="drawing random numbers"):
+        at_once(lambda x: tw.random.normal([], seed=5_204_117), values(4))

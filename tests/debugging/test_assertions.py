@@ -41,6 +41,19 @@ def test_assertions_about_values(name, wrap):
 
 
 @pytest.mark.parametrize(
+    "name, x, y",
+    [
+        ("assert_equal", [0.1], tw.constant([0.1], "float64")),
+        ("assert_equal", tw.constant([0.1], "float64"), [0.1]),
+        ("assert_equal", np.array([0.1]), [0.1]),
+        ("assert_greater", [2**40], [1]),
+    ],
+)
+def test_lists_take_the_dtype_of_the_tensor_or_of_the_first(name, x, y):
+    getattr(tw.debugging, name)(x, y)
+
+
+@pytest.mark.parametrize(
     "name, arguments, error",
     [
         ("assert_rank", ([1.0], 2), ValueError),

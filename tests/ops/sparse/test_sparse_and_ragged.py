@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import tapewright as tw
 
@@ -66,3 +67,13 @@ def test_traced_results_are_the_eager_ones():
         if not same(wanted["value"], found):
             wrong.append((case, found))
     assert not wrong
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_an_error_names_the_function_whose_result_has_no_shape(name):
+    def f(indices):
+        x = tw.SparseTensor(indices, [1.0, 2.0], [3])
+        return getattr(tw.sparse, name)(x, x).values
+
+    with pytest.raises(ValueError, match=f"{name}: .* the values of indices"):
+        tw.vectorized_map(f, tw.zeros([2, 2, 1], "int64"), fallback_to_while_loop=False)
