@@ -332,6 +332,9 @@ def test_entries_without_modules_are_operations_where_layers_are_called_otherwis
     assert not is_operation(entry("Reshape", [x], name="reshape", target_shape=[-1]))
     assert is_operation(entry("GetItem", [x, 0], name="get_item"))
     assert not is_operation(entry("Dense", [x], name="dense", units=2))
+    ours = own_entry("reverse", axis=[1])
+    del ours["module"]  # as version 0.2 wrote
+    assert read(ours)(tw.constant([[1.0, 2.0, 3.0]] * 2)).numpy()[0, 0] == 3.0
 
 
 # ---------------------------------------------------------------------- what is refused

@@ -190,6 +190,21 @@ def test_a_call_that_needs_values_trains_eagerly_from_the_first_batch(data, tran
     assert model.dense.built
 
 
+@pytest.mark.parametrize("needs_values", [False, True])
+def test_a_batch_builds_the_model_by_its_values_if_call_needs_them(data, needs_values):
+    seen = []
+
+    def noted(x):
+        seen.append(hasattr(x.array, "mean"))
+        return x - x.array.mean() if needs_values else x
+
+    model = Unbuilt(noted)
+    model.compile("sgd", "mse")
+    model._tw_build_for_batch([tw.constant(x) for x in data])
+    assert model.dense.built and model.optimizer.built
+    assert seen == ([False, True] if needs_values else [False])
+
+
 def test_a_mistake_in_call_is_not_passed_over_while_layers_are_built(data):
     calls = []
 

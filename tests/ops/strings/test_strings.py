@@ -132,6 +132,19 @@ def test_ops_entry_by_entry_keep_the_rows_of_ragged_strings():
         tw.strings.join([rows, tw.strings.split(["1", "2 3"])])
 
 
+def test_rows_of_strings_in_a_traced_function_have_the_width_that_is_asked_for():
+    def f(texts):
+        return tw.strings.split(texts).to_tensor("-", shape=(None, width))
+
+    texts, width = tw.constant(["a b", "c"]), 3
+    traced = tw.function(f)
+    graph = traced.get_concrete_function(tw.TensorSpec([None], "string")).graph
+    assert graph.outputs[0].shape == (None, 3)
+    assert traced(texts).numpy().tolist() == [[b"a", b"b", b"-"], [b"c", b"-", b"-"]]
+    width = None  # that of the longest row
+    assert tw.function(f)(texts).numpy().tolist() == [[b"a", b"b"], [b"c", b"-"]]
+
+
 def test_regular_expressions_take_linear_time():
     text = "a" * 20_000
     for pattern in ("(a+)+$", "(a|aa)+$", "(?:a?){300}a{300}"):
