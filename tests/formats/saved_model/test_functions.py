@@ -82,6 +82,15 @@ def test_inputs_of_unknown_rank_broadcast_as_before(tmp_path):
             assert tuple(loaded.f(x, y).shape) == np.broadcast_shapes(*shapes)
 
 
+def test_inputs_of_unknown_sizes_broadcast_as_before(tmp_path):
+    unknown = [None] * 3
+    loaded = again(holding(f=traced(unknown, unknown)(lambda x, y: x + y)), tmp_path)
+    for kept in itertools.product([(1, 1), (0, 1), (1, 0)], repeat=3):
+        shapes = [[n if k else 1 for n, k in zip((4, 3, 2), ks)] for ks in zip(*kept)]
+        found = loaded.f(*[np.ones(shape, np.float32) for shape in shapes])
+        assert tuple(found.shape) == np.broadcast_shapes(*shapes)
+
+
 def test_reshape_of_several_unknown_sizes_is_saved(tmp_path):
     class Flat(tw.Module):
         def __init__(self):

@@ -142,13 +142,21 @@ def damage(path):
         file.write(b"\xff\xff\xff\xff")
 
 
-def test_the_backup_is_removed_at_the_end_and_nothing_else(tmp_path):
-    begun(tmp_path / "a")
-    (tmp_path / "a" / "other").write_text("")
-    trainings.train(trainings.shuffled_arrays, more=[Backup(tmp_path / "a")])
-    trainings.train(trainings.shuffled_arrays, more=[Backup(tmp_path / "b")])
-    assert os.listdir(tmp_path / "a") == ["other"]
-    assert not os.path.exists(tmp_path / "b")
+@pytest.mark.parametrize("others", [[], ["other"]])
+def test_only_files_of_others_are_left_of_a_backup_at_the_end(others, tmp_path):
+    folder, x = tmp_path / "backup", np.ones((2, 1), np.float32)
+    folder.mkdir()
+    for name in others:
+        (folder / name).write_text("")
+    model = tw.keras.Sequential([tw.keras.layers.Dense(1)])
+    model.compile("sgd", "mse", run_eagerly=True)
+    fit = functools.partial(model.fit, x, x, epochs=3, verbose=0)
+    with pytest.raises(KeyboardInterrupt):
+        fit(callbacks=[Backup(folder, double_checkpoint=True), Interrupt(3)])
+    assert sorted(os.listdir(folder)) == ["latest.h5", *others, "previous.h5"]
+    fit(callbacks=[Backup(folder, double_checkpoint=True)])
+    assert folder.exists() == bool(others)
+    assert not others or os.listdir(folder) == others
 
 
 def test_a_backup_that_is_kept_goes_on_with_more_epochs(tmp_path):

@@ -204,6 +204,27 @@ def test_every_rule_agrees_with_its_definition(c):
     check_op(c)
 
 
+@pytest.mark.parametrize(
+    "name, full, square, shapes",
+    [
+        ("qr", False, False, [(4, 3), (3, 3)]),
+        ("qr", True, False, [(4, 4), (4, 3)]),
+        ("svd", False, False, [(3,), (4, 3), (3, 3)]),
+        ("svd", True, False, [(3,), (4, 4), (3, 3)]),
+        ("cholesky", None, True, [(3, 3)]),
+        ("eigh", None, True, [(3,), (3, 3)]),
+        ("eig", None, True, [(3,), (3, 3)]),
+        ("eigvalsh", None, True, [(3,)]),
+    ],
+)
+def test_shapes_are_known_before_values(name, full, square, shapes):
+    options = {} if full is None else {"full_matrices": full}
+    function = tw.function(lambda x: getattr(tw.linalg, name)(x, **options))
+    spec = tw.TensorSpec([None, 2, 3 if square else 4, 3])
+    outputs = function.get_concrete_function(spec).graph.outputs
+    assert [tuple(x.shape) for x in outputs] == [(None, 2, *shape) for shape in shapes]
+
+
 # ------------------------------------------------------------------ coinciding values
 
 
