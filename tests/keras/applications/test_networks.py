@@ -33,6 +33,12 @@ CASES += """
     InceptionResNetV2 ResNet152 ResNet101V2 VGG19 DenseNet201 EfficientNetB1
     EfficientNetV2B3 ConvNeXtXLarge NASNetLarge
 """.split()
+# Of networks that are built quickly a case each: without them only --all sees their blocks.
+QUICK = """
+    MobileNet MobileNetV2 MobileNetV3Small ResNet50 VGG16 Xception InceptionV3
+    EfficientNetB0 EfficientNetV2B0 ConvNeXtTiny
+""".split()
+ALWAYS = {next(c for c in CASES if c.startswith(f"{name} ")) for name in QUICK}
 
 
 @pytest.fixture
@@ -42,7 +48,10 @@ def blank():
         yield
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, marks=[pytest.mark.always] * (c in ALWAYS), id=c) for c in CASES],
+)
 def test_a_network_has_the_layers_weights_and_configs_of_keras(case, blank):
     assert record.digests(record.build(keras, case)) == KERAS["networks"][case]
 
