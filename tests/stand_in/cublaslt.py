@@ -19,15 +19,17 @@ import tapewright as tw
 from tapewright.compiler.targets.cuda.products import cublaslt
 from tapewright.compiler.targets.cuda.products.cublaslt_header import (
     SIGNATURES,
-    DescriptorAttribute,
-    Epilogue,
-    LayoutAttribute,
-    PreferenceAttribute,
     Status,
 )
 
 __all__ = ["CublasLt", "provided"]
 
+# Numbers of `cublasLt.h`: attributes of products, layouts and preferences, and epilogues.
+TRANSA, TRANSB, EPILOGUE, BIAS_POINTER = 3, 4, 7, 8
+BATCH_COUNT, STRIDED_BATCH_OFFSET = 5, 6
+MAX_WORKSPACE_BYTES, REDUCTION_SCHEME_MASK, MIN_ALIGNMENTS = 1, 3, (5, 6, 7, 8)
+DEFAULT, RELU, BIAS, BGRADA = 1, 2, 4, 256
+EPILOGUES = (DEFAULT, RELU, BIAS, RELU | BIAS, BGRADA)
 # Bytes of each attribute, as `cublasLt...GetAttribute` of cuBLAS 12.9 tells them.
 SIZES = {
     "MatmulDesc": {0: 4, 1: 4, 2: 4, 3: 4, 4: 4, 5: 4, 6: 4, 7: 4, 8: 8}
@@ -80,7 +82,7 @@ class CublasLt:
         self,
         run=None,
         relu=np.maximum,
-        epilogues=tuple(Epilogue),
+        epilogues=EPILOGUES,
         needs_workspace=1 << 20,
     ):
         self.run = run or (lambda stream, work: work())
@@ -176,14 +178,12 @@ class CublasLt:
         need(most > 0, "no result was asked for")
         operation = self.operation(desc, a, b, c, d)
         asked = self.object(preference, "MatmulPreference").attributes
-        names = ["MIN_ALIGNMENT_A_BYTES", "MIN_ALIGNMENT_B_BYTES"]
-        names += ["MIN_ALIGNMENT_C_BYTES", "MIN_ALIGNMENT_D_BYTES"]
-        aligned = [asked.get(PreferenceAttribute[name], 256) for name in names]
-        schemes = asked.get(PreferenceAttribute.REDUCTION_SCHEME_MASK, 7)
+        aligned = [asked.get(number, 256) for number in MIN_ALIGNMENTS]
+        schemes = asked.get(REDUCTION_SCHEME_MASK, 7)
         found[0] = 0
         if operation.epilogue not in self.epilogues:
             return
-        if asked.get(PreferenceAttribute.MAX_WORKSPACE_BYTES, 0) < self.needs_workspace:
+        if asked.get(MAX_WORKSPACE_BYTES, 0) < self.needs_workspace:
             return
         number = len(self.algorithms) + 1
         self.algorithms[number] = operation.key, aligned, schemes
@@ -231,9 +231,10 @@ class Operation:
         attributes = dict(desc.attributes)
         self.scale, self.compute_type = desc.scale, desc.compute
         self.types = a.entries, d.entries, desc.scale, desc.compute
-        self.transposes = attributes.get(3, 0), attributes.get(4, 0)
-        self.epilogue = Epilogue(attributes.get(DescriptorAttribute.EPILOGUE, 1))
-        self.vector = attributes.get(DescriptorAttribute.BIAS_POINTER, 0)
+        self.transposes = attributes.get(TRANSA, 0), attributes.get(TRANSB, 0)
+        self.epilogue = attributes.get(EPILOGUE, DEFAULT)
+        need(self.epilogue in EPILOGUES, f"epilogue {self.epilogue}")
+        self.vector = attributes.get(BIAS_POINTER, 0)
         self.layouts = [decoded(x) for x in (a, b, d)]
         self.dtypes = [DTYPES[x.entries] for x in (a, b, d)]
         self.count = self.layouts[2].count
@@ -262,11 +263,11 @@ class Operation:
         self.check_epilogue()
 
     def check_epilogue(self):
-        if self.epilogue == Epilogue.DEFAULT:
+        if self.epilogue == DEFAULT:
             return
         supported = COMBINATIONS[self.types] and self.count == 1
-        need(supported, f"{self.epilogue.name} here", Status.NOT_SUPPORTED)
-        if self.epilogue.has_vector:
+        need(supported, f"epilogue {self.epilogue} here", Status.NOT_SUPPORTED)
+        if self.epilogue & (BIAS | BGRADA):
             need(self.vector, "there is no address of a vector")
             need(
                 self.vector % self.dtypes[2].itemsize == 0, "the vector is not aligned"
@@ -301,21 +302,21 @@ class Operation:
     def finished(self, made, left, relu):
         """The product after the epilogue."""
         kind, rows = self.epilogue, len(made)
-        if kind.has_vector:
+        if kind & (BIAS | BGRADA):
             dtype = self.dtypes[2]
             vector = memory(self.vector, rows * dtype.itemsize).view(dtype)
-        if kind == Epilogue.BGRADA:
+        if kind == BGRADA:
             vector[:] = left.sum(1)
             return made
-        if kind & Epilogue.BIAS:
+        if kind & BIAS:
             made = made + vector[:, None]
-        return relu(made, made.dtype.type(0)) if kind & Epilogue.RELU else made
+        return relu(made, made.dtype.type(0)) if kind & RELU else made
 
 
 def decoded(layout):
     """Rows, columns, the distance of columns, the count of matrices and their distance."""
-    count = layout.attributes.get(LayoutAttribute.BATCH_COUNT, 1)
-    step = layout.attributes.get(LayoutAttribute.STRIDED_BATCH_OFFSET, 0)
+    count = layout.attributes.get(BATCH_COUNT, 1)
+    step = layout.attributes.get(STRIDED_BATCH_OFFSET, 0)
     return SimpleNamespace(
         rows=layout.rows, columns=layout.columns, ld=layout.ld, count=count, step=step
     )
