@@ -86,6 +86,13 @@ def test_wrong_predictions_are_red_and_name_the_label():
     assert titles == [("a", green), ("b", green), ("b (is c)", red)]
 
 
+@pytest.mark.parametrize("name", ["labels", "predictions"])
+def test_labels_or_predictions_alone_are_grey(name):
+    figure = plot.images(np.zeros((2, 2, 2)), **{name: [1, 0]}, class_names=["a", "b"])
+    titles = [(a.get_title(), a.title.get_color()) for a in figure.axes]
+    assert titles == [("b", plot.GREY), ("a", plot.GREY)]
+
+
 @pytest.mark.parametrize("shape", [(4, 3), (2, 4, 3, 2), (0, 4, 3), (2, 2, 4, 3, 3)])
 def test_other_shapes_of_images_are_refused(shape):
     with pytest.raises(ValueError, match=r"images .*\[n, height, width\].*got shape"):

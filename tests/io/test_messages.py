@@ -72,6 +72,57 @@ def test_the_parts_of_a_message_are_set_as_they_are_changed():
     assert again.feature_lists.feature_list["s"].feature[0].int64_list.value == [1]
 
 
+def test_lists_of_values_change_as_those_of_python():
+    feature = Feature()
+    values = feature.int64_list.value
+    values.insert(0, 1)
+    assert feature.WhichOneof("kind") == "int64_list"
+    values += [3]
+    values[1:] = [2, 5]
+    values[0] = 0
+    assert feature.int64_list.value == [0, 2, 5]
+    for call in (
+        lambda: values.insert(0, 1.5),
+        lambda: values.__setitem__(0, "1"),
+        lambda: values.__setitem__(slice(1), [1, "1"]),
+    ):
+        with pytest.raises(TypeError):
+            call()
+    with pytest.raises(AttributeError, match="cannot be assigned: .* extend"):
+        feature.int64_list.value = [1]
+    assert values == [0, 2, 5]
+
+
+def test_messages_are_copied_compared_measured_and_cleared():
+    copy = Example()
+    copy.CopyFrom(example())
+    assert copy == example() and copy != copy.features
+    assert copy.ByteSize() == len(WRITTEN)
+    with pytest.raises(TypeError, match="expects Example, got Features"):
+        copy.CopyFrom(copy.features)
+    sequence = SequenceExample()
+    sequence.feature_lists.feature_list["s"].feature.add()
+    for message in (copy, sequence, BytesList(value=[b"a"]), FloatList(value=[1])):
+        assert message.ByteSize()
+        message.Clear()
+        assert message == type(message)() and not message.ByteSize()
+    assert not copy.HasField("features")
+
+
+def test_names_that_no_message_has_are_refused():
+    for call in (
+        lambda: Feature().WhichOneof("sort"),
+        lambda: Feature().HasField("list"),
+        lambda: Example().HasField("context"),
+    ):
+        with pytest.raises(ValueError, match="has no (oneof|field) '"):
+            call()
+    with pytest.raises(TypeError, match="name must be a str, got int"):
+        Example().features.feature[3]
+    with pytest.raises(tw.errors.InvalidArgumentError, match="is no UTF-8"):
+        Example.FromString(WRITTEN.replace(b"\n\x01b", b"\n\x01\xff"))
+
+
 def test_unpacked_numbers_and_unknown_fields_are_read():
     unpacked = Feature.FromString(b"\x1a\x04\x08\x01\x08\x02" + b"\x7a\x01x")
     assert unpacked.int64_list.value == [1, 2]

@@ -15,6 +15,7 @@ from tapewright.compiler.loops.statements import (
     Axis,
     Load,
     Loop,
+    Reset,
     Scalar,
     Span,
     Store,
@@ -329,3 +330,39 @@ def test_a_value_that_is_overwritten_before_its_last_use_has_a_line():
     step = Copy(np.copyto, (first,), None)
     nest = LoopNest([step], [first, second], [], Axis("block", 1), (), body, [], [], 1)
     assert nest_text(nest).splitlines() == ["a = in0", "in0 = in1", "in1 = a"]
+
+
+@pytest.mark.parametrize(
+    "ufunc, dtype, text",
+    [
+        ("add", "float32", "0"),
+        ("multiply", "int32", "1"),
+        ("maximum", "float32", "-inf"),
+        ("minimum", "float64", "inf"),
+        ("maximum", "int8", "-128"),
+        ("minimum", "int8", "127"),
+        ("maximum", "bool", "False"),
+        ("minimum", "bool", "True"),
+    ],
+)
+def test_a_reduction_begins_with_the_number_that_changes_none(ufunc, dtype, text):
+    out = Buffer((), np.dtype(dtype))
+    step = Copy(np.copyto, (out,), None)
+    body = [Reset(Access(out, 0, ()), ufunc)]
+    nest = LoopNest([step], [], [out], Axis("block", 1), (), body, [], [], 1)
+    assert nest_text(nest) == f"out0 = {text}"
+
+
+@pytest.mark.parametrize(
+    "function, text",
+    [
+        (lambda x: -(x + 1.0) * x, "-(x[i] + 1.0) * x[i]"),
+        (lambda x: tw.math.reciprocal(tw.exp(x) - x), "1 / (exp(x[i]) - x[i])"),
+        (lambda x: x - (x - 2.0), "x[i] - (x[i] - 2.0)"),
+        (lambda x: tw.cast(x > 2.0, "float32") + x, "float32(x[i] > 2.0) + x[i]"),
+    ],
+)
+def test_expressions_have_the_brackets_that_they_need(function, text):
+    with tw.config.graph_passes(algebra=False):
+        (line,) = [x for x in shown(function, floats(9)) if "[i] =" in x]
+    assert line.partition(" = ")[2] == text

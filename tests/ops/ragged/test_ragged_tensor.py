@@ -134,3 +134,41 @@ def test_rows_are_arrays_too():
         tw.ragged.constant([np.array([1, 2]), 3])
     with pytest.raises(ValueError, match="ragged_rank must be from 0 to 1"):
         tw.ragged.constant([np.array([1, 2])], ragged_rank=2)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: tw.ragged.constant([[1], [[2]]]), "nested evenly"),
+        (lambda: tw.ragged.constant([[1], 2], ragged_rank=1), "nested evenly"),
+        (lambda: tw.ragged.constant([[[1], [2, 3]]], ragged_rank=1), "within 1 ragged axes"),
+        (lambda: tw.ragged.constant([[[1, 2]]], inner_shape=(3,)), r"shape \(2,\), not"),
+        (lambda: tw.ragged.range([1], dtype=None, limits=["a"]), "int32 to float64"),
+        (lambda: tw.ragged.range([1, 2], [3, 4, 5]), "vectors of one size"),
+        (lambda: tw.ragged.range([[1, 2]]), "vectors of one size"),
+        (lambda: tw.ragged.stack([[1]], axis=1), "axis must be 0, got 1"),
+        (lambda: tw.ragged.stack([]), "values must not be empty"),
+        (lambda: tw.ragged.stack([[1], [[2]]]), r"shapes \[\(1,\), \(1, 1\)\]"),
+        (lambda: tw.ragged.stack([1, 2]), "of one rank, with an axis"),
+        (lambda: tw.ragged.boolean_mask([[1]], [[1]]), "rows of booleans"),
+        (lambda: tw.ragged.boolean_mask([1], [True]), "two axes or more"),
+        (lambda: tw.ragged.row_splits_to_segment_ids([]), "must not be empty"),
+        (lambda: tw.ragged.stack_dynamic_partitions([1, 2], [0], 2), "one for each row"),
+    ],
+)  # fmt: skip
+def test_rows_that_do_not_fit_are_refused(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
+
+
+def test_entries_have_the_inner_shape():
+    rows = tw.ragged.constant([[[1, 2]], []], inner_shape=(2,))
+    assert rows.shape == (2, None, 2) and rows.to_list() == [[[1, 2]], []]
+    empty = tw.ragged.constant([[], []], ragged_rank=1, inner_shape=(3,))
+    assert empty.shape == (2, None, 3)
+
+
+def test_matrices_are_stacked_as_rows_of_rows():
+    stacked = tw.ragged.stack([np.array([[1, 2]]), np.array([[3, 4], [5, 6]])])
+    assert stacked.to_list() == [[[1, 2]], [[3, 4], [5, 6]]]
+    assert tw.ragged.map_flat_values(tw.square, [2]).numpy() == [4]
