@@ -142,8 +142,9 @@ def damage(path):
         file.write(b"\xff\xff\xff\xff")
 
 
+@pytest.mark.always
 @pytest.mark.parametrize("others", [[], ["other"]])
-def test_only_files_of_others_are_left_of_a_backup_at_the_end(others, tmp_path):
+def test_the_backup_is_removed_at_the_end_and_nothing_else(others, tmp_path):
     folder, x = tmp_path / "backup", np.ones((2, 1), np.float32)
     folder.mkdir()
     for name in others:
