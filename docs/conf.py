@@ -101,4 +101,4 @@ def collapse_navigation(app, pagename, templatename, context, doctree):
 
 def setup(app):
     if is_short:
-        app.connect("html-page-context", collapse_navigation, priority=400)  # before furo
+        app.connect("html-page-context", collapse_navigation, 400)  # before furo
