@@ -165,7 +165,7 @@ def check(program, arrays, roles, exact, rtol=1e-5):
 def run_twice(program, roles, fed, again, wrap):
     """What two calls give, the first looked at after the second; or the error's class."""
     variables = [tw.Variable(a) if r.after else None for r, a in zip(roles, fed)]
-    optimizers = [tw.optimizers.SGD(0.5) for _ in roles]
+    optimizers = [tw.optimizers.SGD(0.5) if r.after else None for r in roles]
 
     def run(*inputs):
         given, kept = [], []
@@ -192,7 +192,7 @@ def run_twice(program, roles, fed, again, wrap):
         except Exception as error:
             results.append(type(error))
         for tensor, array in zip(tensors, arrays):
-            np.testing.assert_array_equal(tensor.numpy(), array, "an input was changed")
+            assert tensor.numpy().tobytes() == array.tobytes(), "an input was changed"
     found = [r if isinstance(r, type) else arrays_of(r) for r in results]
     if any([isinstance(r, type) for r in found]):  # a traced call does all or nothing
         return found
@@ -201,6 +201,8 @@ def run_twice(program, roles, fed, again, wrap):
 
 def assert_same(found, wanted, exact, rtol, what):
     assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype), what
+    if found.tobytes() == wanted.tobytes():
+        return
     if not same_calls() and found.dtype.kind == "f":
         exact, rtol = False, max(rtol, 16 * np.finfo(found.dtype).eps)
         found = without_overflow(found, wanted)
