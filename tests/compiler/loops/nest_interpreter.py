@@ -65,9 +65,10 @@ class _State:
         elif loop.span is Span.STRIP:
             start = indices[axis][0] if axis in indices else block * loop.width
             stop = min(start + loop.width, stop)
+        indices = dict(indices)
         for i in range(start, stop, step):
-            k = i - start if loop.span is Span.STRIP else i
-            self.run(loop.body, {**indices, axis: (i, k)}, block)
+            indices[axis] = i, i - start if loop.span is Span.STRIP else i
+            self.run(loop.body, indices, block)
 
     def place(self, access, indices):
         """The array, and in ``at`` the entry of it."""
@@ -81,7 +82,9 @@ class _State:
 
 def compute(function, args, dtype):
     if function == "cast":
-        return np.asarray(args[0]).astype(dtype)[()]
-    if function in _OWN:
-        return np.asarray(_OWN[function](*args)).astype(dtype)[()]
-    return np.asarray(getattr(np, function)(*args)).astype(dtype)[()]
+        (out,) = args
+    else:
+        out = (_OWN.get(function) or getattr(np, function))(*args)
+    if type(out) is dtype.type and out.dtype == dtype:
+        return out
+    return np.asarray(out).astype(dtype)[()]
