@@ -20,6 +20,8 @@ from tapewright.ops.convolution.pooling import (
 )
 from tapewright.ops.convolution.windows import resized, window_positions
 
+from ..pooling_cases import BACKWARD, MEANS, numbers, operands_of, window_of
+
 pytest.importorskip("llvmlite")
 pytestmark = pytest.mark.usefixtures("few_passes")
 
@@ -30,8 +32,6 @@ KINDS = {
     spread_to_maxima_p: windows.SpreadKernel,
     pick_at_maxima_p: windows.PickKernel,
 }
-# Forward, windows without margins are maps.
-BACKWARD = (spread_means_p, spread_to_maxima_p, pick_at_maxima_p)
 CANARY, ROOM = 0xA5, 256
 
 
@@ -46,56 +46,6 @@ def native():
 def blocks(request):
     with use_limits(**{"shared_work": 1, "kernel_work": 16} if request.param else {}):
         yield
-
-
-def values(rng, shape, dtype):
-    """Few numbers, so that maxima are equal; with NaN and infinities among them."""
-    dtype = np.dtype(dtype)
-    if dtype.kind != "f":
-        limits = np.iinfo(dtype)
-        kinds = [limits.min, limits.max, 0, 1, 2, 3]
-    else:
-        kinds = [-np.inf, np.inf, np.nan, 0.0, -0.0, *rng.normal(size=8)]
-    some = rng.integers(0, len(kinds), shape)
-    return np.array(kinds, dtype)[some]
-
-
-def numbers(rng, shape, dtype):
-    dtype = np.dtype(dtype)
-    if dtype.kind == "f":
-        return rng.normal(size=shape).astype(dtype)
-    return rng.integers(0, 100, shape).astype(dtype)
-
-
-def window_of(rng):
-    """``(extent, size, stride, padding, dilation)`` of which there is a window."""
-    while True:
-        extent, size, stride = [int(rng.integers(1, n)) for n in (13, 6, 5)]
-        dilation = int(rng.choice([1, 1, 1, 2, 3]))
-        padding = ("VALID", "SAME", tuple(map(int, rng.integers(0, 9, 2))))
-        window = extent, size, stride, padding[rng.integers(3)], dilation
-        if rng.random() < 0.15:
-            window = extent, 2, 2, "VALID", 1
-        if window_positions(*window)[-1]:
-            return window
-
-
-def operands_of(op, rng, shape, axis, window, dtype, other):
-    """The arrays of an op on an axis whose extent before pooling is in the shape."""
-    count = window_positions(*window)[-1]
-    pooled, attributes = resized(shape, axis, count), {}
-    x = values(rng, shape, dtype)
-    if op in (window_max_p, window_mean_p):
-        return (x,), attributes
-    if op is spread_means_p:
-        return (values(rng, pooled, dtype),), {"extent": window[0]}
-    names = ("size", "stride", "padding", "dilation")
-    with np.errstate(all="ignore"):
-        keywords = dict(zip(names, window[1:], strict=True))
-        maxima = window_max_p.primitive.kernel(np, x, axis=axis, **keywords)
-    first = pooled if op is spread_to_maxima_p else shape
-    made = values if rng.random() < 0.5 else numbers
-    return (made(rng, first, other), x, maxima), attributes
 
 
 def canary_empty(rooms):
@@ -138,10 +88,8 @@ def signs(x):
     return np.signbit(x) if x.dtype.kind == "f" else x < 0
 
 
-def check(op, arrays, order, axis, window, kind=None, **attributes):
+def check(op, arrays, attributes, order, kind=None):
     """Compare machine code, of arrays in some memory order, with the kernel in NumPy."""
-    names = ("size", "stride", "padding", "dilation")
-    attributes |= dict(zip(names, window[1:], strict=True), axis=axis)
     with np.errstate(all="ignore"):
         wanted = op.primitive.kernel(np, *arrays, **attributes)
     found, kinds = run(op, arrays, order, attributes)
@@ -171,13 +119,12 @@ def test_entries_are_those_of_the_kernel_in_numpy(op, seed, blocks):
         axis = -int(rng.integers(1, rank + 1))
         shape = tuple(map(int, rng.choice([1, 2, 3, 5, 17], rank)))
         shape = resized(shape, axis, window[0])
-        floating = op in (window_mean_p, spread_means_p)
-        dtype = rng.choice(["f4", "f8"] + ["i4", "u1", "i8"] * (not floating))
+        dtype = rng.choice(["f4", "f8"] + ["i4", "u1", "i8"] * (op not in MEANS))
         other = rng.choice(["f4", "f8"] + ["i8"] * (op is pick_at_maxima_p))
-        arrays, extent = operands_of(op, rng, shape, axis, window, dtype, other)
+        given = operands_of(op, rng, shape, axis, window, dtype, other)
         order = [int(a) for a in rng.permutation(rank)]
-        kind = KINDS[op] if op in BACKWARD else None
-        check(op, arrays, order, axis, window, kind, **extent)
+        # forward, windows without margins are maps
+        check(op, *given, order, KINDS[op] if op in BACKWARD else None)
 
 
 BIG = {"size 2": (41, 2, 2, "VALID", 1), "margins": (37, 3, 2, "SAME", 1),
@@ -192,17 +139,17 @@ def test_arrays_for_several_threads(op, name):
     order = orders[([*KINDS].index(op) + [*BIG].index(name)) % 3]
     for axis in (-2, -3):
         shape = resized((9, 20, 21, 34), axis, window[0])
-        arrays, extent = operands_of(op, rng, shape, axis, window, "f4", "f4")
+        arrays, attributes = operands_of(op, rng, shape, axis, window, "f4", "f4")
         assert sum([x.size for x in arrays]) > DEFAULTS.shared_work / 2
-        check(op, arrays, order, axis, window, **extent)
+        check(op, arrays, attributes, order)
 
 
 @pytest.mark.parametrize("op", BACKWARD, ids=lambda op: op.primitive.name)
 def test_one_row_is_shared_by_threads(op):
     rng = np.random.default_rng(0)
     for window in ((4001, 3, 2, "SAME", 1), (4001, 2, 2, "VALID", 1)):
-        arrays, extent = operands_of(op, rng, (4001, 60), -2, window, "f4", "f4")
-        check(op, arrays, (0, 1), -2, window, KINDS[op], **extent)
+        given = operands_of(op, rng, (4001, 60), -2, window, "f4", "f4")
+        check(op, *given, (0, 1), KINDS[op])
 
 
 @pytest.mark.parametrize("window", BIG.values(), ids=list(BIG))
@@ -246,9 +193,8 @@ def test_operands_lie_one_behind_the_other_in_an_array(window):
 )
 def test_other_pools_are_calls_of_numpy(op, dtype, window):
     rng = np.random.default_rng(0)
-    arrays, extent = operands_of(op, rng, (3, window[0], 5), -2, window, dtype, dtype)
-    names = ("size", "stride", "padding", "dilation")
-    attributes = extent | dict(zip(names, window[1:], strict=True), axis=-2)
+    given = (3, window[0], 5), -2, window, dtype, dtype
+    arrays, attributes = operands_of(op, rng, *given)
     with np.errstate(all="ignore"):
         wanted = op.primitive.kernel(np, *arrays, **attributes)
         found, kinds = run(op, arrays, (2, 0, 1), attributes)
@@ -268,9 +214,8 @@ def test_other_pools_are_calls_of_numpy(op, dtype, window):
 )
 def test_float16_is_pooled_in_machine_code_by_way_of_float32(op, window):
     rng = np.random.default_rng(0)
-    arrays, extent = operands_of(op, rng, (3, window[0], 5), -2, window, "f2", "f2")
-    names = ("size", "stride", "padding", "dilation")
-    attributes = extent | dict(zip(names, window[1:], strict=True), axis=-2)
+    given = (3, window[0], 5), -2, window, "f2", "f2"
+    arrays, attributes = operands_of(op, rng, *given)
     wide = [a.astype("f4") for a in arrays]
     with np.errstate(all="ignore"):
         wanted = op.primitive.kernel(np, *wide, **attributes).astype("f2")

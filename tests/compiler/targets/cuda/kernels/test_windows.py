@@ -17,8 +17,9 @@ from tapewright.ops.convolution.pooling import (
     window_max_p,
     window_mean_p,
 )
-from tapewright.ops.convolution.windows import resized, window_positions
+from tapewright.ops.convolution.windows import resized
 
+from ...pooling_cases import MEANS, attributes_of, operands_of, window_of
 from ..kernel_runs import (
     SHAPES,
     assert_same,
@@ -36,47 +37,6 @@ KINDS = {
     spread_to_maxima_p: SpreadKernel,
     pick_at_maxima_p: PickKernel,
 }
-MEANS = window_mean_p, spread_means_p
-
-
-def values(rng, shape, dtype):
-    """Few numbers, so that maxima are equal; with NaN and infinities among them."""
-    dtype = np.dtype(dtype)
-    if dtype.kind != "f":
-        limits = np.iinfo(dtype)
-        kinds = [limits.min, limits.max, 0, 1, 2, 3]
-    else:
-        kinds = [-np.inf, np.inf, np.nan, 0.0, -0.0, *rng.normal(size=8)]
-    return np.array(kinds, dtype)[rng.integers(0, len(kinds), shape)]
-
-
-def window_of(rng):
-    """``(extent, size, stride, padding, dilation)`` of which there is a window."""
-    while True:
-        extent, size, stride = [int(rng.integers(1, n)) for n in (13, 6, 5)]
-        dilation = int(rng.choice([1, 1, 1, 2, 3]))
-        padding = ("VALID", "SAME", tuple(map(int, rng.integers(0, 9, 2))))
-        window = extent, size, stride, padding[rng.integers(3)], dilation
-        if rng.random() < 0.15:
-            window = extent, 2, 2, "VALID", 1
-        if window_positions(*window)[-1]:
-            return window
-
-
-def operands_of(op, rng, shape, axis, window, dtype, other):
-    """The arrays of an op on an axis whose extent before pooling is in the shape."""
-    pooled, names = resized(shape, axis, window_positions(*window)[-1]), window[1:]
-    keywords = dict(zip(("size", "stride", "padding", "dilation"), names, strict=True))
-    keywords["axis"], x = axis, values(rng, shape, dtype)
-    if op in (window_max_p, window_mean_p):
-        return [x], keywords
-    if op is spread_means_p:
-        return [values(rng, pooled, dtype)], {**keywords, "extent": window[0]}
-    with np.errstate(all="ignore"):
-        maxima = window_max_p.primitive.kernel(np, x, **keywords)
-    first = pooled if op is spread_to_maxima_p else shape
-    maxima = np.ascontiguousarray(maxima)
-    return [values(rng, first, other), x, maxima], keywords
 
 
 def case_of(op, seed):
@@ -146,7 +106,7 @@ def test_other_spread_cotangents_do_not_overwrite_the_input():
 
 def test_arrays_that_broadcast_are_not_accepted():
     _, _, (g, x, maxima) = spread_in_halves((3, 8, 5), -2)
-    keywords = {"axis": -2, "size": 2, "stride": 2, "padding": "VALID", "dilation": 1}
+    keywords = attributes_of((8, 2, 2, "VALID", 1), -2)
     many = np.stack([g, g])
     instruction, _ = instruction_of(spread_to_maxima_p, [many, x, maxima], keywords)
     assert not SpreadKernel.accepts(instruction)
@@ -154,7 +114,7 @@ def test_arrays_that_broadcast_are_not_accepted():
 
 @pytest.mark.parametrize("op", [window_max_p, window_mean_p], ids=["max", "mean"])
 def test_float16_and_empty_arrays_are_not_accepted(op):
-    keywords = {"axis": -1, "size": 2, "stride": 1, "padding": "SAME", "dilation": 1}
+    keywords = attributes_of((4, 2, 1, "SAME", 1), -1)
     for x in (np.ones((3, 4), np.float16), np.ones((0, 4), np.float32)):
         instruction, _ = instruction_of(op, [x], keywords)
         assert not KINDS[op].accepts(instruction)
