@@ -342,7 +342,7 @@ def notice_at_import(out, number, place, skipped):
     near = tests / Path(place.removeprefix("framework/")).parent
     while not near.is_dir():
         near = near.parent
-    for by, *options in (("default", near), ("default", tests), ("all", "--all", near)):
+    for by, *options in (("default", near), ("default",), ("all", "--all", near)):
         options += "-x", "-pno:xdist", *skipped
         process = pytest(out, *options, MUTANT=str(number))
         if process.wait() not in (0, 5):  # 5: there are no tests
