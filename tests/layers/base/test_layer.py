@@ -192,7 +192,11 @@ def test_the_default_of_call_holds_when_nothing_is_said():
         def call(self, inputs, training=True):
             return self.mode(inputs)
 
-    assert float(Eager()(tw.zeros([]))) == 1.0
+    class ByName(Eager):
+        def call(self, inputs, *, training=True):
+            return self.mode(inputs)
+
+    assert float(Eager()(tw.zeros([]))) == float(ByName()(tw.zeros([]))) == 1.0
 
 
 def test_layers_without_weights_are_built_from_the_start():
