@@ -23,6 +23,8 @@ from tapewright.core.naming import reset_name_counts
 
 from . import selection
 
+FLOAT_ERRORS = np.geterr()
+
 
 def pytest_addoption(parser, pluginmanager):
     pluginmanager.register(selection)
@@ -153,8 +155,8 @@ def threads(request, monkeypatch):
 def independence(device):
     """The same random numbers and default names in every test, whichever come before.
 
-    Fails a test that leaves a tape, or another reader of ops, behind. One fixture, as
-    there are tens of thousands of tests.
+    Fails a test that leaves a tape, or another reader of ops, behind, or other settings of
+    float errors. One fixture, as there are tens of thousands of tests.
     """
     np.random.seed(0)
     random.set_seed(0)
@@ -162,6 +164,7 @@ def independence(device):
     yield
     left, _ = interpreters.active_interpreters(), interpreters.set_interpreters(())
     assert left == (), f"the test left readers behind: {left}"
+    assert np.seterr(**FLOAT_ERRORS) == FLOAT_ERRORS, "the test left an errstate behind"
 
 
 @pytest.fixture

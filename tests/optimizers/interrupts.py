@@ -39,7 +39,8 @@ def at_bytecode(n, step, counts=(0,)):
     Python before each one takes many times as long as the step.
     """
     call = bisect.bisect_left(counts, n) - 1
-    with contextlib.suppress(Interrupted):
+    # The n-th may be the first inside of another `np.errstate`, which then stays as it is.
+    with contextlib.suppress(Interrupted), np.errstate():
         _trace(step, call, n - counts[call])
 
 
@@ -112,7 +113,7 @@ def _alarm():
 
 def after(seconds, function):
     """Call a function that a signal handler interrupts after some time."""
-    with _alarm() as arm:
+    with np.errstate(), _alarm() as arm:
         arm(max(seconds, 1e-5))
         function()
 
