@@ -8,6 +8,14 @@ from tapewright.compiler.targets.native import engine
 
 
 @pytest.fixture
+def without_a_gpu(request):
+    """Stand-ins take the place of CuPy, whose arrays the test cannot be given."""
+    if request.config.getoption("--device") == "cupy":
+        if not request.node.get_closest_marker("gpu"):
+            pytest.skip("a test of stand-ins")
+
+
+@pytest.fixture
 def few_passes(request, monkeypatch):
     """LLVM's passes run for the first case of a test alone.
 

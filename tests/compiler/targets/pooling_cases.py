@@ -14,6 +14,8 @@ from tapewright.ops.convolution.windows import resized, window_positions
 FORWARD = window_max_p, window_mean_p
 MEANS = window_mean_p, spread_means_p
 BACKWARD = spread_means_p, spread_to_maxima_p, pick_at_maxima_p
+POOLS = *FORWARD, *BACKWARD
+INTEGERS = ["i1", "u1", "u2", "i4", "i8", "u8"]
 
 
 def values(rng, shape, dtype):
@@ -70,3 +72,15 @@ def operands_of(op, rng, shape, axis, window, dtype, other):
     first = pooled if op is spread_to_maxima_p else shape
     made = values if rng.random() < 0.5 else numbers
     return [made(rng, first, other), x, np.ascontiguousarray(maxima)], attributes
+
+
+def case_of(op, seed):
+    """`operands_of` an op for a drawn window, and arrays of a drawn shape and dtype."""
+    rng = np.random.default_rng(seed)
+    window, rank = window_of(rng), int(rng.integers(1, 5))
+    axis = -int(rng.integers(1, rank + 1))
+    shape = tuple(map(int, rng.choice([1, 2, 3, 5, 17], rank)))
+    shape = resized(shape, axis, window[0])
+    dtype = rng.choice(["f4", "f8"] + INTEGERS * (op not in MEANS))
+    other = rng.choice(["f4", "f8", "i1", "i4", "i8"])
+    return operands_of(op, rng, shape, axis, window, dtype, other)

@@ -8,11 +8,8 @@ from .program_runs import library
 
 
 @pytest.fixture(autouse=True)
-def without_a_gpu(request):
-    """Stand-ins take the place of CuPy, whose arrays no test here can be given."""
-    if request.config.getoption("--device") == "cupy":
-        if not request.node.get_closest_marker("gpu"):
-            pytest.skip("a test of stand-ins")
+def stand_ins(without_a_gpu):
+    """All tests but those of a GPU are tests of stand-ins."""
 
 
 @pytest.fixture

@@ -5,8 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 
 from tapewright.compiler.program.call_instructions import Opaque
+from tapewright.compiler.program.lowering_rules import KERNEL_INSTRUCTIONS
 from tapewright.compiler.program.program import Buffer, Kind, Program
 from tapewright.compiler.targets.cuda.kernel import STATUS
+from tapewright.compiler.targets.cuda.kernels.table import KERNELS
 from tapewright.compiler.targets.cuda.modules import source_of
 from tapewright.core.primitive import get_primitive
 
@@ -24,9 +26,10 @@ def named(name):
     return SimpleNamespace(primitive=get_primitive(name))
 
 
-def instruction_of(op, arrays, keywords, kind=Opaque):
+def instruction_of(op, arrays, keywords, kind=None):
     """An instruction that calls the kernel of an op for NumPy, and the arrays it makes."""
     op = op.primitive
+    kind = kind or KERNEL_INSTRUCTIONS.get(op, Opaque)
     operands = [Buffer(a.shape, a.dtype, Kind.INPUT) for a in arrays]
     node = SimpleNamespace(op=op, name=op.name, attributes=keywords)
     instruction = kind(op.kernels.plain(np.ndarray), operands, node, dict(keywords))
@@ -103,7 +106,7 @@ def assert_same(found, wanted):
             )
 
 
-def check(kind, op, arrays, keywords, instructions=Opaque):
+def check(kind, op, arrays, keywords, instructions=None):
     """Run a kernel with one thread, and with many in several shapes; compare with NumPy."""
     instruction, wanted = instruction_of(op, arrays, keywords, instructions)
     kernel = kernel_of(kind, instruction)
@@ -112,3 +115,9 @@ def check(kind, op, arrays, keywords, instructions=Opaque):
         assert status == 0
         assert_same(found, wanted)
     return kernel
+
+
+def check_op(op, arrays, keywords, seed=None):
+    """`check` the kernel that the table names for an op; there is nothing to draw."""
+    kind = KERNEL_INSTRUCTIONS.get(op.primitive, Opaque)
+    check(KERNELS.get(op.primitive) or KERNELS[kind], op, arrays, keywords)

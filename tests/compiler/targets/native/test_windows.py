@@ -1,4 +1,4 @@
-"""Pooling as machine code: the numbers of NumPy's kernels, whatever windows and arrays are."""
+"""Pooling as machine code: what threads share, what stays a call, and derivatives."""
 
 import numpy as np
 import pytest
@@ -7,12 +7,9 @@ import tapewright as tw
 from tapewright import config
 from tapewright.compiler.program.array_instructions import Routine
 from tapewright.compiler.program.call_instructions import Opaque
-from tapewright.compiler.program.limits import DEFAULTS, use_limits
-from tapewright.compiler.targets.native import windows
-from tapewright.compiler.targets.native.output_memory import new_array
+from tapewright.compiler.program.limits import DEFAULTS
 from tapewright.compiler.targets.native.segments import code_of
 from tapewright.ops.convolution.pooling import (
-    pick_at_maxima_p,
     spread_means_p,
     spread_to_maxima_p,
     window_max_p,
@@ -20,111 +17,17 @@ from tapewright.ops.convolution.pooling import (
 )
 from tapewright.ops.convolution.windows import resized, window_positions
 
-from ..pooling_cases import BACKWARD, MEANS, numbers, operands_of, window_of
+from ..pooling_cases import BACKWARD, POOLS, numbers, operands_of
+from .kernel_runs import check, run
 
 pytest.importorskip("llvmlite")
 pytestmark = pytest.mark.usefixtures("few_passes")
-
-KINDS = {
-    window_max_p: windows.MaxKernel,
-    window_mean_p: windows.MeanKernel,
-    spread_means_p: windows.SpreadMeansKernel,
-    spread_to_maxima_p: windows.SpreadKernel,
-    pick_at_maxima_p: windows.PickKernel,
-}
-CANARY, ROOM = 0xA5, 256
 
 
 @pytest.fixture(autouse=True)
 def native():
     with config.use_target("native"):
         yield
-    config.set_threads(None)
-
-
-@pytest.fixture(params=[False, True], ids=["blocks", "small blocks"])
-def blocks(request):
-    with use_limits(**{"shared_work": 1, "kernel_work": 16} if request.param else {}):
-        yield
-
-
-def canary_empty(rooms):
-    def empty(shape, dtype):
-        dtype = np.dtype(dtype)
-        size = int(np.prod(shape)) * dtype.itemsize
-        room = np.full(size + 2 * ROOM, CANARY, np.uint8)
-        rooms.append((room, size))
-        return room[ROOM : ROOM + size].view(dtype).reshape(shape)
-
-    return empty
-
-
-def run(op, arrays, order, attributes):
-    """The results of machine code for each number of threads, all of one kernel's."""
-    back = np.argsort(order)
-
-    def traced(*given):
-        return op(*[tw.transpose(x, order) for x in given], **attributes)
-
-    given = [np.ascontiguousarray(x.transpose(back)) for x in arrays]
-    made = (
-        tw.function(traced).get_concrete_function(*map(tw.constant, given)).executable
-    )
-    rooms, found = [], []
-    for name, value in made.bound.items():
-        if value is np.empty or value is new_array:
-            made.bound[name] = canary_empty(rooms)
-    kinds = {type(each) for each in made.program.instructions if not each.is_free}
-    for threads in (1, 2, 4):
-        config.set_threads(threads)
-        found.append([np.array(x) for x in made.run(given)][0])
-    assert rooms or not kinds - {Opaque}  # a window of one is the input itself
-    for room, size in rooms:
-        assert (room[:ROOM] == CANARY).all() and (room[ROOM + size :] == CANARY).all()
-    return found, kinds
-
-
-def signs(x):
-    return np.signbit(x) if x.dtype.kind == "f" else x < 0
-
-
-def check(op, arrays, attributes, order, kind=None):
-    """Compare machine code, of arrays in some memory order, with the kernel in NumPy."""
-    with np.errstate(all="ignore"):
-        wanted = op.primitive.kernel(np, *arrays, **attributes)
-    found, kinds = run(op, arrays, order, attributes)
-    label = f"{arrays[0].shape} {arrays[0].dtype} {order} {attributes}"
-    for each in found:
-        assert each.dtype == wanted.dtype, label
-        np.testing.assert_array_equal(each, wanted, label)
-        if (
-            op is not window_max_p and each.dtype.kind == "f"
-        ):  # of two zeros NumPy has one
-            plain = ~np.isnan(wanted)
-            signs = [np.signbit(x[plain]) for x in (each, wanted)]
-            np.testing.assert_array_equal(*signs, label)
-        assert each.tobytes() == found[0].tobytes(), label
-    if kind is not None:
-        assert kind in kinds, label
-    assert Opaque not in kinds, label
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("op", KINDS, ids=lambda op: op.primitive.name)
-def test_entries_are_those_of_the_kernel_in_numpy(op, seed, blocks):
-    rng = np.random.default_rng(seed)
-    for _ in range(4):
-        window = window_of(rng)
-        rank = int(rng.integers(1, 5))
-        axis = -int(rng.integers(1, rank + 1))
-        shape = tuple(map(int, rng.choice([1, 2, 3, 5, 17], rank)))
-        shape = resized(shape, axis, window[0])
-        dtype = rng.choice(["f4", "f8"] + ["i4", "u1", "i8"] * (op not in MEANS))
-        other = rng.choice(["f4", "f8"] + ["i8"] * (op is pick_at_maxima_p))
-        given = operands_of(op, rng, shape, axis, window, dtype, other)
-        order = [int(a) for a in rng.permutation(rank)]
-        # forward, windows without margins are maps
-        check(op, *given, order, KINDS[op] if op in BACKWARD else None)
 
 
 BIG = {"size 2": (41, 2, 2, "VALID", 1), "margins": (37, 3, 2, "SAME", 1),
@@ -132,11 +35,11 @@ BIG = {"size 2": (41, 2, 2, "VALID", 1), "margins": (37, 3, 2, "SAME", 1),
 
 
 @pytest.mark.parametrize("name", BIG)
-@pytest.mark.parametrize("op", KINDS, ids=lambda op: op.primitive.name)
+@pytest.mark.parametrize("op", POOLS, ids=lambda op: op.primitive.name)
 def test_arrays_for_several_threads(op, name):
     rng, window = np.random.default_rng(0), BIG[name]
     orders = (0, 1, 2, 3), (3, 2, 1, 0), (0, 3, 1, 2)
-    order = orders[([*KINDS].index(op) + [*BIG].index(name)) % 3]
+    order = orders[(POOLS.index(op) + [*BIG].index(name)) % 3]
     for axis in (-2, -3):
         shape = resized((9, 20, 21, 34), axis, window[0])
         arrays, attributes = operands_of(op, rng, shape, axis, window, "f4", "f4")
@@ -149,7 +52,7 @@ def test_one_row_is_shared_by_threads(op):
     rng = np.random.default_rng(0)
     for window in ((4001, 3, 2, "SAME", 1), (4001, 2, 2, "VALID", 1)):
         given = operands_of(op, rng, (4001, 60), -2, window, "f4", "f4")
-        check(op, *given, (0, 1), KINDS[op])
+        check(op, *given, (0, 1))
 
 
 @pytest.mark.parametrize("window", BIG.values(), ids=list(BIG))
@@ -197,10 +100,10 @@ def test_other_pools_are_calls_of_numpy(op, dtype, window):
     arrays, attributes = operands_of(op, rng, *given)
     with np.errstate(all="ignore"):
         wanted = op.primitive.kernel(np, *arrays, **attributes)
-        found, kinds = run(op, arrays, (2, 0, 1), attributes)
+        found, instructions = run(op, arrays, attributes, (2, 0, 1))
     for each in found:
         np.testing.assert_array_equal(each, wanted)
-    assert kinds & {Opaque, Routine}
+    assert {type(each) for each in instructions} & {Opaque, Routine}
 
 
 @pytest.mark.parametrize(
@@ -219,10 +122,10 @@ def test_float16_is_pooled_in_machine_code_by_way_of_float32(op, window):
     wide = [a.astype("f4") for a in arrays]
     with np.errstate(all="ignore"):
         wanted = op.primitive.kernel(np, *wide, **attributes).astype("f2")
-        found, kinds = run(op, arrays, (2, 0, 1), attributes)
+        found, instructions = run(op, arrays, attributes, (2, 0, 1))
     for each in found:
         np.testing.assert_array_equal(each, wanted)
-    assert not kinds & {Opaque, Routine}
+    assert not {type(each) for each in instructions} & {Opaque, Routine}
 
 
 def test_cotangents_with_further_axes_are_a_call_of_numpy():
