@@ -23,9 +23,14 @@ def cuda(without_a_gpu):
 
 
 @pytest.fixture(params=["native", "cuda"])
-def check(request):
+def target(request):
+    return request.param
+
+
+@pytest.fixture
+def check(target, request):
     """``check(op, arrays, attributes, seed=None)`` compares a target with NumPy's kernel.
 
     ``seed``: of what a target may draw, the memory order of arrays and the size of blocks.
     """
-    return request.getfixturevalue(request.param)
+    return request.getfixturevalue(target)

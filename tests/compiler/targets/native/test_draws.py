@@ -1,4 +1,4 @@
-"""Random numbers as machine code: the bits that NumPy draws."""
+"""Random numbers on the target native: what NumPy draws there, and layers that draw."""
 
 import numpy as np
 import pytest
@@ -6,13 +6,13 @@ import pytest
 import tapewright as tw
 from tapewright import config
 from tapewright.compiler.targets.native.draws import DrawKernel
-from tapewright.ops.random.philox import dropout_mask, random_uniform
+from tapewright.ops.random.philox import random_uniform
+
+from ..cuda.kernel_runs import assert_same, instruction_of
+from .kernel_runs import run
 
 pytest.importorskip("llvmlite")
 pytestmark = pytest.mark.usefixtures("few_passes")
-
-SHAPES = [(), (1,), (3,), (7, 11), (8, 4), (4099,), (3, 8192), (130, 701)]
-STATES = [[0, 0], [1, 2], [-1, -(2**63)], [2**63 - 1, 12345678901234567]]
 
 
 @pytest.fixture(autouse=True)
@@ -21,62 +21,17 @@ def native():
         yield
 
 
-def check(run, *args):
-    """Compare the bits of a traced function with eager mode, for 1, 2 and 4 threads."""
-    wanted, traced, threads = run(*args).numpy(), tw.function(run), config.threads()
-    try:
-        for n in (1, 2, 4):
-            config.set_threads(n)
-            found = traced(*args).numpy()
-            assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-            assert found.tobytes() == wanted.tobytes()
-    finally:
-        config.set_threads(threads)
-    instructions = traced.get_concrete_function(*args).executable.program.instructions
-    return any([type(each) is DrawKernel for each in instructions])
-
-
-@pytest.mark.parametrize("purpose", [0, 1, 3])
-@pytest.mark.parametrize("state", STATES, ids=str)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_uniform_numbers_are_those_of_numpy(shape, state, purpose):
-    for dtype in ("float32", "float64"):
-        assert check(
-            lambda s, dtype=dtype: random_uniform(
-                s, shape=shape, dtype=dtype, purpose=purpose
-            ),
-            tw.constant(state, "int64"),
-        )
-
-
-@pytest.mark.parametrize(
-    "bounds", [(0, 3), (-1, 1), (0.25, 0.5), (1, 1.0000001), (5, 2)]
-)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_uniform_numbers_lie_in_their_range(bounds, dtype):
-    low, high = bounds
-    state = tw.constant([3, 4], "int64")
-    assert check(
-        lambda s: random_uniform(s, shape=(999,), dtype=dtype, minval=low, maxval=high),
-        state,
-    )
-
-
-@pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 1 / 3, 1.0])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_dropout_masks_are_those_of_numpy(shape, dtype, rate):
-    state = tw.constant([7, 1 << 40], "int64")
-    assert check(lambda s: dropout_mask(s, shape=shape, rate=rate, dtype=dtype), state)
-
-
-def test_what_has_no_machine_code_is_drawn_by_numpy():
-    state = tw.constant([7, 9], "int64")
-    assert not check(lambda s: random_uniform(s, shape=(9,), dtype="float16"), state)
-    assert not check(
-        lambda s: random_uniform(s, shape=(9,), dtype="int32", minval=0, maxval=9),
-        state,
-    )
+@pytest.mark.parametrize("integers", [False, True])
+def test_what_has_no_machine_code_is_drawn_by_numpy(integers):
+    attributes = {"shape": (9,), "purpose": 0, "dtype": "float16"}
+    if integers:
+        attributes.update(dtype="int32", minval=0, maxval=9)
+    state = [np.array([7, 9], np.int64)]
+    _, wanted = instruction_of(random_uniform, state, attributes)
+    found, instructions = run(random_uniform, state, attributes)
+    for each in found:
+        assert_same([each], wanted)
+    assert DrawKernel not in map(type, instructions)
 
 
 def test_a_layer_draws_the_masks_of_eager_mode_step_after_step():
