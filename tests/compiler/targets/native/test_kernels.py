@@ -62,14 +62,6 @@ def picks(size, *shape, dtype=np.int64):
 # ---------------------------------------------------------------------------- gather
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int8, bool])
-@pytest.mark.parametrize("indices", [np.int32, np.int64, np.uint8])
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_rows_are_gathered(dtype, indices, axis):
-    x = (numbers(5, 7, 9) * 10).astype(dtype)
-    check(lambda x, i: tw.gather(x, i, axis=axis), x, picks(5, 3, 4, dtype=indices))
-
-
 def test_many_rows_are_gathered_by_several_threads():
     check(lambda x, i: tw.gather(x, i) + 1.0, numbers(1000, 33), picks(1000, 701, 11))
 
@@ -193,15 +185,14 @@ def test_views_and_empty_arrays_are_concatenated():
     ],
     ids=str,
 )  # fmt: skip
-@pytest.mark.parametrize("shape", [(3, 4, 5), (40, 60, 70)])
-def test_the_gradient_of_an_index_is_placed_into_zeros(index, shape):
+def test_the_gradient_of_an_index_is_placed_into_zeros(index):
     def run(x):
         with tw.GradientTape() as tape:
             tape.watch(x)
             loss = tw.reduce_sum(x[index] * x[index] * 0.5)
         return tape.gradient(loss, x)
 
-    check(run, numbers(*shape), rtol=1e-6)
+    check(run, numbers(3, 4, 5), rtol=1e-6)
 
 
 def test_what_is_placed_has_the_shape_of_its_place():

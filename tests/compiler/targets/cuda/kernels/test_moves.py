@@ -107,34 +107,6 @@ def test_copies_without_an_axis_and_wide_entries_are_not_accepted():
 
 # --------------------------------------------------------------------------- placing
 
-INDICES = [
-    np.s_[-1], np.s_[:, 1], np.s_[1:, None, ::-1, ::2], np.s_[..., 1], np.s_[1, 2, 3],
-    np.s_[::-1], np.s_[1:-1], np.s_[:, -3:], np.s_[...], np.s_[None], np.s_[:, 3:1:-2],
-    np.s_[:, ::-3, 1:4], np.s_[-1::-2, ..., None, 2], np.s_[:, None, 1:2, ...],
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("index", INDICES, ids=str)
-@pytest.mark.parametrize("shape", [(3, 4, 5), (4, 7, 9)])
-def test_an_array_is_placed_into_zeros(index, shape):
-    g = numbers(*np.empty(shape)[index].shape)
-    check(PlaceKernel, scatter_index, [g], {"shape": shape, "index": as_index(index)})
-
-
-@pytest.mark.parametrize("dtype", ["f2", "f8", "i1", "i8", "?", "c8"])
-def test_entries_of_any_width_are_placed(dtype):
-    g = numbers(2, 3, dtype=dtype)
-    keywords = {
-        "shape": (4, 7),
-        "index": as_index(np.s_[1:3, 5:1:-2][:1] + np.s_[::3,]),
-    }
-    check(PlaceKernel, scatter_index, [g], keywords)
-
-
-def test_what_lies_in_no_array_is_an_entry_of_its_own():
-    keywords = {"shape": (), "index": as_index(np.s_[...])}
-    check(PlaceKernel, scatter_index, [np.array(2.5)], keywords)
-
 
 def test_only_entries_of_the_very_shape_are_accepted():
     keywords = {"shape": (3, 4), "index": as_index(np.s_[1:])}

@@ -1,0 +1,77 @@
+"""Gather and scatter on each target: the numbers of NumPy's kernels."""
+
+import numpy as np
+import pytest
+
+from tapewright.compiler.program.limits import use_limits
+from tapewright.ops.array.gather import gather_p, scatter_rows
+
+
+def numbers(*shape, dtype=np.float32):
+    return (np.random.default_rng(0).standard_normal(shape) * 10).astype(dtype)
+
+
+def picks(size, *shape, dtype=np.int64):
+    return np.random.default_rng(1).integers(0, size, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i4", "?", "c8"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_rows_are_gathered(check, target, dtype, axis):
+    for kind in (
+        ["i4", "i8", "u1"] if target == "native" else ["i4"]
+    ):  # gcc compiles each
+        arrays = [numbers(5, 7, 9, dtype=dtype), picks(5, 3, 4, dtype=kind)]
+        check(gather_p, arrays, {"axis": axis})
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint32, np.uint64, np.int64])
+def test_indices_may_be_any_integers(check, dtype):
+    check(gather_p, [numbers(100, 3), picks(100, 17, dtype=dtype)], {"axis": 0})
+
+
+def test_infinities_and_negative_zeros_are_gathered_as_they_are(check):
+    x = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-42], np.float32)
+    check(gather_p, [x, picks(6, 50)], {"axis": 0})
+
+
+def test_one_index_without_an_axis_picks_one_row(check):
+    check(gather_p, [numbers(4, 3), np.array(2, np.int64)], {"axis": 0})
+
+
+@pytest.fixture
+def scatter(check):
+    """``scatter(size, rows, indices)`` checks sums of rows in an array of so many.
+
+    One thread of a GPU makes each sum, in order.
+    """
+
+    def checked(size, rows, indices):
+        shape = (size, *rows.shape[1:])
+        check(scatter_rows, [rows, indices], {"shape": shape, "axis": 0})
+
+    with use_limits(team_indices=1 << 30):
+        yield checked
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i1", "u1", "i2", "i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("count", [20, 200])
+def test_integers_wrap_around(scatter, dtype, count):
+    scatter(3, numbers(count, 2, dtype=dtype), picks(3, count))
+
+
+@pytest.mark.parametrize("count", [5, 100, 1100])
+def test_all_indices_may_be_equal(scatter, count):
+    scatter(9, numbers(count, 2), np.full(count, 4))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.int32, np.uint64])
+@pytest.mark.parametrize("count", [9, 90, 1100])
+def test_rows_are_scattered_to_indices_of_any_integers(scatter, dtype, count):
+    scatter(100, numbers(count, 1), picks(100, count, dtype=dtype))
+
+
+@pytest.mark.parametrize("count", [6, 60, 1100])
+def test_nan_and_infinities_add_up(scatter, count):
+    special = np.array([np.nan, np.inf, -np.inf, -0.0, 1.0, 3e38], np.float32)
+    scatter(3, special[picks(6, count, 2)], picks(3, count))
