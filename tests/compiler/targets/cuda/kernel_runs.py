@@ -4,15 +4,14 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tapewright.compiler.program.call_instructions import Opaque
-from tapewright.compiler.program.lowering_rules import KERNEL_INSTRUCTIONS
-from tapewright.compiler.program.program import Buffer, Kind, Program
+from tapewright.compiler.program.program import Program
 from tapewright.compiler.targets.cuda.kernel import STATUS
 from tapewright.compiler.targets.cuda.kernels.table import KERNELS
 from tapewright.compiler.targets.cuda.modules import source_of
 from tapewright.core.primitive import get_primitive
 
 from ....stand_in import shim
+from ..numpy_kernels import assert_same, instruction_of, kernel_in
 from .program_runs import compile_launches
 
 CANARY, ROOM = 0xA5, 256
@@ -24,19 +23,6 @@ SHAPES = [(None, None), ((3, 1, 1), (33, 1, 1))]
 def named(name):
     """An op by the name of its primitive."""
     return SimpleNamespace(primitive=get_primitive(name))
-
-
-def instruction_of(op, arrays, keywords, kind=None):
-    """An instruction that calls the kernel of an op for NumPy, and the arrays it makes."""
-    op = op.primitive
-    kind = kind or KERNEL_INSTRUCTIONS.get(op, Opaque)
-    operands = [Buffer(a.shape, a.dtype, Kind.INPUT) for a in arrays]
-    node = SimpleNamespace(op=op, name=op.name, attributes=keywords)
-    instruction = kind(op.kernels.plain(np.ndarray), operands, node, dict(keywords))
-    with np.errstate(all="ignore"):
-        made = np.array(instruction.function(*arrays, **keywords), order="C")
-    instruction.outputs = (Buffer(made.shape, made.dtype, instruction=instruction),)
-    return instruction, [made]
 
 
 def kernel_of(kind, instruction):
@@ -94,21 +80,9 @@ def compile_kernels(*kernels):
     compile_launches([step for each in kernels for step in each.steps_on(_Numbers())])
 
 
-def assert_same(found, wanted):
-    """The same bits, but for the payload of NaN."""
-    for a, b in zip(found, wanted, strict=True):
-        assert (a.dtype, a.shape) == (b.dtype, b.shape)
-        np.testing.assert_array_equal(a, b)
-        if a.dtype.kind == "f":
-            numbers = ~np.isnan(b)
-            np.testing.assert_array_equal(
-                np.signbit(a[numbers]), np.signbit(b[numbers])
-            )
-
-
-def check(kind, op, arrays, keywords, instructions=None):
+def check(kind, op, arrays, keywords):
     """Run a kernel with one thread, and with many in several shapes; compare with NumPy."""
-    instruction, wanted = instruction_of(op, arrays, keywords, instructions)
+    instruction, wanted = instruction_of(op, arrays, keywords)
     kernel = kernel_of(kind, instruction)
     for grid, block in SHAPES:
         found, status = outputs_of(kernel, arrays, grid, block)
@@ -119,5 +93,4 @@ def check(kind, op, arrays, keywords, instructions=None):
 
 def check_op(op, arrays, keywords, seed=None):
     """`check` the kernel that the table names for an op; there is nothing to draw."""
-    kind = KERNEL_INSTRUCTIONS.get(op.primitive, Opaque)
-    check(KERNELS.get(op.primitive) or KERNELS[kind], op, arrays, keywords)
+    check(kernel_in(KERNELS, op), op, arrays, keywords)

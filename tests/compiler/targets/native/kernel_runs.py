@@ -1,7 +1,5 @@
 """Runs of ops as machine code, between canaries, for the tests of kernels."""
 
-from contextlib import contextmanager, nullcontext
-
 import numpy as np
 
 import tapewright as tw
@@ -13,9 +11,10 @@ from tapewright.compiler.targets.native.output_memory import new_array
 from tapewright.compiler.targets.native.segments import code_of
 from tapewright.ops.convolution.pooling import window_max_p, window_mean_p
 
-from ..cuda.kernel_runs import assert_same, instruction_of
+from ..numpy_kernels import assert_same, instruction_of, kernel_in
 
 CANARY, ROOM = 0xA5, 256
+SMALL_BLOCKS = {"shared_work": 1, "kernel_work": 16}
 MAPS = window_max_p, window_mean_p  # windows without margins are maps, and no kernels
 
 
@@ -35,7 +34,6 @@ def run(op, arrays, attributes, order=None):
 
     ``order``: the operands are transposed so, and lie in memory as they were before.
     """
-    back = None if order is None else np.argsort(order)
 
     def traced(*given):
         if order is not None:
@@ -43,6 +41,7 @@ def run(op, arrays, attributes, order=None):
         return op(*given, **attributes)
 
     if order is not None:
+        back = np.argsort(order)
         arrays = [np.ascontiguousarray(x.transpose(back)) for x in arrays]
     concrete = tw.function(traced).get_concrete_function(*map(tw.constant, arrays))
     made, rooms, found = concrete.executable, [], []
@@ -63,34 +62,26 @@ def run(op, arrays, attributes, order=None):
     return found, instructions
 
 
-@contextmanager
-def small_blocks():
-    """Even little work is cut into blocks, and shared by threads."""
-    with use_limits(shared_work=1, kernel_work=16):
-        yield
-
-
 def check_drawn(op, arrays, attributes, seed=None):
     """`check` with a drawn order of the axes in memory; in small blocks for odd seeds."""
     if seed is None:
         return check(op, arrays, attributes)
     order = np.random.default_rng(seed).permutation(arrays[0].ndim).tolist()
-    with small_blocks() if seed % 2 else nullcontext():
+    with use_limits(**(SMALL_BLOCKS if seed % 2 else {})):
         check(op, arrays, attributes, order)
 
 
 def check(op, arrays, attributes, order=None):
     """Compare machine code with NumPy's kernel; it is the kernel of a table, or a map."""
-    instruction, wanted = instruction_of(op, arrays, attributes)
+    _, wanted = instruction_of(op, arrays, attributes)
     found, instructions = run(op, arrays, attributes, order)
     same = assert_same
     if op is window_max_p:  # of two zeros NumPy has one
         same = np.testing.assert_array_equal
     for each in found:
         same([each], wanted)
-        assert each.dtype == wanted[0].dtype
+        assert (each.dtype, each.shape) == (wanted[0].dtype, wanted[0].shape)
         assert each.tobytes() == found[0].tobytes()
     assert not [each.name for each in instructions if code_of(each) is None]
     if op not in MAPS:
-        kind = KERNELS.get(op.primitive) or KERNELS[type(instruction)]
-        assert kind in map(type, instructions)
+        assert kernel_in(KERNELS, op) in map(type, instructions)

@@ -8,7 +8,7 @@ from tapewright import config
 from tapewright.compiler.targets.native.draws import DrawKernel
 from tapewright.ops.random.philox import random_uniform
 
-from ..cuda.kernel_runs import assert_same, instruction_of
+from ..numpy_kernels import assert_same, instruction_of
 from .kernel_runs import run
 
 pytest.importorskip("llvmlite")

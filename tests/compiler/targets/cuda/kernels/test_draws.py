@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from tapewright.compiler.program.call_instructions import Draw
 from tapewright.compiler.targets.cuda.kernels.draws import DrawKernel
 from tapewright.ops.random import philox
 
@@ -13,12 +12,12 @@ from ..kernel_runs import check, compile_kernels, instruction_of, kernel_of
 def check_draw(op, state, *inputs, **keywords):
     keywords = {"purpose": 0, **keywords}
     arrays = [np.array(state, np.int64), *inputs]
-    return check(DrawKernel, op, arrays, keywords, Draw)
+    return check(DrawKernel, op, arrays, keywords)
 
 
 def is_accepted(op, **keywords):
     keywords = {"purpose": 1, **keywords}
-    instruction, _ = instruction_of(op, [np.array([1, 2])], keywords, Draw)
+    instruction, _ = instruction_of(op, [np.array([1, 2])], keywords)
     return DrawKernel.accepts(instruction)
 
 
@@ -45,7 +44,7 @@ def test_seeds_come_from_the_stream_that_the_data_names(data, purpose):
 def test_a_state_may_have_no_signs():
     keywords = {"shape": (9,), "dtype": "float32", "purpose": 1}
     state = np.array([2**64 - 3, 2**63 + 1], np.uint64)
-    check(DrawKernel, philox.random_uniform, [state], keywords, Draw)
+    check(DrawKernel, philox.random_uniform, [state], keywords)
 
 
 def test_draws_of_the_next_states_are_of_the_same_function():
@@ -54,7 +53,6 @@ def test_draws_of_the_next_states_are_of_the_same_function():
             philox.dropout_mask,
             [np.array([7, n])],
             {"shape": (9,), "rate": 0.5, "dtype": "float32", "purpose": 0},
-            Draw,
         )[0]
         for n in (0, 1)
     ]
@@ -94,6 +92,6 @@ def test_the_functions_are_compiled_for_gpus():
         (philox.random_uniform, {"minval": None, "maxval": None, "dtype": "int32"}),
     ):
         keywords = {"shape": (50,), "purpose": 1, **keywords}
-        instruction, _ = instruction_of(op, [np.array([1, 2])], keywords, Draw)
+        instruction, _ = instruction_of(op, [np.array([1, 2])], keywords)
         kernels.append(kernel_of(DrawKernel, instruction))
     compile_kernels(*kernels)

@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from tapewright.compiler.program.call_instructions import (
-    Check,
-    Gather,
-    Opaque,
-    Scatter,
-)
+from tapewright.compiler.program.call_instructions import Check
 from tapewright.compiler.program.limits import DEFAULTS, use_limits
 from tapewright.compiler.program.program import Buffer, Kind
 from tapewright.compiler.targets.cuda.kernel import STATUS
@@ -45,9 +40,9 @@ def picks(size, *shape, dtype=np.int64):
 # ---------------------------------------------------------------------------- gather
 
 
-def failures_of(kind, op, instructions, x, indices, wrong, **keywords):
+def failures_of(kind, op, x, indices, wrong, **keywords):
     """The status when the last index is a wrong one, for one thread and many."""
-    instruction, _ = instruction_of(op, [x, indices], keywords, instructions)
+    instruction, _ = instruction_of(op, [x, indices], keywords)
     kernel, indices = kernel_of(kind, instruction), indices.copy()
     indices.reshape(-1)[-1] = wrong
     shapes = [(None, None), ((2, 1, 1), (32, 1, 1))]
@@ -57,13 +52,11 @@ def failures_of(kind, op, instructions, x, indices, wrong, **keywords):
 @pytest.mark.parametrize("wrong", [-1, -7, 7, 2**32, 2**62, -(2**63)])
 def test_an_index_out_of_range_sets_the_status(wrong):
     given = numbers(7, 5), picks(7, 3, 4), wrong
-    assert failures_of(GatherKernel, gather_p, Gather, *given, axis=0) == {NUMBER}
+    assert failures_of(GatherKernel, gather_p, *given, axis=0) == {NUMBER}
 
 
 def test_only_the_first_failure_is_told():
-    instruction, _ = instruction_of(
-        gather_p, [numbers(7, 5), picks(7, 3)], {"axis": 0}, Gather
-    )
+    instruction, _ = instruction_of(gather_p, [numbers(7, 5), picks(7, 3)], {"axis": 0})
     kernel = kernel_of(GatherKernel, instruction)
     wrong = np.array([1, 9, 2])
     assert outputs_of(kernel, [numbers(7, 5), wrong], status=3)[1] == 3
@@ -79,7 +72,7 @@ def test_only_the_first_failure_is_told():
     ],
 )
 def test_empty_arrays_and_wide_entries_are_not_accepted(x, indices):
-    instruction, _ = instruction_of(gather_p, [x, indices], {"axis": 0}, Gather)
+    instruction, _ = instruction_of(gather_p, [x, indices], {"axis": 0})
     assert not GatherKernel.accepts(instruction)
 
 
@@ -100,7 +93,7 @@ def check_scatter(shape, axis, count, dtype=np.float32):
     rows[axis] = count
     arrays = [numbers(*rows, dtype=dtype), picks(shape[axis], count)]
     keywords = {"shape": tuple(shape), "axis": axis}
-    return check(ScatterKernel, scatter_rows, arrays, keywords, Scatter)
+    return check(ScatterKernel, scatter_rows, arrays, keywords)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
@@ -129,18 +122,14 @@ def test_stretches_of_several_chunks_are_sorted(count):
 @pytest.mark.parametrize("wrong", [-1, 3, 2**40])
 def test_a_scatter_to_no_row_sets_the_status(count, wrong):
     given = numbers(count, 2), picks(3, count), wrong
-    found = failures_of(
-        ScatterKernel, scatter_rows, Scatter, *given, shape=(3, 2), axis=0
-    )
+    found = failures_of(ScatterKernel, scatter_rows, *given, shape=(3, 2), axis=0)
     assert found == {NUMBER}
 
 
 @pytest.mark.parametrize("dtype", [np.float16, bool, np.complex64])
 def test_what_cannot_be_added_is_not_accepted(dtype):
     arrays = [numbers(4, 2, dtype=dtype), np.arange(4)]
-    instruction, _ = instruction_of(
-        scatter_rows, arrays, {"shape": (5, 2), "axis": 0}, Scatter
-    )
+    instruction, _ = instruction_of(scatter_rows, arrays, {"shape": (5, 2), "axis": 0})
     assert not ScatterKernel.accepts(instruction)
 
 
@@ -153,7 +142,7 @@ def test_a_block_adds_up_many_rows_of_an_index(shape, count):
     with use_limits(DEFAULTS):
         for dtype in (np.int8, np.int64):
             check_scatter(shape, 0, count, dtype)
-        kernel = check(ScatterKernel, scatter_rows, [rows, indices], keywords, Scatter)
+        kernel = check(ScatterKernel, scatter_rows, [rows, indices], keywords)
     assert kernel.has_teams == (count > MANY * shape[0])
     buffers = [*kernel.operands, *kernel.outputs, STATUS]
     sums = kernel.steps_on({buffer: n for n, buffer in enumerate(buffers)})[-1]
@@ -200,7 +189,7 @@ def test_ids_may_have_several_axes():
 def test_an_id_of_no_segment_sets_the_status(count, wrong):
     given = numbers(count, 2), picks(3, count), wrong
     op, kind = unsorted_segment_sum, SegmentSumKernel
-    assert failures_of(kind, op, Opaque, *given, num_segments=3) == {NUMBER}
+    assert failures_of(kind, op, *given, num_segments=3) == {NUMBER}
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i4", "?", "c8"])
@@ -241,14 +230,12 @@ def test_one_wrong_label_sets_the_status(wrong, at):
 
 
 def test_the_functions_are_compiled_for_gpus():
-    picked, _ = instruction_of(
-        gather_p, [numbers(4, 3), picks(4, 7)], {"axis": 0}, Gather
-    )
+    picked, _ = instruction_of(gather_p, [numbers(4, 3), picks(4, 7)], {"axis": 0})
     kernels = [kernel_of(GatherKernel, picked)]
     for count, dtype in ((5, "f4"), (500, "f8"), (5000, "i1")):
         arrays = [numbers(count, 2, dtype=dtype), picks(300, count)]
         keywords = {"shape": (300, 2), "axis": 0}
-        scattered, _ = instruction_of(scatter_rows, arrays, keywords, Scatter)
+        scattered, _ = instruction_of(scatter_rows, arrays, keywords)
         kernels.append(kernel_of(ScatterKernel, scattered))
     buffer = Buffer((7,), np.dtype(np.int32), Kind.INPUT)
     looked_at = Check(check_labels, (buffer,), None, {"classes": 3})
