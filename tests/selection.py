@@ -41,21 +41,36 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "always: runs without --all, however slow it is")
+    if (
+        config.getoption("dist", "no") == "load"
+    ):  # that hands out a quarter of them at once
+        config.option.dist = "worksteal"
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
+    if hasattr(
+        config, "workerinput"
+    ):  # files with long tests first: the last are short
+        longest = _longest_by_file(items)
+        items.sort(key=lambda item: -longest[item.path])
     if not config.getoption("--all") and not any(["::" in arg for arg in config.args]):
         kept = chosen(items)
         dropped = [item for item in items if item not in kept]
         items[:] = [item for item in items if item in kept]
         config.hook.pytest_deselected(items=dropped)
         _left_out.update([_folder(item.nodeid) for item in dropped])
-    if hasattr(config, "workerinput"):  # the last test of a worker is a short one
-        seconds, cases = durations(), Counter(map(_test, items))
-        each = {test: seconds.get(test, 0) / n for test, n in cases.items()}
-        items.sort(key=lambda item: -each[_test(item)])
+    if hasattr(config, "workerinput"):
         config.workeroutput["left_out"] = dict(_left_out)
+
+
+def _longest_by_file(items):
+    """File -> seconds of the longest of its tests, for one case of it."""
+    seconds, cases, longest = durations(), Counter(map(_test, items)), Counter()
+    for item in items:
+        each = seconds.get(_test(item), 0) / cases[_test(item)]
+        longest[item.path] = max(longest[item.path], each)
+    return longest
 
 
 def chosen(items):
