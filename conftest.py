@@ -16,6 +16,9 @@ import pytest
 os.environ.setdefault("TAPEWRIGHT_VERIFY", "1")  # every program that a test makes
 os.environ.setdefault("TAPEWRIGHT_TARGET", "numpy")
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # else threads of workers wait for each other
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 if sys.dont_write_bytecode:  # as in many containers
     # The hundreds of processes that tests start share bytecode in a folder of this run.
     bytecode = tempfile.TemporaryDirectory(prefix="bytecode-")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -69,7 +70,9 @@ def test_what_happens_once_is_measured_in_new_processes(tmp_path):
 def test_variables_that_pin_openblas_are_named_and_dropped():
     works = ("--works", "ops", "--peers", "numpy")
     done = run("--dry-run", *works, OPENBLAS_NUM_THREADS="1")
-    assert "environment: without OPENBLAS_NUM_THREADS=1" in done.stdout
+    assert re.search(
+        "^environment: without .*OPENBLAS_NUM_THREADS=1", done.stdout, re.M
+    )
 
 
 def test_saved_figures_are_shown_again_with_ratios_and_a_picture(figures, tmp_path):

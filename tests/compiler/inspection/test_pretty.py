@@ -462,7 +462,8 @@ def gan():
 
 def peak_of(call):
     """The most bytes that a call holds beyond what was there before it."""
-    gc.collect()
+    gc.freeze()  # what is there may be garbage, but takes long to look at
+    gc.collect()  # empties the free lists
     tracemalloc.start()
     try:
         call()
