@@ -18,10 +18,11 @@ import pytest
 
 from tapewright import random
 from tapewright.compiler.targets.cuda.products import cublaslt
+from tapewright.compiler.targets.native import engine
 from tapewright.core import config, devices, interpreters, parallel
 from tapewright.core.naming import reset_name_counts
 
-from . import selection
+from . import machine_code, selection
 
 FLOAT_ERRORS = np.geterr()
 
@@ -34,6 +35,11 @@ def pytest_addoption(parser, pluginmanager):
         default="cpu",
         help="where the arrays of the tests are made: cpu (NumPy), cupy (a GPU), or strict",
     )
+    parser.addoption(
+        "--no-passes",
+        action="store_true",
+        help="compile machine code without LLVM's passes, which take most of the time",
+    )
 
 
 def pytest_configure(config):
@@ -41,6 +47,8 @@ def pytest_configure(config):
         raise pytest.UsageError(f"--device cupy: {why}")
     if config.getoption("--device") == "strict" and not find_spec("cupy"):
         raise pytest.UsageError("--device strict: CuPy is not installed")
+    if config.getoption("--no-passes"):
+        engine.compiled = machine_code.without_passes
 
 
 def pytest_collection_modifyitems(config, items):

@@ -1,10 +1,10 @@
 """What the tests of targets share."""
 
-from unittest import mock
-
 import pytest
 
 from tapewright.compiler.targets.native import engine
+
+from ... import machine_code
 
 
 @pytest.fixture
@@ -25,11 +25,4 @@ def few_passes(request, monkeypatch):
     case = getattr(request.node, "callspec", None)
     if case is None or not any(case.indices.values()):
         return
-
-    def compiled(text, name="module", symbols=None, level=None, inner=engine.compiled):
-        if level is not None:  # it has none anyway, and is kept for all tests
-            return inner(text, name, symbols, level)
-        with mock.patch.object(engine, "CODEGEN_LEVEL", 0):
-            return inner(text, name, symbols, 0)
-
-    monkeypatch.setattr(engine, "compiled", compiled)
+    monkeypatch.setattr(engine, "compiled", machine_code.without_passes)
