@@ -65,7 +65,12 @@ class Schedule(NamedTuple):
 def schedule_of(maps, a, b, out, itemsize, unit, limits):
     """The `Schedule` of a contraction of arrays of these shapes, or None.
 
-    Args: ``maps``: its `IndexMaps`; ``unit``: the `VectorUnit`; ``limits``: `Limits`.
+    Args:
+        maps: the `IndexMaps` of the contraction.
+        a, b, out: shapes of the operands and of the result.
+        itemsize: bytes of an entry.
+        unit: the `VectorUnit` of the processor.
+        limits: the `Limits` of the program.
     """
     found = schedules_of(maps, a, b, out, itemsize, unit, limits)
     return found[0] if found else None

@@ -86,7 +86,7 @@ def call(writer, dtype, m, n, k, a, a_steps, b, b_steps, c, c_row, parallel):
 
 
 def symbols(writer):
-    """Return the addresses of those of the functions here that a module declares."""
+    """Return the addresses of the functions of this file that a module declares."""
     found = {}
     for dtype in _LETTERS:
         names = {_name(dtype, parallel) for parallel in (False, True)}
