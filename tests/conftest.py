@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Nothing of what is collected is garbage: to look for it takes a quarter of the time."""
+    """Switch off garbage collection meanwhile: it finds nothing, in a quarter of the time."""
     gc.disable()
     try:
         return (yield)

@@ -337,7 +337,7 @@ def notice(out, jobs):
 
 
 def notice_at_import(out, number, place, skipped):
-    """Run tests with a mistake from the start: those of its folder, then the others."""
+    """Run the tests of a mistake's folder, then all others, in processes that start with it."""
     tests = out / "checkout/tests"
     near = tests / Path(place.removeprefix("framework/")).parent
     while not near.is_dir():

@@ -146,7 +146,7 @@ def _shapes(shapes):
 
 def _table(heading, rows):
     """The lines of a table; columns of numbers stand to the right."""
-    # A name may have a million letters, of which no line shows more than fit.
+    # A name may have a million letters; a line shows as many as fit.
     shown = [[printable(cell[: WIDTH + 1]) for cell in row] for row in rows[:MAX_ROWS]]
     widths = [max(map(len, column)) for column in zip(heading, *shown, strict=True)]
     widths = _narrowed(widths)

@@ -14,7 +14,7 @@ from tapewright.data import Dataset, caching
 
 @pytest.fixture
 def threads():
-    """``threads()``: those of `prefetch` that the test has started and that run."""
+    """Return a function that lists the running threads that this test's `prefetch` started."""
     before = threading.enumerate()
     return lambda: [
         thread

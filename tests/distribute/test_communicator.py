@@ -9,7 +9,7 @@ SCRIPT = Path(__file__).parent / "scripts" / "collectives.py"
 
 
 def test_collectives_are_those_of_the_arrays_of_all_ranks(run_ranks):
-    # Three ranks divide no size of the script evenly but that of 3.
+    # Three ranks divide only one size of the script evenly: 3.
     rc, stdout, stderr = run_ranks(3, SCRIPT, timeout=120)
     assert (rc, stdout) == (0, "all 11\n"), stderr
 

@@ -1,8 +1,8 @@
 """`Limits`: the sizes by which programs are cut into kernels, blocks and parts.
 
-A `Program` has those that were in use when it was lowered, and all that compile it ask it.
-They follow from measurements on a few machines, and change no result but its rounding: with
-small ones, small arrays go all the ways that large arrays go.
+A `Program` keeps the limits in use when it is lowered, and every pass and kernel reads them
+from there. The defaults were measured on a few machines. Other limits change the rounding of
+results at most: tests lower them, so that small arrays take the paths of large ones.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ __all__ = ["DEFAULTS", "Limits", "limits_in_use", "use_limits"]
 
 @dataclass(frozen=True)
 class Limits:
-    """Sizes from which on one way is taken in place of another."""
+    """Thresholds at which the compiler chooses another kernel, block size or schedule."""
 
     # --- numpy: blocks of rows, see `map_fusion`
 
@@ -30,7 +30,7 @@ class Limits:
     strip: int = 64  # the least entries of a strip
     strips: tuple = (1024, 256, 64)  # the most, as long as local arrays fit the stack
     local_entries: int = 1 << 14  # that a local array may have
-    staged_rows: int = 1 << 11  # of which a strip of columns fills the cache of a core
+    staged_rows: int = 1 << 11  # rows whose strip of columns fills the cache of a core
 
     # --- contractions, see `contraction_schedule`
 
@@ -83,10 +83,19 @@ def limits_in_use() -> Limits:
 
 @contextlib.contextmanager
 def use_limits(limits: Limits | None = None, /, **changes):
-    """Lower programs with other limits in the block, in all threads; yields them.
+    """Lower programs with other limits inside the block, in all threads.
 
-    They are ``limits``, else those in use, with ``changes``. What was compiled before is
-    not compiled again. Raises: ``ValueError`` for an unknown name.
+    Functions that are compiled already keep theirs.
+
+    Args:
+        limits: the limits to start from; by default those in use.
+        **changes: new values, by the names of `Limits`.
+
+    Yields:
+        The `Limits` in use.
+
+    Raises:
+        ValueError: if `Limits` has no field of that name.
     """
     global _in_use
     known = [each.name for each in fields(Limits)]

@@ -141,7 +141,7 @@ def test_rows_of_strings_in_a_traced_function_have_the_width_that_is_asked_for()
     graph = traced.get_concrete_function(tw.TensorSpec([None], "string")).graph
     assert graph.outputs[0].shape == (None, 3)
     assert traced(texts).numpy().tolist() == [[b"a", b"b", b"-"], [b"c", b"-", b"-"]]
-    width = None  # that of the longest row
+    width = None  # by default as long as the longest row
     assert tw.function(f)(texts).numpy().tolist() == [[b"a", b"b"], [b"c", b"-"]]
 
 

@@ -9,7 +9,7 @@ from .program_runs import library
 
 @pytest.fixture(autouse=True)
 def stand_ins(without_a_gpu):
-    """All tests but those of a GPU are tests of stand-ins."""
+    """Run on stand-ins, unless a test asks for a GPU."""
 
 
 @pytest.fixture

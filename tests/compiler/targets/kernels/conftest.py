@@ -1,4 +1,4 @@
-"""Each suite here is of one kernel, on every target that has it, beside that of NumPy."""
+"""Compare the kernels of each target with NumPy's, one suite for each op."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Random numbers in CUDA C: more shapes, integers, seeds, and what is accepted."""
+"""Random numbers in CUDA C: more shapes, integers and seeds, and accepted instructions."""
 
 import numpy as np
 import pytest

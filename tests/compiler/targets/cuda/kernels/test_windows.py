@@ -1,4 +1,4 @@
-"""Pooling in CUDA C: large arrays, what is accepted, and in which place it is written."""
+"""Pooling in CUDA C: large arrays, accepted instructions, results in place of an input."""
 
 import numpy as np
 import pytest
