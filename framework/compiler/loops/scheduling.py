@@ -288,7 +288,7 @@ class Schedule:
         return first.extent if first is self.groups else min(width, first.extent)
 
     def most_lanes(self, extent):
-        """The most entries of a strip of lanes, for passes of so many entries each."""
+        """Return the most lanes of a strip whose passes have ``extent`` entries each."""
         least, room = self.limits.strip, self.limits.local_entries // max(1, extent)
         return min(self.strip, max(least, room // least * least))
 

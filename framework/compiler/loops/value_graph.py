@@ -63,7 +63,7 @@ class ValueGraph:
 
     @property
     def reduced(self):
-        """The set of the axes that passes run over."""
+        """The set of axes that passes run over."""
         return frozenset(self.passed)
 
     def build(self):

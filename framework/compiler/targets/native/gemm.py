@@ -101,9 +101,13 @@ def _name(dtype, parallel):
 
 
 def compiled(dtype, tile, symbols=None, limits=DEFAULTS):
-    """Compile the functions for a dtype, a tile, and `Limits`.
+    """Compile the functions for a dtype and a tile.
 
-    Args: ``symbols``: addresses of functions to call in place of those of the C library.
+    Args:
+        dtype: float32 or float64.
+        tile: the `Tile` of the result that is kept in registers.
+        symbols: addresses of functions, by name, to call in place of the C library's.
+        limits: the `Limits` that share the work out among threads.
     """
     writer, name = Writer(limits), f"{_LETTERS[dtype]}gemm"
     _Functions(writer, dtype, tile).write()

@@ -315,7 +315,7 @@ class WindowsKernel(CudaKernel):
 
 
 def _matrix_shape(windows, dtype, room):
-    """The shape of the matrix for as many images as there is room for."""
+    """Return the shape of the matrix of as many images as fit into ``room`` bytes."""
     image = (*windows.counts, windows.groups, *windows.window, windows.depth)
     count = room // (math.prod(image) * dtype.itemsize)
     return (max(1, min(windows.images[0], count)), *image)

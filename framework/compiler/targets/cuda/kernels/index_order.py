@@ -114,7 +114,7 @@ def _ranked(places, indices, size, scratch, failure, skips):
 
 
 class _Cut(NamedTuple):
-    """``count`` keys in ``stretches``; ``keys`` in each but the last."""
+    """``count`` keys, cut into ``stretches`` of ``keys`` each; the last may be shorter."""
 
     count: int
     stretches: int

@@ -87,7 +87,7 @@ class _Fusion:
         ]
 
     def is_usable(self, problem):
-        """Return whether products gain by a problem, and it computes what NumPy does."""
+        """Return whether a call with this epilogue is fast, and computes what NumPy does."""
         layouts = problem.a, problem.b, problem.d
         size = 4 * sum([x.ld * x.columns for x in layouts])
         return size <= self.program.limits.trial_bytes and self._is_usable(problem)

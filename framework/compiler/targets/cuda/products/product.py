@@ -123,10 +123,14 @@ def _count_calls(product):
 
 
 def calls_of(product, problem, places, limits, vector=None):
-    """The `Multiply` steps of a product.
+    """Return the `Multiply` steps of a product.
 
-    Args: ``problem`` of one of them, see `problem_of`; ``vector``: place and offset in
-    bytes of the vector of an epilogue.
+    Args:
+        product: the `Product`.
+        problem: the problem of one step, see `problem_of`.
+        places: buffer -> its place.
+        limits: the `Limits` of the program.
+        vector: place and offset in bytes of the vector of an epilogue.
     """
     inner, (of_factors, of_out) = _inner_axis(product), problem.dtypes
     most = limits.products_at_once
