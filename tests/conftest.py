@@ -88,12 +88,13 @@ def _no_gpu():
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory):
-    """``once(name, make)``: what ``make(folder)`` returns, made by one process of the run.
+    """``once(name, make)`` returns ``make(folder)``, called in one process of the run.
 
-    The others wait for it, and find what is in the folder, too.
+    The other workers wait for its result, and see the files in the folder. On Windows, which
+    has no `fcntl`, each worker makes its own.
     """
     base = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" not in os.environ:
+    if "PYTEST_XDIST_WORKER" not in os.environ or not find_spec("fcntl"):
         return lambda name, make: make(tmp_path_factory.mktemp(name))
     import fcntl
 

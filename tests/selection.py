@@ -41,17 +41,15 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "always: runs without --all, however slow it is")
-    if (
-        config.getoption("dist", "no") == "load"
-    ):  # that hands out a quarter of them at once
+    # "load" hands out a quarter of the tests at once: one worker waits for another at the end.
+    if config.getoption("dist", "no") == "load":
         config.option.dist = "worksteal"
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
-    if hasattr(
-        config, "workerinput"
-    ):  # files with long tests first: the last are short
+    is_worker = hasattr(config, "workerinput")
+    if is_worker:  # files with long tests first: the last are short
         longest = _longest_by_file(items)
         items.sort(key=lambda item: -longest[item.path])
     if not config.getoption("--all") and not any(["::" in arg for arg in config.args]):
@@ -60,7 +58,7 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item in kept]
         config.hook.pytest_deselected(items=dropped)
         _left_out.update([_folder(item.nodeid) for item in dropped])
-    if hasattr(config, "workerinput"):
+    if is_worker:
         config.workeroutput["left_out"] = dict(_left_out)
 
 

@@ -17,7 +17,7 @@ _IMPORTS = ast.Import, ast.ImportFrom
 
 
 class Source(NamedTuple):
-    """What tests ask of a file. Whole trees of all files would fill the memory."""
+    """The parts of a file that tests read: the trees of all files would fill the memory."""
 
     imports: list  # nodes, wherever they stand
     run: list  # those not under ``if TYPE_CHECKING``, which never runs
@@ -34,7 +34,7 @@ def paths(*folders):
 
 @functools.cache
 def source(path):
-    """What is in a file."""
+    """Return the `Source` of a file, parsed once in a process."""
     found = Source([], [], [], [], set())
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for statement in tree.body:

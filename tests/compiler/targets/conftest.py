@@ -9,7 +9,7 @@ from ... import machine_code
 
 @pytest.fixture
 def without_a_gpu(request):
-    """Stand-ins take the place of CuPy, whose arrays the test cannot be given."""
+    """Skip a test of stand-ins for CuPy where arrays are CuPy's own."""
     if request.config.getoption("--device") == "cupy":
         if not request.node.get_closest_marker("gpu"):
             pytest.skip("a test of stand-ins")
@@ -17,10 +17,10 @@ def without_a_gpu(request):
 
 @pytest.fixture
 def few_passes(request, monkeypatch):
-    """LLVM's passes run for the first case of a test alone.
+    """Run LLVM's passes for the first case of a test alone.
 
-    They take nine tenths of the time where a test is about the code that LLVM is given: it
-    is made, loaded and run in each case.
+    They take nine tenths of the time, and the test is about the code given to LLVM, which
+    is written, loaded and run in each case.
     """
     case = getattr(request.node, "callspec", None)
     if case is None or not any(case.indices.values()):

@@ -10,7 +10,7 @@ from ..native import kernel_runs as native_runs
 
 @pytest.fixture
 def native(few_passes):
-    """Ops are checked as machine code, which 1, 2 and 4 threads run."""
+    """Check ops as machine code, run by 1, 2 and 4 threads."""
     pytest.importorskip("llvmlite")
     with config.use_target("native"):
         yield native_runs.check_drawn
@@ -18,7 +18,7 @@ def native(few_passes):
 
 @pytest.fixture
 def cuda(without_a_gpu):
-    """Ops are checked as CUDA C, which one thread runs, and many that take turns."""
+    """Check ops as CUDA C, run by one thread, and by many that take turns."""
     return cuda_runs.check_op
 
 
@@ -31,6 +31,6 @@ def target(request):
 def check(target, request):
     """``check(op, arrays, attributes, seed=None)`` compares a target with NumPy's kernel.
 
-    ``seed``: of what a target may draw, the memory order of arrays and the size of blocks.
+    With a seed, a target draws the memory order of arrays and the size of blocks.
     """
     return request.getfixturevalue(target)
