@@ -418,6 +418,7 @@ def set_seed(seed: IntLike) -> None:
     if not is_lent():
         with _MAKING:
             _SEED = key
+            _RECENT.clear()  # a stream that nobody holds starts anew when it is made again
             for own, state in _STATES.items():
                 Generator._of(state).reset([_key_of(own), 0])
 
