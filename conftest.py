@@ -5,6 +5,7 @@ takes half an hour; tests of machine code ask for it, and ``TAPEWRIGHT_TARGET=na
 runs any others on it.
 """
 
+import doctest
 import importlib
 import os
 import sys
@@ -25,6 +26,9 @@ if sys.dont_write_bytecode:  # as in many containers
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = bytecode.name
     sys.dont_write_bytecode = False
+
+# The debugger that doctest makes for each docstring would look at all files of `linecache`.
+doctest._OutputRedirectingPdb.reset = lambda debugger: None
 
 # it starts MPI in the process that imports it, and has no examples
 collect_ignore = ["framework/core/communication/mpi.py"]

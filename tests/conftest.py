@@ -145,6 +145,18 @@ def device(request):
 
 
 @pytest.fixture
+def few_passes(request, monkeypatch):
+    """Run LLVM's passes for the first case of a test alone, on whichever target.
+
+    They take nine tenths of the time, and the test is about the code given to LLVM, which
+    is written, loaded and run in each case.
+    """
+    case = getattr(request.node, "callspec", None)
+    if case and any([n for name, n in case.indices.items() if name != "target"]):
+        monkeypatch.setattr(engine, "compiled", machine_code.without_passes)
+
+
+@pytest.fixture
 def numpy_target():
     """Functions are compiled to calls of NumPy: the test is about these, or their bits."""
     with config.use_target("numpy"):

@@ -38,9 +38,10 @@ from .interrupts import (
 )
 
 # An interrupt may come in a finalizer, which Python then only reports.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.usefixtures("few_passes"),
+]
 
 
 @pytest.fixture(params=["numpy", "native"])

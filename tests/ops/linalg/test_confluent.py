@@ -13,6 +13,8 @@ import tapewright as tw
 from tapewright.core import devices
 from tapewright.test import case, check_op, complexes, floats
 
+pytestmark = pytest.mark.usefixtures("few_passes")
+
 RNG = np.random.default_rng(5)
 TURN = np.linalg.qr(RNG.normal(size=(4, 4)))[0]
 OTHER = np.linalg.qr(RNG.normal(size=(3, 3)))[0]

@@ -96,6 +96,7 @@ def test_derivatives_of_saturated_networks_are_those_of_mpmath(name, dtype):
     networks.check(networks.all(networks.x))
 
 
+@pytest.mark.usefixtures("few_passes")
 @pytest.mark.parametrize("target", ["numpy", "native"])
 @pytest.mark.parametrize("name", GATES)
 def test_they_are_so_in_traced_functions(name, target):

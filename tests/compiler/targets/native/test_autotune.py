@@ -82,6 +82,7 @@ def check(op, x, y, attributes):
     return str(kernel.schedule.tile)
 
 
+@pytest.mark.usefixtures("few_passes")
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
 def test_each_tile_that_wins_gives_the_same_sums(case, monkeypatch):
     tiles = []
@@ -97,6 +98,7 @@ def test_each_tile_that_wins_gives_the_same_sums(case, monkeypatch):
     assert len({*tiles}) == len(tiles)
 
 
+@pytest.mark.usefixtures("few_passes")
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
 def test_the_tile_that_the_model_finds_the_slowest_gives_the_same_sums(
     case, monkeypatch

@@ -278,6 +278,7 @@ def integers_of(dtype):
     return np.array(sorted(edges), dtype)
 
 
+@pytest.mark.usefixtures("few_passes")
 @pytest.mark.parametrize("code", "?bBhHiIqQ")
 def test_functions_of_integers_are_numpys(code):
     x = integers_of(np.dtype(code))

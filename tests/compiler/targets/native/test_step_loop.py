@@ -84,6 +84,7 @@ def test_a_layer_computes_what_eager_mode_computes(name, sizes):
     assert len(check(run, tw.constant(numbers(batch, steps, 6)))) == 2
 
 
+@few_passes
 @pytest.mark.parametrize(
     ("name", "dtype", "units"),
     [("lstm", "float32", 33), ("gru", "float64", 8), ("relu", "float64", 8)],
