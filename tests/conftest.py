@@ -69,7 +69,19 @@ def pytest_collection():
 
 
 def pytest_collection_finish():
-    """Modules and tests stay: no collection of garbage looks at them again."""
+    _freeze()  # the modules and tests
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    result = yield
+    if nextitem is None or nextitem.path != item.path:
+        _freeze()  # what tests of the file leave behind, as caches and traces
+    return result
+
+
+def _freeze():
+    """Collect garbage; no later collection looks at what stays."""
     gc.collect()
     gc.freeze()
 
