@@ -227,6 +227,7 @@ class Graph:
         self.finished = False
         self.fallback = None  # the error that ended the trace, if one did
         self.passes = ()  # names of the passes that have run
+        self.verified = set()  # nodes that `verify_graph` has found right
 
     def variables(self):
         """Return the variables that the nodes read or write, each once, in that order."""
@@ -262,7 +263,7 @@ class Graph:
         twin = Graph(self.name, self.parent)
         twin.nodes, twin.inputs = nodes, self.inputs
         twin.captures, twin.finished = self.captures, self.finished
-        twin.aliases = self.aliases
+        twin.aliases, twin.verified = self.aliases, self.verified
         twin.outputs = self.outputs if outputs is None else outputs
         return twin
 

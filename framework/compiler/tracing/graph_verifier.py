@@ -14,21 +14,20 @@ from .graph import Read, ReadAgain, Store, spec_of
 __all__ = ["check_fits", "check_spec", "verify_effects", "verify_graph"]
 
 
-def verify_graph(graph, after, known=None):
+def verify_graph(graph, after):
     """Check a graph; ``after`` names the pass that has run.
 
-    ``known``: a set of nodes that are verified already; it takes those of this graph.
-    Raises: ``VerificationError``.
+    A node is compared with the rule of its op once: passes make new ones. Raises:
+    ``VerificationError``.
     """
-    known = set() if known is None else known
     live = graph.live_values(graph.outputs)
     nodes = [n for n in graph.nodes if n.is_effect or not live.isdisjoint(n.outputs)]
     try:
         graph.replaced(nodes).check()
         for node in nodes:
-            if node not in known:
+            if node not in graph.verified:
                 _check_node(node, after)
-                known.add(node)
+                graph.verified.add(node)
     except (TracingError, ValueError, TypeError) as error:
         raise VerificationError(f"{graph.name}, after {after}: {error}") from None
 
