@@ -22,7 +22,7 @@ __all__ = ["Module", "gcc"]
 _HEADER = Path(__file__).with_name("shim.h")
 _RUNTIME = Path(__file__).with_name("fibers.c")
 _OPTIONS = (
-    *("-fPIC", "-O0", "-std=gnu11", "-fvisibility=hidden", "-w"),
+    *("-fPIC", "-Og", "-std=gnu11", "-fvisibility=hidden", "-w"),
     *("-fno-strict-aliasing", "-fwrapv", "-ffp-contract=off"),
 )
 _LINKING = ("-shared", "-nostartfiles", "-fno-use-linker-plugin", "-lm")  # little to do

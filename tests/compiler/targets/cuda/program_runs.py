@@ -196,12 +196,12 @@ def source_of(steps):
     return "".join(map(function_source, launches.values()))
 
 
-def compile_launches(steps):
-    """Compile functions for three generations of GPUs, those that were not before."""
+def compile_launches(steps, architectures=nvrtc.ARCHITECTURES):
+    """Compile functions for generations of GPUs, those that were not before."""
     if nvrtc.missing():
         pytest.skip(nvrtc.missing())
     new = [s for s in steps if isinstance(s, Launch) and s.name not in _compiled]
-    for arch in nvrtc.ARCHITECTURES if new else ():
+    for arch in architectures if new else ():
         assert nvrtc.compile_for(modules.source_of(new), arch, modules.OPTIONS)
     _compiled.update([each.name for each in new])
 
