@@ -1,5 +1,6 @@
 """Settings of the site: `sphinx-build -W docs docs/_build/html` builds it."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ import tapewright
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 # TAPEWRIGHT_DOCS=short: examples of one epoch (see `gallery.arguments`), no pages of sources,
-# which are more than all others, and beside a page only its own branch of the navigation.
+# which are more than all others, no indexes, and a navigation only beside the first page.
 is_short = os.environ.get("TAPEWRIGHT_DOCS") == "short"
 
 project = "tapewright"
@@ -41,6 +42,7 @@ autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_inherit_docstrings = False
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
+autodoc_use_type_comments = False  # there are none
 # names of unions, which would else be written out; `reference/types.md` explains them
 autodoc_type_aliases = {
     name: name
@@ -82,6 +84,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 pygments_dark_style = "github-dark"
+html_use_index = not is_short
 html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False
@@ -93,12 +96,23 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 
-def collapse_navigation(app, pagename, templatename, context, doctree):
-    """Open the branch of a page only: the tree of all names takes longer than the page."""
-    whole = context["toctree"]
-    context["toctree"] = lambda **options: whole(**{**options, "collapse": True})
+def navigate_from_first_page(app, pagename, templatename, context, doctree):
+    """Show the tree of all pages beside the first one only: it takes longer than a page."""
+    if pagename != app.config.root_doc:
+        context["toctree"] = lambda **options: ""
+
+
+def leave_out_search(app):
+    app.builder.search = False
+
+
+def stop_garbage_collection(app, env, docnames):
+    """Collect none after the examples: what is read stays, and each look at it takes long."""
+    gc.disable()
 
 
 def setup(app):
+    app.connect("env-before-read-docs", stop_garbage_collection)
     if is_short:
-        app.connect("html-page-context", collapse_navigation, 400)  # before furo
+        app.connect("builder-inited", leave_out_search)
+        app.connect("html-page-context", navigate_from_first_page, 400)  # before furo
