@@ -96,6 +96,13 @@ def make(name, work, tiny, device, tf32, folder):
     """Return ``(step, numbers)`` of a work, see `serve`."""
     package = importlib.import_module(PACKAGES[name])
     library = package.__name__ if package.__name__ in ("torch", "jax") else "tensorflow"
+    if device != "CPU":  # whose products round nothing; ours would import CuPy to look
+        _set_precision(package, library, tf32)
+    works = importlib.import_module(f"works_{library}")
+    return works.make(name, work, tiny, device, folder)
+
+
+def _set_precision(package, library, tf32):
     if library == "tensorflow":  # tapewright, too
         package.config.experimental.enable_tensor_float_32_execution(tf32)
     elif library == "torch":
@@ -104,8 +111,6 @@ def make(name, work, tiny, device, tf32, folder):
     else:
         precision = "tensorfloat32" if tf32 else "highest"
         package.config.update("jax_default_matmul_precision", precision)
-    works = importlib.import_module(f"works_{library}")
-    return works.make(name, work, tiny, device, folder)
 
 
 def serve_works(name):
