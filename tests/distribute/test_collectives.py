@@ -1,20 +1,9 @@
-"""`tw.distribute` in several processes: collectives, gradients, strategies, digests."""
-
-from pathlib import Path
+"""`tw.distribute` in one process; `scripts/tensors.py` has the checks of several."""
 
 import numpy as np
 import pytest
 
 import tapewright as tw
-
-SCRIPT = Path(__file__).parent / "scripts" / "tensors.py"
-
-
-@pytest.mark.parametrize(("count", "checks"), [(2, 3), (3, 3)])
-def test_ranks_pass_the_checks_for_so_many(run_ranks, count, checks):
-    rc, stdout, stderr = run_ranks(count, SCRIPT)
-    assert rc == 0, stderr
-    assert len(stdout.splitlines()) == checks, stdout
 
 
 def test_in_one_process_everything_runs_as_it_is():

@@ -47,12 +47,6 @@ def test_workers_get_the_numbers_of_one_process(run_ranks, tmp_path):
             assert error < limit, f"{len(several)} results, {key}: {error}"
 
 
-def test_workers_act_together(run_ranks):
-    rc, stdout, stderr = run_ranks(2, SCRIPTS / "fit_together.py", timeout=120)
-    assert rc == 0, stderr
-    assert stdout == "checked\n" * 2
-
-
 def test_workers_with_different_arrays_are_told(run_ranks):
     stderr = ranks_fail(run_ranks, "model.fit(x + rank, x[:, :1], verbose=0)")
     assert "the arrays of rank 1 are not those of rank 0" in stderr

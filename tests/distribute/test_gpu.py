@@ -20,11 +20,6 @@ def environment(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_gpu_arrays_are_reduced_as_those_of_numpy(run_ranks):
-    ended = run_ranks(3, SCRIPT, "all")
-    assert ended.rc == 0, ended.stderr
-
-
 def test_ranks_whose_arrays_differ_are_told_before_data_travel(run_ranks):
     ended = run_ranks(2, SCRIPT, "differing", env={SETTING: "mpi"})
     assert ended.rc != 0

@@ -149,12 +149,10 @@ def a_model_without_a_strategy_trains_alone():
     model.fit(X[: 10 + RANK], Y[: 10 + RANK], verbose=0, epochs=1 + RANK)
 
 
-if __name__ == "__main__":
-    the_variables_become_those_of_rank_0()
-    orders_are_those_of_rank_0()
-    all_stop_with_one()
-    single_batches_are_parts_of_one()
-    workers_bring_batches_of_their_own()
-    divided_data_sets_are_not_divided_again()
-    a_model_without_a_strategy_trains_alone()
-    print("checked")
+the_variables_become_those_of_rank_0()
+orders_are_those_of_rank_0()
+all_stop_with_one()
+single_batches_are_parts_of_one()
+workers_bring_batches_of_their_own()
+divided_data_sets_are_not_divided_again()
+a_model_without_a_strategy_trains_alone()

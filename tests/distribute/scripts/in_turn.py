@@ -1,8 +1,15 @@
-"""Run scripts of this folder one after the other, in one job: ``in_turn.py NAME ...``."""
+"""Run scripts of this folder one after the other, in one job: ``in_turn.py NAME ...``.
+
+The first rank prints the name of each that has passed.
+"""
 
 import runpy
 import sys
 from pathlib import Path
 
+from tapewright.core.communication.job import communicator
+
 for name in sys.argv[1:]:
     runpy.run_path(str(Path(__file__).with_name(name)))
+    if communicator().rank == 0:
+        print(name)

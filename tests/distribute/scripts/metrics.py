@@ -141,5 +141,3 @@ try:
         raise AssertionError("no error")
 except ValueError as error:
     assert "metric 'largest'" in str(error) and "add_variable" in str(error)
-if RANK == 0:
-    print("checked")

@@ -113,5 +113,3 @@ with replica(COUNT):
     outputs = wide(np.full((4000, 2), 100.0, "float16"), training=True)
 assert np.isfinite(outputs.numpy()).all() and outputs.dtype == "float16"
 assert abs(wide.moving_mean.numpy()[0] - 1.0) < 0.01
-if RANK == 0:
-    print("checked")

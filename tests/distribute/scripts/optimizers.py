@@ -112,6 +112,3 @@ for traced in (False, True):
 v = tw.Variable([0.0])
 tw.optimizers.SGD(1.0).apply([tw.constant([RANK + 1.0])], [v])
 assert v.numpy() == -(RANK + 1.0)
-
-if RANK == 0:
-    print("checked")

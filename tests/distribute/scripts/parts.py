@@ -43,6 +43,6 @@ def total(tensor):
 
 def check_same(name, arrays):
     """Raise unless all replicas have the same bits."""
-    for array in map(np.ascontiguousarray, arrays):
-        everywhere = communicator().all_gather(array.reshape(-1).view(np.uint8))
-        assert all((each == everywhere[0]).all() for each in everywhere), name
+    own = np.concatenate([np.ravel(array).view(np.uint8) for array in arrays])
+    everywhere = communicator().all_gather(own)
+    assert all((each == own).all() for each in everywhere), name

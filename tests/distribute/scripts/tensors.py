@@ -179,7 +179,6 @@ def gradients_travel_in_half_precision_if_asked_for():
     dist.check_variables([v])
 
 
+assert CHECKS, f"there are none for {size} ranks"
 for check in CHECKS:
     check()
-    if rank == 0:
-        print(check.__name__)
