@@ -12,32 +12,44 @@ import pytest
 
 from tapewright.core import config
 
+from ..forks import Forks
 from ..stand_in.gpu import install
 
 SWITCHES = [name for name in config.ENVIRONMENT if not name.startswith("LD_")]
 
 
-def run(code, **variables):
-    """Value of ``result`` after ``code`` in a new process, started without switches."""
-    environment = {k: v for k, v in os.environ.items() if k not in SWITCHES}
-    script = f"""
+REPORT = "result = config.report()"
+SCRIPT = """
 import json, os, warnings
 import numpy as np
 from tapewright.core import config
 config.apply_defaults()
-{code}
+{}
 print(json.dumps(result))
 """
-    command = [sys.executable, "-c", script]
+
+
+def without_switches():
+    return {k: v for k, v in os.environ.items() if k not in SWITCHES}
+
+
+def run(code, **variables):
+    """Value of ``result`` after ``code`` in a new process, started without switches."""
+    command = [sys.executable, "-c", SCRIPT.format(code)]
     done = subprocess.run(
-        command, env=environment | variables, capture_output=True, text=True
+        command, env=without_switches() | variables, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def report_with(**variables):
-    return run("result = config.report()", **variables)
+@pytest.fixture(scope="module")
+def run_fork():
+    """As `run`, but malloc is that of a process which began before the variables."""
+    with Forks("import numpy", without_switches()) as forks:
+        yield lambda code, **variables: json.loads(
+            forks.output(SCRIPT.format(code), **variables).splitlines()[-1]
+        )
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +96,8 @@ def test_malloc_can_be_set_back_and_tuned_again_by_a_call(glibc):
 
 
 @pytest.mark.parametrize("value", ["0", "off", "False", "no"])
-def test_a_variable_switches_the_setting_off(value):
-    assert report_with(TAPEWRIGHT_MALLOC=value)["malloc"] == {
+def test_a_variable_switches_the_setting_off(value, run_fork):
+    assert run_fork(REPORT, TAPEWRIGHT_MALLOC=value)["malloc"] == {
         "tuned": False,
         "note": f"off: TAPEWRIGHT_MALLOC={value}",
     }
@@ -100,14 +112,15 @@ def test_a_variable_switches_the_setting_off(value):
         {"GLIBC_TUNABLES": "glibc.malloc.check=0:glibc.malloc.trim_threshold=65536"},
     ],
 )
-def test_malloc_is_left_alone_where_the_user_set_a_threshold(variables):
-    malloc = report_with(**variables)["malloc"]
+def test_malloc_is_left_alone_where_the_user_set_a_threshold(variables, run_fork):
+    malloc = run_fork(REPORT, **variables)["malloc"]
     assert not malloc["tuned"]
     assert malloc["note"].startswith("left alone")
 
 
 def test_another_tunable_of_glibc_does_not_keep_malloc_from_being_tuned(glibc):
-    assert report_with(GLIBC_TUNABLES="glibc.malloc.perturb=0")["malloc"]["tuned"]
+    report = run(REPORT, GLIBC_TUNABLES="glibc.malloc.perturb=0")
+    assert report["malloc"]["tuned"]
 
 
 @pytest.mark.parametrize("name", ["jemalloc", "tcmalloc", "mimalloc"])
@@ -124,7 +137,7 @@ def test_malloc_of_another_c_library_cannot_be_tuned(monkeypatch):
         config.set_malloc(True)
 
 
-def test_malloc_stays_untuned_without_ctypes_and_the_report_says_why():
+def test_malloc_stays_untuned_without_ctypes_and_the_report_says_why(run_fork):
     code = """
 from tapewright.core import openblas
 config.apply_defaults.cache_clear()
@@ -134,7 +147,7 @@ openblas.ctypes = None
 config.apply_defaults()
 result = config.report()
 """
-    report = run(code)
+    report = run_fork(code)
     assert not report["malloc"]["tuned"]
     assert "ctypes" in report["malloc"]["note"]
     assert "ctypes" in report["blas"]["calls"]
@@ -147,7 +160,7 @@ def test_kernels_are_those_that_openblas_chose():
         pytest.skip("NumPy's BLAS is not an OpenBLAS within reach")
     alone = subprocess.run(
         [sys.executable, "-c", CHOICE], capture_output=True, text=True, check=True,
-        env={k: v for k, v in os.environ.items() if k not in SWITCHES},
+        env=without_switches(),
     )  # fmt: skip
     assert chosen == alone.stdout.strip()
 
@@ -172,10 +185,10 @@ def test_the_report_can_be_written_as_json_and_names_every_switch():
     assert set(report["malloc"]) == {"tuned", "note"}
 
 
-def test_passes_have_their_defaults_before_a_function_is_compiled():
+def test_passes_have_their_defaults_before_a_function_is_compiled(run_fork):
     names = ["dead_nodes", "shared_weights"]
     code = f"result = [config.graph_pass_is_on(name) for name in {names}]"
-    assert run("import tapewright\n" + code) == [True, False]
+    assert run_fork("import tapewright\n" + code) == [True, False]
 
 
 def test_show_prints_aligned_lines_with_core_and_notes():

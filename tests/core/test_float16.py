@@ -1,12 +1,11 @@
 """float16 on a CPU: noticed at its first use, computed in float32 and rounded once an op."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 import tapewright as tw
+
+from ..forks import Forks
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +15,12 @@ def cpu(device):
         yield
 
 
+BEFORE_FIRST_USES = """
+import numpy as np, tapewright as tw
+from tapewright.core import dtypes
+tw.reduce_sum(tw.function(tw.exp)([1.0, 2.0]))
+assert dtypes.loaded_halves() == "" and "float16" == tw.float16 and tw.float16.is_floating
+"""
 FIRST_USES = {
     "an array": "tw.reduce_sum(x)",
     "an array in a traced function": "tw.function(tw.reduce_sum)(x)",
@@ -28,21 +33,21 @@ FIRST_USES = {
 }
 
 
+@pytest.fixture(scope="module")
+def forks():
+    with Forks(BEFORE_FIRST_USES) as forks:
+        yield forks
+
+
 @pytest.mark.parametrize("use", FIRST_USES)
-def test_ops_look_for_it_from_its_first_use_on(use):
-    source = f"""
+def test_ops_look_for_it_from_its_first_use_on(use, forks):
+    code = f"""
 import numpy as np, tapewright as tw
 from tapewright.core import dtypes
-tw.reduce_sum(tw.function(tw.exp)([1.0, 2.0]))
-print(repr(dtypes.loaded_halves()), "float16" == tw.float16, tw.float16.is_floating)
 x = np.full(3000, 0.1, np.float16)
-print({FIRST_USES[use]}.numpy(), repr(dtypes.loaded_halves()))
+print({FIRST_USES[use]}.numpy(), dtypes.loaded_halves())
 """
-    done = subprocess.run(
-        [sys.executable, "-c", source], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["''", "True", "True", "300.0", "'e'"]
+    assert forks.output(code) == "300.0 e\n"
 
 
 def test_sums_are_made_in_float32():

@@ -10,17 +10,21 @@ import pytest
 import tapewright as tw
 from tapewright.core.lazy_import import import_lazily, keep_public
 
+from ..forks import Forks
+
 FILES = "tapewright.keras.files"  # some of them are about the configs of models
 
 
-def in_a_new_process(code):
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert not done.returncode, done.stderr
-    return done.stdout.split()
+@pytest.fixture(scope="module")
+def in_a_new_process():
+    """Runs code that is the first to import tapewright; returns the words that it prints."""
+    with Forks("import numpy") as forks:
+        yield lambda code: forks.output(code).split()
 
 
 def test_import_loads_the_tape_and_the_ops_and_nothing_that_reads_or_writes_files():
-    found = in_a_new_process("import sys, numpy, tapewright; print(*sys.modules)")
+    code = "import sys, numpy, tapewright; print(*sys.modules)"
+    found = subprocess.check_output([sys.executable, "-c", code], text=True).split()
     parts = ("data", "datasets", "distribute", "io", "keras", "layers", "optimizers")
     assert not {f"tapewright.{part}" for part in parts} & set(found)
     folders = ("tapewright.formats.", "tapewright.storage.", "tapewright.inspection.")
@@ -43,7 +47,7 @@ def test_import_loads_the_tape_and_the_ops_and_nothing_that_reads_or_writes_file
         "import tapewright; tapewright.keras.models.load_model",
     ],
 )
-def test_a_name_of_files_is_there_in_a_new_process(code):
+def test_a_name_of_files_is_there_in_a_new_process(code, in_a_new_process):
     in_a_new_process(code)
 
 
@@ -59,7 +63,7 @@ MODULES = [
 ]  # fmt: skip
 
 
-def test_a_name_in_a_file_is_found_before_keras_is_imported():
+def test_a_name_in_a_file_is_found_before_keras_is_imported(in_a_new_process):
     in_a_new_process(
         "import tapewright, sys; from tapewright.serialization.registry import find\n"
         "assert 'tapewright.keras' not in sys.modules\n"
@@ -68,7 +72,7 @@ def test_a_name_in_a_file_is_found_before_keras_is_imported():
     )
 
 
-def test_every_namespace_is_a_module_for_import_statements():
+def test_every_namespace_is_a_module_for_import_statements(in_a_new_process):
     checks = [
         f"import tapewright.{name} as m; assert m is tw.{name}, '{name}'"
         for name in MODULES
@@ -83,7 +87,7 @@ def test_the_casts_of_dtypes_are_those_of_the_top():
     assert tw.dtypes.complex is tw.complex
 
 
-def test_a_module_under_two_names_is_executed_once():
+def test_a_module_under_two_names_is_executed_once(in_a_new_process):
     in_a_new_process(
         "from tapewright.keras.optimizers.schedules import ExponentialDecay as one\n"
         "from tapewright.keras.layers import Dense\n"
@@ -131,7 +135,9 @@ from tapewright.keras.training import trainer
 """
 
 
-def test_modules_show_their_public_names_alone_whatever_is_imported_later():
+def test_modules_show_their_public_names_alone_whatever_is_imported_later(
+    in_a_new_process,
+):
     for first in ("import tapewright", LATER):
         for name in ("tapewright", "tapewright.keras"):
             lines = [first, f"names = {{n for n in dir({name}) if n[:2] != '__'}}"]
