@@ -8,13 +8,16 @@ import sys
 __all__ = ["Forks"]
 
 SERVER = """
-import json, os, sys, tempfile, traceback
+import atexit, json, os, sys, tempfile, traceback, warnings
 
 exec(sys.argv[1], {})
 for line in sys.stdin:
     code, variables = json.loads(line)
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
-        child = os.fork()
+    files = [tempfile.TemporaryFile("w+", encoding="utf-8") for _ in range(2)]
+    with files[0] as out, files[1] as errors:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of threads; they are idle
+            child = os.fork()
         if not child:
             status = 1
             try:
@@ -22,6 +25,7 @@ for line in sys.stdin:
                 os.dup2(out.fileno(), 1)
                 os.dup2(errors.fileno(), 2)
                 exec(code, {"__name__": "__main__"})
+                atexit._run_exitfuncs()
                 status = 0
             except BaseException:
                 traceback.print_exc()

@@ -1,10 +1,11 @@
 """What Windows or macOS lacks is not needed: a process without it trains, saves and loads."""
 
-import subprocess
 import sys
 from importlib.util import find_spec
 
 import pytest
+
+from .forks import Forks
 
 # Names of Python's documentation with "Availability: Unix" or "Linux", as far as a library
 # may be tempted; and modules that are not built everywhere.
@@ -47,7 +48,7 @@ NO_CTYPES = {
 
 # The standard library reads some of the names when it is imported: it does not do so where
 # they are absent. llvmlite looks for the file of the system that it is imported on.
-WITHOUT = """
+IMPORTS = """
 import asyncio, concurrent.futures, gzip, http.client, importlib.metadata, inspect, logging
 import multiprocessing, os, pathlib, platform, random, select, shutil, signal, socket
 import subprocess, sys, sysconfig, tarfile, tempfile, threading, time, urllib.request
@@ -59,6 +60,10 @@ except ImportError:
     pass
 
 sysconfig.get_config_vars()
+"""
+WITHOUT = """
+import os, pathlib, select, shutil, signal, socket, sys, time
+
 sys.platform = {system!r}
 absent = {absent!r}
 for module in absent.pop("modules").split():
@@ -75,11 +80,11 @@ import tapewright as tw
 from tapewright import keras
 from tapewright.__main__ import main
 
-folder = pathlib.Path(sys.argv[1])
+folder = pathlib.Path(os.environ["FOLDER"])
 tw.config.show()
 tw.config.set_threads(2)
-assert tw.config.target() == sys.argv[2]
-assert sys.argv[3] in tw.config.report()["target"]["note"]
+assert tw.config.target() == os.environ["EXPECTED"]
+assert os.environ["NOTE"] in tw.config.report()["target"]["note"]
 rng = np.random.default_rng(0)
 x, y = rng.normal(size=(64, 6, 6, 1)).astype("f4"), rng.integers(0, 3, 64)
 model = keras.Sequential([
@@ -130,6 +135,13 @@ print("done")
 """
 
 
+@pytest.fixture(scope="module")
+def forks():
+    strict = {"PYTHONWARNINGS": "error", "PYTHONWARNDEFAULTENCODING": "1"}
+    with Forks(IMPORTS, {"PATH": "", "TAPEWRIGHT_CACHE": "0", **strict}) as forks:
+        yield forks
+
+
 @pytest.mark.parametrize(
     ("system", "absent", "note"),
     [
@@ -141,28 +153,12 @@ print("done")
 )
 @pytest.mark.parametrize("target", ["numpy", "auto"])
 def test_a_process_without_it_trains_saves_and_loads(
-    system, absent, note, target, tmp_path
+    system, absent, note, target, tmp_path, forks
 ):
     is_tried = target == "auto" and find_spec("llvmlite")
     expected = "native" if is_tried and not note else "numpy"
     note = note if is_tried else ""
-    script = WITHOUT.format(absent=absent, system=system) + WORK
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-X",
-            "warn_default_encoding",
-            "-W",
-            "error",
-            "-c",
-            script,
-            str(tmp_path),
-            expected,
-            note,
-        ],
-        env={"PATH": "", "TAPEWRIGHT_TARGET": target, "TAPEWRIGHT_CACHE": "0"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("done\n")
+    variables = {"TAPEWRIGHT_TARGET": target, "FOLDER": str(tmp_path)}
+    variables |= {"EXPECTED": expected, "NOTE": note}
+    code = WITHOUT.format(absent=absent, system=system) + WORK
+    assert forks.output(code, **variables).endswith("done\n")
