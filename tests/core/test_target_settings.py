@@ -2,31 +2,26 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
 import tapewright as tw
 from tapewright.core import config, target_settings
 
+from ..forks import Forks
+
 SWITCHES = ("TAPEWRIGHT_TARGET", "TAPEWRIGHT_CACHE", "TAPEWRIGHT_HOME")
 
 
-def in_new_process(code, **variables):
-    """Value of ``result`` after ``code`` in a new process, started without switches."""
+@pytest.fixture(scope="module")
+def in_new_process():
+    """Returns ``result`` after code in a new process, started without switches."""
     environment = {k: v for k, v in os.environ.items() if k not in SWITCHES}
-    script = (
-        f"import json, sys\nimport tapewright as tw\n{code}\nprint(json.dumps(result))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env=environment | variables,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    script = "import json, sys\nimport tapewright as tw\n{}\nprint(json.dumps(result))"
+    with Forks("import numpy", environment) as forks:
+        yield lambda code, **variables: json.loads(
+            forks.output(script.format(code), **variables).splitlines()[-1]
+        )
 
 
 @pytest.fixture
@@ -128,7 +123,7 @@ def test_show_has_a_line_of_the_target_and_its_threads(offered, capsys):
     ]
 
 
-def test_a_function_for_numpy_does_not_import_llvmlite():
+def test_a_function_for_numpy_does_not_import_llvmlite(in_new_process):
     code = """
 f = tw.function(lambda x: tw.reduce_sum(x * x))
 with tw.config.use_target("numpy"):
@@ -149,7 +144,7 @@ result = [float(value), tw.config.target(), tw.config.report()["target"]["note"]
 
 
 @pytest.mark.parametrize("variables", [{}, {"TAPEWRIGHT_TARGET": "native"}])
-def test_a_missing_llvmlite_is_told_and_functions_run(variables):
+def test_a_missing_llvmlite_is_told_and_functions_run(variables, in_new_process):
     missing = "llvmlite is not installed (pip install llvmlite)"
     found = in_new_process(HIDDEN + RUNNING, **variables)
     assert found == [42.0, "numpy", missing]
@@ -164,19 +159,20 @@ def test_a_missing_llvmlite_is_told_and_functions_run(variables):
     ],
 )
 def test_an_llvmlite_that_does_not_work_is_told_and_functions_run(
-    binding, reason, tmp_path
+    binding, reason, tmp_path, in_new_process
 ):
     package = tmp_path / "llvmlite"
     package.mkdir()
     (package / "__init__.py").write_text("__version__ = '9.9'\n")
     (package / "binding.py").write_text(binding)
-    value, target, note = in_new_process(RUNNING, PYTHONPATH=str(tmp_path))
+    first = f"sys.path.insert(0, {str(tmp_path)!r})\n"
+    value, target, note = in_new_process(first + RUNNING)
     assert (value, target) == (42.0, "numpy")
     assert note.startswith("llvmlite cannot be loaded: ")
     assert reason in note
 
 
-def test_the_report_names_compiler_and_cache(tmp_path):
+def test_the_report_names_compiler_and_cache(tmp_path, in_new_process):
     pytest.importorskip("llvmlite")
     found = in_new_process(
         "result = [tw.config.target(), tw.config.report()['target']['note']]",

@@ -352,32 +352,35 @@ def test_a_cache_that_fails_is_told_and_the_module_compiled(
     assert engine.description().endswith("(the folder: File exists)")
 
 
-WRITER_AND_READER = """
-import hashlib, sys
+EIGHT_THAT_READ_AND_WRITE = """
+import hashlib, os, sys
 from tapewright.compiler.targets.native.object_cache import ObjectCache
-cache = ObjectCache(sys.argv[1])
-contents = [bytes([k]) * (10_000 + k) for k in range(8)]
-keys = [hashlib.sha256(bytes([k])).digest() for k in range(8)]
-for turn in range(60):
-    for key, content in zip(keys, contents):
-        if (found := cache.load(key)) is not None:
-            assert found == content, "another content"
-        if (turn + content[0]) % 3 == 0:
-            cache.store(key, content)
-    if turn % 20 == 0:
-        cache.trim(limit=50_000)
-print(cache.note)
+
+def read_and_write(folder):
+    cache = ObjectCache(folder)
+    contents = [bytes([k]) * (10_000 + k) for k in range(8)]
+    keys = [hashlib.sha256(bytes([k])).digest() for k in range(8)]
+    for turn in range(60):
+        for key, content in zip(keys, contents):
+            if (found := cache.load(key)) is not None:
+                assert found == content, "another content"
+            if (turn + content[0]) % 3 == 0:
+                cache.store(key, content)
+        if turn % 20 == 0:
+            cache.trim(limit=50_000)
+    assert cache.note == folder, cache.note
+
+for _ in range(8):
+    if os.fork() == 0:
+        read_and_write(sys.argv[1])
+        os._exit(0)
+print([os.wait()[1] for _ in range(8)])
 """
 
 
 def test_eight_processes_read_and_write_the_same_files_at_once(tmp_path):
     folder = str(tmp_path / "native")
-    command = [sys.executable, "-c", WRITER_AND_READER, folder]
-    runs = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        for _ in range(8)
-    ]
-    for each in runs:
-        out, errors = each.communicate(timeout=120)
-        assert (out.decode().strip(), errors.decode()) == (folder, "")
+    command = [sys.executable, "-c", EIGHT_THAT_READ_AND_WRITE, folder]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == (f"{[0] * 8}\n", "")
     assert not [name for name in os.listdir(folder) if name.endswith(".tmp")]
