@@ -17,6 +17,8 @@ from golden_folders import JSON, answers, cases_of
 
 
 def main(version, folder):
+    # Without it, commands read each file here: `tests/inspection` has them in a fork.
+    del os.fork
     commands = {}
     for case in cases_of(version):
         for name in case.files:
