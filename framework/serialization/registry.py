@@ -81,8 +81,9 @@ def find(kind: str, name: str, any_spelling: bool = False) -> Any:
         _LOADERS.pop(prefixes[0])()
     known = _OBJECTS.get(kind, {}).get(name)
     if known is None and any_spelling:
+        letters = _letters(name)
         for each in _names(kind):
-            if _letters(each) == _letters(name):
+            if _letters(each) == letters:
                 return find(kind, each)
     if known is None or (reading_file() and not is_own(known)):
         raise load_error(unknown_name(kind, name))
