@@ -78,7 +78,7 @@ def test_ranks_do_not_wait_for_one_that_fails_before_it_joins(start_ranks):
             raise ValueError("no data")
         tw.distribute.size()
     """
-    job = start_ranks(2, script, env={"TAPEWRIGHT_TIMEOUT": "1"})
+    job = start_ranks(2, script, env={"TAPEWRIGHT_TIMEOUT": "0.3"})
     result = job.end(SECONDS)
     assert result.rc != 0
     assert "ValueError: no data" in result.stderr
