@@ -378,6 +378,7 @@ print([os.wait()[1] for _ in range(8)])
 """
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing can be forked")
 def test_eight_processes_read_and_write_the_same_files_at_once(tmp_path):
     folder = str(tmp_path / "native")
     command = [sys.executable, "-c", EIGHT_THAT_READ_AND_WRITE, folder]
