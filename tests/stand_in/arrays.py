@@ -12,6 +12,7 @@ import contextlib
 import functools
 import importlib
 import inspect
+import operator
 import re
 import threading
 import types
@@ -20,6 +21,8 @@ from unittest import mock
 import cupy
 import cupyx
 import numpy as np
+
+from tapewright.core.ufunc_settings import ignoring_float_errors
 
 from .held_array import Array, arrays_in, to_numpy, unwrap, wrap
 
@@ -66,10 +69,13 @@ class Function:
 
     def __init__(self, name, real, compute):
         self.__name__, self.signature = name, signature_of(real)
-        self.compute = compute
-        self.is_linalg = getattr(real, "__module__", "").startswith("cupy.linalg")
+        self._computed = ignoring_float_errors(compute)
+        if getattr(real, "__module__", "").startswith("cupy.linalg"):
+            self._computed = _as_linalg(self._computed)
         parameters = self.signature.parameters
-        self.keeps_order = "order" in parameters and name != "matmul"
+        self._keeps_order = "order" in parameters and name != "matmul"
+        self._is_from_the_host = name in FROM_THE_HOST
+        self._is_plain = name in PLAIN or name in TO_THE_HOST
         self._fitting = set()
 
     def __call__(self, *args, **kwargs):
@@ -77,9 +83,8 @@ class Function:
         if call not in self._fitting:
             self.signature.bind(*args, **kwargs)
             self._fitting.add(call)
-        from_the_host = self.__name__ in FROM_THE_HOST
-        sources = [*arrays_in(args), *arrays_in(list(kwargs.values()))]
-        given = unwrap(args, from_the_host)
+        sources = arrays_in((args, tuple(kwargs.values())))
+        given = unwrap(args, self._is_from_the_host)
         named = {k: unwrap(v) for k, v in kwargs.items() if k != "blocking"}
         if self.__name__ in WRAPPING:
             named["mode"] = "wrap"
@@ -87,19 +92,24 @@ class Function:
             cupy.ndarray._check_kind_sort(named["kind"])
         if self.__name__ in REDUCTIONS and isinstance(named.get("axis"), int):
             np.lib.array_utils.normalize_axis_index(named["axis"], given[0].ndim)
-        with np.errstate(all="ignore"), self._quiet():
-            result = self.compute(*given, **named)
-        if self.__name__ in PLAIN or self.__name__ in TO_THE_HOST:
+        result = self._computed(*given, **named)
+        if self._is_plain:
             return result
-        if from_the_host and not sources:
+        if self._is_from_the_host and not sources:
             result = result.copy(order="K")
         out = kwargs.get("out")
-        return wrap(result, sources, self.keeps_order) if out is None else out
+        return wrap(result, sources, self._keeps_order) if out is None else out
 
-    def _quiet(self):
+
+def _as_linalg(function):
+    """A function of CuPy's `linalg`, which raises nothing unless it is told to."""
+
+    def run(*args, **kwargs):
         raises = cupyx._ufunc_config.get_config_linalg() == "raise"
-        is_quiet = self.is_linalg and not raises
-        return _no_linalg_errors() if is_quiet else contextlib.nullcontext()
+        with contextlib.nullcontext() if raises else _no_linalg_errors():
+            return function(*args, **kwargs)
+
+    return run
 
 
 _PATCHING = threading.RLock()
@@ -164,6 +174,7 @@ class Ufunc:
         self.__name__, self.real, self.compute = name, real, getattr(np, name)
         self.nin, self.nout, self.nargs = real.nin, real.nout, real.nargs
         self.types = real.types
+        self._computed = ignoring_float_errors(self._compute)
         self._loops = {}
 
     def __call__(self, *args, out=None, dtype=None, casting="same_kind"):
@@ -173,26 +184,39 @@ class Ufunc:
         if out is not None:
             outs = out if isinstance(out, tuple) else (out,)
         taken, given = self._loop(inputs, dtype)
-        with np.errstate(all="ignore"):
-            operands = [_operand(x, t) for x, t in zip(inputs, taken, strict=True)]
-            results = self.compute(*operands)
-        results = results if self.nout > 1 else (results,)
-        made = []
-        for i, (result, kind) in enumerate(zip(results, given, strict=True)):
-            made.append(_stored(np.asarray(result), kind, outs[i : i + 1], casting))
-        return made[0] if self.nout == 1 else tuple(made)
+        results = self._computed(inputs, taken)
+        if self.nout == 1:
+            return self._stored(results, given[0], outs[0] if outs else None, casting)
+        outs = (*outs, *(None,) * (self.nout - len(outs)))
+        each = zip(results, given, outs, strict=True)
+        return tuple([self._stored(*one, casting) for one in each])
+
+    def _compute(self, inputs, dtypes):
+        return self.compute(*[_operand(x, t) for x, t in zip(inputs, dtypes)])
+
+    def _stored(self, result, dtype, out, casting):
+        result = np.asarray(result)
+        if result.dtype is not dtype:
+            result = result.astype(dtype, copy=False)
+        if out is not None:
+            np.copyto(out.held, result, casting)
+            return out
+        is_new = isinstance(self.compute, np.ufunc) and result.flags.c_contiguous
+        return Array.holding(result if is_new else result.copy(order="C"))
 
     def _loop(self, inputs, dtype):
         """The dtypes of inputs and outputs."""
         kinds = dtype or tuple([_kind_of(x) for x in inputs])
         if kinds not in self._loops:
-            self._loops[kinds] = self._choose(kinds, dtype)
-        loop = self._loops[kinds]
-        if loop is None:
-            raise TypeError(f"Wrong type ({kinds}) of arguments for {self.real.name}")
-        if loop.error_func is not None:
-            loop.error_func()
-        return loop.in_types, loop.out_types
+            loop = self._choose(kinds, dtype)
+            if loop is None:
+                message = f"Wrong type ({kinds}) of arguments for {self.real.name}"
+                raise TypeError(message)
+            if loop.error_func is not None:
+                loop.error_func()
+            each = loop.in_types, loop.out_types
+            self._loops[kinds] = [tuple(map(np.dtype, types)) for types in each]
+        return self._loops[kinds]
 
     def _choose(self, kinds, dtype):
         ops = self.real._ops
@@ -254,17 +278,9 @@ def _weak_ones(dtypes, weak):
 
 def _operand(x, dtype):
     held = x.held if isinstance(x, Array) else x
-    if isinstance(held, (np.ndarray, np.generic)):
-        return held.astype(dtype, copy=False)
-    return np.asarray(held, dtype)
-
-
-def _stored(result, dtype, outs, casting):
-    result = result.astype(dtype, copy=False)
-    if not outs or outs[0] is None:
-        return Array.holding(result.copy(order="C"))
-    np.copyto(outs[0].held, result, casting)
-    return outs[0]
+    if not isinstance(held, (np.ndarray, np.generic)):
+        return np.asarray(held, dtype)
+    return held if held.dtype is dtype else held.astype(dtype, copy=False)
 
 
 class Module:
@@ -332,7 +348,8 @@ OWN = {  # name -> what finds it at its first use
 # ------------------------------------------------------------------------- arrays
 
 
-ATTRIBUTES = "dtype shape ndim size itemsize nbytes strides real imag T mT".split()
+ATTRIBUTES = "dtype shape ndim size itemsize nbytes strides".split()
+VIEWS = "real imag T mT".split()
 BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide",
     "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "divmod": "divmod",
@@ -351,13 +368,8 @@ UNARY = {
 }
 
 
-def _attribute(name):
-    return property(lambda self: _of_the_array(self, getattr(self.held, name)))
-
-
-def _of_the_array(array, value):
-    is_view = isinstance(value, np.ndarray)
-    return wrap(value, [array], keeps_order=True) if is_view else value
+def _view(name):
+    return property(lambda self: wrap(getattr(self.held, name), [self], True))
 
 
 def _method(name, real):
@@ -369,17 +381,17 @@ def _method(name, real):
     return method
 
 
-def _is_operand(other):
-    known = (Array, bool, int, float, complex, np.ndarray, np.generic)
-    return isinstance(other, known)
+_OPERANDS = (Array, bool, int, float, complex, np.ndarray, np.generic)
 
 
 def _operator(name, is_reflected=False, is_in_place=False):
     def method(self, *others):
-        if not all([_is_operand(other) for other in others]):
+        if not all([isinstance(other, _OPERANDS) for other in others]):
             return NotImplemented
-        operands = (*others, self) if is_reflected else (self, *others)
-        return getattr(xp, name)(*operands, **{"out": self} if is_in_place else {})
+        function = getattr(xp, name)
+        if is_in_place:
+            return function(self, *others, out=self)
+        return function(*others, self) if is_reflected else function(self, *others)
 
     return method
 
@@ -390,7 +402,9 @@ def _scalar(kind):
 
 def _add_names():
     for name in ATTRIBUTES:
-        setattr(Array, name, _attribute(name))
+        setattr(Array, name, property(operator.attrgetter(f"held.{name}")))
+    for name in VIEWS:
+        setattr(Array, name, _view(name))
     for name in dir(cupy.ndarray):
         is_ours = name.startswith("_") or hasattr(Array, name)
         if not is_ours and callable(getattr(np.ndarray, name, None)):

@@ -182,20 +182,20 @@ def unwrap(value, from_the_host=False):
     """A value with arrays of NumPy's for those of the stand-in, in lists and tuples too."""
     if isinstance(value, Array):
         return value.held
-    if isinstance(value, np.ndarray) and not from_the_host:
-        raise TypeError(f"Unsupported type {type(value)}")
     if isinstance(value, (list, tuple)):
         return type(value)([unwrap(v, from_the_host) for v in value])
+    if isinstance(value, np.ndarray) and not from_the_host:
+        raise TypeError(f"Unsupported type {type(value)}")
     return value
 
 
 def arrays_in(value):
     """All arrays of the stand-in in a value."""
     if isinstance(value, Array):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for entry in value:
-            yield from arrays_in(entry)
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [array for entry in value for array in arrays_in(entry)]
+    return []
 
 
 def wrap(result, sources=(), keeps_order=False):
@@ -208,10 +208,11 @@ def wrap(result, sources=(), keeps_order=False):
     held = np.asarray(result)
     if held.dtype.char not in "?bBhHiIlLqQefdFDE":  # E: bfloat16, since CuPy 14
         raise ValueError(f"Unsupported dtype {held.dtype}")
+    owner = _owner(held)
     for source in sources:
         if held is source.held:
             return source
-        if _owner(held) is _owner(source.held):
+        if owner is _owner(source.held):
             return Array.holding(held, source if source.base is None else source.base)
     if not (keeps_order or held.flags.c_contiguous):
         held = held.copy(order="C")
