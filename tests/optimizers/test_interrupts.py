@@ -46,10 +46,8 @@ pytestmark = [
 
 @pytest.fixture(params=["numpy", "native"])
 def target(request):
-    before = tw.config.target()
-    tw.config.set_target(request.param)
-    yield request.param
-    tw.config.set_target(before)
+    with tw.config.use_target(request.param):
+        yield request.param
 
 
 @pytest.mark.parametrize("traced", [False, True])
