@@ -4,6 +4,7 @@ FOLDER has the files unpacked; what they give goes beside them, as ``<file>.npz`
 error as ``<file>.error``. What ``show`` and ``verify`` end with goes into ``commands.json``.
 """
 
+import gc
 import json
 import os
 import runpy
@@ -19,6 +20,7 @@ from golden_folders import JSON, answers, cases_of
 def main(version, folder):
     # Without it, commands read each file here: `tests/inspection` has them in a fork.
     del os.fork
+    gc.freeze()  # or each collection would look at all that was imported
     commands = {}
     for case in cases_of(version):
         for name in case.files:

@@ -6,6 +6,7 @@ The names are those of the `CASES`. Losses and metrics of each step, and of eval
 among the logs. The ranks must hold the same bits.
 """
 
+import gc
 import sys
 
 import numpy as np
@@ -270,6 +271,7 @@ def train(name):
 
 def main(path, *names):
     results = {}
+    gc.freeze()  # or each collection would look at all that was imported
     for name in names or CASES:
         results |= train(name)
     if tw.distribute.rank() == 0:
