@@ -6,7 +6,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -81,20 +80,15 @@ def test_a_training_goes_on_after_the_last_epoch_that_was_whole(make, tmp_path):
 TRAINEE = os.path.join(os.path.dirname(__file__), "trainee.py")
 
 
-def run_until(batches, kind, folder, number=signal.SIGKILL, delay=0.0):
-    """Runs the trainee, with a signal after so many batches; its return code."""
-    command = [sys.executable, TRAINEE, kind, str(folder)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    with process:
-        told = 0
-        for _ in process.stdout:
-            told += 1
-            if told == batches:
-                time.sleep(delay)
-                process.send_signal(number)
-                break
-        process.stdout.read()
-    return process.returncode
+def train_in_processes(kind, folder, number, ends):
+    """Return of each process that got the signal its exit code and the names of backups.
+
+    ``ends``: pairs of batches and seconds, after which one gets it. The last one gets none.
+    """
+    texts = [f"{batches}:{delay}" for batches, delay in ends]
+    command = [sys.executable, TRAINEE, kind, str(folder), str(int(number)), *texts]
+    lines = subprocess.check_output(command, text=True).splitlines()
+    return [(int(code), names) for code, *names in map(str.split, lines)]
 
 
 def assert_ended(folder, kind):
@@ -110,19 +104,17 @@ def test_processes_killed_at_any_moment_train_as_one_that_was_not(
     tmp_path, kind, kills
 ):
     chances = random.Random(kind)
-    for _ in range(kills):
-        batches, delay = chances.randint(1, 8), chances.uniform(0, 0.02)
-        run_until(batches, kind, tmp_path, delay=delay)
-    run_until(-1, kind, tmp_path)
+    ends = [(chances.randint(1, 8), chances.uniform(0, 0.02)) for _ in range(kills)]
+    train_in_processes(kind, tmp_path, signal.SIGKILL, ends)
     assert_ended(tmp_path, kind)
     assert os.listdir(tmp_path) == ["outcome.npz"]
 
 
 def test_sigterm_makes_a_backup_and_ends_the_process(tmp_path):
-    code = run_until(4, "shuffled_arrays", tmp_path, signal.SIGTERM)
-    assert code == -signal.SIGTERM
-    assert os.path.exists(tmp_path / "backup" / "latest.h5")
-    assert run_until(-1, "shuffled_arrays", tmp_path) == 0
+    ((code, names),) = train_in_processes(
+        "shuffled_arrays", tmp_path, signal.SIGTERM, [(4, 0)]
+    )
+    assert code == -signal.SIGTERM and "latest.h5" in names
     assert_ended(tmp_path, "shuffled_arrays")
 
 
