@@ -4,6 +4,7 @@ A line of JSON tells what came of each attempt; a line before it, what is being 
 by runner.py, which notices when nothing more is said.
 """
 
+import gc
 import json
 import os
 import resource
@@ -66,6 +67,7 @@ def limit_memory():
     import tapewright.storage.zips  # noqa: F401
 
     tapewright.keras.Sequential  # noqa: B018
+    gc.freeze()  # or each collection would look at all that was imported
     used = read_status("VmData")
     resource.setrlimit(resource.RLIMIT_DATA, (used + MEMORY, used + MEMORY))
 
