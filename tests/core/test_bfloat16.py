@@ -1,8 +1,5 @@
 """bfloat16: loaded at its first use, rounded once an op, with derivatives of every order."""
 
-import subprocess
-import sys
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -10,6 +7,8 @@ import pytest
 import tapewright as tw
 from tapewright.core import dtypes
 from tapewright.core.primitive import get_primitive
+
+from ..forks import Forks
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -24,18 +23,17 @@ def rounded(x):
     return ((whole + 0x7FFF + (whole >> 16 & 1)) >> 16).astype(np.uint16)
 
 
-def in_a_new_process(source):
-    done = subprocess.run(
-        [sys.executable, "-c", source], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture(scope="module")
+def in_a_new_process():
+    """Returns what code prints that is the first to import tapewright."""
+    with Forks("import numpy") as forks:
+        yield forks.output
 
 
 # --- loading
 
 
-def test_ml_dtypes_is_imported_when_the_dtype_is_first_read():
+def test_ml_dtypes_is_imported_when_the_dtype_is_first_read(in_a_new_process):
     assert in_a_new_process("""
 import sys, tapewright as tw
 tw.as_dtype("bfloat16"), tw.bfloat16 == tw.float32, tw.bfloat16.is_floating, repr(tw.bfloat16)
@@ -46,7 +44,7 @@ print("ml_dtypes" in sys.modules, type(tw.bfloat16) is type(tw.float32))
 """).split() == ["False", "True", "True"]
 
 
-def test_arrays_of_ml_dtypes_may_be_the_first_use():
+def test_arrays_of_ml_dtypes_may_be_the_first_use(in_a_new_process):
     assert (
         in_a_new_process("""
 import ml_dtypes, numpy as np, tapewright as tw
@@ -58,7 +56,7 @@ print(tw.as_dtype(ml_dtypes.bfloat16) is tw.bfloat16)
     )
 
 
-def test_without_ml_dtypes_an_error_names_the_extra():
+def test_without_ml_dtypes_an_error_names_the_extra(in_a_new_process):
     assert (
         in_a_new_process("""
 import sys

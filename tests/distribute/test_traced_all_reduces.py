@@ -3,6 +3,7 @@
 import re
 
 RANDOM_PROGRAMS = """
+    import gc
     import itertools
 
     import numpy as np
@@ -11,6 +12,7 @@ RANDOM_PROGRAMS = """
     from tapewright.core.communication.job import communicator
     from tapewright.ops.collective import all_reduce
 
+    gc.freeze()  # or each collection would look at all that was imported
     job = communicator()
     own = np.random.default_rng(job.rank)
 

@@ -7,6 +7,7 @@ prints its number and process id, rank 0 each batch; each writes what came out t
 ``FOLDER/outcome_RANK.npz``. Run again, it goes on.
 """
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -75,6 +76,7 @@ def main(kind, folder, save_freq="2"):
         with strategy.scope():
             return (globals().get(kind) or getattr(trainings, kind))()
 
+    gc.freeze()  # or each collection would look at all that was imported
     rank = tw.distribute.rank()
     print(rank, os.getpid(), flush=True)
     strategy = tw.distribute.MultiWorkerMirroredStrategy()
