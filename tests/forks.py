@@ -59,19 +59,22 @@ class Forks:
 
     def output(self, code, **variables):
         """Return what the code prints, with further variables; it must end without an error."""
-        if self._process:
-            print(json.dumps([code, variables]), file=self._process.stdin, flush=True)
-            status, out, errors = json.loads(self._process.stdout.readline())
-        else:
-            done = subprocess.run(
-                [sys.executable, "-c", f"{self._before}\n{code}"],
-                env=self._environment | variables,
-                capture_output=True,
-                text=True,
-            )
-            status, out, errors = done.returncode, done.stdout, done.stderr
+        status, out, errors = self.run(code, **variables)
         assert status == 0, errors
         return out
+
+    def run(self, code, **variables):
+        """Return the exit code, and what the code prints to standard output and error."""
+        if self._process:
+            print(json.dumps([code, variables]), file=self._process.stdin, flush=True)
+            return json.loads(self._process.stdout.readline())
+        done = subprocess.run(
+            [sys.executable, "-c", f"{self._before}\n{code}"],
+            env=self._environment | variables,
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode, done.stdout, done.stderr
 
     def __enter__(self):
         return self

@@ -2,29 +2,28 @@
 
 import os
 import signal
-import subprocess
-import sys
 
 import pytest
 
 from tapewright import keras
 
+from ...forks import Forks
+
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs signals")
 
-# Stops where all is written and nothing has taken its place yet.
+# Ends where all is written and nothing has taken its place yet.
 SAVING = """
-import sys, time
+import os, signal
 from tapewright import keras
 from tapewright.storage import atomic, folders
 
 model = keras.Sequential([keras.Input((30,)), keras.layers.Dense(30)])
 
-def stop(path):
+def kill(path):
     if path.endswith(".tmp"):
-        print("ready", flush=True)
-        time.sleep(600)
+        os.kill(os.getpid(), signal.SIGKILL)
 
-atomic.sync = folders.sync = stop
+atomic.sync = folders.sync = kill
 {save}
 """
 SAVES = {
@@ -36,19 +35,21 @@ SAVES = {
 }
 
 
+@pytest.fixture(scope="module")
+def forks():
+    with Forks("from tapewright import keras; keras.Model.save") as forks:
+        yield forks
+
+
 @pytest.mark.parametrize("name", SAVES)
-def test_the_next_save_clears_what_a_killed_one_left(tmp_path, name):
+def test_the_next_save_clears_what_a_killed_one_left(tmp_path, name, forks):
     model = keras.Sequential([keras.Input((30,)), keras.layers.Dense(30)])
     path = str(tmp_path / name)
     save = SAVES[name].format(path=path)
     exec(save)
     before = sorted(os.listdir(tmp_path))
-    script = SAVING.format(save=save)
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdout.readline() == "ready\n"
-        child.send_signal(signal.SIGKILL)
+    status, _, errors = forks.run(SAVING.format(save=save))
+    assert status == -signal.SIGKILL, errors
     assert len(os.listdir(tmp_path)) > len(before)
     if name.split(".", 1)[-1].startswith("weights"):
         model.load_weights(path)
