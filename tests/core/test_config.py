@@ -45,7 +45,7 @@ def run(code, **variables):
 
 @pytest.fixture(scope="module")
 def run_fork():
-    """As `run`, but malloc is that of a process which began before the variables."""
+    """As `run`, but for what C reads from the variables when a process starts."""
     with Forks("import numpy", without_switches()) as forks:
         yield lambda code, **variables: json.loads(
             forks.output(SCRIPT.format(code), **variables).splitlines()[-1]
@@ -53,8 +53,8 @@ def run_fork():
 
 
 @pytest.fixture(scope="module")
-def glibc():
-    if not run("result = config.report()['malloc']['tuned']"):
+def glibc(run_fork):
+    if not run_fork("result = config.report()['malloc']['tuned']"):
         pytest.skip("malloc is not glibc's, or glibc refuses")
 
 
@@ -75,24 +75,27 @@ def mapped():
 """
 
 
-def count_mapped(code, **variables):
+def count_mapped(run, code, **variables):
     count = run(MAPPED + code + "\nresult = mapped()", **variables)
     if count is None:
         pytest.skip("this glibc does not count mapped blocks (mallinfo2)")
     return count
 
 
-def test_large_arrays_come_from_the_heap_once_malloc_is_tuned(glibc):
-    assert count_mapped("") == 0
+def test_large_arrays_come_from_the_heap_once_malloc_is_tuned(glibc, run_fork):
+    assert count_mapped(run_fork, "") == 0
 
 
-def test_large_arrays_are_mapped_one_by_one_where_malloc_is_switched_off(glibc):
-    assert count_mapped("", TAPEWRIGHT_MALLOC="0") == 1
+def test_large_arrays_are_mapped_one_by_one_where_malloc_is_switched_off(
+    glibc, run_fork
+):
+    assert count_mapped(run_fork, "", TAPEWRIGHT_MALLOC="0") == 1
 
 
-def test_malloc_can_be_set_back_and_tuned_again_by_a_call(glibc):
-    assert count_mapped("config.set_malloc(False)") == 1
-    assert count_mapped("config.set_malloc(False); config.set_malloc(True)") == 0
+def test_malloc_can_be_set_back_and_tuned_again_by_a_call(glibc, run_fork):
+    off = "config.set_malloc(False)"
+    assert count_mapped(run_fork, off) == 1
+    assert count_mapped(run_fork, f"{off}; config.set_malloc(True)") == 0
 
 
 @pytest.mark.parametrize("value", ["0", "off", "False", "no"])
