@@ -1,8 +1,7 @@
 """`save` and `load`: files, options, fresh processes."""
 
 import json
-import subprocess
-import sys
+import os
 import warnings
 
 import h5py
@@ -11,16 +10,16 @@ import pytest
 
 import tapewright as tw
 
+from ...forks import Forks
 from .saving import Net, X, again, gradients_of, holding, traced
 
 
-def fresh(source):
-    """What a new interpreter prints."""
-    code = f"import json\nimport numpy as np\nimport tapewright as tw\n{source}"
-    command = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+@pytest.fixture(scope="module")
+def fresh():
+    """What a process prints that has only imported tapewright."""
+    first = "import json\nimport numpy as np\nimport tapewright as tw\n"
+    with Forks(first, os.environ | {"PYTHONWARNINGS": "error"}) as forks:
+        yield lambda source: json.loads(forks.output(first + source))
 
 
 def test_a_model_with_known_inputs_is_called_for_inference(tmp_path):
@@ -33,7 +32,7 @@ def test_a_model_with_known_inputs_is_called_for_inference(tmp_path):
     assert tw.saved_model.DEFAULT_SERVING_SIGNATURE_DEF_KEY in loaded.signatures
 
 
-def test_a_fresh_process_needs_nothing_but_the_file(tmp_path):
+def test_a_fresh_process_needs_nothing_but_the_file(tmp_path, fresh):
     net, path = Net(), tmp_path / "net"
     tw.saved_model.save(net, path)
     x = tw.constant(X)
@@ -59,7 +58,7 @@ print(json.dumps([y.numpy().tolist() for y in (loss, *first, second)]))
     assert found == wanted
 
 
-def test_without_custom_gradients_only_this_process_knows_them(tmp_path):
+def test_without_custom_gradients_only_this_process_knows_them(tmp_path, fresh):
     options = tw.saved_model.SaveOptions(experimental_custom_gradients=False)
     path = tmp_path / "net"
     tw.saved_model.save(Net(), path, options=options)
