@@ -1,10 +1,11 @@
 """Machine code for tests of functions that run only a few times."""
 
+from pathlib import Path
 from unittest import mock
 
 from tapewright.compiler.targets.native import engine
 
-__all__ = ["without_passes"]
+__all__ = ["as_here", "without_passes"]
 
 _compiled = engine.compiled
 
@@ -15,3 +16,15 @@ def without_passes(text, name="module", symbols=None, level=None):
         return _compiled(text, name, symbols, level)
     with mock.patch.object(engine, "CODEGEN_LEVEL", 0):
         return _compiled(text, name, symbols, 0)
+
+
+def as_here():
+    """Return code with which a new process compiles as this one: bits of sums depend on it."""
+    if engine.compiled is not without_passes:
+        return ""
+    return f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
+from tests import machine_code
+machine_code.engine.compiled = machine_code.without_passes
+"""

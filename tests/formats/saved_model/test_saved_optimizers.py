@@ -13,6 +13,8 @@ from tapewright.core.replica_context import ReplicaContext, in_replica_context
 from tapewright.keras import constraints, optimizers
 from tapewright.storage.writer import writing
 
+from ... import machine_code
+
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(5, 3)).astype(np.float32)
 Y = RNG.normal(size=(5, 2)).astype(np.float32)
@@ -94,6 +96,7 @@ def test_a_fresh_process_goes_on_bit_for_bit(tmp_path):
     module, path = trained(optimizers.Adam(0.1, use_ema=True)), tmp_path / "m"
     tw.saved_model.save(module, path)
     code = f"""
+{machine_code.as_here()}
 import json
 import numpy as np
 import tapewright as tw
