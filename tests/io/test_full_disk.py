@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from contextlib import contextmanager
 
 import numpy as np
@@ -21,6 +22,8 @@ FULL = "File too large"  # the limit's word for "No space left on device"
 @contextmanager
 def disk_of(size):
     """Let no file of this process become larger than ``size`` bytes."""
+    # Python would keep bytecode of a module that is cut short, and all processes would read it.
+    writes_none, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
@@ -29,6 +32,7 @@ def disk_of(size):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
+        sys.dont_write_bytecode = writes_none
 
 
 @pytest.fixture

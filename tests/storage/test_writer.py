@@ -185,6 +185,7 @@ import numpy as np
 from tapewright.storage.writer import writing
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 limit = int(sys.argv[2])
+sys.dont_write_bytecode = True  # which would be cut short
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 try:
     with writing(sys.argv[1]) as root:
