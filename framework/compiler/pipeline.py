@@ -173,8 +173,8 @@ def optimize_program(program, off=()):
 
 def _operands(program):
     """List the instructions of a program with what they read and write."""
-    each_one = [(each, each.operands, each.outputs) for each in program.instructions]
-    return each_one, list(program.outputs)
+    instructions = [(i, i.operands, i.outputs) for i in program.instructions]
+    return instructions, list(program.outputs)
 
 
 def _switched_on(passes, off):

@@ -4,10 +4,13 @@ Every test puts one mistake into a pass, on purpose, and sees it found; and sees
 the same function is verified without it.
 """
 
+import functools
+
 import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.compiler import pipeline
 from tapewright.compiler.control_flow import loop_node, row_updates
 from tapewright.compiler.control_flow.effects import host_effect
 from tapewright.compiler.program import atomicity, buffer_assignment, lowering
@@ -279,3 +282,35 @@ def test_a_step_that_names_another_shape_than_numpy_makes_is_found():
     program.instructions[-1].outputs[0].shape = (N, 1)
     with pytest.raises(tw.errors.VerificationError, match="NumPy makes"):
         verify_program(program, "a step")
+
+
+def reverse(program):
+    program.instructions.reverse()
+
+
+def misshape(program):
+    """Change nothing but a shape: instructions, operands and outputs stay the same objects."""
+    program.instructions[-1].outputs[0].shape = (N, 1)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "match"),
+    [
+        (reverse, "after merge_equal.* before it is made"),
+        (misshape, "after all passes.*NumPy makes"),
+    ],
+)
+def test_a_mistake_of_a_program_pass_is_found(mistake, match, monkeypatch):
+    right, *others = pipeline.PROGRAM_PASSES
+
+    @functools.wraps(right)
+    def wrong(program):
+        right(program)
+        mistake(program)
+
+    def f(x):
+        return tw.exp(tw.sin(x))
+
+    assert_verified(f, X)
+    monkeypatch.setattr(pipeline, "PROGRAM_PASSES", [wrong, *others])
+    assert_found(f, X, match=match)

@@ -16,7 +16,7 @@ from .saving import Net, X, again, gradients_of, holding, traced
 
 @pytest.fixture(scope="module")
 def fresh():
-    """What a process prints that has only imported tapewright."""
+    """Returns what code prints in a process that has only imported tapewright."""
     first = "import json\nimport numpy as np\nimport tapewright as tw\n"
     with Forks(first, os.environ | {"PYTHONWARNINGS": "error"}) as forks:
         yield lambda source: json.loads(forks.output(first + source))
