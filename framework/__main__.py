@@ -1,21 +1,26 @@
-"""Inspect files of models, without building them.
+"""Run programs written for TensorFlow, and inspect files of models.
 
-    python -m tapewright show FILE            what is inside
-    python -m tapewright show --json FILE     the same for programs
-    python -m tapewright verify FILE...       whether they are whole and sound
+    python -m tapewright run SCRIPT [ARGUMENTS]       import tapewright for tensorflow, keras
+    python -m tapewright run -m MODULE [ARGUMENTS]    the same for a module
+    python -m tapewright show FILE                    what is inside
+    python -m tapewright show --json FILE             the same for programs
+    python -m tapewright verify FILE...               whether they are whole and sound
 
-The exit code is 0 if all is well, 1 if a file is not sound, 2 if it cannot be inspected or
-the command is wrong.
+The exit code of ``run`` is the program's. ``show`` and ``verify`` build no model; their exit
+code is 0 if all is well, 1 if a file is not sound, 2 if it cannot be inspected or the
+command is wrong.
 """
 
 import argparse
 import json
 import os
+import runpy
 import select
 import signal
 import sys
 import traceback
 
+from .api.tensorflow_imports import answer_imports
 from .core.errors import SavingError, printable
 from .inspection.description import describe
 from .inspection.report import report
@@ -23,6 +28,7 @@ from .inspection.verification import verify
 
 __all__ = ["main"]
 
+OURS = (__file__, runpy.__file__, "<frozen runpy>")
 SECONDS = 60  # for a file, and one more for each SPEED bytes of it
 SPEED = 10 << 20
 
@@ -34,15 +40,28 @@ def main(arguments=None, isolated=True):
     ones.
     """
     parsed = _parser().parse_args(arguments)
+    if "program" in parsed:
+        return _run(parsed)
     run = _isolated if isolated and hasattr(os, "fork") else _finished
     return max([run(parsed.run, path, parsed) for path in parsed.files])
 
 
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="python -m tapewright", description="Inspect files of models."
+        prog="python -m tapewright",
+        description="Run programs written for TensorFlow, and inspect files of models.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    command = commands.add_parser(
+        "run", help="run a program with tapewright in place of TensorFlow and Keras"
+    )
+    command.add_argument("-m", action="store_true", help="the program is a module")
+    command.add_argument(
+        "program", metavar="SCRIPT", help="a file, or a module after -m"
+    )
+    command.add_argument(
+        "arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments"
+    )
     command = commands.add_parser("show", help="print what is inside a file")
     command.add_argument("files", nargs=1, metavar="FILE")
     command.add_argument("--json", action="store_true", help="print it as JSON")
@@ -51,6 +70,29 @@ def _parser():
     command.add_argument("files", nargs="+", metavar="FILE")
     command.set_defaults(run=_verify)
     return parser
+
+
+def _run(parsed):
+    """Run a program like ``python SCRIPT`` or ``python -m MODULE``; return the exit code."""
+    if not parsed.m and not os.path.exists(parsed.program):
+        print(f"there is no file {printable(parsed.program)!r}", file=sys.stderr)
+        return 2
+    answer_imports()
+    sys.argv[:] = [parsed.program, *parsed.arguments]
+    try:
+        if parsed.m:
+            runpy.run_module(parsed.program, run_name="__main__", alter_sys=True)
+        else:
+            if not sys.flags.safe_path:
+                sys.path[0] = os.path.dirname(os.path.realpath(parsed.program))
+            runpy.run_path(os.path.abspath(parsed.program), run_name="__main__")
+    except Exception as error:
+        trace = error.__traceback__
+        while trace.tb_next and trace.tb_frame.f_code.co_filename in OURS:
+            trace = trace.tb_next  # it begins where the program does
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        return 1
+    return 0
 
 
 def _show(path, parsed):
