@@ -131,18 +131,21 @@ class _Answer(ModuleType):
         return value
 
     def _find(self, name):
-        is_public = name[:2] != "__" or name in ("__all__", "__version__")
-        for space in self._spaces if is_public else ():
+        spaces = self._spaces if _is_public(name) else ()
+        for space in spaces:
             if hasattr(space, name):
                 return getattr(space, name)
-        if self._spaces and is_public:
-            return getattr(self._spaces[0], name)  # the error says what to use instead
+        if spaces:
+            return getattr(spaces[0], name)  # the error says what to use instead
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     def __dir__(self):
-        return sorted(
-            {*vars(self), *(name for each in self._spaces for name in dir(each))}
-        )
+        theirs = (name for space in self._spaces for name in dir(space))
+        return sorted({*vars(self), *filter(_is_public, theirs)})
+
+
+def _is_public(name):
+    return name[:2] != "__" or name in ("__all__", "__version__")
 
 
 def _resolve(fullname):

@@ -111,6 +111,7 @@ from tensorflow.keras.layers import *
         "import tensorflow.compat.v2 as tf2; assert tf2.__version__ == '2.21.0'",
         "from tensorflow import keras; assert keras.Model is tw.keras.Model",
         "assert tf.version.VERSION == '2.21.0' and tw.version.VERSION != '2.21.0'",
+        "import inspect; assert dict(inspect.getmembers(tf.keras.layers))['Dense'] is Dense",
         "import importlib.util as u; assert u.find_spec('tensorflow').name == 'tensorflow'",
         "from keras.api.models import Model; assert Model is tw.keras.Model",
         "from keras.src.layers.core.dense import Dense as D; assert D is Dense",
