@@ -164,14 +164,13 @@ def _value_text(value):
     return f"{value:.4f}" if abs(value) > 1e-3 else f"{value:.4e}"
 
 
-def epoch_line(title, count, total, seconds, logs=None) -> str:
+def epoch_line(count, total, seconds, logs=None) -> str:
     """Return the line for a whole bar, for outputs without bars.
 
-    >>> epoch_line("Epoch 1/3", 79, 79, 1.2, {"loss": 0.5})
-    'Epoch 1/3 - 79/79 - 1s - 15ms/step - loss: 0.5000'
+    >>> epoch_line(79, 79, 1.2, {"loss": 0.5})
+    '79/79 - 1s - 15ms/step - loss: 0.5000'
     """
     parts = [f"{count}/{total}", f"{seconds:.0f}s", _duration(seconds / max(count, 1))]
-    parts = [title, *parts] if title else parts
     return " - ".join([*parts, values_text(logs)] if logs else parts)
 
 

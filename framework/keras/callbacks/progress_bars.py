@@ -27,8 +27,8 @@ class ProgbarLogger(Callback):
     """Show a bar for each epoch, with loss and metrics.
 
     `fit` adds this callback by default. ``verbose`` of `fit`: 0 shows nothing; 1 and
-    "auto" a bar, or plain lines if the output is no terminal; 2 one plain line for each
-    epoch.
+    "auto" a bar, or plain lines if the output is no terminal; 2 plain lines, "Epoch 1/3"
+    before the epoch and its values behind it.
     """
 
     def __init__(self):
@@ -38,7 +38,6 @@ class ProgbarLogger(Callback):
         self.verbose: int = 1
         self.epochs: int = 1
         self._tw_bar = None
-        self._tw_title = ""
         self._tw_is_live = False
         self._tw_in_fit = False
         self._tw_start = 0.0
@@ -98,10 +97,12 @@ class ProgbarLogger(Callback):
             self._tw_bar = None
 
     def _tw_begin(self, title=""):
-        self.seen, self._tw_title = 0, title
+        self.seen = 0
         self._tw_start = time.perf_counter()
         if self._tw_is_live and is_first_worker(self.model):
             self._tw_bar = Bar(self.target, title)
+        elif title and self.verbose and not self._tw_is_live:
+            say(title, self.model)
 
     def _tw_move(self, batch, logs):
         self.seen = batch + 1
@@ -118,8 +119,7 @@ class ProgbarLogger(Callback):
             self._tw_bar = None
         else:
             seconds = time.perf_counter() - self._tw_start
-            line = epoch_line(self._tw_title, self.seen, self.target, seconds, logs)
-            say(line, self.model)
+            say(epoch_line(self.seen, self.target, seconds, logs), self.model)
 
 
 class TqdmCallback(Callback):

@@ -72,7 +72,7 @@ class Trainer(TrainSteps):
         inputs and outputs; or ``x`` is a `data.Dataset`, a `PyDataset`, or an iterable
         of batches ``(x, y)`` or ``(x, y, sample_weight)``; ``batch_size`` of arrays,
         default 32 (or such that ``steps_per_epoch`` cover them); ``verbose``: 0 silent,
-        1 a progress bar, 2 a line for each epoch, "auto" is 1; ``callbacks``: a list;
+        1 a progress bar, 2 plain lines, "auto" is 1; ``callbacks``: a list;
         ``validation_split``: the share of the arrays, at their end, on which to
         evaluate after each epoch, or ``validation_data``: a tuple or another source;
         ``validation_steps``, ``validation_batch_size``: their number of batches and its

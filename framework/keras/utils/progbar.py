@@ -78,7 +78,7 @@ class Progbar:
             self._show(current, logs, finalize)
         elif self.verbose and finalize:
             seconds = time.perf_counter() - self._start
-            say(epoch_line("", current, self.target or current, seconds, logs))
+            say(epoch_line(current, self.target or current, seconds, logs))
 
     def add(self, n: int, values: Iterable[tuple[str, Any]] | None = None) -> None:
         """Move on by ``n`` steps, see `update`."""
