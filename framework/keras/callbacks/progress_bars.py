@@ -60,6 +60,8 @@ class ProgbarLogger(Callback):
 
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
         self._tw_begin(f"Epoch {epoch + 1}/{self.epochs}")
+        if self.epochs > 1 and not self._tw_is_live and self.verbose:
+            say(f"Epoch {epoch + 1}/{self.epochs}", self.model)
 
     @only_when(_is_shown)
     def on_train_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
@@ -101,8 +103,6 @@ class ProgbarLogger(Callback):
         self._tw_start = time.perf_counter()
         if self._tw_is_live and is_first_worker(self.model):
             self._tw_bar = Bar(self.target, title)
-        elif title and self.verbose and not self._tw_is_live:
-            say(title, self.model)
 
     def _tw_move(self, batch, logs):
         self.seen = batch + 1
