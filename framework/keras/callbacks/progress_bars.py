@@ -59,9 +59,10 @@ class ProgbarLogger(Callback):
         self._tw_in_fit = False
 
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
-        self._tw_begin(f"Epoch {epoch + 1}/{self.epochs}")
-        if self.epochs > 1 and not self._tw_is_live and self.verbose:
-            say(f"Epoch {epoch + 1}/{self.epochs}", self.model)
+        title = f"Epoch {epoch + 1}/{self.epochs}"
+        self._tw_begin(title)
+        if self.verbose and self.epochs > 1 and not self._tw_is_live:
+            say(title, self.model)
 
     @only_when(_is_shown)
     def on_train_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
