@@ -57,7 +57,7 @@ from .core.lazy_import import (
 from .core.logger import get_logger
 from .core.module import Module
 from .core.tensor import *
-from .core.variable import Variable
+from .core.variable import Variable, VariableAggregation, VariableSynchronization
 from .debugging import assert_equal, assert_greater, assert_less, assert_rank
 from .ops.array.conversion import *
 from .ops.array.creation import *
@@ -134,6 +134,8 @@ __all__ = [
     "TensorSpec",
     "UnconnectedGradients",
     "Variable",
+    "VariableAggregation",
+    "VariableSynchronization",
     "abs",
     "accumulate_n",
     "acos",
@@ -514,6 +516,6 @@ explain_missing(
     *"autodiff autograph image linalg lookup math math.special nest nn profiler".split(),
     *"data.experimental io io.gfile ragged saved_model signal sparse strings".split(),
     *"random summary test train version".split(),
-    *"layers optimizers optimizers.schedules".split(),
+    *"distribute.cluster_resolver layers optimizers optimizers.schedules".split(),
 )
 keep_public(sys.modules[__name__], "formats", "inspection", "storage")

@@ -51,7 +51,9 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("tf.summary", "trace_on trace_off trace_export", "tw.profiler"),
     ("tf.distribute", "TPUStrategy ParameterServerStrategy",
      "tw.distribute.MultiWorkerMirroredStrategy"),
-    ("tf.distribute", "cluster_resolver", "mpiexec, and tw.distribute.rank and size"),
+    ("tf.distribute.cluster_resolver", "ClusterResolver SimpleClusterResolver"
+     " SlurmClusterResolver TFConfigClusterResolver",
+     "mpiexec, and tw.distribute.rank and size"),
     ("tf.image", "generate_bounding_box_proposals",
      "tw.image.combined_non_max_suppression of decoded boxes"),
     ("tf.linalg", "LinearOperator LinearOperatorDiag LinearOperatorFullMatrix"

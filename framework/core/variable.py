@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import itertools
 import threading
 from collections import deque
@@ -41,7 +42,14 @@ from .tensor import (
 from .tensor_shape import TensorShape
 from .typing import Array, DTypeLike, StaticShapeLike, TensorLike
 
-__all__ = ["Variable", "changes", "variable_of", "writing"]
+__all__ = [
+    "Variable",
+    "VariableAggregation",
+    "VariableSynchronization",
+    "changes",
+    "variable_of",
+    "writing",
+]
 
 Result = TypeVar("Result")
 
@@ -50,6 +58,24 @@ _living: WeakValueDictionary[int, Variable] = WeakValueDictionary()  # by serial
 # The version of all variables: a new object after each change of several at once. Code that
 # reads several variables, and finds the same version before and after, has consistent values.
 changes: list[object] = [object()]
+
+
+class VariableAggregation(enum.Enum):
+    """Ways to reduce the values that replicas assign to a `Variable` to one."""
+
+    NONE = 0
+    SUM = 1
+    MEAN = 2
+    ONLY_FIRST_REPLICA = 3
+
+
+class VariableSynchronization(enum.Enum):
+    """Times at which the values that replicas assign to a `Variable` are reduced to one."""
+
+    AUTO = 0
+    NONE = 1
+    ON_WRITE = 2
+    ON_READ = 3
 
 
 class Variable(Operators, Guarding):
@@ -67,7 +93,11 @@ class Variable(Operators, Guarding):
     read while another thread trains may have values of two steps.
 
     Args: ``initial_value``: anything that `constant` takes, or a function that returns
-    it; ``shape``: the shape that the value must have.
+    it; ``validate_shape`` has no effect, as initial values have known shapes;
+    ``constraint``: a function that optimizers apply to the value after an update;
+    ``synchronization`` and ``aggregation``: notes for replicas, each of which is a process
+    here and assigns its own value (average it with `distribute.all_reduce` before);
+    ``shape``: the shape that the value must have.
 
     Raises: ``ShapeError`` (a ValueError) if the value has another shape; ``TypeError``
     if it does not convert to ``dtype``.
@@ -100,6 +130,9 @@ class Variable(Operators, Guarding):
     autocast: bool = True
     # Whether a checkpoint may hold it in a narrower dtype, as older versions did.
     was_narrower: bool = False
+    constraint: Callable[[Variable], TensorLike] | None = None
+    synchronization: Any = VariableSynchronization.AUTO
+    aggregation: Any = VariableAggregation.NONE
     _cast: Callable[[Any, DTypeLike], Tensor]  # the op, from `ops/operators.py`
 
     def __init__(
@@ -107,8 +140,12 @@ class Variable(Operators, Guarding):
         initial_value: TensorLike | Callable[[], TensorLike],
         trainable: bool | None = True,
         *,
+        validate_shape: bool = True,
         name: str | None = None,
         dtype: DTypeLike | None = None,
+        constraint: Callable[[Variable], TensorLike] | None = None,
+        synchronization: VariableSynchronization = VariableSynchronization.AUTO,
+        aggregation: VariableAggregation = VariableAggregation.NONE,
         shape: StaticShapeLike = None,
     ):
         self._lock = threading.RLock()  # held by the thread that writes
@@ -135,6 +172,12 @@ class Variable(Operators, Guarding):
         self._name = name or "Variable"
         self._path = None
         self._unwatched_key = self._new_unwatched_key()
+        if constraint is not None:
+            self.constraint = constraint
+        if synchronization is not VariableSynchronization.AUTO:
+            self.synchronization = VariableSynchronization(synchronization)
+        if aggregation is not VariableAggregation.NONE:
+            self.aggregation = VariableAggregation(aggregation)
 
     # --- reading
 

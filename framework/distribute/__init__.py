@@ -8,6 +8,7 @@ process, without MPI, everything here runs unchanged.
 - `collectives`: ranks, and collectives on nests of tensors
 - `gradients`: `DistributedGradientTape`
 - `strategy`: strategies, as in ``tf.distribute``
+- `cluster_resolver`: the search for TPUs
 - `digests`: the check that variables are the same in all processes
 """
 
@@ -15,6 +16,7 @@ import sys
 
 from tapewright.core.lazy_import import keep_public
 
+from . import cluster_resolver
 from .collectives import (
     all_gather,
     all_reduce,
@@ -67,6 +69,7 @@ __all__ = [
     "broadcast",
     "broadcast_variables",
     "check_variables",
+    "cluster_resolver",
     "experimental",
     "get_replica_context",
     "get_strategy",

@@ -469,3 +469,22 @@ def test_a_tensor_takes_a_variable_in_place():
     v, x = tw.Variable(3.0), tw.constant(1.0)
     x += v
     assert x.numpy() == 4
+
+
+def test_a_constraint_is_applied_after_an_update():
+    v = tw.Variable([1.0, -2.0], constraint=lambda x: tw.clip_by_value(x, 0.0, 1.0))
+    tw.keras.optimizers.SGD(0.1).apply_gradients([(tw.constant([1.0, 1.0]), v)])
+    np.testing.assert_allclose(v, [0.9, 0.0], rtol=1e-6)
+
+
+def test_notes_for_replicas_are_kept():
+    v = tw.Variable(
+        1.0,
+        validate_shape=False,
+        synchronization=tw.VariableSynchronization.ON_READ,
+        aggregation=tw.VariableAggregation.MEAN,
+    )
+    assert v.synchronization.name == "ON_READ" and v.aggregation.name == "MEAN"
+    assert tw.Variable(1.0).aggregation is tw.VariableAggregation.NONE
+    with pytest.raises(ValueError, match="is not a valid VariableAggregation"):
+        tw.Variable(1.0, aggregation="mean")
