@@ -155,7 +155,7 @@ def _tree(function):
     node, home = find_node(function)
     free = function.__code__.co_freevars
     tree = transform(deepcopy(node), home, "__class__" in free)
-    tree.warns = node.warns
+    tree.warns, tree.imports = node.warns, node.imports
     names = [ast.arg(name) for name in (OPERATORS, *free)]
     arguments = ast.arguments([], names, None, [], [], None, [])
     factory = ast.FunctionDef("ag__factory", arguments, [tree], [], None)
@@ -173,7 +173,9 @@ def _tree(function):
 
 def _compiled(code, tree):
     """Compile a rewritten tree; return the code, None if it uses no operator."""
-    module = ast.Module([tree.factory], [])
+    # Python writes `np.exp(x)` otherwise where the module imports `np`; by their code
+    # functions inside of this one are found in its source.
+    module = ast.Module([*tree.imports, tree.factory], [])
     with warnings.catch_warnings(action="ignore") if tree.warns else nullcontext():
         whole = compile(module, code.co_filename, "exec", future_flags(code), True)
     found = _code_in(_code_named(whole, "ag__factory"))

@@ -34,6 +34,8 @@ _INSTALLED = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
 _STANDARD = sysconfig.get_path("stdlib")
 
 _FUTURES = [getattr(__future__, name) for name in __future__.all_feature_names]
+SCOPES = ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef
+BLOCKS = ast.stmt, ast.excepthandler, ast.match_case
 ALL_SYNTAX = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
@@ -62,7 +64,8 @@ def future_flags(code):
 def find_node(function):
     """Return the node of a function, and the name of the class around it or None.
 
-    Its attribute ``warns`` tells if Python warns of the source.
+    Its attribute ``warns`` tells if Python warns of the source; ``imports`` are the
+    imports of its module.
 
     Raises: `NoSource`.
     """
@@ -100,6 +103,7 @@ class _Module:
             tree = ast.parse(source, filename)
             whole = compile(source, filename, "exec", flags | ALL_SYNTAX, True)
         self.length, self.warns = len(tree.body), bool(found)
+        self.imports = list(_imports(tree))
         self.nodes = {}  # name and first line -> nodes, each with its class
         self._collect(tree, None)
         self.codes = {}
@@ -121,7 +125,7 @@ class _Module:
                     [x.lineno for x in (node, *getattr(node, "decorator_list", ()))]
                 )
                 name = getattr(node, "name", "<lambda>")
-                node.warns = self.warns
+                node.warns, node.imports = self.warns, self.imports
                 self.nodes.setdefault((name, first), []).append((node, home))
             is_class = isinstance(node, ast.ClassDef)
             self._collect(node, node.name if is_class else home)
@@ -144,6 +148,15 @@ class _Module:
             if _span(code) in spans and _holds(node, _span(code)):
                 return node, home
         return None
+
+
+def _imports(node):
+    """Yield the imports of a module, without those of its functions and classes."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.Import, ast.ImportFrom)):
+            yield child
+        elif isinstance(child, BLOCKS) and not isinstance(child, SCOPES):
+            yield from _imports(child)
 
 
 def _alike(compiled, code):

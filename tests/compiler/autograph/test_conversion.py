@@ -118,6 +118,20 @@ def test_closures_are_shared():
     assert (found.numpy(), count, len(total)) == (4.0, 1, 2)
 
 
+def test_functions_inside_that_call_functions_of_imported_modules():
+    @tw.function
+    def outer(x):
+        def inner(x):
+            if x > 0:
+                x = tw.square(x)
+            return x
+
+        return inner(x)
+
+    assert outer(tw.constant(3.0)).numpy() == 9.0
+    assert outer(tw.constant(-3.0)).numpy() == -3.0
+
+
 GLOBAL = 1.0
 
 
