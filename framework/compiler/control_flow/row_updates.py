@@ -45,7 +45,7 @@ def _write_rows(matrix, indices, rows=0):
 
 
 def _write_row(array, index, row=0):
-    array[row_number(index, len(array))] = row
+    array[row_number(index, len(array)), ...] = row
     return (array,)
 
 

@@ -251,7 +251,7 @@ def _(mapped, indices, *, count):
 def put_row(xp, params: TensorLike, index: TensorLike, row: TensorLike):
     """``params`` with ``row`` in the place of that at ``index``, one number."""
     full = params.copy()
-    full[row_number(index, len(params))] = row
+    full[row_number(index, len(params)), ...] = row  # a string, not an array of one
     return full
 
 

@@ -6,6 +6,7 @@ import pytest
 import tapewright as tw
 from tapewright.core import devices
 from tapewright.core.primitive import get_primitive
+from tapewright.ops.array.scatter import put_row
 from tapewright.test import (
     case,
     check_op,
@@ -165,3 +166,8 @@ def test_a_row_that_is_not_there_is_refused(index):
         op = get_primitive(name)
         with pytest.raises(IndexError, match=f"must be from 0 to 3, got {index}"):
             op.general([np.zeros((4, 2)), np.array(index), *row], {})
+
+
+def test_a_row_may_be_one_string():
+    found = put_row(tw.constant([b"a", b"b"]), 1, tw.constant(b"c"))
+    assert repr(found.numpy().tolist()) == "[b'a', b'c']"
