@@ -1,11 +1,13 @@
 """`if` on a traced condition: both branches are traced, and each replay runs one."""
 
 from tapewright.core.errors import TracingError
+from tapewright.core.nest import is_nested, pack
 from tapewright.core.source_lines import user_line
 from tapewright.core.tensor import Tensor, convert_to_tensor
 
 from ..control_flow.cond_node import branch
 from ..control_flow.regions import described
+from ..control_flow.tensor_array import TensorArray, with_common_elements
 from ..tracing.graph import spec_of
 from ..tracing.tracer import fall_back
 from .conditions import (
@@ -127,8 +129,13 @@ class _Merge:
             return self.one_sided(name, a, b, rows)
         if not same_nesting(a.value, b.value) or len(a.leaves) != len(b.leaves):
             self.refuse(name, a, b)
-        places = []
+        leaves, places = [], []
         for (x, tensors), (y, others) in zip(a.leaves, b.leaves, strict=True):
+            if isinstance(x, TensorArray) and isinstance(y, TensorArray) and x is not y:
+                pair = x.with_components(tensors), y.with_components(others)
+                x, y = with_common_elements("if", pair)
+                tensors, others = x.components(), y.components()
+            leaves.append(x)
             if is_same(x, y):
                 places.append(None)
                 continue
@@ -139,7 +146,8 @@ class _Merge:
                 for row, t in zip(rows, self.alike(name, pair), strict=True):
                     row.append(t)
             places.append(slice(start, len(rows[0])))
-        return a.value, places
+        value = pack(a.value, leaves) if is_nested(a.value) else leaves[0]
+        return value, places
 
     def one_sided(self, name, a, b, rows):
         """Refuse a variable of one branch, unless nobody surely reads it."""
@@ -161,7 +169,9 @@ class _Merge:
         return UNDEFINED, None
 
     def alike(self, name, pair):
-        """Convert a pair to tensors of one dtype and shape."""
+        """Convert a pair to tensors of one dtype and shape; None stays for both."""
+        if all([x is None for x in pair]):
+            return pair
         hint = next((x.dtype for x in pair if isinstance(x, Tensor)), None)
         x, y = [convert_to_tensor(x, dtype_hint=hint) for x in pair]
         if x.dtype.dtype != y.dtype.dtype:

@@ -18,6 +18,7 @@ from tapewright.ops.array.joining import unstack
 from ..control_flow.loop_node import LoopTrace
 from ..control_flow.printing import assert_true
 from ..control_flow.regions import any_traced, described
+from ..control_flow.tensor_array import TensorArray, check_form, with_common_elements
 from ..control_flow.while_loop import MANY, known_length
 from ..tracing.graph import spec_of
 from ..tracing.handles import zeros_of
@@ -299,6 +300,8 @@ class TracedLoop:
 
     def _like(self, name, x, y, tensors):
         """Return the tensors of a leaf after a step."""
+        if isinstance(x, TensorArray) and isinstance(y, TensorArray):
+            check_form(f"the {self.title} loop", x, y)
         own = tensors_of(y)
         if own is None or len(own) != len(tensors) or any([t is None for t in own]):
             self._refuse(name, x, y)
@@ -311,8 +314,11 @@ class TracedLoop:
         """Put another leaf at the start for one that is no tensor, if it has to be; say so."""
         if is_same(x, y):
             return False
-        if hasattr(x, "of_elements") and hasattr(y, "of_elements"):
-            self._put(name, i, x.of_elements(y))
+        if isinstance(x, TensorArray) and isinstance(y, TensorArray):
+            new, y = with_common_elements(f"the {self.title} loop", [x, y])
+            if y.is_blank():
+                return False
+            self._put(name, i, new)
         elif hasattr(type(x), "__tensor__"):
             self._put(name, i, convert_to_tensor(x))
         elif is_number(x) and tensors_of(y) is not None:

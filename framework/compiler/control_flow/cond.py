@@ -27,6 +27,7 @@ from ..tracing.graph import spec_of
 from .cond_node import branch
 from .printing import assert_true
 from .regions import any_traced, described
+from .tensor_array import with_common_elements
 
 __all__ = ["case", "cond", "switch_case"]
 
@@ -203,13 +204,16 @@ def _traced(who, choice, functions):
 
     def flat(name, function):
         def traced():
-            structures[name] = result = map_structure(_as_tensor, function())
-            return flatten(result, expand_composites=True)
+            result = map_structure(_as_tensor, function())
+            leaves = flatten(result, expand_composites=True)
+            # A `TensorArray` makes a tensor of its elements, which belongs to this trace.
+            structures[name] = pack(result, leaves, expand_composites=True)
+            return leaves
 
         return traced
 
-    def check(results):
-        return _agreeing(who, list(functions), structures, results)
+    def check(_):
+        return _agreeing(who, list(functions), structures)
 
     parts = [flat(name, function) for name, function in functions.items()]
     outputs = branch(who, choice, parts, check=check)
@@ -221,22 +225,31 @@ def _as_tensor(x):
     return x.__tensor__() if hasattr(type(x), "__tensor__") else x
 
 
-def _agreeing(who, names, structures, results):
+def _agreeing(who, names, structures):
     """Convert results to tensors; raise where those of two branches differ."""
     first, *others = names
     for name in others:
         try:
             assert_same_structure(structures[first], structures[name], True)
-            fits = len(results[0]) == len(results[names.index(name)])
         except ValueError:
-            fits = False
-        if not fits:
-            raise TypeError(
-                f"{who}: {first} and {name} must return the same structure, got\n"
-                f"  {first}: {structures[first]!r}\n  {name}: {structures[name]!r}"
-            )
+            _refuse(who, first, name, structures)
+    columns = zip(*[flatten(structures[name]) for name in names], strict=True)
+    columns = [with_common_elements(who, column) for column in columns]
+    for name, leaves in zip(names, zip(*columns)):
+        structures[name] = pack(structures[name], leaves)
+    results = [flatten(structures[name], expand_composites=True) for name in names]
+    for name, result in zip(names, results):
+        if len(result) != len(results[0]):
+            _refuse(who, first, name, structures)
     columns = [_column(who, names, i, column) for i, column in enumerate(zip(*results))]
     return [list(row) for row in zip(*columns)] if columns else [[] for _ in names]
+
+
+def _refuse(who, first, name, structures):
+    raise TypeError(
+        f"{who}: {first} and {name} must return the same structure, got\n"
+        f"  {first}: {structures[first]!r}\n  {name}: {structures[name]!r}"
+    ) from None
 
 
 def _column(who, names, i, column):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import index as as_int
 from typing import Any
 
 from tapewright.core.composite import CompositeTensor
@@ -13,26 +14,35 @@ from tapewright.core.errors import (
     OutOfBoundsError,
     OutOfRangeError,
     ShapeError,
-    TracingError,
 )
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.nest import flatten, map_structure, pack
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_composite
 from tapewright.core.tensor_shape import TensorShape
-from tapewright.core.typing import DTypeLike, IntLike, StaticShapeLike, TensorLike
+from tapewright.core.typing import (
+    DTypeLike,
+    IntLike,
+    StaticShapeLike,
+    TensorLike,
+    as_shape,
+)
 from tapewright.ops.array.conversion import stop_gradient
 from tapewright.ops.array.creation import zeros
 from tapewright.ops.array.gather import gather
 from tapewright.ops.array.joining import concat, split, stack, unstack
 from tapewright.ops.array.scatter import put_row
+from tapewright.ops.array.shape import reshape
 
+from ..tracing.graph import spec_of
 from ..tracing.tracer import fall_back
 from .regions import any_traced
 
 __all__ = [
     "TensorArray",
     "as_tensors",
+    "check_form",
     "stop_gradients",
+    "with_common_elements",
 ]
 
 
@@ -48,9 +58,11 @@ class TensorArray(CompositeTensor):
     another.)
 
     Args: ``size``: the number of elements; ``dynamic_size``: it grows when written to
-    beyond that (where the index is known while tracing); ``element_shape``: their
-    shape, by default that of the first one written. ``clear_after_read``,
-    ``colocate_with_first_write_call`` and names change nothing: elements may be read again.
+    beyond that (a traced function runs eagerly then, unless it knows the index);
+    ``element_shape``: their shape, by default that of the first one written;
+    ``infer_shape=False``: each has a shape of its own. ``clear_after_read``,
+    ``colocate_with_first_write_call`` and names change nothing: elements may be read again,
+    as in a graph of TensorFlow.
 
     Raises: ``ValueError`` for a ``handle`` or ``flow``, of an array of a graph.
 
@@ -84,9 +96,7 @@ class TensorArray(CompositeTensor):
         self._dynamic = bool(dynamic_size)
         self._shape = TensorShape(element_shape)
         self._infers = infer_shape
-        self._items = [None] * int(0 if size is None else size)
-        # Whether writes have made it larger, or will: then the size is not known to a trace.
-        self._grows = self._dynamic and not self._items
+        self._items = [None] * as_int(0 if size is None else size)
         self._rows = None  # all elements as one tensor, once the index is traced
 
     # --- what it is
@@ -131,18 +141,21 @@ class TensorArray(CompositeTensor):
         """
         value = self._fitting("write", value)
         index = convert_to_tensor(index)
-        if self._rows is None and not any_traced([index]):
-            array = self._open(value)
+        array = self._open()
+        is_known = not any_traced([index])
+        if is_known and self._rows is not None and self._dynamic:
+            array._set_items(unstack(self._rows))
+        if is_known and array._rows is None:
             array._put(int(index), value)
+            array._infer(value.shape)
             return array
-        if self._grows:
+        if self._dynamic:
             fall_back(
                 "TensorArray.write: in a traced function an array cannot grow at a traced "
-                "index: pass its size"
+                "index: pass its size, without dynamic_size=True"
             )
-        array = self._open(value)
-        rows = array._as_rows("write")
-        array._rows = put_row(rows, index, value)
+        rows = self._as_rows("write", value)
+        array._set_rows(put_row(rows, index, value))
         return array
 
     def _put(self, index, value):
@@ -151,32 +164,41 @@ class TensorArray(CompositeTensor):
                 f"TensorArray.write: index must be from 0 to {len(self._items) - 1}, got "
                 f"{index}; dynamic_size=True lets it grow"
             )
-        missing = index + 1 - len(self._items)
-        self._items += [None] * missing
-        self._grows = self._grows or missing > 0
+        self._items += [None] * (index + 1 - len(self._items))
         self._items[index] = value
+
+    def _set_items(self, items):
+        self._rows, self._items = None, items
+
+    def _set_rows(self, rows):
+        self._rows, self._items = rows, []
+        self._shape = self._shape.merge_with(rows.shape[1:])
+
+    def _infer(self, shape):
+        if self._infers:
+            self._shape = self._shape.merge_with(shape)
 
     def _fitting(self, who, value):
         value = convert_to_tensor(value, dtype_hint=self._dtype)
-        self._check_dtype(who, value)
-        if not self._shape.is_compatible_with(value.shape):
-            raise ShapeError(
-                f"TensorArray.{who}", f"elements have shape {self._shape}", value=value
-            )
+        self._check(who, value, value.shape)
         return value
 
-    def _check_dtype(self, who, value):
+    def _check(self, who, value, shape):
+        """Raise unless elements of a value may have this shape and its dtype."""
         if value.dtype != self._dtype:
             raise DTypeError(
                 f"TensorArray.{who}", f"the dtype is {self._dtype.name}", value=value
             )
+        if not self._shape.is_compatible_with(shape):
+            if not self._infers and active_tracer() is not None:
+                _refuse_trace(who)
+            raise ShapeError(
+                f"TensorArray.{who}", f"elements have shape {self._shape}", value=value
+            )
 
-    def _open(self, value=None):
+    def _open(self):
         """Return the array to write into: itself in eager mode, a copy in a trace."""
-        array = self if active_tracer() is None else self._copy()
-        if value is not None and self._infers:
-            array._shape = self._shape.merge_with(value.shape)
-        return array
+        return self if active_tracer() is None else self._copy()
 
     def _copy(self):
         twin = object.__new__(type(self))
@@ -185,24 +207,24 @@ class TensorArray(CompositeTensor):
         return twin
 
     def unstack(self, value: TensorLike, name: str | None = None) -> TensorArray:
-        """The array with the rows of ``value`` as its first elements."""
+        """The array whose elements are the rows of ``value``."""
         value = convert_to_tensor(value, dtype_hint=self._dtype)
         if not value.ndim:
             raise ShapeError("TensorArray.unstack", "value must have rows", value=value)
-        count = value.shape[0]
-        if count > self._count() and not self._dynamic:
+        if value.shape[0] > self._count() and not self._dynamic:
             raise ShapeError(
                 "TensorArray.unstack",
                 f"the array has {self._count()} elements",
                 value=value,
             )
-        if count == self._count() and any_traced([value]):
-            array = self._open()
-            array._shape = self._shape.merge_with(value.shape[1:])
-            self._check_dtype("unstack", value)
-            array._rows, array._items = value, []
-            return array
-        return self.scatter(range(count), value)
+        self._check("unstack", value, value.shape[1:])
+        array = self._open()
+        if any_traced([value]):
+            array._set_rows(value)
+        else:
+            array._set_items(unstack(value))
+            array._infer(value.shape[1:])
+        return array
 
     def scatter(
         self, indices: TensorLike, value: TensorLike, name: str | None = None
@@ -222,19 +244,15 @@ class TensorArray(CompositeTensor):
         Raises: ``ShapeError`` (a ValueError) if the lengths do not add up to the size
         of the first axis, or are too many.
         """
-        sizes = [int(n) for n in convert_to_tensor(lengths)]
+        sizes = as_shape(lengths)
         value = convert_to_tensor(value, dtype_hint=self._dtype)
         if len(sizes) != self._count() and not self._dynamic:
-            what = (
-                f"lengths must name the sizes of {self._count()} elements, got {sizes}"
-            )
+            what = f"lengths must name the sizes of {self._count()} elements, got {list(sizes)}"
             raise ShapeError("TensorArray.split", what, value=value)
         array = self._open()
-        for index, part in enumerate(split(value, sizes)):
-            array._put(index, self._fitting("split", part))
-        if self._infers:
-            size = sizes[0] if len(set(sizes)) == 1 else None
-            array._shape = self._shape.merge_with((size, *value.shape[1:]))
+        array._set_items([self._fitting("split", part) for part in split(value, sizes)])
+        size = sizes[0] if len(set(sizes)) == 1 else None
+        array._infer((size, *value.shape[1:]))
         return array
 
     # --- reading
@@ -259,11 +277,14 @@ class TensorArray(CompositeTensor):
         found = self._items[number]
         if found is not None:
             return found
-        if not self._shape.is_fully_defined():
-            raise InvalidArgumentError(
+        if not _is_known(self._shape):
+            message = (
                 f"TensorArray.{who}: element {number} was never written, and its "
                 "shape is unknown: pass element_shape"
             )
+            if active_tracer() is not None:  # a step of a loop before may write it
+                fall_back(message)
+            raise InvalidArgumentError(message)
         return zeros(tuple(self._shape), self._dtype)
 
     def stack(self, name: str | None = None) -> Tensor:
@@ -274,7 +295,7 @@ class TensorArray(CompositeTensor):
         if self._rows is not None:
             return self._rows
         if not self._items:
-            shape = tuple(self._shape) if self._shape.is_fully_defined() else ()
+            shape = tuple(self._shape) if _is_known(self._shape) else ()
             return zeros((0, *shape), self._dtype)
         return self._stacked()
 
@@ -303,8 +324,12 @@ class TensorArray(CompositeTensor):
 
     def concat(self, name: str | None = None) -> Tensor:
         """The elements joined along their first axis."""
-        if self._rows is not None:
-            return concat(unstack(self._rows), 0)
+        if self._rows is not None or not self._items:
+            rows = self.stack()
+            if rows.ndim > 1:
+                count, size, *rest = rows.array.shape
+                return reshape(rows, (count * size, *rest))
+            return concat(unstack(rows), 0)
         return concat([self._element("concat", i) for i in range(len(self._items))], 0)
 
     def identity(self) -> TensorArray:
@@ -318,19 +343,20 @@ class TensorArray(CompositeTensor):
         for index in range(self._count()):
             yield self.read(index)
 
-    # --- for loops
+    # --- for branches and loops
 
-    def _as_rows(self, who):
+    def _as_rows(self, who, value=None):
+        """Return all elements as one tensor, of the shape of ``value`` if there is one."""
         if self._rows is not None:
             return self._rows
+        written = [x for x in [value, *self._items] if x is not None]
+        if any([spec_of(x) != spec_of(written[0]) for x in written]):
+            _refuse_trace(who)
         if self._dynamic and not self._items:
-            fall_back(
-                f"TensorArray.{who}: in a traced function an array cannot grow at a "
-                "traced index: pass its size"
-            )
-        rows = self.stack()
-        self._rows, self._items = rows, []
-        return rows
+            fall_back(f"TensorArray.{who}: an array without elements has none to read")
+        twin = self._copy()
+        twin._shape = self._shape.merge_with(written[0].shape if written else None)
+        return twin.stack()
 
     def static_key(self) -> Any:
         """The class, the number of elements, and what they must be."""
@@ -344,30 +370,79 @@ class TensorArray(CompositeTensor):
 
     def components(self) -> list[Any]:
         """Return its tensors as operands of a node; None for one of unknown shape."""
-        known = self._rows is not None or self._shape.is_fully_defined()
-        if not known and any(x is not None for x in self._items):
-            return list(self._items)
-        return [self.stack()] if known else [None]
+        if self.is_blank():
+            return [None]
+        return list(self._items) if self._is_list() else [self.stack()]
 
     def with_components(self, components: Any) -> TensorArray:
         """Return an array like this one that consists of these tensors."""
         twin = self._copy()
-        if len(components) != 1:
+        if self._is_list():
             twin._items = list(components)
         elif components[0] is not None:
             twin._rows, twin._items = components[0], []
         return twin
 
+    def is_blank(self) -> bool:
+        """Return whether nothing is known of the elements: neither values nor a shape."""
+        return not self._is_stack() and all([x is None for x in self._items])
+
+    def _is_stack(self):
+        return self._rows is not None or _is_known(self._shape)
+
+    def _is_list(self):
+        """Return whether its elements may have shapes of their own."""
+        return not self._is_stack() and not self.is_blank()
+
+    def form(self) -> Any:
+        """Return the size and the shapes of elements: loops and branches keep both."""
+        if self._is_list():
+            return [None if x is None else spec_of(x) for x in self._items]
+        return self._count(), tuple(self._shape) if self._is_stack() else None
+
     def of_elements(self, other: TensorArray) -> TensorArray:
         """Return this array with the element shape of another."""
-        if not other.element_shape.is_fully_defined():
-            raise TracingError(
-                "while_loop: the element shape of a TensorArray is unknown: pass "
-                "element_shape"
-            )
         twin = self._copy()
         twin._shape = other.element_shape
         return twin
+
+
+def with_common_elements(who: str, arrays: Any) -> Any:
+    """Let the arrays that branches give be alike: those without elements get a shape.
+
+    Only such arrays count: whatever else stands in their place is returned as it is. A
+    trace ends where sizes or shapes of elements depend on the branch.
+    """
+    if not all([isinstance(x, TensorArray) for x in arrays]):
+        return arrays
+    known = [x for x in arrays if not x.is_blank()]
+    stacks = [x for x in known if _is_known(x.element_shape)]
+    if stacks:
+        arrays = [x.of_elements(stacks[0]) if x.is_blank() else x for x in arrays]
+    for x in arrays:
+        check_form(who, arrays[0], x)
+    return arrays
+
+
+def check_form(who: str, before: TensorArray, after: TensorArray) -> None:
+    """End the trace if two arrays differ in size or in the shapes of their elements."""
+    if before.form() != after.form():
+        fall_back(
+            f"{who}: the size of a TensorArray or the shapes of its elements are not "
+            f"known before it runs: {before!r} or {after!r}"
+        )
+
+
+def _is_known(shape):
+    """Return whether zeros of a shape can be made: in a trace sizes may be formulas."""
+    return shape.rank is not None and not any([d is None for d in shape])
+
+
+def _refuse_trace(who):
+    fall_back(
+        f"TensorArray.{who}: in a traced function elements of several shapes have no "
+        "traced index"
+    )
 
 
 def unstacked(value, dtype=None):

@@ -27,9 +27,16 @@ from tapewright.ops.math.comparison import logical_and
 
 from ..tracing.graph import Node, spec_of
 from ..tracing.interpret import interpret
+from ..tracing.tracer import fall_back
 from .loop_node import LoopTrace
 from .regions import any_traced, described, trace_region, traced_or_none
-from .tensor_array import TensorArray, as_tensors, stop_gradients
+from .tensor_array import (
+    TensorArray,
+    as_tensors,
+    check_form,
+    stop_gradients,
+    with_common_elements,
+)
 
 __all__ = ["while_loop"]
 
@@ -187,7 +194,11 @@ class _While:
             return go
 
         def body(leaves, slices, constants):
-            result = flatten(self.step(pack(now, leaves, True)), True)
+            result = self.step(pack(now, leaves, True))
+            for x, y in zip(flatten(now), flatten(result), strict=True):
+                if isinstance(x, TensorArray):
+                    check_form("while_loop", x, y)
+            result = flatten(result, True)
             self._check(leaves, result, longer_than is not None)
             return result, [], []
 
@@ -214,11 +225,12 @@ class _While:
             return self.step(pack(now, own, True))
 
         result = trace_region("while_loop", probe, specs, active_interpreters()).results
-        return map_structure(
-            lambda x, y: x.of_elements(y) if isinstance(x, TensorArray) else x,
-            now,
-            result,
+        now = map_structure(
+            lambda *pair: with_common_elements("while_loop", pair)[0], now, result
         )
+        if any([x is None for x in flatten(now, True)]):
+            fall_back("while_loop: no step writes to a TensorArray of unknown elements")
+        return now
 
     def _check(self, before, after, tentative):
         """Raise if a step changes a dtype or shape: a `TracingError` if Python may run

@@ -79,6 +79,215 @@ def test_an_array_written_in_one_branch_does_not_show_in_the_other():
     assert f(tw.constant(-2.0)).numpy().tolist() == [0.0, -2.0]
 
 
+def written(x):
+    array = tw.TensorArray("float32", 3)
+    if x[0] > 0:
+        array = array.write(0, x[0] ** 3)
+        if x[1] > 0:
+            array = array.write(1, x[1] ** 2)
+    elif x[1] > 0:
+        array = array.write(2, 7.0)
+    return array.stack()
+
+
+def written_in_a_loop(x):
+    array = tw.TensorArray("float32", 3)
+    for i in tw.range(3):
+        if x[i] > 0:
+            array = array.write(i, x[i] ** 3)
+    return array.stack()
+
+
+def written_by_cond(x):
+    array = tw.TensorArray("float32", 3)
+    choice = tw.cast(x[0], "int32")
+    one = tw.cond(x[0] > 0, lambda: array.write(0, x[0]), lambda: array)
+    other = tw.switch_case(choice, [lambda: array, lambda: array.write(1, x[0] + x[1])])
+    return one.stack() + other.stack()
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "expected"),
+    [
+        (written, [2.0, 3.0, 1.0], [8.0, 9.0, 0.0]),
+        (written, [2.0, -3.0, 1.0], [8.0, 0.0, 0.0]),
+        (written, [-2.0, 3.0, 1.0], [0.0, 0.0, 7.0]),
+        (written, [-2.0, -3.0, 1.0], [0.0, 0.0, 0.0]),
+        (written_in_a_loop, [1.0, -2.0, 3.0], [1.0, 0.0, 27.0]),
+        (written_in_a_loop, [-1.0, -2.0, -3.0], [0.0, 0.0, 0.0]),
+        (written_by_cond, [1.0, 2.0, 3.0], [1.0, 3.0, 0.0]),
+        (written_by_cond, [-1.0, 2.0, 3.0], [0.0, 1.0, 0.0]),
+    ],
+)
+def test_elements_written_in_some_branches_have_a_shape_in_all(function, x, expected):
+    f = tw.function(function)
+    x = tw.constant(x)
+    assert f(x).numpy().tolist() == expected
+    f.get_concrete_function(x)  # it is traced
+
+
+def test_gradients_of_elements_written_in_some_branches():
+    @tw.function
+    def derivatives(x):
+        with tw.GradientTape() as second:
+            second.watch(x)
+            with tw.GradientTape() as first:
+                first.watch(x)
+                y = tw.reduce_sum(written_in_a_loop(x) * [1.0, 2.0, 3.0])
+            gradient = first.gradient(y, x)
+        return gradient, second.gradient(gradient, x)
+
+    gradient, second = derivatives(tw.constant([1.0, 2.0, -3.0]))
+    assert gradient.numpy().tolist() == [3.0, 24.0, 0.0]
+    assert second.numpy().tolist() == [6.0, 24.0, 0.0]
+
+
+def test_arrays_whose_size_depends_on_a_branch_make_the_function_run_eagerly():
+    @tw.function
+    def positive(x):
+        array = tw.TensorArray("float32", 0, dynamic_size=True)
+        for v in x:
+            if v > 0:
+                array = array.write(array.size(), v * v)
+        return array.stack()
+
+    @tw.function
+    def grown(x):
+        array = tw.TensorArray("float32", 0, dynamic_size=True)
+        array = tw.cond(
+            x[0] > 0, lambda: array.write(0, x[0]), lambda: array.write(1, 2.0)
+        )
+        return array.stack()
+
+    assert positive(tw.constant([1.0, -2.0, 3.0])).numpy().tolist() == [1.0, 9.0]
+    assert grown(tw.constant([1.0])).numpy().tolist() == [1.0]
+    assert grown(tw.constant([-1.0])).numpy().tolist() == [0.0, 2.0]
+
+
+def test_elements_of_several_shapes_in_traced_functions():
+    @tw.function
+    def one(x):
+        array = tw.TensorArray("float32", 1, infer_shape=False)
+        array = tw.cond(x[0] > 0, lambda: array.write(0, x), lambda: array.write(0, -x))
+        return array.size(), array.read(0)
+
+    @tw.function
+    def alike(x):
+        array = tw.TensorArray("float32", 2, infer_shape=False)
+        for i in tw.range(2):
+            array = array.write(i, x * 2.0)
+        return array.stack()
+
+    @tw.function
+    def parts(x, lengths):
+        array = tw.TensorArray("float32", 2, infer_shape=False).split(x, lengths)
+        total = 0.0
+        for i in tw.range(2):
+            total += tw.reduce_max(array.read(i))
+        return total
+
+    size, element = one(tw.constant([-1.0, 2.0]))
+    assert size.numpy() == 1 and element.numpy().tolist() == [1.0, -2.0]
+    assert alike(tw.constant([1.0])).numpy().tolist() == [[2.0], [2.0]]
+    assert parts(tw.constant([1.0, 2.0, 3.0]), tw.constant([1, 2])).numpy() == 4.0
+
+
+def test_elements_of_unknown_sizes_are_written_in_a_branch():
+    @tw.function(input_signature=[tw.TensorSpec([None, 3])])
+    def columns(x):
+        array = tw.TensorArray("float32", 3)
+        for i in tw.range(3):
+            if i > 0:
+                array = array.write(i, x[:, i])
+        return array.stack(), array.concat()
+
+    stacked, joined = columns(tw.constant([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    assert stacked.numpy().tolist() == [[0.0, 0.0], [2.0, 5.0], [3.0, 6.0]]
+    assert joined.numpy().tolist() == [0.0, 0.0, 2.0, 5.0, 3.0, 6.0]
+    columns.get_concrete_function()  # it is traced for all sizes
+
+
+def test_an_array_that_both_branches_have_written_grows():
+    @tw.function
+    def f(x):
+        array = tw.TensorArray("float32", 0, dynamic_size=True)
+        for i in range(2):
+            if x[i] > 0:
+                array = array.write(i, x[i])
+            else:
+                array = array.write(i, -10.0 * x[i])
+        return array.stack()
+
+    x = tw.constant([1.0, -2.0])
+    assert f(x).numpy().tolist() == [1.0, 20.0]
+    f.get_concrete_function(x)
+
+
+def test_a_read_at_a_traced_index_leaves_an_array_as_it_was():
+    @tw.function
+    def f(x, i):
+        array = tw.TensorArray("float32", 2).write(0, x[0]).write(1, x[1])
+        y = 0.0
+        if x[0] > 0:
+            y = array.read(i)
+        return y + array.stack()
+
+    assert f(tw.constant([1.0, 2.0]), tw.constant(1)).numpy().tolist() == [3.0, 4.0]
+
+
+def test_an_element_that_an_earlier_step_has_written_is_read_in_a_branch():
+    @tw.function
+    def fibonacci(n):
+        array = tw.TensorArray("int32", 6)
+        for i in tw.range(n):
+            if i < 2:
+                array = array.write(i, 1)
+            else:
+                array = array.write(i, array.read(i - 1) + array.read(i - 2))
+        return array.stack()
+
+    assert fibonacci(tw.constant(6)).numpy().tolist() == [1, 1, 2, 3, 5, 8]
+
+
+def test_unstack_replaces_all_elements():
+    def f(x):
+        array = tw.TensorArray("float32", 5).write(4, 9.0).unstack(x)
+        return array.size(), array.stack()
+
+    for run in (f, tw.function(f)):
+        size, elements = run(tw.constant([1.0, 2.0]))
+        assert size.numpy() == 2 and elements.numpy().tolist() == [1.0, 2.0]
+
+
+def test_no_elements_are_joined():
+    array = tw.TensorArray("float32", 0, dynamic_size=True, element_shape=(2, 3))
+    assert array.concat().shape == (0, 3)
+
+
+def test_strings_are_written_in_traced_functions():
+    @tw.function
+    def f(x):
+        array = tw.TensorArray("string", 3)
+        for i in tw.range(3):
+            if x[i] > 0:
+                array = array.write(i, tw.strings.as_string(i))
+        return array.stack()
+
+    found = f(tw.constant([1.0, -1.0, 1.0])).numpy().tolist()
+    assert repr(found) == "[b'0', b'', b'2']"
+
+
+def test_an_array_of_a_traced_size_makes_the_function_run_eagerly():
+    @tw.function
+    def f(n):
+        array = tw.TensorArray("float32", n)
+        for i in tw.range(n):
+            array = array.write(i, 2.0)
+        return array.stack()
+
+    assert f(tw.constant(2)).numpy().tolist() == [2.0, 2.0]
+
+
 def test_a_function_in_which_a_traced_index_makes_an_array_grow_runs_eagerly():
     f = tw.function(
         lambda i: (
@@ -97,6 +306,19 @@ def test_a_function_in_which_a_traced_index_makes_an_array_grow_runs_eagerly():
         return array.stack()
 
     assert after_a_first_element(tw.constant(2)).numpy().tolist() == [1.0, 2.0, 4.0]
+
+    @tw.function
+    def beyond_its_size(x):
+        array = tw.TensorArray("float32", size=1, dynamic_size=True)
+        for i in tw.range(3):
+            array = array.write(i, x[i])
+        return array.stack()
+
+    assert beyond_its_size(tw.constant([1.0, 2.0, 3.0])).numpy().tolist() == [
+        1.0,
+        2.0,
+        3.0,
+    ]
 
 
 def test_a_tensor_array_takes_parts_of_several_sizes():
