@@ -27,6 +27,11 @@ def load_own_variables(self, store: Any) -> None:
     Raises: ``ValueError`` if the number or a shape differs; then nothing was assigned.
     """
     variables = _own(self)
+    if len(store.keys()) != len(variables) and hasattr(
+        self, "_tw_own_variables_before"
+    ):
+        before = self._tw_own_variables_before()
+        variables = before if len(store.keys()) == len(before) else variables
     if len(store.keys()) != len(variables):
         raise ValueError(
             f"'{self.name}' has {len(variables)} variables, {len(store.keys())} were saved"

@@ -122,7 +122,8 @@ class Variable(Operators, Guarding):
 
     # Public names of ours: TensorFlow and Keras lack them.
     _tw_guarded = (
-        "check_assigned", "is_accessible", "read", "read_uncast", "serial", "was_narrower",
+        "check_assigned", "is_accessible", "is_weight", "read", "read_uncast", "serial",
+        "was_narrower",
     )  # fmt: skip
     trainable: bool
     serial: int
@@ -185,6 +186,11 @@ class Variable(Operators, Guarding):
     def is_accessible(self) -> bool:
         """True if tapes that watch what is accessed watch it: trainable now or once."""
         return self.trainable or self._made_trainable
+
+    @property
+    def is_weight(self) -> bool:
+        """True for a ``keras.Variable``, and for those of layers, metrics and optimizers."""
+        return self._path is not None
 
     def read(self) -> Tensor:
         """Return the value as a tensor; tapes that watch the variable record the read.

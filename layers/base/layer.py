@@ -132,6 +132,10 @@ class Layer(Operation, Tracked, LayerConfig):
     to pass the mask of the inputs on, and ``input_spec`` to an `InputSpec` to check
     inputs.
 
+    Weights are what `add_weight` makes, and each ``keras.Variable`` in an attribute, a list
+    or a dict. As in Keras 3, a ``tw.Variable`` in an attribute is none: it is not among
+    `trainable_variables`, so that `fit` does not train it, nor in files of weights.
+
     Raises: ``TypeError`` for an unknown argument; ``ValueError`` for a name with "/".
 
     >>> class Scale(Layer):

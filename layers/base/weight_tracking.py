@@ -41,7 +41,12 @@ _FAMILIES = {
 
 
 class Tracked(Module):
-    """Find weights, layers inside and penalties of a layer by its attributes."""
+    """Find weights, layers inside and penalties of a layer by its attributes.
+
+    As in Keras 3, a ``keras.Variable`` in an attribute is a weight, and a ``tw.Variable``
+    or a `Module` that is no layer is not: `fit` does not train it, and files of weights
+    do not hold it.
+    """
 
     _tw_keeps_variables = True
     built: bool = False
@@ -300,6 +305,16 @@ class Tracked(Module):
         own = {id(v): v for v in _variables_of(self._tw_parts())}
         return sorted(own.values(), key=self._tw_is_never_trainable)
 
+    def _tw_own_variables_before(self) -> list[Variable]:
+        """Return these and the variables that are no weights, as files of 0.2 have them."""
+        own = {id(v): v for v in _with_untracked(self._tw_parts())}
+        return sorted(own.values(), key=self._tw_is_never_trainable)
+
+    def _tw_untracked(self) -> list[Variable]:
+        """Return the variables among the attributes, here and inside, that are no weights."""
+        found = [v for _, parts in self._tw_walk() for v in _with_untracked(parts)]
+        return list({id(v): v for v in found if not v.is_weight}.values())
+
     def _tw_freeze(self, variable):
         if variable.trainable:
             variable.trainable = False
@@ -349,7 +364,12 @@ def _is_metric(part):
 
 
 def _variables_of(parts):
-    """The variables among them, and those of modules that are no layers."""
+    """The weights among them."""
+    return [part for part in parts if isinstance(part, Variable) and part.is_weight]
+
+
+def _with_untracked(parts):
+    """All variables among them, with those of modules that are no layers."""
     variables = []
     for part in parts:
         if isinstance(part, Variable):

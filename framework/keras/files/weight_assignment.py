@@ -48,8 +48,13 @@ class WeightAssignment:
         else:
             self.add_problem(array.place, problem)
 
-    def add_layer(self, variables, arrays, location, owner):
-        """Add the variables of a layer and as many arrays, in order."""
+    def add_layer(self, variables, arrays, location, owner, before=()):
+        """Add the variables of a layer and as many arrays, in order.
+
+        ``before``: those that 0.2 wrote for the layer, where they were more.
+        """
+        if len(before) == len(arrays):
+            variables = before
         if len(variables) != len(arrays):
             hint = ""
             if not arrays:

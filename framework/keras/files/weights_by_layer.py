@@ -109,6 +109,9 @@ def read_layers(group: Group, model: Any, assignment: Any) -> None:
     """Note the arrays of a group for the layers of a model, in order."""
     layers = [layer for layer in model.layers if layer.weights]
     stored = [each for each in stored_layers(group) if each.weight_names]
+    if len(layers) != len(stored):
+        before = [layer for layer in model.layers if _in_order_before(layer)]
+        layers = before if len(before) == len(stored) else layers
     expected, names = [each.name for each in layers], [each.name for each in stored]
     if len(expected) != len(names):
         assignment.add_problem(
@@ -146,9 +149,19 @@ def read_layers_by_name(group: Group, model: Any, assignment: Any) -> None:
         )
 
 
+def _in_order_before(layer):
+    """`_in_order` with the variables that are no weights, as 0.2 wrote them."""
+    found = [v for each, _ in layer._tw_walk() for v in each._tw_own_variables_before()]
+    found = {id(variable): variable for variable in found}.values()
+    return sorted(found, key=lambda v: not (layer.trainable and v.trainable))
+
+
 def _note(layer, stored, assignment):
     variables, location = _in_order(layer), stored.group.place
-    assignment.add_layer(variables, stored.arrays, location, layer.name)
+    before = _in_order_before(layer)
+    assignment.add_layer(variables, stored.arrays, location, layer.name, before)
+    if len(variables) != len(stored.weight_names):
+        variables = before
     last = [each.rpartition("/")[2].partition(":")[0] for each in stored.weight_names]
     pair = first_swap(last, [variable.name for variable in variables])
     if pair and len(set(last)) == len(last):
@@ -161,7 +174,8 @@ def _note(layer, stored, assignment):
 def _read_top(group, model, assignment):
     variables, top = model._tw_own_variables(), stored_top(group)
     if top is not None:
-        assignment.add_layer(variables, top.arrays, top.group.place, model.name)
+        before = model._tw_own_variables_before()
+        assignment.add_layer(variables, top.arrays, top.group.place, model.name, before)
     elif variables:
         assignment.add_layer(variables, [], f"{group.place}/{TOP}", model.name)
 

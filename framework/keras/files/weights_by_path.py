@@ -179,8 +179,10 @@ def read_tree(root, model, assignment, skipped=()):
         layer = entry.layer
         if type(layer).load_own_variables is load_own_variables:
             arrays = [] if group is None else group.numbered()
+            of_saved = isinstance(layer, SavedLayer)
+            before = [] if of_saved else layer._tw_own_variables_before()
             assignment.add_layer(
-                entry.variables, arrays, _location(root, entry), layer.name
+                entry.variables, arrays, _location(root, entry), layer.name, before
             )
         else:
             keys = [] if group is None else group.keys()

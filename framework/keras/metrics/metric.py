@@ -202,12 +202,18 @@ class Metric(Module, Configured):
 
     @property
     def variables(self) -> list[Variable]:
-        """The variables in the order of creation, then those of inner metrics."""
+        """The variables in the order of creation, then those of inner metrics.
+
+        As in Keras 3, a ``tw.Variable`` in an attribute is none of them, and is not reset.
+        """
+        return [v for v in self._tw_all_variables() if v.is_weight]
+
+    def _tw_all_variables(self):
         parts = owned(self)
         variables = [part for part in parts if isinstance(part, Variable)]
         for part in parts:
             if isinstance(part, Metric):
-                variables += part.variables
+                variables += part._tw_all_variables()
         return list({id(variable): variable for variable in variables}.values())
 
     def _tw_check_initialized(self):

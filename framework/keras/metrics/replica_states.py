@@ -44,7 +44,7 @@ def aggregated_states(metrics):
 
 def _aggregated(metric):
     """Return the variables that do not stay the replica's own."""
-    for variable in metric.variables:
+    for variable in metric._tw_all_variables():
         if not hasattr(variable, "aggregation"):
             raise ValueError(
                 f"metric '{metric.name}': with several replicas each variable needs an "

@@ -149,6 +149,7 @@ class Trainer(TrainSteps):
     def _tw_train_epochs(self, epochs, run):
         """Train and validate for these epochs; return the logs of the last one."""
         logs = run.logs
+        untracked = [(v, v._array) for v in self._tw_untracked() if v.trainable]
         for epoch in epochs:
             if run.is_over:
                 break
@@ -164,10 +165,23 @@ class Trainer(TrainSteps):
                 logs |= {f"val_{name}": value for name, value in results.items()}
             run.replicas.check()
             run.callbacks.on_epoch_end(epoch, logs)
+            self._tw_hint_at(untracked)
+            untracked = []
             self.stop_training = run.replicas.any(self.stop_training)
             if self.stop_training or run.batches.is_exhausted:
                 break
         return logs
+
+    def _tw_hint_at(self, untracked):
+        """Warn of variables that look like weights, are none, and were left as they were."""
+        names = [v.name for v, before in untracked if v._array is before]
+        names = [f"'{name}'" for name in names]
+        if names and self.optimizer is not None:
+            self._tw_warn(
+                f"fit does not train the tw.Variable {', '.join(names[:8])}: as in Keras 3, "
+                "only variables of add_weight and keras.Variable are weights of a layer; "
+                "trainable=False silences this warning"
+            )
 
     def _tw_train_epoch(self, step, run):
         """Train for an epoch, or the rest of a restored one; return its logs as floats."""

@@ -12,6 +12,7 @@ import tapewright as tw
 from tapewright import Input, Model, Sequential, layers
 from tapewright.keras.models import load_model, save_model
 from tapewright.keras.saving import register_keras_serializable, save_weights
+from tapewright.layers.base import weight_tracking
 from tapewright.storage import folders
 
 random = np.random.RandomState(0)
@@ -52,6 +53,47 @@ class Halved(layers.Layer):
 
     def load_own_variables(self, store):
         self.w.assign(store["half"] * 2)
+
+
+@register_keras_serializable("test_models")
+class Shifted(layers.Layer):
+    """Has variables that are no weights, which version 0.2 took for weights."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.shift, self.factor = tw.Variable(1.0), tw.Variable(1.0, trainable=False)
+        if self.name != "plain":
+            self.own = self.add_weight((), "ones", name="own")
+
+    def call(self, x):
+        return x * self.factor + self.shift
+
+
+@pytest.mark.parametrize("file", ["m.keras", "m.h5", "m.weights.h5"])
+def test_files_of_version_02_with_variables_that_are_no_weights_open(
+    file, tmp_path, monkeypatch
+):
+    def make():
+        return Sequential([Input((1,)), Shifted(name="a"), Shifted(name="plain")])
+
+    model = make()
+    for i, layer in enumerate(model.layers):
+        layer.shift.assign(3.0 + i)
+        layer.factor.assign(5.0 + i)
+    with monkeypatch.context() as patch:  # as 0.2 did
+        of_02 = weight_tracking._with_untracked
+        patch.setattr(weight_tracking, "_variables_of", of_02)
+        save = model.save_weights if "weights" in file else model.save
+        save(tmp_path / file)
+    if "weights" in file:
+        loaded = make()
+        loaded.load_weights(tmp_path / file)
+    else:
+        loaded = load_model(tmp_path / file)
+    assert loaded.predict(np.ones((1, 1)), verbose=0).item() == (5 + 3) * 6 + 4
+    model.save_weights(tmp_path / "new.weights.h5")
+    with h5py.File(tmp_path / "new.weights.h5") as opened:
+        assert list(opened["layers/shifted/vars"]) == ["0"]  # as Keras has it
 
 
 def stacked():

@@ -37,6 +37,15 @@ def test_variables_are_not_trainable_and_named_after_the_metric():
     assert metric.trainable_variables == ()
 
 
+def test_a_variable_that_is_not_of_keras_is_not_reset():
+    metric = CountNegatives()
+    metric.seen = tw.Variable(3.0)
+    metric.peak = tw.keras.Variable(3.0, name="peak")
+    metric.reset_state()
+    assert [v.name for v in metric.variables] == ["total", "peak"]
+    assert (float(metric.seen), float(metric.peak)) == (3.0, 0.0)
+
+
 def test_variables_of_metrics_inside_follow_ones_own():
     class Both(CountNegatives):
         def __init__(self):

@@ -258,6 +258,53 @@ def test_wrong_arguments_are_named(data):
             model.fit(*data, **({"verbose": 0} | arguments))
 
 
+class Scaled(tw.keras.Model):
+    """One number in an attribute, as programs for inverse problems have it."""
+
+    def __init__(self, lam):
+        super().__init__()
+        self.lam = lam
+        self.dense = tw.layers.Dense(1)
+
+    def call(self, inputs):
+        return self.dense(inputs) * self.lam
+
+
+def test_fit_says_once_which_variable_it_does_not_train(data):
+    model = Scaled(tw.Variable(1.0, name="lam"))
+    model.compile("sgd", "mse")
+    with pytest.warns(UserWarning, match="'lam'.*add_weight.*keras.Variable") as found:
+        model.fit(*data, epochs=3, verbose=0)
+    assert float(model.lam) == 1.0 and len(found) == 1
+
+
+@pytest.mark.parametrize("kind", ["weight", "constant", "annealed", "trained"])
+def test_fit_is_silent_about_other_variables(data, kind):
+    kinds = {
+        "weight": tw.keras.Variable(1.0),
+        "constant": tw.Variable(1.0, trainable=False),
+    }
+    model = Scaled(kinds.get(kind, tw.Variable(1.0)))
+    assign = tw.callbacks.LambdaCallback(
+        on_epoch_begin=lambda epoch, logs: model.lam.assign(1.0)
+    )
+    if kind == "trained":
+        model = OwnStep(tw.Variable(1.0))
+    model.compile("sgd", "mse")
+    model.fit(*data, verbose=0, callbacks=[assign] if kind == "annealed" else [])
+    assert (float(model.lam) != 1.0) == (kind in ("weight", "trained"))
+
+
+class OwnStep(Scaled):
+    def train_step(self, batch):
+        x, y = batch
+        with tw.GradientTape() as tape:
+            loss = tw.reduce_mean((self(x) - y) ** 2)
+        variables = [*self.trainable_variables, self.lam]
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        return {"loss": loss}
+
+
 def test_an_error_in_a_callback_leaves_a_model_that_trains_on(data):
     class Broken(tw.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright import layers
+from tapewright import keras, layers
 from tapewright.layers import BatchNormalization, Dense, Dropout, Layer
 from tapewright.serialization.constructor_arguments import constructor_arguments
 
@@ -45,39 +45,45 @@ def test_a_shared_layer_counts_once_at_its_first_place():
     assert paths == ["shared", "shared", "other", "other"]
 
 
-def test_variables_set_as_attributes_are_found():
-    class Plain(Layer):
-        def __init__(self):
-            super().__init__()
-            self.w = tw.Variable(2.0)
-            self.steps = tw.Variable(0, trainable=False)
+class Plain(Layer):
+    """Variables of both kinds, and a module, in attributes."""
 
-        def call(self, inputs):
-            return inputs * self.w
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.w = tw.Variable(2.0, name="w")
+        self.gain = keras.Variable(1.0, name="gain")
+        self.steps = keras.Variable(0, trainable=False, name="steps")
+        self.more = {"a": [tw.Variable(1.0), keras.Variable(1.0, name="more")]}
+        self.module = tw.Module()
+        self.module.dense = Dense(1)
+        self.module.dense.build((None, 2))
 
+    def call(self, inputs):
+        return inputs * self.w * self.gain + self.more["a"][1]
+
+
+def test_of_variables_in_attributes_those_of_keras_are_weights():
     layer = Plain()
-    assert layer.trainable_variables == [layer.w]
-    assert len(layer.weights) == 2
+    for variables in (layer.trainable_weights, layer.trainable_variables):
+        assert [v.name for v in variables] == ["gain", "more"]
+    assert [v.name for v in layer.non_trainable_weights] == ["steps"]
+    model = keras.Sequential([layer])
+    model.lam = tw.Variable(1.0)
+    assert [v.name for v in model.variables] == ["gain", "more", "steps"]
+    holder = tw.Module()  # of TensorFlow, which finds them all
+    holder.layer = layer
+    assert len(holder.variables) == 7
 
 
-def test_a_module_inside_is_searched_and_a_layer_inside_a_module_too():
-    class Holder(tw.Module):
-        def __init__(self):
-            self.dense = Dense(1)
-
-    holder = Holder()
-
-    class User(Layer):
-        def __init__(self):
-            super().__init__()
-            self.holder = holder
-
-        def call(self, inputs):
-            return self.holder.dense(inputs)
-
-    layer = User()
-    layer(tw.ones([1, 2]))
-    assert len(holder.variables) == 2 and len(layer.weights) == 2
+def test_optimizers_and_tapes_take_a_variable_that_is_no_weight():
+    model = keras.Sequential([keras.Input((1,)), Plain()])
+    w = model.layers[0].w
+    optimizer = keras.optimizers.SGD(0.1)
+    with tw.GradientTape() as tape:
+        loss = tw.reduce_sum(model(tw.ones([1, 1])))
+    variables = [*model.trainable_variables, w]
+    optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+    assert [float(v) for v in variables] == pytest.approx([0.8, 0.9, 1.9])
 
 
 def test_generator_states_are_variables_but_no_weights():
