@@ -59,9 +59,13 @@ class Checkpoint(Trackable, Reserving):
     Args: ``root``: an object whose parts have names at the top; ``kwargs``: objects by
     name. An object is a `Variable`, a `Module` (layer, model, metric), an optimizer, a
     random `Generator`, a `Dataset` or its iterator, an object with ``get_state`` and
-    ``set_state``, or a list or dict of these.
+    ``set_state``, or a list or dict of these. Attributes that are set later are saved, too.
 
-    Raises: ``ValueError`` for an object of another kind.
+    As in TensorFlow, a tensor, array or number that becomes an attribute is not saved; the
+    object that had the name still is, until ``del checkpoint.name``. Keep numbers in
+    variables, and change these by ``assign``.
+
+    Raises: ``ValueError`` for an argument of another kind.
 
     >>> import tempfile, tapewright as tw
     >>> v = tw.Variable(1.0)
@@ -79,22 +83,41 @@ class Checkpoint(Trackable, Reserving):
         self._tw_parts = {}
         self._tw_save_counter = None
         self._tw_restoration = None  # the last one
+        if isinstance(root, Variable):
+            raise ValueError(
+                "Checkpoint: root is a Variable; pass it by name, (v=variable)"
+            )
         if root is not None:
             _check_part("root", root)
         for name, part in kwargs.items():
+            _check_part(name, part)
             setattr(self, name, part)
 
     def __setattr__(self, name: str, part: Any) -> None:
-        is_part = not name.startswith("_")
+        if name.startswith("_tw_"):
+            super().__setattr__(name, part)
+            return
+        is_part = is_kept(part)
         if is_part:
-            _check_part(name, part)
             self._tw_parts[name] = part
+        elif name in self._tw_parts:
+            warnings.warn(
+                f"Checkpoint: files still have the {type(self._tw_parts[name]).__name__} "
+                f"that was {name} before, not the new {part!r:.80}; change a Variable by "
+                f"assign, or `del checkpoint.{name}`",
+                stacklevel=user_stacklevel(),
+            )
         if is_part and isinstance(part, (list, dict)):
             vars(self).pop(name, None)  # see __getattr__
         else:
             super().__setattr__(name, part)
         if is_part and self._tw_pending_values is not None:
             self._tw_pending_values.take(name, part)
+
+    def __delattr__(self, name: str) -> None:
+        is_part = self._tw_parts.pop(name, None) is not None
+        if name in vars(self) or not is_part:
+            super().__delattr__(name)
 
     def __getattr__(self, name: str) -> Any:
         """A list or dict; while values wait for its items, a view that notices them."""

@@ -172,3 +172,35 @@ def test_a_data_set_is_kept_with_the_order_that_comes_next(tmp_path):
     path = Checkpoint(data=data).save(tmp_path / "ckpt")
     Checkpoint(data=other).restore(path)
     assert [int(x) for x in other] == [int(x) for x in data]
+
+
+@pytest.mark.parametrize(
+    "value", [tw.constant(3.0), np.ones(2), np.float32(3), 3, None]
+)
+def test_what_holds_no_state_can_be_an_attribute_and_is_not_saved(value, tmp_path):
+    v = tw.Variable(1.0)
+    checkpoint = tw.train.Checkpoint(v=v)
+    checkpoint.best = value
+    path = checkpoint.save(tmp_path / "ckpt")
+    assert [name for name, _ in tw.train.list_variables(path)] == ["save_counter", "v"]
+    assert checkpoint.best is value
+    with pytest.raises(ValueError, match="best cannot be saved"):
+        tw.train.Checkpoint(best=value)
+    with pytest.warns(UserWarning, match="still have the Variable that was v.*assign"):
+        checkpoint.v = value
+    path = checkpoint.save(tmp_path / "ckpt")  # the variable, as in TensorFlow
+    v.assign(2.0)
+    checkpoint.restore(path).assert_consumed()
+    assert checkpoint.v is value and v.numpy() == 1.0
+
+
+def test_a_part_can_be_deleted_and_have_a_private_name(tmp_path):
+    checkpoint = tw.train.Checkpoint(v=tw.Variable(1.0), _own=tw.Variable(2.0), a=[1])
+    del checkpoint.v, checkpoint.a
+    path = checkpoint.write(tmp_path / "ckpt")
+    assert [name for name, _ in tw.train.list_variables(path)] == ["_own"]
+    for name in ("v", "a"):
+        with pytest.raises(AttributeError, match=name):
+            delattr(checkpoint, name)
+    with pytest.raises(ValueError, match="root is a Variable"):
+        tw.train.Checkpoint(tw.Variable(1.0))
