@@ -300,7 +300,8 @@ def _check_layer_count(file, config):
         return
     layers = [each for each in layers if isinstance(each, dict)]
     layers = [each for each in layers if each.get("class_name") != "InputLayer"]
-    count = len([each for each in layers if _is_layer(each)])
+    # The list of a `Sequential` may have a layer several times.
+    count = len({str(each.get("config")) for each in layers if _is_layer(each)})
     listed = len(file.weights.texts("layer_names"))
     if count > listed:
         file.root.fail(

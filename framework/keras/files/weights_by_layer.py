@@ -27,7 +27,7 @@ TOP = "top_level_model_weights"
 
 def write_layers(group: Any, model: Any, version: str) -> None:
     """Write the weights of all layers; ``version``: of Keras, whose layout it is."""
-    layers = model.layers
+    layers = _layers(model)
     group.texts("layer_names", [layer.name for layer in layers])
     group.text("backend", "tapewright")
     group.text("keras_version", version)
@@ -38,6 +38,11 @@ def write_layers(group: Any, model: Any, version: str) -> None:
             )
         _write(group.group(layer.name), _in_order(layer))
     _write(group.group(TOP), model._tw_own_variables())
+
+
+def _layers(model):
+    """The layers, each once: a `Sequential` may list one several times."""
+    return list({id(layer): layer for layer in model.layers}.values())
 
 
 def _in_order(layer):
@@ -107,10 +112,10 @@ def _stored(group, name):
 
 def read_layers(group: Group, model: Any, assignment: Any) -> None:
     """Note the arrays of a group for the layers of a model, in order."""
-    layers = [layer for layer in model.layers if layer.weights]
+    layers = [layer for layer in _layers(model) if layer.weights]
     stored = [each for each in stored_layers(group) if each.weight_names]
     if len(layers) != len(stored):
-        before = [layer for layer in model.layers if _in_order_before(layer)]
+        before = [layer for layer in _layers(model) if _in_order_before(layer)]
         layers = before if len(before) == len(stored) else layers
     expected, names = [each.name for each in layers], [each.name for each in stored]
     if len(expected) != len(names):
@@ -137,7 +142,7 @@ def read_layers(group: Group, model: Any, assignment: Any) -> None:
 def read_layers_by_name(group: Group, model: Any, assignment: Any) -> None:
     """Note the arrays for those layers of the model whose names are in the file."""
     stored, count = {each.name: each for each in stored_layers(group)}, 0
-    for layer in model.layers:
+    for layer in _layers(model):
         if layer.name in stored and layer.weights:
             _note(layer, stored[layer.name], assignment)
             count += 1

@@ -39,6 +39,8 @@ class Sequential(Model):
     The weights are made on the first call; at once if the first layer is an `Input` or
     has an ``input_shape``; or by ``build(input_shape)``, with None for the batch.
 
+    A layer that stands in several places has the same weights in all of them.
+
     Raises: ``ValueError`` for an entry that is no layer, and for two layers of one
     name.
 
@@ -62,7 +64,7 @@ class Sequential(Model):
     ):
         super().__init__(name=name, **kwargs)
         self._layers = []
-        self._tw_names = set(), Layer._tw_renamed  # valid until a layer is renamed
+        self._tw_names = {}, 0, Layer._tw_renamed  # valid until a layer is renamed
         self._tw_start = None  # the symbolic input, once the shape is known
         self._tw_chain = []  # the symbolic outputs of the layers
         self._tw_given_batch_shape = None
@@ -92,7 +94,7 @@ class Sequential(Model):
         if isinstance(layer, InputLayer):
             self._tw_begin_at(layer.output)
             return
-        self._tw_check_name(layer.name)
+        self._tw_check_name(layer)
         if not self._layers and self._tw_start is None:
             shape = layer._tw_given_shape
             if shape is None and isinstance(layer, Model):
@@ -105,17 +107,19 @@ class Sequential(Model):
                 output = layer(self._tw_chain[-1] if self._tw_chain else self._tw_start)
             self._tw_chain.append(output)
         self._layers.append(layer)
-        self._tw_names[0].add(layer.name)
+        names, _, renamed = self._tw_names
+        names[layer.name] = id(layer)
+        self._tw_names = names, len(self._layers), renamed
         self._tw_layers_changed()
 
-    def _tw_check_name(self, name):
-        names, renamed = self._tw_names
-        if len(names) != len(self._layers) or renamed != Layer._tw_renamed:
-            names = {layer.name for layer in self._layers}
-            self._tw_names = names, Layer._tw_renamed
-        if name in names:
+    def _tw_check_name(self, layer):
+        names, count, renamed = self._tw_names
+        if count != len(self._layers) or renamed != Layer._tw_renamed:
+            names = {each.name: id(each) for each in self._layers}
+            self._tw_names = names, len(self._layers), Layer._tw_renamed
+        if names.get(layer.name, id(layer)) != id(layer):
             raise ValueError(
-                f"Sequential '{self.name}': the names of layers must differ, '{name}' "
+                f"Sequential '{self.name}': the names of layers must differ, '{layer.name}' "
                 "exists already; pass name= to one of them"
             )
 

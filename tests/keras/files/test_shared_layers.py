@@ -88,6 +88,19 @@ def test_a_layer_called_before_and_after_a_model_that_has_it(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", COPIES)
+def test_a_layer_that_stands_twice_in_a_sequential(name, tmp_path):
+    d = layers.Dense(3, name="d")
+    model = Sequential([Input((3,)), d, layers.ReLU(), d, layers.Dense(1, name="e")])
+    weights = [2 * np.eye(3), [-1.0, 0.0, 1.0], np.ones((3, 1)), [0.0]]
+    model.set_weights(weights)
+    other = COPIES[name](model, tmp_path)
+    assert len(other.weights) == 4 and other.layers[0] is other.layers[2]
+    x = np.array([[0.25, -1.0, 3.0]], "float32")
+    first = np.maximum(2 * x + [-1, 0, 1], 0)
+    np.testing.assert_array_equal(other(x), [[np.sum(2 * first + [-1, 0, 1])]])
+
+
+@pytest.mark.parametrize("name", COPIES)
 def test_random_graphs_of_shared_parts_are_copied_whole(name, tmp_path):
     for seed in SEEDS:
         model, x = random_model(keras, seed)

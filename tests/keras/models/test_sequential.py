@@ -169,6 +169,26 @@ def test_two_layers_cannot_share_a_name():
         Sequential([Dense(1, name="d"), Dense(1, name="d")])
 
 
+@pytest.mark.parametrize("start", [[], [Input((3,))]])
+def test_a_layer_may_stand_in_several_places(start):
+    d = Dense(3, name="d", kernel_initializer="identity")
+    other = Dense(3, name="m", activation="relu", kernel_initializer="ones")
+    last = Dense(1, name="o", kernel_initializer="ones")
+    model = Sequential([*start, d, other])
+    model.add(d)
+    model.add(last)
+    model.compile("sgd", "mse")
+    x = np.arange(6, dtype="float32").reshape(2, 3) / 6
+    losses = model.fit(x, np.ones((2, 1)), epochs=3, verbose=0).history["loss"]
+    assert losses == pytest.approx([12.625, 2.6770840, 1.8684914], rel=1e-6)  # Keras
+    assert [layer.name for layer in model.layers] == ["d", "m", "d", "o"]
+    assert len(model.weights) == 6
+    assert model.pop() is last and model.pop() is d
+    assert [layer.name for layer in model.layers] == ["d", "m"]
+    with pytest.raises(ValueError, match="names .*'d'"):
+        model.add(Dense(3, name="d"))
+
+
 def test_there_must_be_a_layer_to_pop():
     with pytest.raises(IndexError, match="no layer to pop"):
         Sequential().pop()
