@@ -600,6 +600,8 @@ def has_own_dtype(value):
 def _copied(value, dtype, hint, module):
     """A copy of an array, on the device of ``module`` or on its own."""
     own = devices.array_module(type(value))
+    if kind_of(value.dtype) == "O" and dtype is not None and _holds_numbers(value):
+        value = np.array(value.tolist())  # as of the columns of a table
     if kind_of(value.dtype) not in "biufc":
         value = _as_strings(value)
     elif (
@@ -699,14 +701,18 @@ def _as_strings(array):
         except TypeError:  # an object is no string
             pass
     hint = ""
-    if array.dtype.kind == "O":
-        hint = (
-            "; where all of it are numbers of one shape, astype('float32') makes it one"
-        )
+    if array.dtype.kind == "O" and _holds_numbers(array):
+        hint = "; dtype='float32' makes it one of numbers"
     raise TypeError(
         f"Cannot convert an array of dtype {array.dtype.name} to a tensor: "
         f"{_shorten(array)}{hint}"
     )
+
+
+def _holds_numbers(array):
+    """Return whether all objects in an array are numbers."""
+    kinds = (int, float, complex, np.number, np.bool_)
+    return all([isinstance(entry, kinds) for entry in array.flat])
 
 
 def _fits_int32(array):

@@ -293,3 +293,15 @@ def test_objects_that_convert_to_arrays_keep_the_dtype_of_these():
     lookup = tw.layers.StringLookup(vocabulary=["a", "b"], num_oov_indices=0)
     assert lookup(Column(["b", "a"])).numpy().tolist() == [1, 0]
     assert tw.layers.Rescaling(2.0)(Column([1.5])).dtype == "float32"
+
+
+def test_objects_that_are_numbers_convert_to_a_dtype_that_is_given():
+    table = Column(np.array([[True, 1, 0.5], [False, 2, 1.5]], object))
+    for make in (tw.constant, tw.convert_to_tensor, tw.Variable):
+        value = make(table, dtype="float32").numpy().tolist()
+        assert value == [[1.0, 1.0, 0.5], [0.0, 2.0, 1.5]]
+    with pytest.raises(TypeError, match="(?s)dtype object.*dtype='float32' makes it"):
+        tw.constant(table)
+    for other in (["a", 1.0], [None, 1.0]):
+        with pytest.raises(TypeError, match="dtype object"):
+            tw.constant(np.array(other, object), "float32")

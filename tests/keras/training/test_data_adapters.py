@@ -144,6 +144,48 @@ def test_a_series_of_pandas_is_a_column():
     assert weights.numpy().ravel().tolist() == list(range(10))
 
 
+def frame_of(pandas, **columns):
+    numbers = {"b": [True, False, True, False], "i": [1, 2, 3, 4]}
+    return pandas.DataFrame(numbers | {"f": [0.5, 1.5, 2.5, 3.5]} | columns)
+
+
+def test_a_data_frame_of_several_dtypes_trains_as_in_keras():
+    pandas = pytest.importorskip("pandas")
+    frame, y = frame_of(pandas), np.ones((4, 1))
+    model = tw.keras.Sequential(
+        [tw.Input((3,)), tw.layers.Dense(1, "linear", True, "ones")]
+    )
+    model.compile(tw.optimizers.SGD(0.01), "mse")
+    assert model.evaluate(frame, y, verbose=0) == 20.25
+    assert model.predict(frame, verbose=0).ravel().tolist() == [2.5, 3.5, 6.5, 7.5]
+    loss = model.fit(frame, y, epochs=2, shuffle=False, verbose=0).history["loss"]
+    assert loss == pytest.approx([20.25, 10.782455])
+    spec = tw.data.Dataset.from_tensor_slices(dict(frame)).element_spec
+    assert [spec[name].dtype for name in "bif"] == [tw.bool, tw.int64, tw.float64]
+
+
+def test_columns_that_may_lack_values_are_numbers_too():
+    pandas = pytest.importorskip("pandas")
+    i, b = pandas.array([1, None, 3, 4], "Int64"), pandas.array([True] * 4, "boolean")
+    (x,) = EpochIterator(frame_of(pandas, i=i, b=b), batch_size=4)
+    np.testing.assert_array_equal(x[:, 1], [1.0, np.nan, 3.0, 4.0])
+    assert x.dtype == tw.float32 and x[:, 0].numpy().tolist() == [1.0] * 4
+
+
+@pytest.mark.parametrize("kind", ["category", "object", "str", "date"])
+def test_a_column_that_holds_no_numbers_is_named(kind):
+    pandas = pytest.importorskip("pandas")
+    texts = pandas.Series(["u", "v", "u", "v"])
+    kinds = {
+        "category": texts.astype("category"),
+        "object": np.array([1, 2.5, 3, 4], object),
+        "date": pandas.date_range("2020-01-01", periods=4),
+    }
+    frame = frame_of(pandas, city=kinds.get(kind, texts))
+    with pytest.raises(TypeError, match="x: column 'city' .* pandas.get_dummies"):
+        EpochIterator(frame, batch_size=4)
+
+
 def test_lists_of_numbers_are_arrays():
     ((x, y),) = EpochIterator({"a": [1.0, 2.0], "b": [3.0, 4.0]}, [0, 1])
     assert x["b"].numpy().tolist() == [3, 4] and y.numpy().tolist() == [0, 1]

@@ -173,9 +173,26 @@ def _array(name, value):
         array = value.detach().cpu().numpy()
     elif hasattr(value, "__array__"):
         array = np.asarray(value)
+        if array.dtype == object and _is_of_pandas("DataFrame", value):
+            array = _of_frame(name, value, array)
     else:
         raise TypeError(f"{name}: {_no_array(value)}")
     return _checked(name, array)
+
+
+def _of_frame(name, frame, array):
+    """The array of a DataFrame with columns of several dtypes: numbers become `floatx`."""
+    dtypes = dict(zip(frame.columns, frame.dtypes, strict=True))
+    others = [column for column, dtype in dtypes.items() if dtype.kind not in "biuf"]
+    if not others:
+        return frame.to_numpy(default_float().dtype, na_value=np.nan)
+    if all([isinstance(entry, str) for entry in array.flat]):
+        return array
+    raise TypeError(
+        f"{name}: column {others[0]!r} of the DataFrame has dtype {dtypes[others[0]]}, "
+        "which holds no numbers; encode it, for example with pandas.get_dummies, or give "
+        "each column to an input of its own with dict(frame)"
+    )
 
 
 def _no_array(value):
@@ -207,17 +224,17 @@ def _checked(name, array):
 def _floatx_array(name, value):
     """The array of ``value``, a copy if it is to be cast to `floatx`."""
     array = _array(name, value)
-    if _is_series(value):
+    if _is_of_pandas("Series", value):  # a column, of shape (n, 1)
         array = array[:, None]
     if kind_of(array.dtype) == "f" and array.dtype != default_float().dtype:
         array = array.astype(default_float().dtype)
     return array
 
 
-def _is_series(value):
-    """Return whether ``value`` is a Series of pandas: a column, of shape (n, 1)."""
+def _is_of_pandas(name, value):
+    """Return whether ``value`` is of the class of that name of pandas."""
     return any(
-        cls.__name__ == "Series" and cls.__module__.partition(".")[0] == "pandas"
+        cls.__name__ == name and cls.__module__.partition(".")[0] == "pandas"
         for cls in type(value).__mro__
     )
 
