@@ -15,7 +15,7 @@ from tapewright.compiler.tracing.tracer import fall_back
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.tensor import new_tensor
 from tapewright.core.text import row
-from tapewright.ops.random.generators import get_global_generator
+from tapewright.ops.random.generators import get_global_generator, key_of_seed
 
 from .elements import packer
 from .gathering import row_taker
@@ -62,7 +62,7 @@ def new_seed(seed=None):
         if active_tracer() is not None:
             fall_back("a Dataset that draws its own seed is made in each call")
         seed = get_global_generator().make_seeds().numpy()[0, 0]
-    return int(seed) % 2**63
+    return key_of_seed("Dataset", seed)
 
 
 class Node:

@@ -6,6 +6,7 @@ function goes on where the generator stands, as the Python function would.
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 import threading
@@ -52,6 +53,7 @@ __all__ = [
     "drawing_from",
     "get_global_generator",
     "is_lent",
+    "key_of_seed",
     "on_the_host",
     "one_stream",
     "set_global_generator",
@@ -80,8 +82,7 @@ class Generator:
     state: Variable
 
     def __init__(self, seed: IntLike | None = None):
-        key = int.from_bytes(os.urandom(8)) if seed is None else int(seed)
-        key %= 2**63
+        key = _any_key() if seed is None else key_of_seed("Generator", seed)
         with devices.use_module(np):  # read at each draw: a GPU would have to wait
             self.state = Variable(
                 np.array([key, 0], np.int64), trainable=False, name="state"
@@ -99,7 +100,7 @@ class Generator:
         "philox" and "auto_select".
         """
         check_algorithm("Generator.from_seed", alg)
-        return cls(_checked_seed("Generator.from_seed", seed))
+        return cls(key_of_seed("Generator.from_seed", seed))
 
     @classmethod
     def from_non_deterministic_state(cls, alg: str | int | None = None) -> Self:
@@ -151,7 +152,7 @@ class Generator:
 
     def reset_from_seed(self, seed: IntLike) -> None:
         """Return to the start of the stream of ``seed``, an integer."""
-        self.reset([_checked_seed("reset_from_seed", seed), 0])
+        self.reset([key_of_seed("reset_from_seed", seed), 0])
 
     def reset_from_key_counter(self, key: IntLike, counter: IntLike) -> None:
         """Set the key, and the number of the next draw."""
@@ -345,7 +346,12 @@ def create_rng_state(seed: IntLike, alg: str = "philox") -> Tensor:
     array([7, 0])
     """
     check_algorithm("create_rng_state", alg)
-    return convert_to_tensor(np.array([int(seed) % 2**63, 0], np.int64))
+    key = key_of_seed("create_rng_state", seed)
+    return convert_to_tensor(np.array([key, 0], np.int64))
+
+
+def _any_key():
+    return int.from_bytes(os.urandom(8)) % 2**63
 
 
 _GLOBAL, _MAKING = None, threading.Lock()
@@ -401,10 +407,12 @@ def set_global_generator(generator: Generator) -> None:
     _GLOBAL = generator
 
 
-def set_seed(seed: IntLike) -> None:
+def set_seed(seed: IntLike | float | None) -> None:
     """Restart the global stream, and those of seeds: equal numbers from here on.
 
-    Raises: ``ValueError`` if ``seed`` is not an integer.
+    Args: ``seed``: an integer, or a float; None takes one from the operating system.
+
+    Raises: ``ValueError`` for another seed.
 
     >>> set_seed(1)
     >>> first = get_global_generator().normal([2]).numpy()
@@ -413,24 +421,29 @@ def set_seed(seed: IntLike) -> None:
     True
     """
     global _SEED
-    key = _checked_seed("set_seed", seed)
+    key = _any_key() if seed is None else key_of_seed("set_seed", seed)
     get_global_generator().reset([key, 0])
     if not is_lent():
         with _MAKING:
-            _SEED = key
+            _SEED = None if seed is None else key
             _RECENT.clear()  # a stream that nobody holds starts anew when it is made again
             for own, state in _STATES.items():
                 Generator._of(state).reset([_key_of(own), 0])
 
 
-def _checked_seed(who, seed):
-    """The seed, an integer, as a key."""
+def key_of_seed(who: str, seed: Any) -> int:
+    """The key of a seed, an integer or, as in TensorFlow, a float such as ``time.time()``.
+
+    Raises: ``ValueError`` for another seed.
+    """
     try:
         return operator.index(seed) % 2**63
     except TypeError:
-        raise InvalidArgumentError(
-            f"{who}: seed must be an integer, got {seed!r}"
-        ) from None
+        pass
+    if isinstance(seed, (float, np.floating)) and math.isfinite(seed):
+        whole = float(seed).is_integer()
+        return (int(seed) if whole else hash(float(seed))) % 2**63
+    raise InvalidArgumentError(f"{who}: seed must be an integer, got {seed!r}")
 
 
 def one_stream(seed):
@@ -443,7 +456,7 @@ def one_stream(seed):
     """
     if seed is None:
         return get_global_generator().stream()
-    own = int(seed) % 2**63
+    own = key_of_seed("random", seed)
     if not is_lent():
         return _generator_of(own).stream()
     counter = multiply(get_global_generator().stream().state, _STEP)
@@ -476,7 +489,7 @@ def _key_of(seed):
 
 def start_of(seed):
     """A generator at the start of the stream of a seed: no variable, for a single draw."""
-    return Generator._of(_TracedState(on_the_host([int(seed) % 2**63, 0])))
+    return Generator._of(_TracedState(on_the_host([key_of_seed("random", seed), 0])))
 
 
 def stateless_stream(who, seed, alg="auto_select"):

@@ -123,3 +123,25 @@ def test_the_streams_of_the_latest_seeds_and_of_functions_are_kept(monkeypatch):
     assert draw(102) == streams[102][0]  # starts again
     tw.random.set_seed(1)
     assert float(traced()) == streams[101][0]
+
+
+def test_seeds_are_integers_or_floats_as_in_tensorflow():
+    def drawn(seed):
+        tw.random.set_seed(seed)
+        return float(tw.random.uniform(()))
+
+    assert drawn(3.0) == drawn(np.float32(3)) == drawn(np.int64(3)) == drawn(3)
+    assert drawn(1.5) == drawn(1.5) != drawn(1) and drawn(-1) != drawn(1)
+    assert drawn(None) != drawn(None)
+    assert drawn(2**70) == drawn(2**70)
+    assert tw.random.Generator.from_seed(3.0).state.numpy().tolist() == [3, 0]
+    with pytest.raises(ValueError, match="set_seed: seed must be an integer, got '1'"):
+        tw.random.set_seed("1")
+    with pytest.raises(ValueError, match="set_seed.*got nan"):
+        tw.random.set_seed(float("nan"))
+    with pytest.raises(ValueError, match="random: seed must be an integer, got '1'"):
+        tw.random.normal((), seed="1")
+    with pytest.raises(ValueError, match="Dataset: seed must be an integer, got '1'"):
+        tw.data.Dataset.range(3).shuffle(3, seed="1")
+    with pytest.raises(ValueError, match="set_random_seed: seed .* got 1.0"):
+        tw.keras.utils.set_random_seed(1.0)  # as in Keras
