@@ -60,3 +60,17 @@ def test_files_are_read_and_found_in_traced_functions(tmp_path):
     assert found.numpy().tolist() == [path.encode()]
     with pytest.raises(NotFoundError):
         tw.io.read_file(str(tmp_path / "none"))
+
+
+def test_a_slash_behind_the_name_of_a_file_does_not_count(tmp_path):
+    path = f"{tmp_path}/x"
+    with tw.io.TFRecordWriter(f"{path}/") as writer:
+        writer.write(b"one")
+    assert [str(each) for each in tmp_path.iterdir()] == [path]
+    for name in (path, f"{path}//"):
+        assert list(tw.data.TFRecordDataset(name).as_numpy_iterator()) == [b"one"]
+        assert tw.io.gfile.exists(name) and not tw.io.gfile.isdir(name)
+    with pytest.raises(tw.errors.FailedPreconditionError, match="Is a directory"):
+        tw.io.TFRecordWriter(f"{tmp_path}/")
+    with pytest.raises(tw.errors.NotFoundError, match="no/x: No such file"):
+        tw.io.TFRecordWriter(f"{tmp_path}/no/x/")

@@ -18,6 +18,7 @@ from tapewright.core.errors import (
 
 __all__ = ["as_path", "expand_pattern", "file_errors"]
 
+SEPARATORS = tuple(filter(None, (os.sep, os.altsep)))
 ERRORS = [
     (FileNotFoundError, NotFoundError),
     (FileExistsError, AlreadyExistsError),
@@ -28,7 +29,9 @@ ERRORS = [
 
 
 def as_path(who, path):
-    """A path as text, without ``file://`` in front.
+    """A path as text, without ``file://`` in front and, as in TensorFlow, "/" at the end.
+
+    That of a folder stays as it is.
 
     Raises: ``UnimplementedError`` for other schemes, ``TypeError`` for another type.
     """
@@ -37,12 +40,18 @@ def as_path(who, path):
     text = os.fsdecode(path)
     scheme, found, rest = text.partition("://")
     if not found or not scheme.isalnum():
-        return text
+        return _of_file(text)
     if scheme == "file":
-        return rest
+        return _of_file(rest)
     raise UnimplementedError(
         f"{who}: only local files are supported, got {text!r}: copy it to the disk first"
     )
+
+
+def _of_file(text):
+    if not text.endswith(SEPARATORS) or os.path.isdir(text):
+        return text
+    return text.rstrip("".join(SEPARATORS)) or text
 
 
 def expand_pattern(who, pattern):
