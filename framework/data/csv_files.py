@@ -135,7 +135,7 @@ def make_csv_dataset(
     if num_parallel_reads == AUTOTUNE:
         ds = files.interleave(opened, num_parallel_calls=AUTOTUNE)
     else:
-        ds = files.interleave(opened, num_parallel_reads)
+        ds = files.interleave(opened, num_parallel_reads or 1)
     if shuffle:
         ds = ds.shuffle(shuffle_buffer_size, shuffle_seed)
     if num_epochs != 1:

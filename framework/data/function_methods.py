@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FunctionMethods"]
 
-TURNS = 4  # data sets that `interleave` opens if AUTOTUNE chooses the threads
+TURNS = 4  # data sets that `interleave` opens by default: the order is that of 4 CPUs
 
 
 class FunctionMethods(NodeMethods):
@@ -147,8 +147,9 @@ class FunctionMethods(NodeMethods):
         Each gives ``block_length`` elements at a time. So many of them as
         ``num_parallel_calls`` says are read ahead by threads, in the same order.
 
-        Args: ``cycle_length``: by default ``num_parallel_calls``, 4 if that is `AUTOTUNE`,
-        or 1; ``deterministic``: accepted, the order is always the same.
+        Args: ``cycle_length``: by default ``num_parallel_calls`` if that is a number, else
+        4, where TensorFlow takes the number of CPUs, so that each machine has an order of
+        its own; ``deterministic``: accepted, the order is always the same.
 
         Raises: ``ValueError`` for numbers below 1, and for more calls than
         ``cycle_length``.
@@ -162,7 +163,7 @@ class FunctionMethods(NodeMethods):
         """
         calls = _threads("interleave", num_parallel_calls)
         if cycle_length in (None, AUTOTUNE):
-            cycle_length = TURNS if calls == AUTOTUNE else calls or 1
+            cycle_length = TURNS if calls in (None, AUTOTUNE) else calls
         cycle = checked_count("interleave", "cycle_length", cycle_length, 1)
         block = 1 if block_length is None else block_length
         block = checked_count("interleave", "block_length", block, 1)

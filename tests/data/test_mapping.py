@@ -67,6 +67,14 @@ def test_interleave_takes_turns_by_blocks():
     assert values(ds) == [1, 1, 2, 2, 1, 2, 3, 3, 3]
 
 
+@pytest.mark.parametrize("calls", [None, tw.data.AUTOTUNE])
+def test_interleave_opens_four_data_sets_by_default(calls):
+    ds = Dataset.range(5).interleave(
+        lambda n: Dataset.from_tensors(n).repeat(2), num_parallel_calls=calls
+    )
+    assert values(ds) == [0, 1, 2, 3, 0, 1, 2, 3, 4, 4]  # TensorFlow's of 4 CPUs
+
+
 # --- random numbers in functions
 
 
