@@ -150,7 +150,7 @@ def _bar_class():
 
 
 def values_text(logs) -> str:
-    """Return the text of the values on a line.
+    """Return the text of the values on a line; of arrays their mean, as in Keras.
 
     >>> values_text({"accuracy": 0.91239, "loss": 0.00002})
     'accuracy: 0.9124 - loss: 2.0000e-05'
@@ -159,6 +159,9 @@ def values_text(logs) -> str:
 
 
 def _value_text(value):
+    kind = getattr(getattr(value, "dtype", None), "kind", "O")  # of an array
+    if kind in "biuf":
+        value = float(value.mean()) if value.size else float("nan")
     if not isinstance(value, float):
         return str(value)
     return f"{value:.4f}" if abs(value) > 1e-3 else f"{value:.4e}"

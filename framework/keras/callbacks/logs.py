@@ -17,10 +17,10 @@ __all__ = ["Logs"]
 class Logs(dict[str, Any]):
     """A dict of names, in alphabetical order, and floats, converted from ``source`` when read.
 
-    Nested dicts are flattened. Values that are no numbers stay as they are; arrays of
-    more than one entry become NumPy's.
+    Nested dicts are flattened in their place. Values that are no numbers stay as they are;
+    arrays of more than one entry, and lists of numbers, become NumPy's.
 
-    Raises: ``TypeError`` if ``source`` is no dict.
+    Raises: ``TypeError`` if ``source`` is no dict, or holds a metric, not its result.
 
     >>> Logs({"loss": np.float32(0.5), "accuracy": 1})
     {'accuracy': 1.0, 'loss': 0.5}
@@ -43,7 +43,7 @@ class Logs(dict[str, Any]):
             self._raw = False
             entries = list(_flat(dict.items(self)))
             dict.clear(self)
-            dict.update(self, sorted(entries, key=lambda entry: str(entry[0])))
+            dict.update(self, entries)
         return self
 
     def __getitem__(self, key: str) -> Any:
@@ -128,9 +128,14 @@ def _plain(other):
 
 
 def _flat(items):
-    for name, value in items:
+    for name, value in sorted(items, key=lambda item: str(item[0])):
         if isinstance(value, dict):
             yield from _flat(value.items())
+        elif hasattr(value, "update_state"):
+            raise TypeError(
+                f"logs: {name!r} is the metric {value!r}; train_step and test_step return "
+                "its result()"
+            )
         else:
             yield name, _number(value)
 
@@ -139,9 +144,11 @@ def _number(value):
     """Return ``value`` as a float if it is one number."""
     if type(value) is float or isinstance(value, str):
         return value
+    if isinstance(value, (list, tuple)):
+        return np.asarray([_number(entry) for entry in value])
     if hasattr(value, "numpy"):
         value = value.numpy()
-    if isinstance(value, np.ndarray) and value.size == 1:
+    if isinstance(value, np.generic | np.ndarray) and value.size == 1:
         value = value.item()
     if isinstance(value, np.ndarray):
         return value

@@ -64,6 +64,11 @@ class MonitorCallback(Callback):
         return value
 
     def _is_improvement(self, value, reference):
+        if getattr(value, "shape", ()) != ():
+            raise ValueError(
+                f"{type(self).__name__}: {self.monitor!r} in the logs must be a single "
+                f"number, got shape {value.shape}; log its mean"
+            )
         if self.monitor_op is None:
             self.monitor_op = self._tw_comparison()
         if reference is None or reference != reference:  # anything is better than NaN

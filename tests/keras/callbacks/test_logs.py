@@ -21,18 +21,22 @@ def test_logs_are_floats_in_alphabetical_order():
     assert {type(v) for v in logs.values()} == {float}
 
 
-def test_dicts_inside_logs_are_laid_out_flat():
-    assert Logs({"a": 1.0, "more": {"b": 2.0, "c": {"d": 3.0}}}) == {
-        "a": 1.0,
-        "b": 2.0,
-        "d": 3.0,
-    }
+def test_dicts_inside_logs_are_laid_out_flat_in_their_place():
+    logs = Logs({"z": 4.0, "more": {"c": {"d": 3.0}, "b": 2.0}, "loss": 1.0})
+    assert list(logs.items()) == [("loss", 1.0), ("b", 2.0), ("d", 3.0), ("z", 4.0)]
 
 
 def test_arrays_in_logs_stay_arrays():
     logs = Logs({"outputs": tw.ones((2, 2)), "names": "text", "one": tw.ones((1,))})
     assert logs["outputs"].shape == (2, 2) and isinstance(logs["outputs"], np.ndarray)
     assert logs["names"] == "text" and logs["one"] == 1.0
+    several = Logs({"loss": [tw.constant(1.0), 2.0], "z": tw.constant(1 + 2j)})
+    assert several["loss"].tolist() == [1.0, 2.0] and several["z"] == 1 + 2j
+
+
+def test_a_metric_in_logs_is_refused():
+    with pytest.raises(TypeError, match="'mae' is the metric <Mean.* its result"):
+        len(Logs({"mae": tw.metrics.Mean(name="mae")}))
 
 
 class Counted:

@@ -2,8 +2,10 @@
 
 import warnings
 
+import numpy as np
 import pytest
 
+import tapewright as tw
 from tapewright.keras import callbacks
 from tapewright.keras.callbacks import (
     CallbackList,
@@ -111,3 +113,18 @@ def test_the_direction_of_the_models_metrics_is_known(name):
     stop = callbacks.EarlyStopping(name)
     values = fit_small(small_model(), stop, validation_split=0.25).history[name]
     assert stop.best == (max if "accuracy" in name else min)(values)
+
+
+@pytest.mark.parametrize("kind", [callbacks.EarlyStopping, callbacks.ReduceLROnPlateau])
+def test_an_array_cannot_be_monitored(kind):
+    class Model(tw.keras.Model):
+        def call(self, inputs):
+            return inputs
+
+        def train_step(self, data):
+            return {"losses": tw.constant([1.0, 2.0])}
+
+    model = Model()
+    model.compile("sgd")
+    with pytest.raises(ValueError, match=f"{kind.__name__}: 'losses'.*single number"):
+        model.fit(np.ones((2, 1)), callbacks=[kind("losses", mode="min")], verbose=0)

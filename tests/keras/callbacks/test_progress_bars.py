@@ -7,6 +7,7 @@ import sys
 import threading
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tapewright.keras.callbacks import (
@@ -272,6 +273,14 @@ def test_without_a_terminal_fit_prints_lines(capsys):
     starts = [line.partition(" - ")[0] for line in lines]
     assert starts == ["Epoch 1/2", "4/4", "Epoch 2/2", "4/4", "2/2", "2/2"]
     assert "loss: " in lines[4] and "loss" not in lines[5]
+
+
+def test_of_an_array_the_mean_is_shown_as_in_keras(capsys):
+    logs = {"loss": np.array([1.0, 2.0, 6.0]), "z": np.array([1e-5, 2e-5], "float32")}
+    callbacks = progress(verbose=2, epochs=1)
+    callbacks.on_epoch_begin(0)
+    callbacks.on_epoch_end(0, logs)
+    assert capsys.readouterr().out.endswith("loss: 3.0000 - z: 1.5000e-05\n")
 
 
 def tqdm_screen(verbose, **options):
