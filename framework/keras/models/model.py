@@ -50,8 +50,9 @@ class Model(Trainer, Layer):
     """A network of layers that can be trained, saved and called.
 
     ``Model(inputs, outputs)`` is the graph of layers between symbolic tensors: see
-    `Input`. Both may be lists or dicts of tensors. A subclass keeps layers as
-    attributes and defines ``call``; it may define `train_step` as well.
+    `Input`. Both may be lists or dicts of tensors. A subclass keeps layers, and each
+    ``keras.Variable`` that is a weight, as attributes and defines ``call``; it may define
+    `train_step` as well. A ``tw.Variable`` is no weight, see `Layer`.
 
     Raises: ``ValueError`` if an output does not follow from the inputs, a tensor is not
     symbolic, or two layers have one name; ``TypeError`` if only one of ``inputs`` and

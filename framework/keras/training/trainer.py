@@ -149,7 +149,8 @@ class Trainer(TrainSteps):
     def _tw_train_epochs(self, epochs, run):
         """Train and validate for these epochs; return the logs of the last one."""
         logs = run.logs
-        untracked = [(v, v._array) for v in self._tw_untracked() if v.trainable]
+        untracked = [v for v in self._tw_untracked() if v.trainable]
+        untracked = [(v, v._array) for v in untracked if v.dtype.is_floating]
         for epoch in epochs:
             if run.is_over:
                 break

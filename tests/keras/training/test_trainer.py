@@ -267,7 +267,7 @@ class Scaled(tw.keras.Model):
         self.dense = tw.layers.Dense(1)
 
     def call(self, inputs):
-        return self.dense(inputs) * self.lam
+        return self.dense(inputs) * tw.cast(self.lam, "float32")
 
 
 def test_fit_says_once_which_variable_it_does_not_train(data):
@@ -278,11 +278,12 @@ def test_fit_says_once_which_variable_it_does_not_train(data):
     assert float(model.lam) == 1.0 and len(found) == 1
 
 
-@pytest.mark.parametrize("kind", ["weight", "constant", "annealed", "trained"])
+@pytest.mark.parametrize("kind", ["weight", "constant", "annealed", "trained", "count"])
 def test_fit_is_silent_about_other_variables(data, kind):
     kinds = {
         "weight": tw.keras.Variable(1.0),
         "constant": tw.Variable(1.0, trainable=False),
+        "count": tw.Variable(1),
     }
     model = Scaled(kinds.get(kind, tw.Variable(1.0)))
     assign = tw.callbacks.LambdaCallback(
