@@ -313,7 +313,8 @@ class Tracked(Module):
     def _tw_untracked(self) -> list[Variable]:
         """Return the variables among the attributes, here and inside, that are no weights."""
         found = [v for _, parts in self._tw_walk() for v in _with_untracked(parts)]
-        return list({id(v): v for v in found if not v.is_weight}.values())
+        found, weights = {id(v): v for v in found}, {id(v) for v in self.weights}
+        return [v for key, v in found.items() if key not in weights]
 
     def _tw_freeze(self, variable):
         if variable.trainable:

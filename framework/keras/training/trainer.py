@@ -179,9 +179,9 @@ class Trainer(TrainSteps):
         names = [f"'{name}'" for name in names]
         if names and self.optimizer is not None:
             self._tw_warn(
-                f"fit does not train the tw.Variable {', '.join(names[:8])}: as in Keras 3, "
-                "only variables of add_weight and keras.Variable are weights of a layer; "
-                "trainable=False silences this warning"
+                f"fit does not train the variable {', '.join(names[:8])}: as in Keras 3, no "
+                "tw.Variable or tw.Module in an attribute has weights; use add_weight or "
+                "keras.Variable, or trainable=False"
             )
 
     def _tw_train_epoch(self, step, run):

@@ -276,6 +276,13 @@ def test_fit_says_once_which_variable_it_does_not_train(data):
     with pytest.warns(UserWarning, match="'lam'.*add_weight.*keras.Variable") as found:
         model.fit(*data, epochs=3, verbose=0)
     assert float(model.lam) == 1.0 and len(found) == 1
+    model = Scaled(tw.Variable(1.0, trainable=False))
+    model.module = tw.Module()
+    model.module.dense = tw.layers.Dense(1)
+    model.module.dense.build((None, 1))
+    model.compile("sgd", "mse")
+    with pytest.warns(UserWarning, match="not train the variable 'kernel', 'bias'"):
+        model.fit(*data, verbose=0)
 
 
 @pytest.mark.parametrize("kind", ["weight", "constant", "annealed", "trained", "count"])
@@ -292,7 +299,8 @@ def test_fit_is_silent_about_other_variables(data, kind):
     if kind == "trained":
         model = OwnStep(tw.Variable(1.0))
     model.compile("sgd", "mse")
-    model.fit(*data, verbose=0, callbacks=[assign] if kind == "annealed" else [])
+    for _ in range(2):  # the second time in the memory of the optimizer
+        model.fit(*data, verbose=0, callbacks=[assign] if kind == "annealed" else [])
     assert (float(model.lam) != 1.0) == (kind in ("weight", "trained"))
 
 
