@@ -36,7 +36,7 @@ from .autodiff.custom_gradient import *
 from .autodiff.gradient_tape import *
 from .autodiff.vectorized_map import *
 from .compiler.control_flow.cond import case, cond, switch_case
-from .compiler.control_flow.host_calls import numpy_function, py_function
+from .compiler.control_flow.host_calls import numpy_function, py_function, timestamp
 from .compiler.control_flow.map_fn import foldl, foldr, map_fn, scan
 from .compiler.control_flow.printing import Assert, print
 from .compiler.control_flow.tensor_array import TensorArray
@@ -408,6 +408,7 @@ __all__ = [
     "test",
     "testing",
     "tile",
+    "timestamp",
     "top_k",
     "train",
     "transpose",

@@ -11,7 +11,7 @@ from tapewright.compiler.control_flow.effects import (
     effect_maker,
     serializable_effect,
 )
-from tapewright.compiler.control_flow.printing import Assert, array_text
+from tapewright.compiler.control_flow.printing import Assert
 from tapewright.core import devices
 from tapewright.core.dtypes import DType, as_dtype, finfo, kind_of
 from tapewright.core.errors import InvalidArgumentError
@@ -19,6 +19,7 @@ from tapewright.core.interpreters import active_tracer
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
 from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.typing import DTypeLike, IntLike, TensorLike
+from tapewright.ops.strings.array_text import array_text
 
 __all__ = [
     "Assert",

@@ -1,4 +1,4 @@
-"""Python inside of traced functions: `py_function`, `numpy_function`.
+"""Python inside of traced functions: `py_function`, `numpy_function`, `timestamp`.
 
 `PythonCall` is the node of a function of tensors that each replay calls. The function sees
 tensors with values, and a tape of its own follows what it does: by this tape, which goes
@@ -8,6 +8,7 @@ tape records its gradients as well: so do those of higher order.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, overload
 
@@ -25,7 +26,7 @@ from tapewright.core.interpreters import (
 )
 from tapewright.core.source_lines import user_line
 from tapewright.core.symbolic_dim import NeedsSize, is_symbolic
-from tapewright.core.tensor import TensorSpec, convert_to_tensor, new_tensor
+from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor, new_tensor
 from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.typing import TensorLike
 
@@ -36,7 +37,7 @@ from .effects import host_effect, refuse_mapped
 from .recording import emit
 from .region_node import RegionNode
 
-__all__ = ["PythonCall", "numpy_function", "py_function"]
+__all__ = ["PythonCall", "numpy_function", "py_function", "timestamp"]
 
 
 @overload
@@ -116,6 +117,17 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
 
     outputs = host_effect("numpy_function", call, inputs, specs)
     return outputs[0] if single else list(outputs)
+
+
+def timestamp(name: str | None = None) -> Tensor:
+    """Return the seconds since 1970, a float64 scalar; in a traced function of each call.
+
+    >>> start = timestamp()
+    >>> bool(timestamp() >= start)
+    True
+    """
+    spec = (), np.dtype("float64")
+    return host_effect("timestamp", lambda: [np.float64(time.time())], (), [spec])[0]
 
 
 def _arguments(who, func, inp, Tout):

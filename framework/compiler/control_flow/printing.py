@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import is_tensor
-from tapewright.core.text import row
+from tapewright.core.text import is_text
 from tapewright.core.typing import TensorLike
+from tapewright.ops.strings.array_text import array_text
 
 from .effects import effect_maker, serializable_effect
 
-__all__ = ["Assert", "SLOT", "Slot", "array_text", "as_text", "assert_true", "print"]
+__all__ = ["Assert", "SLOT", "Slot", "as_text", "assert_true", "print"]
 
 
 def print(
@@ -33,7 +33,8 @@ def print(
 ) -> None:
     """Print the values of tensors, nests of them and other objects, as one line.
 
-    In a traced function it prints in each call, in order.
+    In a traced function it prints in each call, in order. A string tensor is shown in
+    quotes, except for a scalar that is the only argument.
 
     Args: ``summarize``: the number of entries shown at each end of an axis, -1 for all;
     ``output_stream``: ``sys.stdout``, ``sys.stderr``, a file-like object, a function of
@@ -57,11 +58,19 @@ def _printed(parts, output_stream, sep, end, summarize):
     write = _writer(output_stream)
 
     def call(*arrays):
-        arrays = iter(arrays)
-        texts = [as_text(part, arrays, summarize) for part in parts]
+        if len(parts) == 1 and parts[0] is SLOT and _is_string(arrays[0]):
+            texts = [arrays[0].item().decode(errors="replace")]
+        else:
+            values = iter(arrays)
+            texts = [as_text(part, values, summarize) for part in parts]
         write(sep.join(texts) + end)
 
     return call
+
+
+def _is_string(array):
+    """Tell a string that stands alone, which TensorFlow prints without quotes."""
+    return not array.ndim and is_text(array.dtype)
 
 
 def _with_slots(item):
@@ -192,54 +201,3 @@ def _nested(item, arrays, summarize):
     if isinstance(item, tuple):
         return "(" + ", ".join(parts) + ("," if len(parts) == 1 else "") + ")"
     return "[" + ", ".join(parts) + "]"
-
-
-def array_text(array, summarize=3):
-    """Write an array without commas; of each axis ``summarize`` entries of both ends.
-
-    >>> array_text(np.arange(8.0))
-    '[0 1 2 ... 5 6 7]'
-    """
-    array = np.asarray(array)
-    if not array.ndim:
-        return _entry(array.item(), array.dtype)
-    return _rows(array, summarize, 1)
-
-
-def _rows(array, summarize, depth):
-    if not array.shape[0]:
-        return "[]"
-    shown = list(range(len(array)))
-    if 0 <= summarize and len(array) > 2 * summarize:
-        head = len(array) - summarize
-        shown = [*shown[:summarize], None, *shown[head:]]
-    if array.ndim == 1:
-        parts = [
-            "..." if i is None else _entry(row(array, i).item(), array.dtype)
-            for i in shown
-        ]
-        return "[" + " ".join(parts) + "]"
-    rows = [
-        "..." if i is None else _rows(array[i], summarize, depth + 1) for i in shown
-    ]
-    return "[" + ("\n" * (array.ndim - 1) + " " * depth).join(rows) + "]"
-
-
-def _entry(value, dtype):
-    if dtype.kind == "b":
-        return str(int(value))
-    if kind_of(dtype) == "f":
-        return _number(value, *((15, 17) if dtype.itemsize > 4 else (6, 9)), dtype)
-    if dtype.kind in "USO":
-        text = value.decode(errors="replace") if isinstance(value, bytes) else value
-        return '"' + text.replace('"', '\\"') + '"'
-    return str(value)
-
-
-def _number(value, few, many, dtype):
-    """Return the shorter form if it tells the number exactly, else the longer one."""
-    if value == 0:
-        return "0"
-    text = f"{value:.{few}g}"
-    wide = np.float32 if dtype.itemsize < 4 else dtype.type
-    return text if wide(float(text)) == wide(value) else f"{value:.{many}g}"

@@ -1,20 +1,25 @@
-"""Strings put together, entry by entry or along axes."""
+"""Strings put together: entry by entry, along axes, or in a template."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from tapewright.core import dtypes
+from tapewright.core.devices import to_numpy
+from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import known_rank, normalize_axis
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.text import make_text, to_bytes
 from tapewright.core.typing import Axes, TensorLike
 
+from ..array.joining import stack
+from .array_text import array_text
 from .entries import string_op
 
-__all__ = ["join", "reduce_join"]
+__all__ = ["format", "join", "reduce_join"]
 
 
 @string_op(name="string_join", type_name="StringJoin", broadcasts=True)
@@ -98,3 +103,72 @@ def _(mapped, inputs, *, axis, keepdims, separator):
     rank = inputs.array.ndim - 1
     axes = tuple([a + 1 for a in _axes(axis, rank)])
     return reduce_join(inputs, axes, keepdims, separator)
+
+
+@primitive(
+    name="string_format",
+    type_name="StringFormat",
+    kinds="biufcO",
+    same_dtype=(),
+    no_gradient=True,
+    new_memory=True,
+)
+def _format(xp, *inputs: TensorLike, parts: Sequence[str], summarize: int):
+    texts = [array_text(to_numpy(x), summarize) for x in inputs]
+    rest = [text + part for text, part in zip(texts, parts[1:])]
+    return make_text([to_bytes("".join([parts[0], *rest]))], ())
+
+
+@_format.infer
+def _(*inputs, parts, summarize):
+    return TensorSpec((), dtypes.string)
+
+
+@_format.batch
+def _(mapped, *inputs, parts, summarize):
+    size = next(x.shape[0] for x, is_mapped in zip(inputs, mapped) if is_mapped)
+    rows = [
+        [x[i] if is_mapped else x for x, is_mapped in zip(inputs, mapped)]
+        for i in range(size)
+    ]
+    return stack([_format(row, parts=parts, summarize=summarize) for row in rows])
+
+
+def format(
+    template: str,
+    inputs: Any,
+    placeholder: str = "{}",
+    summarize: int | None = 3,
+    name: str | None = None,
+) -> Tensor:
+    """One string: a template in which the values of tensors replace the placeholders.
+
+    Args: ``inputs``: a tensor, or a list or tuple of as many as there are placeholders;
+    they are written as `print` writes them, strings in quotes; ``placeholder``: the text
+    that stands for a tensor; ``summarize``: the number of entries shown at each end of an
+    axis, -1 for all.
+
+    Raises: ``ValueError`` for another number of tensors than placeholders.
+
+    >>> format("{} of {}", [convert_to_tensor([1, 2]), convert_to_tensor("a")]).numpy()
+    b'[1 2] of "a"'
+    """
+    if not isinstance(template, str) or not isinstance(placeholder, str):
+        raise TypeError(
+            "format: template and placeholder must be str, got "
+            f"{type(template).__name__} and {type(placeholder).__name__}"
+        )
+    if not placeholder:
+        raise InvalidArgumentError("format: placeholder must not be empty")
+    inputs = list(inputs) if isinstance(inputs, list | tuple) else [inputs]
+    parts = template.split(placeholder)
+    if len(parts) != len(inputs) + 1:
+        raise InvalidArgumentError(
+            f"format: template has {len(parts) - 1} placeholders {placeholder!r}, got "
+            f"{len(inputs)} inputs"
+        )
+    summarize = 3 if summarize is None else int(summarize)
+    inputs = [convert_to_tensor(x) for x in inputs]
+    if not inputs:
+        return convert_to_tensor(template)
+    return _format(inputs, parts=tuple(parts), summarize=summarize)

@@ -564,3 +564,13 @@ def test_what_may_fail_and_reads_a_variable_stays_behind_a_host_call():
     step(tw.constant([7.0, 8.0]))
     np.testing.assert_array_equal(first, [8.0, 10.0])
     np.testing.assert_array_equal(second, [[7.0, 8.0], [50.0, 60.0]])
+
+
+@ways
+def test_a_timestamp_is_the_time_of_each_call(wrap, monkeypatch):
+    times = iter([2.5, 1.75e9 + 2**-20])
+    f = wrap(lambda x: tw.timestamp() - x)
+    monkeypatch.setattr("time.time", lambda: next(times))
+    results = [f(tw.constant(0.5, tw.float64)) for _ in range(2)]
+    assert [x.numpy() for x in results] == [2.0, 1.75e9 - 0.5 + 2**-20]
+    assert results[0].dtype == tw.float64 and results[0].shape == ()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.control_flow.printing import array_text
+from tapewright.ops.strings.array_text import array_text
 
 from ...ways import ways
 
@@ -30,6 +30,7 @@ from ...ways import ways
         (np.float64(1e16), "1e+16"),
         (np.array([True, False]), "[1 0]"),
         (np.array(["a", 'q"q']), '["a" "q\\"q"]'),
+        (np.array(["\n\t\x01\x7f'\\"]), r"""["\n\t\001\177\'\\"]"""),
         (np.array([b"a", "é".encode()], object), '["a" "é"]'),
         (np.array([[b"a"], [b"\xff"]], object), '[["a"]\n ["\ufffd"]]'),
         (np.array(b"a", object), '"a"'),
@@ -61,6 +62,16 @@ def test_a_line_holds_tensors_nests_and_anything_else(wrap, capsys):
     wrap(f)(tw.constant([1.0, 2.0]))
     line = "in [1 2] [[1 2], ([1 2],)] {'a': [1 2], 'b': 1} True None\n"
     assert capsys.readouterr().out == line
+
+
+@ways
+def test_a_string_that_is_the_only_argument_has_no_quotes(wrap, capsys):
+    def f(x):
+        tw.print(x)
+        tw.print(x, x)
+
+    wrap(f)(tw.constant('a "b"\n'))
+    assert capsys.readouterr().err == 'a "b"\n\n"a \\"b\\"\\n" "a \\"b\\"\\n"\n'
 
 
 @ways

@@ -97,6 +97,17 @@ def test_arrays_of_strings_have_the_hashes_of_each_string(monkeypatch):
         assert function([]).shape == (0,)
 
 
+def test_a_template_is_filled_for_each_element():
+    fill = lambda x: tw.strings.format("{}: {}", (x, "a"))  # noqa: E731
+    assert plain(tw.vectorized_map(fill, tw.range(2))) == ['0: "a"', '1: "a"']
+    traced = tw.function(fill, input_signature=[tw.TensorSpec(None)])
+    assert plain(traced([1.5, 2.0])) == '[1.5 2]: "a"'
+    with pytest.raises(ValueError, match="has 1 placeholders '%', got 2 inputs"):
+        tw.strings.format("a%{}", [1, 2], placeholder="%")
+    with pytest.raises(TypeError, match="template and placeholder must be str"):
+        tw.strings.format(tw.constant("{}"), [1])
+
+
 def test_positions_in_a_vocabulary_and_crosses_map_over_rows():
     words = tw.constant([["b", "x"], ["y", "a"]])
     vocabulary = pack_vocabulary([b"a", b"b"])

@@ -140,6 +140,13 @@ CASES = [
     "s.join([[], 'a'])",
     "s.join([[], []])",
     "s.regex_replace('ab', '(?<n>a)', 'x')",
+    "s.format('{} of {}', [[1.5, 0.1], 'é'])",
+    "s.format('%t{}%t', ([True], s.as_string([1, 2])), placeholder='%t')",
+    *[f"s.format('a {{}}', [[*range(8)]], summarize={n})" for n in (None, 1, -1)],
+    f"s.format('{{}}', [{ODD[:4] + ODD[5:]!r}], summarize=-1)",
+    "s.format('text', [])",
+    "s.format('{}', [[[1.0, 2.0], [3.0, 4.0]]])",
+    *[f"s.format({x!r}, [1])" for x in ("{}{}", "")],
 ]
 
 
