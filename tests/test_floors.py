@@ -26,7 +26,7 @@ FLOORS = {
     "io": 5,
     "profiler": 5,
     "debugging": 5,
-    "summary": 5,
+    "summary": 6,
     "distribute": 6,
     "formats": 6,
     "layers": 7,

@@ -110,6 +110,7 @@ COVERED = {
     "framework/formats/saved_model/values.py": (
         "tests/formats/saved_model/test_loaded_function.py"
     ),
+    "framework/storage/records/wav.py": "tests/io/test_audio.py",
     "framework/storage/folders.py": "tests/keras/files/test_save_and_load.py",
     "framework/inspection/report.py": "tests/inspection/test_command.py",
     "framework/inspection/verification.py": "tests/inspection/test_command.py",

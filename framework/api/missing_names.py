@@ -48,7 +48,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      "tw.config.run_functions_eagerly(True)"),
     ("tf.debugging", "set_log_device_placement get_log_device_placement",
      "the attribute device of a tensor"),
-    ("tf.summary", "trace_on trace_off trace_export", "tw.profiler"),
     ("tf.distribute", "TPUStrategy ParameterServerStrategy",
      "tw.distribute.MultiWorkerMirroredStrategy"),
     ("tf.distribute.cluster_resolver", "ClusterResolver SimpleClusterResolver"

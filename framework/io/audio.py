@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
 from tapewright.core.text import make_text
+from tapewright.storage.records.wav import wav_file, wav_samples
 
 from .host_ops import host_op, scalar_text
 
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from tapewright.core.typing import TensorLike
 
 __all__ = ["DecodeWav", "decode_wav", "encode_wav"]
-
-PCM, BITS = 1, 16
-FORMAT = (
-    "<HHIIHH"  # of the chunk "fmt ": kind, channels, rate, bytes a second, block, bits
-)
 
 
 class DecodeWav(NamedTuple):
@@ -63,7 +58,7 @@ def decode_wav(
             )
 
     def call(text):
-        samples, rate = _samples(text.item())
+        samples, rate = wav_samples(text.item())
         audio = samples.astype(np.float32) / np.float32(2**15)
         count, channels = audio.shape
         if desired_channels >= 0:
@@ -80,39 +75,6 @@ def decode_wav(
     return DecodeWav(*host_op("decode_wav", call, inputs, specs))
 
 
-def _samples(data):
-    """The samples of a file, int16 ``[samples, channels]``, and their rate."""
-    if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
-        raise InvalidArgumentError(
-            f"decode_wav: contents are no WAV file: they begin with {data[:12]!r}"
-        )
-    chunks, at = {}, 12
-    while at + 8 <= len(data):
-        kind, size = struct.unpack_from("<4sI", data, at)
-        if kind in (b"fmt ", b"data"):
-            chunks.setdefault(kind, []).append(data[at + 8 : at + 8 + size])
-            if at + 8 + size > len(data):
-                raise InvalidArgumentError(
-                    f"decode_wav: contents are cut off: {size} bytes of samples are "
-                    f"announced, {len(data) - at - 8} are left"
-                )
-        at += 8 + size + size % 2
-    parts = chunks.get(b"fmt ", ()), chunks.get(b"data", ())
-    if list(map(len, parts)) != [1, 1] or len(parts[0][0]) < struct.calcsize(FORMAT):
-        raise InvalidArgumentError(
-            "decode_wav: a WAV file must have one chunk of format and one of data"
-        )
-    kind, channels, rate, _, _, bits = struct.unpack_from(FORMAT, parts[0][0])
-    if kind != PCM or bits != BITS or not channels or rate >= 2**31:
-        raise InvalidArgumentError(
-            "decode_wav: only samples of 16 bits of the format 1 (PCM) can be read, got "
-            f"{bits} bits of the format {kind} in {channels} channels, {rate} a second"
-        )
-    whole = len(parts[1][0]) // (2 * channels)
-    samples = np.frombuffer(parts[1][0], "<i2", whole * channels)
-    return samples.reshape(whole, channels), rate
-
-
 def encode_wav(
     audio: TensorLike, sample_rate: TensorLike, name: str | None = None
 ) -> Tensor:
@@ -122,9 +84,10 @@ def encode_wav(
     ``sample_rate``: samples in a second, a positive int.
 
     Raises: ``ShapeError`` for another rank; ``InvalidArgumentError`` for another dtype, no
-    channels or more than 65535, NaN, or another ``sample_rate`` (each a ``ValueError``).
+    channels or more than 65535, NaN, or a ``sample_rate`` that is not positive (each a
+    ``ValueError``); ``TypeError`` for a ``sample_rate`` that is no int.
     """
-    x, rate = convert_to_tensor(audio), convert_to_tensor(sample_rate)
+    x, rate = convert_to_tensor(audio), convert_to_tensor(sample_rate, "int32")
     if x.shape.rank != 2:
         raise ShapeError("encode_wav", "audio must be [samples, channels]", audio=x)
     channels = 1 if x.shape[1] is None else x.shape[1]
@@ -135,20 +98,6 @@ def encode_wav(
         )
 
     def call(audio, rate):
-        rate, channels = int(rate), audio.shape[1]
-        if not 0 < rate < 2**32:
-            raise InvalidArgumentError(
-                f"encode_wav: sample_rate must be positive, got {rate}"
-            )
-        if np.isnan(audio).any():
-            raise InvalidArgumentError("encode_wav: audio must not hold NaN")
-        scaled = audio * np.float32(2**15)
-        rounded = np.trunc(scaled + np.copysign(np.float32(0.5), scaled))  # halves away
-        data = np.clip(rounded, -(2**15), 2**15 - 1).astype("<i2").tobytes()
-        block = 2 * channels
-        head = struct.pack(FORMAT, PCM, channels, rate, rate * block, block, BITS)
-        form = b"WAVEfmt " + struct.pack("<I", len(head)) + head
-        form += b"data" + struct.pack("<I", len(data)) + data
-        return [make_text([b"RIFF" + struct.pack("<I", len(form)) + form], ())]
+        return [make_text([wav_file("encode_wav", audio, int(rate))], ())]
 
     return host_op("encode_wav", call, [x, rate], [TensorSpec((), "string")])[0]

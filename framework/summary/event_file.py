@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tapewright.io.tensor_protos import tensor_proto
 from tapewright.storage.records.tf_records import RecordWriter
 
 __all__ = ["EventFile", "require_tensorboardx"]
@@ -88,9 +89,37 @@ class EventFile:
         axes = "HW" if image.ndim == 2 else "HWC"
         self._add(self._make.image(tag, image, dataformats=axes), step, description)
 
-    def add_text(self, tag: str, text: str, step: int, description: str = "") -> None:
-        """Write a text in Markdown."""
-        self._add(self._make.text(tag, text), step, description)
+    def add_text(
+        self, tag: str, texts: np.ndarray[Any, Any], step: int, description: str = ""
+    ) -> None:
+        """Write a text in Markdown, or an array of several."""
+        self.add_strings(tag, texts, step, "text", b"", description)
+
+    def add_strings(
+        self,
+        tag: str,
+        texts: np.ndarray[Any, Any],
+        step: int,
+        plugin: str,
+        content: bytes,
+        description: str = "",
+    ) -> None:
+        """Write an array of strings for a plugin of TensorBoard, and data for this plugin."""
+        from tensorboardX.proto.summary_pb2 import Summary, SummaryMetadata
+        from tensorboardX.proto.tensor_pb2 import TensorProto
+
+        data = SummaryMetadata.PluginData(plugin_name=plugin, content=content)
+        tensor = TensorProto.FromString(tensor_proto(texts))
+        value = Summary.Value(
+            tag=tag, metadata=SummaryMetadata(plugin_data=data), tensor=tensor
+        )
+        self._add(Summary(value=[value]), step, description)
+
+    def add_graph(self, graph: bytes) -> None:
+        """Write a graph, the bytes of a ``GraphDef``."""
+        from tensorboardX.proto.event_pb2 import Event
+
+        self._write(Event(wall_time=time.time(), graph_def=graph))
 
     def _add(self, summary, step, description):
         from tensorboardX.proto.event_pb2 import Event
@@ -98,7 +127,9 @@ class EventFile:
         if description:
             for value in summary.value:
                 value.metadata.summary_description = description
-        event = Event(wall_time=time.time(), step=int(step), summary=summary)
+        self._write(Event(wall_time=time.time(), step=int(step), summary=summary))
+
+    def _write(self, event):
         with self._closed_by_errors():
             self._events.write(event.SerializeToString())
         self._waiting += 1

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tapewright.core.text import make_text
+
 from ..training.workers import is_first_worker
 from .callback import Callback, OptionalLogs, only_when
 from .learning_rate import current_rates
@@ -210,7 +212,8 @@ class TensorBoard(Callback):
         lines = []
         self.model.summary(print_fn=lambda text, **_: lines.append(str(text)))
         text = "\n".join(lines).replace("\n", "\n    ")  # a block of code in Markdown
-        self._tw_writer("train").add_text("model", f"    {text}", 0)
+        texts = make_text([f"    {text}".encode()], ())
+        self._tw_writer("train").add_text("model", texts, 0)
 
     def _tw_write_weights(self, epoch):
         writer = self._tw_writer("train")

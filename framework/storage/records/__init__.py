@@ -8,6 +8,7 @@ images       image files by Pillow, arrays of JPEG and WebP files
 png          PNG files and arrays
 gif          GIF files as arrays
 bmp          BMP files as arrays
+wav          sound in WAV files, read and written
 columns      columns of comma-separated values as arrays
 paths        local files by patterns
 """

@@ -11,12 +11,15 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import tapewright as tw
 from tapewright import summary
+from tapewright.summary import recording
+
+from ..ways import ways
 
 
 @pytest.fixture(autouse=True)
 def fresh():
     """No default writer and no default step, before and after."""
-    with summary._defaults(writer=None, step=None, condition=True):
+    with recording._defaults(writer=None, step=None, condition=True):
         yield
 
 
@@ -58,7 +61,7 @@ def test_every_kind_of_event_has_its_description(writer, tmp_path):
     metadata = events(tmp_path).SummaryMetadata
     assert metadata("x").summary_description == "an image"
     assert metadata("y").summary_description == "a histogram"
-    assert metadata("z/text_summary").summary_description == "a text"
+    assert metadata("z").summary_description == "a text"
 
 
 def test_without_a_default_writer_nothing_is_written(writer, tmp_path):
@@ -112,7 +115,7 @@ def test_a_traced_function_writes_in_each_call(writer, tmp_path):
     found = events(tmp_path)
     assert [event.step for event in found.Histograms("all")] == [0, 1, 2]
     assert [event.step for event in found.Images("pictures")] == [0, 1, 2]
-    texts = found.Tensors("note/text_summary")
+    texts = found.Tensors("note")
     assert [event.tensor_proto.string_val[0] for event in texts] == [b"**traced**"] * 3
 
 
@@ -159,11 +162,45 @@ def test_a_histogram_counts_all_entries(writer, tmp_path):
     assert sum(value.bucket) == 4 and 2.0 in value.bucket_limit
 
 
+SOUNDS = np.float32([[[0.5], [2.0]], [[-2.0], [np.nan]]])
+
+
+@ways
+def test_sounds_are_wav_files_in_one_event(writer, tmp_path, wrap):
+    @wrap
+    def write(sounds, step):
+        return tw.summary.audio("a", sounds, 8000, step, 2, description="words")
+
+    with writer.as_default():
+        assert write(tw.constant(np.tile(SOUNDS, (2, 1, 1))), tw.constant(3)).numpy()
+    writer.flush()
+    (event,) = events(tmp_path).Tensors("a")
+    files = event.tensor_proto.string_val[::2]  # each with an empty label
+    decoded = [tw.audio.decode_wav(file) for file in files]
+    assert [sound.audio.numpy().ravel().tolist() for sound in decoded] == [
+        [0.5, 0.999969482421875], [-1.0, 0.0],
+    ]  # fmt: skip
+    assert event.step == 3 and decoded[0].sample_rate.numpy() == 8000
+    metadata = events(tmp_path).SummaryMetadata("a")
+    assert metadata.plugin_data.plugin_name == "audio"
+    assert metadata.plugin_data.content == b"\x10\x0b"  # TensorFlow's
+    assert metadata.summary_description == "words"
+
+
+def test_a_table_of_strings_is_text(writer, tmp_path):
+    with writer.as_default(step=2):
+        tw.summary.text("t", [["a", "b"]])
+    writer.flush()
+    (event,) = events(tmp_path).Tensors("t")
+    assert [dim.size for dim in event.tensor_proto.tensor_shape.dim] == [1, 2]
+    assert list(event.tensor_proto.string_val) == [b"a", b"b"]
+
+
 def test_a_string_tensor_is_text(writer, tmp_path):
     with writer.as_default(step=2):
         tw.summary.text("t", tw.constant("né"))
     writer.flush()
-    (event,) = events(tmp_path).Tensors("t/text_summary")
+    (event,) = events(tmp_path).Tensors("t")
     assert event.tensor_proto.string_val[0].decode() == "né"
 
 
@@ -223,8 +260,16 @@ def test_a_closed_writer_is_an_error(tmp_path):
         (lambda: summary.histogram("x", [], 0), "at least one"),
         (lambda: summary.histogram("x", [np.nan], 0), "finite"),
         (lambda: summary.histogram("x", [1j], 0), "real numbers, got complex"),
-        (lambda: summary.text("x", ["a", "b"], 0), r"one string, .*\(2,\)"),
-        (lambda: summary.text("x", 1, 0), "one string, got int32"),
+        (lambda: summary.text("x", 1, 0), "strings, got int32"),
+        (lambda: summary.audio("x", np.zeros((1, 2, 1)), 8000, 0), "got float64"),
+        (lambda: summary.audio("x", tw.zeros((2, 1)), 8000, 0), r"shape \(2, 1\)"),
+        (lambda: summary.audio("x", tw.zeros((1, 2, 0)), 8000, 0), "one channel"),
+        (lambda: summary.audio("x", SOUNDS, 0, 0), "sample_rate must be positive"),
+        (lambda: summary.audio("x", SOUNDS, 8000, 0, -1), "max_outputs must not be"),
+        (
+            lambda: summary.audio("x", SOUNDS, 8000, 0, 1, "mp3"),
+            "must be 'wav', got 'mp3'",
+        ),
     ],
 )
 def test_other_data_and_steps_are_refused(writer, write, message):

@@ -1,0 +1,220 @@
+"""The writers of event files, and the defaults of a thread: writer, step, condition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tapewright.compiler.control_flow.effects import host_effect
+from tapewright.core.devices import to_numpy
+from tapewright.core.dtypes import as_dtype, kind_of
+from tapewright.core.name_scopes import current_name_scope
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.typing import TensorLike
+
+from .event_file import EventFile
+
+__all__ = [
+    "SummaryWriter",
+    "create_file_writer",
+    "default_writer",
+    "experimental",
+    "flush",
+    "record_if",
+    "should_record_summaries",
+    "write_event",
+]
+
+
+class _State(NamedTuple):
+    """The defaults of a thread: its writer, step, and the condition to write."""
+
+    writer: SummaryWriter | None = None
+    step: Any = None
+    condition: Any = True
+
+
+_NOTHING = _State()
+_STATE: ContextVar[_State] = ContextVar("summary", default=_NOTHING)
+
+
+@contextmanager
+def _defaults(**changes):
+    token = _STATE.set(_STATE.get()._replace(**changes))
+    try:
+        yield
+    finally:
+        _STATE.reset(token)
+
+
+# ------------------------------------------------------------------------ writers
+
+
+class SummaryWriter:
+    """An event file, made by `create_file_writer`, that can become the default.
+
+    A traced function writes to the writer that is the default while it is traced.
+    """
+
+    def __init__(self, file: EventFile):
+        self._file: EventFile = file
+
+    @contextmanager
+    def as_default(self, step: TensorLike | None = None) -> Iterator[SummaryWriter]:
+        """A context in which functions write here; ``step`` is its default step."""
+        changes = {} if step is None else {"step": step}
+        with _defaults(writer=self, **changes):
+            yield self
+
+    def set_as_default(self, step: TensorLike | None = None) -> None:
+        """Let functions of this thread write here from now on."""
+        state = _STATE.get()
+        step = state.step if step is None else step
+        _STATE.set(state._replace(writer=self, step=step))
+
+    def init(self) -> None:
+        """Do nothing, as the file is open."""
+
+    def flush(self) -> None:
+        """Write all of the events to the disk now."""
+        host_effect("summary_flush", self._flush)
+
+    def _flush(self):
+        self.open_file().flush()
+
+    def close(self) -> None:
+        """Flush and close the file; later events raise ``RuntimeError``."""
+        host_effect("summary_close", self._file.close)
+
+    def open_file(self) -> EventFile:
+        """The file, unless it is closed, which is a ``RuntimeError``."""
+        if self._file.is_closed:
+            raise RuntimeError("summary: the writer is closed")
+        return self._file
+
+
+def create_file_writer(
+    logdir: str | PathLike[str],
+    max_queue: int | None = None,
+    flush_millis: int | None = None,
+    filename_suffix: str | None = None,
+    name: str | None = None,
+) -> SummaryWriter:
+    """Create an event file in a folder, for ``tensorboard --logdir logdir``.
+
+    Args: ``max_queue``: flush after so many events, by default 10; ``flush_millis``:
+    flush with the next event after this time, by default two minutes;
+    ``filename_suffix``: the end of the file's name, by default ".v2".
+
+    Raises: ``ImportError`` without tensorboardX.
+
+    >>> writer = create_file_writer("logs")  # doctest: +SKIP
+    >>> with writer.as_default():  # doctest: +SKIP
+    ...     scalar("loss", 0.5, step=1)
+    """
+    suffix = ".v2" if filename_suffix is None else filename_suffix
+    millis = 120_000 if flush_millis is None else flush_millis
+    max_queue = 10 if max_queue is None else max_queue
+    return SummaryWriter(EventFile(logdir, suffix, max_queue, millis / 1000))
+
+
+def default_writer() -> SummaryWriter | None:
+    """Return the writer of this thread to which functions write, or None."""
+    return _STATE.get().writer
+
+
+def write_event(
+    kind: str, name: str, step: TensorLike | None, write: Callable[..., Any], *data: Any
+) -> Tensor:
+    """``write(file, tag, step, *arrays)`` to the default writer, in each call."""
+    writer, default_step, _ = _STATE.get()
+    if writer is None:
+        return convert_to_tensor(False)
+    step = default_step if step is None else step
+    if step is None:
+        raise ValueError(
+            f"summary.{kind}: step must be given, here, to as_default, or to "
+            "summary.experimental.set_step"
+        )
+    tag, condition = current_name_scope() + name, should_record_summaries()
+
+    def call(condition, step, *arrays):
+        if to_numpy(condition):
+            arrays = [np.asarray(to_numpy(array)) for array in arrays]
+            write(writer.open_file(), tag, int(to_numpy(step)), *arrays)
+
+    host_effect(f"summary_{kind}", call, [condition, _int_step(kind, step), *data])
+    return condition
+
+
+def _int_step(kind, step):
+    step = convert_to_tensor(np.int64(step) if isinstance(step, int) else step)
+    if step.shape.rank != 0 or kind_of(step.dtype.dtype) not in "iu":
+        raise ValueError(
+            f"summary.{kind}: step must be an int of rank 0, got {step.dtype.name} of "
+            f"shape {tuple(step.shape)}"
+        )
+    return step
+
+
+def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
+    """Write all events of a writer, by default the default one, to its file."""
+    writer = _STATE.get().writer if writer is None else writer
+    if writer is not None:
+        writer.flush()
+
+
+# ----------------------------------------------------------------- steps, conditions
+
+
+@contextmanager
+def record_if(condition: TensorLike | Callable[[], TensorLike]) -> Iterator[None]:
+    """A context in which events are written only if ``condition``, a bool, is true.
+
+    Args: ``condition``: also a tensor, or a function without arguments, which is called
+    for each event; in a traced function its result is evaluated in each call.
+
+    >>> with record_if(False):
+    ...     should_record_summaries().numpy()
+    np.False_
+    """
+    with _defaults(condition=condition):
+        yield
+
+
+def should_record_summaries() -> Tensor:
+    """Return whether an event would be written now: a writer, and `record_if`."""
+    writer, _, condition = _STATE.get()
+    if writer is None:
+        return convert_to_tensor(False)
+    found = convert_to_tensor(condition() if callable(condition) else condition)
+    if found.shape.rank != 0 or found.dtype != as_dtype("bool"):
+        raise ValueError(
+            f"summary.record_if: condition must be a bool, got {condition!r}"
+        )
+    return found
+
+
+def set_step(step: TensorLike | None) -> None:
+    """Set the default step of events in this thread; None unsets it.
+
+    Args: ``step``: an int, or a variable, whose value each event reads.
+    """
+    _STATE.set(_STATE.get()._replace(step=step))
+
+
+def get_step() -> Any:
+    """Return the default step of this thread, or None."""
+    return _STATE.get().step
+
+
+class experimental:  # noqa: N801  (a namespace)
+    """The default step, under the names of ``tf.summary.experimental``."""
+
+    get_step = staticmethod(get_step)
+    set_step = staticmethod(set_step)

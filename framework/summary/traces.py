@@ -1,0 +1,166 @@
+"""`trace_on`: graphs and times of what runs until `trace_export`, and `graph`."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from os import PathLike
+from typing import Any
+
+from tapewright import profiler as profiling
+from tapewright.compiler.function.concrete_function import ConcreteFunction
+from tapewright.compiler.tracing.graph import Graph
+from tapewright.core.interpreters import active_tracer
+from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.text import make_text
+from tapewright.core.typing import TensorLike
+
+from .graph_defs import graph_def, run_metadata
+from .recording import default_writer, write_event
+
+__all__ = ["graph", "trace_export", "trace_off", "trace_on"]
+
+
+class _Trace:
+    """The graphs of the traced functions that run, and a profile if one is asked for."""
+
+    def __init__(self, graph, profiler, outdir):
+        self.graphs = {}  # by identity, in the order of their first call
+        self.only_graphs = graph and not profiler
+        self.outdir = outdir
+        self.profile = profiling.trace(table=False) if profiler else None
+        if self.profile is not None:
+            self.profile.__enter__()
+        self.flat_call = ConcreteFunction.flat_call
+        if graph or profiler:
+            ConcreteFunction.flat_call = self.noting(self.flat_call)
+
+    def noting(self, flat_call):
+        graphs = self.graphs
+
+        def noting_call(concrete, tensors):
+            # A call inside of a trace is a part of its graph.
+            if concrete.specializations is None and active_tracer() is None:
+                graphs.setdefault(id(concrete.graph), concrete.graph)
+            return flat_call(concrete, tensors)
+
+        return noting_call
+
+    def stop(self, outdir=None):
+        """Note no more calls; write the profile into a folder, or drop it for None."""
+        ConcreteFunction.flat_call = self.flat_call
+        if self.profile is not None:
+            if outdir is not None:
+                os.makedirs(outdir, exist_ok=True)
+                self.profile.path = os.path.join(os.fspath(outdir), "trace.json")
+            self.profile.__exit__(None, None, None)
+
+
+_lock = threading.Lock()
+_trace: _Trace | None = None  # the trace of the process that is on
+
+
+def trace_on(
+    graph: bool = True,
+    profiler: bool = False,
+    profiler_outdir: str | PathLike[str] | None = None,
+) -> None:
+    """Note the graphs of traced functions that run from now on, in all threads.
+
+    `trace_export` writes them and ends the trace; `trace_off` drops them.
+
+    Args: ``graph``: False notes no graphs, unless ``profiler``; ``profiler``: record times,
+    too, as `profiler.trace`; ``profiler_outdir``: the folder of their file, which
+    `trace_export` takes as well.
+
+    A second trace, and one in a traced function, is not started, with a warning.
+
+    Raises: ``RuntimeError`` if a `profiler.trace` is on already.
+    """
+    global _trace
+    if active_tracer() is not None:
+        warnings.warn(
+            "summary.trace_on: a traced function starts no trace", stacklevel=2
+        )
+        return
+    with _lock:
+        if _trace is not None:
+            warnings.warn("summary.trace_on: a trace is on already", stacklevel=2)
+            return
+        _trace = _Trace(graph, profiler, profiler_outdir)
+
+
+def trace_export(
+    name: str,
+    step: TensorLike | None = None,
+    profiler_outdir: str | PathLike[str] | None = None,
+) -> None:
+    """End the trace of `trace_on`; write its graphs for TensorBoard, and its profile.
+
+    The graphs go to the default writer, if there is one: the dashboard "Graphs" lists them
+    under the tag. The profile is ``trace.json`` in its folder, for Perfetto or
+    ``chrome://tracing``.
+
+    Args: ``name``: the tag, after the names of `name_scope`; ``step``: as in `scalar`;
+    ``profiler_outdir``: the folder of the profile if `trace_on` was given none.
+
+    Raises: ``ValueError`` if no trace is on, or without a step.
+    """
+    global _trace
+    if active_tracer() is not None:
+        warnings.warn("summary.trace_export: a traced function ends none", stacklevel=2)
+        return
+    with _lock:
+        trace = _trace
+        if trace is None:
+            raise ValueError(
+                "summary.trace_export: no trace is on: call trace_on first"
+            )
+        plugin = (
+            "graph_run_metadata_graph" if trace.only_graphs else "graph_run_metadata"
+        )
+
+        def write(file, tag, step):
+            texts = make_text([run_metadata(trace.graphs.values())], ())
+            file.add_strings(tag, texts, step, plugin, b"1")
+
+        write_event("trace_export", name, step, write)
+        _trace = None
+    outdir = profiler_outdir if trace.outdir is None else trace.outdir
+    if trace.profile is not None and outdir is None:
+        warnings.warn(
+            "summary.trace_export: the profile is not written, as no profiler_outdir was "
+            "given to trace_on",
+            stacklevel=2,
+        )
+    trace.stop(outdir)
+
+
+def trace_off() -> None:
+    """End the trace of `trace_on`, if one is on, and drop its graphs and times."""
+    global _trace
+    with _lock:
+        trace, _trace = _trace, None
+    if trace is not None:
+        trace.stop()
+
+
+def graph(graph_data: Any) -> Tensor:
+    """Write the graph of a traced function, ``f.get_concrete_function(x).graph``.
+
+    Returns: whether it was written: False without a default writer.
+
+    Raises: ``TypeError`` for anything else; ``ValueError`` in a traced function.
+    """
+    if active_tracer() is not None:
+        raise ValueError("summary.graph: it must be called outside of traced functions")
+    if not isinstance(graph_data, Graph):
+        raise TypeError(
+            "summary.graph: graph_data must be the graph of a traced function, "
+            f"f.get_concrete_function(x).graph, got {type(graph_data).__name__}"
+        )
+    writer = default_writer()
+    if writer is not None:
+        writer.open_file().add_graph(graph_def(graph_data))
+    return convert_to_tensor(writer is not None)
