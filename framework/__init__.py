@@ -488,7 +488,11 @@ alias_modules(  # `from tapewright.errors import ShapeError`
     sparse="tapewright.api.sparse",
     strings="tapewright.api.strings",
     version="tapewright.api.version",
-    **{"math.special": "tapewright.api.special"},
+    **{
+        "compat.v1": "tapewright.api.compat_v1",
+        "compat.v1.logging": "tapewright.api.compat_v1_logging",
+        "math.special": "tapewright.api.special",
+    },
 )
 
 import_lazily(
@@ -514,6 +518,7 @@ explain_missing(
         "",
         *"audio bitwise compat config data debugging distribute dtypes errors".split(),
     ),
+    *"compat.v1 compat.v1.logging".split(),
     *"autodiff autograph image linalg lookup math math.special nest nn profiler".split(),
     *"data.experimental io io.gfile ragged saved_model signal sparse strings".split(),
     *"random summary test train version".split(),

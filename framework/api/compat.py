@@ -1,11 +1,15 @@
-"""`tw.compat`: text and bytes as one another, as in ``tf.compat``.
-
-The older TensorFlow of ``tf.compat.v1`` is not here.
-"""
+"""`tw.compat`: text and bytes as one another, as in ``tf.compat``, and `tw.compat.v1`."""
 
 import numbers
+import sys
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from tapewright.core.lazy_import import import_lazily
+
+if TYPE_CHECKING:
+    from . import compat_v1 as v1
 
 __all__ = [
     "as_bytes",
@@ -18,7 +22,11 @@ __all__ = [
     "integral_types",
     "path_to_str",
     "real_types",
+    "v1",
 ]
+
+__path__: list[str] = []  # a package, below which `v1` is imported
+import_lazily(sys.modules[__name__], v1="tapewright.api.compat_v1")
 
 bytes_or_text_types = (bytes, str)
 complex_types = (numbers.Complex, np.number)

@@ -8,6 +8,7 @@ lookup fails, see `explain_missing`.
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
@@ -25,7 +26,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("tf.sparse", "sampled_addmm", "tw.gather of rows, and tw.SparseTensor.with_values"),
     ("tf", "sets", "tw.unique, or Python's set"),
     ("tf", "Graph Operation import_graph_def graph_util", "tw.function"),
-    ("tf.compat", "v1", "the names of TensorFlow 2, and tw.GradientTape for sessions"),
     ("tf", "quantization qint8 qint16 qint32 quint8 quint16", "tw.bfloat16 or tw.float16"),
     ("tf", "get_static_value", ".numpy() of a tensor outside of tw.function"),
     ("tf", "tuple", "tw.group, or a Python tuple"),
@@ -98,7 +98,7 @@ def reason(module: str, name: str, present: Iterable[str]) -> str:
     """
     space = _space_of(module)
     theirs = f"{space}.{name}"
-    advice = advice_of(space, name)
+    advice = _advice_on_v1(name) if space == "tf.compat.v1" else advice_of(space, name)
     if advice:
         return f": instead of {theirs}, use {advice}"
     if advice is not None:
@@ -119,6 +119,12 @@ def _space_of(module):
     if first in _OF_KERAS:
         return f"keras.{path}"
     return f"tf.{path}" if path else "tf"
+
+
+def _advice_on_v1(name):
+    """The name of TensorFlow 2 for one of TensorFlow 1, of which little is here."""
+    here = name in importlib.import_module("tapewright").__all__
+    return f"tw.{name}" if here else "the names of TensorFlow 2, without sessions"
 
 
 def advice_of(namespace: str, name: str) -> str | None:

@@ -1,6 +1,8 @@
 """The logger of the library, of Python's `logging`."""
 
 import logging
+import sys
+from typing import TextIO
 
 __all__ = ["get_logger"]
 
@@ -10,9 +12,26 @@ def get_logger() -> logging.Logger:
 
     It gets what `keras.config.disable_interactive_logging` keeps off the console, as
     ``INFO``. Warnings are those of Python's `warnings`, on which its level has no effect.
+    Its messages go to ``sys.stderr`` unless the program configures `logging`.
 
     >>> get_logger().setLevel("ERROR")
     >>> get_logger().name
     'tapewright'
     """
-    return logging.getLogger("tapewright")
+    logger = logging.getLogger("tapewright")
+    if not logger.handlers:
+        logger.addHandler(_Console())
+    return logger
+
+
+class _Console(logging.StreamHandler[TextIO]):
+    """Writes ``LEVEL:tapewright:message``, as TensorFlow does."""
+
+    def __init__(self):
+        super().__init__()
+        self.setFormatter(logging.Formatter(logging.BASIC_FORMAT))
+
+    def emit(self, record):
+        if not logging.getLogger().handlers:  # else those show the message
+            self.stream = sys.stderr  # as it is now
+            super().emit(record)

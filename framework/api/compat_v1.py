@@ -1,0 +1,171 @@
+"""`tw.compat.v1`: the part of ``tf.compat.v1`` that programs of eager mode call.
+
+Graphs that sessions run are not here: a traced function is one, see `function`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Never, Self
+
+from tapewright.compiler.function.scopes import executing_eagerly
+from tapewright.ops.random.sampling import set_seed
+
+from . import compat_v1_logging as logging
+
+__all__ = [
+    "ConfigProto",
+    "GPUOptions",
+    "InteractiveSession",
+    "Session",
+    "disable_eager_execution",
+    "disable_v2_behavior",
+    "enable_control_flow_v2",
+    "enable_eager_execution",
+    "enable_resource_variables",
+    "enable_tensor_equality",
+    "enable_v2_behavior",
+    "enable_v2_tensorshape",
+    "executing_eagerly",
+    "logging",
+    "placeholder",
+    "reset_default_graph",
+    "set_random_seed",
+]
+
+__path__: list[str] = []  # a package, below which `logging` is imported
+_INSTEAD = "call a @tw.function with tensors, or look at them with .numpy()"
+
+
+# ------------------------------------------------------------------------ sessions
+
+
+@dataclass(slots=True, kw_only=True)
+class GPUOptions:
+    """Settings of GPUs, without effect: memory is taken as it is needed.
+
+    `config.set_logical_device_configuration` sets a limit, `config.set_visible_devices`
+    selects GPUs.
+    """
+
+    per_process_gpu_memory_fraction: float = 0.0
+    allow_growth: bool = False
+    allocator_type: str = ""
+    deferred_deletion_bytes: int = 0
+    visible_device_list: str = ""
+    polling_active_delay_usecs: int = 0
+    polling_inactive_delay_msecs: int = 0
+    force_gpu_compatible: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class ConfigProto:
+    """Settings of a `Session`, without effect.
+
+    >>> config = ConfigProto(allow_soft_placement=True)
+    >>> config.gpu_options.allow_growth = True
+    >>> session = Session(config=config)
+    """
+
+    device_count: dict[str, int] = field(default_factory=dict)
+    intra_op_parallelism_threads: int = 0
+    inter_op_parallelism_threads: int = 0
+    use_per_session_threads: bool = False
+    placement_period: int = 0
+    device_filters: list[str] = field(default_factory=list)
+    gpu_options: GPUOptions = field(default_factory=GPUOptions)
+    allow_soft_placement: bool = False
+    log_device_placement: bool = False
+    operation_timeout_in_ms: int = 0
+    isolate_session_state: bool = False
+
+
+class Session:
+    """Holds a configuration, as programs of eager mode make it for their GPUs.
+
+    Args: ``target``: "" alone; ``graph``: None alone; ``config``: a `ConfigProto`.
+
+    Raises: ``ValueError`` for another target or a graph, ``TypeError`` for another
+    configuration. `run` always raises ``RuntimeError``.
+    """
+
+    def __init__(
+        self, target: str = "", graph: None = None, config: ConfigProto | None = None
+    ):
+        who = f"compat.v1.{type(self).__name__}"
+        if target or graph is not None:
+            raise ValueError(
+                f"{who}: target must be '' and graph None, as there are no graphs that a "
+                f"session runs, got {target!r} and {graph!r}: {_INSTEAD}"
+            )
+        if config is not None and not isinstance(config, ConfigProto):
+            raise TypeError(
+                f"{who}: config must be a ConfigProto, got {type(config).__name__}"
+            )
+
+    def run(self, *args: Any, **kwargs: Any) -> Never:
+        """Raise ``RuntimeError``, as there are no graphs that a session runs."""
+        raise RuntimeError(
+            f"compat.v1.Session.run: sessions run nothing here: {_INSTEAD}"
+        )
+
+    def as_default(self) -> Self:
+        """Return the session, a context."""
+        return self
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+class InteractiveSession(Session):
+    """A `Session`."""
+
+
+def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Never:
+    """Raise ``RuntimeError``, as TensorFlow does in eager mode."""
+    raise RuntimeError(
+        "compat.v1.placeholder: ops run at once here: make it an argument of a "
+        "@tw.function, or a tw.keras.Input"
+    )
+
+
+# ------------------------------------------------------------------------- switches
+
+
+def enable_eager_execution(
+    config: ConfigProto | None = None,
+    device_policy: Any = None,
+    execution_mode: Any = None,
+) -> None:
+    """Do nothing, as ops run eagerly."""
+
+
+def enable_v2_behavior() -> None:
+    """Do nothing, as all is as in TensorFlow 2."""
+
+
+enable_control_flow_v2 = enable_resource_variables = enable_v2_behavior
+enable_tensor_equality = enable_v2_tensorshape = enable_v2_behavior
+
+
+def disable_eager_execution() -> Never:
+    """Raise ``RuntimeError``, as there are no graphs that a session runs."""
+    raise RuntimeError(f"compat.v1: ops always run eagerly here: {_INSTEAD}")
+
+
+disable_v2_behavior = disable_eager_execution
+
+
+def reset_default_graph() -> None:
+    """Do nothing, as there is no default graph."""
+
+
+def set_random_seed(seed: int) -> None:
+    """Set the seed of the process, as `random.set_seed`."""
+    set_seed(seed)
