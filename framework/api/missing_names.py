@@ -46,8 +46,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("tf.data.experimental", "dense_to_sparse_batch", "Dataset.sparse_batch"),
     ("tf.data.experimental", "enable_debug_mode",
      "tw.config.run_functions_eagerly(True)"),
-    ("tf.debugging", "set_log_device_placement get_log_device_placement",
-     "the attribute device of a tensor"),
     ("tf.distribute", "TPUStrategy ParameterServerStrategy",
      "tw.distribute.MultiWorkerMirroredStrategy"),
     ("tf.distribute.cluster_resolver", "ClusterResolver SimpleClusterResolver"

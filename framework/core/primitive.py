@@ -915,7 +915,7 @@ _wrappers = {}  # purpose -> wrapper(op, kernel)
 def wrap_kernels(wrapper: Callable[..., Any] | None, purpose: str = "check") -> None:
     """Replace every kernel by ``wrapper(op, kernel)``; None takes that back.
 
-    There is one wrapper for each purpose, "check" or "profile"; the two nest.
+    There is one wrapper for each purpose, "check", "placement" or "profile"; they nest.
     """
     global _wrappers  # a new dict each time: other threads may be reading the old one
     others = {name: each for name, each in _wrappers.items() if name != purpose}
@@ -924,9 +924,9 @@ def wrap_kernels(wrapper: Callable[..., Any] | None, purpose: str = "check") -> 
         op.kernels.clear()
 
 
-def kernels_are_wrapped(purpose: str | None = None) -> bool:
-    """Return whether kernels are wrapped, for this purpose or any."""
-    return bool(_wrappers) if purpose is None else purpose in _wrappers
+def kernels_are_wrapped(*purposes: str) -> bool:
+    """Return whether kernels are wrapped, for one of these purposes, or for any."""
+    return not _wrappers.keys().isdisjoint(purposes) if purposes else bool(_wrappers)
 
 
 # ------------------------------------------------------------- gradients by name

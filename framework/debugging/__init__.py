@@ -1,9 +1,11 @@
-"""`tw.debugging`: assertions, the user's lines in explanations, and checks for NaN.
+"""`tw.debugging`: assertions, the user's lines in explanations, checks for NaN, devices.
 
-The last two are off by default, and then cost nothing; they are on for the whole process.
+The last three are off by default, and then cost nothing; they are on for the whole process.
 """
 
 from __future__ import annotations
+
+import sys
 
 from tapewright.compiler.control_flow.effects import (
     effect_maker,
@@ -12,7 +14,7 @@ from tapewright.compiler.control_flow.effects import (
 from tapewright.core import devices
 from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import NumericsError
-from tapewright.core.primitive import wrap_kernels
+from tapewright.core.primitive import kernels_are_wrapped, wrap_kernels
 from tapewright.core.source_lines import record_lines, user_line
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
@@ -28,6 +30,8 @@ __all__ = sorted(
         "disable_traceback",
         "enable_check_numerics",
         "enable_traceback",
+        "get_log_device_placement",
+        "set_log_device_placement",
     ]
 )
 
@@ -70,6 +74,33 @@ def enable_check_numerics() -> None:
 def disable_check_numerics() -> None:
     """Undo `enable_check_numerics`."""
     wrap_kernels(None)
+
+
+def set_log_device_placement(enabled: bool) -> None:
+    """Print each op that runs, and the device of its result, to ``sys.stderr``.
+
+    Traced functions run op by op while it is on.
+    """
+    wrap_kernels(_logged_kernel if enabled else None, "placement")
+
+
+def get_log_device_placement() -> bool:
+    """Return whether ops are printed, see `set_log_device_placement`."""
+    return kernels_are_wrapped("placement")
+
+
+def _logged_kernel(op, kernel):
+    """The kernel, with a line for each call."""
+
+    def run(*arrays, **attributes):
+        result = kernel(*arrays, **attributes)
+        outputs = result if type(result) is tuple else (result,)
+        places = {devices.device_of(out) for out in outputs if devices.is_array(out)}
+        place = " and ".join(sorted(places)) or "no device"
+        print(f"Executing op {op.type_name} in device {place}", file=sys.stderr)
+        return result
+
+    return run
 
 
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:

@@ -5,6 +5,8 @@ import pytest
 
 import tapewright as tw
 
+from ..ways import ways
+
 
 @pytest.fixture
 def checked():
@@ -178,3 +180,23 @@ def test_code_that_is_in_no_file_has_lines_too(traced):
     exec(compile(source, "<stdin>", "exec"), scope)
     lines = {op: line for op, line, _, _ in scope["tape"].summary().rows}
     assert lines == {"exp": "<stdin>:2", "square": "<stdin>:3"}
+
+
+# ------------------------------------------------------------------------- placement
+
+
+@ways
+def test_each_op_is_printed_with_its_device(wrap, capsys):
+    f = wrap(lambda x: tw.exp(x) * 2.0)
+    x = tw.constant([1.0])
+    f(x)
+    assert not tw.debugging.get_log_device_placement()
+    tw.debugging.set_log_device_placement(True)
+    try:
+        assert tw.debugging.get_log_device_placement()
+        f(x)
+    finally:
+        tw.debugging.set_log_device_placement(False)
+    f(x)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"Executing op {op} in device {x.device}" for op in ("Exp", "Mul")]

@@ -269,7 +269,7 @@ class ConcreteFunction:
             [type(x) is SymbolicTensor for x in tensors]
         ):
             self.is_compiled = self._is_of_one_device(tensors)
-        if not self.is_compiled or kernels_are_wrapped("check"):
+        if not self.is_compiled or kernels_are_wrapped("check", "placement"):
             return self.interpreted(tensors)
         if interpreter is None or interpreter is ARRAY_EVAL:
             captures = self.graph.captures
