@@ -33,8 +33,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      ""),
     ("tf.autodiff", "GradientTape", "tw.GradientTape"),
     ("tf.config", "threading", "tw.config.set_threads"),
-    ("tf.config", "experimental_run_functions_eagerly", "tw.config.run_functions_eagerly"),
-    ("tf.config", "experimental_functions_run_eagerly", "tw.config.functions_run_eagerly"),
     ("tf.config", "optimizer", "tw.config.set_graph_passes"),
     ("tf.data", "DatasetSpec IteratorSpec", "element_spec of a tw.data.Dataset"),
     ("tf.data.experimental", "copy_to_device prefetch_to_device",
@@ -57,9 +55,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      " LinearOperatorIdentity LinearOperatorLowerTriangular", "tw.linalg.matmul of a matrix"),
     ("tf.nn", "fractional_max_pool", "tw.nn.max_pool2d"),
     ("tf.nn", "fractional_avg_pool", "tw.nn.avg_pool2d"),
-    ("tf.test", "TestCase main", "pytest, and tw.test.check_gradients"),
-    ("tf.test", "is_built_with_cuda is_built_with_gpu_support",
-     "tw.config.list_physical_devices"),
     ("tf.train", "ExponentialMovingAverage", "use_ema=True of an optimizer"),
     ("keras", "export", "tw.saved_model.save"),
     ("keras", "wrappers", "a class of your own with fit and predict"),
@@ -89,8 +84,8 @@ def reason(module: str, name: str, present: Iterable[str]) -> str:
     Args: ``module``: the public name of the namespace, "tapewright.image"; ``present``:
     names that it has, of which a similar one is proposed.
 
-    >>> reason("tapewright.test", "TestCase", ())
-    ': instead of tf.test.TestCase, use pytest, and tw.test.check_gradients'
+    >>> reason("tapewright.config", "threading", ())
+    ': instead of tf.config.threading, use tw.config.set_threads'
     >>> reason("tapewright.math", "reduce_maen", ["reduce_mean"])
     "; did you mean 'reduce_mean'?"
     """

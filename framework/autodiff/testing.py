@@ -1,6 +1,11 @@
-"""`tw.test`: checks of derivatives and of ops, for our tests and for those of users."""
+"""`tw.test`: checks of derivatives and of ops, and `TestCase`, for our tests and users'."""
 
-from tapewright.core.device_lists import gpu_device_name, is_gpu_available
+from tapewright.core.device_lists import (
+    gpu_device_name,
+    is_built_with_cuda,
+    is_built_with_gpu_support,
+    is_gpu_available,
+)
 
 from .gradient_check import check_gradients, compute_gradient
 from .op_check import (
@@ -13,10 +18,12 @@ from .op_check import (
     floats,
     integers,
 )
+from .test_case import TestCase, main
 
 __all__ = [
     "Case",
     "Sample",
+    "TestCase",
     "booleans",
     "case",
     "check_gradients",
@@ -26,5 +33,8 @@ __all__ = [
     "floats",
     "gpu_device_name",
     "integers",
+    "is_built_with_cuda",
+    "is_built_with_gpu_support",
     "is_gpu_available",
+    "main",
 ]

@@ -59,6 +59,8 @@ __all__ = [
     "autotune_is_on",
     "bucket_bytes",
     "experimental",
+    "experimental_functions_run_eagerly",
+    "experimental_run_functions_eagerly",
     "follow_threads",
     "functions_are_verified",
     "functions_run_eagerly",
@@ -339,6 +341,11 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
 def functions_run_eagerly() -> bool:
     """Return True while `run_functions_eagerly` is on."""
     return _run_eagerly
+
+
+# Names of TensorFlow 2.0.
+experimental_run_functions_eagerly = run_functions_eagerly
+experimental_functions_run_eagerly = functions_run_eagerly
 
 
 def report() -> dict[str, Any]:

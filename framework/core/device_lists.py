@@ -19,6 +19,8 @@ __all__ = [
     "get_soft_device_placement",
     "get_visible_devices",
     "gpu_device_name",
+    "is_built_with_cuda",
+    "is_built_with_gpu_support",
     "is_gpu_available",
     "list_logical_devices",
     "list_physical_devices",
@@ -112,6 +114,21 @@ def is_gpu_available(
     least = min_cuda_compute_capability or (0, 0)
     numbers = map(devices.cuda_number, range(devices.gpu_count()[0]))
     return any(_compute_capability(number) >= least for number in numbers)
+
+
+def is_built_with_cuda() -> bool:
+    """Return whether arrays can be on GPUs: whether CuPy is installed.
+
+    `is_gpu_available` says whether there is a GPU.
+    """
+    try:
+        devices.cupy_module()
+    except RuntimeError:
+        return False
+    return True
+
+
+is_built_with_gpu_support = is_built_with_cuda
 
 
 def _compute_capability(number):

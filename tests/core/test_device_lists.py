@@ -1,5 +1,7 @@
 """The devices by TensorFlow's names, and which are used, on a stand-in for CUDA."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -150,6 +152,13 @@ def test_the_first_visible_gpu_has_a_name(cuda, monkeypatch):
     assert not tw.test.is_gpu_available(min_cuda_compute_capability=(9, 1))
     config.set_visible_devices([], "GPU")
     assert tw.test.gpu_device_name() == "" and not tw.test.is_gpu_available()
+
+
+def test_gpus_are_supported_where_cupy_is(monkeypatch, strict):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    assert not tw.test.is_built_with_cuda()
+    install(monkeypatch, strict, count=0)
+    assert tw.test.is_built_with_cuda() and tw.test.is_built_with_gpu_support()
 
 
 # Memory

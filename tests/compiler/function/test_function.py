@@ -398,7 +398,7 @@ def test_functions_can_be_run_eagerly():
         assert f.get_concrete_function(ones(5))(ones(5)).numpy()[0] == 2
     finally:
         tw.config.run_functions_eagerly(False)
-    assert not tw.config.functions_run_eagerly()
+    assert not tw.config.experimental_functions_run_eagerly()
     f(tw.constant(3.0))
     assert seen == [1, 1, 1]
 
