@@ -95,7 +95,8 @@ def test_a_profile_is_written_into_its_folder(writer, tmp_path):
         tw.summary.trace_export(name, 0, profiler_outdir=where.get("export"))
         (folder,) = where.values()
         trace = json.loads((folder / "trace.json").read_text())
-        assert "replay" in {event.get("cat") for event in trace["traceEvents"]}
+        kinds = {event.get("cat") for event in trace["traceEvents"]}
+        assert not kinds.isdisjoint({"replay", "op"})  # on a GPU, op by op
         graphs, _, plugin = exported(writer, tmp_path, name)
         assert len(graphs) == 1 and plugin == "graph_run_metadata"
 

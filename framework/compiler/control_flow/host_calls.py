@@ -126,8 +126,12 @@ def timestamp(name: str | None = None) -> Tensor:
     >>> bool(timestamp() >= start)
     True
     """
-    spec = (), np.dtype("float64")
-    return host_effect("timestamp", lambda: [np.float64(time.time())], (), [spec])[0]
+    dtype = np.dtype("float64")
+
+    def call():
+        return [devices.current_module().asarray(time.time(), dtype)]
+
+    return host_effect("timestamp", call, (), [((), dtype)])[0]
 
 
 def _arguments(who, func, inp, Tout):
