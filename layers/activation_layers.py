@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         RegularizerLike,
     )
 
-__all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
+__all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax", "ThresholdedReLU"]
 
 
 class _Activation(ShapePreserving, Layer):
@@ -107,6 +107,29 @@ class LeakyReLU(_Activation):
 
     def call(self, inputs: Tensor) -> Tensor:
         return activations.leaky_relu(inputs, self.negative_slope)
+
+
+class ThresholdedReLU(_Activation):
+    """``x`` where it is above ``theta``, else 0: ``f(x) = x * (x > theta)``.
+
+    A layer of Keras 2; `ReLU` with ``threshold=theta`` gives the same numbers.
+
+    Args: ``theta``: the threshold, 0 or more.
+
+    Shapes: inputs and outputs ``[...]``.
+
+    Raises: ``ValueError`` if ``theta`` is negative.
+
+    >>> ThresholdedReLU(theta=0.5)([-2.0, 0.5, 3.0]).numpy()
+    array([-0.,  0.,  3.], dtype=float32)
+    """
+
+    def __init__(self, theta: float = 1.0, **kwargs: Unpack[RegularizedLayerOptions]):
+        super().__init__(**kwargs)
+        self.theta: float = float(not_negative(self, "theta", theta))
+
+    def call(self, inputs: Tensor) -> Tensor:
+        return inputs * cast(greater(inputs, self.theta), inputs.dtype)
 
 
 class PReLU(_Activation):

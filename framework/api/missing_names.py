@@ -70,8 +70,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      " QuantizedDTypePolicy QuantizedFloat8DTypePolicy", ""),
     ("keras.layers", "JaxLayer FlaxLayer TFSMLayer TorchModuleWrapper",
      "tw.numpy_function (no gradient)"),
-    ("keras.layers", "ThresholdedReLU", "tw.keras.layers.ReLU with threshold="),
-    ("keras.layers", "RandomHeight RandomWidth", "tw.keras.layers.RandomZoom"),
     ("keras.optimizers", "legacy", "tw.keras.optimizers"),
     ("keras.ops", "numpy", "tw.keras.ops"),
     ("keras.utils", "legacy", "tw.keras.saving"),

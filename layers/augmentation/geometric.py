@@ -1,27 +1,37 @@
-"""Images mirrored and cropped at random: `RandomFlip`, `RandomCrop`."""
+"""Images mirrored, cropped and stretched at random."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+from tapewright.compiler.tracing.tracer import fall_back
 from tapewright.core.argument_validation import one_of, whole
+from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.interpreters import active_tracer
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import range as arange
 from tapewright.ops.array.gather import gather
 from tapewright.ops.array.joining import reverse, stack, unstack
 from tapewright.ops.array.shape import squeeze
+from tapewright.ops.image.resizing import METHODS, resize
 from tapewright.ops.math.comparison import less_equal, where
+from tapewright.ops.random.sampling import get_global_generator
 
 from ..base.bounding_boxes import clip_to_image_size, crop
+from ..base.layer import InputSpec, Layer
+from ..base.seeds import checked_seed, generator_of
 from .random_layer import RandomLayer
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
+    from tapewright.core.typing import Shape
+    from tapewright.ops.random.generators import Generator
 
     from ..base.image_layer import ImageOptions
-    from ..base.layer_types import SeedLike
+    from ..base.layer_types import RegularizedLayerOptions, SeedLike
 
-__all__ = ["RandomCrop", "RandomFlip"]
+__all__ = ["RandomCrop", "RandomFlip", "RandomHeight", "RandomWidth"]
 
 
 class RandomFlip(RandomLayer):
@@ -214,3 +224,96 @@ class _Corner(tuple):
         made = super().__new__(cls, corner)
         made.size = size
         return made
+
+
+class _Stretch(Layer):
+    """Scales one axis of a batch of images by one random factor, in training."""
+
+    _tw_stretched = 0  # the axis
+    generator: Generator | None
+
+    def __init__(
+        self,
+        factor: float | Sequence[float],
+        interpolation: str = "bilinear",
+        seed: SeedLike = None,
+        **kwargs: Unpack[RegularizedLayerOptions],
+    ):
+        super().__init__(**kwargs)
+        pair = factor if isinstance(factor, (list, tuple)) else (-factor, factor)
+        if len(pair) != 2 or not -1 <= pair[0] <= pair[1]:
+            raise ValueError(
+                f"{self._tw_title}: factor must be a number from 0 to 1, or a lowest and "
+                f"a highest one, both -1 or more, got {factor!r}"
+            )
+        self.factor: float | Sequence[float] = factor
+        self.interpolation: str = one_of(self, "interpolation", interpolation, METHODS)
+        self.seed: SeedLike = checked_seed(self, seed)
+        self.generator = generator_of(self.seed)
+        self.input_spec: InputSpec = InputSpec(min_ndim=3, max_ndim=4)
+        self._tw_bounds = tuple([1.0 + bound for bound in pair])
+
+    def call(self, inputs: Tensor, training: bool | None = True) -> Tensor:
+        inputs = cast(inputs, self.compute_dtype)
+        if not training:
+            return inputs
+        if active_tracer() is not None:
+            fall_back(f"{self._tw_title} draws the size of its outputs in each call")
+        generator = self.generator or get_global_generator()
+        size = list(inputs.shape[-3:-1])
+        axis = self._tw_stretched
+        scaled = generator.uniform((), *self._tw_bounds) * cast(size[axis], "float32")
+        size[axis] = int(cast(scaled, "int32"))
+        if size[axis] < 1:
+            raise InvalidArgumentError(
+                f"{self._tw_title}: nothing is left of inputs of the shape "
+                f"{inputs.shape} with factor {self.factor!r}"
+            )
+        return cast(resize(inputs, size, self.interpolation), self.compute_dtype)
+
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        shape = list(input_shape)
+        shape[self._tw_stretched - 3] = None
+        return tuple(shape)
+
+
+class RandomHeight(_Stretch):
+    """In training, scales the height of the images by a random factor.
+
+    All images of a batch become ``int(height * (1 + u))`` rows high, with one ``u`` drawn
+    uniformly between the bounds. A layer of Keras 2; `RandomZoom` keeps the size. Inside of
+    a `tw.function` or `fit` the size is only known as it runs, so these run op by op.
+
+    Args: ``factor``: the lowest and the highest ``u``, both -1 or more; one number from 0
+    to 1 is the highest, and the lowest its negative. ``interpolation``: a method of
+    `tw.image.resize`; ``seed`` as for `RandomFlip`.
+
+    Shapes: inputs ``[batch, height, width, channels]`` or one image without the batch;
+    outputs with another height. Integers are cast.
+
+    Raises: ``ValueError`` for another ``factor`` or ``interpolation``;
+    ``InvalidArgumentError``, a ``ValueError``, if no rows are left.
+
+    >>> from tapewright import ones
+    >>> layer, images = RandomHeight((0.5, 0.5)), ones([2, 8, 8, 3])
+    >>> layer(images).shape, layer(images, training=False).shape
+    (TensorShape([2, 12, 8, 3]), TensorShape([2, 8, 8, 3]))
+    """
+
+    _tw_stretched = 0
+
+
+class RandomWidth(_Stretch):
+    """In training, scales the width of the images by a random factor.
+
+    As `RandomHeight`, with columns for rows, and with the same arguments and errors.
+
+    Shapes: inputs ``[batch, height, width, channels]`` or one image without the batch;
+    outputs with another width. Integers are cast.
+
+    >>> from tapewright import ones
+    >>> RandomWidth((0.5, 0.5))(ones([2, 8, 8, 3])).shape
+    TensorShape([2, 8, 12, 3])
+    """
+
+    _tw_stretched = 1

@@ -1,10 +1,10 @@
-"""`ReLU`, `LeakyReLU`, `PReLU`, `ELU`, `Softmax`."""
+"""`ReLU`, `LeakyReLU`, `PReLU`, `ELU`, `Softmax`, `ThresholdedReLU`."""
 
 import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.layers import ELU, LeakyReLU, PReLU, ReLU, Softmax
+from tapewright.layers import ELU, LeakyReLU, PReLU, ReLU, Softmax, ThresholdedReLU
 from tapewright.layers.base import masks
 
 POINTS = np.array([[-2.3, -0.71, 0.33, 1.6]])
@@ -15,6 +15,7 @@ LAYERS = [
     ELU(0.5, dtype="float64"),
     Softmax(dtype="float64"),
     Softmax([0, 1], dtype="float64"),
+    ThresholdedReLU(0.5, dtype="float64"),
 ]
 
 
@@ -56,6 +57,15 @@ def test_prelu_shares_slopes_along_axes():
         PReLU(shared_axes=3).build((None, 2, 2))
 
 
+def test_thresholded_relu_keeps_what_is_above_theta():
+    assert ThresholdedReLU(0.5)([-1.0, 0.5, 0.7]).numpy().tolist() == [
+        0,
+        0,
+        np.float32(0.7),
+    ]
+    assert ThresholdedReLU()([1.0, 1.5]).numpy().tolist() == [0, 1.5]
+
+
 def test_softmax_gives_zero_where_nothing_counts():
     y = Softmax()([[1.0, 2.0], [3.0, 4.0]], mask=[[True, False], [False, False]])
     assert y.numpy().tolist() == [[1.0, 0.0], [0.0, 0.0]]
@@ -76,6 +86,7 @@ def test_a_mask_of_softmax_broadcasts_to_the_inputs(shape):
     (lambda: ReLU(max_value=-1), "ReLU: max_value .*0.*got -1"),
     (lambda: ReLU(negative_slope=None), "ReLU: negative_slope .*0.*got None"),
     (lambda: ReLU(threshold=-0.5), r"ReLU: threshold .*0.*got -0\.5"),
+    (lambda: ThresholdedReLU(-1), "ThresholdedReLU: theta .*0.*got -1"),
     (lambda: LeakyReLU(-0.1), r"LeakyReLU: negative_slope .*0.*got -0\.1"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(make, message):

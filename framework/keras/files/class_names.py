@@ -32,6 +32,7 @@ MODULES = {
 FUNCTIONAL = ("keras.src.models.functional", "Functional")
 _CONVNEXT = "keras.src.applications.convnext"
 _FEATURE_SPACE = "keras.src.layers.preprocessing.feature_space"
+_LEGACY = "keras._legacy.layers"
 _INCEPTION_RESNET = "keras.src.applications.inception_resnet_v2"
 # Class -> module, class name and registered name in Keras, where the table above does not hold.
 CLASSES = {
@@ -45,11 +46,14 @@ CLASSES = {
     "LayerScale": (_CONVNEXT, "LayerScale", "LayerScale"),
     "LossFunctionWrapper": ("keras.src.losses.losses", "LossFunctionWrapper"),
     "Model": ("keras", "Model"),
+    "RandomHeight": (_LEGACY, "RandomHeight"),
+    "RandomWidth": (_LEGACY, "RandomWidth"),
     "SeedGenerator": ("keras.random", "SeedGenerator"),
     "Sequential": ("keras", "Sequential"),
     "StochasticDepth": (_CONVNEXT, "StochasticDepth", "StochasticDepth"),
     "TFDConcat": (_FEATURE_SPACE, "TFDConcat", "TFDConcat"),
     "TFDIdentity": (_FEATURE_SPACE, "TFDIdentity", "TFDIdentity"),
+    "ThresholdedReLU": (_LEGACY, "ThresholdedReLU"),
 }
 # Part of a module's name, of any version -> the family of its classes.
 FAMILIES = {module.rpartition(".")[2]: family for family, module in MODULES.items()}
@@ -173,7 +177,7 @@ def strip_defaults(config: Any) -> Any:
 
 def _family_of_ours(module):
     """The family of our classes of a module, or None."""
-    if module in ("keras", FUNCTIONAL[0]):
+    if module in ("keras", _LEGACY, FUNCTIONAL[0]):
         return "layer"
     return next((each for each in MODULES if MODULES[each] == module), None)
 

@@ -14,6 +14,16 @@ from tapewright.serialization.load_errors import from_file
 
 REFERENCE = Path(__file__).parent / "reference"
 LAYERS = json.loads((REFERENCE / "configs_layers.json").read_text())
+# Layers of Keras 2, which Keras 3 has under another module.
+LAYERS += [
+    {"module": "keras._legacy.layers", "class_name": name, "registered_name": None,
+     "config": {"name": "old", "trainable": True, "dtype": "float32", **config}}
+    for name, config in {
+        "ThresholdedReLU": {"theta": 0.5},
+        "RandomHeight": {"factor": 0.2, "interpolation": "bilinear", "seed": 1},
+        "RandomWidth": {"factor": [-0.3, 0.4], "interpolation": "area", "seed": None},
+    }.items()
+]  # fmt: skip
 OBJECTS = json.loads((REFERENCE / "configs_objects.json").read_text())
 
 # Keys of ours that Keras takes, but leaves out of its own configs.
