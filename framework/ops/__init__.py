@@ -60,7 +60,15 @@ from .image import (
     boxes,
     suppression,
 )
-from .sparse import sparse_tensor, dense, structure, arithmetic, products, edit_distance
+from .sparse import (
+    sparse_tensor,
+    dense,
+    structure,
+    arithmetic,
+    products,
+    edit_distance,
+    sets,
+)
 from .ragged import ragged_tensor, construction, rules, axis_rules, function_rules
 from .strings import characters, regex, joins, numbers, splitting, categories
 from . import operators
