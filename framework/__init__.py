@@ -106,6 +106,7 @@ if TYPE_CHECKING:  # names that are loaded at their first use
     from .api import compat, image, lookup, saved_model, train
     from . import data, io, keras, plot, profiler, summary
     from .io import audio
+    from .io.tensor_messages import make_ndarray, make_tensor_proto
     from .autodiff import testing
     from .ops.random import sampling
     from .keras import callbacks, losses, metrics
@@ -296,6 +297,8 @@ __all__ = [
     "logical_xor",
     "lookup",
     "losses",
+    "make_ndarray",
+    "make_tensor_proto",
     "map_fn",
     "math",
     "matmul",
@@ -458,6 +461,8 @@ import_lazily(
     layers="tapewright.layers",
     lookup="tapewright.api.lookup",
     losses="tapewright.keras.losses",
+    make_ndarray="tapewright.io.tensor_messages:make_ndarray",
+    make_tensor_proto="tapewright.io.tensor_messages:make_tensor_proto",
     metrics="tapewright.keras.metrics",
     ones_initializer="tapewright.layers.initializers:Ones",
     optimizers="tapewright.optimizers",

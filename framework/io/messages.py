@@ -227,10 +227,10 @@ class BytesList(_ListOfValues):
         return [bytes(value)]
 
     def _shown(self, value):
-        return f'"{_escaped(value)}"'
+        return f'"{escaped(value)}"'
 
 
-def _escaped(value):
+def escaped(value):
     named = {9: "\\t", 10: "\\n", 13: "\\r", 34: '\\"', 39: "\\'", 92: "\\\\"}
     return "".join(
         [named.get(n) or (chr(n) if 32 <= n < 127 else f"\\{n:03o}") for n in value]
@@ -512,7 +512,7 @@ class _Map(Message):
     def _lines(self):
         lines = []
         for name in sorted(self._entries):
-            entry = [f'key: "{_escaped(name.encode())}"']
+            entry = [f'key: "{escaped(name.encode())}"']
             entry += _block("value", self._entries[name])
             lines += [f"{self._field} {{", *[f"  {line}" for line in entry], "}"]
         return lines

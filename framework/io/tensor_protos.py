@@ -29,7 +29,17 @@ if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
     from tapewright.core.typing import DTypeLike, TensorLike
 
-__all__ = ["parse_tensor", "read_tensor_proto", "serialize_tensor", "tensor_proto"]
+__all__ = [
+    "FLOATS",
+    "INTEGERS",
+    "NUMBERS",
+    "parse_tensor",
+    "put_shape",
+    "read_shape",
+    "read_tensor_proto",
+    "serialize_tensor",
+    "tensor_proto",
+]
 
 # types.proto
 NUMBERS = dict(
@@ -61,13 +71,18 @@ def tensor_proto(array):
     """The bytes of the ``TensorProto`` of an array."""
     array = np.asarray(array)
     number = NUMBERS[as_dtype(array.dtype).name]
-    sizes = b"".join([put_bytes(2, put_int(1, n) if n else b"") for n in array.shape])
-    found = put_int(1, number) + put_bytes(2, sizes)
+    found = put_int(1, number) + put_shape(array.shape)
     if is_text(array.dtype):
         found += b"".join([put_bytes(8, text) for text in texts(array)])
     elif array.size:
         found += put_bytes(4, array.astype(array.dtype.newbyteorder("<")).tobytes())
     return found
+
+
+def put_shape(shape):
+    """The field of a shape."""
+    sizes = [put_bytes(2, put_int(1, size) if size else b"") for size in shape]
+    return put_bytes(2, b"".join(sizes))
 
 
 def parse_tensor(serialized: TensorLike, out_type: DTypeLike) -> Tensor:
@@ -95,7 +110,7 @@ def read_tensor_proto(data, dtype):
         elif field in (2, 4, 8):
             check(kind == LENGTH, "a shape or content is an integer")
             if field == 2:
-                shape = _shape(value)
+                shape = read_shape(value)
             elif field == 4:
                 content = value
             else:
@@ -146,7 +161,8 @@ def _whole(data, dtype):
     return data
 
 
-def _shape(data):
+def read_shape(data):
+    """The shape in the value of its field."""
     sizes = []
     for field, kind, value in fields(data):
         check(field != 3 or not value, "the shape of a tensor is unknown")
