@@ -24,7 +24,9 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("tf.strings", "unicode_script", "unicodedata.name, which begins with the script"),
     ("tf.ragged tf.sparse", "cross cross_hashed", "tw.strings.join of columns"),
     ("tf.sparse", "sampled_addmm", "tw.gather of rows, and tw.SparseTensor.with_values"),
-    ("tf", "Graph Operation import_graph_def graph_util", "tw.function"),
+    ("tf", "Graph Operation", "tw.function, whose get_concrete_function(...).graph has"
+     " get_operations()"),
+    ("tf", "import_graph_def graph_util", "tw.function"),
     ("tf", "quantization qint8 qint16 qint32 quint8 quint16", "tw.bfloat16 or tw.float16"),
     ("tf", "get_static_value", ".numpy() of a tensor outside of tw.function"),
     ("tf", "tuple", "tw.group, or a Python tuple"),

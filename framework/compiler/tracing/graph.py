@@ -10,6 +10,8 @@ random numbers, a printed line).
 from tapewright.core.errors import TracingError
 from tapewright.core.tensor import Tensor
 
+from .operations import GraphOperations
+
 __all__ = [
     "Effect",
     "Graph",
@@ -212,7 +214,7 @@ class Effect(Node):
         return not (self.attributes or self._reads or self._writes)
 
 
-class Graph:
+class Graph(GraphOperations):
     """Nodes in order, input values and outputs.
 
     ``inputs`` are values; ``captures`` maps further input values to tensors outside;
