@@ -67,6 +67,7 @@ from .ops.array.indexing import *
 from .ops.array.joining import *
 from .ops.array.scatter import *
 from .ops.array.shape import *
+from .ops.array.sizes import get_static_value
 from .ops.array.sorting import *
 from .ops.array.space_to_batch import *
 from .ops.linalg.contraction import einsum, tensordot
@@ -244,6 +245,7 @@ __all__ = [
     "gather",
     "gather_nd",
     "get_logger",
+    "get_static_value",
     "global_norm",
     "grad_pass_through",
     "gradients",
@@ -420,6 +422,7 @@ __all__ = [
     "truediv",
     "truncatediv",
     "truncatemod",
+    "tuple",
     "uint16",
     "uint32",
     "uint64",

@@ -28,8 +28,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      " get_operations()"),
     ("tf", "import_graph_def graph_util", "tw.function"),
     ("tf", "quantization qint8 qint16 qint32 quint8 quint16", "tw.bfloat16 or tw.float16"),
-    ("tf", "get_static_value", ".numpy() of a tensor outside of tw.function"),
-    ("tf", "tuple", "tw.group, or a Python tuple"),
     ("tf", "raw_ops experimental lite tpu mlir xla dtensor queue types",
      ""),
     ("tf.autodiff", "GradientTape", "tw.GradientTape"),

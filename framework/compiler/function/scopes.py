@@ -15,6 +15,7 @@ __all__ = [
     "init_scope",
     "inside_function",
     "no_op",
+    "tuple",
 ]
 
 
@@ -88,6 +89,13 @@ class control_dependencies:  # noqa: N801
 
 def group(*inputs: Any, name: str | None = None) -> None:
     """Return None; ``inputs`` are done already, in the order of the code."""
+
+
+def tuple(  # noqa: A001
+    tensors: Any, control_inputs: Any = None, name: str | None = None
+) -> Any:
+    """Return ``tensors``, which are done already, in the order of the code."""
+    return tensors
 
 
 def no_op(name: str | None = None) -> None:

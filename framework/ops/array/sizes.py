@@ -8,6 +8,8 @@ product, a list of several) is again known as formulas, so that it may be a shap
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tapewright.core import devices, dtypes, tensor
@@ -16,12 +18,19 @@ from tapewright.core.interpreters import active_tracer
 from tapewright.core.primitive import get_primitive, primitive
 from tapewright.core.symbolic_dim import NeedsSize, is_symbolic
 from tapewright.core.symbolic_shape import has_symbolic_shape
-from tapewright.core.tensor import Tensor, TensorSpec, new_tensor
+from tapewright.core.tensor import (
+    Tensor,
+    TensorSpec,
+    is_composite,
+    is_tensor,
+    new_tensor,
+)
 from tapewright.core.typing import DTypeLike
 
 __all__ = [
     "arange",
     "filled",
+    "get_static_value",
     "known_as_sizes",
     "known_result",
     "known_sizes",
@@ -127,6 +136,36 @@ def known_sizes(x):
     values = np.empty(symbol.shape, object)
     values[...] = node.attributes["values"]
     return values
+
+
+def get_static_value(tensor: Any, partial: bool = False) -> Any:
+    """Return the value of a tensor if it is known, as NumPy has it, and else None.
+
+    In a traced function the values of constants are known, and numbers that follow from
+    known sizes, such as ``tw.shape(x)[-1]``; those of variables are not.
+
+    Args: ``tensor``: what is no tensor is returned as it is; ``partial``: where some of the
+    sizes are known, return an array of objects in which the others are None.
+
+    >>> import tapewright as tw
+    >>> @tw.function
+    ... def f(x):
+    ...     print(get_static_value(tw.shape(x)[-1]), get_static_value(x))
+    ...     return x
+    >>> _ = f.get_concrete_function(tw.TensorSpec([None, 4]))
+    4 None
+    """
+    if type(tensor) is Tensor:
+        return tensor.numpy()
+    if not isinstance(tensor, Tensor):
+        return None if is_tensor(tensor) or is_composite(tensor) else tensor
+    known = known_sizes(tensor)
+    if known is None:
+        return None
+    unknown = np.vectorize(is_symbolic, otypes=[bool])(known)
+    if not unknown.any():
+        return known.astype(tensor.dtype.dtype)
+    return np.where(unknown, None, known) if partial and known.ndim else None
 
 
 _SMALL = 64

@@ -261,3 +261,23 @@ def test_errors_do_not_name_the_class_of_an_open_dimension():
     f.get_concrete_function()
     assert "tw.shape(x)[axis]" in messages[0]
     assert not any(["Dim" in each for each in messages])
+
+
+def test_a_static_value_is_known_of_constants_and_sizes():
+    value = tw.get_static_value
+    assert value(tw.constant(10)) == 10 and value(tw.constant("a")) == b"a"
+    assert value(tw.constant([1, 2])).tolist() == [1, 2]
+    assert value(tw.Variable(3)) is value(tw.sparse.eye(2)) is value(None) is None
+    assert value(5) == 5 and value([1, 2]) == [1, 2]
+    found = []
+
+    @tw.function
+    def f(x):
+        s = tw.shape(x)
+        found.extend([value(x), value(s), value(s[0]), value(tw.stack([s[0], 3]))])
+        found.extend([value(s[1]).tolist(), value(tw.range(3)).tolist()])
+        found.append(value(s, partial=True).tolist())
+        return x
+
+    f.get_concrete_function(tw.TensorSpec([None, 4]))
+    assert found == [None, None, None, None, 4, [0, 1, 2], [None, 4]]

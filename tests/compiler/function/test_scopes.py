@@ -53,6 +53,7 @@ def test_control_dependencies_keep_the_order():
         first = v.assign(x)
         with tw.control_dependencies([first]):
             second = v * 2.0
+        second, _ = tw.tuple([second, None], control_inputs=[first])
         return tw.group(first, second) or second, tw.no_op()
 
     assert f(tw.constant(4.0))[0].numpy() == 8
