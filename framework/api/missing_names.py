@@ -54,7 +54,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      " LinearOperatorIdentity LinearOperatorLowerTriangular", "tw.linalg.matmul of a matrix"),
     ("tf.nn", "fractional_max_pool", "tw.nn.max_pool2d"),
     ("tf.nn", "fractional_avg_pool", "tw.nn.avg_pool2d"),
-    ("tf.train", "ExponentialMovingAverage", "use_ema=True of an optimizer"),
     ("keras", "export", "tw.saved_model.save"),
     ("keras", "wrappers", "a class of your own with fit and predict"),
     ("keras", "visualization", "tw.plot"),

@@ -1,5 +1,13 @@
-"""`tw.train`: checkpoints and examples, under the names of ``tf.train``."""
+"""`tw.train`: checkpoints, examples and moving averages, as in ``tf.train``."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tapewright.compiler.function.scopes import init_scope
+from tapewright.core.typing import TensorLike
+from tapewright.core.variable import Variable
 from tapewright.formats.checkpoints.checkpoint import (
     Checkpoint,
     latest_checkpoint,
@@ -19,12 +27,15 @@ from tapewright.io.messages import (
     Int64List,
     SequenceExample,
 )
+from tapewright.ops.array.conversion import cast
+from tapewright.ops.math.elementwise import minimum
 
 __all__ = [
     "BytesList",
     "Checkpoint",
     "CheckpointManager",
     "Example",
+    "ExponentialMovingAverage",
     "Feature",
     "FeatureList",
     "FeatureLists",
@@ -37,3 +48,78 @@ __all__ = [
     "load_checkpoint",
     "load_variable",
 ]
+
+
+class ExponentialMovingAverage:
+    """Moving averages of variables: ``average += (1 - decay) * (variable - average)``.
+
+    `apply` makes an average for each variable, with its value, and updates them all; call
+    it after each step. ``use_ema=True`` of an optimizer does the same for the variables
+    that it trains.
+
+    Args: ``decay``: a number from 0 to 1, or a variable; ``num_updates``: how often the
+    averages were updated, a number or a variable; the decay is then at most
+    ``(1 + num_updates) / (10 + num_updates)``; ``zero_debias``: has no effect, since an
+    average starts at the value of its variable; ``name``: part of the names of averages.
+
+    >>> import tapewright as tw
+    >>> weight, ema = tw.Variable(1.0), ExponentialMovingAverage(decay=0.9)
+    >>> ema.apply([weight])
+    >>> _ = weight.assign(2.0)
+    >>> ema.apply([weight])
+    >>> ema.average(weight).numpy()
+    np.float32(1.1)
+    """
+
+    def __init__(
+        self,
+        decay: TensorLike,
+        num_updates: TensorLike | None = None,
+        zero_debias: bool = False,
+        name: str = "ExponentialMovingAverage",
+    ):
+        self._decay, self._num_updates = decay, num_updates
+        self._name = name
+        self._averages: dict[Any, Variable] = {}
+
+    @property
+    def name(self) -> str:
+        """The name, which those of averages end in."""
+        return self._name
+
+    def apply(self, var_list: Iterable[Variable]) -> None:
+        """Update the averages of floating variables; make those that are not there yet.
+
+        Raises: ``TypeError`` for something else.
+        """
+        variables = list(var_list)
+        for variable in variables:
+            is_variable = isinstance(variable, Variable)
+            if not is_variable or not variable.dtype.is_floating:
+                raise TypeError(
+                    "ExponentialMovingAverage.apply: var_list must hold floating "
+                    f"variables, got {variable!r}"
+                )
+        for variable in variables:
+            if variable.ref() not in self._averages:
+                with init_scope():
+                    average = Variable(
+                        variable, trainable=False, name=self.average_name(variable)
+                    )
+                self._averages[variable.ref()] = average
+        decay = cast(self._decay, "float32")
+        if self._num_updates is not None:
+            count = cast(self._num_updates, "float32")
+            decay = minimum(decay, (1 + count) / (10 + count))
+        for variable in variables:
+            average = self._averages[variable.ref()]
+            rate = cast(1 - decay, variable.dtype)
+            average.assign_sub((average - variable) * rate)
+
+    def average(self, var: Variable) -> Variable | None:
+        """Return the average of a variable, a variable; None before the first `apply`."""
+        return self._averages.get(var.ref())
+
+    def average_name(self, var: Variable) -> str:
+        """Return the name of the average of a variable."""
+        return f"{var.path}/{self._name}"

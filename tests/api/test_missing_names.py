@@ -21,8 +21,8 @@ def found(path, start=tw):
     "path, end",
     [
         ("raw_ops", "'tapewright' has no attribute 'raw_ops': tf.raw_ops is not planned"),
-        ("train.ExponentialMovingAverage", ": instead of tf.train.ExponentialMovingAverage, "
-         "use use_ema=True of an optimizer"),
+        ("config.threading", ": instead of tf.config.threading, use "
+         "tw.config.set_threads"),
         ("keras.optimizers.legacy", ": instead of keras.optimizers.legacy, use "
          "tw.keras.optimizers"),
         ("linalg.LinearOperatorToeplitz", ": TensorFlow has "
