@@ -104,7 +104,7 @@ if TYPE_CHECKING:  # names that are loaded at their first use
     )
     from tapewright.layers.initializers import Zeros as zeros_initializer
 
-    from .api import compat, image, lookup, saved_model, train
+    from .api import compat, image, lookup, queue, saved_model, train
     from . import data, io, keras, plot, profiler, summary
     from .io import audio
     from .io.tensor_messages import make_ndarray, make_tensor_proto
@@ -336,6 +336,7 @@ __all__ = [
     "print",
     "profiler",
     "py_function",
+    "queue",
     "ragged",
     "random",
     "random_normal_initializer",
@@ -471,6 +472,7 @@ import_lazily(
     optimizers="tapewright.optimizers",
     plot="tapewright.plot",
     profiler="tapewright.profiler",
+    queue="tapewright.api.queue",
     random="tapewright.ops.random.sampling",
     random_normal_initializer="tapewright.layers.initializers:RandomNormal",
     random_uniform_initializer="tapewright.layers.initializers:RandomUniform",
@@ -532,7 +534,7 @@ explain_missing(
     *"compat.v1 compat.v1.logging".split(),
     *"autodiff autograph image linalg lookup math math.special nest nn profiler".split(),
     *"data.experimental io io.gfile ragged saved_model sets signal sparse strings".split(),
-    *"random summary test train version".split(),
+    *"queue random summary test train version".split(),
     *"distribute.cluster_resolver layers optimizers optimizers.schedules".split(),
 )
 keep_public(sys.modules[__name__], "formats", "inspection", "storage")

@@ -28,7 +28,7 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      " get_operations()"),
     ("tf", "import_graph_def graph_util", "tw.function"),
     ("tf", "quantization qint8 qint16 qint32 quint8 quint16", "tw.bfloat16 or tw.float16"),
-    ("tf", "raw_ops experimental lite tpu mlir xla dtensor queue types",
+    ("tf", "raw_ops experimental lite tpu mlir xla dtensor types",
      ""),
     ("tf.autodiff", "GradientTape", "tw.GradientTape"),
     ("tf.config", "threading", "tw.config.set_threads"),
