@@ -104,7 +104,7 @@ if TYPE_CHECKING:  # names that are loaded at their first use
     )
     from tapewright.layers.initializers import Zeros as zeros_initializer
 
-    from .api import compat, image, lookup, queue, saved_model, train
+    from .api import compat, image, lookup, queue, raw_ops, saved_model, train
     from . import data, io, keras, plot, profiler, summary
     from .io import audio
     from .io.tensor_messages import make_ndarray, make_tensor_proto
@@ -343,6 +343,7 @@ __all__ = [
     "random_uniform_initializer",
     "range",
     "rank",
+    "raw_ops",
     "real",
     "realdiv",
     "reciprocal",
@@ -474,6 +475,7 @@ import_lazily(
     profiler="tapewright.profiler",
     queue="tapewright.api.queue",
     random="tapewright.ops.random.sampling",
+    raw_ops="tapewright.api.raw_ops",
     random_normal_initializer="tapewright.layers.initializers:RandomNormal",
     random_uniform_initializer="tapewright.layers.initializers:RandomUniform",
     saved_model="tapewright.api.saved_model",

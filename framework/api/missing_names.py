@@ -19,7 +19,13 @@ __all__ = ["ADVICE", "advice_of", "known_names", "reason"]
 _OF_KERAS = ("callbacks", "initializers", "layers", "losses", "metrics", "optimizers")
 # (namespace, names, what to use; "" for what is not planned)
 ADVICE: tuple[tuple[str, str, str], ...] = (
-    ("tf", "feature_column", "tw.keras.utils.FeatureSpace"),
+    ("tf", "feature_column", "tw.keras.utils.FeatureSpace, or layers for its columns:"
+     " tw.keras.layers.Normalization (numeric_column), Discretization"
+     " (bucketized_column), StringLookup and IntegerLookup (categorical_column_with_"
+     "vocabulary_list), Hashing (categorical_column_with_hash_bucket), CategoryEncoding"
+     " (indicator_column), Embedding (embedding_column), HashedCrossing (crossed_column)"),
+    ("tf.io", "decode_proto encode_proto", "tw.io.parse_example for tf.train.Example, or"
+     " the classes that protoc generates, inside of Dataset.map"),
     ("tf.lookup", "experimental", "tw.lookup.StaticHashTable, or a Python dict"),
     ("tf.strings", "unicode_script", "unicodedata.name, which begins with the script"),
     ("tf.ragged tf.sparse", "cross cross_hashed", "tw.strings.join of columns"),
@@ -28,8 +34,8 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      " get_operations()"),
     ("tf", "import_graph_def graph_util", "tw.function"),
     ("tf", "quantization qint8 qint16 qint32 quint8 quint16", "tw.bfloat16 or tw.float16"),
-    ("tf", "raw_ops experimental lite tpu mlir xla dtensor types",
-     ""),
+    ("tf", "experimental", "tw.keras.ops in place of experimental.numpy"),
+    ("tf", "lite tpu mlir xla dtensor types", ""),
     ("tf.autodiff", "GradientTape", "tw.GradientTape"),
     ("tf.config", "threading", "tw.config.set_threads"),
     ("tf.config", "optimizer", "tw.config.set_graph_passes"),

@@ -6,6 +6,8 @@ pass to the images and, where the interpolation is bilinear, to the maps as well
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tapewright.core import dtypes
 from tapewright.core.errors import ShapeError
 from tapewright.core.rules import check_choice
@@ -73,12 +75,29 @@ def affine_transform(
     first = data_format == "channels_first"
     if first:
         images = transpose(images, (0, 2, 3, 1))
-    sample = _bilinear if interpolation == "bilinear" else _nearest
-    y, x, exists = _sources(transform, images.shape[1], images.shape[2])
-    out = sample(images, y, x, fill_mode, cast(fill_value, images.dtype), exists)
+    size = images.shape[1], images.shape[2]
+    out = warped(images, transform, size, interpolation, fill_mode, fill_value)
     if first:
         out = transpose(out, (0, 3, 1, 2))
     return squeeze(out, 0) if alone else out
+
+
+def warped(
+    images: Tensor,
+    transform: Tensor,
+    size: Sequence[int],
+    interpolation: str,
+    fill_mode: str,
+    fill_value: TensorLike,
+) -> Tensor:
+    """`affine_transform` of floating images, channels last, to another ``size``.
+
+    Shapes: ``[batch, height, width, channels]`` and ``[batch or 1, 8]`` to
+    ``[batch, *size, channels]``.
+    """
+    sample = _bilinear if interpolation == "bilinear" else _nearest
+    y, x, exists = _sources(transform, *size)
+    return sample(images, y, x, fill_mode, cast(fill_value, images.dtype), exists)
 
 
 def _sources(transform, height, width):
@@ -121,12 +140,13 @@ def _read(images, y, x, fill_mode, fill_value, exists):
     row = cast(clip_by_value(y, 0.0, _number(height) - 1.0), dtypes.int64)
     column = cast(clip_by_value(x, 0.0, _number(width) - 1.0), dtypes.int64)
     flat = reshape(images, (batch, height * width, channels))
-    places = reshape(row * width + column, (-1, height * width))
+    size = tuple(row.shape)[1:]
+    places = reshape(row * width + column, (-1, size[0] * size[1]))
     if places.shape[0] != batch:  # one transform for all images
-        pixels = gather(flat, reshape(places, (height * width,)), axis=1)
+        pixels = gather(flat, reshape(places, (size[0] * size[1],)), axis=1)
     else:
         pixels = gather(flat, places, batch_dims=1)
-    pixels = reshape(pixels, (batch, height, width, channels))
+    pixels = reshape(pixels, (batch, *size, channels))
     if fill_mode == "constant":
         for at, size in ((y, height), (x, width)):
             within = logical_and(greater_equal(at, 0.0), less(at, _number(size)))
