@@ -24,8 +24,7 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      " (bucketized_column), StringLookup and IntegerLookup (categorical_column_with_"
      "vocabulary_list), Hashing (categorical_column_with_hash_bucket), CategoryEncoding"
      " (indicator_column), Embedding (embedding_column), HashedCrossing (crossed_column)"),
-    ("tf.io", "decode_proto encode_proto", "tw.io.parse_example for tf.train.Example, or"
-     " the classes that protoc generates, inside of Dataset.map"),
+    ("tf.io", "encode_proto", "the classes that protoc generates"),
     ("tf.lookup", "experimental", "tw.lookup.StaticHashTable, or a Python dict"),
     ("tf.strings", "unicode_script", "unicodedata.name, which begins with the script"),
     ("tf.ragged tf.sparse", "cross cross_hashed", "tw.strings.join of columns"),

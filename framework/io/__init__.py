@@ -26,6 +26,7 @@ from .parsing import (
     parse_single_example,
     parse_single_sequence_example,
 )
+from .proto_decoding import decode_proto
 from .record_writer import TFRecordOptions, TFRecordWriter
 from .sparse_protos import (
     deserialize_many_sparse,
@@ -50,6 +51,7 @@ __all__ = [
     "decode_image",
     "decode_jpeg",
     "decode_png",
+    "decode_proto",
     "decode_raw",
     "decode_webp",
     "deserialize_many_sparse",
