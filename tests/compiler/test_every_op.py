@@ -98,7 +98,8 @@ def check(case, arrays):
 # The size of what these give depends on values.
 SIZED_BY_VALUES = {
     "boolean_mask", "dynamic_partition", "flatnonzero", "non_max_suppression", "nonzero",
-    "unique", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",
+    "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum",
+    "set_operation", "unique",
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from tapewright.core import devices, dtypes
 from tapewright.core.errors import DTypeError, MappingError, ShapeError
 from tapewright.core.primitive import primitive
+from tapewright.core.rules import check_choice
 from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import ShapeLike, TensorLike
@@ -157,8 +158,11 @@ def _set_operation(
     row, value = np.divmod(kept, max(len(values), 1))
     counts = np.bincount(row, minlength=len(rows))
     place = np.arange(len(row)) - (np.cumsum(counts) - counts)[row]
-    leading = np.unravel_index(rows[row], shape) if len(row) else [row] * len(shape)
-    indices = np.stack([*leading, place], axis=1)
+    columns, rest = [place], rows[row]
+    for size in reversed(shape):
+        rest, column = np.divmod(rest, max(size, 1))
+        columns.insert(0, column)
+    indices = np.stack(columns, axis=1)
     dense_shape = np.array([*shape, counts.max(initial=0)], np.int64)
     return (
         xp.asarray(indices.astype(np.int64)),
@@ -169,6 +173,7 @@ def _set_operation(
 
 @_set_operation.infer
 def _(rows_a, values_a, rows_b, values_b, kind, shape):
+    check_choice("sets", "kind", kind, tuple(_OPERATIONS))
     return (
         TensorSpec([None, len(shape) + 1], dtypes.int64),
         TensorSpec([None], values_a.dtype),
@@ -180,8 +185,10 @@ def _(rows_a, values_a, rows_b, values_b, kind, shape):
 def _set_size(xp, rows: TensorLike, values: TensorLike, *, shape: ShapeLike):
     _, numbers = _numbered(values)
     different = np.unique(np.stack([devices.to_numpy(rows), numbers]), axis=1)
-    counts = np.bincount(different[0], minlength=math.prod(shape))
-    return xp.asarray(counts.astype(np.int32).reshape(shape))
+    counts = np.zeros(shape, np.int32)
+    ends = np.searchsorted(different[0], np.arange(counts.size + 1))
+    counts.flat = np.diff(ends)
+    return xp.asarray(counts)
 
 
 @_set_size.infer
