@@ -45,15 +45,18 @@ MORE = {
     "RandomErasing": {"factor": 1.0, "scale": [0.02, 0.33], "fill_value": None, "seed": 1},
     "RandomGaussianBlur": {"factor": 1.0, "kernel_size": 3, "sigma": 1.0, "seed": 1},
     "RandomGrayscale": {"factor": 0.5, "seed": 1},
+    "RandomHeight": {"factor": 0.25, "interpolation": "bilinear", "seed": 1},
     "RandomInvert": {"factor": 0.5, "seed": 1},
     "RandomPerspective": {"factor": 1.0, "scale": 0.5, "fill_value": 0.0, "seed": 1},
     "RandomPosterization": {"factor": 3, "seed": 1},
     "RandomSaturation": {"factor": 0.5, "seed": 1},
     "RandomSharpness": {"factor": 0.5, "seed": 1},
+    "RandomWidth": {"factor": [-0.1, 0.2], "interpolation": "bilinear", "seed": 1},
     "StochasticDepth": {"drop_path_rate": 0.5},
     "StringLookup": {"vocabulary": ["a", "b"], "num_oov_indices": 1, "max_tokens": None},
     "TextVectorization": {"max_tokens": 10, "ngrams": 2, "output_sequence_length": 4,
                           "vocabulary": ["a", "b"]},
+    "ThresholdedReLU": {"theta": 1.0},
     "Adafactor": {"learning_rate": 0.01, "beta_2_decay": -0.8, "epsilon_1": 1e-30,
                   "epsilon_2": 0.001, "clip_threshold": 1.0},
     "LossScaleOptimizer": {"inner_optimizer": {"class_name": "SGD", "config": {}},
@@ -62,6 +65,7 @@ MORE = {
              "momentum": 0.9, "rms_rate": 0.2},
     "ScheduleFreeAdamW": {"learning_rate": 0.01, "warmup_steps": 2},
 }  # fmt: skip
+LEGACY = "RandomHeight", "RandomWidth", "ThresholdedReLU"
 OPTIMIZERS = "Adafactor", "LossScaleOptimizer", "Muon", "ScheduleFreeAdamW"
 # What asks for memory alone is not tried with sizes that a large machine has.
 MEMORY = {
@@ -95,6 +99,7 @@ def _configs():
             found.setdefault(config["class_name"], config)
     for name, config in MORE.items():
         module = "keras.optimizers" if name in OPTIMIZERS else "keras.layers"
+        module = "keras._legacy.layers" if name in LEGACY else module
         found[name] = {
             "module": module, "class_name": name, "config": config,
             "registered_name": None,

@@ -45,7 +45,7 @@ def aggregated_states(metrics):
 def _aggregated(metric):
     """Return the variables that do not stay the replica's own."""
     for variable in metric._tw_all_variables():
-        if not hasattr(variable, "aggregation"):
+        if not isinstance(variable.aggregation, str):  # not made by `add_variable`
             raise ValueError(
                 f"metric '{metric.name}': with several replicas each variable needs an "
                 f"aggregation, but '{variable.path}' has none; make it with "
