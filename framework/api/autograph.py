@@ -22,8 +22,10 @@ __all__ = [
     "do_not_convert",
     "experimental",
     "set_loop_options",
+    "set_verbosity",
     "to_code",
     "to_graph",
+    "trace",
 ]
 
 
@@ -69,3 +71,25 @@ def to_code(
         return ag__.if_exp(x > 0, lambda: x, lambda: -x)
     """
     return converted_source(getattr(entity, "python_function", entity))
+
+
+def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
+    """Accept a level of messages: the conversion writes none, and warns or raises instead.
+
+    `to_code` shows what became of a function.
+    """
+
+
+def trace(*args: Any) -> None:
+    """Print the arguments while a function is traced, once for each trace.
+
+    >>> import tapewright as tw
+    >>> @tw.function
+    ... def double(x):
+    ...     trace("traced", x.shape)
+    ...     return x + x
+    >>> double(1.0).numpy(), double(2.0).numpy()
+    traced ()
+    (np.float32(2.0), np.float32(4.0))
+    """
+    print(*args)

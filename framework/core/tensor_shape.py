@@ -154,7 +154,7 @@ class TensorShape(tuple[int | Any, ...]):
         return "<unknown>" if self.rank is None else str(tuple(self.as_list()))
 
     def __repr__(self) -> str:
-        return f"TensorShape({self.dims})"
+        return f"TensorShape({None if self.dims is None else list(self.dims)})"
 
     def __reduce__(self) -> Any:
         return TensorShape, (self.dims,)

@@ -113,6 +113,7 @@ from tensorflow.keras.layers import *
         "assert tf.version.VERSION == '2.21.0' and tw.version.VERSION != '2.21.0'",
         "import inspect; assert dict(inspect.getmembers(tf.keras.layers))['Dense'] is Dense",
         "import importlib.util as u; assert u.find_spec('tensorflow').name == 'tensorflow'",
+        "assert K.backend() == tf.keras.config.backend() == 'tensorflow'",
         "from keras.api.models import Model; assert Model is tw.keras.Model",
         "from keras.src.layers.core.dense import Dense as D; assert D is Dense",
         "from keras.src import Model; assert Model is tw.keras.Model",
