@@ -310,9 +310,9 @@ def read_loop(path):
 
 def of_manager(manager):
     return {
-        "latest": Path(manager.latest_checkpoint).name,
-        "best": Path(manager.best_checkpoint).name,
-        "all": [Path(each).name for each in manager.checkpoints],
+        "latest": f"{Path(manager.latest_checkpoint).name}.h5",
+        "best": f"{Path(manager.best_checkpoint).name}.h5",
+        "all": [f"{Path(each).name}.h5" for each in manager.checkpoints],
         "names": [
             [n, list(s)] for n, s in tw.train.list_variables(manager.latest_checkpoint)
         ],

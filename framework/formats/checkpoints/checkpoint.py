@@ -43,6 +43,7 @@ __all__ = [
     "load_checkpoint",
     "load_variable",
     "numbered_files",
+    "prefix_of",
     "restore_content",
     "save_numbered",
     "valid_info",
@@ -75,7 +76,7 @@ class Checkpoint(Trackable, Reserving):
     ...     _ = v.assign(2.0)
     ...     _ = checkpoint.restore(path)
     >>> os.path.basename(path), v.numpy()
-    ('ckpt-1.h5', np.float32(1.0))
+    ('ckpt-1', np.float32(1.0))
     """
 
     def __init__(self, root: Any = None, **kwargs: Any):
@@ -154,7 +155,7 @@ class Checkpoint(Trackable, Reserving):
     # --- writing
 
     def save(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
-        """Write the file ``<file_prefix>-<number>.h5``; return its path.
+        """Write the file ``<file_prefix>-<number>.h5``; return its path without ".h5".
 
         The number is one more than that of the last time, and of any file there: no
         checkpoint is overwritten. ``options``, TensorFlow's, change nothing, here and in
@@ -162,7 +163,7 @@ class Checkpoint(Trackable, Reserving):
 
         Raises: `SavingError` if it cannot be written.
         """
-        return save_numbered(self, os.fspath(file_prefix))
+        return prefix_of(save_numbered(self, os.fspath(file_prefix)))
 
     def write(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
         """Write a file of just this name; return it.
@@ -259,6 +260,11 @@ def _check_part(name, part):
             "Module, optimizer, random Generator, a Dataset or its iterator, an object "
             "with get_state and set_state, or a list or dict of these"
         )
+
+
+def prefix_of(path):
+    """The name of a checkpoint, as TensorFlow has it: its path without the ending."""
+    return path.removesuffix(ENDING)
 
 
 def _file_of(path):
@@ -378,7 +384,9 @@ def valid_info(path):
 def latest_checkpoint(
     checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None
 ) -> str | None:
-    """The path of the newest checkpoint in a folder that is whole; None if there is none.
+    """Return the newest checkpoint in a folder that is whole; None if there is none.
+
+    It is the path of the file without ".h5", as `Checkpoint.restore` and TensorFlow have it.
 
     A damaged one is skipped, with a warning that names it. Of files with different
     prefixes the one written last is the newest; of those with one prefix, the one with
@@ -400,7 +408,7 @@ def latest_checkpoint(
         newest = max(ahead, key=lambda files: os.stat(files[-1][1]).st_mtime_ns)
         _, path = newest.pop()
         if valid_info(path) is not None:
-            return path
+            return prefix_of(path)
     return None
 
 

@@ -21,6 +21,7 @@ from tapewright.storage.atomic import clear_leftovers
 from .checkpoint import (
     Checkpoint,
     numbered_files,
+    prefix_of,
     restore_content,
     save_numbered,
     valid_info,
@@ -52,7 +53,7 @@ class CheckpointManager:
     ...     manager = CheckpointManager(checkpoint, folder, max_to_keep=2)
     ...     _ = [manager.save() for _ in range(3)]
     ...     [os.path.basename(path) for path in manager.checkpoints]
-    ['ckpt-2.h5', 'ckpt-3.h5']
+    ['ckpt-2', 'ckpt-3']
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class CheckpointManager:
 
     def _recovered(self):
         """When the latest file was saved that stays for the hours' sake."""
-        for path in reversed(self.checkpoints):
+        for path in reversed(self._files()):
             saved = self._info(path).get("last_preserved")
             if isinstance(saved, (int, float)):
                 return min(saved, time.time())
@@ -112,27 +113,30 @@ class CheckpointManager:
 
     @property
     def checkpoints(self) -> list[str]:
-        """The paths of all checkpoints in the folder, from the oldest to the newest."""
-        return list(numbered_files(self._prefix).values())
+        """The checkpoints in the folder, from the oldest to the newest.
+
+        Each is the path of its file without ".h5", as for the other names of checkpoints.
+        """
+        return [prefix_of(path) for path in self._files()]
 
     @property
     def latest_checkpoint(self) -> str | None:
-        """The path of the newest checkpoint that is whole, or None.
+        """The newest checkpoint that is whole, or None.
 
         A damaged one is passed over, with a warning that names it.
         """
-        for path in reversed(self.checkpoints):
-            if self._is_whole(path):
-                return path
-        return None
+        return self._first_whole(reversed(self._files()))
 
     @property
     def best_checkpoint(self) -> str | None:
-        """The path of the best checkpoint that is whole, by ``keep_best``; or None."""
-        for path in self._by_merit(self.checkpoints):
-            if self._is_whole(path):
-                return path
-        return None
+        """The best checkpoint that is whole, by ``keep_best``; or None."""
+        return self._first_whole(self._by_merit(self._files()))
+
+    def _files(self):
+        return list(numbered_files(self._prefix).values())
+
+    def _first_whole(self, paths):
+        return next((prefix_of(path) for path in paths if self._is_whole(path)), None)
 
     def _is_whole(self, path):
         mark = _mark(path)
@@ -166,7 +170,7 @@ class CheckpointManager:
         Args: ``checkpoint_number``: by default one more than the last; with
         ``check_interval`` False, saves whatever the interval says; ``metrics``: a dict of
         numbers, which ``keep_best`` compares. ``options``, TensorFlow's, change nothing.
-        Returns: its path; None if it was not time yet.
+        Returns: its path without ".h5"; None if it was not time yet.
         Raises: `SavingError` if it cannot be written; then the others are all kept.
         """
         if not self._is_due(check_interval and not self._termination.asked):
@@ -183,7 +187,7 @@ class CheckpointManager:
         self._sweep(path)
         if self._termination.asked:
             self._termination.pass_on()
-        return path
+        return prefix_of(path)
 
     def save_if_asked(self, metrics: Any = None) -> str | None:
         """At the end of a step: saves and ends the process if SIGTERM came meanwhile."""
@@ -276,11 +280,11 @@ class CheckpointManager:
     def restore_or_initialize(self) -> str | None:
         """Restore from the newest checkpoint that is whole, else call ``init_fn``.
 
-        Returns: the path of what was restored, or None. A damaged checkpoint is passed
-        over, with a warning that names it.
+        Returns: the path of what was restored, without ".h5", or None. A damaged
+        checkpoint is passed over, with a warning that names it.
         Raises: `SavingError` if the checkpoint is of other objects.
         """
-        for path in reversed(self.checkpoints):
+        for path in reversed(self._files()):
             try:
                 content = read_content(path)
             except SavingError as error:
@@ -291,7 +295,7 @@ class CheckpointManager:
             restore_content(self.checkpoint, content)
             if self._step_counter is not None:
                 self._last_step = int(self._step_counter)
-            return path
+            return prefix_of(path)
         if self._init_fn is not None:
             self._init_fn()
         return None

@@ -28,6 +28,9 @@ class CompileMetrics(Trackable):
     def variables(self):
         return [v for metric in self.metrics for v in metric.variables]
 
+    def _tw_all_variables(self):
+        return [v for metric in self.metrics for v in metric._tw_all_variables()]
+
     def _build(self, y_true, y_pred):
         outputs = OutputStructure(y_pred, self.output_names)
         labels, predictions = outputs.align("y", y_true), flatten(y_pred)

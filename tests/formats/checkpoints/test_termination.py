@@ -79,5 +79,5 @@ for step in range(100):
     assert done.returncode == -signal.SIGTERM
     v = tw.Variable(0.0)
     manager = Manager(tw.train.Checkpoint(v=v), tmp_path, 2)
-    assert os.path.basename(manager.restore_or_initialize()) == "ckpt-2.h5"
+    assert os.path.basename(manager.restore_or_initialize()) == "ckpt-2"
     assert v.numpy() == 8.0
