@@ -16,10 +16,22 @@ __all__ = ["TENSORFLOW_VERSION", "answer_imports"]
 
 TENSORFLOW_VERSION = "2.21.0"  # of the TensorFlow whose names these are
 
+
+class _EagerTensor(type):
+    """The type of a class of the tensors that have values now: not those of a trace."""
+
+    def __instancecheck__(cls, value):
+        tw = import_module("tapewright")
+        return isinstance(value, tw.Tensor) and tw.executing_eagerly()
+
+
 # names with another value, or another name, than in tapewright
 _OWN = {
     "tensorflow": {"__version__": TENSORFLOW_VERSION},
     "tensorflow.version": {"VERSION": TENSORFLOW_VERSION},
+    "tensorflow.python.framework.ops": {
+        "EagerTensor": _EagerTensor("EagerTensor", (), {})
+    },
     "tensorflow.python.client.device_lib": {
         "list_local_devices": config.list_logical_devices
     },
@@ -48,7 +60,7 @@ _PRIVATE = (
     ),
     ("", "ops.gradients ops.gradients_impl ops.init_ops_v2 ops.logging_ops ops.map_fn"),
     ("", "ops.script_ops ops.standard_ops ops.state_ops ops.tensor_array_ops"),
-    ("", "ops.unconnected_gradients ops.variables ops.while_loop"),
+    ("", "ops.unconnected_gradients ops.variables ops.while_loop util.deprecation"),
     ("bitwise", "ops.bitwise_ops"),
     ("compat", "util.compat"),
     ("config", "framework.config"),

@@ -125,6 +125,12 @@ from tensorflow.keras.layers import *
         "from tensorflow.python.ops import math_ops as m; m.reduce_sum(m.cast([1], 'int64'))",
         "from tensorflow.python.ops import nn; assert nn.relu is tw.nn.relu",
         "from tensorflow.python.eager import context; assert context.executing_eagerly()",
+        "from tensorflow.python.framework.ops import EagerTensor as E;"
+        " assert isinstance(tf.ones(1), E) and not isinstance(1.0, E);"
+        " seen = []; tf.function(lambda x: seen.append(isinstance(x, E)) or x)(1.0);"
+        " assert seen == [False]",
+        "from tensorflow.python.util import deprecation as d;"
+        " d._PRINT_DEPRECATION_WARNINGS = False",
         "from tensorflow.python.client import device_lib as d;"
         " assert d.list_local_devices()[0].device_type == 'CPU'",
         "from tensorflow.python.platform import gfile; assert gfile.GFile is tw.io.gfile.GFile",
