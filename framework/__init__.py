@@ -104,7 +104,8 @@ if TYPE_CHECKING:  # names that are loaded at their first use
     )
     from tapewright.layers.initializers import Zeros as zeros_initializer
 
-    from .api import compat, image, lookup, queue, raw_ops, saved_model, train
+    from .api import compat, experimental, image, lookup, queue, raw_ops, saved_model
+    from .api import train
     from . import data, io, keras, plot, profiler, summary
     from .io import audio
     from .io.tensor_messages import make_ndarray, make_tensor_proto
@@ -229,6 +230,7 @@ __all__ = [
     "executing_eagerly",
     "exp",
     "expand_dims",
+    "experimental",
     "expm1",
     "eye",
     "fftnd",
@@ -459,6 +461,7 @@ import_lazily(
     data="tapewright.data",
     datasets="tapewright.datasets",
     distribute="tapewright.distribute",
+    experimental="tapewright.api.experimental",
     image="tapewright.api.image",
     initializers="tapewright.layers.initializers",
     io="tapewright.io",
@@ -506,6 +509,7 @@ alias_modules(  # `from tapewright.errors import ShapeError`
     **{
         "compat.v1": "tapewright.api.compat_v1",
         "compat.v1.logging": "tapewright.api.compat_v1_logging",
+        "experimental.numpy": "tapewright.api.tnp",
         "math.special": "tapewright.api.special",
     },
 )
@@ -536,6 +540,7 @@ explain_missing(
     *"compat.v1 compat.v1.logging".split(),
     *"autodiff autograph image linalg lookup math math.special nest nn profiler".split(),
     *"data.experimental io io.gfile ragged saved_model sets signal sparse strings".split(),
+    *"experimental experimental.numpy experimental.numpy.random".split(),
     *"queue random summary test train version".split(),
     *"distribute.cluster_resolver layers optimizers optimizers.schedules".split(),
 )

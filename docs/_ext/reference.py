@@ -39,7 +39,7 @@ NAMESPACES = """
     datasets.boston_housing datasets.california_housing saved_model io io.gfile train
     distribute debugging profiler plot summary test version compat
     compat.v1 compat.v1.logging
-    tapewright
+    tapewright experimental.numpy experimental.numpy.random
     keras.activations keras.ops keras.ops.image keras.backend keras.mixed_precision keras
 """.split()
 # Namespaces whose names are all described in another one: they have no page.

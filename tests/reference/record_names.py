@@ -14,7 +14,7 @@ WRITTEN = Path(__file__).parents[2] / "framework" / "api" / "known_names.txt"
 # Not part of the interface, or thousands of names of which nobody looks for one.
 LEFT_OUT = {
     "keras.datasets", "tf.compat.v1", "tf.compat.v2", "tf.dtensor",
-    "tf.experimental.numpy", "tf.keras.datasets", "tf.lite", "tf.mlir", "tf.raw_ops",
+    "tf.keras.datasets", "tf.lite", "tf.mlir", "tf.raw_ops",
     "tf.security", "tf.tools", "tf.tpu",
 }  # fmt: skip
 # Other names of namespaces of Keras.
