@@ -32,7 +32,8 @@ NAMESPACES = """
     keras.preprocessing.image keras.preprocessing.sequence keras.preprocessing.text
     keras.random keras.config keras.distribution keras.dtype_policies
     keras.applications keras.applications.imagenet_utils keras.tree
-    autodiff autograph bitwise linalg signal strings lookup sparse ragged image audio random nn
+    autodiff autograph bitwise linalg signal strings lookup sparse ragged sets
+    image audio random nn queue raw_ops
     math math.special nest dtypes errors config data data.experimental datasets
     datasets.digits datasets.mnist datasets.fashion_mnist datasets.cifar10
     datasets.cifar100 datasets.imdb datasets.reuters
