@@ -238,7 +238,7 @@ _LARGEST = _LargestFinite()  # dtype -> its largest number that is finite
 def _truncate(x):
     if not x.dtype.is_differentiable:
         return x
-    return elementwise.sign(x) * elementwise.floor(elementwise.abs(x))
+    return where(comparison.less(x, 0), elementwise.ceil(x), elementwise.floor(x))
 
 
 def _signbit(x):

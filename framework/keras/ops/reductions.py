@@ -319,7 +319,7 @@ def _without_nan(
     @functools.wraps(function)
     def call(x, *args, **kwargs):
         x = convert_to_tensor(x)
-        if x.dtype.is_floating:
+        if x.dtype.is_differentiable:
             x = where(is_nan(x), stand_in, x)
         return function(x, *args, **kwargs)
 

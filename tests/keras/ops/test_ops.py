@@ -472,6 +472,11 @@ def test_no_gradient_comes_from_nan(name):
     assert gradient[1] == 0 and np.isfinite(gradient).all() and gradient.any()
 
 
+def test_complex_numbers_with_nan_are_left_out_too():
+    x = np.array([complex(np.nan, 1), 2])
+    assert ops.nansum(x).numpy() == ops.nanmean(x).numpy() == ops.nanprod(x).numpy() == 2
+
+
 def test_parts_of_a_tensor_are_written():
     found = ops.scatter_update([1.0, 2.0, 3.0], [[0], [0]], [2.0, 5.0], reduction="mul")
     assert found.numpy().tolist() == [10, 2, 3]
