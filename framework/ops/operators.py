@@ -1,7 +1,8 @@
 """Give Tensor and Variable their operators, Variable its assignments to parts, and
 IndexedSlices their sums.
 
-The only file that writes on a class from outside: operators arrive when the ops exist.
+Operators arrive when the ops exist, written on the classes from outside. Only
+`experimental_enable_numpy_behavior` does so, too, when a program asks for it.
 """
 
 import math

@@ -474,7 +474,9 @@ def test_no_gradient_comes_from_nan(name):
 
 def test_complex_numbers_with_nan_are_left_out_too():
     x = np.array([complex(np.nan, 1), 2])
-    assert ops.nansum(x).numpy() == ops.nanmean(x).numpy() == ops.nanprod(x).numpy() == 2
+    assert (
+        ops.nansum(x).numpy() == ops.nanmean(x).numpy() == ops.nanprod(x).numpy() == 2
+    )
 
 
 def test_parts_of_a_tensor_are_written():
