@@ -25,6 +25,11 @@ class _EagerTensor(type):
         return isinstance(value, tw.Tensor) and tw.executing_eagerly()
 
 
+def _enable_numpy_behavior(*args, **kwargs):
+    numpy = import_module("tapewright.experimental.numpy")
+    numpy.experimental_enable_numpy_behavior(*args, **kwargs)
+
+
 # names with another value, or another name, than in tapewright
 _OWN = {
     "tensorflow": {"__version__": TENSORFLOW_VERSION},
@@ -34,6 +39,9 @@ _OWN = {
     },
     "tensorflow.python.client.device_lib": {
         "list_local_devices": config.list_logical_devices
+    },
+    "tensorflow.python.ops.numpy_ops.np_config": {
+        "enable_numpy_behavior": _enable_numpy_behavior
     },
     "keras.backend": {"backend": lambda: "tensorflow"},  # code for it runs here
     "keras.config": {"backend": lambda: "tensorflow"},
@@ -68,6 +76,7 @@ _PRIVATE = (
     ("debugging", "ops.check_ops ops.numerics"),
     ("distribute", "distribute.distribute_lib distribute.mirrored_strategy"),
     ("errors", "framework.errors framework.errors_impl"),
+    ("experimental.numpy", "ops.numpy_ops ops.numpy_ops.np_config"),
     ("image", "ops.gen_image_ops ops.image_ops ops.image_ops_impl"),
     ("io", "lib.io.tf_record ops.io_ops ops.parsing_ops"),
     ("io.gfile", "lib.io.file_io platform.gfile"),

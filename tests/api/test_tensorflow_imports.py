@@ -133,6 +133,8 @@ from tensorflow.keras.layers import *
         " d._PRINT_DEPRECATION_WARNINGS = False",
         "from tensorflow.python.client import device_lib as d;"
         " assert d.list_local_devices()[0].device_type == 'CPU'",
+        "from tensorflow.python.ops.numpy_ops import np_config as c;"
+        " c.enable_numpy_behavior(); assert tw.ones([2, 3]).T.shape == [3, 2]",
         "from tensorflow.python.platform import gfile; assert gfile.GFile is tw.io.gfile.GFile",
     ],
 )

@@ -203,11 +203,7 @@ def around(a: TensorLike, decimals: int = 0) -> Tensor:
     array([ 0., 10., 20.])
     """
     a = asarray(a)
-    if decimals == 0 and a.dtype.is_floating:
-        return elementwise.round(a)
-    factor = 10.0**decimals
-    rounded = elementwise.round(floats(a)[0] * factor) / factor
-    return conversion.cast(rounded, a.dtype)
+    return conversion.cast(ops.round(*floats(a), decimals), a.dtype)
 
 
 round = around  # noqa: A001

@@ -315,8 +315,13 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:  # noqa: A001
     whole = x.dtype.is_integer
     if decimals == 0 or (whole and decimals > 0):
         return elementwise.round(x)
-    factor = 10.0**decimals
-    return cast(elementwise.round(to_floating(x) * factor) / factor, x.dtype)
+    floats, factor = (
+        to_floating(x),
+        10.0 ** max(decimals, -decimals),
+    )  # 0.1 is not exact
+    if decimals < 0:
+        return cast(elementwise.round(floats / factor) * factor, x.dtype)
+    return cast(elementwise.round(floats * factor) / factor, x.dtype)
 
 
 @operation

@@ -479,6 +479,12 @@ def test_complex_numbers_with_nan_are_left_out_too():
     )
 
 
+def test_tens_and_hundreds_are_rounded_exactly():
+    x = np.arange(-1000, 1000)
+    for decimals in (-1, -2):
+        assert np.array_equal(ops.round(x, decimals), np.round(x, decimals))
+
+
 def test_parts_of_a_tensor_are_written():
     found = ops.scatter_update([1.0, 2.0, 3.0], [[0], [0]], [2.0, 5.0], reduction="mul")
     assert found.numpy().tolist() == [10, 2, 3]
