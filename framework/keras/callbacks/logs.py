@@ -46,6 +46,10 @@ class Logs(dict[str, Any]):
             dict.update(self, entries)
         return self
 
+    def nested(self) -> dict[str, Any]:
+        """Return a plain dict of floats with the nesting of ``source``."""
+        return _nested(dict.items(self))
+
     def __getitem__(self, key: str) -> Any:
         return dict.__getitem__(self._read(), key)
 
@@ -125,6 +129,13 @@ class Logs(dict[str, Any]):
 
 def _plain(other):
     return other.copy() if isinstance(other, Logs) else other
+
+
+def _nested(items):
+    return {
+        name: _nested(value.items()) if isinstance(value, dict) else _number(value)
+        for name, value in items
+    }
 
 
 def _flat(items):

@@ -185,7 +185,7 @@ class Trainer(TrainSteps):
             )
 
     def _tw_train_epoch(self, step, run):
-        """Train for an epoch, or the rest of a restored one; return its logs as floats."""
+        """Train for an epoch, or the rest of a restored one; return its logs, nested."""
         batches, callbacks = run.batches, run.callbacks
         count = batches.begins_at
         logs = run.logs if count else {}
@@ -207,7 +207,7 @@ class Trainer(TrainSteps):
                 self.stop_training = run.replicas.any(self.stop_training)
             if self.stop_training:
                 break
-        return Logs(logs).copy()
+        return Logs(logs).nested()
 
     def _tw_validation(self, data, batch_size, steps, replicas):
         if data is None:

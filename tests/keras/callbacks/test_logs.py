@@ -26,6 +26,21 @@ def test_dicts_inside_logs_are_laid_out_flat_in_their_place():
     assert list(logs.items()) == [("loss", 1.0), ("b", 2.0), ("d", 3.0), ("z", 4.0)]
 
 
+def test_logs_of_an_epoch_have_the_order_of_keras():
+    class Model(tw.keras.Model):
+        def train_step(self, data):
+            self.compute_metrics(data[0], data[1], self(data[0]))
+            results = {metric.name: metric.result() for metric in self.metrics}
+            return results | {"distance": tw.constant(1.0)}
+
+    inputs = tw.keras.Input((1,))
+    model = Model(inputs, inputs)
+    model.compile(loss="mae", metrics=["mse"])
+    x = np.ones((2, 1), "float32")
+    history = model.fit(x, x, validation_data=(x, x), verbose=0).history
+    assert list(history) == ["mse", "distance", "loss", "val_loss", "val_mse"]
+
+
 def test_arrays_in_logs_stay_arrays():
     logs = Logs({"outputs": tw.ones((2, 2)), "names": "text", "one": tw.ones((1,))})
     assert logs["outputs"].shape == (2, 2) and isinstance(logs["outputs"], np.ndarray)
