@@ -11,6 +11,7 @@ import numpy as np
 from tapewright.compiler.control_flow.cond import cond
 from tapewright.core.argument_validation import positive
 from tapewright.core.devices import array_module
+from tapewright.core.floatx import floatx
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.replica_context import replica_context
 from tapewright.core.tensor import IndexedSlices, convert_to_tensor
@@ -138,7 +139,7 @@ class LossScaleOptimizer(Optimizer):
     @learning_rate.setter
     def learning_rate(self, value: Any) -> None:
         if self._learning_rate is None:
-            self._learning_rate = self._tw_scalar("learning_rate", value, "float32")
+            self._learning_rate = self._tw_scalar("learning_rate", value, floatx())
         else:
             self.inner_optimizer.learning_rate = value
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 
 from tapewright.core.commit import commit
+from tapewright.core.floatx import floatx
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.patterns import pattern_of
 from tapewright.core.ufunc_settings import ignoring_float_errors
@@ -184,7 +185,7 @@ class MultiOptimizer(Optimizer):
                 "Learning rate cannot be set on a MultiOptimizer. Set the learning rate "
                 "on the individual sub-optimizers instead."
             )
-        self._learning_rate = self._tw_scalar("learning_rate", value, "float32")
+        self._learning_rate = self._tw_scalar("learning_rate", value, floatx())
 
     @property
     def loss_scale_factor(self) -> float | None:

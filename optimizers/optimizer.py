@@ -24,6 +24,7 @@ from tapewright.core import config
 from tapewright.core.argument_validation import positive, share, whole
 from tapewright.core.devices import array_module, use_module
 from tapewright.core.dtypes import float32
+from tapewright.core.floatx import floatx
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.reserved_names import class_attribute
@@ -338,7 +339,7 @@ class Optimizer(State, Configured):
             self._tw_takes_iteration = _takes_argument(value)
         elif self._learning_rate is None:
             value = _number(type(self).__name__, "learning_rate", value)
-            self._learning_rate = self._tw_scalar("learning_rate", value, "float32")
+            self._learning_rate = self._tw_scalar("learning_rate", value, floatx())
         elif isinstance(self._learning_rate, Variable):
             self._learning_rate.assign(value)
         else:

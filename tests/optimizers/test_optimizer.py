@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import optimizers
-from tapewright.optimizers import SGD, Adam, Optimizer
+from tapewright.optimizers import SGD, Adam, Optimizer, RMSprop
 from tapewright.serialization import registry
 
 from .steps import EVERY_RULE, run, stepped, variable
@@ -328,3 +328,17 @@ def test_bias_corrections_have_powers_in_the_dtype_of_the_variable_as_in_keras(d
     rate = (1 - float(real(0.999))) ** 0.5 / (1 - float(real(0.9)))
     step = 1000 * rate * 0.1 / (0.001**0.5 + 1e-7)
     np.testing.assert_allclose(v.numpy(), [-step], rtol=1e-6)
+
+
+def test_the_learning_rate_has_the_dtype_floatx_as_in_keras(floatx64):
+    assert tw.optimizers.SGD(0.1).learning_rate.dtype == "float64"
+    v = tw.Variable([1.0], dtype="float64")
+    RMSprop().apply([tw.constant([1.0], "float64")], [v])
+    assert v.numpy()[0] == 0.9968377239209693  # of Keras
+
+
+@pytest.fixture
+def floatx64():
+    tw.keras.config.set_floatx("float64")
+    yield
+    tw.keras.config.set_floatx("float32")
