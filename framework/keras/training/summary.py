@@ -4,7 +4,7 @@ import math
 import textwrap
 
 from tapewright.core.logger import get_logger
-from tapewright.core.nest import is_nested, map_structure
+from tapewright.core.nest import is_nested
 from tapewright.layers.base.input_layer import InputLayer
 from tapewright.layers.base.layer import Layer
 
@@ -130,12 +130,13 @@ def _links(model):
 
 
 def _is_line(graph):
-    if len(graph.inputs) > 1 or len(graph.outputs) > 1:
+    if len(graph.inputs) > 1:
         return False
     inner = [node for node in graph.nodes if node.args]
     if any([len(node.input_tensors) != 1 for node in inner]):
         return False
-    ends = [id(node.input_tensors[0]) for node in inner]
+    ends = [node.input_tensors[0]._keras_history[:2] for node in inner]
+    ends = [(id(operation), call) for operation, call in ends]
     operations = {id(node.operation) for node in inner}
     return len(set(ends)) == len(ends) and len(operations) == len(inner)
 
@@ -162,15 +163,13 @@ def _row(operation):
     if class_name == "Model" and operation._tw_functional is not None:
         class_name = "Functional"
     title = f"{operation.name} ({class_name})"
+    shapes = getattr(operation, "_tw_output_shape", None)
+    if operation._inbound_nodes:
+        outputs = operation._inbound_nodes[-1].output_tensors
+        shapes = [tuple(x.shape) for x in outputs]
     if not isinstance(operation, Layer):  # an op
-        outputs = operation._inbound_nodes[0].outputs
-        shapes = map_structure(lambda x: tuple(x.shape), outputs)
-        return (
-            f"{operation.name} ({operation._tw_display_name})",
-            _shape_text(shapes),
-            "0",
-        )
-    shapes = operation._tw_output_shape
+        title = f"{operation.name} ({operation._tw_display_name})"
+        return title, _shape_text(shapes), "0"
     known = operation.built or operation.weights
     params = f"{operation.count_params():,}" if known else "0 (unbuilt)"
     if isinstance(operation, InputLayer):

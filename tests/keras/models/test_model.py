@@ -144,10 +144,10 @@ def test_the_summary_shows_all_output_shapes_of_a_layer(capsys):
     outputs, h, c = LSTM(4, return_state=True)(x)
     model = Model(x, {"last": outputs, "states": [h, c]}, name="inner")
     model.summary()
-    assert "((None, 4)," in capsys.readouterr().out
+    assert "[(None, 4), (None," in capsys.readouterr().out
     y = Input((5, 3))
     Model(y, model(y)).summary()
-    assert "{last: (None, 4)," in capsys.readouterr().out
+    assert "[(None, 4), (None," in capsys.readouterr().out
 
 
 def test_the_summary_lists_a_tensor_as_often_as_it_is_an_argument(capsys):

@@ -59,3 +59,33 @@ def test_the_summary_tells_what_is_not_built():
     lines = []
     classifier().summary(print_fn=lines.append)
     assert "0 (unbuilt)" in lines[0] and " ? " in lines[0]
+
+
+class Twins(tw.layers.Layer):
+    def call(self, x):
+        return x, 2 * x
+
+
+def heads(model):
+    """The first line of each row of the table."""
+    lines = []
+    model.summary(print_fn=lines.append)
+    rows = [line for line in lines[0].splitlines() if line[0] in "┃│"]
+    return [[cell.strip() for cell in row.split(row[0])[1:-1]] for row in rows]
+
+
+def test_layers_in_a_line_need_no_names_of_their_inputs():
+    x = tw.keras.Input((3,), name="x")
+    hidden = Dense(2, name="hidden")(x)
+    table = heads(tw.keras.Model(x, [hidden, Dense(1, name="out")(hidden)]))
+    assert [row[0] for row in table] == ["Layer (type)", "x (InputLayer)"] + [
+        "hidden (Dense)",
+        "out (Dense)",
+    ]
+    assert len(table[0]) == 3
+    first, second = Twins(name="twins")(x)
+    table = heads(tw.keras.Model(x, Dense(1, name="out")(second)))
+    assert len(table[0]) == 3
+    assert table[2] == ["twins (Twins)", "[(None, 3), (None, 3)]", "0"]
+    table = heads(tw.keras.Model(x, tw.layers.Add(name="sum")([first, second])))
+    assert len(table[0]) == 4
