@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Never, Self
 
 from tapewright.compiler.function.scopes import executing_eagerly
+from tapewright.core import name_scopes
 from tapewright.ops.random.sampling import set_seed
 
 from . import compat_v1_logging as logging
@@ -28,6 +29,7 @@ __all__ = [
     "enable_v2_tensorshape",
     "executing_eagerly",
     "logging",
+    "name_scope",
     "placeholder",
     "reset_default_graph",
     "set_random_seed",
@@ -133,6 +135,25 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Never
         "compat.v1.placeholder: ops run at once here: make it an argument of a "
         "@tw.function, or a tw.keras.Input"
     )
+
+
+class name_scope(name_scopes.name_scope):  # noqa: N801
+    """`tw.name_scope` with the arguments of TensorFlow 1.
+
+    Args: ``name``: None for ``default_name``, or "" if that is None, too; ``values``: the
+    tensors that the ops inside of it take; ignored.
+
+    Raises: ``ValueError`` if the name is no string.
+
+    >>> with name_scope(None, "loss", [tw.ones(2)]) as scope:
+    ...     scope
+    'loss/'
+    """
+
+    def __init__(
+        self, name: str | None, default_name: str | None = None, values: Any = None
+    ):
+        super().__init__((default_name or "") if name is None else name)
 
 
 # ------------------------------------------------------------------------- switches

@@ -5,10 +5,16 @@
 namespaces of tapewright. Neither library is imported, whether it is installed or not.
 """
 
+import re
 import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from itertools import product
 from types import ModuleType
+
+from tapewright.compiler.control_flow.cond import cond
+from tapewright.core.tensor import Tensor
+from tapewright.ops.array.sizes import get_static_value
 
 from . import config
 
@@ -17,12 +23,25 @@ __all__ = ["TENSORFLOW_VERSION", "answer_imports"]
 TENSORFLOW_VERSION = "2.21.0"  # of the TensorFlow whose names these are
 
 
-class _EagerTensor(type):
-    """The type of a class of the tensors that have values now: not those of a trace."""
+class _EagerTensors(type):
+    def __instancecheck__(cls, x):
+        return type(x) is Tensor  # those of a trace are of another class
 
-    def __instancecheck__(cls, value):
-        tw = import_module("tapewright")
-        return isinstance(value, tw.Tensor) and tw.executing_eagerly()
+
+class _EagerTensor(metaclass=_EagerTensors):
+    """The type of TensorFlow's tensors that have a value, for ``isinstance``."""
+
+
+def _itself(x):
+    return x
+
+
+def _smart_cond(pred, true_fn=None, false_fn=None, name=None):
+    """Call one of two functions, by `cond` if it is not known which."""
+    known = get_static_value(pred)
+    if known is None:
+        return cond(pred, true_fn, false_fn)
+    return true_fn() if known else false_fn()
 
 
 def _enable_numpy_behavior(*args, **kwargs):
@@ -30,21 +49,41 @@ def _enable_numpy_behavior(*args, **kwargs):
     numpy.experimental_enable_numpy_behavior(*args, **kwargs)
 
 
-# names with another value, or another name, than in tapewright
+# names with another value than in tapewright
 _OWN = {
     "tensorflow": {"__version__": TENSORFLOW_VERSION},
     "tensorflow.version": {"VERSION": TENSORFLOW_VERSION},
-    "tensorflow.python.framework.ops": {
-        "EagerTensor": _EagerTensor("EagerTensor", (), {})
-    },
     "tensorflow.python.client.device_lib": {
         "list_local_devices": config.list_logical_devices
     },
+    "tensorflow.python.framework.ops": {"EagerTensor": _EagerTensor},
+    "tensorflow.python.framework.smart_cond": {"smart_cond": _smart_cond},
+    "tensorflow.python.framework.tensor_shape": {"dimension_value": _itself},
     "tensorflow.python.ops.numpy_ops.np_config": {
         "enable_numpy_behavior": _enable_numpy_behavior
     },
+    "tensorflow.python.util.deprecation": {"_PRINT_DEPRECATION_WARNINGS": True},
     "keras.backend": {"backend": lambda: "tensorflow"},  # code for it runs here
     "keras.config": {"backend": lambda: "tensorflow"},
+}
+# module of TensorFlow -> private name: the path of the public one; all others are public
+# names, or those with "_v2" or "V2" behind them
+_PUBLIC = {
+    "framework.ops": {"name_scope": "compat.v1.name_scope"},
+    "framework.tensor_shape": {"as_shape": "TensorShape"},
+    "framework.tensor_util": {
+        "MakeNdarray": "make_ndarray",
+        "constant_value": "get_static_value",
+        "is_tf_type": "is_tensor",
+    },
+    "ops.array_ops": {
+        "check_numerics": "debugging.check_numerics",
+        "depth_to_space": "nn.depth_to_space",
+        "matrix_diag": "linalg.diag",
+        "matrix_transpose": "linalg.matrix_transpose",
+        "space_to_depth": "nn.space_to_depth",
+    },
+    "ops.math_ops": {"div_no_nan": "math.divide_no_nan", "mat_mul": "linalg.matmul"},
 }
 _SYNONYMS = (
     ("tensorflow.compat.v2", "tensorflow"),
@@ -60,7 +99,8 @@ _PRIVATE = (
         "framework.constant_op framework.dtypes framework.indexed_slices framework.ops",
     ),
     ("", "framework.sparse_tensor framework.tensor framework.tensor_conversion"),
-    ("", "framework.tensor_shape framework.tensor_spec framework.tensor_util"),
+    ("", "framework.smart_cond framework.tensor_shape framework.tensor_spec"),
+    ("", "framework.tensor_util util.deprecation"),
     ("", "module.module ops.array_ops ops.array_ops_stack ops.clip_ops ops.cond"),
     (
         "",
@@ -68,9 +108,12 @@ _PRIVATE = (
     ),
     ("", "ops.gradients ops.gradients_impl ops.init_ops_v2 ops.logging_ops ops.map_fn"),
     ("", "ops.script_ops ops.standard_ops ops.state_ops ops.tensor_array_ops"),
-    ("", "ops.unconnected_gradients ops.variables ops.while_loop util.deprecation"),
+    ("", "ops.unconnected_gradients ops.variables ops.while_loop"),
+    ("autograph", "autograph.autograph autograph.impl.api"),
     ("bitwise", "ops.bitwise_ops"),
     ("compat", "util.compat"),
+    ("compat.v1", "client.session"),
+    ("compat.v1.logging", "platform.tf_logging"),
     ("config", "framework.config"),
     ("data", "data.ops.dataset_ops data.ops.iterator_ops data.ops.readers"),
     ("debugging", "ops.check_ops ops.numerics"),
@@ -91,6 +134,7 @@ _PRIVATE = (
     ("ragged", "ops.ragged.ragged_factory_ops ops.ragged.ragged_tensor"),
     ("random", "framework.random_seed ops.random_ops ops.stateless_random_ops"),
     ("saved_model", "saved_model.load saved_model.save saved_model.saved_model"),
+    ("saved_model", "saved_model.signature_constants saved_model.tag_constants"),
     ("signal", "ops.signal.fft_ops ops.signal.signal ops.signal.window_ops"),
     ("sparse", "ops.sparse_ops"),
     ("strings", "ops.gen_string_ops ops.string_ops"),
@@ -103,7 +147,10 @@ _PRIVATE = (
     ),
 )
 # folders of private Keras whose classes are public in another namespace
-_PRIVATE_KERAS = {"engine": "keras", "optimizer_v2": "keras.optimizers"}
+_PRIVATE_KERAS = {
+    "engine": ("keras", "keras.layers"),
+    "optimizer_v2": ("keras.optimizers", "keras.optimizers.schedules"),
+}
 
 
 def answer_imports() -> None:
@@ -155,9 +202,16 @@ class _Answer(ModuleType):
 
     def _find(self, name):
         spaces = self._spaces if _is_public(name) else ()
-        for space in spaces:
-            if hasattr(space, name):
-                return getattr(space, name)
+        private = self.__name__.partition("tensorflow.python.")[2]
+        if private:
+            path = _PUBLIC.get(private, {}).get(name)
+            if path is not None:
+                space, _, public = path.rpartition(".")
+                return getattr(_namespace(space), public)
+        names = name, re.sub("_?[vV]2$", "", name) if private else name
+        for space, public in product(spaces, dict.fromkeys(names)):
+            if hasattr(space, public):
+                return getattr(space, public)
         if spaces:
             return getattr(spaces[0], name)  # the error says what to use instead
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
@@ -206,7 +260,7 @@ def _private(path):
     """Return the paths of namespaces with the public names of ``tensorflow.python.PATH``."""
     listed = {name: space for space, names in _PRIVATE for name in names.split()}
     if path in listed:
-        return dict.fromkeys((listed[path], ""))
+        return dict.fromkeys((listed[path], "", "compat.v1"))
     if not path or any(name.startswith(f"{path}.") for name in listed):
         return ()  # a folder
     raise AttributeError(
@@ -221,7 +275,7 @@ def _private_keras(path):
     lower-case, and not looked at.
     """
     folder, *files = path.split(".")
-    space = _PRIVATE_KERAS.get(folder, f"keras.{folder}".rstrip("."))
+    space, *more = _PRIVATE_KERAS.get(folder, (f"keras.{folder}".rstrip("."),))
     for name in files:
         try:
             _namespace(f"{space}.{name}")
@@ -230,4 +284,4 @@ def _private_keras(path):
                 raise
         else:
             space = f"{space}.{name}"
-    return dict.fromkeys((space, "keras"))
+    return dict.fromkeys((space, *more, "keras"))

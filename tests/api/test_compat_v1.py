@@ -122,3 +122,12 @@ def test_other_names_are_those_of_tensorflow_2():
         AttributeError, match="use the names of TensorFlow 2, without sess"
     ):
         v1.get_variable("x")
+
+
+@pytest.mark.parametrize(
+    "arguments, scope",
+    [(("a", "b"), "a/"), ((None, "b", [1]), "b/"), ((None,), ""), (("",), "")],
+)
+def test_a_name_scope_has_a_default_name(arguments, scope):
+    with v1.name_scope(*arguments) as outer, v1.name_scope(None, "in") as inner:
+        assert (outer, inner) == (scope, f"{scope}in/")
