@@ -52,9 +52,12 @@ class Tensor(Operators):
     (TensorShape([2, 2]), tf.float32, array([1., 2.], dtype=float32))
     """
 
-    __slots__ = ("array", "key", "_keras_mask", "_part_of", "__weakref__")
+    __slots__ = ("array", "key", "_keras_mask", "_logits", "_part_of", "__weakref__")
     array: Any
     key: Any
+    _logits: tuple[
+        Any, str, Any
+    ]  # of probabilities: the input, the activation, its axis
     _part_of: tuple[Any, Any]  # of v[index]: the variable and the index
     _assign_part: Callable[[Any, Any, Any], Any]  # from `ops/operators.py`
 

@@ -1,7 +1,8 @@
 """Losses of probabilities: cross-entropies, the Kullback-Leibler divergence, Poisson.
 
-Probabilities are kept 1e-7 away from 0 and 1 before their logarithm; logits
-(``from_logits=True``) go through the fused ops, which need no clipping.
+Logits (``from_logits=True``) go through the fused ops, which need no clipping, and so do
+those behind the probabilities of a sigmoid or softmax. Other probabilities are kept 1e-7
+away from 0 and 1 before their logarithm.
 """
 
 from __future__ import annotations
@@ -56,9 +57,9 @@ def binary_crossentropy(
 ) -> Tensor:
     """``-mean(y * log(p) + (1 - y) * log(1 - p))`` over ``axis``.
 
-    Args: ``y_pred``: probabilities p, or logits with ``from_logits``;
-    ``label_smoothing``: the labels become ``y * (1 - label_smoothing) + label_smoothing
-    / 2``.
+    Args: ``y_pred``: probabilities p, or logits with ``from_logits``; of the output of a
+    `sigmoid` the inputs are the logits; ``label_smoothing``: the labels become ``y * (1 -
+    label_smoothing) + label_smoothing / 2``.
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result ``[batch, ...]``.
 
@@ -69,17 +70,34 @@ def binary_crossentropy(
     """
     y_true, y_pred = aligned("binary_crossentropy", y_true, y_pred, exact=True)
     y_true = smoothed("binary_crossentropy", y_true, label_smoothing, 2)
-    if from_logits:
-        entropy = sigmoid_cross_entropy_with_logits(y_true, y_pred)
-    else:
-        entropy = binary_entropy(y_true, y_pred)
-    return reduce_mean(entropy, axis)
+    return reduce_mean(binary_entropy(y_true, y_pred, from_logits), axis)
 
 
-def binary_entropy(y_true, p):
+def binary_entropy(y_true, y_pred, from_logits=False):
     """``-y * log(p) - (1 - y) * log(1 - p)`` of each entry."""
+    p, from_logits = logits_behind("sigmoid", y_pred, from_logits)
+    if from_logits:
+        return sigmoid_cross_entropy_with_logits(y_true, p)
     p = clip_by_value(p, epsilon(), 1.0 - epsilon())
     return -(y_true * log(p) + (1.0 - y_true) * log(1.0 - p))
+
+
+def logits_behind(activation, y_pred, from_logits, axis=None):
+    """The logits of probabilities of ``activation`` and True, or both arguments.
+
+    Behind a probability that is 0 or 1 in float32 the gradient of the clipped logarithm
+    is 0: such an example would never be learnt.
+    """
+    logits, name, along = getattr(y_pred, "_logits", (None, None, None))
+    if name != activation or (axis is not None and (along - axis) % y_pred.array.ndim):
+        return y_pred, from_logits
+    if from_logits:
+        warnings.warn(
+            f"from_logits=True, but y_pred is the output of a {activation}: its inputs are "
+            "used as logits. Drop the activation, or from_logits",
+            stacklevel=user_stacklevel(),
+        )
+    return logits, True
 
 
 def categorical_crossentropy(
@@ -93,7 +111,8 @@ def categorical_crossentropy(
 ) -> Tensor:
     """``-sum(y * log(p))`` over ``axis``, the classes; ``y_true`` are probabilities.
 
-    Args: ``y_pred``: probabilities p, scaled to sum 1, or logits with ``from_logits``;
+    Args: ``y_pred``: probabilities p, scaled to sum 1, or logits with ``from_logits``; of
+    the output of a `softmax` along ``axis`` the inputs are the logits;
     ``label_smoothing``: the labels become ``y * (1 - label_smoothing) + label_smoothing
     / classes``; ``assume_normalized``: TensorFlow's gradient ``softmax(logits) - y``
     also for labels that do not sum to 1, see `nn.softmax_cross_entropy_with_logits`.
@@ -110,6 +129,7 @@ def categorical_crossentropy(
     who = "categorical_crossentropy"
     y_true, y_pred = class_probabilities(who, y_true, y_pred, label_smoothing, axis)
     check_assumption(who, assume_normalized, from_logits)
+    y_pred, from_logits = logits_behind("softmax", y_pred, from_logits, axis)
     if from_logits:
         return softmax_cross_entropy_with_logits(
             y_true, y_pred, axis, assume_normalized=assume_normalized
@@ -174,7 +194,8 @@ def sparse_categorical_crossentropy(
     """``-log(p[label])``, the classes along ``axis``.
 
     Args: ``y_true``: class numbers; ``y_pred``: probabilities p, or logits with
-    ``from_logits``; ``ignore_class``: a label whose loss is 0 and that means do not
+    ``from_logits``; of the output of a `softmax` along ``axis`` the inputs are the logits;
+    ``ignore_class``: a label whose loss is 0 and that means do not
     count.
 
     Shapes: ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``, integers; ``y_pred``
@@ -187,6 +208,7 @@ def sparse_categorical_crossentropy(
     """
     y_pred = floating(y_pred)
     labels = as_labels("sparse_categorical_crossentropy", y_true, y_pred, axis)
+    y_pred, from_logits = logits_behind("softmax", y_pred, from_logits, axis)
     if not from_logits:
         y_pred = log(clip_by_value(y_pred, epsilon(), 1.0 - epsilon()))
     rank = y_pred.array.ndim

@@ -148,18 +148,29 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
     return where(less(features, 0.0), below, features) * _SELU_SCALE
 
 
-@elementwise(ignores_float_errors=True, floating=True, cost=(2, 1))
-def sigmoid(xp, x: TensorLike):
+@elementwise(name="sigmoid", ignores_float_errors=True, floating=True, cost=(2, 1))
+def sigmoid_p(xp, x: TensorLike):
+    # exp(-x) may overflow: 1 / inf is the right answer
+    return xp.reciprocal(xp.exp(-x) + x.dtype.type(1))
+
+
+def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     """``1 / (1 + exp(-x))``, accurate at both ends.
 
     >>> sigmoid(0.0).numpy()
     np.float32(0.5)
     """
-    # exp(-x) may overflow: 1 / inf is the right answer
-    return xp.reciprocal(xp.exp(-x) + x.dtype.type(1))
+    return keep_logits(sigmoid_p(x), x, "sigmoid")
 
 
-@sigmoid.vjp("x")
+def keep_logits(probabilities, logits, activation, axis=None):
+    """Let losses of the probabilities compute from the logits, which no rounding has cut."""
+    if isinstance(logits, Tensor) and isinstance(probabilities, Tensor):
+        probabilities._logits = logits, activation, axis
+    return probabilities
+
+
+@sigmoid_p.vjp("x")
 def _(g, x, out, x_dtype):
     if x_dtype.kind == "c":
         return g * (out - out * out)
@@ -497,7 +508,8 @@ def softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Ten
     array([[0.5, 0.5],
            [0. , 1. ]], dtype=float32)
     """
-    return softmax_p(logits, axis=-1 if axis is None else axis)
+    axis = -1 if axis is None else axis
+    return keep_logits(softmax_p(logits, axis=axis), logits, "softmax", axis)
 
 
 def log_softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Tensor:

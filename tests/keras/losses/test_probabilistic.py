@@ -27,6 +27,61 @@ def test_certain_and_wrong_probabilities_cost_what_they_do_in_keras(
     assert float(loss(y_true, [[1.0, 0.0]])) == pytest.approx(value, rel=1e-5)
 
 
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize(
+    "loss, activation, y_true, value, gradient",
+    [
+        (losses.CategoricalCrossentropy(), "softmax", [[0, 0, 1]], 40, [1, 0, -1]),
+        (losses.SparseCategoricalCrossentropy(), "softmax", [2], 40, [1, 0, -1]),
+        (
+            losses.BinaryCrossentropy(),
+            "sigmoid",
+            [[0, 0, 1]],
+            13.564382,
+            [0.3333, 0.1667, -0.3333],
+        ),
+        (
+            losses.BinaryFocalCrossentropy(),
+            "sigmoid",
+            [[0, 0, 1]],
+            13.391095,
+            [0.3333, 0.0994, -0.3333],
+        ),
+    ],
+)
+def test_an_activation_that_is_certain_and_wrong_learns(
+    loss, activation, y_true, value, gradient, traced
+):
+    layer = tw.keras.layers.Activation(activation)
+
+    def slope(x):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            found = loss(y_true, layer(x))
+        return found, tape.gradient(found, x)
+
+    found = (tw.function(slope) if traced else slope)(tw.constant([[20.0, 0.0, -20.0]]))
+    assert float(found[0]) == pytest.approx(value, rel=1e-6)
+    np.testing.assert_allclose(found[1][0], gradient, atol=1e-4)
+
+
+def test_probabilities_along_another_axis_or_of_another_kind_are_taken_as_they_are():
+    x = tw.constant([[20.0, 0.0], [0.0, -20.0]])
+    for y_pred in (tw.nn.softmax(x, 0), tw.sigmoid(x), tw.identity(tw.nn.softmax(x))):
+        value = losses.categorical_crossentropy([[0.0, 1.0], [0.0, 1.0]], y_pred)
+        expected = losses.categorical_crossentropy(
+            [[0.0, 1.0], [0.0, 1.0]], y_pred.numpy()
+        )
+        np.testing.assert_array_equal(value, expected)
+
+
+def test_probabilities_given_as_logits_are_warned_of():
+    x = tw.constant([[2.0, 0.0, -1.0]])
+    with pytest.warns(UserWarning, match="output of a softmax"):
+        value = losses.sparse_categorical_crossentropy([2], tw.nn.softmax(x), True)
+    assert float(value[0]) == pytest.approx(3.169846)
+
+
 def test_a_batch_of_ignored_labels_costs_nothing():
     loss = losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=-1)
     logits = tw.Variable([[1.0, 2.0]])
