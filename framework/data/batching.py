@@ -263,6 +263,8 @@ def _entries(element, argument):
 def _sizes(shape, rank):
     """The sizes of a padded element; None where it is as long as the longest."""
     sizes = [None] * rank if shape is None else shape
+    if not isinstance(sizes, (list, tuple)) and np.ndim(sizes) == 0:
+        sizes = [sizes]  # a number is the size of one axis
     return [None if size in (None, -1) else int(size) for size in sizes]
 
 

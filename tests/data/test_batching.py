@@ -1,5 +1,6 @@
 """`batch`, `padded_batch`, `unbatch`, `window`."""
 
+import numpy as np
 import pytest
 
 import tapewright as tw
@@ -72,6 +73,18 @@ def test_windows_shift_and_stride(arguments, expected):
     ds = Dataset.range(7).window(*arguments)
     assert len(ds) == len(expected)
     assert values(ds.flat_map(lambda w: w.batch(3))) == expected
+
+
+def test_a_padded_shape_may_be_one_number():
+    ds = Dataset.from_tensor_slices([[1, 2], [3, 4]])
+    expected = [[[1, 2, 0, 0], [3, 4, 0, 0]]]
+    for shape in (4, np.int64(4), tw.constant(4)):
+        assert values(ds.padded_batch(2, shape)) == expected
+    pairs = Dataset.zip((ds, ds)).padded_batch(2, (2, 3))
+    assert [spec.shape.as_list() for spec in pairs.element_spec] == [
+        [None, 2],
+        [None, 3],
+    ]
 
 
 def test_a_padded_size_of_minus_one_is_that_of_the_longest():
