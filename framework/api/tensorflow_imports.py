@@ -90,6 +90,7 @@ _SYNONYMS = (
     ("tensorflow.keras", "keras"),
     ("tensorflow.python.keras", "keras.src"),
     ("keras.api", "keras"),
+    ("keras._tf_keras", "tensorflow"),  # editors import from keras._tf_keras.keras
 )
 # (namespace, private modules of TensorFlow whose public names are there or at the top)
 _PRIVATE = (

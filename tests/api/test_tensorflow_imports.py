@@ -115,6 +115,8 @@ from tensorflow.keras.layers import *
         "import importlib.util as u; assert u.find_spec('tensorflow').name == 'tensorflow'",
         "assert K.backend() == tf.keras.config.backend() == 'tensorflow'",
         "from keras.api.models import Model; assert Model is tw.keras.Model",
+        "from keras._tf_keras.keras.layers import Dense as D; assert D is Dense",
+        "import keras._tf_keras; assert keras._tf_keras.keras is keras",
         "from keras.src.layers.core.dense import Dense as D; assert D is Dense",
         "from keras.src import Model; assert Model is tw.keras.Model",
         "from keras.src.applications.resnet import ResNet50",
