@@ -215,6 +215,10 @@ class State(Reserving, Trackable):
         self._tw_added.append((slot, variable))
         return variable
 
+    def _track_variable(self, variable) -> None:
+        """Add a variable that a rule made by itself to the state; rules for Keras call it."""
+        self._tw_added.append((variable.name, variable))
+
     def _get_variable_index(self, variable) -> int:
         """Return the index of a variable among those that the optimizer was built with."""
         return self._tw_indices[id(variable)]

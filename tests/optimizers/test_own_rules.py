@@ -220,6 +220,34 @@ class Keeping(Optimizer):
         self.assign_sub(variable, gradient * learning_rate)
 
 
+class Counting(Optimizer):
+    """Counts in a variable of its own making, tracked as in Keras."""
+
+    def build(self, variables):
+        super().build(variables)
+        self._table = {"count": tw.Variable(1.0, name="count")}
+        self._track_variable(self._table["count"])
+
+    def update_step(self, gradient, variable, learning_rate):
+        self._table["count"].assign_add(1.0)
+        self.assign_sub(variable, gradient * self._table["count"])
+
+
+def test_a_tracked_variable_belongs_to_the_state():
+    v, optimizer = tw.Variable([1.0]), Counting(0.5)
+    optimizer.apply([tw.ones(1)], [v])
+    assert [x.name for x in optimizer.variables] == [
+        "iteration",
+        "learning_rate",
+        "count",
+    ]
+    copy = Counting(0.5)
+    copy.build([v])
+    copy.set_weights([x.numpy() for x in optimizer.variables])
+    copy.apply([tw.ones(1)], [v])
+    assert v.numpy() == [1 - 2 - 3]
+
+
 @pytest.mark.parametrize("size", [3, 5000])
 def test_a_traced_gradient_that_is_kept_does_not_change_later(size):
     v, optimizer = tw.Variable(tw.ones(size)), Keeping(0.5)
