@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from tapewright.compiler.function.concrete_function import UntracedFunction
@@ -532,15 +533,22 @@ def _traces_of_sizes(call, run, specs):
     results, refusals = [], []
     if not any([None in tuple(spec.shape) for spec in specs]):
         return results, refusals
-    alike = [[size] * len(specs) for size in _LARGE + _SMALL]
-    apart = [[max(2, 9 - 2 * i) for i in range(len(specs))]]
-    for sizes in alike + apart:
-        if len(results) > 1 and sizes[0] in _LARGE:
-            continue
+
+    def trace(sizes, batch=None):
+        known = [_sized(spec, size, batch) for spec, size in zip(specs, sizes)]
         try:
-            results.append(_traced(call, run, list(map(_sized, specs, sizes)))[0])
+            results.append(_traced(call, run, known)[0])
         except (ValueError, IndexError) as refusal:
             refusals.append(refusal)
+
+    count = len(specs)
+    for size in _LARGE + _SMALL:
+        if len(results) < 2 or size not in _LARGE:
+            trace([size] * count)
+    trace([max(2, 9 - 2 * i) for i in range(count)])
+    if not results and count > 1:  # levels of a pyramid, each twice the one before
+        for size, factor in product((960, 1344), (2, 1 / 2, 4, 1 / 4)):
+            trace([int(size * factor**i) for i in range(count)], size // 16)
     return results, refusals
 
 
@@ -552,8 +560,12 @@ def _symbolic(spec, mask_spec):
     return tensor
 
 
-def _sized(spec, size):
-    return TensorSpec([size if n is None else n for n in spec.shape], spec.dtype)
+def _sized(spec, size, batch):
+    """The spec with ``size`` in place of None, and ``batch`` for the first axis."""
+    shape = [size if n is None else n for n in spec.shape]
+    if batch is not None and shape and spec.shape[0] is None:
+        shape[0] = batch
+    return TensorSpec(shape, spec.dtype)
 
 
 def _traced(call, run, specs):

@@ -222,3 +222,26 @@ def test_code_of_layers_for_TensorFlow_finds_None_in_fit():
     model.fit(X, Y, batch_size=3, verbose=0)
     assert found[0] is True
     assert model.predict(X, verbose=0).shape == (8, 2)
+
+
+class Join(layers.Layer):
+    """Levels of a pyramid, the coarsest first, each as large as the last."""
+
+    def call(self, levels):
+        *coarse, fine = levels
+        large = [
+            layers.UpSampling2D(2 ** (len(coarse) - i))(x) for i, x in enumerate(coarse)
+        ]
+        return tw.concat([*large, fine], axis=-1)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_levels_of_a_pyramid_have_sizes_that_are_unknown(count):
+    levels = [Input((None, None, 3))]
+    while len(levels) < count:
+        levels.insert(0, layers.MaxPooling2D(2)(levels[0]))
+    expected = (None, None, None, 3 * len(levels))
+    assert Join()(levels).shape == expected
+    apart = [Input((None, None, 3)) for _ in levels]
+    inner = Model(apart, Join()(apart))
+    assert inner.output_shape == expected and inner(levels).shape == expected
