@@ -509,6 +509,8 @@ alias_modules(  # `from tapewright.errors import ShapeError`
     **{
         "compat.v1": "tapewright.api.compat_v1",
         "compat.v1.logging": "tapewright.api.compat_v1_logging",
+        "config.optimizer": "tapewright.core.config_optimizer",
+        "config.threading": "tapewright.core.config_threading",
         "experimental.numpy": "tapewright.api.tnp",
         "math.special": "tapewright.api.special",
     },
@@ -537,7 +539,7 @@ explain_missing(
         "",
         *"audio bitwise compat config data debugging distribute dtypes errors".split(),
     ),
-    *"compat.v1 compat.v1.logging".split(),
+    *"compat.v1 compat.v1.logging config.optimizer config.threading".split(),
     *"autodiff autograph image linalg lookup math math.special nest nn profiler".split(),
     *"data.experimental io io.gfile ragged saved_model sets signal sparse strings".split(),
     *"experimental experimental.numpy experimental.numpy.random".split(),

@@ -16,6 +16,7 @@ from tapewright.core.config import (
     graph_passes,
     list_logical_devices,
     list_physical_devices,
+    optimizer,
     report,
     run_functions_eagerly,
     set_bucket_bytes,
@@ -28,6 +29,7 @@ from tapewright.core.config import (
     set_visible_devices,
     show,
     target,
+    threading,
     threads,
     use_target,
 )
@@ -48,6 +50,7 @@ __all__ = [
     "graph_passes",
     "list_logical_devices",
     "list_physical_devices",
+    "optimizer",
     "report",
     "run_functions_eagerly",
     "set_bucket_bytes",
@@ -60,6 +63,7 @@ __all__ = [
     "set_visible_devices",
     "show",
     "target",
+    "threading",
     "threads",
     "use_target",
 ]

@@ -42,8 +42,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
     ("tf.experimental", "dtensor tensorrt", ""),
     ("tf", "lite tpu mlir xla dtensor types", ""),
     ("tf.autodiff", "GradientTape", "tw.GradientTape"),
-    ("tf.config", "threading", "tw.config.set_threads"),
-    ("tf.config", "optimizer", "tw.config.set_graph_passes"),
     ("tf.data", "DatasetSpec IteratorSpec", "element_spec of a tw.data.Dataset"),
     ("tf.data.experimental", "copy_to_device prefetch_to_device",
      "tw.device around the loop, and Dataset.prefetch"),
@@ -91,8 +89,8 @@ def reason(module: str, name: str, present: Iterable[str]) -> str:
     Args: ``module``: the public name of the namespace, "tapewright.image"; ``present``:
     names that it has, of which a similar one is proposed.
 
-    >>> reason("tapewright.config", "threading", ())
-    ': instead of tf.config.threading, use tw.config.set_threads'
+    >>> reason("tapewright.lookup", "experimental", ())
+    ': instead of tf.lookup.experimental, use tw.lookup.StaticHashTable, or a Python dict'
     >>> reason("tapewright.math", "reduce_maen", ["reduce_mean"])
     "; did you mean 'reduce_mean'?"
     """

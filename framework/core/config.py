@@ -19,6 +19,8 @@ from typing import Any, Literal, TextIO
 import numpy as np
 
 from . import blas, cpu, gpu, openblas
+from . import config_optimizer as optimizer
+from . import config_threading as threading
 from .device_lists import (
     LogicalDevice,
     LogicalDeviceConfiguration,
@@ -76,6 +78,7 @@ __all__ = [
     "offer_gpu_target",
     "offer_graph_pass",
     "offer_target",
+    "optimizer",
     "report",
     "run_functions_eagerly",
     "set_bucket_bytes",
@@ -89,6 +92,7 @@ __all__ = [
     "show",
     "target",
     "target_product",
+    "threading",
     "threads",
     "use_target",
 ]

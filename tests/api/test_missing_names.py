@@ -23,8 +23,8 @@ def found(path, start=tw):
         ("lite", "'tapewright' has no attribute 'lite': tf.lite is not planned"),
         ("raw_ops.MatMul", "'tapewright.raw_ops' has no attribute 'MatMul': instead of "
          "tf.raw_ops.MatMul, use the public function"),
-        ("config.threading", ": instead of tf.config.threading, use "
-         "tw.config.set_threads"),
+        ("lookup.experimental", ": instead of tf.lookup.experimental, use "
+         "tw.lookup.StaticHashTable, or a Python dict"),
         ("keras.optimizers.legacy", ": instead of keras.optimizers.legacy, use "
          "tw.keras.optimizers"),
         ("linalg.LinearOperatorToeplitz", ": TensorFlow has "

@@ -1,0 +1,46 @@
+"""`tw.config.optimizer`: settings of TensorFlow's graph optimizer, without effect.
+
+Traced functions are compiled with and without `set_jit`; `tw.config.set_graph_passes`
+selects what is done to their graphs.
+"""
+
+from typing import Any
+
+__all__ = ["get_experimental_options", "get_jit", "set_experimental_options", "set_jit"]
+
+_jit = {"level": ""}
+_options: dict[str, Any] = {
+    "disable_model_pruning": False,
+    "disable_meta_optimizer": False,
+}
+
+
+def set_jit(enabled: bool | str) -> None:
+    """Take whether XLA compiles graphs: True or "autoclustering", or False.
+
+    Raises: ``ValueError`` for another value.
+
+    >>> set_jit(True)
+    >>> get_jit()
+    'autoclustering'
+    """
+    if enabled not in (True, False, "autoclustering", ""):
+        raise ValueError(
+            f"set_jit: enabled must be True, False or 'autoclustering', got {enabled!r}"
+        )
+    _jit["level"] = "autoclustering" if enabled else ""
+
+
+def get_jit() -> str:
+    """Return "autoclustering" if `set_jit` turned it on, else ""."""
+    return _jit["level"]
+
+
+def set_experimental_options(options: dict[str, Any]) -> None:
+    """Take options of the optimizer of graphs, such as ``{"disable_meta_optimizer": True}``."""
+    _options.update(options)
+
+
+def get_experimental_options() -> dict[str, Any]:
+    """Return the options that `set_experimental_options` was given, and TensorFlow's others."""
+    return dict(_options)

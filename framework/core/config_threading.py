@@ -1,0 +1,41 @@
+"""`tw.config.threading`: the number of threads, under the names of ``tf.config.threading``."""
+
+from .target_settings import MOST_THREADS, set_threads
+
+__all__ = [
+    "get_inter_op_parallelism_threads",
+    "get_intra_op_parallelism_threads",
+    "set_inter_op_parallelism_threads",
+    "set_intra_op_parallelism_threads",
+]
+
+_given = {"inter": 0, "intra": 0}
+
+
+def set_intra_op_parallelism_threads(num_threads: int) -> None:
+    """Let an op use ``num_threads`` threads, but 64 at most: see `config.set_threads`.
+
+    Args: ``num_threads``: 0 for the initial number.
+
+    >>> set_intra_op_parallelism_threads(2)
+    >>> get_intra_op_parallelism_threads()
+    2
+    >>> set_intra_op_parallelism_threads(0)
+    """
+    set_threads(min(num_threads, MOST_THREADS) or None)
+    _given["intra"] = num_threads
+
+
+def get_intra_op_parallelism_threads() -> int:
+    """Return what `set_intra_op_parallelism_threads` was given, else 0."""
+    return _given["intra"]
+
+
+def set_inter_op_parallelism_threads(num_threads: int) -> None:
+    """Take the number of ops to run at once, without effect: one op runs after another."""
+    _given["inter"] = num_threads
+
+
+def get_inter_op_parallelism_threads() -> int:
+    """Return what `set_inter_op_parallelism_threads` was given, else 0."""
+    return _given["inter"]
