@@ -29,7 +29,7 @@ def trained():
 def test_a_model_of_keras_is_told_layer_by_layer(kind, tmp_path):
     path = tmp_path / "model"
     files.write(path, kind, training=files.TRAINING)
-    told = describe(f"{path}.h5")
+    told = describe(path)
     assert told["model"] == {"class": "Sequential", "name": "net", "layers": 4}
     rows = [(row["name"], row["class"], row["parameters"]) for row in told["layers"]]
     assert rows == [
@@ -58,7 +58,7 @@ def test_weights_alone_are_told_by_place(tmp_path):
 def test_our_models_are_sealed_and_keep_the_optimizer(suffix, trained, tmp_path):
     path = tmp_path / f"m.{suffix}"
     trained.save(path)
-    told = describe(f"{path}.h5")
+    told = describe(path)
     assert told["seal"] == "intact"
     optimizer = told["optimizer"]
     assert (optimizer["class"], optimizer["iterations"]) == ("Adam", 2)
