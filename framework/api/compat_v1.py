@@ -145,7 +145,7 @@ class name_scope(name_scopes.name_scope):  # noqa: N801
 
     Raises: ``ValueError`` if the name is no string.
 
-    >>> with name_scope(None, "loss", [tw.ones(2)]) as scope:
+    >>> with name_scope(None, "loss", [1.0, 2.0]) as scope:
     ...     scope
     'loss/'
     """
