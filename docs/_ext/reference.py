@@ -28,7 +28,7 @@ __all__ = ["setup"]
 NAMESPACES = """
     keras.layers keras.models keras.losses keras.metrics keras.callbacks keras.optimizers
     keras.optimizers.schedules keras.initializers keras.regularizers keras.constraints
-    keras.saving keras.utils keras.utils.bounding_boxes
+    keras.saving keras.utils keras.utils.bounding_boxes keras.utils.legacy
     keras.preprocessing.image keras.preprocessing.sequence keras.preprocessing.text
     keras.random keras.config keras.distribution keras.dtype_policies
     keras.applications keras.applications.imagenet_utils keras.tree

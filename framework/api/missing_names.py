@@ -79,7 +79,6 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      "tw.numpy_function (no gradient)"),
     ("keras.optimizers", "legacy", "tw.keras.optimizers"),
     ("keras.ops", "numpy", "tw.keras.ops"),
-    ("keras.utils", "legacy", "tw.keras.saving"),
 )  # fmt: skip
 
 

@@ -122,7 +122,8 @@ explain_missing(
     "tapewright.api.missing_names",
     __name__,
     *("", *[name for name in __all__ if name.islower()]),
-    *"ops.image ops.linalg ops.nn optimizers.schedules utils.bounding_boxes".split(),
+    *"ops.image ops.linalg ops.nn optimizers.schedules".split(),
     *"preprocessing.image preprocessing.sequence preprocessing.text".split(),
+    *"utils.bounding_boxes utils.legacy".split(),
 )
 keep_public(sys.modules[__name__], "files", "training")

@@ -27,7 +27,7 @@ from ..training.data_adapters.data_adapter_utils import (
     unpack_x_y_sample_weight,
 )
 from ..training.data_adapters.py_dataset_adapter import PyDataset
-from . import bounding_boxes
+from . import bounding_boxes, legacy
 from .dataset_utils import split_dataset, timeseries_dataset_from_array
 from .numerical import normalize, pad_sequences, to_categorical
 from .progbar import Progbar
@@ -69,6 +69,7 @@ __all__ = [
     "img_to_array",
     "is_interactive_logging_enabled",
     "is_keras_tensor",
+    "legacy",
     "load_img",
     "model_to_dot",
     "normalize",

@@ -1,0 +1,84 @@
+"""`keras.utils.legacy`: configs of Keras 2, a class name and the arguments of a constructor.
+
+Libraries for Keras, such as KerasTuner, describe objects of their own by them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from tapewright.serialization import registry
+
+from ..saving import deserialize_keras_object as _from_config
+
+__all__ = ["deserialize_keras_object", "serialize_keras_object"]
+
+
+def serialize_keras_object(instance: Any) -> Any:
+    """Return ``{"class_name": ..., "config": ...}`` of an object, or a function's name.
+
+    Objects in the config become configs too. None gives None.
+
+    Raises: ``ValueError`` for an object that has neither ``get_config`` nor a name.
+
+    >>> from tapewright import keras
+    >>> keras.utils.legacy.serialize_keras_object(keras.regularizers.L2(0.5))
+    {'class_name': 'L2', 'config': {'l2': 0.5}}
+    """
+    if instance is None:
+        return None
+    if hasattr(instance, "get_config"):
+        config = {
+            key: serialize_keras_object(value)
+            if hasattr(value, "get_config") and not isinstance(value, type)
+            else value
+            for key, value in instance.get_config().items()
+        }
+        name = registry.get_registered_name(type(instance))
+        return {"class_name": name, "config": config}
+    if hasattr(instance, "__name__"):
+        return registry.get_registered_name(instance)
+    raise ValueError(
+        f"serialize_keras_object: got {instance!r}, which has no get_config and no name"
+    )
+
+
+def deserialize_keras_object(
+    identifier: Any,
+    module_objects: dict[str, Any] | None = None,
+    custom_objects: dict[str, Any] | None = None,
+    printable_module_name: str = "object",
+) -> Any:
+    """Return the object of a config, or of a name: a function, or an instance of a class.
+
+    Args: ``custom_objects``: ``{name: class or function}``, looked up first, then those
+    that are registered, then ``module_objects``; ``printable_module_name``: the kind of
+    object, for errors. None and functions are returned as they are.
+
+    Raises: ``ValueError`` for an unknown name, or another object.
+
+    >>> from tapewright import keras
+    >>> config = {"class_name": "L2", "config": {"l2": 0.5}}
+    >>> known = {"L2": keras.regularizers.L2}
+    >>> keras.utils.legacy.deserialize_keras_object(config, known).l2
+    0.5
+    """
+    if identifier is None or inspect.isfunction(identifier):
+        return identifier
+    if isinstance(identifier, dict):
+        return _from_config(identifier, custom_objects, module_objects=module_objects)
+    if not isinstance(identifier, str):
+        raise ValueError(
+            f"deserialize_keras_object: a config or name of a {printable_module_name} "
+            f"expected, got {identifier!r}"
+        )
+    known = (custom_objects or {}).get(identifier)
+    if known is None:
+        known = registry.get_registered_object(identifier, None, module_objects)
+    if known is None:
+        raise ValueError(
+            f"deserialize_keras_object: unknown {printable_module_name} {identifier!r}; "
+            "register it, or pass custom_objects"
+        )
+    return known() if isinstance(known, type) else known
