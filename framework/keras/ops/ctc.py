@@ -134,26 +134,32 @@ def _beam_search(log_p, beam_width, top_paths, blank):
     Of each prefix the beam holds the logarithms for a last step that is a blank, and for
     one that is its last label.
     """
-    beam = {(): (0.0, -np.inf)}
+    prefixes, on_blank, on_label = [()], np.zeros(1), np.full(1, -np.inf)
     for row in log_p:
-        after = {}
-
-        def add_score(prefix, i, score, after=after):
-            pair = after.setdefault(prefix, [-np.inf, -np.inf])
-            pair[i] = np.logaddexp(pair[i], score)
-
-        for prefix, (on_blank, on_label) in beam.items():
-            either = np.logaddexp(on_blank, on_label)
-            for label, score in enumerate(row):
-                if label == blank:
-                    add_score(prefix, 0, either + score)
-                elif prefix and prefix[-1] == label:
-                    add_score(prefix, 1, on_label + score)
-                    add_score((*prefix, label), 1, on_blank + score)
-                else:
-                    add_score((*prefix, label), 1, either + score)
-        ranked = sorted(after.items(), key=lambda item: -np.logaddexp(*item[1]))
-        beam = dict(ranked[:beam_width])
-    result = [(prefix, np.logaddexp(*pair)) for prefix, pair in beam.items()]
+        either = np.logaddexp(on_blank, on_label)
+        last = np.array([prefix[-1] if prefix else blank for prefix in prefixes])
+        each = np.arange(len(prefixes))
+        longer = either[:, None] + row
+        longer[each, last] = on_blank + row[last]  # else it is the last label once more
+        longer[:, blank] = -np.inf
+        on_blank, on_label = either + row[blank], on_label + row[last]
+        place = dict(zip(prefixes, each))
+        for i, prefix in enumerate(prefixes):
+            shorter = place.get(prefix[:-1]) if prefix else None
+            if shorter is not None:  # it grows to a prefix that the beam holds
+                grown = longer[shorter, prefix[-1]]
+                on_label[i] = np.logaddexp(on_label[i], grown)
+                longer[shorter, prefix[-1]] = -np.inf
+        scores = np.append(np.logaddexp(on_blank, on_label), longer)
+        best = np.argsort(-scores, kind="stable")[:beam_width]
+        best = best[scores[best] > -np.inf]
+        old, new = best[best < len(each)], best[best >= len(each)] - len(each)
+        at, labels = np.divmod(new, len(row))
+        added = [(*prefixes[i], label) for i, label in zip(at, labels.tolist())]
+        prefixes = [prefixes[i] for i in old] + added
+        on_label = np.append(on_label[old], longer[at, labels])
+        on_blank = np.append(on_blank[old], np.full(len(new), -np.inf))
+    scores = np.logaddexp(on_blank, on_label)
+    result = [(prefixes[i], scores[i]) for i in np.argsort(-scores, kind="stable")]
     missing = top_paths - len(result)
     return result[:top_paths] + [((), -np.inf)] * missing
