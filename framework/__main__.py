@@ -2,6 +2,7 @@
 
     python -m tapewright run SCRIPT [ARGUMENTS]       import tapewright for tensorflow, keras
     python -m tapewright run -m MODULE [ARGUMENTS]    the same for a module
+    python -m tapewright run --device GPU SCRIPT      the same on a GPU
     python -m tapewright show FILE                    what is inside
     python -m tapewright show --json FILE             the same for programs
     python -m tapewright verify FILE...               whether they are whole and sound
@@ -21,6 +22,7 @@ import sys
 import traceback
 
 from .api.tensorflow_imports import answer_imports
+from .core.devices import device
 from .core.errors import SavingError, printable
 from .inspection.description import describe
 from .inspection.report import report
@@ -57,6 +59,9 @@ def _parser():
     )
     command.add_argument("-m", action="store_true", help="the program is a module")
     command.add_argument(
+        "--device", help="where it computes: CPU (default), GPU, GPU:1"
+    )
+    command.add_argument(
         "program", metavar="SCRIPT", help="a file, or a module after -m"
     )
     command.add_argument(
@@ -79,13 +84,14 @@ def _run(parsed):
         return 2
     answer_imports()
     sys.argv[:] = [parsed.program, *parsed.arguments]
+    if not parsed.m and not sys.flags.safe_path:
+        sys.path[0] = os.path.dirname(os.path.realpath(parsed.program))
     try:
-        if parsed.m:
-            runpy.run_module(parsed.program, run_name="__main__", alter_sys=True)
-        else:
-            if not sys.flags.safe_path:
-                sys.path[0] = os.path.dirname(os.path.realpath(parsed.program))
-            runpy.run_path(os.path.abspath(parsed.program), run_name="__main__")
+        with device(parsed.device):
+            if parsed.m:
+                runpy.run_module(parsed.program, run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(os.path.abspath(parsed.program), run_name="__main__")
     except Exception as error:
         trace = error.__traceback__
         while trace.tb_next and trace.tb_frame.f_code.co_filename in OURS:

@@ -87,6 +87,14 @@ def test_an_error_is_shown_from_the_line_of_the_program(tmp_path):
     assert lines[-1] == "ZeroDivisionError: division by zero"
 
 
+def test_a_device_can_be_chosen(tmp_path):
+    program = "import tensorflow as tf\nprint(tf.ones(1).device)"
+    done = run(tmp_path, "--device", "CPU:0", "where.py", where=program)
+    assert done.stdout == "/CPU:0\n"
+    done = run(tmp_path, "--device", "XPU", "where.py")
+    assert done.returncode == 1 and "XPU" in done.stderr.splitlines()[-1]
+
+
 def test_the_exit_code_is_the_program_s(tmp_path):
     assert run(tmp_path, "ended.py", ended="raise SystemExit(3)").returncode == 3
     done = run(tmp_path, "nothing.py")
