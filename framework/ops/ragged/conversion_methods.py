@@ -200,10 +200,11 @@ class ConversionMethods(FactoryMethods):
 
     def numpy(self) -> Any:
         """The rows as an array of objects; where all are of one length, as one array."""
-        rows = [x.numpy() for x in self]
-        if not rows:
+        if not self.row_count:
             return np.zeros((0, 0), self.dtype.as_numpy_dtype)
-        if len({row.shape for row in rows}) == 1 and rows[0].dtype != object:
+        splits = self.row_splits.numpy()
+        rows = np.split(self.values.numpy(), splits[1:-1])
+        if (np.diff(splits) == len(rows[0])).all():
             return np.stack(rows)
         array = np.empty(len(rows), object)
         array[:] = rows

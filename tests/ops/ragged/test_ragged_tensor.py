@@ -72,13 +72,25 @@ def test_rows_are_printed_as_tensorflow_prints_them():
     assert str(tw.strings.split(["a b", "c"])) == (
         "<tf.RaggedTensor [[b'a', b'b'], [b'c']]>"
     )
-    assert "2, ..., 197, 198" in str(tw.ragged.range([200]))
+    assert str(tw.ragged.range([4, 30])) == (
+        "<tf.RaggedTensor [[0, 1, 2, 3],\n"
+        " [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,\n"
+        "  21, 22, 23, 24, 25, 26, 27, 28, 29]                                      ]>"
+    )
+    assert "2, ..., 1997, 1998" in str(tw.ragged.range([2000]))
+    assert str(tw.RaggedTensor.from_row_splits(tw.zeros([0, 3]), [0, 0, 0])) == (
+        "<tf.RaggedTensor [[], []]>"
+    )
 
 
 def test_numpy_gives_objects_or_one_array():
     array = tw.ragged.constant([[1, 2], [3]]).numpy()
     assert array.dtype == object and array[0].tolist() == [1, 2]
     assert tw.ragged.constant([[1, 2], [3, 4]]).numpy().tolist() == [[1, 2], [3, 4]]
+    nested = tw.ragged.constant([[[1], [2, 3]], [[4], [5]]]).numpy()
+    assert nested.shape == (2, 2) and nested[0, 1].tolist() == [2, 3]
+    words = tw.strings.split(["a b", "c d"]).numpy()
+    assert words.tolist() == [[b"a", b"b"], [b"c", b"d"]]
 
 
 def test_rows_of_characters_are_ragged():
