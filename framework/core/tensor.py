@@ -468,8 +468,9 @@ def constant(
 
     Args: ``shape``: the value is reshaped to it, or repeated if it is a single one.
 
-    Raises: ``TypeError`` if ``value`` does not convert to ``dtype``; ``ValueError`` if
-    a list is ragged or ``shape`` holds another number of elements.
+    Raises: ``TypeError`` if ``value`` does not convert to ``dtype``; ``DTypeError`` (both
+    that and a ValueError) if it is no number or text; ``ValueError`` if a list is ragged
+    or ``shape`` holds another number of elements.
 
     >>> constant([[1, 2], [3, 4]], dtype="float32")
     <tf.Tensor: shape=(2, 2), dtype=float32, numpy=
@@ -510,8 +511,8 @@ def convert_to_tensor(
     Args: ``dtype``: that of the result, which a tensor must have already;
     ``dtype_hint``: is ignored if the conversion to it would lose information.
 
-    Raises: ``DTypeError`` (a TypeError) if a tensor has another dtype than ``dtype``;
-    ``TypeError`` for values without a conversion, such as None.
+    Raises: ``DTypeError`` (a TypeError and a ValueError) if a tensor has another dtype
+    than ``dtype``, and for values without a conversion, such as None.
 
     >>> convert_to_tensor([1, 2], dtype_hint="float32").numpy()
     array([1., 2.], dtype=float32)
@@ -666,7 +667,7 @@ def _from_python(value, dtype, hint):
 
 
 def _from_objects(value, array):
-    """An array of strings. Raises: ``TypeError`` if there are other objects."""
+    """An array of strings. Raises: ``DTypeError`` if there are other objects."""
     for number, entry in enumerate(array.flat):
         if is_tensor(entry):
             array.flat[number] = entry.numpy()
@@ -679,7 +680,7 @@ def _from_objects(value, array):
                 "which tw.shape(x)[axis] gives as a tensor"
             ) from None
         too_large = array.size and all(isinstance(n, int) for n in array.flat)
-        raise TypeError(
+        raise DTypeError(
             f"Cannot convert {type(value).__name__} to a tensor: {_shorten(value)}"
             + (" does not fit into int64" if too_large else "")
         ) from None
@@ -706,7 +707,7 @@ def _as_strings(array):
     hint = ""
     if array.dtype.kind == "O" and _holds_numbers(array):
         hint = "; dtype='float32' makes it one of numbers"
-    raise TypeError(
+    raise DTypeError(
         f"Cannot convert an array of dtype {array.dtype.name} to a tensor: "
         f"{_shorten(array)}{hint}"
     )

@@ -110,6 +110,15 @@ def test_what_is_no_number_is_a_type_error_that_names_it(value):
         tw.constant(value)
 
 
+@pytest.mark.parametrize("value", [["a", 1], [1, None], {1: 2}, np.array([1, {}])])
+def test_what_is_no_number_is_a_value_error_too_as_in_tensorflow(value):
+    for convert in (tw.constant, tw.convert_to_tensor, tw.Variable):
+        with pytest.raises(ValueError, match="Cannot convert"):
+            convert(value)
+    with pytest.raises(ValueError, match="ragged axes must make a tensor"):
+        tw.ragged.constant([["a"], [1]])
+
+
 @pytest.mark.parametrize("value", [2**70, -(2**70), [1, 2**64]])
 def test_an_int_beyond_64_bits_is_refused(value):
     with pytest.raises(TypeError, match="does not fit into int64|Cannot convert"):
