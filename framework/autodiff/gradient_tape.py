@@ -164,6 +164,8 @@ class GradientTape:
             elif isinstance(thing, Variable):
                 self._tape.watch_variable(thing)
             else:
+                if hasattr(thing, "_logits"):  # losses now depend on the probabilities
+                    del thing._logits
                 self._tape.watch(thing)
 
     def stop_recording(self) -> AbstractContextManager[None]:

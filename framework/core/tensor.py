@@ -55,9 +55,7 @@ class Tensor(Operators):
     __slots__ = ("array", "key", "_keras_mask", "_logits", "_part_of", "__weakref__")
     array: Any
     key: Any
-    _logits: tuple[
-        Any, str, Any
-    ]  # of probabilities: the input, the activation, its axis
+    _logits: tuple[Any, str, Any]  # behind probabilities: logits, activation, axis
     _part_of: tuple[Any, Any]  # of v[index]: the variable and the index
     _assign_part: Callable[[Any, Any, Any], Any]  # from `ops/operators.py`
 

@@ -75,6 +75,14 @@ def test_probabilities_along_another_axis_or_of_another_kind_are_taken_as_they_a
         np.testing.assert_array_equal(value, expected)
 
 
+def test_probabilities_that_are_watched_have_a_gradient():
+    p = tw.nn.softmax(tw.constant([[1.0, 2.0]]))
+    with tw.GradientTape() as tape:
+        tape.watch(p)
+        loss = losses.sparse_categorical_crossentropy([0], p)
+    np.testing.assert_allclose(tape.gradient(loss, p), [[-2.718282, 1.0]], rtol=1e-5)
+
+
 def test_probabilities_given_as_logits_are_warned_of():
     x = tw.constant([[2.0, 0.0, -1.0]])
     with pytest.warns(UserWarning, match="output of a softmax"):
