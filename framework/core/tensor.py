@@ -461,8 +461,9 @@ def constant(
 ) -> Tensor:
     """A tensor of ``value``: a number, nested list, array or tensor.
 
-    Python floats become float32 and ints int32 (int64 if they need it); arrays keep
-    their dtype. A tensor of the right dtype is returned as it is: gradients pass.
+    Python floats become float32 and ints int32 (int64 if they need it), as do NumPy's ints
+    in a list; arrays keep their dtype. A tensor of the right dtype is returned as it is:
+    gradients pass.
 
     Args: ``shape``: the value is reshaped to it, or repeated if it is a single one.
 
@@ -639,10 +640,13 @@ def _from_python(value, dtype, hint):
     if kind_of(array.dtype) not in "biufc":
         array = _from_objects(value, array)
     natural, first = array.dtype, _dtype_of_first(value)
+    if first is not None and kind_of(first) in "iu" and isinstance(value, list | tuple):
+        if not is_tensor(_first_leaf(value)):
+            first = None  # in a list, NumPy's integers count as Python's
     if first is None:  # Python numbers are single precision
         natural = _NARROW.get(natural, natural)
-        if natural.kind == "i" and array.size and not _fits_int32(array):
-            natural = array.dtype
+        if kind_of(natural) in "iu" and array.size:
+            natural = _INT32.dtype if _fits_int32(array) else array.dtype
         if (
             not array.size and (dtype or hint) is not None
         ):  # an empty list has any dtype

@@ -123,7 +123,13 @@ def row_of_counts(who, name, value):
 
 
 def host_tensor(value, dtype=None):
-    """``value`` as a tensor in host memory; arrays are copied."""
+    """``value`` as a tensor in host memory; arrays are copied.
+
+    A list of arrays has their dtype, as in tf.data, if not in `convert_to_tensor`.
+    """
+    if isinstance(value, list) and {type(entry) for entry in value} == {np.ndarray}:
+        if len({entry.shape for entry in value}) == 1:
+            value = np.stack(value)
     if is_tensor(value):
         tensor = convert_to_tensor(value)
         if type(tensor) is SymbolicTensor:

@@ -175,6 +175,29 @@ def test_a_list_of_tensors_keeps_their_dtype():
         assert tw.convert_to_tensor([[t], [t]]).dtype == dtype
 
 
+@pytest.mark.parametrize(
+    "value, dtype",
+    [
+        ([np.int64(1), 2], "int32"),
+        ([np.array([1, 2]), [3, 4]], "int32"),
+        ((np.uint8(3),), "int32"),
+        ([np.int64(1), 2.5], "float32"),
+        ([np.int64(2**40)], "int64"),
+        ([np.array(True)], "bool"),
+        ([np.float64(1), 2], "float64"),
+        (np.int64(1), "int64"),
+    ],
+)
+def test_integers_of_numpy_in_a_list_are_as_those_of_python(value, dtype):
+    assert tw.constant(value).dtype == tw.convert_to_tensor(value).dtype == dtype
+
+
+def test_a_stack_of_integers_has_the_dtype_of_a_list_along_the_first_axis():
+    rows = [np.array([1, 2]), np.array([3, 4])]
+    assert [tw.stack(rows, axis).dtype for axis in (0, 1)] == ["int32", "int64"]
+    assert tw.stack([row * 1.0 for row in rows]).dtype == "float64"
+
+
 def test_a_gradient_passes_through_a_list_that_holds_tensors():
     x, y = tw.Variable(2.0), tw.Variable(3.0)
     with tw.GradientTape() as tape:

@@ -53,3 +53,10 @@ def test_generated_elements_are_held_against_the_signature():
     ds = Dataset.from_generator(lambda: iter([(1, 2)]), output_signature=(spec,) * 2)
     with pytest.raises(TypeError, match="output_signature"):
         list(ds)
+
+
+def test_a_list_of_arrays_keeps_their_dtype():
+    rows = [np.array([1, 2]), np.array([3, 4])]
+    assert Dataset.from_tensor_slices(rows).element_spec.dtype == "int64"
+    assert Dataset.from_tensors(rows).element_spec.dtype == "int64"
+    assert Dataset.from_tensor_slices([np.int64(1)]).element_spec.dtype == "int32"

@@ -5,6 +5,7 @@ Adjoints stand side by side: `concat` and `split`, `stack` and `unstack`, `pad` 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Annotated, SupportsIndex, TypeAlias
 
@@ -166,6 +167,11 @@ def _(axes, *values, axis):
     return axes[0] - (axis % (rank + 1) > rank + axes[0])
 
 
+def _is_whole(value):
+    """Return whether a value is an array of integers, whose dtype a list does not keep."""
+    return isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "iu"
+
+
 def stack(values: TensorLike, axis: Axis = 0, name: str | None = None) -> Tensor:
     """Join the tensors of a list, all of one shape, along a new axis.
 
@@ -176,6 +182,10 @@ def stack(values: TensorLike, axis: Axis = 0, name: str | None = None) -> Tensor
     array([[1, 3],
            [2, 4]], dtype=int32)
     """
+    is_list = isinstance(values, list | tuple) and len(values) > 0
+    if is_list and axis == 0 and all(map(_is_whole, values)):
+        with contextlib.suppress(ValueError):  # the primitive says what is wrong
+            return convert_to_tensor(values)
     return stack_p(values, axis=axis)
 
 
