@@ -36,6 +36,10 @@ class experimental:  # noqa: N801  (a namespace)
     set_loop_options = staticmethod(set_loop_options)
 
 
+def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
+    """Accept the call: the conversion of functions writes no messages."""
+
+
 def to_graph(
     entity: Callable[P, R],
     recursive: bool = True,

@@ -19,12 +19,14 @@ from tapewright.core.source_lines import record_lines, user_line
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
-from . import assertions
+from . import assertions, tracebacks
 from .assertions import *
+from .tracebacks import *
 
 __all__ = sorted(
     [
         *assertions.__all__,
+        *tracebacks.__all__,
         "check_numerics",
         "disable_check_numerics",
         "disable_traceback",

@@ -17,6 +17,11 @@ from tapewright.core.floatx import (
     set_image_data_format,
 )
 from tapewright.core.source_lines import user_stacklevel
+from tapewright.debugging.tracebacks import (
+    disable_traceback_filtering,
+    enable_traceback_filtering,
+    is_traceback_filtering_enabled,
+)
 from tapewright.layers.dtype_policies import dtype_policy, set_dtype_policy
 
 __all__ = [
@@ -129,19 +134,6 @@ def disable_interactive_logging() -> None:
 def is_interactive_logging_enabled() -> bool:
     """Return whether messages go to standard output."""
     return _interactive
-
-
-def enable_traceback_filtering() -> None:
-    """Accept the call: tracebacks have all frames here, and errors name the layer."""
-
-
-def disable_traceback_filtering() -> None:
-    """Let tracebacks have all frames, as they always do here."""
-
-
-def is_traceback_filtering_enabled() -> bool:
-    """Return False: tracebacks have all frames."""
-    return False
 
 
 # -------------------------------------------------------------------- what does not exist

@@ -66,3 +66,11 @@ def test_what_does_not_exist_is_refused_and_off():
             call()
     assert not config.is_flash_attention_enabled() and not config.is_nnx_enabled()
     assert config.backend() == "tapewright"
+
+
+def test_calls_about_messages_of_tensorflow_are_accepted():
+    tw.autograph.set_verbosity(0, alsologtostdout=True)
+    for space in tw.debugging, tw.keras.config:
+        space.disable_traceback_filtering()
+        space.enable_traceback_filtering()
+        assert space.is_traceback_filtering_enabled() is False
