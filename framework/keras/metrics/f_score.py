@@ -72,10 +72,11 @@ class FBetaScore(Metric):
         self.average = one_of(self, "average", average, AVERAGES)
         self.beta = beta
         self.threshold = threshold
+        self.axis = None if self.average == "micro" else 0  # that is summed over
         self._built = False
 
-    def _build(self, classes):
-        shape = () if self.average == "micro" else (classes,)
+    def _build(self, y_true_shape, y_pred_shape):  # an `update_state` of users calls it
+        shape = () if self.axis is None else (int(y_pred_shape[1]),)
         for name in SUMS:
             setattr(self, name, self._tw_add_sum(name, shape, self._dtype))
         self._built = True
@@ -91,7 +92,7 @@ class FBetaScore(Metric):
         y_true = as_tensor(y_true, self._dtype, y_pred)
         check_matrices(type(self).__name__, "classes", y_true, y_pred)
         if not self._built:
-            self._build(int(y_pred.shape[1]))
+            self._build(y_true.shape, y_pred.shape)
         predicted = cast(self._tw_positive(y_pred), self._dtype)
         counts = (
             predicted * y_true,
@@ -102,9 +103,8 @@ class FBetaScore(Metric):
         if sample_weight is not None:
             weight = expand_dims(as_tensor(sample_weight, self._dtype, y_pred), 1)
             counts = [values * weight for values in counts]
-        axis = None if self.average == "micro" else 0
         for name, values in zip(SUMS, counts):
-            getattr(self, name).assign_add(reduce_sum(values, axis))
+            getattr(self, name).assign_add(reduce_sum(values, self.axis))
 
     def _tw_positive(self, y_pred):
         if self.threshold is not None:

@@ -222,8 +222,8 @@ class R2Score(Metric):
         self.num_samples: Variable = self._tw_add_sum("num_samples")
         self._built = False
 
-    def _build(self, outputs):
-        shape = (outputs,)
+    def _build(self, y_true_shape, y_pred_shape):
+        shape = (int(y_pred_shape[1]),)
         self.squared_sum = self._tw_add_sum("squared_sum", shape)
         self.sum = self._tw_add_sum("sum", shape)
         self.total_mse = self._tw_add_sum("residual", shape)
@@ -248,7 +248,7 @@ class R2Score(Metric):
         weighted = y_true * weight
         residual = square(y_true - y_pred) * weight
         if not self._built:
-            self._build(int(y_pred.shape[1]))
+            self._build(y_true.shape, y_pred.shape)
         for variable, values in (
             (self.sum, weighted),
             (self.squared_sum, y_true * weighted),

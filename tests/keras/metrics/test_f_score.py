@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tapewright as tw
 from tapewright import metrics
 
 Y_TRUE = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0], [0, 0, 1]], np.float32)
@@ -39,3 +40,17 @@ def test_without_a_threshold_the_largest_score_is_the_answer():
     # one right of four: largest are 0, 1, 2, 2
     right = (Y_PRED.argmax(1) == [0, 1, 1, 2]).mean()
     np.testing.assert_allclose(metric(hot, Y_PRED), right, rtol=1e-6)
+
+
+def test_a_subclass_may_count_by_itself_as_in_keras():
+    class Counted(tw.keras.metrics.F1Score):
+        def update_state(self, y_true, y_pred, sample_weight=None):
+            if not self._built:
+                self._build(y_true.shape, y_pred.shape)
+            hits = tw.reduce_sum(y_true * y_pred, axis=self.axis)
+            self.true_positives.assign(self.true_positives + hits)
+
+    for average, score in ("micro", 1.0), (None, [1.0, 1.0]):
+        metric = Counted(average=average)
+        metric.update_state(tw.eye(2), tw.eye(2))
+        assert np.allclose(metric.result(), score)
