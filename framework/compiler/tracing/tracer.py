@@ -213,8 +213,8 @@ class SymbolicTensor(Tensor):
         return format(str(self), spec)
 
     def __repr__(self):
-        dtype = self.dtype.name
-        return f'Tensor("{self.name}:0", shape={self.shape}, dtype={dtype})'
+        shape = "" if self.shape.rank is None else f"shape={self.shape}, "
+        return f'Tensor("{self.name}:0", {shape}dtype={self.dtype.name})'
 
     __str__ = __repr__
 

@@ -516,6 +516,13 @@ def test_an_open_dimension_shows_itself_as_none():
     ]
 
 
+def test_a_tensor_of_unknown_rank_prints_no_shape():
+    shown = []
+    traced = tw.function(lambda x: shown.append(str(x)) or x)
+    traced.get_concrete_function(tw.TensorSpec(None, tw.string))
+    assert shown == ['Tensor("x:0", dtype=string)']
+
+
 def test_known_dimensions_of_an_open_shape_are_plain_numbers():
     def f(x):
         assert type(x.shape[1]) is int and tw.shape(x)[1].numpy() == 4
