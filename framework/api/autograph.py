@@ -77,13 +77,6 @@ def to_code(
     return converted_source(getattr(entity, "python_function", entity))
 
 
-def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
-    """Accept a level of messages: the conversion writes none, and warns or raises instead.
-
-    `to_code` shows what became of a function.
-    """
-
-
 def trace(*args: Any) -> None:
     """Print the arguments while a function is traced, once for each trace.
 

@@ -17,6 +17,7 @@ from tapewright.core.errors import (
 )
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.nest import flatten, map_structure, pack
+from tapewright.core.source_lines import user_line
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_composite
 from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.typing import (
@@ -44,6 +45,15 @@ __all__ = [
     "stop_gradients",
     "with_common_elements",
 ]
+
+
+_GROWS = (
+    "TensorArray.write: in a traced function an array cannot grow at a traced index: pass "
+    "its size, without dynamic_size=True"
+)
+# The line that makes an array -> the shape of the elements that a trace saw written to it;
+# None if it saw two. In the eager run after the trace, what is not written has this shape.
+_seen: dict[str | None, TensorShape | None] = {}
 
 
 class ElementError(OutOfBoundsError, OutOfRangeError):
@@ -98,6 +108,8 @@ class TensorArray(CompositeTensor):
         self._infers = infer_shape
         self._items = [None] * as_int(0 if size is None else size)
         self._rows = None  # all elements as one tensor, once the index is traced
+        self._line = user_line(always=True) if dynamic_size else None
+        self._grows = False  # by an unknown number: the trace falls back at its end
 
     # --- what it is
 
@@ -118,6 +130,8 @@ class TensorArray(CompositeTensor):
 
     def size(self, name: str | None = None) -> Tensor:
         """The number of elements, an int32 tensor."""
+        if self._grows:  # a loop of Python may go on until it has changed
+            fall_back(_GROWS)
         return convert_to_tensor(self._count(), dtype="int32")
 
     def _count(self):
@@ -150,10 +164,12 @@ class TensorArray(CompositeTensor):
             array._infer(value.shape)
             return array
         if self._dynamic:
-            fall_back(
-                "TensorArray.write: in a traced function an array cannot grow at a traced "
-                "index: pass its size, without dynamic_size=True"
-            )
+            same = _seen.setdefault(self._line, value.shape) == value.shape
+            _seen[self._line] = value.shape if same else None
+            fall_back(_GROWS, at_end=True)  # until then other arrays are written
+            array._grows = True
+            array._infer(value.shape)
+            return array
         rows = self._as_rows("write", value)
         array._set_rows(put_row(rows, index, value))
         return array
@@ -277,7 +293,8 @@ class TensorArray(CompositeTensor):
         found = self._items[number]
         if found is not None:
             return found
-        if not _is_known(self._shape):
+        shape = self._shape_unwritten()
+        if not _is_known(shape):
             message = (
                 f"TensorArray.{who}: element {number} was never written, and its "
                 "shape is unknown: pass element_shape"
@@ -285,7 +302,12 @@ class TensorArray(CompositeTensor):
             if active_tracer() is not None:  # a step of a loop before may write it
                 fall_back(message)
             raise InvalidArgumentError(message)
-        return zeros(tuple(self._shape), self._dtype)
+        return zeros(tuple(shape), self._dtype)
+
+    def _shape_unwritten(self):
+        """Return the shape of elements that were not written."""
+        seen = _seen.get(self._line) if self._shape.rank is None else None
+        return self._shape if seen is None else seen
 
     def stack(self, name: str | None = None) -> Tensor:
         """All elements as one tensor ``[size, ...]``; those never written are zeros.
@@ -295,8 +317,8 @@ class TensorArray(CompositeTensor):
         if self._rows is not None:
             return self._rows
         if not self._items:
-            shape = tuple(self._shape) if _is_known(self._shape) else ()
-            return zeros((0, *shape), self._dtype)
+            shape = self._shape_unwritten()
+            return zeros((0, *(shape if _is_known(shape) else ())), self._dtype)
         return self._stacked()
 
     def _stacked(self):

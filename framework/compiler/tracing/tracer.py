@@ -66,14 +66,18 @@ class EagerFallback(TracingError):
     peeks = (), ()  # see `Function`
 
 
-def fall_back(reason):
-    """End all active traces with an `EagerFallback`, even if user code catches it."""
+def fall_back(reason, at_end=False):
+    """End all active traces with an `EagerFallback`, even if user code catches it.
+
+    ``at_end``: each goes on until its function has returned.
+    """
     error = EagerFallback(f"{user_line(always=True)}: {reason}")
     for interpreter in active_interpreters():
         graph = interpreter.graph if interpreter.traces else None
         while graph is not None:
             graph.fallback, graph = error, graph.parent
-    raise error
+    if not at_end:
+        raise error
 
 
 class AbstractValue:

@@ -334,3 +334,53 @@ def test_a_tensor_array_takes_parts_of_several_sizes():
         assert whole.numpy().tolist() == x.numpy().tolist()
     with pytest.raises(ValueError, match="lengths"):
         tw.TensorArray("float32", 3).split(x, [1, 3])
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_an_array_that_grows_and_is_not_written_has_the_shape_of_its_writes(size):
+    @tw.function
+    def targets(x):
+        first = tw.TensorArray(tw.int32, size, dynamic_size=True)
+        second = tw.TensorArray(tw.float32, size, dynamic_size=True)
+        count = 0
+        for i in tw.range(tw.shape(x)[0]):
+            if x[i] > 0:
+                first = first.write(count, [i, i])
+                second = second.write(count, [x[i], 1.0, 2.0])
+                count += 1
+        return first.stack(), second.stack()
+
+    for x in ([-1.0], [-1.0, -2.0]):
+        first, second = targets(tw.constant(x))
+        np.testing.assert_array_equal(first, np.zeros((size, 2)))
+        np.testing.assert_array_equal(second, np.zeros((size, 3)))
+    first, second = targets(tw.constant([-1.0, 3.0]))
+    np.testing.assert_array_equal(first, [[1, 1]])
+    np.testing.assert_array_equal(second, [[3, 1, 2]])
+
+
+def test_an_array_that_grew_with_two_shapes_does_not_guess():
+    @tw.function
+    def written(x, row):
+        array = tw.TensorArray(tw.float32, 1, dynamic_size=True)
+        for i in tw.range(tw.shape(x)[0]):
+            if x[i] > 0:
+                array = array.write(i, row)
+        return array.stack()
+
+    for row in ([1.0], [1.0, 2.0]):
+        written(tw.constant([1.0]), tw.constant(row))
+    with pytest.raises(tw.errors.InvalidArgumentError, match="its shape is unknown"):
+        written(tw.constant([-1.0]), tw.constant([1.0]))
+
+
+def test_a_loop_of_python_until_an_array_has_a_size_ends():
+    @tw.function
+    def filled(n):
+        array = tw.TensorArray(tw.float32, 0, dynamic_size=True)
+        while int(array.size()) < 3:
+            array = array.write(n, 1.0)
+            n += 1
+        return array.stack()
+
+    np.testing.assert_array_equal(filled(tw.constant(0)), [1, 1, 1])
