@@ -85,7 +85,7 @@ def trace(*args: Any) -> None:
     ... def double(x):
     ...     trace("traced", x.shape)
     ...     return x + x
-    >>> double(1.0).numpy(), double(2.0).numpy()
+    >>> double(tw.constant(1.0)).numpy(), double(tw.constant(2.0)).numpy()
     traced ()
     (np.float32(2.0), np.float32(4.0))
     """
