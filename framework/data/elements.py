@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from tapewright.compiler.tracing.tracer import SymbolicTensor, fall_back
+from tapewright.compiler.tracing.tracer import SymbolicTensor, fall_back, inside
 from tapewright.core import devices
 from tapewright.core.composite import CompositeSpec
 from tapewright.core.dtypes import kind_of
@@ -171,7 +171,8 @@ def call_function(function, element):
     if devices.current_module() is not np:
         with devices.use_module(np):
             return call_function(function, element)
-    return function(*element) if type(element) is tuple else function(element)
+    with inside():
+        return function(*element) if type(element) is tuple else function(element)
 
 
 def packer(structure):

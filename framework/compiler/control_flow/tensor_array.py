@@ -35,7 +35,7 @@ from tapewright.ops.array.scatter import put_row
 from tapewright.ops.array.shape import reshape
 
 from ..tracing.graph import spec_of
-from ..tracing.tracer import fall_back
+from ..tracing.tracer import fall_back, inside_function
 from .regions import any_traced
 
 __all__ = [
@@ -70,9 +70,10 @@ class TensorArray(CompositeTensor):
     Args: ``size``: the number of elements; ``dynamic_size``: it grows when written to
     beyond that (a traced function runs eagerly then, unless it knows the index);
     ``element_shape``: their shape, by default that of the first one written;
-    ``infer_shape=False``: each has a shape of its own. ``clear_after_read``,
-    ``colocate_with_first_write_call`` and names change nothing: elements may be read again,
-    as in a graph of TensorFlow.
+    ``infer_shape=False``: each has a shape of its own; ``clear_after_read``: in eager mode
+    `read` removes the element, which `stack` has as zeros then (in functions it may be read
+    again, as in a graph of TensorFlow). ``colocate_with_first_write_call`` and names change
+    nothing.
 
     Raises: ``ValueError`` for a ``handle`` or ``flow``, of an array of a graph.
 
@@ -106,6 +107,8 @@ class TensorArray(CompositeTensor):
         self._dynamic = bool(dynamic_size)
         self._shape = TensorShape(element_shape)
         self._infers = infer_shape
+        self._clears = clear_after_read is None or bool(clear_after_read)
+        self._cleared: set[int] = set()  # numbers of elements that were read
         self._items = [None] * as_int(0 if size is None else size)
         self._rows = None  # all elements as one tensor, once the index is traced
         self._line = user_line(always=True) if dynamic_size else None
@@ -182,9 +185,10 @@ class TensorArray(CompositeTensor):
             )
         self._items += [None] * (index + 1 - len(self._items))
         self._items[index] = value
+        self._cleared.discard(index)
 
     def _set_items(self, items):
-        self._rows, self._items = None, items
+        self._rows, self._items, self._cleared = None, items, set()
 
     def _set_rows(self, rows):
         self._rows, self._items = rows, []
@@ -219,7 +223,7 @@ class TensorArray(CompositeTensor):
     def _copy(self):
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin._items = list(self._items)
+        twin._items, twin._cleared = list(self._items), set(self._cleared)
         return twin
 
     def unstack(self, value: TensorLike, name: str | None = None) -> TensorArray:
@@ -276,7 +280,8 @@ class TensorArray(CompositeTensor):
     def read(self, index: IntLike, name: str | None = None) -> Tensor:
         """The element at ``index``; zeros if it was never written and its shape is known.
 
-        Raises: ``IndexError`` for an index out of range.
+        Raises: ``IndexError`` for an index out of range; ``InvalidArgumentError`` for an
+        element that an earlier read has cleared.
         """
         index = convert_to_tensor(index)
         if self._rows is not None or any_traced([index]):
@@ -287,7 +292,16 @@ class TensorArray(CompositeTensor):
                 f"TensorArray.read: index must be from 0 to {len(self._items) - 1}, got "
                 f"{number}"
             )
-        return self._element("read", number)
+        if number in self._cleared:
+            raise InvalidArgumentError(
+                f"TensorArray.read: element {number} was cleared by an earlier read; "
+                "clear_after_read=False keeps elements"
+            )
+        element = self._element("read", number)
+        if self._clears and active_tracer() is None and not inside_function():
+            self._items[number] = None
+            self._cleared.add(number)
+        return element
 
     def _element(self, who, number):
         found = self._items[number]
@@ -362,8 +376,9 @@ class TensorArray(CompositeTensor):
         """Do nothing: memory is freed when it is not referenced any more."""
 
     def __iter__(self) -> Iterator[Tensor]:
-        for index in range(self._count()):
-            yield self.read(index)
+        for number in range(self._count()):
+            traced = self._rows is not None
+            yield self.read(number) if traced else self._element("iter", number)
 
     # --- for branches and loops
 

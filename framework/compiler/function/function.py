@@ -32,7 +32,13 @@ from tapewright.core.typing import P, R
 from ..tracing.graph import Graph, Value, is_value
 from ..tracing.handles import Resource, UnexpectedElement, object_of
 from ..tracing.lifting import concrete_value
-from ..tracing.tracer import EagerFallback, SymbolicTensor, Tracer, fall_back
+from ..tracing.tracer import (
+    EagerFallback,
+    SymbolicTensor,
+    Tracer,
+    fall_back,
+    inside,
+)
 from .arguments import (
     map_tensors,
     named_leaves,
@@ -44,7 +50,6 @@ from .concrete_function import ConcreteFunction, InputStructure, UntracedFunctio
 from .methods import Always, Method
 from .outputs import flatten_result, packer
 from .retracing import Retraces
-from .scopes import inside
 from .signature import Signature
 from .specialization import Specializations, is_open
 
@@ -259,7 +264,8 @@ class Function(Generic[P, R]):
         tensors = iter(arguments.tensors)
         names = self.signature.names
         values = map_tensors(lambda *_: next(tensors), arguments.values, names)
-        answer = self._run_python(*self.signature.as_call(values))
+        with inside():
+            answer = self._run_python(*self.signature.as_call(values))
         leaves, structure = flatten_result(answer, self._name)
         return packer(structure)([convert_to_tensor(x) for x in leaves])
 

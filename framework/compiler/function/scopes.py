@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 from tapewright.core.interpreters import active_tracer, use_interpreters
+
+from ..tracing.tracer import inside_function
 
 __all__ = [
     "control_dependencies",
@@ -26,24 +26,6 @@ def executing_eagerly() -> bool:
     True
     """
     return active_tracer() is None
-
-
-_INSIDE = ContextVar("inside_function", default=False)
-
-
-def inside_function() -> bool:
-    """Return whether a function is traced, also in an `init_scope` of its trace."""
-    return _INSIDE.get()
-
-
-@contextmanager
-def inside():
-    """Run the code of a function that is traced."""
-    token = _INSIDE.set(True)
-    try:
-        yield
-    finally:
-        _INSIDE.reset(token)
 
 
 class init_scope(use_interpreters):  # noqa: N801  (used as a statement)

@@ -7,6 +7,7 @@ consists of ops, which are traced too.
 """
 
 from contextlib import contextmanager
+from contextvars import ContextVar
 from operator import index
 from weakref import ref
 
@@ -53,6 +54,8 @@ __all__ = [
     "SymbolicTensor",
     "Tracer",
     "fall_back",
+    "inside",
+    "inside_function",
 ]
 
 
@@ -78,6 +81,24 @@ def fall_back(reason, at_end=False):
             graph.fallback, graph = error, graph.parent
     if not at_end:
         raise error
+
+
+_INSIDE = ContextVar("inside_function", default=False)
+
+
+def inside_function() -> bool:
+    """Return whether code of a function runs: traced, also in an `init_scope`, or eagerly."""
+    return _INSIDE.get()
+
+
+@contextmanager
+def inside():
+    """Run the code of a function that is traced, or that a trace has given up."""
+    token = _INSIDE.set(True)
+    try:
+        yield
+    finally:
+        _INSIDE.reset(token)
 
 
 class AbstractValue:

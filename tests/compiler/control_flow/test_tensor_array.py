@@ -46,7 +46,7 @@ def test_the_other_ways_in_and_out():
 def test_gradients_pass_through_an_array():
     x = tw.Variable([1.0, 2.0, 3.0])
     with tw.GradientTape() as tape:
-        array = tw.TensorArray("float32", size=3).unstack(x)
+        array = tw.TensorArray("float32", size=3, clear_after_read=False).unstack(x)
         array.write(1, array.read(0) * 10.0)
         y = tw.reduce_sum(array.stack() * [1.0, 2.0, 3.0])
     np.testing.assert_array_equal(
@@ -323,7 +323,7 @@ def test_a_function_in_which_a_traced_index_makes_an_array_grow_runs_eagerly():
 
 def test_a_tensor_array_takes_parts_of_several_sizes():
     def parts(x):
-        array = tw.TensorArray("float32", 3).split(x, [1, 0, 3])
+        array = tw.TensorArray("float32", 3, clear_after_read=False).split(x, [1, 0, 3])
         return [array.read(i) for i in range(3)], array.concat()
 
     x = tw.constant([1.0, 2.0, 3.0, 4.0])
@@ -384,3 +384,43 @@ def test_a_loop_of_python_until_an_array_has_a_size_ends():
         return array.stack()
 
     np.testing.assert_array_equal(filled(tw.constant(0)), [1, 1, 1])
+
+
+def filled(**options):
+    array = tw.TensorArray("float32", 3, **options)
+    for i in range(3):
+        array = array.write(i, [float(i), 1.0])
+    return array
+
+
+def test_a_read_clears_the_element_in_eager_mode():
+    array = filled()
+    np.testing.assert_array_equal(array.read(1), [1, 1])
+    with pytest.raises(tw.errors.InvalidArgumentError, match="clear_after_read=False"):
+        array.read(1)
+    np.testing.assert_array_equal(array.stack(), [[0, 1], [0, 0], [2, 1]])
+    np.testing.assert_array_equal(array.gather([1]), [[0, 0]])
+    np.testing.assert_array_equal(array.write(1, [5.0, 5.0]).read(1), [5, 5])
+    assert [row.numpy()[1] for row in filled()] == [1, 1, 1]
+
+
+def twice(x):
+    array = filled(dynamic_size=True)
+    for i in tw.range(x):  # at a traced index: the function runs eagerly
+        array = array.write(i, [9.0, 9.0])
+    return array.read(2) + array.read(2), array.stack()
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        tw.function(twice),
+        lambda x: next(iter(tw.data.Dataset.from_tensors(x).map(twice))),
+    ],
+)
+def test_elements_stay_in_functions(run):
+    found, rows = run(tw.constant(1))
+    np.testing.assert_array_equal(found, [4, 2])
+    np.testing.assert_array_equal(rows, [[9, 9], [1, 1], [2, 1]])
+    array = filled(clear_after_read=False)
+    np.testing.assert_array_equal(array.read(0) + array.read(0), [0, 2])
