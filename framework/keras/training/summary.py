@@ -1,6 +1,7 @@
 """The table that ``summary()`` prints, laid out as Keras'."""
 
 import math
+import re
 import textwrap
 
 from tapewright.core.logger import get_logger
@@ -188,7 +189,8 @@ def _shape_text(shapes):
     inner = list(shapes.values() if isinstance(shapes, dict) else shapes)
     if len(inner) == 1 and is_nested(inner[0]):
         return _shape_text(inner[0])
-    return str(shapes).replace("'", "")
+    text = str(shapes).replace("'", "")
+    return re.sub(r"\((\w+),\)", r"(\1)", text)  # Keras writes no comma after one size
 
 
 def _widths(header, line_length, positions):

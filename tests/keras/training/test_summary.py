@@ -89,3 +89,11 @@ def test_layers_in_a_line_need_no_names_of_their_inputs():
     assert table[2] == ["twins (Twins)", "[(None, 3), (None, 3)]", "0"]
     table = heads(tw.keras.Model(x, tw.layers.Add(name="sum")([first, second])))
     assert len(table[0]) == 4
+
+
+def test_one_size_is_written_without_a_comma_as_in_keras(capsys):
+    words = tw.keras.Input((), name="words", dtype="int32")
+    model = tw.keras.Model(words, tw.keras.layers.Embedding(5, 4)(words))
+    model.summary()
+    table = capsys.readouterr().out
+    assert "│ (None)  " in table and "│ (None, 4)  " in table
