@@ -554,7 +554,7 @@ _NARROW = {
     np.dtype(np.float64): np.dtype(np.float32),
     np.dtype(np.int64): np.dtype(np.int32),
 }
-_INT32 = np.iinfo(np.int32)
+_SIGNED = (np.dtype(np.int32), np.dtype(np.int64))
 # Implicit conversions between kinds of dtypes: "f" to "f" or "c", an int to all but bool;
 # True and False count as 1 and 0, so that a mask may be a factor.
 _IMPLICIT = {
@@ -640,13 +640,10 @@ def _from_python(value, dtype, hint):
     if kind_of(array.dtype) not in "biufc":
         array = _from_objects(value, array)
     natural, first = array.dtype, _dtype_of_first(value)
-    if first is not None and kind_of(first) in "iu" and isinstance(value, list | tuple):
-        if not is_tensor(_first_leaf(value)):
-            first = None  # in a list, NumPy's integers count as Python's
-    if first is None:  # Python numbers are single precision
+    if first is None:  # numbers of Python, ints of NumPy: single precision
         natural = _NARROW.get(natural, natural)
-        if kind_of(natural) in "iu" and array.size:
-            natural = _INT32.dtype if _fits_int32(array) else array.dtype
+        if natural.kind in "iu" and array.size:
+            natural = next((n for n in _SIGNED if _fits(array, n)), array.dtype)
         if (
             not array.size and (dtype or hint) is not None
         ):  # an empty list has any dtype
@@ -655,8 +652,7 @@ def _from_python(value, dtype, hint):
         natural = first
     wanted = _wanted_dtype(natural, value, dtype, hint)
     if wanted.kind in "iu" and array.dtype.kind in "iu" and array.size:
-        limits = np.iinfo(wanted)
-        if array.min() < limits.min or array.max() > limits.max:
+        if not _fits(array, wanted):
             raise TypeError(f"{_shorten(value)} does not fit into {wanted.name}")
     with np.errstate(over="ignore"):
         fitted = array.astype(wanted)
@@ -695,7 +691,7 @@ def _dims_of(shape, dtype):
     if not shape.is_fully_defined():
         raise InvalidArgumentError(f"Cannot convert {shape!r}, which is known in part")
     dims = list(shape)
-    narrow = max(dims, default=0) <= _INT32.max
+    narrow = max(dims, default=0) <= np.iinfo(np.int32).max
     return dims, dtype or ("int32" if narrow else "int64")
 
 
@@ -721,8 +717,9 @@ def _holds_numbers(array):
     return all([isinstance(entry, kinds) for entry in array.flat])
 
 
-def _fits_int32(array):
-    return array.min() >= _INT32.min and array.max() <= _INT32.max
+def _fits(array, dtype):
+    limits = np.iinfo(dtype)
+    return array.min() >= limits.min and array.max() <= limits.max
 
 
 def _first_leaf(value):
@@ -732,11 +729,12 @@ def _first_leaf(value):
 
 
 def _dtype_of_first(value):
-    """The dtype of the first leaf, None if it is a Python number."""
+    """The dtype of the first leaf; None if it is a Python number or an integer of NumPy."""
     value = _first_leaf(value)
     if is_tensor(value):
         return value.dtype.dtype
-    return value.dtype if isinstance(value, (np.ndarray, np.generic)) else None
+    of_numpy = isinstance(value, (np.ndarray, np.generic))
+    return value.dtype if of_numpy and value.dtype.kind not in "iu" else None
 
 
 def _wanted_dtype(natural, value, dtype, hint):

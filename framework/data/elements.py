@@ -12,7 +12,7 @@ import numpy as np
 from tapewright.compiler.tracing.tracer import SymbolicTensor, fall_back, inside
 from tapewright.core import devices
 from tapewright.core.composite import CompositeSpec
-from tapewright.core.dtypes import kind_of
+from tapewright.core.dtypes import BY_NUMPY, kind_of
 from tapewright.core.nest import (
     assert_same_structure,
     flatten,
@@ -123,13 +123,9 @@ def row_of_counts(who, name, value):
 
 
 def host_tensor(value, dtype=None):
-    """``value`` as a tensor in host memory; arrays are copied.
-
-    A list of arrays has their dtype, as in tf.data, if not in `convert_to_tensor`.
-    """
-    if isinstance(value, list) and {type(entry) for entry in value} == {np.ndarray}:
-        if len({entry.shape for entry in value}) == 1:
-            value = np.stack(value)
+    """``value`` as a tensor in host memory; arrays are copied, lists of them keep theirs."""
+    if dtype is None and isinstance(value, list):
+        dtype = _dtype_of_arrays(value)
     if is_tensor(value):
         tensor = convert_to_tensor(value)
         if type(tensor) is SymbolicTensor:
@@ -143,6 +139,17 @@ def host_tensor(value, dtype=None):
     elif devices.current_module() is np:
         return convert_to_tensor(value, dtype)
     return new_tensor(devices.to_numpy(to_array(value, dtype, module=np)))
+
+
+def _dtype_of_arrays(rows):
+    """The dtype of the arrays in a list, None if it holds anything else."""
+    dtypes = [
+        _dtype_of_arrays(x) if isinstance(x, list) else getattr(x, "dtype", None)
+        for x in rows
+        if isinstance(x, (list, np.ndarray))
+    ]
+    is_one = len(dtypes) == len(rows) and len(set(dtypes)) == 1
+    return dtypes[0] if is_one and dtypes[0] in BY_NUMPY else None
 
 
 def on_device(element):

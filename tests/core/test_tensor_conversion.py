@@ -337,3 +337,31 @@ def test_objects_that_are_numbers_convert_to_a_dtype_that_is_given():
     for other in (["a", 1.0], [None, 1.0]):
         with pytest.raises(TypeError, match="dtype object"):
             tw.constant(np.array(other, object), "float32")
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        ([np.int64(1), np.int64(2)], "int32"),
+        ([np.int64(2**40)], "int64"),
+        ([np.uint8(1), 2], "int32"),
+        ([np.array([1, 2]), np.array([3, 4])], "int32"),
+        ((np.array([1], "uint8"),), "int32"),
+        ([np.uint32(2**31 + 1)], "int64"),
+        ([np.int64(1), 1.5], "float32"),
+        ([np.float64(1), 1], "float64"),
+        ([np.array([1.0])], "float64"),
+        ([np.bool_(True)], "bool"),
+    ],
+)
+def test_ints_of_numpy_in_a_list_are_int32_as_in_tensorflow(value, dtype):
+    """Where they fit; those of an array alone keep their dtype."""
+    assert tw.constant(value).dtype == tw.Variable(value).dtype == dtype
+    assert tw.stack(value).dtype == dtype
+    assert tw.stack([tw.range(1), np.array([1])]).dtype == "int32"
+    assert tw.stack([np.array([1])], axis=1).dtype == "int64"
+    slices = tw.data.Dataset.from_tensor_slices
+    assert slices([np.int64(1)]).element_spec.dtype == "int32"
+    assert slices([np.array([1])]).element_spec.dtype == "int64"
+    assert slices([[np.array([1], "uint8")]]).element_spec.dtype == "uint8"
+    assert slices([np.array([1]), [2]]).element_spec.dtype == "int32"

@@ -5,7 +5,6 @@ Adjoints stand side by side: `concat` and `split`, `stack` and `unstack`, `pad` 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Annotated, SupportsIndex, TypeAlias
 
@@ -167,9 +166,7 @@ def _(axes, *values, axis):
     return axes[0] - (axis % (rank + 1) > rank + axes[0])
 
 
-def _is_whole(value):
-    """Return whether a value is an array of integers, whose dtype a list does not keep."""
-    return isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "iu"
+_OF_PYTHON = (np.ndarray, np.generic, int, float, complex, str, bytes, list, tuple)
 
 
 def stack(values: TensorLike, axis: Axis = 0, name: str | None = None) -> Tensor:
@@ -182,10 +179,13 @@ def stack(values: TensorLike, axis: Axis = 0, name: str | None = None) -> Tensor
     array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    is_list = isinstance(values, list | tuple) and len(values) > 0
-    if is_list and axis == 0 and all(map(_is_whole, values)):
-        with contextlib.suppress(ValueError):  # the primitive says what is wrong
-            return convert_to_tensor(values)
+    on_arrays = active_interpreter() is ARRAY_EVAL
+    if axis == 0 and isinstance(values, (list, tuple)) and values and not on_arrays:
+        if all([isinstance(x, _OF_PYTHON) for x in values]):
+            try:  # numbers and arrays alone: a list of them has its own dtype
+                return tensor.convert_to_tensor(values)
+            except (TypeError, ValueError):
+                pass  # the primitive says what does not fit
     return stack_p(values, axis=axis)
 
 
