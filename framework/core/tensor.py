@@ -712,9 +712,9 @@ def _as_strings(array):
 
 
 def _holds_numbers(array):
-    """Return whether all objects in an array are numbers."""
+    """Return whether all objects in an array are numbers, and there are some."""
     kinds = (int, float, complex, np.number, np.bool_)
-    return all([isinstance(entry, kinds) for entry in array.flat])
+    return bool(array.size) and all([isinstance(entry, kinds) for entry in array.flat])
 
 
 def _fits(array, dtype):
