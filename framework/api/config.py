@@ -67,3 +67,5 @@ __all__ = [
     "threads",
     "use_target",
 ]
+
+__path__: list[str] = []  # a package, below which `optimizer` is imported

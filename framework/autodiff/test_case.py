@@ -317,7 +317,10 @@ class TestCase(unittest.TestCase):
     # --- names of absl
 
     assertItemsEqual = unittest.TestCase.assertCountEqual
-    assertRaisesRegexp = unittest.TestCase.assertRaisesRegex
+
+    def assertRaisesRegexp(self, *args: Any, **kwargs: Any) -> Any:
+        """Fail unless an error with a text is raised: ``assertRaisesRegex``."""
+        return self.assertRaisesRegex(*args, **kwargs)
 
     def assertLen(
         self, container: Sized, expected_len: int, msg: str | None = None

@@ -16,7 +16,7 @@ import sys
 from numpy import bytes_ as string_
 from numpy import complex64, complex128, float16, float32, float64
 from numpy import complex128 as complex_
-from numpy import e, iinfo, inexact, inf, issubdtype, newaxis, pi
+from numpy import e, iinfo, inexact, inf, newaxis, pi
 from numpy import float64 as float_
 from numpy import int8, int16, int32, int64, int_, uint8, uint16, uint32, uint64
 from numpy import bool_, object_
@@ -31,7 +31,7 @@ from .behavior import *
 from .creation import *
 from .elementwise import *
 from .products import *
-from .promotion import finfo, promote_types, result_type
+from .promotion import finfo, issubdtype, promote_types, result_type
 from .reductions import *
 
 __all__ = [

@@ -26,6 +26,7 @@ __all__ = [
     "default_float",
     "finfo",
     "floats",
+    "issubdtype",
     "prefer_float32",
     "promote",
     "promote_floats",
@@ -52,6 +53,17 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     (tf.float32, tf.float64, tf.int64)
     """
     return _meet(*[_kind(x) for x in _leaves(arrays_and_dtypes)])
+
+
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Return whether a dtype is of a kind of NumPy's: ``np.issubdtype``.
+
+    >>> import tapewright as tw
+    >>> issubdtype(tw.float32, np.floating), issubdtype("int8", np.floating)
+    (True, False)
+    """
+    first, second = (x.dtype if isinstance(x, DType) else x for x in (arg1, arg2))
+    return np.issubdtype(first, second)
 
 
 # Types of Python numbers -> what stands for them in a key, and in `np.result_type`.
