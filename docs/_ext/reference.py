@@ -38,7 +38,8 @@ NAMESPACES = """
     datasets.digits datasets.mnist datasets.fashion_mnist datasets.cifar10
     datasets.cifar100 datasets.imdb datasets.reuters
     datasets.boston_housing datasets.california_housing saved_model io io.gfile train
-    distribute debugging profiler plot summary test version compat
+    distribute distribute.cluster_resolver debugging profiler plot summary test version
+    compat
     compat.v1 compat.v1.logging config.optimizer config.threading
     tapewright experimental.numpy experimental.numpy.random
     keras.activations keras.ops keras.ops.image keras.backend keras.mixed_precision keras
