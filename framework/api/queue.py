@@ -297,7 +297,7 @@ class FIFOQueue(QueueBase):
     """A queue that returns its elements in the order in which they came.
 
     Args: ``capacity``: the most elements, -1 for no bound; ``dtypes``: one, or a list of
-    one for each component of an element; ``shapes``: those of the components, which
+    one for each component of an element; ``shapes``: their shapes, which
     `dequeue_many` needs; ``names``: of the components, whose elements are then dicts;
     ``shared_name``: None.
 
@@ -331,7 +331,7 @@ class FIFOQueue(QueueBase):
 class PaddingFIFOQueue(FIFOQueue):
     """A `FIFOQueue` whose batches pad elements of different sizes, by 0 or "".
 
-    Args: as those of `FIFOQueue`; ``shapes`` may hold None for sizes that differ.
+    Args: as for `FIFOQueue`; ``shapes`` may hold None for sizes that differ.
 
     >>> queue = PaddingFIFOQueue(10, ["int32"], shapes=[[None]])
     >>> queue.enqueue([[1]])

@@ -84,7 +84,7 @@ class ExponentialMovingAverage:
 
     @property
     def name(self) -> str:
-        """The name, which those of averages end in."""
+        """The name, at the end of the names of averages."""
         return self._name
 
     def apply(self, var_list: Iterable[Variable]) -> None:

@@ -28,7 +28,7 @@ SEED = 87654321  # TensorFlow's
 def main(argv: list[str] | None = None) -> None:
     """Run the tests of the program, as `unittest.main`, and exit.
 
-    Args: ``argv``: the command line, by default that of the program.
+    Args: ``argv``: the command line, by default ``sys.argv``.
     """
     unittest.main(module="__main__", argv=argv)
 

@@ -320,7 +320,7 @@ def append(arr: TensorLike, values: TensorLike, axis: Axis | None = None) -> Ten
 def tile(a: TensorLike, reps: TensorLike) -> Tensor:
     """``a`` repeated ``reps[i]`` times along axis ``i``.
 
-    With fewer numbers than axes they are those of the last axes; with more, ``a`` gets
+    With fewer numbers than axes they count for the last axes; with more, ``a`` gets
     new first axes.
 
     >>> tile([1, 2], (2, 1)).numpy()
@@ -393,7 +393,7 @@ def take(
     Args: ``out``: must be None; ``mode``: the index for one out of range, "clip" (the
     first, also for negative ones, or the last) or "wrap" (around the end).
 
-    Shapes: that of ``a`` with the axis replaced by the shape of ``indices``.
+    Shapes: the shape of ``a``, its axis replaced by the shape of ``indices``.
 
     Raises: ``ValueError`` for another ``mode``, or an ``out``.
 
@@ -419,7 +419,7 @@ def take_along_axis(arr: TensorLike, indices: TensorLike, axis: Axis | None) -> 
 
     Negative indices count from the end; None flattens ``arr``.
 
-    Shapes: both broadcast but for ``axis``; the result has that of ``indices``.
+    Shapes: both broadcast but for ``axis``; the result has the shape of ``indices``.
 
     >>> take_along_axis([[1, 7], [5, 2]], [[1], [0]], axis=1).numpy()
     array([[7],

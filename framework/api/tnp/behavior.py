@@ -28,7 +28,7 @@ def experimental_enable_numpy_behavior(
 ) -> None:
     """Give tensors some of NumPy's methods, and operators its promotion of dtypes.
 
-    The methods are those of TensorFlow: ``T``, ``astype``, ``clip``, ``data``, ``flatten``,
+    They are TensorFlow's methods: ``T``, ``astype``, ``clip``, ``data``, ``flatten``,
     ``max``, ``mean``, ``min``, ``ravel``, ``reshape``, ``size``, ``tolist`` and
     ``transpose``. Operands of an operator meet in `result_type`; a scalar of NumPy counts as
     a Python number. It holds for the whole process, and cannot be undone: from then on

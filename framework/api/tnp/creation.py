@@ -216,7 +216,7 @@ def linspace(
 ) -> Any:
     """``num`` evenly spaced values from ``start`` to ``stop``, with ``stop`` if ``endpoint``.
 
-    Args: ``dtype``: as in TensorFlow, it is that of ``start * 1.0`` and ``stop * 1.0``
+    Args: ``dtype``: as in TensorFlow, the dtype of ``start * 1.0`` and ``stop * 1.0``
     whatever is given.
 
     Shapes: ``start`` and ``stop`` broadcast; the values have a new ``axis`` of size

@@ -25,7 +25,7 @@ def define(
 ) -> Callable[..., Any]:
     """``op``, whose first arguments have these names and are those that ``prepare`` returns.
 
-    Args: ``prepare``: see `promotion`; ``doc``, ``name``: by default those of ``op``.
+    Args: ``prepare``: see `promotion`; ``doc``, ``name``: by default taken from ``op``.
     """
     firsts = names.split()
     parameters = list(inspect.signature(op).parameters.values())
