@@ -331,7 +331,9 @@ class FIFOQueue(QueueBase):
 class PaddingFIFOQueue(FIFOQueue):
     """A `FIFOQueue` whose batches pad elements of different sizes, by 0 or "".
 
-    Args: as for `FIFOQueue`; ``shapes`` may hold None for sizes that differ.
+    Args:
+        shapes: As for `FIFOQueue`, with None for sizes that differ. Other arguments as
+            for `FIFOQueue`.
 
     >>> queue = PaddingFIFOQueue(10, ["int32"], shapes=[[None]])
     >>> queue.enqueue([[1]])

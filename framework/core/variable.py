@@ -189,7 +189,7 @@ class Variable(Operators, Guarding):
 
     @property
     def is_weight(self) -> bool:
-        """True for a ``keras.Variable``, and for those of layers, metrics and optimizers."""
+        """True for weights: each ``keras.Variable``, and variables of layers and metrics."""
         return self._path is not None
 
     def read(self) -> Tensor:

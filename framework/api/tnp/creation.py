@@ -289,7 +289,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
 
 
 def ix_(*args: TensorLike) -> list[Tensor]:
-    """Vectors of indices, each along an axis of its own, which broadcast to a grid.
+    """Return index vectors that broadcast to a grid, one along each axis.
 
     A vector of booleans stands for the indices where it is true.
 

@@ -165,7 +165,7 @@ def _from_list(a, dtype):
 
 
 def arrays(*values: TensorLike) -> list[Tensor]:
-    """The values as tensors, each of its own dtype."""
+    """Convert the values to tensors without promoting their dtypes."""
     return [asarray(x) for x in values]
 
 

@@ -151,7 +151,7 @@ class _Module:
 
 
 def _imports(node):
-    """Yield the imports of a module, without those of its functions and classes."""
+    """Yield the import statements at the top level of a module."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.Import, ast.ImportFrom)):
             yield child

@@ -53,7 +53,7 @@ _GROWS = (
 )
 # The line that makes an array -> the shape of the elements that a trace saw written to it;
 # None if it saw two. In the eager run after the trace, what is not written has this shape.
-_seen: dict[str | None, TensorShape | None] = {}
+_seen: dict[str, TensorShape | None] = {}
 
 
 class ElementError(OutOfBoundsError, OutOfRangeError):
@@ -167,8 +167,9 @@ class TensorArray(CompositeTensor):
             array._infer(value.shape)
             return array
         if self._dynamic:
-            same = _seen.setdefault(self._line, value.shape) == value.shape
-            _seen[self._line] = value.shape if same else None
+            if self._line is not None:
+                same = _seen.setdefault(self._line, value.shape) == value.shape
+                _seen[self._line] = value.shape if same else None
             fall_back(_GROWS, at_end=True)  # until then other arrays are written
             array._grows = True
             array._infer(value.shape)
@@ -320,8 +321,9 @@ class TensorArray(CompositeTensor):
 
     def _shape_unwritten(self):
         """Return the shape of elements that were not written."""
-        seen = _seen.get(self._line) if self._shape.rank is None else None
-        return self._shape if seen is None else seen
+        if self._shape.rank is None and self._line is not None and inside_function():
+            return _seen.get(self._line) or self._shape
+        return self._shape
 
     def stack(self, name: str | None = None) -> Tensor:
         """All elements as one tensor ``[size, ...]``; those never written are zeros.

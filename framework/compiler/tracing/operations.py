@@ -179,7 +179,7 @@ class GraphOperations:
         return outputs[int(index)]
 
     def as_graph_def(self) -> GraphDef:
-        """Return the operations, and those of branches and bodies, in plain values."""
+        """Return the operations as plain values, including branches and loop bodies."""
         functions = [
             FunctionDef(region.name, region.as_graph_def().node)
             for region in self._regions()

@@ -384,7 +384,7 @@ def valid_info(path):
 def latest_checkpoint(
     checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None
 ) -> str | None:
-    """Return the newest checkpoint in a folder that is whole; None if there is none.
+    """Return the newest undamaged checkpoint in a folder, or None.
 
     It is the path of the file without ".h5", as `Checkpoint.restore` and TensorFlow have it.
 

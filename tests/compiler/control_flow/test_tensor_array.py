@@ -374,6 +374,20 @@ def test_an_array_that_grew_with_two_shapes_does_not_guess():
         written(tw.constant([-1.0]), tw.constant([1.0]))
 
 
+def test_an_eager_array_does_not_take_the_shape_that_a_trace_saw():
+    def written(x):
+        array = tw.TensorArray(tw.float32, 1, dynamic_size=True)
+        for i in tw.range(tw.shape(x)[0]):
+            if x[i] > 0:
+                array = array.write(i, [x[i], 1.0])
+        return array.stack()
+
+    nothing = tw.constant([-1.0])
+    np.testing.assert_array_equal(tw.function(written)(nothing), [[0, 0]])
+    with pytest.raises(tw.errors.InvalidArgumentError, match="its shape is unknown"):
+        written(nothing)
+
+
 def test_a_loop_of_python_until_an_array_has_a_size_ends():
     @tw.function
     def filled(n):
