@@ -114,11 +114,14 @@ class ThresholdedReLU(_Activation):
 
     A layer of Keras 2; `ReLU` with ``threshold=theta`` gives the same numbers.
 
-    Args: ``theta``: the threshold, 0 or more.
+    Args:
+        theta: The threshold, 0 or more.
 
-    Shapes: inputs and outputs ``[...]``.
+    Shapes:
+        Inputs and outputs ``[...]``.
 
-    Raises: ``ValueError`` if ``theta`` is negative.
+    Raises:
+        ValueError: If ``theta`` is negative.
 
     >>> ThresholdedReLU(theta=0.5)([-2.0, 0.5, 3.0]).numpy()
     array([-0.,  0.,  3.], dtype=float32)

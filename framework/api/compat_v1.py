@@ -85,10 +85,14 @@ class ConfigProto:
 class Session:
     """Holds a configuration, as programs of eager mode make it for their GPUs.
 
-    Args: ``target``: "" alone; ``graph``: None alone; ``config``: a `ConfigProto`.
+    Args:
+        target: "" alone.
+        graph: None alone.
+        config: A `ConfigProto`.
 
-    Raises: ``ValueError`` for another target or a graph, ``TypeError`` for another
-    configuration. `run` always raises ``RuntimeError``.
+    Raises:
+        ValueError: For another target or a graph.
+        TypeError: For another configuration. `run` always raises ``RuntimeError``.
     """
 
     def __init__(
@@ -140,10 +144,12 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Never
 class name_scope(name_scopes.name_scope):  # noqa: N801
     """`tw.name_scope` with the arguments of TensorFlow 1.
 
-    Args: ``name``: None for ``default_name``, or "" if that is None, too; ``values``: the
-    tensors that the ops inside of it take; ignored.
+    Args:
+        name: None for ``default_name``, or "" if that is None, too.
+        values: The tensors that the ops inside of it take; ignored.
 
-    Raises: ``ValueError`` if the name is no string.
+    Raises:
+        ValueError: If the name is no string.
 
     >>> with name_scope(None, "loss", [1.0, 2.0]) as scope:
     ...     scope

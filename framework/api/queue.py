@@ -138,8 +138,10 @@ class QueueBase(ABC):
     def enqueue(self, vals: Any, name: str | None = None) -> None:
         """Add an element: a tensor, a list of one for each dtype, or a dict by names.
 
-        Raises: ``CancelledError`` if the queue is closed; ``TypeError`` or ``ValueError``
-        for other components, dtypes or shapes.
+        Raises:
+            CancelledError: If the queue is closed.
+            TypeError: For other components or dtypes.
+            ValueError: For other shapes.
         """
         self._must_be_eager()
         self._add([self._element(self._components("enqueue", vals))])
@@ -147,7 +149,8 @@ class QueueBase(ABC):
     def enqueue_many(self, vals: Any, name: str | None = None) -> None:
         """Add the rows of a tensor, or of a list or dict of tensors of one first size.
 
-        Raises: as `enqueue`.
+        Raises:
+            The errors of `enqueue`.
         """
         self._must_be_eager()
         columns = self._components("enqueue_many", vals)
@@ -211,7 +214,8 @@ class QueueBase(ABC):
     def dequeue(self, name: str | None = None) -> Any:
         """Remove an element and return it: a tensor, a list of several, or a dict.
 
-        Raises: ``OutOfRangeError`` if the queue is closed and empty.
+        Raises:
+            OutOfRangeError: If the queue is closed and empty.
         """
         self._must_be_eager()
         return self._packed(self._taken(1, False)[0])
@@ -219,8 +223,10 @@ class QueueBase(ABC):
     def dequeue_many(self, n: IntLike, name: str | None = None) -> Any:
         """Remove ``n`` elements and return them, stacked along a new first axis.
 
-        Raises: ``OutOfRangeError`` if the queue is closed and has fewer;
-        ``InvalidArgumentError`` (a ``ValueError``) if the queue was made without shapes.
+        Raises:
+            OutOfRangeError: If the queue is closed and has fewer.
+            InvalidArgumentError: If the queue was made without shapes (a
+                ``ValueError``).
         """
         return self._batch("dequeue_many", int(n), False)
 
@@ -296,13 +302,16 @@ def _as_list(shapes):
 class FIFOQueue(QueueBase):
     """A queue that returns its elements in the order in which they came.
 
-    Args: ``capacity``: the most elements, -1 for no bound; ``dtypes``: one, or a list of
-    one for each component of an element; ``shapes``: their shapes, which
-    `dequeue_many` needs; ``names``: of the components, whose elements are then dicts;
-    ``shared_name``: None.
+    Args:
+        capacity: The most elements, -1 for no bound.
+        dtypes: One, or a list of one for each component of an element.
+        shapes: Their shapes, which `dequeue_many` needs.
+        names: Of the components, whose elements are then dicts.
+        shared_name: None.
 
-    Raises: ``ValueError`` for shapes or names that are not one for each dtype, and for a
-    ``shared_name``.
+    Raises:
+        ValueError: For shapes or names that are not one for each dtype, and for a
+            ``shared_name``.
 
     >>> queue = FIFOQueue(10, ["int32", "float32"], shapes=[[], [2]])
     >>> queue.enqueue([1, [1.0, 2.0]])
@@ -355,9 +364,10 @@ class PaddingFIFOQueue(FIFOQueue):
 class RandomShuffleQueue(QueueBase):
     """A queue that returns its elements in a random order, another one than TensorFlow's.
 
-    Args: ``min_after_dequeue``: the fewest elements that stay, for a good mixture, until
-    the queue is closed; ``seed``: an int for the same order each time. The others are
-    those of `FIFOQueue`.
+    Args:
+        min_after_dequeue: The fewest elements that stay, for a good mixture, until the
+            queue is closed.
+        seed: An int for the same order each time. The others are as for `FIFOQueue`.
 
     >>> queue = RandomShuffleQueue(10, 0, "int32", shapes=[[]])
     >>> queue.enqueue_many([[1, 2, 3]])
@@ -396,8 +406,9 @@ class PriorityQueue(QueueBase):
     The first component of each element is its priority, int64; of equal ones the first
     that came is returned.
 
-    Args: ``types``, ``shapes``: of the components behind the priority. The others are
-    those of `FIFOQueue`.
+    Args:
+        types, shapes: Of the components behind the priority. The others are as for
+            `FIFOQueue`.
 
     >>> queue = PriorityQueue(10, ["string"], shapes=[[]])
     >>> queue.enqueue([2, "later"])

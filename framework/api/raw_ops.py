@@ -29,14 +29,19 @@ def ImageProjectiveTransformV3(  # noqa: N802
 
     `tw.keras.ops.image.affine_transform` has the formula, and keeps the size.
 
-    Args: ``interpolation``: "BILINEAR" or "NEAREST"; ``fill_mode``: what lies outside,
-    "CONSTANT" (``fill_value``), "NEAREST", "REFLECT" or "WRAP".
+    Args:
+        interpolation: "BILINEAR" or "NEAREST".
+        fill_mode: What lies outside, "CONSTANT" (``fill_value``), "NEAREST", "REFLECT"
+            or "WRAP".
 
-    Shapes: ``images`` ``[batch, height, width, channels]``, ``transforms`` ``[batch, 8]``
-    or ``[1, 8]``, ``output_shape`` ``[2]``; result ``[batch, *output_shape, channels]``
-    of the dtype of the images. Integers are computed in float32 and truncated.
+    Shapes:
+        ``images`` ``[batch, height, width, channels]``, ``transforms`` ``[batch, 8]``
+        or ``[1, 8]``, ``output_shape`` ``[2]``; result ``[batch, *output_shape,
+        channels]`` of the dtype of the images. Integers are computed in float32 and
+        truncated.
 
-    Raises: ``ValueError`` for other shapes, interpolations or fill modes.
+    Raises:
+        ValueError: For other shapes, interpolations or fill modes.
 
     >>> ImageProjectiveTransformV3(
     ...     images=[[[[1.0], [2.0], [3.0]]]], transforms=[[1.0, 0, 1, 0, 1, 0, 0, 0]],

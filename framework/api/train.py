@@ -57,10 +57,13 @@ class ExponentialMovingAverage:
     it after each step. ``use_ema=True`` of an optimizer does the same for the variables
     that it trains.
 
-    Args: ``decay``: a number from 0 to 1, or a variable; ``num_updates``: how often the
-    averages were updated, a number or a variable; the decay is then at most
-    ``(1 + num_updates) / (10 + num_updates)``; ``zero_debias``: has no effect, since an
-    average starts at the value of its variable; ``name``: part of the names of averages.
+    Args:
+        decay: A number from 0 to 1, or a variable.
+        num_updates: How often the averages were updated, a number or a variable; the
+            decay is then at most ``(1 + num_updates) / (10 + num_updates)``.
+        zero_debias: Has no effect, since an average starts at the value of its
+            variable.
+        name: Part of the names of averages.
 
     >>> import tapewright as tw
     >>> weight, ema = tw.Variable(1.0), ExponentialMovingAverage(decay=0.9)
@@ -90,7 +93,8 @@ class ExponentialMovingAverage:
     def apply(self, var_list: Iterable[Variable]) -> None:
         """Update the averages of floating variables; make those that are not there yet.
 
-        Raises: ``TypeError`` for something else.
+        Raises:
+            TypeError: For something else.
         """
         variables = list(var_list)
         for variable in variables:

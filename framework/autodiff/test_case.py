@@ -28,7 +28,8 @@ SEED = 87654321  # TensorFlow's
 def main(argv: list[str] | None = None) -> None:
     """Run the tests of the program, as `unittest.main`, and exit.
 
-    Args: ``argv``: the command line, by default ``sys.argv``.
+    Args:
+        argv: The command line, by default ``sys.argv``.
     """
     unittest.main(module="__main__", argv=argv)
 
@@ -172,8 +173,9 @@ class TestCase(unittest.TestCase):
     ) -> None:
         """Apply `assertAllClose` with the tolerances of the less exact of two dtypes.
 
-        Args: ``float_rtol``, ``float_atol``: for float32 and complex64; ``half_rtol``,
-        ``half_atol``: for float16; the others are for all and for bfloat16.
+        Args:
+            float_rtol, float_atol: For float32 and complex64.
+            half_rtol, half_atol: For float16; the others are for all and for bfloat16.
         """
         a, b = _array(a), _array(b)
         names = {a.dtype.name, b.dtype.name}
@@ -267,7 +269,8 @@ class TestCase(unittest.TestCase):
     ) -> None:
         """Fail unless two tensors or arrays have one shape.
 
-        Raises: ``TypeError`` if one of them has no shape.
+        Raises:
+            TypeError: If one of them has no shape.
         """
         for x in (input_a, input_b):
             if not hasattr(x, "shape"):
@@ -291,8 +294,9 @@ class TestCase(unittest.TestCase):
     ) -> Iterator[None]:
         """A context that fails unless it raises an error that matches.
 
-        Args: ``expected_err_re_or_predicate``: a regular expression that is found in the
-        message, or a function of the error that returns whether it is right.
+        Args:
+            expected_err_re_or_predicate: A regular expression that is found in the
+                message, or a function of the error that returns whether it is right.
         """
         matches = expected_err_re_or_predicate
         if isinstance(matches, str):

@@ -18,7 +18,8 @@ _options: dict[str, Any] = {
 def set_jit(enabled: bool | str) -> None:
     """Take whether XLA compiles graphs: True or "autoclustering", or False.
 
-    Raises: ``ValueError`` for another value.
+    Raises:
+        ValueError: For another value.
 
     >>> set_jit(True)
     >>> get_jit()

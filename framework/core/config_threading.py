@@ -15,7 +15,8 @@ _given = {"inter": 0, "intra": 0}
 def set_intra_op_parallelism_threads(num_threads: int) -> None:
     """Let an op use ``num_threads`` threads, but 64 at most: see `config.set_threads`.
 
-    Args: ``num_threads``: 0 for the initial number.
+    Args:
+        num_threads: 0 for the initial number.
 
     >>> set_intra_op_parallelism_threads(2)
     >>> get_intra_op_parallelism_threads()

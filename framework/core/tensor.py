@@ -467,9 +467,10 @@ def constant(
 
     Args: ``shape``: the value is reshaped to it, or repeated if it is a single one.
 
-    Raises: ``TypeError`` if ``value`` does not convert to ``dtype``; ``DTypeError`` (both
-    that and a ValueError) if it is no number or text; ``ValueError`` if a list is ragged
-    or ``shape`` holds another number of elements.
+    Raises:
+        TypeError: If ``value`` does not convert to ``dtype``.
+        DTypeError: If it is no number or text (both that and a ValueError).
+        ValueError: If a list is ragged or ``shape`` holds another number of elements.
 
     >>> constant([[1, 2], [3, 4]], dtype="float32")
     <tf.Tensor: shape=(2, 2), dtype=float32, numpy=
@@ -510,8 +511,9 @@ def convert_to_tensor(
     Args: ``dtype``: that of the result, which a tensor must have already;
     ``dtype_hint``: is ignored if the conversion to it would lose information.
 
-    Raises: ``DTypeError`` (a TypeError and a ValueError) if a tensor has another dtype
-    than ``dtype``, and for values without a conversion, such as None.
+    Raises:
+        DTypeError: If a tensor has another dtype than ``dtype``, and for values without
+            a conversion, such as None (a TypeError and a ValueError).
 
     >>> convert_to_tensor([1, 2], dtype_hint="float32").numpy()
     array([1., 2.], dtype=float32)

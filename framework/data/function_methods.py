@@ -147,9 +147,11 @@ class FunctionMethods(NodeMethods):
         Each gives ``block_length`` elements at a time. So many of them as
         ``num_parallel_calls`` says are read ahead by threads, in the same order.
 
-        Args: ``cycle_length``: by default ``num_parallel_calls`` if that is a number, else
-        4, where TensorFlow takes the number of CPUs, so that each machine has an order of
-        its own; ``deterministic``: accepted, the order is always the same.
+        Args:
+            cycle_length: By default ``num_parallel_calls`` if that is a number, else 4,
+                where TensorFlow takes the number of CPUs, so that each machine has an
+                order of its own.
+            deterministic: Accepted, the order is always the same.
 
         Raises: ``ValueError`` for numbers below 1, and for more calls than
         ``cycle_length``.

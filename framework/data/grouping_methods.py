@@ -58,9 +58,10 @@ class GroupingMethods(NodeMethods):
     ) -> Self:
         """`batch`, with each element padded at the end, to the longest one or a given shape.
 
-        Args: ``padded_shapes``: for each component a shape, or the size of its only axis,
-        None for an axis padded to the longest of the batch; ``padding_values``: by default
-        0, or "" for strings.
+        Args:
+            padded_shapes: For each component a shape, or the size of its only axis,
+                None for an axis padded to the longest of the batch.
+            padding_values: By default 0, or "" for strings.
 
         Raises: ``ValueError``, in a run, for an element larger than ``padded_shapes``.
 

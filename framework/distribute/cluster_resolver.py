@@ -12,9 +12,11 @@ class TPUClusterResolver:
 
     Programs that use a TPU where there is one catch the error.
 
-    Args: ``tpu``: the name of the TPU; the other arguments are not looked at.
+    Args:
+        tpu: The name of the TPU; the other arguments are not looked at.
 
-    Raises: ``ValueError``, always.
+    Raises:
+        ValueError: Always.
 
     >>> try:
     ...     resolver = TPUClusterResolver()

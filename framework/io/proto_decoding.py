@@ -123,21 +123,27 @@ def decode_proto(
     Not in traced functions, which do not know how many values there are; use it in
     ``Dataset.map``.
 
-    Args: ``bytes``: the messages, a tensor of strings; ``message_type``: its full name,
-    such as "package.Person"; ``field_names``; ``output_types``: the dtype of each: float32
-    or float64 for float, int32 or int64 for int32, sint32 and sfixed32, uint32 or uint64
-    for uint32 and fixed32, int32 for enum, string for string, bytes and messages, and the
-    dtype of their name for the others. ``descriptor_source``: a file that
-    ``protoc --descriptor_set_out=FILE --include_imports`` wrote, or b"bytes://" and its
-    contents; "local://" knows the messages of ``tensorflow.Example``. ``message_format``:
-    "binary"; ``sanitize``: False.
+    Args:
+        bytes: The messages, a tensor of strings.
+        message_type: Its full name, such as "package.Person"; ``field_names``.
+        output_types: The dtype of each: float32 or float64 for float, int32 or int64
+            for int32, sint32 and sfixed32, uint32 or uint64 for uint32 and fixed32,
+            int32 for enum, string for string, bytes and messages, and the dtype of
+            their name for the others. ``descriptor_source``: a file that ``protoc
+            --descriptor_set_out=FILE --include_imports`` wrote, or b"bytes://" and its
+            contents; "local://" knows the messages of ``tensorflow.Example``.
+            ``message_format``: "binary".
+        sanitize: False.
 
-    Shapes: ``bytes`` ``[...]``; ``sizes`` ``[..., number of fields]``, int32; each of
-    ``values`` ``[..., most]``, where ``most`` is its largest size, and at least 1. What is
-    missing there is the default of the field.
+    Shapes:
+        ``bytes`` ``[...]``; ``sizes`` ``[..., number of fields]``, int32; each of
+        ``values`` ``[..., most]``, where ``most`` is its largest size, and at least 1.
+        What is missing there is the default of the field.
 
-    Raises: ``InvalidArgumentError`` (a ``ValueError``) for an unknown message or field, or
-    another dtype than its type has; ``DataLossError`` for bytes that are no message.
+    Raises:
+        InvalidArgumentError: For an unknown message or field, or another dtype than its
+            type has (a ``ValueError``).
+        DataLossError: For bytes that are no message.
 
     >>> sizes, (values,) = decode_proto(
     ...     [b"\\x08\\x01\\x08\\x02", b""], "tensorflow.Int64List", ["value"], ["int64"])

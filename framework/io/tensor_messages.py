@@ -169,13 +169,16 @@ def make_tensor_proto(
 
     `tw.io.parse_tensor` reads its ``SerializeToString()``, and `make_ndarray` the message.
 
-    Args: ``values``: as for `tw.constant`; NumPy arrays are cast to ``dtype``.
-    ``shape``: by default that of the values. There may be fewer of these than ``shape``
-    holds; the last one is repeated. ``verify_shape``: the values must have the ``shape``;
-    ``allow_broadcast``: they must be a single one or fill it.
+    Args:
+        values: As for `tw.constant`; NumPy arrays are cast to ``dtype``. ``shape``: by
+            default that of the values. There may be fewer of these than ``shape``
+            holds; the last one is repeated. ``verify_shape``: the values must have the
+            ``shape``.
+        allow_broadcast: They must be a single one or fill it.
 
-    Raises: ``ValueError`` for too many values, or if both of the last arguments are True;
-    ``TypeError`` for values that do not fit ``dtype``, or a ``shape`` that they fail.
+    Raises:
+        ValueError: For too many values, or if both of the last arguments are True.
+        TypeError: For values that do not fit ``dtype``, or a ``shape`` that they fail.
 
     >>> import tapewright as tw
     >>> message = make_tensor_proto([[1, 2]])
@@ -245,11 +248,13 @@ def _put_values(array, name, is_whole):
 def make_ndarray(tensor: SerializableMessage) -> NDArray:
     """The array of a ``TensorProto``.
 
-    Args: ``tensor``: of `make_tensor_proto`, or a message of another library, such as a
-    value that TensorBoard's ``EventAccumulator`` reads.
+    Args:
+        tensor: Of `make_tensor_proto`, or a message of another library, such as a value
+            that TensorBoard's ``EventAccumulator`` reads.
 
-    Raises: ``TypeError`` for something else, or a dtype that is not here;
-    ``InvalidArgumentError`` (a ``ValueError``) for bytes that are no tensor.
+    Raises:
+        TypeError: For something else, or a dtype that is not here.
+        InvalidArgumentError: For bytes that are no tensor (a ``ValueError``).
 
     >>> make_ndarray(make_tensor_proto(7, shape=[2, 2]))
     array([[7, 7],

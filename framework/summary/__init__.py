@@ -157,8 +157,9 @@ def text(
 ) -> Tensor:
     """Write strings, which TensorBoard shows as Markdown.
 
-    Args: ``data``: a string, or a tensor of strings, which becomes a table; the others are
-    those of `scalar`.
+    Args:
+        data: A string, or a tensor of strings, which becomes a table; the others are
+            those of `scalar`.
     """
     data = convert_to_tensor(data)
     if data.dtype.name != "string":
@@ -181,11 +182,14 @@ def audio(
 ) -> Tensor:
     """Write sounds, as WAV files of 16 bits.
 
-    Args: ``data``: float32 ``[batch, samples, channels]``, clipped to ``[-1, 1]``, 0 for NaN;
-    ``sample_rate``: samples in a second; ``max_outputs``: the most sounds that are
-    written; ``encoding``: "wav", which None stands for; the others are those of `scalar`.
+    Args:
+        data: Float32 ``[batch, samples, channels]``, clipped to ``[-1, 1]``, 0 for NaN.
+        sample_rate: Samples in a second.
+        max_outputs: The most sounds that are written.
+        encoding: "wav", which None stands for; the others are those of `scalar`.
 
-    Raises: ``ValueError`` for other values, and as `scalar`.
+    Raises:
+        ValueError: For other values, and as `scalar`.
     """
     if encoding not in (None, "wav"):
         raise ValueError(f"summary.audio: encoding must be 'wav', got {encoding!r}")

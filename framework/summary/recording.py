@@ -107,11 +107,13 @@ def create_file_writer(
 ) -> SummaryWriter:
     """Create an event file in a folder, for ``tensorboard --logdir logdir``.
 
-    Args: ``max_queue``: flush after so many events, by default 10; ``flush_millis``:
-    flush with the next event after this time, by default two minutes;
-    ``filename_suffix``: the end of the file's name, by default ".v2".
+    Args:
+        max_queue: Flush after so many events, by default 10.
+        flush_millis: Flush with the next event after this time, by default two minutes.
+        filename_suffix: The end of the file's name, by default ".v2".
 
-    Raises: ``ImportError`` without tensorboardX.
+    Raises:
+        ImportError: Without tensorboardX.
 
     >>> writer = create_file_writer("logs")  # doctest: +SKIP
     >>> with writer.as_default():  # doctest: +SKIP
@@ -176,8 +178,9 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
 def record_if(condition: TensorLike | Callable[[], TensorLike]) -> Iterator[None]:
     """A context in which events are written only if ``condition``, a bool, is true.
 
-    Args: ``condition``: also a tensor, or a function without arguments, which is called
-    for each event; in a traced function its result is evaluated in each call.
+    Args:
+        condition: Also a tensor, or a function without arguments, which is called for
+            each event; in a traced function its result is evaluated in each call.
 
     >>> with record_if(False):
     ...     should_record_summaries().numpy()
@@ -203,7 +206,8 @@ def should_record_summaries() -> Tensor:
 def set_step(step: TensorLike | None) -> None:
     """Set the default step of events in this thread; None unsets it.
 
-    Args: ``step``: an int, or a variable, whose value each event reads.
+    Args:
+        step: An int, or a variable, whose value each event reads.
     """
     _STATE.set(_STATE.get()._replace(step=step))
 

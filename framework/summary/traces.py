@@ -70,13 +70,15 @@ def trace_on(
 
     `trace_export` writes them and ends the trace; `trace_off` drops them.
 
-    Args: ``graph``: False notes no graphs, unless ``profiler``; ``profiler``: record times,
-    too, as `profiler.trace`; ``profiler_outdir``: the folder of their file, which
-    `trace_export` takes as well.
+    Args:
+        graph: False notes no graphs, unless ``profiler``.
+        profiler: Record times, too, as `profiler.trace`.
+        profiler_outdir: The folder of their file, which `trace_export` takes as well.
 
     A second trace, and one in a traced function, is not started, with a warning.
 
-    Raises: ``RuntimeError`` if a `profiler.trace` is on already.
+    Raises:
+        RuntimeError: If a `profiler.trace` is on already.
     """
     global _trace
     if active_tracer() is not None:
@@ -102,10 +104,13 @@ def trace_export(
     under the tag. The profile is ``trace.json`` in its folder, for Perfetto or
     ``chrome://tracing``.
 
-    Args: ``name``: the tag, after the names of `name_scope`; ``step``: as in `scalar`;
-    ``profiler_outdir``: the folder of the profile if `trace_on` was given none.
+    Args:
+        name: The tag, after the names of `name_scope`.
+        step: As in `scalar`.
+        profiler_outdir: The folder of the profile if `trace_on` was given none.
 
-    Raises: ``ValueError`` if no trace is on, or without a step.
+    Raises:
+        ValueError: If no trace is on, or without a step.
     """
     global _trace
     if active_tracer() is not None:
@@ -149,9 +154,12 @@ def trace_off() -> None:
 def graph(graph_data: Any) -> Tensor:
     """Write the graph of a traced function, ``f.get_concrete_function(x).graph``.
 
-    Returns: whether it was written: False without a default writer.
+    Returns:
+        Whether it was written: False without a default writer.
 
-    Raises: ``TypeError`` for anything else; ``ValueError`` in a traced function.
+    Raises:
+        TypeError: For anything else.
+        ValueError: In a traced function.
     """
     if active_tracer() is not None:
         raise ValueError("summary.graph: it must be called outside of traced functions")

@@ -284,15 +284,18 @@ class RandomHeight(_Stretch):
     uniformly between the bounds. A layer of Keras 2; `RandomZoom` keeps the size. Inside of
     a `tw.function` or `fit` the size is only known as it runs, so these run op by op.
 
-    Args: ``factor``: the lowest and the highest ``u``, both -1 or more; one number from 0
-    to 1 is the highest, and the lowest its negative. ``interpolation``: a method of
-    `tw.image.resize`; ``seed`` as for `RandomFlip`.
+    Args:
+        factor: The lowest and the highest ``u``, both -1 or more; one number from 0 to
+            1 is the highest, and the lowest its negative. ``interpolation``: a method
+            of `tw.image.resize`; ``seed`` as for `RandomFlip`.
 
-    Shapes: inputs ``[batch, height, width, channels]`` or one image without the batch;
-    outputs with another height. Integers are cast.
+    Shapes:
+        Inputs ``[batch, height, width, channels]`` or one image without the batch;
+        outputs with another height. Integers are cast.
 
-    Raises: ``ValueError`` for another ``factor`` or ``interpolation``;
-    ``InvalidArgumentError``, a ``ValueError``, if no rows are left.
+    Raises:
+        ValueError: For another ``factor`` or ``interpolation``;
+            ``InvalidArgumentError``, a ``ValueError``, if no rows are left.
 
     >>> from tapewright import ones
     >>> layer, images = RandomHeight((0.5, 0.5)), ones([2, 8, 8, 3])
@@ -308,8 +311,9 @@ class RandomWidth(_Stretch):
 
     As `RandomHeight`, with columns for rows, and with the same arguments and errors.
 
-    Shapes: inputs ``[batch, height, width, channels]`` or one image without the batch;
-    outputs with another width. Integers are cast.
+    Shapes:
+        Inputs ``[batch, height, width, channels]`` or one image without the batch;
+        outputs with another width. Integers are cast.
 
     >>> from tapewright import ones
     >>> RandomWidth((0.5, 0.5))(ones([2, 8, 8, 3])).shape

@@ -109,7 +109,8 @@ def isscalar(num: TensorLike) -> bool:
 def size(x: TensorLike, axis: None = None) -> Any:
     """The number of entries of ``x``, an int; a tensor where a trace has unknown sizes.
 
-    Raises: ``NotImplementedError`` for an ``axis``.
+    Raises:
+        NotImplementedError: For an ``axis``.
     """
     if axis is not None:
         raise NotImplementedError(f"size: axis must be None, got {axis!r}")
@@ -121,9 +122,11 @@ def size(x: TensorLike, axis: None = None) -> Any:
 def reshape(a: TensorLike, newshape: ShapeLike, order: str = "C") -> Tensor:
     """The same entries in another shape; one size may be -1.
 
-    Args: ``order``: "C" reads and writes the last axis first, "F" the first one.
+    Args:
+        order: "C" reads and writes the last axis first, "F" the first one.
 
-    Raises: ``ValueError`` for another ``order``.
+    Raises:
+        ValueError: For another ``order``.
 
     >>> reshape([1, 2, 3, 4], (2, 2), order="F").numpy()
     array([[1, 3],
@@ -140,9 +143,11 @@ def reshape(a: TensorLike, newshape: ShapeLike, order: str = "C") -> Tensor:
 def flatten(a: TensorLike, order: str = "C") -> Tensor:
     """All entries as a vector.
 
-    Args: ``order``: "C", "A" and "K" read the last axis first, "F" the first one.
+    Args:
+        order: "C", "A" and "K" read the last axis first, "F" the first one.
 
-    Raises: ``ValueError`` for another ``order``.
+    Raises:
+        ValueError: For another ``order``.
     """
     one_of("flatten", "order", order, ["C", "A", "K", "F"])
     a = asarray(a)
@@ -186,9 +191,11 @@ def broadcast_to(array: TensorLike, shape: ShapeLike) -> Tensor:
 def broadcast_arrays(*args: TensorLike, **kwargs: Any) -> list[Tensor]:
     """The arrays, each broadcast to the shape that they have together.
 
-    Args: ``kwargs``: ``subok``, which must be False.
+    Args:
+        kwargs: ``subok``, which must be False.
 
-    Raises: ``ValueError`` for other arguments.
+    Raises:
+        ValueError: For other arguments.
 
     >>> [x.shape for x in broadcast_arrays([1, 2], [[3], [4]])]
     [TensorShape([2, 2]), TensorShape([2, 2])]
@@ -207,10 +214,13 @@ def broadcast_arrays(*args: TensorLike, **kwargs: Any) -> list[Tensor]:
 def pad(array: TensorLike, pad_width: Any, mode: str, **kwargs: Any) -> Tensor:
     """``array`` with a margin: ``pad_width[i] = (before, after)`` entries on axis ``i``.
 
-    Args: ``mode``: "constant", "reflect" (mirrored without the edge) or "symmetric"
-    (mirrored with the edge); ``kwargs``: ``constant_values``, 0 by default.
+    Args:
+        mode: "constant", "reflect" (mirrored without the edge) or "symmetric" (mirrored
+            with the edge).
+        kwargs: ``constant_values``, 0 by default.
 
-    Raises: ``ValueError`` for another ``mode`` or other arguments.
+    Raises:
+        ValueError: For another ``mode`` or other arguments.
 
     >>> pad([1, 2], [(1, 1)], "constant").numpy()
     array([0, 1, 2, 0])
@@ -229,10 +239,12 @@ def pad(array: TensorLike, pad_width: Any, mode: str, **kwargs: Any) -> Tensor:
 def split(ary: TensorLike, indices_or_sections: Any, axis: Axis = 0) -> list[Tensor]:
     """A list of parts along ``axis``.
 
-    Args: ``indices_or_sections``: a number of equal parts, or the indices before which
-    to cut; parts beyond the end are empty.
+    Args:
+        indices_or_sections: A number of equal parts, or the indices before which to
+            cut; parts beyond the end are empty.
 
-    Raises: ``ShapeError`` (a ``ValueError``) if the number does not divide the axis.
+    Raises:
+        ShapeError: If the number does not divide the axis (a ``ValueError``).
 
     >>> [x.numpy().tolist() for x in split([1, 2, 3], [2, 5])]
     [[1, 2], [3], []]
@@ -268,7 +280,8 @@ def _listed(values):
 def concatenate(arys: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
     """Join the arrays of a list along an existing axis, in the dtype where they meet.
 
-    Raises: ``ValueError`` for an empty list.
+    Raises:
+        ValueError: For an empty list.
 
     >>> concatenate([[1, 2], [0.5]]).numpy()
     array([1. , 2. , 0.5])
@@ -339,9 +352,11 @@ def where(
 ) -> Any:
     """``x`` where ``condition`` is true, else ``y``; with neither, `nonzero`.
 
-    Shapes: all three broadcast.
+    Shapes:
+        All three broadcast.
 
-    Raises: ``ValueError`` if only one of ``x`` and ``y`` is given.
+    Raises:
+        ValueError: If only one of ``x`` and ``y`` is given.
 
     >>> where([True, False], [1, 2], 0.5).numpy()
     array([1. , 0.5])
@@ -370,9 +385,11 @@ def select(
 ) -> Tensor:
     """The entry of the first choice whose condition is true there, else ``default``.
 
-    Shapes: conditions and choices broadcast.
+    Shapes:
+        Conditions and choices broadcast.
 
-    Raises: ``ValueError`` if the lists differ in length.
+    Raises:
+        ValueError: If the lists differ in length.
 
     >>> select([[True, False], [True, True]], [[1, 2], [30, 40]]).numpy()
     array([ 1, 40])
@@ -390,12 +407,16 @@ def take(
 ) -> Tensor:
     """The slices of ``a`` at ``indices`` along ``axis``; None flattens ``a``.
 
-    Args: ``out``: must be None; ``mode``: the index for one out of range, "clip" (the
-    first, also for negative ones, or the last) or "wrap" (around the end).
+    Args:
+        out: Must be None.
+        mode: The index for one out of range, "clip" (the first, also for negative ones,
+            or the last) or "wrap" (around the end).
 
-    Shapes: the shape of ``a``, its axis replaced by the shape of ``indices``.
+    Shapes:
+        The shape of ``a``, its axis replaced by the shape of ``indices``.
 
-    Raises: ``ValueError`` for another ``mode``, or an ``out``.
+    Raises:
+        ValueError: For another ``mode``, or an ``out``.
 
     >>> take([10, 20, 30], [0, 3]).numpy(), take([10, 20, 30], -1, mode="wrap").numpy()
     (array([10, 30]), np.int64(30))
@@ -419,7 +440,8 @@ def take_along_axis(arr: TensorLike, indices: TensorLike, axis: Axis | None) -> 
 
     Negative indices count from the end; None flattens ``arr``.
 
-    Shapes: both broadcast but for ``axis``; the result has the shape of ``indices``.
+    Shapes:
+        Both broadcast but for ``axis``; the result has the shape of ``indices``.
 
     >>> take_along_axis([[1, 7], [5, 2]], [[1], [0]], axis=1).numpy()
     array([[7],
@@ -431,9 +453,11 @@ def take_along_axis(arr: TensorLike, indices: TensorLike, axis: Axis | None) -> 
 def compress(condition: TensorLike, a: TensorLike, axis: Axis | None = None) -> Tensor:
     """The slices of ``a`` along ``axis`` where ``condition`` is true; None flattens ``a``.
 
-    Shapes: ``condition`` ``[n]``; what it lacks at the end counts as false.
+    Shapes:
+        ``condition`` ``[n]``; what it lacks at the end counts as false.
 
-    Raises: ``ValueError`` for a ``condition`` of another rank.
+    Raises:
+        ValueError: For a ``condition`` of another rank.
 
     >>> compress([False, True], [1, 2, 3]).numpy()
     array([2])

@@ -34,12 +34,14 @@ def experimental_enable_numpy_behavior(
     a Python number. It holds for the whole process, and cannot be undone: from then on
     ``np.mean(tensor)`` and its like are tensors, too.
 
-    Args: ``prefer_float32``: Python's floats and complex numbers are float32 and complex64
-    in the functions of this module, in place of float64 and complex128;
-    ``dtype_conversion_mode``: "legacy", or "off" for the methods alone.
+    Args:
+        prefer_float32: Python's floats and complex numbers are float32 and complex64 in
+            the functions of this module, in place of float64 and complex128.
+        dtype_conversion_mode: "legacy", or "off" for the methods alone.
 
-    Raises: ``ValueError`` for another mode: "safe" and "all" need tensors of weak dtypes,
-    which are not here.
+    Raises:
+        ValueError: For another mode: "safe" and "all" need tensors of weak dtypes,
+            which are not here.
     """
     who = "experimental_enable_numpy_behavior"
     one_of(who, "dtype_conversion_mode", dtype_conversion_mode, ["legacy", "off"])

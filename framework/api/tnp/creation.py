@@ -51,8 +51,9 @@ def array(
 ) -> Tensor:
     """``val`` as a tensor, cast to ``dtype`` if one is given.
 
-    Args: ``copy``: changes nothing, as tensors are immutable; ``ndmin``: the least number
-    of axes; new ones of size 1 come first.
+    Args:
+        copy: Changes nothing, as tensors are immutable.
+        ndmin: The least number of axes; new ones of size 1 come first.
 
     >>> array([1, 2], ndmin=2).numpy(), array(1.5).dtype
     (array([[1, 2]]), tf.float64)
@@ -134,7 +135,8 @@ def full_like(
 ) -> Tensor:
     """``fill_value`` in the shape of ``a``, and in its dtype unless ``dtype`` is given.
 
-    Raises: ``ValueError`` for another ``order``, ``subok`` or ``shape`` than by default.
+    Raises:
+        ValueError: For another ``order``, ``subok`` or ``shape`` than by default.
     """
     if order != "K" or not subok or shape:
         raise ValueError(
@@ -189,7 +191,8 @@ def arange(
 ) -> Tensor:
     """``start, start + step, ...`` up to and without ``stop``; ``arange(stop)`` from 0.
 
-    Raises: ``ValueError`` for a ``step`` of 0.
+    Raises:
+        ValueError: For a ``step`` of 0.
 
     >>> arange(3).numpy(), arange(1.0, 0.0, -0.5).numpy()
     (array([0, 1, 2]), array([1. , 0.5]))
@@ -216,15 +219,19 @@ def linspace(
 ) -> Any:
     """``num`` evenly spaced values from ``start`` to ``stop``, with ``stop`` if ``endpoint``.
 
-    Args: ``dtype``: as in TensorFlow, the dtype of ``start * 1.0`` and ``stop * 1.0``
-    whatever is given.
+    Args:
+        dtype: As in TensorFlow, the dtype of ``start * 1.0`` and ``stop * 1.0``
+            whatever is given.
 
-    Shapes: ``start`` and ``stop`` broadcast; the values have a new ``axis`` of size
-    ``num``.
+    Shapes:
+        ``start`` and ``stop`` broadcast; the values have a new ``axis`` of size
+        ``num``.
 
-    Returns: the values; with ``retstep`` also the distance between them.
+    Returns:
+        The values; with ``retstep`` also the distance between them.
 
-    Raises: ``ValueError`` for a negative ``num``.
+    Raises:
+        ValueError: For a negative ``num``.
 
     >>> linspace(0, 1, 4, endpoint=False).numpy()
     array([0.  , 0.25, 0.5 , 0.75])
@@ -278,7 +285,8 @@ def geomspace(
 def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     """``ndim`` times the int32 vector ``0, ..., n - 1``: the indices of a diagonal.
 
-    Raises: ``ValueError`` for negative numbers.
+    Raises:
+        ValueError: For negative numbers.
 
     >>> diag_indices(2)[0].numpy()
     array([0, 1], dtype=int32)
@@ -293,7 +301,8 @@ def ix_(*args: TensorLike) -> list[Tensor]:
 
     A vector of booleans stands for the indices where it is true.
 
-    Raises: ``ValueError`` for other ranks or dtypes.
+    Raises:
+        ValueError: For other ranks or dtypes.
 
     >>> [x.shape for x in ix_([0, 1], [2, 3, 4])]
     [TensorShape([2, 1]), TensorShape([1, 3])]
@@ -315,10 +324,12 @@ def ix_(*args: TensorLike) -> list[Tensor]:
 def meshgrid(*xi: TensorLike, **kwargs: Any) -> list[Tensor]:
     """The coordinates of a grid: each vector repeated along the axes of all the others.
 
-    Args: ``kwargs``: ``indexing``, "xy" (exchanges the first two axes of the result) or
-    "ij"; ``sparse=False`` and ``copy=True``, which cannot be changed.
+    Args:
+        kwargs: ``indexing``, "xy" (exchanges the first two axes of the result) or "ij";
+            ``sparse=False`` and ``copy=True``, which cannot be changed.
 
-    Raises: ``ValueError`` for other arguments.
+    Raises:
+        ValueError: For other arguments.
 
     >>> [x.shape for x in meshgrid([1, 2], [3, 4, 5], indexing="ij")]
     [TensorShape([2, 3]), TensorShape([2, 3])]

@@ -25,7 +25,9 @@ def define(
 ) -> Callable[..., Any]:
     """``op``, whose first arguments have these names and are those that ``prepare`` returns.
 
-    Args: ``prepare``: see `promotion`; ``doc``, ``name``: by default taken from ``op``.
+    Args:
+        prepare: See `promotion`.
+        doc, name: By default taken from ``op``.
     """
     firsts = names.split()
     parameters = list(inspect.signature(op).parameters.values())

@@ -289,7 +289,8 @@ def _is_zero(x: Any) -> bool:
 def clip(a: TensorLike, a_min: TensorLike | None, a_max: TensorLike | None) -> Tensor:
     """``a``, limited to the range from ``a_min`` to ``a_max``; None is no limit.
 
-    Raises: ``ValueError`` if both are None.
+    Raises:
+        ValueError: If both are None.
 
     >>> clip([1, 5, 9], 2, None).numpy()
     array([2, 5, 9])

@@ -43,8 +43,9 @@ vdot = define(ops.vdot, promote, "a b")
 def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
     """The matrix product over the last two axes; the axes in front broadcast.
 
-    Shapes: ``[..., m, k]`` and ``[..., k, n]`` to ``[..., m, n]``. A vector is a row on
-    the left and a column on the right, and the result lacks its axis.
+    Shapes:
+        ``[..., m, k]`` and ``[..., k, n]`` to ``[..., m, n]``. A vector is a row on the
+        left and a column on the right, and the result lacks its axis.
 
     >>> matmul([1, 2], [[1, 0], [3, 4]]).numpy()
     array([7, 8])
@@ -56,10 +57,12 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
 def einsum(subscripts: str, *operands: TensorLike, **kwargs: Any) -> Tensor:
     """Sums of products by named axes: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 
-    Args: ``kwargs``: ``casting``, "safe" (operands meet in one dtype) or "no"; ``optimize``,
-    a bool, "greedy" or "optimal", which changes the order of the sums alone.
+    Args:
+        kwargs: ``casting``, "safe" (operands meet in one dtype) or "no"; ``optimize``,
+            a bool, "greedy" or "optimal", which changes the order of the sums alone.
 
-    Raises: ``ValueError`` for others.
+    Raises:
+        ValueError: For others.
 
     >>> einsum("i,i->", [1, 2], [3, 0.5]).numpy()
     np.float64(4.0)
@@ -79,7 +82,8 @@ def einsum(subscripts: str, *operands: TensorLike, **kwargs: Any) -> Tensor:
 def polyval(p: TensorLike, x: TensorLike) -> Tensor:
     """The polynomial with coefficients ``p``, the highest power first, at ``x``.
 
-    Shapes: ``p`` ``[n]``; the result has the shape of ``x``.
+    Shapes:
+        ``p`` ``[n]``; the result has the shape of ``x``.
 
     >>> polyval([1, 0, 2], [3, 0.5]).numpy()
     array([11.  ,  2.25])
@@ -100,7 +104,8 @@ def trace(
 ) -> Tensor:
     """The sum of the ``offset``-th diagonal of the matrices in ``axis1`` and ``axis2``.
 
-    Shapes: the result lacks the two axes.
+    Shapes:
+        The result lacks the two axes.
 
     >>> trace([[1, 2], [3, 4]]).numpy()
     np.int64(5)

@@ -30,7 +30,8 @@ __all__ = [
 def seed(s: int) -> None:
     """Set the seed of all random ops, as `tw.random.set_seed`.
 
-    Raises: ``ValueError`` if ``s`` is no integer.
+    Raises:
+        ValueError: If ``s`` is no integer.
     """
     try:
         s = int(s)
@@ -66,7 +67,8 @@ def uniform(
 ) -> Tensor:
     """Uniform numbers from ``low`` up to ``high``.
 
-    Shapes: ``size``, or the shape to which ``low`` and ``high`` broadcast.
+    Shapes:
+        ``size``, or the shape to which ``low`` and ``high`` broadcast.
 
     >>> uniform(1.0, 2.0, 3).shape
     TensorShape([3])
@@ -104,9 +106,11 @@ def randint(
 ) -> Tensor:
     """Integers from ``low`` to ``high - 1``; with one bound, from 0 to ``low - 1``.
 
-    Args: ``dtype``: int32 or int64.
+    Args:
+        dtype: Int32 or int64.
 
-    Raises: ``ValueError`` for another ``dtype``.
+    Raises:
+        ValueError: For another ``dtype``.
 
     >>> randint(5, size=3).shape
     TensorShape([3])

@@ -135,10 +135,13 @@ def mean(
 ) -> Tensor:
     """The mean over ``axis``, float64 for integers.
 
-    Args: ``axis``: an int, a tuple, or None for all axes; ``dtype``: in which to compute;
-    ``out``: must be None.
+    Args:
+        axis: An int, a tuple, or None for all axes.
+        dtype: In which to compute.
+        out: Must be None.
 
-    Shapes: the result lacks these axes, or has size 1 there with ``keepdims``.
+    Shapes:
+        The result lacks these axes, or has size 1 there with ``keepdims``.
 
     >>> mean([[1, 2], [3, 4]], axis=0).numpy()
     array([2., 3.])
@@ -157,10 +160,14 @@ def var(
 ) -> Tensor:
     """The variance over ``axis``: ``sum(|a - mean(a)| ** 2) / (n - ddof)``.
 
-    Args: ``axis``: an int, a tuple, or None for all axes; ``dtype``: of the result;
-    ``out``: must be None; ``ddof``: subtracted from the number n of entries.
+    Args:
+        axis: An int, a tuple, or None for all axes.
+        dtype: Of the result.
+        out: Must be None.
+        ddof: Subtracted from the number n of entries.
 
-    Shapes: the result lacks these axes, or has size 1 there with ``keepdims``.
+    Shapes:
+        The result lacks these axes, or has size 1 there with ``keepdims``.
 
     >>> var([1, 2, 3, 4]).numpy(), var([1, 2, 3, 4], ddof=1).numpy().round(3)
     (np.float64(1.25), np.float64(1.667))
@@ -182,12 +189,15 @@ def average(
 ) -> Any:
     """The weighted mean over ``axis``: ``sum(a * weights) / sum(weights)``.
 
-    Shapes: ``weights`` has the shape of ``a``, or one number for each entry of the one
-    ``axis``; the result lacks ``axis``.
+    Shapes:
+        ``weights`` has the shape of ``a``, or one number for each entry of the one
+        ``axis``; the result lacks ``axis``.
 
-    Returns: the mean; with ``returned`` also the sum of the weights.
+    Returns:
+        The mean; with ``returned`` also the sum of the weights.
 
-    Raises: ``ValueError`` for other ``weights``.
+    Raises:
+        ValueError: For other ``weights``.
 
     >>> average([1, 2, 3], weights=[3, 1, 0]).numpy()
     np.float64(1.25)
@@ -268,9 +278,11 @@ def argsort(
 ) -> Tensor:
     """The int64 indices that sort each row along ``axis``; None flattens ``a``.
 
-    Args: ``kind``: "quicksort" or "stable"; equal entries keep their order in both.
+    Args:
+        kind: "quicksort" or "stable"; equal entries keep their order in both.
 
-    Raises: ``ValueError`` for another ``kind``, or an ``order``.
+    Raises:
+        ValueError: For another ``kind``, or an ``order``.
 
     >>> argsort([3, 1, 2]).numpy()
     array([1, 2, 0])
@@ -284,7 +296,8 @@ def sort(
 ) -> Tensor:
     """The entries along ``axis`` in ascending order; None flattens ``a``.
 
-    Raises: ``ValueError`` for another ``kind``, or an ``order``.
+    Raises:
+        ValueError: For another ``kind``, or an ``order``.
 
     >>> sort([3, 1, 2]).numpy()
     array([1, 2, 3])

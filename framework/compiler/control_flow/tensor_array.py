@@ -281,8 +281,9 @@ class TensorArray(CompositeTensor):
     def read(self, index: IntLike, name: str | None = None) -> Tensor:
         """The element at ``index``; zeros if it was never written and its shape is known.
 
-        Raises: ``IndexError`` for an index out of range; ``InvalidArgumentError`` for an
-        element that an earlier read has cleared.
+        Raises:
+            IndexError: For an index out of range.
+            InvalidArgumentError: For an element that an earlier read has cleared.
         """
         index = convert_to_tensor(index)
         if self._rows is not None or any_traced([index]):

@@ -89,7 +89,8 @@ class Operation:
     def get_attr(self, name: str) -> Any:
         """Return an attribute: an argument of the op here that is no tensor.
 
-        Raises: ``ValueError`` if there is none of that name.
+        Raises:
+            ValueError: If there is none of that name.
         """
         if name not in self._attributes:
             raise ValueError(
@@ -148,7 +149,9 @@ class GraphOperations:
     def get_operation_by_name(self, name: str) -> Operation:
         """Return the operation of a name, such as "matmul_0".
 
-        Raises: ``KeyError`` if there is none, ``ValueError`` for the name of a tensor.
+        Raises:
+            KeyError: If there is none.
+            ValueError: For the name of a tensor.
         """
         if ":" in name:
             raise ValueError(f"{name!r} is the name of a tensor, not of an operation")
@@ -163,7 +166,9 @@ class GraphOperations:
     def get_tensor_by_name(self, name: str) -> GraphTensor:
         """Return the output of an operation, such as "matmul_0:0".
 
-        Raises: ``KeyError`` if there is none, ``ValueError`` for a name without a number.
+        Raises:
+            KeyError: If there is none.
+            ValueError: For a name without a number.
         """
         op_name, colon, index = name.rpartition(":")
         if not (colon and index.isdecimal()):

@@ -66,7 +66,8 @@ class Checkpoint(Trackable, Reserving):
     object that had the name still is, until ``del checkpoint.name``. Keep numbers in
     variables, and change these by ``assign``.
 
-    Raises: ``ValueError`` for an argument of another kind.
+    Raises:
+        ValueError: For an argument of another kind.
 
     >>> import tempfile, tapewright as tw
     >>> v = tw.Variable(1.0)

@@ -170,7 +170,10 @@ class CheckpointManager:
         Args: ``checkpoint_number``: by default one more than the last; with
         ``check_interval`` False, saves whatever the interval says; ``metrics``: a dict of
         numbers, which ``keep_best`` compares. ``options``, TensorFlow's, change nothing.
-        Returns: its path without ".h5"; None if it was not time yet.
+
+        Returns:
+            Its path without ".h5"; None if it was not time yet.
+
         Raises: `SavingError` if it cannot be written; then the others are all kept.
         """
         if not self._is_due(check_interval and not self._termination.asked):
@@ -280,8 +283,10 @@ class CheckpointManager:
     def restore_or_initialize(self) -> str | None:
         """Restore from the newest checkpoint that is whole, else call ``init_fn``.
 
-        Returns: the path of what was restored, without ".h5", or None. A damaged
-        checkpoint is passed over, with a warning that names it.
+        Returns:
+            The path of what was restored, without ".h5", or None. A damaged checkpoint
+            is passed over, with a warning that names it.
+
         Raises: `SavingError` if the checkpoint is of other objects.
         """
         for path in reversed(self._files()):

@@ -20,7 +20,8 @@ class Logs(dict[str, Any]):
     Nested dicts are flattened in their place. Values that are no numbers stay as they are;
     arrays of more than one entry, and lists of numbers, become NumPy's.
 
-    Raises: ``TypeError`` if ``source`` is no dict, or holds a metric, not its result.
+    Raises:
+        TypeError: If ``source`` is no dict, or holds a metric, not its result.
 
     >>> Logs({"loss": np.float32(0.5), "accuracy": 1})
     {'accuracy': 1.0, 'loss': 0.5}

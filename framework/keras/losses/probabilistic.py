@@ -57,9 +57,11 @@ def binary_crossentropy(
 ) -> Tensor:
     """``-mean(y * log(p) + (1 - y) * log(1 - p))`` over ``axis``.
 
-    Args: ``y_pred``: probabilities p, or logits with ``from_logits``; of the output of a
-    `sigmoid` the inputs are the logits; ``label_smoothing``: the labels become ``y * (1 -
-    label_smoothing) + label_smoothing / 2``.
+    Args:
+        y_pred: Probabilities p, or logits with ``from_logits``; of the output of a
+            `sigmoid` the inputs are the logits.
+        label_smoothing: The labels become ``y * (1 - label_smoothing) + label_smoothing
+            / 2``.
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result ``[batch, ...]``.
 
@@ -111,11 +113,13 @@ def categorical_crossentropy(
 ) -> Tensor:
     """``-sum(y * log(p))`` over ``axis``, the classes; ``y_true`` are probabilities.
 
-    Args: ``y_pred``: probabilities p, scaled to sum 1, or logits with ``from_logits``; of
-    the output of a `softmax` along ``axis`` the inputs are the logits;
-    ``label_smoothing``: the labels become ``y * (1 - label_smoothing) + label_smoothing
-    / classes``; ``assume_normalized``: TensorFlow's gradient ``softmax(logits) - y``
-    also for labels that do not sum to 1, see `nn.softmax_cross_entropy_with_logits`.
+    Args:
+        y_pred: Probabilities p, scaled to sum 1, or logits with ``from_logits``; of the
+            output of a `softmax` along ``axis`` the inputs are the logits.
+        label_smoothing: The labels become ``y * (1 - label_smoothing) + label_smoothing
+            / classes``.
+        assume_normalized: TensorFlow's gradient ``softmax(logits) - y`` also for labels
+            that do not sum to 1, see `nn.softmax_cross_entropy_with_logits`.
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``; result ``[batch,
     ...]``.

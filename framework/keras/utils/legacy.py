@@ -20,7 +20,8 @@ def serialize_keras_object(instance: Any) -> Any:
 
     Objects in the config become configs too. None gives None.
 
-    Raises: ``ValueError`` for an object that has neither ``get_config`` nor a name.
+    Raises:
+        ValueError: For an object that has neither ``get_config`` nor a name.
 
     >>> from tapewright import keras
     >>> keras.utils.legacy.serialize_keras_object(keras.regularizers.L2(0.5))
@@ -52,11 +53,14 @@ def deserialize_keras_object(
 ) -> Any:
     """Return the object of a config, or of a name: a function, or an instance of a class.
 
-    Args: ``custom_objects``: ``{name: class or function}``, looked up first, then those
-    that are registered, then ``module_objects``; ``printable_module_name``: the kind of
-    object, for errors. None and functions are returned as they are.
+    Args:
+        custom_objects: ``{name: class or function}``, looked up first, then those that
+            are registered, then ``module_objects``.
+        printable_module_name: The kind of object, for errors. None and functions are
+            returned as they are.
 
-    Raises: ``ValueError`` for an unknown name, or another object.
+    Raises:
+        ValueError: For an unknown name, or another object.
 
     >>> from tapewright import keras
     >>> config = {"class_name": "L2", "config": {"l2": 0.5}}

@@ -144,8 +144,10 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
     In a traced function the values of constants are known, and numbers that follow from
     known sizes, such as ``tw.shape(x)[-1]``; those of variables are not.
 
-    Args: ``tensor``: what is no tensor is returned as it is; ``partial``: where some of the
-    sizes are known, return an array of objects in which the others are None.
+    Args:
+        tensor: What is no tensor is returned as it is.
+        partial: Where some of the sizes are known, return an array of objects in which
+            the others are None.
 
     >>> import tapewright as tw
     >>> @tw.function

@@ -92,8 +92,9 @@ def warped(
 ) -> Tensor:
     """`affine_transform` of floating images, channels last, to another ``size``.
 
-    Shapes: ``[batch, height, width, channels]`` and ``[batch or 1, 8]`` to
-    ``[batch, *size, channels]``.
+    Shapes:
+        ``[batch, height, width, channels]`` and ``[batch or 1, 8]`` to ``[batch, *size,
+        channels]``.
     """
     sample = _bilinear if interpolation == "bilinear" else _nearest
     y, x, exists = _sources(transform, *size)

@@ -410,9 +410,11 @@ def set_global_generator(generator: Generator) -> None:
 def set_seed(seed: IntLike | float | None) -> None:
     """Restart the global stream, and those of seeds: equal numbers from here on.
 
-    Args: ``seed``: an integer, or a float; None takes one from the operating system.
+    Args:
+        seed: An integer, or a float; None takes one from the operating system.
 
-    Raises: ``ValueError`` for another seed.
+    Raises:
+        ValueError: For another seed.
 
     >>> set_seed(1)
     >>> first = get_global_generator().normal([2]).numpy()
@@ -434,7 +436,8 @@ def set_seed(seed: IntLike | float | None) -> None:
 def key_of_seed(who: str, seed: Any) -> int:
     """The key of a seed, an integer or, as in TensorFlow, a float such as ``time.time()``.
 
-    Raises: ``ValueError`` for another seed.
+    Raises:
+        ValueError: For another seed.
     """
     try:
         return operator.index(seed) % 2**63

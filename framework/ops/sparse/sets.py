@@ -32,15 +32,19 @@ def intersection(
     Each row along the last axis is a set: its values count once, and come out in
     ascending order. Not in traced functions, which do not know how many these are.
 
-    Args: ``a``, ``b``: dense or sparse, integers or strings of one dtype;
-    ``validate_indices``: entries of sparse tensors must be in order (see
-    `tw.sparse.reorder`); False takes any order.
+    Args:
+        a, b: Dense or sparse, integers or strings of one dtype.
+        validate_indices: Entries of sparse tensors must be in order (see
+            `tw.sparse.reorder`); False takes any order.
 
-    Shapes: ``[..., m]`` and ``[..., n]``, of rank 2 or more, to a sparse ``[..., k]``,
-    where ``k`` is the size of the largest set.
+    Shapes:
+        ``[..., m]`` and ``[..., n]``, of rank 2 or more, to a sparse ``[..., k]``,
+        where ``k`` is the size of the largest set.
 
-    Raises: ``TypeError`` for other dtypes, or two of them; ``InvalidArgumentError`` (a
-    ``ValueError``) for other shapes or indices that are not in order.
+    Raises:
+        TypeError: For other dtypes, or two of them.
+        InvalidArgumentError: For other shapes or indices that are not in order (a
+            ``ValueError``).
 
     >>> import tapewright as tw
     >>> tw.sparse.to_dense(intersection([[3, 1, 2]], [[2, 3, 3]])).numpy()
@@ -83,9 +87,11 @@ def difference(
 def size(a: SparseTensor, validate_indices: bool = True) -> Tensor:
     """The number of different values in each row of a sparse tensor.
 
-    Shapes: ``[..., n]``, of rank 2 or more, to ``[...]``, int32.
+    Shapes:
+        ``[..., n]``, of rank 2 or more, to ``[...]``, int32.
 
-    Raises: as `tw.sets.intersection`.
+    Raises:
+        As `tw.sets.intersection`.
 
     >>> size(SparseTensor([[0, 0], [0, 1], [2, 0]], [3, 3, 1], [3, 2])).numpy()
     array([1, 0, 1], dtype=int32)

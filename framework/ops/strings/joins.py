@@ -143,12 +143,14 @@ def format(
 ) -> Tensor:
     """One string: a template in which the values of tensors replace the placeholders.
 
-    Args: ``inputs``: a tensor, or a list or tuple of as many as there are placeholders;
-    they are written as `print` writes them, strings in quotes; ``placeholder``: the text
-    that stands for a tensor; ``summarize``: the number of entries shown at each end of an
-    axis, -1 for all.
+    Args:
+        inputs: A tensor, or a list or tuple of as many as there are placeholders; they
+            are written as `print` writes them, strings in quotes.
+        placeholder: The text that stands for a tensor.
+        summarize: The number of entries shown at each end of an axis, -1 for all.
 
-    Raises: ``ValueError`` for another number of tensors than placeholders.
+    Raises:
+        ValueError: For another number of tensors than placeholders.
 
     >>> format("{} of {}", [convert_to_tensor([1, 2]), convert_to_tensor("a")]).numpy()
     b'[1 2] of "a"'
