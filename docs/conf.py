@@ -21,6 +21,7 @@ version = release = tapewright.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",  # sections of Google style in docstrings
     *(() if is_short else ("sphinx.ext.viewcode",)),
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
@@ -40,6 +41,8 @@ default_role = "py:obj"
 
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_inherit_docstrings = False
+napoleon_numpy_docstring = False
+napoleon_custom_sections = ["Shapes"]
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_use_type_comments = False  # there are none
