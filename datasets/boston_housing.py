@@ -39,7 +39,8 @@ def load_data(
     ``test_split`` or a file that is not what it should be, ``DownloadError`` (an
     ``OSError``) naming every mirror that failed.
 
-    >>> (x_train, y_train), (x_test, y_test) = load_data()  # doctest: +SKIP
+    Example:
+        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.boston_housing.load_data()  # doctest: +SKIP
     """
     check_test_split("boston_housing.load_data", test_split)
     found = find_file("boston_housing.load_data", path, ARCHIVE, MIRRORS)

@@ -38,7 +38,8 @@ def load_data(
     ``version`` or ``test_split``, or a file that is not what it should be,
     ``DownloadError`` (an ``OSError``) naming every mirror that failed.
 
-    >>> (x_train, y_train), (x_test, y_test) = load_data("small")  # doctest: +SKIP
+    Example:
+        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.california_housing.load_data("small")  # doctest: +SKIP
     """
     if version not in ROWS:
         raise ValueError(

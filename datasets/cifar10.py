@@ -38,7 +38,8 @@ def load_data(path: str | os.PathLike | None = None) -> Data:
     that is not what it should be, ``DownloadError`` (an ``OSError``) naming every
     mirror that failed. A file that would run code as a pickle is refused.
 
-    >>> (x_train, y_train), (x_test, y_test) = load_data()  # doctest: +SKIP
+    Example:
+        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.cifar10.load_data()  # doctest: +SKIP
     """
     found = find_file("cifar10.load_data", path, ARCHIVE, MIRRORS)
     *train, test = read_batches(found, MEMBERS, "labels")

@@ -36,7 +36,8 @@ def load_data(label_mode: str = "fine", path: str | os.PathLike | None = None) -
     ``OSError``) naming every mirror that failed. A file that would run code as a pickle
     is refused.
 
-    >>> (x_train, y_train), (x_test, y_test) = load_data("coarse")  # doctest: +SKIP
+    Example:
+        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.cifar100.load_data("coarse")  # doctest: +SKIP
     """
     if label_mode not in ("fine", "coarse"):
         raise ValueError(

@@ -100,9 +100,10 @@ def load_data(
     convergence, gets 92 % of the test set right; a network with one hidden layer of 128
     units gets over 98 % after five epochs, even under a strong weight penalty.
 
-    >>> (x_train, y_train), (x_test, y_test) = load_data(n_train=100, n_test=20)
-    >>> x_train.shape, x_train.dtype, y_test.shape
-    ((100, 28, 28), dtype('uint8'), (20,))
+    Example:
+        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.digits.load_data(n_train=100, n_test=20)
+        >>> x_train.shape, x_train.dtype, y_test.shape
+        ((100, 28, 28), dtype('uint8'), (20,))
     """
     n_train = _count("n_train", n_train)
     n_test = _count("n_test", n_test)

@@ -46,7 +46,8 @@ def load_data(path: str | os.PathLike | None = None) -> Data:
     that is not what it should be, ``DownloadError`` (an ``OSError``) naming every
     mirror that failed.
 
-    >>> (x_train, y_train), (x_test, y_test) = load_data()  # doctest: +SKIP
+    Example:
+        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.fashion_mnist.load_data()  # doctest: +SKIP
     """
     given = given_path("fashion_mnist.load_data", path)
     if given is not None:

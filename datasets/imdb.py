@@ -48,7 +48,8 @@ def load_data(
     ``OSError``) naming every mirror that failed. A file that would run code as a pickle
     is refused.
 
-    >>> (x_train, y_train), (x_test, y_test) = load_data(num_words=10000)  # doctest: +SKIP
+    Example:
+        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.imdb.load_data(num_words=10000)  # doctest: +SKIP
     """
     found = find_file("imdb.load_data", path, ARCHIVE, MIRRORS)
     train, test = read_texts(found, ("x_train", "y_train", "x_test", "y_test"))

@@ -51,9 +51,10 @@ def load_data(path: str | os.PathLike | None = "mnist.npz") -> Data:
     that is not what it should be, ``DownloadError`` (an ``OSError``) naming every
     mirror that failed.
 
-    >>> (x_train, y_train), (x_test, y_test) = load_data()  # doctest: +SKIP
-    >>> x_train.shape, y_test.shape  # doctest: +SKIP
-    ((60000, 28, 28), (10000,))
+    Example:
+        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.mnist.load_data()  # doctest: +SKIP
+        >>> x_train.shape, y_test.shape  # doctest: +SKIP
+        ((60000, 28, 28), (10000,))
     """
     given = given_path("mnist.load_data", path, ARCHIVE.name)
     return _from_cache() if given is None else load_path(given, stacklevel=2)

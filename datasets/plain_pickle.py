@@ -24,8 +24,10 @@ def read_pickle(content: bytes) -> Any:
 
     Raises: ``ValueError`` for a pickle with anything else in it, or one that is damaged.
 
-    >>> read_pickle(b"\\x80\\x02]q\\x00(K\\x01K\\x02e.")
-    [1, 2]
+    Example:
+        >>> from tapewright.datasets.plain_pickle import read_pickle
+        >>> read_pickle(b"\\x80\\x02]q\\x00(K\\x01K\\x02e.")
+        [1, 2]
     """
     reader = _Reader(content)
     try:

@@ -52,7 +52,8 @@ def load_data(
     should be, ``DownloadError`` (an ``OSError``) naming every mirror that failed. A
     file that would run code as a pickle is refused.
 
-    >>> (x_train, y_train), (x_test, y_test) = load_data(num_words=10000)  # doctest: +SKIP
+    Example:
+        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.reuters.load_data(num_words=10000)  # doctest: +SKIP
     """
     check_test_split("reuters.load_data", test_split)
     found = find_file("reuters.load_data", path, ARCHIVE, MIRRORS)
@@ -83,7 +84,8 @@ def get_word_index(
 def get_label_names() -> tuple[str, ...]:
     """The names of the topics, in the order of the labels.
 
-    >>> get_label_names()[3]
-    'earn'
+    Example:
+        >>> tw.datasets.reuters.get_label_names()[3]
+        'earn'
     """
     return tuple(LABELS.split())

@@ -52,8 +52,9 @@ class ReLU(_Activation):
 
     Raises: ``ValueError`` for a negative argument.
 
-    >>> ReLU(max_value=6.0, negative_slope=0.5)([-2.0, 3.0, 9.0]).numpy()
-    array([-1.,  3.,  6.], dtype=float32)
+    Example:
+        >>> keras.layers.ReLU(max_value=6.0, negative_slope=0.5)([-2.0, 3.0, 9.0]).numpy()
+        array([-1.,  3.,  6.], dtype=float32)
     """
 
     def __init__(
@@ -88,8 +89,9 @@ class LeakyReLU(_Activation):
     Reference: Maas et al., "Rectifier nonlinearities improve neural network acoustic
     models" (2013).
 
-    >>> LeakyReLU(0.1)([-2.0, 3.0]).numpy()
-    array([-0.2,  3. ], dtype=float32)
+    Example:
+        >>> keras.layers.LeakyReLU(0.1)([-2.0, 3.0]).numpy()
+        array([-0.2,  3. ], dtype=float32)
     """
 
     def __init__(
@@ -123,8 +125,9 @@ class ThresholdedReLU(_Activation):
     Raises:
         ValueError: If ``theta`` is negative.
 
-    >>> ThresholdedReLU(theta=0.5)([-2.0, 0.5, 3.0]).numpy()
-    array([-0.,  0.,  3.], dtype=float32)
+    Example:
+        >>> keras.layers.ThresholdedReLU(theta=0.5)([-2.0, 0.5, 3.0]).numpy()
+        array([-0.,  0.,  3.], dtype=float32)
     """
 
     def __init__(self, theta: float = 1.0, **kwargs: Unpack[RegularizedLayerOptions]):
@@ -148,9 +151,10 @@ class PReLU(_Activation):
 
     Reference: He et al., "Delving deep into rectifiers" (2015).
 
-    >>> layer = PReLU(alpha_initializer="ones", shared_axes=[1])
-    >>> layer([[[-2.0, 3.0]]]).numpy(), layer.alpha.shape
-    (array([[[-2.,  3.]]], dtype=float32), TensorShape([1, 2]))
+    Example:
+        >>> layer = keras.layers.PReLU(alpha_initializer="ones", shared_axes=[1])
+        >>> layer([[[-2.0, 3.0]]]).numpy(), layer.alpha.shape
+        (array([[[-2.,  3.]]], dtype=float32), TensorShape([1, 2]))
     """
 
     def __init__(
@@ -196,8 +200,9 @@ class ELU(_Activation):
     Reference: Clevert et al., "Fast and accurate deep network learning by exponential
     linear units" (2016).
 
-    >>> ELU()([-1.0, 2.0]).numpy().round(3)
-    array([-0.632,  2.   ], dtype=float32)
+    Example:
+        >>> keras.layers.ELU()([-1.0, 2.0]).numpy().round(3)
+        array([-0.632,  2.   ], dtype=float32)
     """
 
     def __init__(self, alpha: float = 1.0, **kwargs: Unpack[RegularizedLayerOptions]):
@@ -218,8 +223,9 @@ class Softmax(_Activation):
 
     Raises: `ShapeError` for a mask that does not broadcast to the inputs.
 
-    >>> Softmax()([[1.0, 1.0, 5.0]], mask=[[True, True, False]]).numpy()
-    array([[0.5, 0.5, 0. ]], dtype=float32)
+    Example:
+        >>> keras.layers.Softmax()([[1.0, 1.0, 5.0]], mask=[[True, True, False]]).numpy()
+        array([[0.5, 0.5, 0. ]], dtype=float32)
     """
 
     def __init__(self, axis: Axes = -1, **kwargs: Unpack[RegularizedLayerOptions]):

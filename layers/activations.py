@@ -104,10 +104,11 @@ def relu(
 
     Below the threshold it is ``negative_slope * (x - threshold)``.
 
-    >>> relu([-10.0, 0.5, 8.0]).numpy()
-    array([0. , 0.5, 8. ], dtype=float32)
-    >>> relu([-10.0, 0.5, 8.0], negative_slope=0.1, max_value=6.0).numpy()
-    array([-1. ,  0.5,  6. ], dtype=float32)
+    Example:
+        >>> keras.activations.relu([-10.0, 0.5, 8.0]).numpy()
+        array([0. , 0.5, 8. ], dtype=float32)
+        >>> keras.activations.relu([-10.0, 0.5, 8.0], negative_slope=0.1, max_value=6.0).numpy()
+        array([-1. ,  0.5,  6. ], dtype=float32)
     """
     if negative_slope == 0 and max_value is None and threshold == 0:
         return ops.relu(x)
@@ -127,8 +128,9 @@ def relu(
 def leaky_relu(x: TensorLike, negative_slope: float = 0.2) -> Tensor:
     """``x`` where it is positive, else ``negative_slope * x``.
 
-    >>> leaky_relu([-1.0, 2.0]).numpy()
-    array([-0.2,  2. ], dtype=float32)
+    Example:
+        >>> keras.activations.leaky_relu([-1.0, 2.0]).numpy()
+        array([-0.2,  2. ], dtype=float32)
     """
     return ops.leaky_relu(x, negative_slope)
 
@@ -139,8 +141,9 @@ def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
     Reference: Clevert et al., "Fast and accurate deep network learning by exponential
     linear units" (2016).
 
-    >>> elu([-20.0, 2.0], alpha=0.5).numpy()
-    array([-0.5,  2. ], dtype=float32)
+    Example:
+        >>> keras.activations.elu([-20.0, 2.0], alpha=0.5).numpy()
+        array([-0.5,  2. ], dtype=float32)
     """
     value = ops.elu(x)
     return value if alpha == 1 else where(greater(value, 0.0), value, value * alpha)
@@ -153,8 +156,9 @@ def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
 
     Reference: Barron, "Continuously differentiable exponential linear units" (2017).
 
-    >>> celu([-20.0, 2.0], alpha=0.5).numpy()
-    array([-0.5,  2. ], dtype=float32)
+    Example:
+        >>> keras.activations.celu([-20.0, 2.0], alpha=0.5).numpy()
+        array([-0.5,  2. ], dtype=float32)
     """
     x = convert_to_tensor(x)
     return maximum(x, 0.0) + expm1(minimum(0.0, x) / alpha) * alpha  # slope 1 + 0 at 0
@@ -170,8 +174,9 @@ def glu(x: TensorLike, axis: Axis = -1) -> Tensor:
     Reference: Dauphin et al., "Language modeling with gated convolutional networks"
     (2017).
 
-    >>> glu([3.0, 0.0]).numpy()
-    array([1.5], dtype=float32)
+    Example:
+        >>> keras.activations.glu([3.0, 0.0]).numpy()
+        array([1.5], dtype=float32)
     """
     x = convert_to_tensor(x)
     (at,) = normalize_axis("glu", axis, x.ndim)
@@ -194,8 +199,9 @@ def linear(x: TensorLike) -> Any:
 def hard_sigmoid(x: TensorLike) -> Tensor:
     """``x / 6 + 0.5``, limited to the range from 0 to 1.
 
-    >>> hard_sigmoid([-3.0, 0.0, 1.5]).numpy()
-    array([0.  , 0.5 , 0.75], dtype=float32)
+    Example:
+        >>> keras.activations.hard_sigmoid([-3.0, 0.0, 1.5]).numpy()
+        array([0.  , 0.5 , 0.75], dtype=float32)
     """
     return relu6(convert_to_tensor(x) + 3.0) / 6.0
 
@@ -212,8 +218,9 @@ def hard_silu(x: TensorLike) -> Tensor:
 def hard_tanh(x: TensorLike) -> Tensor:
     """``x``, limited to the range from -1 to 1.
 
-    >>> hard_tanh([-3.0, 0.5, 1.5]).numpy()
-    array([-1. ,  0.5,  1. ], dtype=float32)
+    Example:
+        >>> keras.activations.hard_tanh([-3.0, 0.5, 1.5]).numpy()
+        array([-1. ,  0.5,  1. ], dtype=float32)
     """
     return clip_by_value(x, -1.0, 1.0)
 
@@ -221,8 +228,9 @@ def hard_tanh(x: TensorLike) -> Tensor:
 def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
     """``x`` where ``|x|`` is above ``threshold``, else 0.
 
-    >>> hard_shrink([-2.0, 0.25, 2.0]).numpy()
-    array([-2.,  0.,  2.], dtype=float32)
+    Example:
+        >>> keras.activations.hard_shrink([-2.0, 0.25, 2.0]).numpy()
+        array([-2.,  0.,  2.], dtype=float32)
     """
     return where(greater(abs(x), threshold), x, 0.0)
 
@@ -230,8 +238,9 @@ def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
 def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
     """``x`` moved towards 0 by ``threshold``, and 0 where it is nearer than that.
 
-    >>> soft_shrink([-2.0, 0.25, 2.0]).numpy()
-    array([-1.5,  0. ,  1.5], dtype=float32)
+    Example:
+        >>> keras.activations.soft_shrink([-2.0, 0.25, 2.0]).numpy()
+        array([-1.5,  0. ,  1.5], dtype=float32)
     """
     x = convert_to_tensor(x)
     below = where(less(x, -threshold), x + threshold, 0.0)
@@ -241,8 +250,9 @@ def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
 def threshold(x: TensorLike, threshold: float, default_value: float) -> Tensor:
     """``x`` where it is above ``threshold``, else ``default_value``.
 
-    >>> threshold([1.0, 2.0, 3.0], 1.5, 0.0).numpy()
-    array([0., 2., 3.], dtype=float32)
+    Example:
+        >>> keras.activations.threshold([1.0, 2.0, 3.0], 1.5, 0.0).numpy()
+        array([0., 2., 3.], dtype=float32)
     """
     x = convert_to_tensor(x)
     return where(greater(x, threshold), x, default_value)
@@ -253,8 +263,9 @@ def sparse_sigmoid(x: TensorLike) -> Tensor:
 
     Reference: Blondel et al., "Learning classifiers with Fenchel-Young losses" (2019).
 
-    >>> sparse_sigmoid([-2.0, 0.0, 0.5]).numpy()
-    array([0.  , 0.5 , 0.75], dtype=float32)
+    Example:
+        >>> keras.activations.sparse_sigmoid([-2.0, 0.0, 0.5]).numpy()
+        array([0.  , 0.5 , 0.75], dtype=float32)
     """
     x = convert_to_tensor(x)
     above = where(greater_equal(x, 1.0), 1.0, (x + 1.0) * 0.5)
@@ -264,8 +275,9 @@ def sparse_sigmoid(x: TensorLike) -> Tensor:
 def sparse_plus(x: TensorLike) -> Tensor:
     """0 up to -1, then ``(x + 1) ** 2 / 4`` up to 1, then ``x``.
 
-    >>> sparse_plus([-2.0, 0.0, 2.0]).numpy()
-    array([0.  , 0.25, 2.  ], dtype=float32)
+    Example:
+        >>> keras.activations.sparse_plus([-2.0, 0.0, 2.0]).numpy()
+        array([0.  , 0.25, 2.  ], dtype=float32)
     """
     x = convert_to_tensor(x)
     bent = square(clip_by_value(x, -1.0, 1.0) + 1.0) * 0.25
@@ -312,8 +324,9 @@ def sparsemax(x: TensorLike, axis: Axis = -1) -> Tensor:
 
     Reference: Martins & Astudillo, "From softmax to sparsemax" (2016).
 
-    >>> sparsemax([1.0, 0.5, -1.0]).numpy()
-    array([0.75, 0.25, 0.  ], dtype=float32)
+    Example:
+        >>> keras.activations.sparsemax([1.0, 0.5, -1.0]).numpy()
+        array([0.75, 0.25, 0.  ], dtype=float32)
     """
     x = convert_to_tensor(x)
     falling = sort(x, axis, "DESCENDING")
@@ -339,8 +352,9 @@ def get(identifier: Any) -> Callable[..., Any]:
     Raises: ``ValueError`` with the known names, for another one; ``TypeError`` if it is
     neither.
 
-    >>> get("gelu") is gelu, get(None) is linear
-    (True, True)
+    Example:
+        >>> keras.activations.get("gelu") is tw.nn.gelu, keras.activations.get(None) is keras.activations.linear
+        (True, True)
     """
     if identifier is None:
         return linear
@@ -358,8 +372,9 @@ def get(identifier: Any) -> Callable[..., Any]:
 def serialize(activation: Any) -> Any:
     """The name of an activation, or the config of a layer, as `get` takes it.
 
-    >>> serialize(tanh)
-    'tanh'
+    Example:
+        >>> keras.activations.serialize(tw.tanh)
+        'tanh'
     """
     return object_config.plain(activation)
 
@@ -373,8 +388,9 @@ def deserialize(
 
     Raises: ``ValueError`` for an unknown name.
 
-    >>> deserialize("relu") is relu
-    True
+    Example:
+        >>> keras.activations.deserialize("relu") is keras.activations.relu
+        True
     """
     with registry.custom_object_scope(custom_objects):
         if isinstance(config, dict) and config.get("class_name") == "function":
@@ -387,8 +403,9 @@ def deserialize(
 def keeps_shape(activation: Any) -> bool:
     """Return whether the outputs are known to have the shape and dtype of the inputs.
 
-    >>> keeps_shape(relu), keeps_shape(glu), keeps_shape(lambda x: x)
-    (True, False, False)
+    Example:
+        >>> keras.activations.keeps_shape(keras.activations.relu), keras.activations.keeps_shape(keras.activations.glu), keras.activations.keeps_shape(lambda x: x)
+        (True, False, False)
     """
     return activation is None or any([activation is each for each in _KEEPING])
 

@@ -61,10 +61,11 @@ class Attention(Layer):
     Reference: Luong et al., "Effective approaches to attention-based neural machine
     translation" (2015).
 
-    >>> from tapewright import constant
-    >>> query, value = constant([[[0.0]]]), constant([[[2.0], [4.0]]])
-    >>> Attention()([query, value]).numpy()
-    array([[[3.]]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> query, value = constant([[[0.0]]]), constant([[[2.0], [4.0]]])
+        >>> keras.layers.Attention()([query, value]).numpy()
+        array([[[3.]]], dtype=float32)
     """
 
     scale = concat_score_weight = None
@@ -185,9 +186,10 @@ class AdditiveAttention(Attention):
     Reference: Bahdanau et al., "Neural machine translation by jointly learning to align
     and translate" (2015).
 
-    >>> from tapewright import ones
-    >>> AdditiveAttention()([ones([2, 5, 3]), ones([2, 4, 3])]).shape
-    TensorShape([2, 5, 3])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.AdditiveAttention()([ones([2, 5, 3]), ones([2, 4, 3])]).shape
+        TensorShape([2, 5, 3])
     """
 
     def __init__(

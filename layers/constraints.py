@@ -52,8 +52,9 @@ class MaxNorm(Constraint):
 
     Raises: ``ValueError`` for a negative ``max_value``.
 
-    >>> MaxNorm(1.0)([[3.0, 0.0], [4.0, 0.5]]).numpy().round(3).tolist()
-    [[0.6000000238418579, 0.0], [0.800000011920929, 0.5]]
+    Example:
+        >>> keras.constraints.MaxNorm(1.0)([[3.0, 0.0], [4.0, 0.5]]).numpy().round(3).tolist()
+        [[0.6000000238418579, 0.0], [0.800000011920929, 0.5]]
     """
 
     def __init__(self, max_value: float = 2, axis: Axes = 0):
@@ -69,8 +70,9 @@ class MaxNorm(Constraint):
 class NonNeg(Constraint):
     """Replace negative entries by 0.
 
-    >>> NonNeg()([-1.0, 2.0]).numpy()
-    array([0., 2.], dtype=float32)
+    Example:
+        >>> keras.constraints.NonNeg()([-1.0, 2.0]).numpy()
+        array([0., 2.], dtype=float32)
     """
 
     def __call__(self, w: TensorLike) -> Tensor:
@@ -80,9 +82,10 @@ class NonNeg(Constraint):
 class UnitNorm(Constraint):
     """Scale vectors to norm 1; ``axis`` is that of `MaxNorm`.
 
-    >>> UnitNorm()([[3.0], [4.0]]).numpy()
-    array([[0.6],
-           [0.8]], dtype=float32)
+    Example:
+        >>> keras.constraints.UnitNorm()([[3.0], [4.0]]).numpy()
+        array([[0.6],
+               [0.8]], dtype=float32)
     """
 
     def __init__(self, axis: Axes = 0):
@@ -99,9 +102,10 @@ class MinMaxNorm(Constraint):
     Args: ``rate``: below 1, the norm moves only by that share of the way; ``axis``: as
     in `MaxNorm`.
 
-    >>> MinMaxNorm(0.5, 1.0)([[0.1], [0.0]]).numpy().round(3)
-    array([[0.5],
-           [0. ]], dtype=float32)
+    Example:
+        >>> keras.constraints.MinMaxNorm(0.5, 1.0)([[0.1], [0.0]]).numpy().round(3)
+        array([[0.5],
+               [0. ]], dtype=float32)
     """
 
     def __init__(

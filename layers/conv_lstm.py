@@ -205,8 +205,9 @@ class ConvLSTM1D(_ConvLSTM):
 
     Raises: as `ConvLSTM2D`.
 
-    >>> ConvLSTM1D(2, 3, return_sequences=True)(zeros([1, 5, 8, 4])).shape
-    TensorShape([1, 5, 6, 2])
+    Example:
+        >>> keras.layers.ConvLSTM1D(2, 3, return_sequences=True)(tw.zeros([1, 5, 8, 4])).shape
+        TensorShape([1, 5, 6, 2])
     """
 
     _tw_rank = 1
@@ -236,10 +237,11 @@ class ConvLSTM2D(_ConvLSTM):
     Reference: Shi et al., "Convolutional LSTM network: a machine learning approach for
     precipitation nowcasting" (2015), without the product of c in the gates.
 
-    >>> layer = ConvLSTM2D(2, 3, padding="same", return_state=True)
-    >>> outputs, h, c = layer(zeros([1, 5, 8, 8, 3]))
-    >>> outputs.shape, c.shape
-    (TensorShape([1, 8, 8, 2]), TensorShape([1, 8, 8, 2]))
+    Example:
+        >>> layer = keras.layers.ConvLSTM2D(2, 3, padding="same", return_state=True)
+        >>> outputs, h, c = layer(tw.zeros([1, 5, 8, 8, 3]))
+        >>> outputs.shape, c.shape
+        (TensorShape([1, 8, 8, 2]), TensorShape([1, 8, 8, 2]))
     """
 
     _tw_rank = 2
@@ -258,8 +260,9 @@ class ConvLSTM3D(_ConvLSTM):
 
     Raises: as `ConvLSTM2D`.
 
-    >>> ConvLSTM3D(2, 2)(zeros([1, 5, 4, 4, 4, 3])).shape
-    TensorShape([1, 3, 3, 3, 2])
+    Example:
+        >>> keras.layers.ConvLSTM3D(2, 2)(tw.zeros([1, 5, 4, 4, 4, 3])).shape
+        TensorShape([1, 3, 3, 3, 2])
     """
 
     _tw_rank = 3

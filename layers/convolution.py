@@ -214,9 +214,10 @@ class Conv1D(_Convolution):
 
     Raises: as `Conv2D`.
 
-    >>> layer = Conv1D(1, 2, padding="causal", kernel_initializer="ones")
-    >>> layer([[[1.0], [2.0], [4.0]]]).numpy().ravel()
-    array([1., 3., 6.], dtype=float32)
+    Example:
+        >>> layer = keras.layers.Conv1D(1, 2, padding="causal", kernel_initializer="ones")
+        >>> layer([[[1.0], [2.0], [4.0]]]).numpy().ravel()
+        array([1., 3., 6.], dtype=float32)
     """
 
     rank = 1
@@ -244,9 +245,10 @@ class Conv2D(_Convolution):
     Raises: `ShapeError` for a window larger than the inputs, or channels that
     ``groups`` does not divide; ``ValueError`` for other arguments that do not fit.
 
-    >>> layer = Conv2D(1, (1, 2), kernel_initializer="ones", activation="relu")
-    >>> layer([[[[1.0], [2.0], [-5.0]]]]).numpy()[0, :, :, 0]
-    array([[3., 0.]], dtype=float32)
+    Example:
+        >>> layer = keras.layers.Conv2D(1, (1, 2), kernel_initializer="ones", activation="relu")
+        >>> layer([[[[1.0], [2.0], [-5.0]]]]).numpy()[0, :, :, 0]
+        array([[3., 0.]], dtype=float32)
     """
 
     rank = 2
@@ -263,9 +265,10 @@ class Conv3D(_Convolution):
 
     Raises: as `Conv2D`.
 
-    >>> from tapewright import ones
-    >>> Conv3D(5, 2)(ones([1, 4, 4, 4, 3])).shape
-    TensorShape([1, 3, 3, 3, 5])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.Conv3D(5, 2)(ones([1, 4, 4, 4, 3])).shape
+        TensorShape([1, 3, 3, 3, 5])
     """
 
     rank = 3
@@ -365,9 +368,10 @@ class Conv1DTranspose(_TransposedConvolution):
 
     Raises: as `Conv2DTranspose`.
 
-    >>> layer = Conv1DTranspose(1, 2, strides=2, kernel_initializer="ones")
-    >>> layer([[[1.0], [2.0]]]).numpy().ravel()
-    array([1., 1., 2., 2.], dtype=float32)
+    Example:
+        >>> layer = keras.layers.Conv1DTranspose(1, 2, strides=2, kernel_initializer="ones")
+        >>> layer([[[1.0], [2.0]]]).numpy().ravel()
+        array([1., 1., 2., 2.], dtype=float32)
     """
 
     rank = 1
@@ -394,9 +398,10 @@ class Conv2DTranspose(_TransposedConvolution):
 
     Raises: ``ValueError`` if ``output_padding`` is not less than ``strides``.
 
-    >>> layer = Conv2DTranspose(1, (1, 2), (1, 2), kernel_initializer="ones")
-    >>> layer([[[[1.0], [2.0]]]]).numpy()[0, :, :, 0]
-    array([[1., 1., 2., 2.]], dtype=float32)
+    Example:
+        >>> layer = keras.layers.Conv2DTranspose(1, (1, 2), (1, 2), kernel_initializer="ones")
+        >>> layer([[[[1.0], [2.0]]]]).numpy()[0, :, :, 0]
+        array([[1., 1., 2., 2.]], dtype=float32)
     """
 
     rank = 2
@@ -414,9 +419,10 @@ class Conv3DTranspose(_TransposedConvolution):
 
     Raises: as `Conv2DTranspose`.
 
-    >>> from tapewright import ones
-    >>> Conv3DTranspose(5, 2, strides=2)(ones([1, 4, 4, 4, 3])).shape
-    TensorShape([1, 8, 8, 8, 5])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.Conv3DTranspose(5, 2, strides=2)(ones([1, 4, 4, 4, 3])).shape
+        TensorShape([1, 8, 8, 8, 5])
     """
 
     rank = 3
@@ -505,9 +511,10 @@ class DepthwiseConv1D(_DepthwiseConvolution):
 
     Raises: as `DepthwiseConv2D`.
 
-    >>> layer = DepthwiseConv1D(2, depthwise_initializer="ones")
-    >>> layer([[[1.0, 10.0], [2.0, 20.0]]]).numpy().ravel()
-    array([ 3., 30.], dtype=float32)
+    Example:
+        >>> layer = keras.layers.DepthwiseConv1D(2, depthwise_initializer="ones")
+        >>> layer([[[1.0, 10.0], [2.0, 20.0]]]).numpy().ravel()
+        array([ 3., 30.], dtype=float32)
     """
 
     rank = 1
@@ -529,9 +536,10 @@ class DepthwiseConv2D(_DepthwiseConvolution):
 
     Raises: `ShapeError` for a window larger than the inputs.
 
-    >>> layer = DepthwiseConv2D((1, 2), depthwise_initializer="ones")
-    >>> layer([[[[1.0, 10.0], [2.0, 20.0]]]]).numpy().ravel()
-    array([ 3., 30.], dtype=float32)
+    Example:
+        >>> layer = keras.layers.DepthwiseConv2D((1, 2), depthwise_initializer="ones")
+        >>> layer([[[[1.0, 10.0], [2.0, 20.0]]]]).numpy().ravel()
+        array([ 3., 30.], dtype=float32)
     """
 
     rank = 2
@@ -605,9 +613,10 @@ class SeparableConv1D(_SeparableConvolution):
 
     Raises: as `SeparableConv2D`.
 
-    >>> from tapewright import ones
-    >>> SeparableConv1D(5, 2)(ones([1, 4, 3])).shape
-    TensorShape([1, 3, 5])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.SeparableConv1D(5, 2)(ones([1, 4, 3])).shape
+        TensorShape([1, 3, 5])
     """
 
     rank = 1
@@ -631,11 +640,12 @@ class SeparableConv2D(_SeparableConvolution):
     Reference: Chollet, "Xception: Deep learning with depthwise separable convolutions"
     (2017).
 
-    >>> layer = SeparableConv2D(
-    ...     1, (1, 2), depthwise_initializer="ones", pointwise_initializer="ones"
-    ... )
-    >>> layer([[[[1.0, 10.0], [2.0, 20.0]]]]).numpy().ravel()
-    array([33.], dtype=float32)
+    Example:
+        >>> layer = keras.layers.SeparableConv2D(
+        ...     1, (1, 2), depthwise_initializer="ones", pointwise_initializer="ones"
+        ... )
+        >>> layer([[[[1.0, 10.0], [2.0, 20.0]]]]).numpy().ravel()
+        array([33.], dtype=float32)
     """
 
     rank = 2

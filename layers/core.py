@@ -60,9 +60,10 @@ class Dense(_Projection):
     Raises: ``ValueError`` if ``units`` is not a positive integer, or for an unknown
     name; ``TypeError`` for an unknown argument.
 
-    >>> layer = Dense(2, kernel_initializer="ones", activation="relu")
-    >>> layer([[1.0, 2.0, 3.0]]).numpy()
-    array([[6., 6.]], dtype=float32)
+    Example:
+        >>> layer = keras.layers.Dense(2, kernel_initializer="ones", activation="relu")
+        >>> layer([[1.0, 2.0, 3.0]]).numpy()
+        array([[6., 6.]], dtype=float32)
     """
 
     _tw_shape_tells = True
@@ -122,9 +123,10 @@ class EinsumDense(_Projection):
     Raises: ``ValueError`` for an equation of another form, a letter that stands in one
     term only, or an ``output_shape`` that does not match the equation and the inputs.
 
-    >>> layer = EinsumDense("abc,cde->abde", output_shape=(None, 2, 5), bias_axes="de")
-    >>> layer([[[1.0, 2.0, 3.0]]]).shape, layer.kernel.shape, layer.bias.shape
-    (TensorShape([1, 1, 2, 5]), TensorShape([3, 2, 5]), TensorShape([2, 5]))
+    Example:
+        >>> layer = keras.layers.EinsumDense("abc,cde->abde", output_shape=(None, 2, 5), bias_axes="de")
+        >>> layer([[[1.0, 2.0, 3.0]]]).shape, layer.kernel.shape, layer.bias.shape
+        (TensorShape([1, 1, 2, 5]), TensorShape([3, 2, 5]), TensorShape([2, 5]))
     """
 
     supports_masking = False
@@ -269,8 +271,9 @@ class Activation(ShapePreserving, Layer):
 
     Raises: ``ValueError`` for an unknown name.
 
-    >>> Activation("relu")([-1.0, 2.0]).numpy()
-    array([0., 2.], dtype=float32)
+    Example:
+        >>> keras.layers.Activation("relu")([-1.0, 2.0]).numpy()
+        array([0., 2.], dtype=float32)
     """
 
     supports_masking = True

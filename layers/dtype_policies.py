@@ -45,9 +45,10 @@ class DTypePolicy(Configured):
     Raises: ``TypeError`` for a name that is no string; ``ValueError`` for an unknown
     one, and for quantized policies and float8, which are not supported.
 
-    >>> policy = DTypePolicy("mixed_float16")
-    >>> policy.compute_dtype, policy.variable_dtype
-    ('float16', 'float32')
+    Example:
+        >>> policy = keras.dtype_policies.DTypePolicy("mixed_float16")
+        >>> policy.compute_dtype, policy.variable_dtype
+        ('float16', 'float32')
     """
 
     _tw_kind: str = "dtype_policy"
@@ -105,9 +106,10 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
     Raises: ``ValueError`` for a default that is a map, an expression that is refused, and
     a path that several keys match; ``TypeError`` for a ``policy_map`` that is no dict.
 
-    >>> policies = DTypePolicyMap("float32", {"encoder/.*": "mixed_float16"})
-    >>> policies["encoder/dense"].name, policies["decoder"].name
-    ('mixed_float16', 'float32')
+    Example:
+        >>> policies = keras.dtype_policies.DTypePolicyMap("float32", {"encoder/.*": "mixed_float16"})
+        >>> policies["encoder/dense"].name, policies["decoder"].name
+        ('mixed_float16', 'float32')
     """
 
     def __init__(
@@ -213,8 +215,9 @@ registry.register("dtype_policy", "Policy", DTypePolicy)
 def dtype_policy() -> DTypePolicy:
     """Return the policy of new layers: that of `set_dtype_policy`, else of `floatx`.
 
-    >>> dtype_policy()
-    <DTypePolicy "float32">
+    Example:
+        >>> keras.config.dtype_policy()
+        <DTypePolicy "float32">
     """
     return DTypePolicy(default_float().name) if _policy is None else _policy
 
@@ -226,10 +229,11 @@ def set_dtype_policy(policy: str | DTypePolicy | None) -> None:
 
     Raises: ``ValueError`` for another type or an unknown name.
 
-    >>> set_dtype_policy("mixed_float16")
-    >>> dtype_policy().compute_dtype
-    'float16'
-    >>> set_dtype_policy(None)
+    Example:
+        >>> keras.config.set_dtype_policy("mixed_float16")
+        >>> keras.config.dtype_policy().compute_dtype
+        'float16'
+        >>> keras.config.set_dtype_policy(None)
     """
     global _policy
     if not isinstance(policy, (str, DTypePolicy, type(None))):
@@ -248,8 +252,9 @@ def get(identifier: Any) -> DTypePolicy:
 
     Raises: ``ValueError`` for an unknown name, a quantized policy, or another type.
 
-    >>> get("bool"), get({"class_name": "DTypePolicy", "config": {"name": "float64"}})
-    (<DTypePolicy "bool">, <DTypePolicy "float64">)
+    Example:
+        >>> keras.dtype_policies.get("bool"), keras.dtype_policies.get({"class_name": "DTypePolicy", "config": {"name": "float64"}})
+        (<DTypePolicy "bool">, <DTypePolicy "float64">)
     """
     if identifier is None:
         return dtype_policy()
@@ -273,8 +278,10 @@ def compute_dtype(dtype: Any) -> DType:
 
     By default that is `floatx`, whatever the policy of layers is.
 
-    >>> compute_dtype(None), compute_dtype(DTypePolicy("mixed_float16"))
-    (tf.float32, tf.float16)
+    Example:
+        >>> from tapewright.layers.dtype_policies import compute_dtype
+        >>> compute_dtype(None), compute_dtype(keras.dtype_policies.DTypePolicy("mixed_float16"))
+        (tf.float32, tf.float16)
     """
     return default_float() if dtype is None else as_dtype(get(dtype).compute_dtype)
 
@@ -282,8 +289,9 @@ def compute_dtype(dtype: Any) -> DType:
 def serialize(dtype_policy: DTypePolicy) -> dict[str, Any]:
     """Return the config of a policy, as Keras writes it.
 
-    >>> serialize(DTypePolicy("mixed_float16"))["config"]
-    {'name': 'mixed_float16'}
+    Example:
+        >>> keras.dtype_policies.serialize(keras.dtype_policies.DTypePolicy("mixed_float16"))["config"]
+        {'name': 'mixed_float16'}
     """
     return object_config.serialize(dtype_policy)
 
@@ -298,8 +306,9 @@ def deserialize(
 
     Raises: ``ValueError`` for another config, and for a quantized policy.
 
-    >>> deserialize(serialize(DTypePolicy("mixed_float16")))
-    <DTypePolicy "mixed_float16">
+    Example:
+        >>> keras.dtype_policies.deserialize(keras.dtype_policies.serialize(keras.dtype_policies.DTypePolicy("mixed_float16")))
+        <DTypePolicy "mixed_float16">
     """
     if isinstance(config, dict) and config.get("class_name") in _QUANTIZED_CLASSES:
         _refuse_quantized(config["class_name"])

@@ -49,10 +49,11 @@ class Embedding(Layer):
     that is not from 0 to ``input_dim - 1``; ``ValueError`` for sizes that are not
     positive, or ``weights`` of another shape.
 
-    >>> layer = Embedding(3, 2, weights=[[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])
-    >>> layer([[2, 1]]).numpy()
-    array([[[3., 4.],
-            [1., 2.]]], dtype=float32)
+    Example:
+        >>> layer = keras.layers.Embedding(3, 2, weights=[[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])
+        >>> layer([[2, 1]]).numpy()
+        array([[[3., 4.],
+                [1., 2.]]], dtype=float32)
     """
 
     def __init__(
@@ -123,9 +124,10 @@ class ReversibleEmbedding(Embedding):
 
     Reference: Press & Wolf, "Using the output embedding to improve language models" (2017).
 
-    >>> layer = ReversibleEmbedding(2, 2, weights=[[1.0, 2.0], [3.0, 4.0]])
-    >>> layer(layer([1]), reverse=True).numpy()
-    array([[11., 25.]], dtype=float32)
+    Example:
+        >>> layer = keras.layers.ReversibleEmbedding(2, 2, weights=[[1.0, 2.0], [3.0, 4.0]])
+        >>> layer(layer([1]), reverse=True).numpy()
+        array([[11., 25.]], dtype=float32)
     """
 
     def __init__(
@@ -199,9 +201,10 @@ class Masking(ShapePreserving, Layer):
     Shapes: inputs and outputs ``[batch, time, features]``; the mask is ``[batch,
     time]``. Where it is False the outputs are 0.
 
-    >>> inputs = [[[1.0, 2.0], [0.0, 0.0]]]
-    >>> Masking().compute_mask(cast(inputs, "float32")).numpy()
-    array([[ True, False]])
+    Example:
+        >>> inputs = [[[1.0, 2.0], [0.0, 0.0]]]
+        >>> keras.layers.Masking().compute_mask(tw.cast(inputs, "float32")).numpy()
+        array([[ True, False]])
     """
 
     supports_masking = True

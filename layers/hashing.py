@@ -46,10 +46,11 @@ class Hashing(CategoryLayer):
     Raises: ``ValueError`` unless ``num_bins`` is positive, for a ``salt`` of another
     kind, or a floating ``dtype`` with "int".
 
-    >>> Hashing(3)([["A"], ["B"], ["C"], ["D"], ["E"]]).numpy().ravel()
-    array([1, 0, 1, 1, 2])
-    >>> Hashing(3, mask_value="")([["A"], [""], ["B"]]).numpy().ravel()
-    array([1, 0, 1])
+    Example:
+        >>> keras.layers.Hashing(3)([["A"], ["B"], ["C"], ["D"], ["E"]]).numpy().ravel()
+        array([1, 0, 1, 1, 2])
+        >>> keras.layers.Hashing(3, mask_value="")([["A"], [""], ["B"]]).numpy().ravel()
+        array([1, 0, 1])
     """
 
     def __init__(
@@ -108,8 +109,9 @@ class HashedCrossing(CategoryLayer):
 
     Raises: ``ValueError`` for fewer inputs, other shapes, or floating inputs.
 
-    >>> HashedCrossing(5)((["A", "B", "A"], [101, 101, 102])).numpy()
-    array([1, 4, 3])
+    Example:
+        >>> keras.layers.HashedCrossing(5)((["A", "B", "A"], [101, 101, 102])).numpy()
+        array([1, 4, 3])
     """
 
     def __init__(

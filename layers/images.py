@@ -39,8 +39,9 @@ class Resizing(ImageLayer):
     Raises: ``ValueError`` for sizes that are not positive, another ``interpolation``,
     or both cropping and padding.
 
-    >>> Resizing(1, 4)([[[0.0], [4.0]]]).numpy().ravel()
-    array([0., 1., 3., 4.], dtype=float32)
+    Example:
+        >>> keras.layers.Resizing(1, 4)([[[0.0], [4.0]]]).numpy().ravel()
+        array([0., 1., 3., 4.], dtype=float32)
     """
 
     def __init__(
@@ -175,8 +176,9 @@ class CenterCrop(ImageLayer):
 
     Raises: ``ValueError`` for sizes that are not positive.
 
-    >>> CenterCrop(1, 1)([[[1.0], [2.0], [3.0]]]).numpy().ravel()
-    array([2.], dtype=float32)
+    Example:
+        >>> keras.layers.CenterCrop(1, 1)([[[1.0], [2.0], [3.0]]]).numpy().ravel()
+        array([2.], dtype=float32)
     """
 
     def __init__(

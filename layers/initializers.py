@@ -80,12 +80,13 @@ __all__ = [
 class Initializer(Configured):
     """The base of initializers: a subclass defines ``__call__(shape, dtype=None)``.
 
-    >>> import tapewright as tw
-    >>> class Tens(tw.keras.initializers.Initializer):
-    ...     def __call__(self, shape, dtype=None):
-    ...         return tw.fill(shape, 10.0)
-    >>> Tens()([2]).numpy()
-    array([10., 10.], dtype=float32)
+    Example:
+        >>> import tapewright as tw
+        >>> class Tens(tw.keras.initializers.Initializer):
+        ...     def __call__(self, shape, dtype=None):
+        ...         return tw.fill(shape, 10.0)
+        >>> Tens()([2]).numpy()
+        array([10., 10.], dtype=float32)
     """
 
     _tw_kind: str = "initializer"
@@ -107,8 +108,9 @@ class _Initializers(ObjectFamily):
         Raises: ``ValueError`` with the known names, for another one; ``TypeError`` if
         it is neither.
 
-        >>> get("zeros")([2]).numpy()
-        array([0., 0.], dtype=float32)
+        Example:
+            >>> keras.initializers.get("zeros")([2]).numpy()
+            array([0., 0.], dtype=float32)
         """
         if is_tensor(identifier) or isinstance(identifier, (np.ndarray, np.generic)):
             return _giving(identifier)
@@ -151,8 +153,9 @@ class Ones(Initializer):
 class Constant(Initializer):
     """``value`` everywhere: a number, or an array that broadcasts to the shape.
 
-    >>> Constant(3.0)([2]).numpy()
-    array([3., 3.], dtype=float32)
+    Example:
+        >>> keras.initializers.Constant(3.0)([2]).numpy()
+        array([3., 3.], dtype=float32)
     """
 
     def __init__(self, value: TensorLike = 0.0):
@@ -171,9 +174,10 @@ class Identity(Initializer):
 
     Raises: ``ValueError`` when it is called for a shape without two axes.
 
-    >>> Identity()([2, 2]).numpy()
-    array([[1., 0.],
-           [0., 1.]], dtype=float32)
+    Example:
+        >>> keras.initializers.Identity()([2, 2]).numpy()
+        array([[1., 0.],
+               [0., 1.]], dtype=float32)
     """
 
     def __init__(self, gain: float = 1.0):
@@ -199,11 +203,12 @@ class STFT(Initializer):
 
     Raises: ``ValueError`` for another ``side``, ``scaling`` or window.
 
-    >>> STFT("real", None, None)([4, 1, 3]).numpy().round(2)[:, 0] + 0.0
-    array([[ 1.,  1.,  1.],
-           [ 1.,  0., -1.],
-           [ 1., -1.,  1.],
-           [ 1.,  0., -1.]], dtype=float32)
+    Example:
+        >>> keras.initializers.STFT("real", None, None)([4, 1, 3]).numpy().round(2)[:, 0] + 0.0
+        array([[ 1.,  1.,  1.],
+               [ 1.,  0., -1.],
+               [ 1., -1.,  1.],
+               [ 1.,  0., -1.]], dtype=float32)
     """
 
     def __init__(
@@ -291,8 +296,9 @@ class RandomNormal(_Random):
     Args: ``seed``: an int gives the same numbers at each call; a `SeedGenerator`
     continues its stream; None draws from the global stream.
 
-    >>> RandomNormal(stddev=0.1, seed=1)([2, 3]).shape
-    TensorShape([2, 3])
+    Example:
+        >>> keras.initializers.RandomNormal(stddev=0.1, seed=1)([2, 3]).shape
+        TensorShape([2, 3])
     """
 
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: SeedLike = None):
@@ -307,8 +313,9 @@ class RandomNormal(_Random):
 class RandomUniform(_Random):
     """Evenly distributed numbers from ``minval`` to ``maxval``.
 
-    >>> RandomUniform(seed=1)([2, 3]).shape
-    TensorShape([2, 3])
+    Example:
+        >>> keras.initializers.RandomUniform(seed=1)([2, 3]).shape
+        TensorShape([2, 3])
     """
 
     def __init__(
@@ -348,10 +355,11 @@ class Orthogonal(_Random):
     Reference: Saxe et al., "Exact solutions to the nonlinear dynamics of learning in
     deep linear neural networks" (2014).
 
-    >>> w = Orthogonal(seed=1)([3, 2]).numpy()
-    >>> (w.T @ w).round(3) + 0.0
-    array([[1., 0.],
-           [0., 1.]], dtype=float32)
+    Example:
+        >>> w = keras.initializers.Orthogonal(seed=1)([3, 2]).numpy()
+        >>> (w.T @ w).round(3) + 0.0
+        array([[1., 0.],
+               [0., 1.]], dtype=float32)
     """
 
     def __init__(self, gain: float = 1.0, seed: SeedLike = None):
@@ -394,8 +402,9 @@ class VarianceScaling(_Random):
     Raises: ``ValueError`` for a ``scale`` that is not positive, or another ``mode`` or
     ``distribution``.
 
-    >>> VarianceScaling(2.0, mode="fan_out", seed=1)([3, 4]).shape
-    TensorShape([3, 4])
+    Example:
+        >>> keras.initializers.VarianceScaling(2.0, mode="fan_out", seed=1)([3, 4]).shape
+        TensorShape([3, 4])
     """
 
     _tw_omit_defaults: dict[str, Any] = {"input_axes": None, "output_axes": None}

@@ -42,8 +42,9 @@ class Lambda(Layer):
     Raises: ``TypeError`` if ``function`` is no callable; ``ValueError`` for an unknown
     name, and from `get_config` if the function is not registered.
 
-    >>> Lambda(lambda x, power: x**power, arguments={"power": 2})([3.0]).numpy()
-    array([9.], dtype=float32)
+    Example:
+        >>> keras.layers.Lambda(lambda x, power: x**power, arguments={"power": 2})([3.0]).numpy()
+        array([9.], dtype=float32)
     """
 
     def __init__(

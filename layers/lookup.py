@@ -46,14 +46,15 @@ class StringLookup(IndexLookup):
     ``TypeError`` for numbers, ``InvalidArgumentError`` for strings out of the
     vocabulary if ``num_oov_indices`` is 0.
 
-    >>> layer = StringLookup(vocabulary=["a", "b", "c"])
-    >>> layer([["a", "c"], ["x", "b"]]).numpy()
-    array([[1, 3],
-           [0, 2]])
-    >>> layer = StringLookup(output_mode="count")
-    >>> layer.adapt([["a", "b", "b"]])
-    >>> layer.get_vocabulary(), layer([["b", "x", "b"]]).numpy()
-    (['[UNK]', 'b', 'a'], array([[1, 2, 0]]))
+    Example:
+        >>> layer = keras.layers.StringLookup(vocabulary=["a", "b", "c"])
+        >>> layer([["a", "c"], ["x", "b"]]).numpy()
+        array([[1, 3],
+               [0, 2]])
+        >>> layer = keras.layers.StringLookup(output_mode="count")
+        >>> layer.adapt([["a", "b", "b"]])
+        >>> layer.get_vocabulary(), layer([["b", "x", "b"]]).numpy()
+        (['[UNK]', 'b', 'a'], array([[1, 2, 0]]))
     """
 
     def __init__(
@@ -121,10 +122,11 @@ class IntegerLookup(IndexLookup):
 
     Shapes, errors: those of `StringLookup`.
 
-    >>> layer = IntegerLookup(vocabulary=[12, 36, 1138])
-    >>> layer([[12, 1138], [7, 36]]).numpy()
-    array([[1, 3],
-           [0, 2]])
+    Example:
+        >>> layer = keras.layers.IntegerLookup(vocabulary=[12, 36, 1138])
+        >>> layer([[12, 1138], [7, 36]]).numpy()
+        array([[1, 3],
+               [0, 2]])
     """
 
     _tw_table_class = IntegerTable

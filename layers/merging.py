@@ -139,9 +139,10 @@ class Add(_Merge):
 
     Raises: ``ValueError`` if the inputs are no list, or their shapes do not broadcast.
 
-    >>> from tapewright import constant
-    >>> Add()([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
-    array([[4., 6.]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> keras.layers.Add()([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+        array([[4., 6.]], dtype=float32)
     """
 
     _tw_function: Any = staticmethod(ops.add)
@@ -155,9 +156,10 @@ class Subtract(_Merge):
     Raises: ``ValueError`` for another number of inputs, or shapes that do not
     broadcast.
 
-    >>> from tapewright import constant
-    >>> Subtract()([constant([[1.0, 2.0]]), constant([[3.0, 5.0]])]).numpy()
-    array([[-2., -3.]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> keras.layers.Subtract()([constant([[1.0, 2.0]]), constant([[3.0, 5.0]])]).numpy()
+        array([[-2., -3.]], dtype=float32)
     """
 
     _tw_function: Any = staticmethod(ops.subtract)
@@ -175,9 +177,10 @@ class Average(_Merge):
 
     Raises: ``ValueError`` if the inputs are no list, or their shapes do not broadcast.
 
-    >>> from tapewright import constant
-    >>> Average()([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
-    array([[2., 3.]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> keras.layers.Average()([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+        array([[2., 3.]], dtype=float32)
     """
 
     _tw_function: Any = staticmethod(ops.add)
@@ -199,9 +202,10 @@ class Multiply(_Merge):
 
     Raises: ``ValueError`` if the inputs are no list, or their shapes do not broadcast.
 
-    >>> from tapewright import constant
-    >>> Multiply()([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
-    array([[3., 8.]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> keras.layers.Multiply()([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+        array([[3., 8.]], dtype=float32)
     """
 
     _tw_function: Any = staticmethod(ops.multiply)
@@ -237,9 +241,10 @@ class Maximum(_Extremum):
 
     Raises: ``ValueError`` if the inputs are no list, or their shapes do not broadcast.
 
-    >>> from tapewright import constant
-    >>> Maximum()([constant([[1.0, 5.0]]), constant([[3.0, 4.0]])]).numpy()
-    array([[3., 5.]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> keras.layers.Maximum()([constant([[1.0, 5.0]]), constant([[3.0, 4.0]])]).numpy()
+        array([[3., 5.]], dtype=float32)
     """
 
     _tw_function: Any = staticmethod(ops.maximum)
@@ -252,9 +257,10 @@ class Minimum(_Extremum):
 
     Raises: ``ValueError`` if the inputs are no list, or their shapes do not broadcast.
 
-    >>> from tapewright import constant
-    >>> Minimum()([constant([[1.0, 5.0]]), constant([[3.0, 4.0]])]).numpy()
-    array([[1., 4.]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> keras.layers.Minimum()([constant([[1.0, 5.0]]), constant([[3.0, 4.0]])]).numpy()
+        array([[1., 4.]], dtype=float32)
     """
 
     _tw_function: Any = staticmethod(ops.minimum)
@@ -275,9 +281,10 @@ class Concatenate(_Merge):
 
     Raises: ``ValueError`` if the inputs are no list, or disagree on another axis.
 
-    >>> from tapewright import constant
-    >>> Concatenate()([constant([[1.0, 2.0]]), constant([[3.0]])]).numpy()
-    array([[1., 2., 3.]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> keras.layers.Concatenate()([constant([[1.0, 2.0]]), constant([[3.0]])]).numpy()
+        array([[1., 2., 3.]], dtype=float32)
     """
 
     def __init__(self, axis: Axes = -1, **kwargs: Unpack[RegularizedLayerOptions]):
@@ -353,9 +360,10 @@ class Dot(_Merge):
     Raises: ``ValueError`` for another number of inputs, axes that these do not have, or
     sizes along them that differ.
 
-    >>> from tapewright import constant
-    >>> Dot(axes=1)([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
-    array([[11.]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> keras.layers.Dot(axes=1)([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+        array([[11.]], dtype=float32)
     """
 
     def __init__(
@@ -437,9 +445,10 @@ def add(inputs: Tensor, **kwargs: Any) -> Tensor:
 
     Raises: as `Add`.
 
-    >>> from tapewright import constant
-    >>> add([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
-    array([[4., 6.]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> keras.layers.add([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+        array([[4., 6.]], dtype=float32)
     """
     return Add(**kwargs)(inputs)
 
@@ -451,9 +460,10 @@ def subtract(inputs: Tensor, **kwargs: Any) -> Tensor:
 
     Raises: as `Subtract`.
 
-    >>> from tapewright import constant
-    >>> subtract([constant([[1.0, 2.0]]), constant([[3.0, 5.0]])]).numpy()
-    array([[-2., -3.]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> keras.layers.subtract([constant([[1.0, 2.0]]), constant([[3.0, 5.0]])]).numpy()
+        array([[-2., -3.]], dtype=float32)
     """
     return Subtract(**kwargs)(inputs)
 
@@ -465,9 +475,10 @@ def multiply(inputs: Tensor, **kwargs: Any) -> Tensor:
 
     Raises: as `Multiply`.
 
-    >>> from tapewright import constant
-    >>> multiply([constant([[1.0, 2.0]]), constant([[3.0, 5.0]])]).numpy()
-    array([[ 3., 10.]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> keras.layers.multiply([constant([[1.0, 2.0]]), constant([[3.0, 5.0]])]).numpy()
+        array([[ 3., 10.]], dtype=float32)
     """
     return Multiply(**kwargs)(inputs)
 
@@ -479,9 +490,10 @@ def average(inputs: Tensor, **kwargs: Any) -> Tensor:
 
     Raises: as `Average`.
 
-    >>> from tapewright import constant
-    >>> average([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
-    array([[2., 3.]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> keras.layers.average([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+        array([[2., 3.]], dtype=float32)
     """
     return Average(**kwargs)(inputs)
 
@@ -493,9 +505,10 @@ def maximum(inputs: Tensor, **kwargs: Any) -> Tensor:
 
     Raises: as `Maximum`.
 
-    >>> from tapewright import constant
-    >>> maximum([constant([[1.0, 5.0]]), constant([[3.0, 4.0]])]).numpy()
-    array([[3., 5.]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> keras.layers.maximum([constant([[1.0, 5.0]]), constant([[3.0, 4.0]])]).numpy()
+        array([[3., 5.]], dtype=float32)
     """
     return Maximum(**kwargs)(inputs)
 
@@ -507,9 +520,10 @@ def minimum(inputs: Tensor, **kwargs: Any) -> Tensor:
 
     Raises: as `Minimum`.
 
-    >>> from tapewright import constant
-    >>> minimum([constant([[1.0, 5.0]]), constant([[3.0, 4.0]])]).numpy()
-    array([[1., 4.]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> keras.layers.minimum([constant([[1.0, 5.0]]), constant([[3.0, 4.0]])]).numpy()
+        array([[1., 4.]], dtype=float32)
     """
     return Minimum(**kwargs)(inputs)
 
@@ -521,9 +535,10 @@ def concatenate(inputs: Tensor, axis: Axes = -1, **kwargs: Any) -> Tensor:
 
     Raises: as `Concatenate`.
 
-    >>> from tapewright import constant
-    >>> concatenate([constant([[1.0, 2.0]]), constant([[3.0]])]).numpy()
-    array([[1., 2., 3.]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> keras.layers.concatenate([constant([[1.0, 2.0]]), constant([[3.0]])]).numpy()
+        array([[1., 2., 3.]], dtype=float32)
     """
     return Concatenate(axis=axis, **kwargs)(inputs)
 
@@ -535,8 +550,9 @@ def dot(inputs: Tensor, axes: int | Sequence[int] = -1, **kwargs: Any) -> Tensor
 
     Raises: as `Dot`.
 
-    >>> from tapewright import constant
-    >>> dot([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])], axes=1).numpy()
-    array([[11.]], dtype=float32)
+    Example:
+        >>> from tapewright import constant
+        >>> keras.layers.dot([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])], axes=1).numpy()
+        array([[11.]], dtype=float32)
     """
     return Dot(axes=axes, **kwargs)(inputs)

@@ -226,10 +226,11 @@ class MultiHeadAttention(_Heads):
 
     Reference: Vaswani et al., "Attention is all you need" (2017).
 
-    >>> from tapewright import ones
-    >>> layer = MultiHeadAttention(num_heads=2, key_dim=3)
-    >>> layer(ones([5, 3, 2]), ones([5, 4, 2])).shape
-    TensorShape([5, 3, 2])
+    Example:
+        >>> from tapewright import ones
+        >>> layer = keras.layers.MultiHeadAttention(num_heads=2, key_dim=3)
+        >>> layer(ones([5, 3, 2]), ones([5, 4, 2])).shape
+        TensorShape([5, 3, 2])
     """
 
     def __init__(
@@ -364,10 +365,11 @@ class GroupedQueryAttention(_Heads):
     Reference: Ainslie et al., "GQA: Training generalized multi-query transformer models
     from multi-head checkpoints" (2023).
 
-    >>> from tapewright import ones
-    >>> layer = GroupedQueryAttention(3, num_query_heads=4, num_key_value_heads=2)
-    >>> layer(ones([5, 3, 2]), ones([5, 4, 2])).shape
-    TensorShape([5, 3, 2])
+    Example:
+        >>> from tapewright import ones
+        >>> layer = keras.layers.GroupedQueryAttention(3, num_query_heads=4, num_key_value_heads=2)
+        >>> layer(ones([5, 3, 2]), ones([5, 4, 2])).shape
+        TensorShape([5, 3, 2])
     """
 
     def __init__(

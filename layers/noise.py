@@ -77,11 +77,12 @@ class Dropout(BaseNoise):
     Reference: Srivastava et al., "Dropout: a simple way to prevent neural networks from
     overfitting" (2014).
 
-    >>> layer = Dropout(0.5, seed=0)
-    >>> layer([[1.0, 1.0, 1.0, 1.0]]).numpy()
-    array([[1., 1., 1., 1.]], dtype=float32)
-    >>> sorted(set(layer([[1.0] * 100], training=True).numpy()[0].tolist()))
-    [0.0, 2.0]
+    Example:
+        >>> layer = keras.layers.Dropout(0.5, seed=0)
+        >>> layer([[1.0, 1.0, 1.0, 1.0]]).numpy()
+        array([[1., 1., 1., 1.]], dtype=float32)
+        >>> sorted(set(layer([[1.0] * 100], training=True).numpy()[0].tolist()))
+        [0.0, 2.0]
     """
 
     def __init__(
@@ -169,10 +170,11 @@ class SpatialDropout2D(_SpatialDropoutOfImages):
 
     Raises: ``ValueError`` if ``rate`` is not from 0 to 1.
 
-    >>> from tapewright import ones
-    >>> outputs = SpatialDropout2D(0.5, seed=0)(ones([1, 2, 2, 3]), training=True)
-    >>> all(len(set(outputs.numpy()[0, :, :, c].ravel())) == 1 for c in range(3))
-    True
+    Example:
+        >>> from tapewright import ones
+        >>> outputs = keras.layers.SpatialDropout2D(0.5, seed=0)(ones([1, 2, 2, 3]), training=True)
+        >>> all(len(set(outputs.numpy()[0, :, :, c].ravel())) == 1 for c in range(3))
+        True
     """
 
     _tw_rank = 4
@@ -200,10 +202,11 @@ class GaussianNoise(BaseNoise):
 
     Raises: ``ValueError`` if ``stddev`` is negative.
 
-    >>> from tapewright import zeros
-    >>> layer = GaussianNoise(1.0, seed=0)
-    >>> bool((layer(zeros([2, 3]), training=True).numpy() != 0).all())
-    True
+    Example:
+        >>> from tapewright import zeros
+        >>> layer = keras.layers.GaussianNoise(1.0, seed=0)
+        >>> bool((layer(zeros([2, 3]), training=True).numpy() != 0).all())
+        True
     """
 
     def __init__(
@@ -238,8 +241,9 @@ class GaussianDropout(BaseNoise):
 
     Reference: Srivastava et al., "Dropout" (2014), section 10.
 
-    >>> GaussianDropout(0.5)([[1.0, 2.0]]).numpy()  # not in training
-    array([[1., 2.]], dtype=float32)
+    Example:
+        >>> keras.layers.GaussianDropout(0.5)([[1.0, 2.0]]).numpy()  # not in training
+        array([[1., 2.]], dtype=float32)
     """
 
     def __init__(
@@ -281,10 +285,11 @@ class AlphaDropout(BaseNoise):
 
     Reference: Klambauer et al., "Self-normalizing neural networks" (2017).
 
-    >>> from tapewright import zeros
-    >>> outputs = AlphaDropout(0.5, seed=0)(zeros([1, 100]), training=True)
-    >>> len(set(outputs.numpy()[0].round(4).tolist()))  # kept inputs, and the low end
-    2
+    Example:
+        >>> from tapewright import zeros
+        >>> outputs = keras.layers.AlphaDropout(0.5, seed=0)(zeros([1, 100]), training=True)
+        >>> len(set(outputs.numpy()[0].round(4).tolist()))  # kept inputs, and the low end
+        2
     """
 
     def __init__(
@@ -323,10 +328,11 @@ class ActivityRegularization(ShapePreserving, Layer):
 
     Raises: ``ValueError`` if ``l1`` or ``l2`` is negative.
 
-    >>> layer = ActivityRegularization(l2=0.1)
-    >>> _ = layer([[1.0, 3.0], [0.0, 0.0]])
-    >>> layer.losses[0].numpy().round(3)
-    np.float32(0.5)
+    Example:
+        >>> layer = keras.layers.ActivityRegularization(l2=0.1)
+        >>> _ = layer([[1.0, 3.0], [0.0, 0.0]])
+        >>> layer.losses[0].numpy().round(3)
+        np.float32(0.5)
     """
 
     supports_masking = True

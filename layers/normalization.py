@@ -123,12 +123,13 @@ class BatchNormalization(_ScaleAndShift):
     References: Ioffe & Szegedy, "Batch normalization" (2015); Ioffe, "Batch
     renormalization" (2017).
 
-    >>> layer = BatchNormalization(momentum=0.9)
-    >>> layer([[1.0], [3.0]], training=True).numpy().round(2)
-    array([[-1.],
-           [ 1.]], dtype=float32)
-    >>> layer.moving_mean.numpy()
-    array([0.2], dtype=float32)
+    Example:
+        >>> layer = keras.layers.BatchNormalization(momentum=0.9)
+        >>> layer([[1.0], [3.0]], training=True).numpy().round(2)
+        array([[-1.],
+               [ 1.]], dtype=float32)
+        >>> layer.moving_mean.numpy()
+        array([0.2], dtype=float32)
     """
 
     moving_mean_initializer: Any
@@ -389,8 +390,9 @@ class LayerNormalization(_ScaleAndShift):
 
     Reference: Ba et al., "Layer normalization" (2016).
 
-    >>> LayerNormalization()([[1.0, 3.0]]).numpy().round(2)
-    array([[-1.,  1.]], dtype=float32)
+    Example:
+        >>> keras.layers.LayerNormalization()([[1.0, 3.0]]).numpy().round(2)
+        array([[-1.,  1.]], dtype=float32)
     """
 
     autocast = False  # inputs are in single precision at least
@@ -458,8 +460,9 @@ class GroupNormalization(_ScaleAndShift):
 
     Reference: Wu & He, "Group normalization" (2018).
 
-    >>> GroupNormalization(groups=2)([[1.0, 3.0, 10.0, 30.0]]).numpy().round(2)
-    array([[-1.,  1., -1.,  1.]], dtype=float32)
+    Example:
+        >>> keras.layers.GroupNormalization(groups=2)([[1.0, 3.0, 10.0, 30.0]]).numpy().round(2)
+        array([[-1.,  1., -1.,  1.]], dtype=float32)
     """
 
     autocast = False  # inputs are in single precision at least
@@ -530,8 +533,9 @@ class RMSNormalization(ShapePreserving, Layer):
 
     Reference: Zhang & Sennrich, "Root mean square layer normalization" (2019).
 
-    >>> RMSNormalization()([[1.0, 7.0]]).numpy().round(3)
-    array([[0.2, 1.4]], dtype=float32)
+    Example:
+        >>> keras.layers.RMSNormalization()([[1.0, 7.0]]).numpy().round(3)
+        array([[0.2, 1.4]], dtype=float32)
     """
 
     input_spec: InputSpec
@@ -564,8 +568,9 @@ class UnitNormalization(ShapePreserving, Layer):
 
     Raises: ``TypeError`` if ``axis`` is neither an int nor a list of ints.
 
-    >>> UnitNormalization()([[3.0, 4.0]]).numpy()
-    array([[0.6, 0.8]], dtype=float32)
+    Example:
+        >>> keras.layers.UnitNormalization()([[3.0, 4.0]]).numpy()
+        array([[0.6, 0.8]], dtype=float32)
     """
 
     supports_masking = True

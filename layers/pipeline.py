@@ -23,12 +23,13 @@ class Pipeline(Layer):
 
     Raises: ``ValueError`` unless ``layers`` is a list of layers.
 
-    >>> import tapewright as tw
-    >>> from tapewright.layers import CenterCrop, Pipeline, Rescaling
-    >>> prepare = Pipeline([CenterCrop(2, 2), Rescaling(1 / 255)])
-    >>> dataset = tw.data.Dataset.from_tensors(tw.ones([4, 4, 3])).map(prepare)
-    >>> dataset.element_spec.shape
-    TensorShape([2, 2, 3])
+    Example:
+        >>> import tapewright as tw
+        >>> from tapewright.layers import CenterCrop, Pipeline, Rescaling
+        >>> prepare = Pipeline([CenterCrop(2, 2), Rescaling(1 / 255)])
+        >>> dataset = tw.data.Dataset.from_tensors(tw.ones([4, 4, 3])).map(prepare)
+        >>> dataset.element_spec.shape
+        TensorShape([2, 2, 3])
     """
 
     supports_masking = True

@@ -148,8 +148,9 @@ class MaxPooling1D(_MaxPooling):
 
     Raises: as `MaxPooling2D`.
 
-    >>> MaxPooling1D(2)([[[1.0], [3.0], [2.0], [0.0]]]).numpy().ravel()
-    array([3., 2.], dtype=float32)
+    Example:
+        >>> keras.layers.MaxPooling1D(2)([[[1.0], [3.0], [2.0], [0.0]]]).numpy().ravel()
+        array([3., 2.], dtype=float32)
     """
 
     _tw_rank = 1
@@ -169,8 +170,9 @@ class MaxPooling2D(_MaxPooling):
 
     Raises: `ShapeError` if a window is larger than the inputs.
 
-    >>> MaxPooling2D()([[[[1.0], [2.0]], [[4.0], [3.0]]]]).numpy().ravel()
-    array([4.], dtype=float32)
+    Example:
+        >>> keras.layers.MaxPooling2D()([[[[1.0], [2.0]], [[4.0], [3.0]]]]).numpy().ravel()
+        array([4.], dtype=float32)
     """
 
     _tw_rank = 2
@@ -186,9 +188,10 @@ class MaxPooling3D(_MaxPooling):
 
     Raises: as `MaxPooling2D`.
 
-    >>> from tapewright import ones
-    >>> MaxPooling3D(2)(ones([1, 4, 4, 4, 3])).shape
-    TensorShape([1, 2, 2, 2, 3])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.MaxPooling3D(2)(ones([1, 4, 4, 4, 3])).shape
+        TensorShape([1, 2, 2, 2, 3])
     """
 
     _tw_rank = 3
@@ -204,8 +207,9 @@ class AveragePooling1D(_AveragePooling):
 
     Raises: as `AveragePooling2D`.
 
-    >>> AveragePooling1D(2)([[[1.0], [3.0], [2.0], [0.0]]]).numpy().ravel()
-    array([2., 1.], dtype=float32)
+    Example:
+        >>> keras.layers.AveragePooling1D(2)([[[1.0], [3.0], [2.0], [0.0]]]).numpy().ravel()
+        array([2., 1.], dtype=float32)
     """
 
     _tw_rank = 1
@@ -221,8 +225,9 @@ class AveragePooling2D(_AveragePooling):
 
     Raises: `ShapeError` if a window is larger than the inputs.
 
-    >>> AveragePooling2D(2)([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy().ravel()
-    array([3.], dtype=float32)
+    Example:
+        >>> keras.layers.AveragePooling2D(2)([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy().ravel()
+        array([3.], dtype=float32)
     """
 
     _tw_rank = 2
@@ -238,9 +243,10 @@ class AveragePooling3D(_AveragePooling):
 
     Raises: as `AveragePooling2D`.
 
-    >>> from tapewright import ones
-    >>> AveragePooling3D(2)(ones([1, 4, 4, 4, 3])).shape
-    TensorShape([1, 2, 2, 2, 3])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.AveragePooling3D(2)(ones([1, 4, 4, 4, 3])).shape
+        TensorShape([1, 2, 2, 2, 3])
     """
 
     _tw_rank = 3
@@ -295,8 +301,9 @@ class GlobalMaxPooling1D(_GlobalMaxPooling):
     Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, channels]``, or
     ``[batch, 1, channels]`` with ``keepdims``.
 
-    >>> GlobalMaxPooling1D()([[[1.0, 5.0], [3.0, 2.0]]]).numpy()
-    array([[3., 5.]], dtype=float32)
+    Example:
+        >>> keras.layers.GlobalMaxPooling1D()([[[1.0, 5.0], [3.0, 2.0]]]).numpy()
+        array([[3., 5.]], dtype=float32)
     """
 
     _tw_rank = 1
@@ -310,8 +317,9 @@ class GlobalMaxPooling2D(_GlobalMaxPooling):
     Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, channels]``,
     or ``[batch, 1, 1, channels]`` with ``keepdims``.
 
-    >>> GlobalMaxPooling2D()([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy()
-    array([[5.]], dtype=float32)
+    Example:
+        >>> keras.layers.GlobalMaxPooling2D()([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy()
+        array([[5.]], dtype=float32)
     """
 
     _tw_rank = 2
@@ -325,9 +333,10 @@ class GlobalMaxPooling3D(_GlobalMaxPooling):
     Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch,
     channels]``, or ``[batch, 1, 1, 1, channels]`` with ``keepdims``.
 
-    >>> from tapewright import ones
-    >>> GlobalMaxPooling3D(keepdims=True)(ones([1, 4, 4, 4, 3])).shape
-    TensorShape([1, 1, 1, 1, 3])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.GlobalMaxPooling3D(keepdims=True)(ones([1, 4, 4, 4, 3])).shape
+        TensorShape([1, 1, 1, 1, 3])
     """
 
     _tw_rank = 3
@@ -342,9 +351,10 @@ class GlobalAveragePooling1D(_GlobalAveragePooling):
     Shapes: inputs ``[batch, steps, channels]``, ``mask`` ``[batch, steps]``, outputs
     ``[batch, channels]``, or ``[batch, 1, channels]`` with ``keepdims``.
 
-    >>> inputs = [[[1.0], [3.0], [8.0]]]
-    >>> GlobalAveragePooling1D()(inputs, mask=[[True, True, False]]).numpy()
-    array([[2.]], dtype=float32)
+    Example:
+        >>> inputs = [[[1.0], [3.0], [8.0]]]
+        >>> keras.layers.GlobalAveragePooling1D()(inputs, mask=[[True, True, False]]).numpy()
+        array([[2.]], dtype=float32)
     """
 
     _tw_rank = 1
@@ -377,8 +387,9 @@ class GlobalAveragePooling2D(_GlobalAveragePooling):
 
     Raises: ``ValueError`` for another ``data_format``.
 
-    >>> GlobalAveragePooling2D()([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy()
-    array([[3.]], dtype=float32)
+    Example:
+        >>> keras.layers.GlobalAveragePooling2D()([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy()
+        array([[3.]], dtype=float32)
     """
 
     _tw_rank = 2
@@ -392,9 +403,10 @@ class GlobalAveragePooling3D(_GlobalAveragePooling):
     Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch,
     channels]``, or ``[batch, 1, 1, 1, channels]`` with ``keepdims``.
 
-    >>> from tapewright import ones
-    >>> GlobalAveragePooling3D()(ones([1, 4, 4, 4, 3])).shape
-    TensorShape([1, 3])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.GlobalAveragePooling3D()(ones([1, 4, 4, 4, 3])).shape
+        TensorShape([1, 3])
     """
 
     _tw_rank = 3
@@ -485,8 +497,9 @@ class AdaptiveAveragePooling1D(_AdaptiveAveragePooling):
 
     Raises: as `AdaptiveAveragePooling2D`.
 
-    >>> AdaptiveAveragePooling1D(2)([[[1.0], [2.0], [6.0]]]).numpy().ravel()
-    array([1.5, 4. ], dtype=float32)
+    Example:
+        >>> keras.layers.AdaptiveAveragePooling1D(2)([[[1.0], [2.0], [6.0]]]).numpy().ravel()
+        array([1.5, 4. ], dtype=float32)
     """
 
     _tw_rank = 1
@@ -506,8 +519,9 @@ class AdaptiveAveragePooling2D(_AdaptiveAveragePooling):
 
     Raises: ``ValueError`` for an ``output_size`` that is not positive, or too large.
 
-    >>> AdaptiveAveragePooling2D((1, 2))([[[[1.0], [2.0], [6.0]]]]).numpy().ravel()
-    array([1.5, 4. ], dtype=float32)
+    Example:
+        >>> keras.layers.AdaptiveAveragePooling2D((1, 2))([[[[1.0], [2.0], [6.0]]]]).numpy().ravel()
+        array([1.5, 4. ], dtype=float32)
     """
 
     _tw_rank = 2
@@ -523,9 +537,10 @@ class AdaptiveAveragePooling3D(_AdaptiveAveragePooling):
 
     Raises: as `AdaptiveAveragePooling2D`.
 
-    >>> from tapewright import ones
-    >>> AdaptiveAveragePooling3D((1, 2, 3))(ones([1, 4, 4, 4, 5])).shape
-    TensorShape([1, 1, 2, 3, 5])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.AdaptiveAveragePooling3D((1, 2, 3))(ones([1, 4, 4, 4, 5])).shape
+        TensorShape([1, 1, 2, 3, 5])
     """
 
     _tw_rank = 3
@@ -541,8 +556,9 @@ class AdaptiveMaxPooling1D(_AdaptiveMaxPooling):
 
     Raises: as `AdaptiveAveragePooling2D`.
 
-    >>> AdaptiveMaxPooling1D(2)([[[1.0], [2.0], [6.0]]]).numpy().ravel()
-    array([2., 6.], dtype=float32)
+    Example:
+        >>> keras.layers.AdaptiveMaxPooling1D(2)([[[1.0], [2.0], [6.0]]]).numpy().ravel()
+        array([2., 6.], dtype=float32)
     """
 
     _tw_rank = 1
@@ -558,8 +574,9 @@ class AdaptiveMaxPooling2D(_AdaptiveMaxPooling):
 
     Raises: as `AdaptiveAveragePooling2D`.
 
-    >>> AdaptiveMaxPooling2D((1, 2))([[[[1.0], [2.0], [6.0]]]]).numpy().ravel()
-    array([2., 6.], dtype=float32)
+    Example:
+        >>> keras.layers.AdaptiveMaxPooling2D((1, 2))([[[[1.0], [2.0], [6.0]]]]).numpy().ravel()
+        array([2., 6.], dtype=float32)
     """
 
     _tw_rank = 2
@@ -575,9 +592,10 @@ class AdaptiveMaxPooling3D(_AdaptiveMaxPooling):
 
     Raises: as `AdaptiveAveragePooling2D`.
 
-    >>> from tapewright import ones
-    >>> AdaptiveMaxPooling3D((1, 2, 3))(ones([1, 4, 4, 4, 5])).shape
-    TensorShape([1, 1, 2, 3, 5])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.AdaptiveMaxPooling3D((1, 2, 3))(ones([1, 4, 4, 4, 5])).shape
+        TensorShape([1, 1, 2, 3, 5])
     """
 
     _tw_rank = 3

@@ -46,8 +46,10 @@ class Rescaling(ShapePreserving, Layer):
 
     Shapes: inputs and outputs ``[...]``.
 
-    >>> Rescaling(1 / 127.5, offset=-1)(np.array([0, 255], np.uint8)).numpy()
-    array([-1.,  1.], dtype=float32)
+    Example:
+        >>> import numpy as np
+        >>> keras.layers.Rescaling(1 / 127.5, offset=-1)(np.array([0, 255], np.uint8)).numpy()
+        array([-1.,  1.], dtype=float32)
     """
 
     supports_masking = True
@@ -87,10 +89,12 @@ class Normalization(ShapePreserving, Layer):
     Raises: ``ValueError`` if only one of ``mean`` and ``variance`` is given, or their
     shapes differ.
 
-    >>> layer = Normalization(axis=None)
-    >>> layer.adapt(np.array([1.0, 3.0]))
-    >>> layer(np.array([2.0, 5.0])).numpy()
-    array([0., 3.], dtype=float32)
+    Example:
+        >>> import numpy as np
+        >>> layer = keras.layers.Normalization(axis=None)
+        >>> layer.adapt(np.array([1.0, 3.0]))
+        >>> layer(np.array([2.0, 5.0])).numpy()
+        array([0., 3.], dtype=float32)
     """
 
     supports_masking = True
@@ -295,8 +299,9 @@ class CategoryEncoding(CategoryLayer):
     Raises: ``ValueError`` without ``num_tokens``, for another ``output_mode``, or for
     ``count_weights`` in another mode than "count".
 
-    >>> CategoryEncoding(3, "count")([[0, 2, 2]]).numpy()
-    array([[1., 0., 2.]], dtype=float32)
+    Example:
+        >>> keras.layers.CategoryEncoding(3, "count")([[0, 2, 2]]).numpy()
+        array([[1., 0., 2.]], dtype=float32)
     """
 
     def __init__(
@@ -346,8 +351,9 @@ class Discretization(CategoryLayer):
     Raises: ``ValueError`` unless exactly one of ``bin_boundaries`` and ``num_bins`` is
     given, and for a call before `adapt`.
 
-    >>> Discretization([0.0, 1.0])([[-1.5, 0.0, 3.0]]).numpy()
-    array([[0, 1, 2]], dtype=int32)
+    Example:
+        >>> keras.layers.Discretization([0.0, 1.0])([[-1.5, 0.0, 3.0]]).numpy()
+        array([[0, 1, 2]], dtype=int32)
     """
 
     _tw_omit_defaults: dict[str, Any] = {

@@ -134,8 +134,9 @@ class SimpleRNN(CellLayer):
 
     Raises: ``ValueError`` if ``units`` is not a positive integer.
 
-    >>> SimpleRNN(4)([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]).shape
-    TensorShape([1, 4])
+    Example:
+        >>> keras.layers.SimpleRNN(4)([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]).shape
+        TensorShape([1, 4])
     """
 
     def __init__(
@@ -203,10 +204,11 @@ class LSTM(CellLayer):
 
     Reference: Hochreiter & Schmidhuber, "Long short-term memory" (1997).
 
-    >>> layer = LSTM(4, return_sequences=True, return_state=True)
-    >>> outputs, h, c = layer([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]])
-    >>> outputs.shape, h.shape, c.shape
-    (TensorShape([1, 3, 4]), TensorShape([1, 4]), TensorShape([1, 4]))
+    Example:
+        >>> layer = keras.layers.LSTM(4, return_sequences=True, return_state=True)
+        >>> outputs, h, c = layer([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]])
+        >>> outputs.shape, h.shape, c.shape
+        (TensorShape([1, 3, 4]), TensorShape([1, 4]), TensorShape([1, 4]))
     """
 
     def __init__(
@@ -267,8 +269,9 @@ class GRU(CellLayer):
     Reference: Cho et al., "Learning phrase representations using RNN encoder-decoder
     for statistical machine translation" (2014).
 
-    >>> GRU(4, return_sequences=True)([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]).shape
-    TensorShape([1, 3, 4])
+    Example:
+        >>> keras.layers.GRU(4, return_sequences=True)([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]).shape
+        TensorShape([1, 3, 4])
     """
 
     def __init__(

@@ -164,10 +164,11 @@ class SimpleRNNCell(RecurrentCell):
 
     Raises: ``ValueError`` if ``units`` is not a positive integer.
 
-    >>> from tapewright import ones
-    >>> outputs, states = SimpleRNNCell(4)(ones([2, 3]), [zeros([2, 4])])
-    >>> outputs.shape, len(states)
-    (TensorShape([2, 4]), 1)
+    Example:
+        >>> from tapewright import ones
+        >>> outputs, states = keras.layers.SimpleRNNCell(4)(ones([2, 3]), [tw.zeros([2, 4])])
+        >>> outputs.shape, len(states)
+        (TensorShape([2, 4]), 1)
     """
 
     def __init__(
@@ -247,11 +248,12 @@ class LSTMCell(LSTMBase):
 
     Reference: Hochreiter & Schmidhuber, "Long short-term memory" (1997).
 
-    >>> from tapewright import ones
-    >>> cell = LSTMCell(4)
-    >>> outputs, states = cell(ones([2, 3]), cell.get_initial_state(2))
-    >>> outputs.shape, len(states)
-    (TensorShape([2, 4]), 2)
+    Example:
+        >>> from tapewright import ones
+        >>> cell = keras.layers.LSTMCell(4)
+        >>> outputs, states = cell(ones([2, 3]), cell.get_initial_state(2))
+        >>> outputs.shape, len(states)
+        (TensorShape([2, 4]), 2)
     """
 
     def __init__(
@@ -301,11 +303,12 @@ class GRUCell(RecurrentCell):
     Reference: Cho et al., "Learning phrase representations using RNN encoder-decoder
     for statistical machine translation" (2014).
 
-    >>> from tapewright import ones
-    >>> cell = GRUCell(4)
-    >>> outputs, states = cell(ones([2, 3]), cell.get_initial_state(2))
-    >>> outputs.shape, len(states)
-    (TensorShape([2, 4]), 1)
+    Example:
+        >>> from tapewright import ones
+        >>> cell = keras.layers.GRUCell(4)
+        >>> outputs, states = cell(ones([2, 3]), cell.get_initial_state(2))
+        >>> outputs.shape, len(states)
+        (TensorShape([2, 4]), 1)
     """
 
     _tw_gates = 3
@@ -372,11 +375,12 @@ class StackedRNNCells(Layer):
     Raises: ``ValueError`` for an empty list, or an entry without ``call`` or
     ``state_size``.
 
-    >>> from tapewright import ones
-    >>> from tapewright.layers import RNN
-    >>> layer = RNN(StackedRNNCells([LSTMCell(4), LSTMCell(3)]))
-    >>> layer(ones([2, 5, 1])).shape
-    TensorShape([2, 3])
+    Example:
+        >>> from tapewright import ones
+        >>> from tapewright.layers import RNN
+        >>> layer = RNN(keras.layers.StackedRNNCells([keras.layers.LSTMCell(4), keras.layers.LSTMCell(3)]))
+        >>> layer(ones([2, 5, 1])).shape
+        TensorShape([2, 3])
     """
 
     def __init__(

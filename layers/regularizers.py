@@ -47,8 +47,9 @@ class L1(Regularizer):
 
     Raises: ``ValueError`` for a negative factor.
 
-    >>> L1(0.5)([1.0, -3.0]).numpy()
-    np.float32(2.0)
+    Example:
+        >>> keras.regularizers.L1(0.5)([1.0, -3.0]).numpy()
+        np.float32(2.0)
     """
 
     def __init__(self, l1: float = 0.01):
@@ -63,8 +64,9 @@ class L2(Regularizer):
 
     Raises: ``ValueError`` for a negative factor.
 
-    >>> L2(0.5)([1.0, -3.0]).numpy()
-    np.float32(5.0)
+    Example:
+        >>> keras.regularizers.L2(0.5)([1.0, -3.0]).numpy()
+        np.float32(5.0)
     """
 
     def __init__(self, l2: float = 0.01):
@@ -79,8 +81,9 @@ class L1L2(Regularizer):
 
     Raises: ``ValueError`` for a negative factor.
 
-    >>> L1L2(l1=0.5, l2=0.5)([1.0, -3.0]).numpy()
-    np.float32(7.0)
+    Example:
+        >>> keras.regularizers.L1L2(l1=0.5, l2=0.5)([1.0, -3.0]).numpy()
+        np.float32(7.0)
     """
 
     def __init__(self, l1: float = 0.0, l2: float = 0.0):
@@ -105,8 +108,9 @@ class OrthogonalRegularizer(Regularizer):
     Raises: ``ValueError`` for another ``mode``, or when it is called for a tensor that
     is no matrix.
 
-    >>> OrthogonalRegularizer(1.0)([[1.0, 0.0], [0.0, 2.0], [0.0, 3.0]]).numpy().round(6)
-    np.float32(0.333333)
+    Example:
+        >>> keras.regularizers.OrthogonalRegularizer(1.0)([[1.0, 0.0], [0.0, 2.0], [0.0, 3.0]]).numpy().round(6)
+        np.float32(0.333333)
     """
 
     def __init__(self, factor: float = 0.01, mode: str = "rows"):

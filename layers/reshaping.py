@@ -62,8 +62,9 @@ class Flatten(Layer):
 
     Raises: ``ValueError`` for another ``data_format``.
 
-    >>> Flatten()([[[1.0, 2.0], [3.0, 4.0]]]).numpy()
-    array([[1., 2., 3., 4.]], dtype=float32)
+    Example:
+        >>> keras.layers.Flatten()([[[1.0, 2.0], [3.0, 4.0]]]).numpy()
+        array([[1., 2., 3., 4.]], dtype=float32)
     """
 
     _tw_shape_tells = True
@@ -97,8 +98,9 @@ class Reshape(Layer):
     Raises: ``ValueError`` if more than one axis is -1; `ShapeError` if the number of
     entries differs.
 
-    >>> Reshape((-1, 2))([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]).shape
-    TensorShape([1, 3, 2])
+    Example:
+        >>> keras.layers.Reshape((-1, 2))([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]).shape
+        TensorShape([1, 3, 2])
     """
 
     def __init__(
@@ -152,8 +154,9 @@ class Permute(Layer):
 
     Raises: ``ValueError`` if ``dims`` is not a permutation of 1 to its length.
 
-    >>> Permute((2, 1))([[[1, 2, 3]]]).shape
-    TensorShape([1, 3, 1])
+    Example:
+        >>> keras.layers.Permute((2, 1))([[[1, 2, 3]]]).shape
+        TensorShape([1, 3, 1])
     """
 
     def __init__(self, dims: Sequence[int], **kwargs: Unpack[RegularizedLayerOptions]):
@@ -182,9 +185,10 @@ class RepeatVector(Layer):
 
     Raises: ``ValueError`` if ``n`` is not a positive integer.
 
-    >>> RepeatVector(2)([[1.0, 2.0]]).numpy()
-    array([[[1., 2.],
-            [1., 2.]]], dtype=float32)
+    Example:
+        >>> keras.layers.RepeatVector(2)([[1.0, 2.0]]).numpy()
+        array([[[1., 2.],
+                [1., 2.]]], dtype=float32)
     """
 
     def __init__(self, n: int, **kwargs: Unpack[RegularizedLayerOptions]):
@@ -239,8 +243,9 @@ class UpSampling1D(_UpSampling):
 
     Raises: ``ValueError`` if ``size`` is not a positive integer.
 
-    >>> UpSampling1D(2)([[[1.0], [2.0]]]).numpy().ravel()
-    array([1., 1., 2., 2.], dtype=float32)
+    Example:
+        >>> keras.layers.UpSampling1D(2)([[[1.0], [2.0]]]).numpy().ravel()
+        array([1., 1., 2., 2.], dtype=float32)
     """
 
     size: int
@@ -267,8 +272,9 @@ class UpSampling2D(_UpSampling):
     Raises: ``ValueError`` for a ``size`` that is not positive, or another
     ``interpolation``.
 
-    >>> UpSampling2D((1, 2))([[[[1.0], [2.0]]]]).numpy().ravel()
-    array([1., 1., 2., 2.], dtype=float32)
+    Example:
+        >>> keras.layers.UpSampling2D((1, 2))([[[[1.0], [2.0]]]]).numpy().ravel()
+        array([1., 1., 2., 2.], dtype=float32)
     """
 
     size: tuple[int, ...]
@@ -313,9 +319,10 @@ class UpSampling3D(_UpSampling):
 
     Raises: ``ValueError`` for a ``size`` that is not positive.
 
-    >>> from tapewright import ones
-    >>> UpSampling3D((1, 2, 3))(ones([1, 2, 2, 2, 1])).shape
-    TensorShape([1, 2, 4, 6, 1])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.UpSampling3D((1, 2, 3))(ones([1, 2, 2, 2, 1])).shape
+        TensorShape([1, 2, 4, 6, 1])
     """
 
     size: tuple[int, ...]
@@ -396,8 +403,9 @@ class ZeroPadding1D(_ZeroPadding):
 
     Raises: ``ValueError`` for a negative number.
 
-    >>> ZeroPadding1D((1, 0))([[[5.0], [6.0]]]).numpy().ravel()
-    array([0., 5., 6.], dtype=float32)
+    Example:
+        >>> keras.layers.ZeroPadding1D((1, 0))([[[5.0], [6.0]]]).numpy().ravel()
+        array([0., 5., 6.], dtype=float32)
     """
 
     _tw_rank = 1
@@ -418,9 +426,10 @@ class ZeroPadding2D(_ZeroPadding):
 
     Raises: ``ValueError`` for a negative number.
 
-    >>> ZeroPadding2D(((0, 1), (1, 0)))([[[[5.0]]]]).numpy()[0, :, :, 0]
-    array([[0., 5.],
-           [0., 0.]], dtype=float32)
+    Example:
+        >>> keras.layers.ZeroPadding2D(((0, 1), (1, 0)))([[[[5.0]]]]).numpy()[0, :, :, 0]
+        array([[0., 5.],
+               [0., 0.]], dtype=float32)
     """
 
     _tw_rank = 2
@@ -437,9 +446,10 @@ class ZeroPadding3D(_ZeroPadding):
 
     Raises: ``ValueError`` for a negative number.
 
-    >>> from tapewright import ones
-    >>> ZeroPadding3D((1, 2, 3))(ones([1, 2, 2, 2, 1])).shape
-    TensorShape([1, 4, 6, 8, 1])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.ZeroPadding3D((1, 2, 3))(ones([1, 2, 2, 2, 1])).shape
+        TensorShape([1, 4, 6, 8, 1])
     """
 
     _tw_rank = 3
@@ -491,8 +501,9 @@ class Cropping1D(_Cropping):
 
     Raises: ``ValueError`` for a negative number; `ShapeError` if no step is left.
 
-    >>> Cropping1D((1, 0))([[[1.0], [2.0], [3.0]]]).numpy().ravel()
-    array([2., 3.], dtype=float32)
+    Example:
+        >>> keras.layers.Cropping1D((1, 0))([[[1.0], [2.0], [3.0]]]).numpy().ravel()
+        array([2., 3.], dtype=float32)
     """
 
     cropping: tuple[int, ...]
@@ -521,8 +532,9 @@ class Cropping2D(_Cropping):
 
     Raises: ``ValueError`` for a negative number; `ShapeError` if nothing is left.
 
-    >>> Cropping2D(((0, 0), (1, 0)))([[[[1.0], [2.0], [3.0]]]]).numpy().ravel()
-    array([2., 3.], dtype=float32)
+    Example:
+        >>> keras.layers.Cropping2D(((0, 0), (1, 0)))([[[[1.0], [2.0], [3.0]]]]).numpy().ravel()
+        array([2., 3.], dtype=float32)
     """
 
     _tw_rank = 2
@@ -549,9 +561,10 @@ class Cropping3D(_Cropping):
 
     Raises: ``ValueError`` for a negative number; `ShapeError` if nothing is left.
 
-    >>> from tapewright import ones
-    >>> Cropping3D(((1, 0), (0, 2), (0, 0)))(ones([1, 4, 4, 4, 1])).shape
-    TensorShape([1, 3, 2, 4, 1])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.Cropping3D(((1, 0), (0, 2), (0, 0)))(ones([1, 4, 4, 4, 1])).shape
+        TensorShape([1, 3, 2, 4, 1])
     """
 
     _tw_rank = 3

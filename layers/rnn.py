@@ -56,10 +56,11 @@ class RNN(Layer):
     Raises: ``ValueError`` for a cell without ``call`` or ``state_size``, initial states
     of other sizes, a mask of another shape, or a batch of another size if ``stateful``.
 
-    >>> from tapewright.layers import RNN, SimpleRNNCell
-    >>> layer = RNN(SimpleRNNCell(4), return_sequences=True, return_state=True)
-    >>> [tuple(x.shape) for x in layer(zeros((2, 5, 3)))]
-    [(2, 5, 4), (2, 4)]
+    Example:
+        >>> from tapewright.layers import RNN, SimpleRNNCell
+        >>> layer = RNN(SimpleRNNCell(4), return_sequences=True, return_state=True)
+        >>> [tuple(x.shape) for x in layer(tw.zeros((2, 5, 3)))]
+        [(2, 5, 4), (2, 4)]
     """
 
     supports_masking = True

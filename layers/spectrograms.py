@@ -56,9 +56,10 @@ class MelSpectrogram(Layer):
     Raises: ``ValueError`` if ``sequence_length`` is larger than ``fft_length``,
     ``min_freq`` is not below ``max_freq``, or for another window.
 
-    >>> from tapewright import ones
-    >>> MelSpectrogram(fft_length=64, sequence_stride=16, num_mel_bins=8)(ones([2, 160])).shape
-    TensorShape([2, 8, 11])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.MelSpectrogram(fft_length=64, sequence_stride=16, num_mel_bins=8)(ones([2, 160])).shape
+        TensorShape([2, 8, 11])
     """
 
     def __init__(
@@ -194,9 +195,10 @@ class STFTSpectrogram(Layer):
     Raises: ``ValueError`` for other names, a ``frame_step`` above ``frame_length`` or an
     ``fft_length`` below it; ``TypeError`` for integers.
 
-    >>> from tapewright import ones
-    >>> STFTSpectrogram(frame_length=16, frame_step=8)(ones([2, 160, 1])).shape
-    TensorShape([2, 19, 9])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.STFTSpectrogram(frame_length=16, frame_step=8)(ones([2, 160, 1])).shape
+        TensorShape([2, 19, 9])
     """
 
     def __init__(

@@ -63,12 +63,13 @@ class TextVectorization(Layer):
     Raises: ``ValueError`` for arguments that do not go together; else as
     `StringLookup`.
 
-    >>> layer = TextVectorization(output_sequence_length=4)
-    >>> layer.adapt(["A cat.", "A dog, a cat"])
-    >>> layer.get_vocabulary()
-    ['', '[UNK]', 'a', 'cat', 'dog']
-    >>> layer(["the cat!"]).numpy()
-    array([[1, 3, 0, 0]])
+    Example:
+        >>> layer = keras.layers.TextVectorization(output_sequence_length=4)
+        >>> layer.adapt(["A cat.", "A dog, a cat"])
+        >>> layer.get_vocabulary()
+        ['', '[UNK]', 'a', 'cat', 'dog']
+        >>> layer(["the cat!"]).numpy()
+        array([[1, 3, 0, 0]])
     """
 
     autocast = False

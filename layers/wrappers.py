@@ -72,9 +72,10 @@ class TimeDistributed(Wrapper):
 
     Raises: ``ValueError`` if ``layer`` is no `Layer`, or for inputs of rank below 3.
 
-    >>> from tapewright.layers import Dense, TimeDistributed
-    >>> tuple(TimeDistributed(Dense(4))([[[1.0, 2.0], [3.0, 4.0]]]).shape)
-    (1, 2, 4)
+    Example:
+        >>> from tapewright.layers import Dense, TimeDistributed
+        >>> tuple(TimeDistributed(Dense(4))([[[1.0, 2.0], [3.0, 4.0]]]).shape)
+        (1, 2, 4)
     """
 
     supports_masking = True
@@ -159,9 +160,10 @@ class Bidirectional(Layer):
     Raises: ``ValueError`` if ``layer`` is not recurrent, for another ``merge_mode``, or
     a ``backward_layer`` whose options differ from those of ``layer``.
 
-    >>> from tapewright.layers import LSTM, Bidirectional
-    >>> tuple(Bidirectional(LSTM(4))([[[1.0, 2.0], [3.0, 4.0]]]).shape)
-    (1, 8)
+    Example:
+        >>> from tapewright.layers import LSTM, Bidirectional
+        >>> tuple(Bidirectional(LSTM(4))([[[1.0, 2.0], [3.0, 4.0]]]).shape)
+        (1, 8)
     """
 
     supports_masking = True
@@ -349,12 +351,13 @@ class SpectralNormalization(Wrapper):
     Reference: Miyato et al., "Spectral normalization for generative adversarial
     networks" (2018).
 
-    >>> from tapewright.layers import Dense
-    >>> layer = SpectralNormalization(Dense(2, kernel_initializer="ones"), 5)
-    >>> _ = layer([[1.0, 1.0]], training=True)
-    >>> layer.kernel.numpy().round(3)
-    array([[0.5, 0.5],
-           [0.5, 0.5]], dtype=float32)
+    Example:
+        >>> from tapewright.layers import Dense
+        >>> layer = keras.layers.SpectralNormalization(Dense(2, kernel_initializer="ones"), 5)
+        >>> _ = layer([[1.0, 1.0]], training=True)
+        >>> layer.kernel.numpy().round(3)
+        array([[0.5, 0.5],
+               [0.5, 0.5]], dtype=float32)
     """
 
     def __init__(

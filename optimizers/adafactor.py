@@ -48,11 +48,12 @@ class Adafactor(Optimizer):
     Reference: Shazeer & Stern, "Adafactor: adaptive learning rates with sublinear memory
     cost" (2018). Defaults are those of Keras.
 
-    >>> from tapewright import Variable
-    >>> v = Variable([1.0, 2.0])
-    >>> Adafactor(0.1).apply([[3.0, -4.0]], [v])
-    >>> v.numpy().round(3)
-    array([0.842, 2.158], dtype=float32)
+    Example:
+        >>> from tapewright import Variable
+        >>> v = Variable([1.0, 2.0])
+        >>> keras.optimizers.Adafactor(0.1).apply([[3.0, -4.0]], [v])
+        >>> v.numpy().round(3)
+        array([0.842, 2.158], dtype=float32)
     """
 
     def __init__(

@@ -26,11 +26,12 @@ class Adagrad(Optimizer):
     Reference: Duchi et al., "Adaptive subgradient methods" (2011). Defaults are those
     of Keras.
 
-    >>> from tapewright import Variable
-    >>> v = Variable([1.0, 2.0])
-    >>> Adagrad(0.1, initial_accumulator_value=0.0).apply([[3.0, -4.0]], [v])
-    >>> v.numpy().round(3)
-    array([0.9, 2.1], dtype=float32)
+    Example:
+        >>> from tapewright import Variable
+        >>> v = Variable([1.0, 2.0])
+        >>> keras.optimizers.Adagrad(0.1, initial_accumulator_value=0.0).apply([[3.0, -4.0]], [v])
+        >>> v.numpy().round(3)
+        array([0.9, 2.1], dtype=float32)
     """
 
     slots: tuple[tuple[str]] = (("accumulator",),)
@@ -82,11 +83,12 @@ class RMSprop(Optimizer):
 
     Reference: Tieleman & Hinton, lecture 6.5 (2012). Defaults are those of Keras.
 
-    >>> from tapewright import Variable
-    >>> v = Variable([1.0, 2.0])
-    >>> RMSprop(0.1, rho=0.0).apply([[3.0, -4.0]], [v])
-    >>> v.numpy().round(3)
-    array([0.9, 2.1], dtype=float32)
+    Example:
+        >>> from tapewright import Variable
+        >>> v = Variable([1.0, 2.0])
+        >>> keras.optimizers.RMSprop(0.1, rho=0.0).apply([[3.0, -4.0]], [v])
+        >>> v.numpy().round(3)
+        array([0.9, 2.1], dtype=float32)
     """
 
     def __init__(
@@ -155,11 +157,12 @@ class Adadelta(Optimizer):
 
     Reference: Zeiler, "ADADELTA" (2012). Defaults are those of Keras.
 
-    >>> from tapewright import Variable
-    >>> v = Variable([1.0, 2.0])
-    >>> Adadelta(1.0).apply([[1.0, -1.0]], [v])
-    >>> v.numpy().round(4)
-    array([0.9986, 2.0014], dtype=float32)
+    Example:
+        >>> from tapewright import Variable
+        >>> v = Variable([1.0, 2.0])
+        >>> keras.optimizers.Adadelta(1.0).apply([[1.0, -1.0]], [v])
+        >>> v.numpy().round(4)
+        array([0.9986, 2.0014], dtype=float32)
     """
 
     slots: tuple[tuple[str, str]] = (("accumulated_grad", "accumulated_delta_var"),)

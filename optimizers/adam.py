@@ -56,11 +56,12 @@ class Adam(_MomentOptimizer):
     References: Kingma & Ba, "Adam" (2014); Reddi et al., "On the convergence of Adam
     and beyond" (2018). Defaults are those of Keras.
 
-    >>> from tapewright import Variable
-    >>> v = Variable([1.0, 2.0])
-    >>> Adam(0.1).apply([[3.0, -4.0]], [v])
-    >>> v.numpy().round(3)
-    array([0.9, 2.1], dtype=float32)
+    Example:
+        >>> from tapewright import Variable
+        >>> v = Variable([1.0, 2.0])
+        >>> keras.optimizers.Adam(0.1).apply([[3.0, -4.0]], [v])
+        >>> v.numpy().round(3)
+        array([0.9, 2.1], dtype=float32)
     """
 
     takes_factor = True
@@ -113,11 +114,12 @@ class AdamW(Adam):
 
     Reference: Loshchilov & Hutter, "Decoupled weight decay regularization" (2019).
 
-    >>> from tapewright import Variable
-    >>> v = Variable([1.0, 2.0])
-    >>> AdamW(0.1, weight_decay=0.5).apply([[3.0, -4.0]], [v])
-    >>> v.numpy().round(3)
-    array([0.85, 2.  ], dtype=float32)
+    Example:
+        >>> from tapewright import Variable
+        >>> v = Variable([1.0, 2.0])
+        >>> keras.optimizers.AdamW(0.1, weight_decay=0.5).apply([[3.0, -4.0]], [v])
+        >>> v.numpy().round(3)
+        array([0.85, 2.  ], dtype=float32)
     """
 
     def __init__(
@@ -159,11 +161,12 @@ class Adamax(_MomentOptimizer):
 
     Reference: Kingma & Ba, "Adam", section 7.1 (2014). Defaults are those of Keras.
 
-    >>> from tapewright import Variable
-    >>> v = Variable([1.0, 2.0])
-    >>> Adamax(0.1).apply([[3.0, -4.0]], [v])
-    >>> v.numpy().round(3)
-    array([0.9, 2.1], dtype=float32)
+    Example:
+        >>> from tapewright import Variable
+        >>> v = Variable([1.0, 2.0])
+        >>> keras.optimizers.Adamax(0.1).apply([[3.0, -4.0]], [v])
+        >>> v.numpy().round(3)
+        array([0.9, 2.1], dtype=float32)
     """
 
     slots: tuple[tuple[str, str]] = (("momentum", "norm"),)
@@ -203,11 +206,12 @@ class Nadam(_MomentOptimizer):
     Reference: Dozat, "Incorporating Nesterov momentum into Adam" (2016). Defaults are
     those of Keras.
 
-    >>> from tapewright import Variable
-    >>> v = Variable([1.0, 2.0])
-    >>> Nadam(0.1).apply([[3.0, -4.0]], [v])
-    >>> v.numpy().round(3)
-    array([0.894, 2.106], dtype=float32)
+    Example:
+        >>> from tapewright import Variable
+        >>> v = Variable([1.0, 2.0])
+        >>> keras.optimizers.Nadam(0.1).apply([[3.0, -4.0]], [v])
+        >>> v.numpy().round(3)
+        array([0.894, 2.106], dtype=float32)
     """
 
     needs_two = True
@@ -279,11 +283,12 @@ class Lamb(_MomentOptimizer):
     Reference: You et al., "Large batch optimization for deep learning" (2019). Defaults
     are those of Keras.
 
-    >>> from tapewright import Variable
-    >>> v = Variable([3.0, 4.0])
-    >>> Lamb(0.1).apply([[1.0, 1.0]], [v])
-    >>> v.numpy().round(3)
-    array([2.646, 3.646], dtype=float32)
+    Example:
+        >>> from tapewright import Variable
+        >>> v = Variable([3.0, 4.0])
+        >>> keras.optimizers.Lamb(0.1).apply([[1.0, 1.0]], [v])
+        >>> v.numpy().round(3)
+        array([2.646, 3.646], dtype=float32)
     """
 
     takes_whole = True

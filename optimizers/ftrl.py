@@ -30,11 +30,12 @@ class Ftrl(Optimizer):
     Reference: McMahan et al., "Ad click prediction" (2013). Defaults are those of
     Keras.
 
-    >>> from tapewright import Variable
-    >>> v = Variable([1.0, 2.0])
-    >>> Ftrl(0.1).apply([[3.0, -4.0]], [v])
-    >>> v.numpy().round(3)
-    array([0.796, 1.942], dtype=float32)
+    Example:
+        >>> from tapewright import Variable
+        >>> v = Variable([1.0, 2.0])
+        >>> keras.optimizers.Ftrl(0.1).apply([[3.0, -4.0]], [v])
+        >>> v.numpy().round(3)
+        array([0.796, 1.942], dtype=float32)
     """
 
     slots: tuple[tuple[str, str]] = (("accumulator", "linear"),)

@@ -24,11 +24,12 @@ class Lion(Optimizer):
     Reference: Chen et al., "Symbolic discovery of optimization algorithms" (2023).
     Defaults are those of Keras.
 
-    >>> from tapewright import Variable
-    >>> v = Variable([1.0, 2.0])
-    >>> Lion(0.25).apply([[3.0, -4.0]], [v])
-    >>> v.numpy()
-    array([0.75, 2.25], dtype=float32)
+    Example:
+        >>> from tapewright import Variable
+        >>> v = Variable([1.0, 2.0])
+        >>> keras.optimizers.Lion(0.25).apply([[3.0, -4.0]], [v])
+        >>> v.numpy()
+        array([0.75, 2.25], dtype=float32)
     """
 
     slots: tuple[tuple[str]] = (("momentum",),)

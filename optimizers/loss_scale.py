@@ -73,12 +73,13 @@ class LossScaleOptimizer(Optimizer):
     Reference: Micikevicius et al., "Mixed precision training" (2018). Defaults are
     those of Keras.
 
-    >>> from tapewright.optimizers import SGD
-    >>> v = Variable([1.0, 2.0])
-    >>> optimizer = LossScaleOptimizer(SGD(0.5), initial_scale=8.0)
-    >>> optimizer.apply([[24.0, -32.0]], [v])  # gradients of the scaled loss
-    >>> v.numpy()
-    array([-0.5,  4. ], dtype=float32)
+    Example:
+        >>> from tapewright.optimizers import SGD
+        >>> v = tw.Variable([1.0, 2.0])
+        >>> optimizer = keras.optimizers.LossScaleOptimizer(SGD(0.5), initial_scale=8.0)
+        >>> optimizer.apply([[24.0, -32.0]], [v])  # gradients of the scaled loss
+        >>> v.numpy()
+        array([-0.5,  4. ], dtype=float32)
     """
 
     def __init__(

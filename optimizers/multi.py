@@ -33,10 +33,11 @@ class OptimizerMap(MutableMapping):
     Raises: ``TypeError`` if one of these is something else; ``ValueError`` for a key that
     exists, and for a path that several keys match.
 
-    >>> from tapewright.optimizers import SGD, Adam
-    >>> optimizers = OptimizerMap(SGD(), {"encoder/.*": Adam(name="slow")})
-    >>> optimizers["encoder/dense/kernel"].name
-    'slow'
+    Example:
+        >>> from tapewright.optimizers import SGD, Adam
+        >>> optimizers = keras.optimizers.OptimizerMap(SGD(), {"encoder/.*": Adam(name="slow")})
+        >>> optimizers["encoder/dense/kernel"].name
+        'slow'
     """
 
     _tw_kind: str = "optimizer"
@@ -128,12 +129,13 @@ class MultiOptimizer(Optimizer):
     `LossScaleOptimizer`, or another `MultiOptimizer`; ``AttributeError`` for the use of
     `learning_rate`.
 
-    >>> from tapewright.optimizers import SGD
-    >>> v, w = Variable([1.0], name="v"), Variable([1.0], name="w")
-    >>> optimizer = MultiOptimizer(OptimizerMap(SGD(0.5), {"w": SGD(0.25)}))
-    >>> optimizer.apply([[1.0], [1.0]], [v, w])
-    >>> v.numpy(), w.numpy()
-    (array([0.5], dtype=float32), array([0.75], dtype=float32))
+    Example:
+        >>> from tapewright.optimizers import SGD
+        >>> v, w = tw.Variable([1.0], name="v"), tw.Variable([1.0], name="w")
+        >>> optimizer = keras.optimizers.MultiOptimizer(keras.optimizers.OptimizerMap(SGD(0.5), {"w": SGD(0.25)}))
+        >>> optimizer.apply([[1.0], [1.0]], [v, w])
+        >>> v.numpy(), w.numpy()
+        (array([0.5], dtype=float32), array([0.75], dtype=float32))
     """
 
     def __init__(

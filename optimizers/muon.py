@@ -45,12 +45,13 @@ class Muon(Optimizer):
     References: Jordan et al., "Muon" (2024); Liu et al., arXiv 2502.16982 (2025), whose
     factors of steps these are. Defaults are those of Keras.
 
-    >>> from tapewright import Variable
-    >>> v = Variable([[1.0, 0.0], [0.0, 1.0]])
-    >>> Muon(0.1, weight_decay=None).apply([[[3.0, 0.0], [0.0, -4.0]]], [v])
-    >>> v.numpy().round(2)
-    array([[0.98, 0.  ],
-           [0.  , 1.03]], dtype=float32)
+    Example:
+        >>> from tapewright import Variable
+        >>> v = Variable([[1.0, 0.0], [0.0, 1.0]])
+        >>> keras.optimizers.Muon(0.1, weight_decay=None).apply([[[3.0, 0.0], [0.0, -4.0]]], [v])
+        >>> v.numpy().round(2)
+        array([[0.98, 0.  ],
+               [0.  , 1.03]], dtype=float32)
     """
 
     def __init__(

@@ -114,30 +114,31 @@ class Optimizer(State, Configured):
     Python code runs in each call, as that of `py_function` does; it may assign to the
     variables of the optimizer and to those that are updated.
 
-    >>> class Momentum(Optimizer):
-    ...     def build(self, variables):
-    ...         super().build(variables)
-    ...         self.momenta = self.add_optimizer_variables(variables, "momentum")
-    ...     def update_step(self, gradient, variable, learning_rate):
-    ...         momentum = self.momenta[self._get_variable_index(variable)]
-    ...         self.assign(momentum, momentum * 0.9 - gradient * learning_rate)
-    ...         self.assign_add(variable, momentum)
-    >>> v = Variable([1.0, 2.0])
-    >>> Momentum(0.5).apply([[3.0, -4.0]], [v])
-    >>> v.numpy()
-    array([-0.5,  4. ], dtype=float32)
+    Example:
+        >>> class Momentum(keras.optimizers.Optimizer):
+        ...     def build(self, variables):
+        ...         super().build(variables)
+        ...         self.momenta = self.add_optimizer_variables(variables, "momentum")
+        ...     def update_step(self, gradient, variable, learning_rate):
+        ...         momentum = self.momenta[self._get_variable_index(variable)]
+        ...         self.assign(momentum, momentum * 0.9 - gradient * learning_rate)
+        ...         self.assign_add(variable, momentum)
+        >>> v = tw.Variable([1.0, 2.0])
+        >>> Momentum(0.5).apply([[3.0, -4.0]], [v])
+        >>> v.numpy()
+        array([-0.5,  4. ], dtype=float32)
 
-    A rule in blocks makes no new arrays:
+        A rule in blocks makes no new arrays:
 
-    >>> class Sign(Optimizer):
-    ...     def update_block(self, xp, gradient, variable, scratch, coefficients):
-    ...         xp.sign(gradient, out=scratch)
-    ...         xp.multiply(scratch, coefficients[0], out=scratch)
-    ...         xp.subtract(variable, scratch, out=variable)
-    >>> v = Variable([1.0, 2.0])
-    >>> Sign(0.5).apply([[3.0, -4.0]], [v])
-    >>> v.numpy()
-    array([0.5, 2.5], dtype=float32)
+        >>> class Sign(keras.optimizers.Optimizer):
+        ...     def update_block(self, xp, gradient, variable, scratch, coefficients):
+        ...         xp.sign(gradient, out=scratch)
+        ...         xp.multiply(scratch, coefficients[0], out=scratch)
+        ...         xp.subtract(variable, scratch, out=variable)
+        >>> v = tw.Variable([1.0, 2.0])
+        >>> Sign(0.5).apply([[3.0, -4.0]], [v])
+        >>> v.numpy()
+        array([0.5, 2.5], dtype=float32)
     """
 
     _tw_kind: str = "optimizer"
@@ -369,10 +370,11 @@ class Optimizer(State, Configured):
         twice, or the optimizer was built without it. After an error nothing has
         changed.
 
-        >>> from tapewright.optimizers import SGD
-        >>> v = Variable([1.0, 2.0])
-        >>> SGD(0.5).apply_gradients([([3.0, -4.0], v)]).numpy()
-        np.int64(1)
+        Example:
+            >>> from tapewright.optimizers import SGD
+            >>> v = tw.Variable([1.0, 2.0])
+            >>> SGD(0.5).apply_gradients([([3.0, -4.0], v)]).numpy()
+            np.int64(1)
         """
         pairs = list(grads_and_vars)
         if not pairs:

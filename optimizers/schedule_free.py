@@ -30,11 +30,12 @@ class ScheduleFreeAdamW(Optimizer):
     Reference: Defazio et al., "The road less scheduled" (2024). Defaults are those of
     Keras.
 
-    >>> from tapewright import Variable
-    >>> v = Variable([1.0, 2.0])
-    >>> ScheduleFreeAdamW(0.1).apply([[3.0, -4.0]], [v])
-    >>> v.numpy().round(3)
-    array([0.9, 2.1], dtype=float32)
+    Example:
+        >>> from tapewright import Variable
+        >>> v = Variable([1.0, 2.0])
+        >>> keras.optimizers.ScheduleFreeAdamW(0.1).apply([[3.0, -4.0]], [v])
+        >>> v.numpy().round(3)
+        array([0.9, 2.1], dtype=float32)
     """
 
     slots: tuple[tuple[str, str]] = (("momentum", "velocity"),)

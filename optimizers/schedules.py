@@ -52,11 +52,12 @@ class LearningRateSchedule(Configured):
 
     Shapes: ``step`` ``[...]``, the result likewise.
 
-    >>> class Warmup(LearningRateSchedule):
-    ...     def __call__(self, step):
-    ...         return minimum(0.1 * step, 1.0)
-    >>> float(Warmup()(3))
-    0.30000001192092896
+    Example:
+        >>> class Warmup(keras.optimizers.schedules.LearningRateSchedule):
+        ...     def __call__(self, step):
+        ...         return tw.minimum(0.1 * step, 1.0)
+        >>> float(Warmup()(3))
+        0.30000001192092896
     """
 
     _tw_kind: str = "schedule"
@@ -97,8 +98,9 @@ class ExponentialDecay(_Formula):
 
     Raises: ``ValueError`` if ``decay_steps`` is not above 0.
 
-    >>> ExponentialDecay(0.5, decay_steps=10, decay_rate=0.5)(20).numpy()
-    np.float32(0.125)
+    Example:
+        >>> keras.optimizers.schedules.ExponentialDecay(0.5, decay_steps=10, decay_rate=0.5)(20).numpy()
+        np.float32(0.125)
     """
 
     def __init__(
@@ -129,8 +131,9 @@ class InverseTimeDecay(_Formula):
 
     Raises: ``ValueError`` if ``decay_steps`` is not above 0.
 
-    >>> InverseTimeDecay(1.0, decay_steps=10, decay_rate=0.5)(20).numpy()
-    np.float32(0.5)
+    Example:
+        >>> keras.optimizers.schedules.InverseTimeDecay(1.0, decay_steps=10, decay_rate=0.5)(20).numpy()
+        np.float32(0.5)
     """
 
     def __init__(
@@ -159,9 +162,10 @@ class PiecewiseConstantDecay(_Formula):
 
     Raises: ``ValueError`` unless there is one value more than boundaries.
 
-    >>> rate = PiecewiseConstantDecay([2, 4], [1.0, 0.5, 0.25])
-    >>> rate([0, 2, 3, 4, 5]).numpy().tolist()
-    [1.0, 1.0, 0.5, 0.5, 0.25]
+    Example:
+        >>> rate = keras.optimizers.schedules.PiecewiseConstantDecay([2, 4], [1.0, 0.5, 0.25])
+        >>> rate([0, 2, 3, 4, 5]).numpy().tolist()
+        [1.0, 1.0, 0.5, 0.5, 0.25]
     """
 
     def __init__(
@@ -199,8 +203,9 @@ class PolynomialDecay(_Formula):
 
     Raises: ``ValueError`` if ``decay_steps`` is not above 0.
 
-    >>> PolynomialDecay(1.0, decay_steps=10, end_learning_rate=0.0)([0, 5, 20]).numpy()
-    array([1. , 0.5, 0. ], dtype=float32)
+    Example:
+        >>> keras.optimizers.schedules.PolynomialDecay(1.0, decay_steps=10, end_learning_rate=0.0)([0, 5, 20]).numpy()
+        array([1. , 0.5, 0. ], dtype=float32)
     """
 
     def __init__(
@@ -243,9 +248,10 @@ class CosineDecay(_Formula):
 
     Reference: Loshchilov & Hutter, "SGDR" (2016).
 
-    >>> rate = CosineDecay(0.0, 10, warmup_target=1.0, warmup_steps=4)
-    >>> rate([0, 2, 4, 14]).numpy().tolist()
-    [0.0, 0.5, 1.0, 0.0]
+    Example:
+        >>> rate = keras.optimizers.schedules.CosineDecay(0.0, 10, warmup_target=1.0, warmup_steps=4)
+        >>> rate([0, 2, 4, 14]).numpy().tolist()
+        [0.0, 0.5, 1.0, 0.0]
     """
 
     def __init__(
@@ -292,8 +298,9 @@ class CosineDecayRestarts(_Formula):
 
     Reference: Loshchilov & Hutter, "SGDR" (2016).
 
-    >>> CosineDecayRestarts(1.0, 10)([0, 5, 10, 20]).numpy().round(2)
-    array([1. , 0.5, 1. , 0.5], dtype=float32)
+    Example:
+        >>> keras.optimizers.schedules.CosineDecayRestarts(1.0, 10)([0, 5, 10, 20]).numpy().round(2)
+        array([1. , 0.5, 1. , 0.5], dtype=float32)
     """
 
     def __init__(

@@ -16,8 +16,9 @@ def get(identifier: Any) -> Any:
 
     Raises: ``ValueError`` for an unknown name, or another type.
 
-    >>> get("sgd").get_config()["momentum"]
-    0.0
+    Example:
+        >>> keras.optimizers.get("sgd").get_config()["momentum"]
+        0.0
     """
     if identifier is None or isinstance(identifier, Optimizer):
         return identifier
@@ -44,8 +45,9 @@ def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Op
 
     Raises: ``ValueError`` for an unknown class, or a value that is no config.
 
-    >>> deserialize(serialize(get("sgd"))).get_config()["momentum"]
-    0.0
+    Example:
+        >>> keras.optimizers.deserialize(keras.optimizers.serialize(keras.optimizers.get("sgd"))).get_config()["momentum"]
+        0.0
     """
     with registry.custom_object_scope(custom_objects):
         return object_config.deserialize("optimizer", config)

@@ -32,11 +32,12 @@ class SGD(Optimizer):
     Reference: Sutskever et al., "On the importance of initialization and momentum in
     deep learning" (2013). Defaults are those of Keras.
 
-    >>> from tapewright import Variable
-    >>> v = Variable([1.0, 2.0])
-    >>> SGD(0.5).apply([[3.0, -4.0]], [v])
-    >>> v.numpy()
-    array([-0.5,  4. ], dtype=float32)
+    Example:
+        >>> from tapewright import Variable
+        >>> v = Variable([1.0, 2.0])
+        >>> keras.optimizers.SGD(0.5).apply([[3.0, -4.0]], [v])
+        >>> v.numpy()
+        array([-0.5,  4. ], dtype=float32)
     """
 
     def __init__(

@@ -51,10 +51,11 @@ def to_graph(
     functions calls there, a callback of another library, say. The arguments after
     ``entity`` change nothing.
 
-    >>> import tapewright as tw
-    >>> absolute = to_graph(lambda x: x if x > 0 else -x)
-    >>> absolute(-2.0)
-    2.0
+    Example:
+        >>> import tapewright as tw
+        >>> absolute = tw.autograph.to_graph(lambda x: x if x > 0 else -x)
+        >>> absolute(-2.0)
+        2.0
     """
     return convert(entity)
 
@@ -70,9 +71,10 @@ def to_code(
 
     Raises: ``ValueError``, with the reason, if it cannot be converted.
 
-    >>> print(to_code(lambda x: x if x > 0 else -x))
-    def lambda(x):
-        return ag__.if_exp(x > 0, lambda: x, lambda: -x)
+    Example:
+        >>> print(tw.autograph.to_code(lambda x: x if x > 0 else -x))
+        def lambda(x):
+            return ag__.if_exp(x > 0, lambda: x, lambda: -x)
     """
     return converted_source(getattr(entity, "python_function", entity))
 
@@ -80,13 +82,14 @@ def to_code(
 def trace(*args: Any) -> None:
     """Print the arguments while a function is traced, once for each trace.
 
-    >>> import tapewright as tw
-    >>> @tw.function
-    ... def double(x):
-    ...     trace("traced", x.shape)
-    ...     return x + x
-    >>> double(tw.constant(1.0)).numpy(), double(tw.constant(2.0)).numpy()
-    traced ()
-    (np.float32(2.0), np.float32(4.0))
+    Example:
+        >>> import tapewright as tw
+        >>> @tw.function
+        ... def double(x):
+        ...     tw.autograph.trace("traced", x.shape)
+        ...     return x + x
+        >>> double(tw.constant(1.0)).numpy(), double(tw.constant(2.0)).numpy()
+        traced ()
+        (np.float32(2.0), np.float32(4.0))
     """
     print(*args)

@@ -37,8 +37,9 @@ real_types = (numbers.Real, np.integer, np.floating)
 def as_bytes(bytes_or_text: bytes | bytearray | str, encoding: str = "utf-8") -> bytes:
     """Return text encoded, and bytes as they are.
 
-    >>> as_bytes("JFIF"), as_bytes(b"JFIF")
-    (b'JFIF', b'JFIF')
+    Example:
+        >>> tw.compat.as_bytes("JFIF"), tw.compat.as_bytes(b"JFIF")
+        (b'JFIF', b'JFIF')
     """
     if isinstance(bytes_or_text, bytes | bytearray):
         return bytes(bytes_or_text)
@@ -50,8 +51,9 @@ def as_bytes(bytes_or_text: bytes | bytearray | str, encoding: str = "utf-8") ->
 def as_text(bytes_or_text: bytes | str, encoding: str = "utf-8") -> str:
     """Return bytes decoded, and text as it is.
 
-    >>> as_text(b"JFIF"), as_text("JFIF")
-    ('JFIF', 'JFIF')
+    Example:
+        >>> tw.compat.as_str(b"JFIF"), tw.compat.as_str("JFIF")
+        ('JFIF', 'JFIF')
     """
     if isinstance(bytes_or_text, bytes):
         return bytes_or_text.decode(encoding)
@@ -66,8 +68,9 @@ as_str = as_text
 def as_str_any(value: object, encoding: str = "utf-8") -> str:
     """Return bytes decoded, and anything else as ``str(value)``.
 
-    >>> as_str_any(b"JFIF"), as_str_any(7)
-    ('JFIF', '7')
+    Example:
+        >>> tw.compat.as_str_any(b"JFIF"), tw.compat.as_str_any(7)
+        ('JFIF', '7')
     """
     return as_text(value, encoding) if isinstance(value, bytes) else str(value)
 
@@ -75,9 +78,10 @@ def as_str_any(value: object, encoding: str = "utf-8") -> str:
 def path_to_str(path: object) -> object:
     """Return the text of a path, and anything else as it is.
 
-    >>> from pathlib import PurePosixPath
-    >>> path_to_str(PurePosixPath("data/image.jpg"))
-    'data/image.jpg'
+    Example:
+        >>> from pathlib import PurePosixPath
+        >>> tw.compat.path_to_str(PurePosixPath("data/image.jpg"))
+        'data/image.jpg'
     """
     return as_str_any(path.__fspath__()) if hasattr(path, "__fspath__") else path
 
@@ -85,8 +89,9 @@ def path_to_str(path: object) -> object:
 def dimension_value(dimension: int | None) -> int | None:
     """Return a size of a `TensorShape`: it is an int or None already.
 
-    >>> import tapewright as tw
-    >>> dimension_value(tw.zeros([2, 3]).shape[-1])
-    3
+    Example:
+        >>> import tapewright as tw
+        >>> tw.compat.dimension_value(tw.zeros([2, 3]).shape[-1])
+        3
     """
     return dimension

@@ -64,9 +64,10 @@ class GPUOptions:
 class ConfigProto:
     """Settings of a `Session`, without effect.
 
-    >>> config = ConfigProto(allow_soft_placement=True)
-    >>> config.gpu_options.allow_growth = True
-    >>> session = Session(config=config)
+    Example:
+        >>> config = tw.compat.v1.ConfigProto(allow_soft_placement=True)
+        >>> config.gpu_options.allow_growth = True
+        >>> session = tw.compat.v1.Session(config=config)
     """
 
     device_count: dict[str, int] = field(default_factory=dict)
@@ -151,9 +152,10 @@ class name_scope(name_scopes.name_scope):  # noqa: N801
     Raises:
         ValueError: If the name is no string.
 
-    >>> with name_scope(None, "loss", [1.0, 2.0]) as scope:
-    ...     scope
-    'loss/'
+    Example:
+        >>> with tw.compat.v1.name_scope(None, "loss", [1.0, 2.0]) as scope:
+        ...     scope
+        'loss/'
     """
 
     def __init__(

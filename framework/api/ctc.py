@@ -57,8 +57,9 @@ def ctc_loss(
 
     Reference: Graves et al., "Connectionist temporal classification" (2006).
 
-    >>> ctc_loss([[1]], [[[0.0, 0.0]], [[0.0, 0.0]]], [1], [2]).numpy().round(4)
-    array([0.2877], dtype=float32)
+    Example:
+        >>> tw.nn.ctc_loss([[1]], [[[0.0, 0.0]], [[0.0, 0.0]]], [1], [2]).numpy().round(4)
+        array([0.2877], dtype=float32)
     """
     who, logits = "ctc_loss", convert_to_tensor(logits)
     if isinstance(labels, SparseTensor):
@@ -110,9 +111,10 @@ def ctc_greedy_decoder(
 
     Raises: ``ValueError`` for other shapes or a blank that is no class.
 
-    >>> labels, scores = ctc_greedy_decoder([[[0.0, 2.0, 1.0]], [[3.0, 0.0, 1.0]]], [2])
-    >>> labels[0].values.numpy(), scores.numpy()
-    (array([1, 0]), array([[-5.]], dtype=float32))
+    Example:
+        >>> labels, scores = tw.nn.ctc_greedy_decoder([[[0.0, 2.0, 1.0]], [[3.0, 0.0, 1.0]]], [2])
+        >>> labels[0].values.numpy(), scores.numpy()
+        (array([1, 0]), array([[-5.]], dtype=float32))
     """
     logits = _time_major("ctc_greedy_decoder", inputs)
     blank = -1 if blank_index is None else blank_index
@@ -143,10 +145,11 @@ def ctc_beam_search_decoder(
 
     Reference: Graves & Jaitly, "Towards end-to-end speech recognition" (2014).
 
-    >>> logits = [[[0.0, 2.0, 1.0]], [[3.0, 0.0, 1.0]]]
-    >>> labels, scores = ctc_beam_search_decoder(logits, [2])
-    >>> labels[0].values.numpy(), scores.numpy().round(3)
-    (array([1, 0]), array([[-0.577]], dtype=float32))
+    Example:
+        >>> logits = [[[0.0, 2.0, 1.0]], [[3.0, 0.0, 1.0]]]
+        >>> labels, scores = tw.nn.ctc_beam_search_decoder(logits, [2])
+        >>> labels[0].values.numpy(), scores.numpy().round(3)
+        (array([1, 0]), array([[-0.577]], dtype=float32))
     """
     logits = _time_major("ctc_beam_search_decoder", inputs)
     if not 1 <= top_paths <= beam_width:
@@ -191,9 +194,10 @@ def ctc_unique_labels(
 
     Raises: ``ValueError`` for other shapes.
 
-    >>> unique, indices = ctc_unique_labels([[3, 4, 4, 3]])
-    >>> unique.numpy().tolist(), indices.numpy().tolist()
-    ([[3, 4, 0, 0]], [[0, 1, 1, 0]])
+    Example:
+        >>> unique, indices = tw.nn.ctc_unique_labels([[3, 4, 4, 3]])
+        >>> unique.numpy().tolist(), indices.numpy().tolist()
+        ([[3, 4, 0, 0]], [[0, 1, 1, 0]])
     """
     rows = _rows("ctc_unique_labels", labels).numpy()
     unique, indices = np.zeros(rows.shape, np.int64), np.zeros(rows.shape, np.int32)
@@ -221,9 +225,10 @@ def collapse_repeated(
 
     Raises: ``ValueError`` for other shapes.
 
-    >>> merged, count = collapse_repeated([[1, 1, 2, 2, 1]], [5])
-    >>> merged.numpy().tolist(), count.numpy().tolist()
-    ([[1, 2, 1]], [3])
+    Example:
+        >>> merged, count = tw.nn.collapse_repeated([[1, 1, 2, 2, 1]], [5])
+        >>> merged.numpy().tolist(), count.numpy().tolist()
+        ([[1, 2, 1]], [3])
     """
     labels = _rows("collapse_repeated", labels)
     lengths = convert_to_tensor(seq_length)

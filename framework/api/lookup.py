@@ -232,10 +232,11 @@ class StaticHashTable(_Table):
 
     Shapes: keys ``[...]``, values likewise.
 
-    >>> keys, values = ["emerson", "lake"], [1, 2]
-    >>> table = StaticHashTable(KeyValueTensorInitializer(keys, values), default_value=-1)
-    >>> table.lookup(["lake", "palmer"]).numpy()
-    array([ 2, -1], dtype=int32)
+    Example:
+        >>> keys, values = ["emerson", "lake"], [1, 2]
+        >>> table = tw.lookup.StaticHashTable(tw.lookup.KeyValueTensorInitializer(keys, values), default_value=-1)
+        >>> table.lookup(["lake", "palmer"]).numpy()
+        array([ 2, -1], dtype=int32)
     """
 
     def __init__(
@@ -284,9 +285,10 @@ class StaticVocabularyTable(_Table):
     Raises: ``ValueError`` without buckets; ``TypeError`` for values of another dtype, and
     if one of the dtypes of keys is a string and the other is not.
 
-    >>> words = KeyValueTensorInitializer(["a", "b"], [0, 1], value_dtype="int64")
-    >>> StaticVocabularyTable(words, num_oov_buckets=3).lookup(["b", "zz"]).numpy()
-    array([1, 3])
+    Example:
+        >>> words = tw.lookup.KeyValueTensorInitializer(["a", "b"], [0, 1], value_dtype="int64")
+        >>> tw.lookup.StaticVocabularyTable(words, num_oov_buckets=3).lookup(["b", "zz"]).numpy()
+        array([1, 3])
     """
 
     def __init__(

@@ -88,10 +88,12 @@ def reason(module: str, name: str, present: Iterable[str]) -> str:
     Args: ``module``: the public name of the namespace, "tapewright.image"; ``present``:
     names that it has, of which a similar one is proposed.
 
-    >>> reason("tapewright.lookup", "experimental", ())
-    ': instead of tf.lookup.experimental, use tw.lookup.StaticHashTable, or a Python dict'
-    >>> reason("tapewright.math", "reduce_maen", ["reduce_mean"])
-    "; did you mean 'reduce_mean'?"
+    Example:
+        >>> from tapewright.api.missing_names import reason
+        >>> reason("tapewright.lookup", "experimental", ())
+        ': instead of tf.lookup.experimental, use tw.lookup.StaticHashTable, or a Python dict'
+        >>> reason("tapewright.math", "reduce_maen", ["reduce_mean"])
+        "; did you mean 'reduce_mean'?"
     """
     space = _space_of(module)
     theirs = f"{space}.{name}"

@@ -313,11 +313,12 @@ class FIFOQueue(QueueBase):
         ValueError: For shapes or names that are not one for each dtype, and for a
             ``shared_name``.
 
-    >>> queue = FIFOQueue(10, ["int32", "float32"], shapes=[[], [2]])
-    >>> queue.enqueue([1, [1.0, 2.0]])
-    >>> queue.enqueue_many([[2, 3], [[3.0, 4.0], [5.0, 6.0]]])
-    >>> queue.dequeue_many(3)[0].numpy(), queue.size().numpy()
-    (array([1, 2, 3], dtype=int32), np.int32(0))
+    Example:
+        >>> queue = tw.queue.FIFOQueue(10, ["int32", "float32"], shapes=[[], [2]])
+        >>> queue.enqueue([1, [1.0, 2.0]])
+        >>> queue.enqueue_many([[2, 3], [[3.0, 4.0], [5.0, 6.0]]])
+        >>> queue.dequeue_many(3)[0].numpy(), queue.size().numpy()
+        (array([1, 2, 3], dtype=int32), np.int32(0))
     """
 
     def __init__(
@@ -344,12 +345,13 @@ class PaddingFIFOQueue(FIFOQueue):
         shapes: As for `FIFOQueue`, with None for sizes that differ. Other arguments as
             for `FIFOQueue`.
 
-    >>> queue = PaddingFIFOQueue(10, ["int32"], shapes=[[None]])
-    >>> queue.enqueue([[1]])
-    >>> queue.enqueue([[2, 3]])
-    >>> queue.dequeue_many(2).numpy()
-    array([[1, 0],
-           [2, 3]], dtype=int32)
+    Example:
+        >>> queue = tw.queue.PaddingFIFOQueue(10, ["int32"], shapes=[[None]])
+        >>> queue.enqueue([[1]])
+        >>> queue.enqueue([[2, 3]])
+        >>> queue.dequeue_many(2).numpy()
+        array([[1, 0],
+               [2, 3]], dtype=int32)
     """
 
     _pads = True
@@ -369,10 +371,11 @@ class RandomShuffleQueue(QueueBase):
             queue is closed.
         seed: An int for the same order each time. The others are as for `FIFOQueue`.
 
-    >>> queue = RandomShuffleQueue(10, 0, "int32", shapes=[[]])
-    >>> queue.enqueue_many([[1, 2, 3]])
-    >>> sorted(queue.dequeue_many(3).numpy().tolist())
-    [1, 2, 3]
+    Example:
+        >>> queue = tw.queue.RandomShuffleQueue(10, 0, "int32", shapes=[[]])
+        >>> queue.enqueue_many([[1, 2, 3]])
+        >>> sorted(queue.dequeue_many(3).numpy().tolist())
+        [1, 2, 3]
     """
 
     def __init__(
@@ -410,11 +413,12 @@ class PriorityQueue(QueueBase):
         types, shapes: Of the components behind the priority. The others are as for
             `FIFOQueue`.
 
-    >>> queue = PriorityQueue(10, ["string"], shapes=[[]])
-    >>> queue.enqueue([2, "later"])
-    >>> queue.enqueue([1, "soon"])
-    >>> queue.dequeue()[1].numpy()
-    b'soon'
+    Example:
+        >>> queue = tw.queue.PriorityQueue(10, ["string"], shapes=[[]])
+        >>> queue.enqueue([2, "later"])
+        >>> queue.enqueue([1, "soon"])
+        >>> queue.dequeue()[1].numpy()
+        b'soon'
     """
 
     def __init__(

@@ -43,11 +43,12 @@ def ImageProjectiveTransformV3(  # noqa: N802
     Raises:
         ValueError: For other shapes, interpolations or fill modes.
 
-    >>> ImageProjectiveTransformV3(
-    ...     images=[[[[1.0], [2.0], [3.0]]]], transforms=[[1.0, 0, 1, 0, 1, 0, 0, 0]],
-    ...     output_shape=[1, 2], fill_value=0.0, interpolation="BILINEAR",
-    ... ).numpy().ravel()
-    array([2., 3.], dtype=float32)
+    Example:
+        >>> tw.raw_ops.ImageProjectiveTransformV3(
+        ...     images=[[[[1.0], [2.0], [3.0]]]], transforms=[[1.0, 0, 1, 0, 1, 0, 0, 0]],
+        ...     output_shape=[1, 2], fill_value=0.0, interpolation="BILINEAR",
+        ... ).numpy().ravel()
+        array([2., 3.], dtype=float32)
     """
     who = "ImageProjectiveTransformV3"
     one_of(who, "interpolation", interpolation, [x.upper() for x in INTERPOLATIONS])

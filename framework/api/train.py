@@ -65,13 +65,14 @@ class ExponentialMovingAverage:
             variable.
         name: Part of the names of averages.
 
-    >>> import tapewright as tw
-    >>> weight, ema = tw.Variable(1.0), ExponentialMovingAverage(decay=0.9)
-    >>> ema.apply([weight])
-    >>> _ = weight.assign(2.0)
-    >>> ema.apply([weight])
-    >>> ema.average(weight).numpy()
-    np.float32(1.1)
+    Example:
+        >>> import tapewright as tw
+        >>> weight, ema = tw.Variable(1.0), tw.train.ExponentialMovingAverage(decay=0.9)
+        >>> ema.apply([weight])
+        >>> _ = weight.assign(2.0)
+        >>> ema.apply([weight])
+        >>> ema.average(weight).numpy()
+        np.float32(1.1)
     """
 
     def __init__(

@@ -168,14 +168,15 @@ def custom_gradient(f=None):
     Raises: ``TypeError`` if ``f`` does not return such a pair, ``ValueError`` if the
     number of gradients or the shape of one is wrong.
 
-    >>> @custom_gradient
-    ... def clipped(x):
-    ...     return x, lambda g: g / 2.0
-    >>> x = Variable(3.0)
-    >>> with GradientTape() as tape:
-    ...     y = clipped(x * x)
-    >>> tape.gradient(y, x).numpy()
-    np.float32(3.0)
+    Example:
+        >>> @tw.custom_gradient
+        ... def clipped(x):
+        ...     return x, lambda g: g / 2.0
+        >>> x = tw.Variable(3.0)
+        >>> with tw.GradientTape() as tape:
+        ...     y = clipped(x * x)
+        >>> tape.gradient(y, x).numpy()
+        np.float32(3.0)
     """
     if f is None:
         return custom_gradient
@@ -386,11 +387,12 @@ def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
 
     Reference: Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016).
 
-    >>> x = Variable(3.0)
-    >>> with GradientTape() as tape:
-    ...     y = recompute_grad(lambda x: x * x)(x)
-    >>> tape.gradient(y, x).numpy()
-    np.float32(6.0)
+    Example:
+        >>> x = tw.Variable(3.0)
+        >>> with tw.GradientTape() as tape:
+        ...     y = tw.recompute_grad(lambda x: x * x)(x)
+        >>> tape.gradient(y, x).numpy()
+        np.float32(6.0)
     """
     _check_function("recompute_grad", f)
 
@@ -458,12 +460,13 @@ def _set_apart(x):
 def grad_pass_through(f: Callable[P, R]) -> Callable[P, R]:
     """``f`` with the gradient of the identity (a straight-through estimator).
 
-    >>> from tapewright import round
-    >>> x = Variable(1.4)
-    >>> with GradientTape() as tape:
-    ...     y = grad_pass_through(round)(x)
-    >>> tape.gradient(y, x).numpy()
-    np.float32(1.0)
+    Example:
+        >>> from tapewright import round
+        >>> x = tw.Variable(1.4)
+        >>> with tw.GradientTape() as tape:
+        ...     y = tw.grad_pass_through(round)(x)
+        >>> tape.gradient(y, x).numpy()
+        np.float32(1.0)
     """
     _check_function("grad_pass_through", f)
 

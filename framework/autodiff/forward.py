@@ -63,11 +63,12 @@ class ForwardAccumulator:
     Raises: ``ValueError`` if the structures or shapes differ, or if a primal comes
     twice; ``TypeError`` for a primal that is no tensor or variable.
 
-    >>> x = convert_to_tensor([1.0, 3.0])
-    >>> with ForwardAccumulator(x, [1.0, 0.0]) as acc:
-    ...     y = x * x
-    >>> acc.jvp(y).numpy()
-    array([2., 0.], dtype=float32)
+    Example:
+        >>> x = tw.convert_to_tensor([1.0, 3.0])
+        >>> with tw.autodiff.ForwardAccumulator(x, [1.0, 0.0]) as acc:
+        ...     y = x * x
+        >>> acc.jvp(y).numpy()
+        array([2., 0.], dtype=float32)
     """
 
     def __init__(self, primals: TensorNest, tangents: TensorLike | TensorNest):
@@ -140,9 +141,10 @@ def jvp(
 
     Raises: as `ForwardAccumulator`.
 
-    >>> y, dy = jvp(lambda x: x * x, convert_to_tensor(3.0), 2.0)
-    >>> y.numpy(), dy.numpy()
-    (np.float32(9.0), np.float32(12.0))
+    Example:
+        >>> y, dy = tw.autodiff.jvp(lambda x: x * x, tw.convert_to_tensor(3.0), 2.0)
+        >>> y.numpy(), dy.numpy()
+        (np.float32(9.0), np.float32(12.0))
     """
     with ForwardAccumulator(primals, tangents) as accumulator:
         value = nest.map_structure(convert_to_tensor, _call(f, primals))
@@ -164,9 +166,10 @@ def hvp(
 
     Raises: as `jvp`.
 
-    >>> x = convert_to_tensor([1.0, 2.0])
-    >>> hvp(lambda x: x[0] * x[1] * x[1], x, [1.0, 0.0]).numpy()
-    array([0., 4.], dtype=float32)
+    Example:
+        >>> x = tw.convert_to_tensor([1.0, 2.0])
+        >>> tw.autodiff.hvp(lambda x: x[0] * x[1] * x[1], x, [1.0, 0.0]).numpy()
+        array([0., 4.], dtype=float32)
     """
     pairs = _pairs(primals, tangents)
     sources = [primal for primal, _ in pairs]
@@ -204,11 +207,12 @@ def ravel(values: TensorNest) -> tuple[Tensor, Callable[[TensorLike], Any]]:
     Raises: ``ValueError`` for a None among the values, and for a vector of another
     length; ``DTypeError`` (a TypeError) if the dtypes differ.
 
-    >>> vector, unravel = ravel([convert_to_tensor([[1.0, 2.0]]), convert_to_tensor(3.0)])
-    >>> vector.numpy()
-    array([1., 2., 3.], dtype=float32)
-    >>> [x.shape for x in unravel(vector * 2.0)]
-    [TensorShape([1, 2]), TensorShape([])]
+    Example:
+        >>> vector, unravel = tw.autodiff.ravel([tw.convert_to_tensor([[1.0, 2.0]]), tw.convert_to_tensor(3.0)])
+        >>> vector.numpy()
+        array([1., 2., 3.], dtype=float32)
+        >>> [x.shape for x in unravel(vector * 2.0)]
+        [TensorShape([1, 2]), TensorShape([])]
     """
     flat = nest.flatten(values)
     if any([v is None for v in flat]):

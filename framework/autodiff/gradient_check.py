@@ -44,9 +44,10 @@ def compute_gradient(
     Raises: ``ValueError`` if ``x`` is no list or tuple, ``TypeError`` for an argument or
     result that is not floating or complex.
 
-    >>> theoretical, numerical = compute_gradient(lambda x: x * x, [3.0])
-    >>> theoretical
-    (array([[6.]], dtype=float32),)
+    Example:
+        >>> theoretical, numerical = tw.test.compute_gradient(lambda x: x * x, [3.0])
+        >>> theoretical
+        (array([[6.]], dtype=float32),)
     """
     if not isinstance(x, (list, tuple)):
         raise ValueError(
@@ -141,7 +142,9 @@ def check_gradients(
 
     Raises: ``AssertionError`` that names the worst entry.
 
-    >>> check_gradients(lambda x, y: x * x * y, [np.array([1.0, 2.0]), np.array(3.0)])
+    Example:
+        >>> import numpy as np
+        >>> tw.test.check_gradients(lambda x, y: x * x * y, [np.array([1.0, 2.0]), np.array(3.0)])
     """
     args = [a if isinstance(a, Variable) else convert_to_tensor(a) for a in args]
     at = [i for i, a in enumerate(args) if a.dtype.is_differentiable]

@@ -82,11 +82,12 @@ class GradientTape:
 
     Raises: ``ValueError`` if it is entered while it is recording.
 
-    >>> x = Variable(3.0)
-    >>> with GradientTape() as tape:
-    ...     y = x * x
-    >>> print(tape.gradient(y, x))
-    tf.Tensor(6.0, shape=(), dtype=float32)
+    Example:
+        >>> x = tw.Variable(3.0)
+        >>> with tw.GradientTape() as tape:
+        ...     y = x * x
+        >>> print(tape.gradient(y, x))
+        tf.Tensor(6.0, shape=(), dtype=float32)
     """
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True):
@@ -201,12 +202,13 @@ class GradientTape:
 
         Raises: ``RuntimeError`` if `gradient` has spent the tape.
 
-        >>> x, y = Variable(2.0, name="x"), Variable(3.0, name="y")
-        >>> with GradientTape() as tape:
-        ...     z = y * y
-        >>> print(tape.explain(z, x))
-        sources[0], variable 'x' () float32: unrelated
-            the target does not depend on the source
+        Example:
+            >>> x, y = tw.Variable(2.0, name="x"), tw.Variable(3.0, name="y")
+            >>> with tw.GradientTape() as tape:
+            ...     z = y * y
+            >>> print(tape.explain(z, x))
+            sources[0], variable 'x' () float32: unrelated
+                the target does not depend on the source
         """
         targets, flat_sources = _checked(target, "target"), _checked(sources, "sources")
         if len(targets) != 1:
@@ -393,12 +395,13 @@ class GradientTape:
         Raises: as `gradient`; ``TypeError`` for several targets; ``RuntimeError`` for
         ``experimental_use_pfor=False`` on a tape that is not persistent.
 
-        >>> x = Variable([1.0, 2.0])
-        >>> with GradientTape() as tape:
-        ...     y = x * x
-        >>> tape.jacobian(y, x).numpy()
-        array([[2., 0.],
-               [0., 4.]], dtype=float32)
+        Example:
+            >>> x = tw.Variable([1.0, 2.0])
+            >>> with tw.GradientTape() as tape:
+            ...     y = x * x
+            >>> tape.jacobian(y, x).numpy()
+            array([[2., 0.],
+                   [0., 4.]], dtype=float32)
         """
         unconnected = _unconnected(unconnected_gradients)
         target = _single(target, "jacobian", "target")
@@ -445,11 +448,12 @@ class GradientTape:
         Raises: ``ValueError`` if a rank is below 2, if the first sizes differ or if a
         check fails, and as `jacobian`.
 
-        >>> x = Variable([[1.0, 2.0], [3.0, 4.0]])
-        >>> with GradientTape() as tape:
-        ...     y = x * x
-        >>> tape.batch_jacobian(y, x).shape
-        TensorShape([2, 2, 2])
+        Example:
+            >>> x = tw.Variable([[1.0, 2.0], [3.0, 4.0]])
+            >>> with tw.GradientTape() as tape:
+            ...     y = x * x
+            >>> tape.batch_jacobian(y, x).shape
+            TensorShape([2, 2, 2])
         """
         unconnected = _unconnected(unconnected_gradients)
         target = _single(target, "batch_jacobian", "target")
@@ -498,13 +502,14 @@ class GradientTape:
         Raises: as `jacobian`; ``ShapeError`` (a ValueError) for a target with more than
         one entry.
 
-        >>> x = Variable([1.0, 2.0])
-        >>> with GradientTape() as tape:
-        ...     y = x[0] * x[1] * x[1]
-        >>> print(tape.hessian(y, x))
-        tf.Tensor(
-        [[0. 4.]
-         [4. 2.]], shape=(2, 2), dtype=float32)
+        Example:
+            >>> x = tw.Variable([1.0, 2.0])
+            >>> with tw.GradientTape() as tape:
+            ...     y = x[0] * x[1] * x[1]
+            >>> print(tape.hessian(y, x))
+            tf.Tensor(
+            [[0. 4.]
+             [4. 2.]], shape=(2, 2), dtype=float32)
         """
         unconnected = _unconnected(unconnected_gradients)
         target = _single(target, "hessian", "target")

@@ -127,8 +127,10 @@ def case(
     skips single precision; ``label``: shown in place of shapes and attributes;
     ``attributes`` of the op.
 
-    >>> print(case("exp", floats(2, 3), expect=np.exp))
-    exp(2x3)
+    Example:
+        >>> import numpy as np
+        >>> print(tw.test.case("exp", tw.test.floats(2, 3), expect=np.exp))
+        exp(2x3)
     """
     function = get_primitive(op).entry if isinstance(op, str) else op
     primitive = getattr(function, "primitive", None)

@@ -39,11 +39,13 @@ class TestCase(unittest.TestCase):
 
     `setUp` sets the seeds of Python, NumPy and tapewright.
 
-    >>> case = TestCase()
-    >>> case.assertAllClose([1.0, 2.0], np.array([1.0, 2.0000001]))
-    >>> case.assertAllInRange([1, 2], 0, 1)
-    Traceback (most recent call last):
-    AssertionError: 1 of 2 entries are outside of [0, 1]: [2]
+    Example:
+        >>> import numpy as np
+        >>> case = tw.test.TestCase()
+        >>> case.assertAllClose([1.0, 2.0], np.array([1.0, 2.0000001]))
+        >>> case.assertAllInRange([1, 2], 0, 1)
+        Traceback (most recent call last):
+        AssertionError: 1 of 2 entries are outside of [0, 1]: [2]
     """
 
     _temporary: tempfile.TemporaryDirectory[str] | None = None

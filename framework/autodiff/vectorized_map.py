@@ -45,10 +45,11 @@ def vectorized_map(
     Raises: ``ShapeError`` (a ValueError) if the first axes do not fit; ``ValueError``
     if ``fn`` cannot be vectorized and ``fallback_to_while_loop`` is False.
 
-    >>> outer = vectorized_map(lambda a: a[:, None] * a, convert_to_tensor([[1.0, 2.0]]))
-    >>> outer.numpy()
-    array([[[1., 2.],
-            [2., 4.]]], dtype=float32)
+    Example:
+        >>> outer = tw.vectorized_map(lambda a: a[:, None] * a, tw.convert_to_tensor([[1.0, 2.0]]))
+        >>> outer.numpy()
+        array([[[1., 2.],
+                [2., 4.]]], dtype=float32)
     """
     tensors = [convert_to_tensor(x) for x in nest.flatten(elems)]
     count = _common_size(tensors)

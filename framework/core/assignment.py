@@ -27,13 +27,15 @@ def assign_all(
     Raises: ``ValueError``, in the name of ``who``, if the number of values or a shape
     differs; what `Variable.assign` raises for a dtype.
 
-    >>> v, w = Variable(1.0), Variable([1.0, 2.0])
-    >>> assign_all("set_weights", [v, w], [3.0, [4.0]])
-    Traceback (most recent call last):
-        ...
-    ValueError: set_weights: 'Variable' has shape (2,), the value (1,)
-    >>> v.numpy()
-    np.float32(1.0)
+    Example:
+        >>> from tapewright.core.assignment import assign_all
+        >>> v, w = tw.Variable(1.0), tw.Variable([1.0, 2.0])
+        >>> assign_all("set_weights", [v, w], [3.0, [4.0]])
+        Traceback (most recent call last):
+            ...
+        ValueError: set_weights: 'Variable' has shape (2,), the value (1,)
+        >>> v.numpy()
+        np.float32(1.0)
     """
     variables, values = list(variables), list(values)
     if len(values) != len(variables):

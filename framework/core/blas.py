@@ -38,11 +38,13 @@ def gemm(a, b, out, alpha=1.0, beta=0.0):
     overwrites ``out``, even NaN.
     Raises: ``ValueError`` if the shapes do not fit.
 
-    >>> import numpy as np
-    >>> a = np.ones((2, 3), np.float32)
-    >>> gemm(a, a.T, np.ones((2, 2), np.float32), beta=2.0)
-    array([[5., 5.],
-           [5., 5.]], dtype=float32)
+    Example:
+        >>> from tapewright.core.blas import gemm
+        >>> import numpy as np
+        >>> a = np.ones((2, 3), np.float32)
+        >>> gemm(a, a.T, np.ones((2, 2), np.float32), beta=2.0)
+        array([[5., 5.],
+               [5., 5.]], dtype=float32)
     """
     if beta == 0 and alpha == 1 and out.flags.c_contiguous:
         if 1 in (a.size, b.size):  # `np.dot` scales by one entry, and there 0 drops NaN
@@ -58,9 +60,11 @@ def gemm(a, b, out, alpha=1.0, beta=0.0):
 def axpby(alpha, x, beta, y):
     """``y = alpha * x + beta * y``, in place, of one shape and dtype; returns ``y``.
 
-    >>> import numpy as np
-    >>> axpby(2.0, np.ones(3), 0.5, np.ones(3))
-    array([2.5, 2.5, 2.5])
+    Example:
+        >>> from tapewright.core.blas import axpby
+        >>> import numpy as np
+        >>> axpby(2.0, np.ones(3), 0.5, np.ones(3))
+        array([2.5, 2.5, 2.5])
     """
     library, letter = _library_for(x, y)
     if library is None:
@@ -86,9 +90,11 @@ def sum_of_squares(xp, x):
     One dot product over all entries would lose digits: 0.4 % of the sum over 16 million.
     So BLAS sums rows, and NumPy adds the sums of the rows pairwise.
 
-    >>> import numpy as np
-    >>> sum_of_squares(np, np.array([[3.0, 4.0]]))
-    np.float64(25.0)
+    Example:
+        >>> from tapewright.core.blas import sum_of_squares
+        >>> import numpy as np
+        >>> sum_of_squares(np, np.array([[3.0, 4.0]]))
+        np.float64(25.0)
     """
     flat = x.reshape(-1)
     if xp is not np or flat.size <= ROW or flat.dtype.char not in "fdFD":

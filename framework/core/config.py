@@ -123,8 +123,9 @@ def apply_defaults() -> None:
 
     A setting that cannot be made raises nothing: ``show`` prints the reason.
 
-    >>> from tapewright.core import config
-    >>> config.apply_defaults()
+    Example:
+        >>> from tapewright.core import config
+        >>> config.apply_defaults()
     """
     try:
         _default_malloc()
@@ -148,8 +149,9 @@ def set_malloc(tuned: bool = True) -> None:
 
     Reference: mallopt(3) and malloc_trim(3) of the Linux manual.
 
-    >>> from tapewright import config
-    >>> config.set_malloc(True)  # doctest: +SKIP
+    Example:
+        >>> from tapewright import config
+        >>> config.set_malloc(True)  # doctest: +SKIP
     """
     libc = _glibc()
     mapped, kept = (32 * 1024, 256 * 1024) if tuned else (128, 128)  # KB
@@ -207,11 +209,12 @@ def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
 
     Raises: ``ValueError`` for a name that is no pass.
 
-    >>> from tapewright import config
-    >>> config.set_graph_passes(False, dead_nodes=True)
-    >>> [name for name, on in config.report()["graph_passes"].items() if on]
-    ['dead_nodes']
-    >>> config.set_graph_passes(True, shared_weights=False)
+    Example:
+        >>> from tapewright import config
+        >>> config.set_graph_passes(False, dead_nodes=True)
+        >>> [name for name, on in config.report()["graph_passes"].items() if on]
+        ['dead_nodes']
+        >>> config.set_graph_passes(True, shared_weights=False)
     """
     _load_pipelines()
     if unknown := switches.keys() - _passes.keys():
@@ -230,10 +233,11 @@ def graph_passes(every: bool | None = None, /, **switches: bool) -> Iterator[Non
 
     Raises: ``ValueError`` for a name that is no pass.
 
-    >>> from tapewright import config
-    >>> with config.graph_passes(common_subexpressions=False):
-    ...     config.report()["graph_passes"]["common_subexpressions"]
-    False
+    Example:
+        >>> from tapewright import config
+        >>> with config.graph_passes(common_subexpressions=False):
+        ...     config.report()["graph_passes"]["common_subexpressions"]
+        False
     """
     _load_pipelines()
     before = dict(_passes)
@@ -269,9 +273,10 @@ def graph_pass_is_on(name: str) -> bool:
 def bucket_bytes() -> int:
     """Return the size of buckets of gradients, see `set_bucket_bytes`.
 
-    >>> from tapewright import config
-    >>> config.bucket_bytes()
-    26214400
+    Example:
+        >>> from tapewright import config
+        >>> config.bucket_bytes()
+        26214400
     """
     if _bucket_bytes is None:
         text = os.environ.get("TAPEWRIGHT_BUCKET_BYTES") or str(25 << 20)
@@ -294,8 +299,9 @@ def set_bucket_bytes(nbytes: int) -> None:
 
     Raises: ``ValueError`` for a negative number.
 
-    >>> from tapewright import config
-    >>> config.set_bucket_bytes(25 << 20)
+    Example:
+        >>> from tapewright import config
+        >>> config.set_bucket_bytes(25 << 20)
     """
     global _bucket_bytes
     if nbytes < 0:
@@ -306,10 +312,11 @@ def set_bucket_bytes(nbytes: int) -> None:
 def target() -> Literal["native", "numpy"]:
     """Return the target that the next function is compiled for.
 
-    >>> from tapewright import config
-    >>> with config.use_target("numpy"):
-    ...     config.target()
-    'numpy'
+    Example:
+        >>> from tapewright import config
+        >>> with config.use_target("numpy"):
+        ...     config.target()
+        'numpy'
     """
     return current_target(_load_pipelines)
 
@@ -332,11 +339,12 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
 
     Their traces are kept.
 
-    >>> from tapewright import config
-    >>> config.run_functions_eagerly(True)
-    >>> config.functions_run_eagerly()
-    True
-    >>> config.run_functions_eagerly(False)
+    Example:
+        >>> from tapewright import config
+        >>> config.run_functions_eagerly(True)
+        >>> config.functions_run_eagerly()
+        True
+        >>> config.run_functions_eagerly(False)
     """
     global _run_eagerly
     _run_eagerly = bool(run_eagerly)
@@ -357,11 +365,12 @@ def report() -> dict[str, Any]:
 
     A value is None if it cannot be found out.
 
-    >>> from tapewright import config
-    >>> sorted(config.report())  # doctest: +ELLIPSIS
-    ['blas', 'cpu_flags', 'cupy', 'environment', 'gpu', ...]
-    >>> sorted(config.report()["blas"])
-    ['calls', 'config', 'core', 'library', 'threads']
+    Example:
+        >>> from tapewright import config
+        >>> sorted(config.report())  # doctest: +ELLIPSIS
+        ['blas', 'cpu_flags', 'cupy', 'environment', 'gpu', ...]
+        >>> sorted(config.report()["blas"])
+        ['calls', 'config', 'core', 'library', 'threads']
     """
     _load_pipelines()
     library = {
@@ -431,9 +440,10 @@ def show(file: TextIO | None = None) -> None:
 
     Args: ``file``: that of ``print``.
 
-    >>> from tapewright import config
-    >>> config.show()  # doctest: +ELLIPSIS
-    tapewright ...
+    Example:
+        >>> from tapewright import config
+        >>> config.show()  # doctest: +ELLIPSIS
+        tapewright ...
     """
     facts = report()
     library, malloc = facts["blas"], facts["malloc"]

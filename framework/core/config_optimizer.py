@@ -21,9 +21,10 @@ def set_jit(enabled: bool | str) -> None:
     Raises:
         ValueError: For another value.
 
-    >>> set_jit(True)
-    >>> get_jit()
-    'autoclustering'
+    Example:
+        >>> tw.config.optimizer.set_jit(True)
+        >>> tw.config.optimizer.get_jit()
+        'autoclustering'
     """
     if enabled not in (True, False, "autoclustering", ""):
         raise ValueError(

@@ -18,10 +18,11 @@ def set_intra_op_parallelism_threads(num_threads: int) -> None:
     Args:
         num_threads: 0 for the initial number.
 
-    >>> set_intra_op_parallelism_threads(2)
-    >>> get_intra_op_parallelism_threads()
-    2
-    >>> set_intra_op_parallelism_threads(0)
+    Example:
+        >>> tw.config.threading.set_intra_op_parallelism_threads(2)
+        >>> tw.config.threading.get_intra_op_parallelism_threads()
+        2
+        >>> tw.config.threading.set_intra_op_parallelism_threads(0)
     """
     set_threads(min(num_threads, MOST_THREADS) or None)
     _given["intra"] = num_threads

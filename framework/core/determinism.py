@@ -16,7 +16,9 @@ def enable_op_determinism() -> None:
     `tw.keras.utils.set_random_seed`. Unlike in TensorFlow, random ops without a seed stay
     allowed.
 
-    >>> enable_op_determinism()  # doctest: +SKIP
+    Example:
+        >>> from tapewright.core.determinism import enable_op_determinism
+        >>> enable_op_determinism()  # doctest: +SKIP
     """
     _enforced["on"] = True
 

@@ -53,8 +53,9 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 
     Raises: ``TypeError`` if ``device_type`` is no string.
 
-    >>> list_physical_devices("CPU")
-    [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
+    Example:
+        >>> tw.config.list_physical_devices("CPU")
+        [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
     """
     return _physical(device_type, lambda: range(devices.physical_gpus()[0]))
 
@@ -76,8 +77,9 @@ def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
 
     Arguments and errors are those of `list_physical_devices`.
 
-    >>> list_logical_devices("CPU")
-    [LogicalDevice(name='/device:CPU:0', device_type='CPU')]
+    Example:
+        >>> tw.config.list_logical_devices("CPU")
+        [LogicalDevice(name='/device:CPU:0', device_type='CPU')]
     """
     found = _physical(device_type, lambda: range(devices.gpu_count()[0]))
     return [
@@ -151,10 +153,11 @@ def set_visible_devices(
     Raises: ``ValueError`` for a device that there is not, or of another type, or
     without the CPU; ``RuntimeError`` once a GPU was used, whose name would change.
 
-    >>> set_visible_devices([], "GPU")
-    >>> list_logical_devices("GPU")
-    []
-    >>> set_visible_devices(list_physical_devices())
+    Example:
+        >>> tw.config.set_visible_devices([], "GPU")
+        >>> tw.config.list_logical_devices("GPU")
+        []
+        >>> tw.config.set_visible_devices(tw.config.list_physical_devices())
     """
     given = [devices] if isinstance(devices, PhysicalDevice) else list(devices)
     _set_visible(given, device_type)
@@ -197,10 +200,11 @@ def set_soft_device_placement(enabled: bool) -> None:
 
     It is on by default, as in TensorFlow.
 
-    >>> set_soft_device_placement(False)
-    >>> get_soft_device_placement()
-    False
-    >>> set_soft_device_placement(True)
+    Example:
+        >>> tw.config.set_soft_device_placement(False)
+        >>> tw.config.get_soft_device_placement()
+        False
+        >>> tw.config.set_soft_device_placement(True)
     """
     devices.placement.soft = bool(enabled)
 

@@ -187,9 +187,11 @@ def device(name: Any) -> Iterator[None]:
     Raises: ``RuntimeError`` for a number that no device has, ``ValueError`` for other
     names.
 
-    >>> with device("/CPU:0"):
-    ...     current_module().__name__
-    'numpy'
+    Example:
+        >>> from tapewright.core.devices import current_module
+        >>> with tw.device("/CPU:0"):
+        ...     current_module().__name__
+        'numpy'
     """
     if name is None:
         yield
@@ -232,8 +234,10 @@ _DEVICE_NAME = re.compile(
 def parse_device(name: Any, who: str = "device") -> tuple[str, int | None]:
     """The type, ``"CPU"`` or ``"GPU"``, and the number, if there is one, of a device.
 
-    >>> parse_device("/device:GPU:1"), parse_device("cpu")
-    (('GPU', 1), ('CPU', None))
+    Example:
+        >>> from tapewright.core.devices import parse_device
+        >>> parse_device("/device:GPU:1"), parse_device("cpu")
+        (('GPU', 1), ('CPU', None))
     """
     text = getattr(name, "name", name)
     found = _DEVICE_NAME.fullmatch(text) if isinstance(text, str) else None

@@ -49,8 +49,10 @@ class DType:
     ``float32 == float``. Code that must not confuse a dtype with the type of a Python
     number compares with ``is``.
 
-    >>> as_dtype("float32").is_floating, as_dtype("float32") == np.float32
-    (True, True)
+    Example:
+        >>> import numpy as np
+        >>> tw.as_dtype("float32").is_floating, tw.as_dtype("float32") == np.float32
+        (True, True)
     """
 
     __slots__ = ("name", "dtype", "kind")
@@ -231,8 +233,11 @@ def is_narrow(dtype: np.dtype[Any]) -> _python_bool:
 def kind_of(dtype: np.dtype[Any]) -> str:
     """The kind of a NumPy dtype, as NumPy abbreviates it; "f" for bfloat16, too.
 
-    >>> kind_of(np.dtype("int8")), kind_of(np.dtype(bfloat16))
-    ('i', 'f')
+    Example:
+        >>> import numpy as np
+        >>> from tapewright.core.dtypes import kind_of
+        >>> kind_of(np.dtype("int8")), kind_of(np.dtype(tw.bfloat16))
+        ('i', 'f')
     """
     return "f" if dtype.char == "E" else dtype.kind
 
@@ -253,8 +258,10 @@ DIFFERENTIABLE = "fcV"
 def finfo(dtype: Any) -> Any:
     """``np.finfo``, of bfloat16, too.
 
-    >>> float(finfo(bfloat16).eps)
-    0.0078125
+    Example:
+        >>> from tapewright.core.dtypes import finfo
+        >>> float(finfo(tw.bfloat16).eps)
+        0.0078125
     """
     dtype = np.dtype(dtype)
     return _ml_dtypes().finfo(dtype) if is_bfloat16(dtype) else np.finfo(dtype)
@@ -301,8 +308,9 @@ def as_dtype(value: Any) -> DType:
 
     Raises: ``TypeError`` for anything else.
 
-    >>> as_dtype(float), as_dtype("int64")
-    (tf.float32, tf.int64)
+    Example:
+        >>> tw.as_dtype(float), tw.as_dtype("int64")
+        (tf.float32, tf.int64)
     """
     if type(value) is DType or type(value) is _UnloadedDType:
         return value

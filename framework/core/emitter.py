@@ -3,6 +3,7 @@
 Code that runs often (the records of a tape, the replay of a traced step, the steps of a
 loop) is specialized to each case, with its functions and constant arrays bound to names.
 
+>>> from tapewright.core.emitter import Source
 >>> import numpy as np
 >>> source = Source("<example>")
 >>> with source.function("shifted", ["x"]):

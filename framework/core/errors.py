@@ -113,9 +113,11 @@ class OpError(Exception):
     text. The arguments are the message alone, or TensorFlow's: ``node_def``, ``op`` and
     ``message``, the first two of which are only kept as attributes.
 
-    >>> error = NotFoundError(None, None, "no such key")
-    >>> error.code == NOT_FOUND, error.message
-    (True, 'no such key')
+    Example:
+        >>> from tapewright.core.errors import NOT_FOUND
+        >>> error = tw.errors.NotFoundError(None, None, "no such key")
+        >>> error.code == NOT_FOUND, error.message
+        (True, 'no such key')
     """
 
     code: int = UNKNOWN
@@ -165,12 +167,13 @@ class UnknownError(OpError):
 class InvalidArgumentError(OpError, ValueError):
     """An op does not take a value, or an assertion does not hold; a ``ValueError``.
 
-    >>> from tapewright import concat
-    >>> try:
-    ...     concat([[1], [2]], axis=1)
-    ... except ValueError as error:
-    ...     print(type(error).__name__, "-", error)
-    InvalidArgumentError - concat: axis must be from -1 to 0 for rank 1, got 1
+    Example:
+        >>> from tapewright import concat
+        >>> try:
+        ...     concat([[1], [2]], axis=1)
+        ... except ValueError as error:
+        ...     print(type(error).__name__, "-", error)
+        InvalidArgumentError - concat: axis must be from -1 to 0 for rank 1, got 1
     """
 
     code: int = INVALID_ARGUMENT
@@ -257,8 +260,10 @@ class UnauthenticatedError(OpError):
 def describe(value: Any) -> str:
     """Shape and dtype of a tensor, array or spec; the type's name of anything else.
 
-    >>> describe("text")
-    'str'
+    Example:
+        >>> from tapewright.core.errors import describe
+        >>> describe("text")
+        'str'
     """
     shape = getattr(value, "shape", None)
     dtype = getattr(value, "dtype", None)
@@ -278,13 +283,14 @@ class ShapeError(InvalidArgumentError):
     Args: ``who``: the op; ``what``: the rule that does not hold; further arguments: the
     inputs, whose shapes and dtypes the message lists.
 
-    >>> from tapewright import matmul, ones
-    >>> try:
-    ...     matmul(ones([2, 3]), ones([4, 5]))
-    ... except ShapeError as error:
-    ...     print(error)
-    matmul: inner dimensions must agree: 3 and 4.
-      a: shape (2, 3), float32    b: shape (4, 5), float32
+    Example:
+        >>> from tapewright import matmul, ones
+        >>> try:
+        ...     matmul(ones([2, 3]), ones([4, 5]))
+        ... except tw.errors.ShapeError as error:
+        ...     print(error)
+        matmul: inner dimensions must agree: 3 and 4.
+          a: shape (2, 3), float32    b: shape (4, 5), float32
     """
 
     def __init__(self, who: str, what: str | None = None, **given: Any):
@@ -296,12 +302,13 @@ class DTypeError(InvalidArgumentError, TypeError):
 
     Its arguments are those of `ShapeError`.
 
-    >>> from tapewright import add, ones
-    >>> try:
-    ...     add(ones([2]), ones([2], "int32"))
-    ... except TypeError as error:
-    ...     print(type(error).__name__, "-", str(error).partition(",")[0])
-    DTypeError - add: the dtypes must be the same
+    Example:
+        >>> from tapewright import add, ones
+        >>> try:
+        ...     add(ones([2]), ones([2], "int32"))
+        ... except TypeError as error:
+        ...     print(type(error).__name__, "-", str(error).partition(",")[0])
+        DTypeError - add: the dtypes must be the same
     """
 
     def __init__(self, who: str, what: str | None = None, **given: Any):
@@ -342,15 +349,16 @@ class TracingError(TypeError):
     A traced tensor has no value for NumPy, for a shape or for the index of a list. Python
     control flow that cannot be converted raises it, too, see `tw.autograph`.
 
-    >>> import numpy as np, tapewright as tw
-    >>> @tw.function
-    ... def sine(x):
-    ...     return np.sin(x)
-    >>> try:
-    ...     sine(tw.constant(1.0))
-    ... except TracingError as error:
-    ...     print(type(error).__name__)
-    TracingError
+    Example:
+        >>> import numpy as np, tapewright as tw
+        >>> @tw.function
+        ... def sine(x):
+        ...     return np.sin(x)
+        >>> try:
+        ...     sine(tw.constant(1.0))
+        ... except tw.errors.TracingError as error:
+        ...     print(type(error).__name__)
+        TracingError
     """
 
 
@@ -389,8 +397,10 @@ def printable(text: Any, kept: str = "") -> str:
 
     Text from a file could contain control sequences of a terminal.
 
-    >>> printable("a\\x1b[31mb")
-    'a\\\\x1b[31mb'
+    Example:
+        >>> from tapewright.core.errors import printable
+        >>> printable("a\\x1b[31mb")
+        'a\\\\x1b[31mb'
     """
     if text.isprintable():
         return text
@@ -405,12 +415,13 @@ class SavingError(OpError, ValueError, OSError):
     class: ``except FileNotFoundError`` and ``except NotFoundError`` catch a missing
     file.
 
-    >>> import tapewright as tw
-    >>> try:
-    ...     tw.saved_model.load("missing")
-    ... except FileNotFoundError as error:
-    ...     print(type(error).__name__, "-", error)
-    SavingError - missing: there is no such file
+    Example:
+        >>> import tapewright as tw
+        >>> try:
+        ...     tw.saved_model.load("missing")
+        ... except FileNotFoundError as error:
+        ...     print(type(error).__name__, "-", error)
+        SavingError - missing: there is no such file
     """
 
     def __init__(self, path: Any, reason: str, dataset: str | None = None):

@@ -43,10 +43,11 @@ def set_floatx(value: DTypeLike) -> None:
 
     Raises: ``ValueError`` for another dtype.
 
-    >>> set_floatx("float64")
-    >>> floatx()
-    'float64'
-    >>> set_floatx("float32")
+    Example:
+        >>> keras.config.set_floatx("float64")
+        >>> keras.config.floatx()
+        'float64'
+        >>> keras.config.set_floatx("float32")
     """
     global _default
     names = ("float16", "bfloat16", "float32", "float64")
@@ -68,10 +69,11 @@ def set_epsilon(value: float) -> None:
 
     Raises: ``ValueError`` unless it is a positive number.
 
-    >>> set_epsilon(1e-5)
-    >>> epsilon()
-    1e-05
-    >>> set_epsilon(1e-7)
+    Example:
+        >>> keras.config.set_epsilon(1e-5)
+        >>> keras.config.epsilon()
+        1e-05
+        >>> keras.config.set_epsilon(1e-7)
     """
     global _epsilon
     number = float(value)
@@ -93,10 +95,11 @@ def set_image_data_format(data_format: str) -> None:
 
     Raises: ``ValueError`` for another string.
 
-    >>> set_image_data_format("channels_first")
-    >>> image_data_format()
-    'channels_first'
-    >>> set_image_data_format("channels_last")
+    Example:
+        >>> keras.config.set_image_data_format("channels_first")
+        >>> keras.config.image_data_format()
+        'channels_first'
+        >>> keras.config.set_image_data_format("channels_last")
     """
     global _data_format
     known = ("channels_first", "channels_last")

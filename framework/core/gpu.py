@@ -44,8 +44,10 @@ def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
 
     Raises: ``RuntimeError`` if there is no such device, ``ValueError`` for other names.
 
-    >>> get_device_details(list_physical_devices("GPU")[0])  # doctest: +SKIP
-    {'device_name': 'NVIDIA H100 80GB HBM3', 'compute_capability': (9, 0)}
+    Example:
+        >>> from tapewright.core.gpu import get_device_details
+        >>> get_device_details(tw.config.list_physical_devices("GPU")[0])  # doctest: +SKIP
+        {'device_name': 'NVIDIA H100 80GB HBM3', 'compute_capability': (9, 0)}
     """
     number = find_gpu("get_device_details", device, or_cpu=True)
     if number is None:
@@ -65,8 +67,10 @@ def get_memory_info(device: str) -> dict[str, int]:
 
     Raises: ``ValueError`` for the CPU, ``RuntimeError`` if there is no such device.
 
-    >>> get_memory_info("GPU:0")  # doctest: +SKIP
-    {'current': 512, 'peak': 8192}
+    Example:
+        >>> from tapewright.core.gpu import get_memory_info
+        >>> get_memory_info("GPU:0")  # doctest: +SKIP
+        {'current': 512, 'peak': 8192}
     """
     return _on_gpu("get_memory_info", device, _memory)
 
@@ -83,7 +87,9 @@ def reset_memory_stats(device: str) -> None:
 
     Raises: ``ValueError`` for the CPU, ``RuntimeError`` if there is no such device.
 
-    >>> reset_memory_stats("GPU:0")  # doctest: +SKIP
+    Example:
+        >>> from tapewright.core.gpu import reset_memory_stats
+        >>> reset_memory_stats("GPU:0")  # doctest: +SKIP
     """
     _on_gpu(
         "reset_memory_stats",
@@ -109,8 +115,10 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
     Args: ``enable``: False is a warning, as memory grows nevertheless.
     Raises: ``ValueError`` for the CPU, ``RuntimeError`` if there is no such device.
 
-    >>> for gpu in list_physical_devices("GPU"):
-    ...     set_memory_growth(gpu, True)
+    Example:
+        >>> from tapewright.core.gpu import set_memory_growth
+        >>> for gpu in tw.config.list_physical_devices("GPU"):
+        ...     set_memory_growth(gpu, True)
     """
     find_gpu("set_memory_growth", device)
     if not enable:
@@ -143,9 +151,11 @@ def enable_tensor_float_32_execution(enabled: bool) -> None:
     compute capability 8.0 have no TensorFloat-32. CuPy is imported if it is installed;
     a warning tells if its eager products cannot follow.
 
-    >>> enable_tensor_float_32_execution(False)
-    >>> tensor_float_32_execution_enabled()
-    False
+    Example:
+        >>> from tapewright.core.gpu import enable_tensor_float_32_execution, tensor_float_32_execution_enabled
+        >>> enable_tensor_float_32_execution(False)
+        >>> tensor_float_32_execution_enabled()
+        False
     """
     _tf32["on"] = bool(enabled)
     if devices.gpu_count()[0]:

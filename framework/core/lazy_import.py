@@ -16,11 +16,12 @@ def import_lazily(module, **names):
     ``names``: for each the module that it stands for, which import statements then find
     under that name, too, or ``"module:name"`` for something in a module.
 
-    >>> from types import ModuleType
-    >>> space = ModuleType("space")
-    >>> import_lazily(space, text="json", loads="json:loads")
-    >>> space.loads("[1, 2]"), dir(space)[-2:]
-    ([1, 2], ['loads', 'text'])
+    Example:
+        >>> from types import ModuleType
+        >>> space = ModuleType("space")
+        >>> tw.nn.import_lazily(space, text="json", loads="json:loads")
+        >>> space.loads("[1, 2]"), dir(space)[-2:]
+        ([1, 2], ['loads', 'text'])
     """
     space = vars(module)
     alias_modules(module.__name__, **{n: m for n, m in names.items() if ":" not in m})
@@ -43,12 +44,15 @@ def keep_public(module, *packages):
     ``packages``: packages inside of it that the program may import later. They are imported
     here, since an import that comes later sets the attribute again.
 
-    >>> from types import ModuleType
-    >>> space = ModuleType("space")
-    >>> space.__all__, space.exp, space.sys = ["exp"], abs, sys
-    >>> keep_public(space)
-    >>> hasattr(space, "exp"), hasattr(space, "sys")
-    (True, False)
+    Example:
+        >>> import sys
+        >>> from tapewright.core.lazy_import import keep_public
+        >>> from types import ModuleType
+        >>> space = ModuleType("space")
+        >>> space.__all__, space.exp, space.sys = ["exp"], abs, sys
+        >>> keep_public(space)
+        >>> hasattr(space, "exp"), hasattr(space, "sys")
+        (True, False)
     """
     for package in packages:
         import_module(f"{module.__name__}.{package}")

@@ -14,9 +14,10 @@ def get_logger() -> logging.Logger:
     ``INFO``. Warnings are those of Python's `warnings`, on which its level has no effect.
     Its messages go to ``sys.stderr`` unless the program configures `logging`.
 
-    >>> get_logger().setLevel("ERROR")
-    >>> get_logger().name
-    'tapewright'
+    Example:
+        >>> tw.get_logger().setLevel("ERROR")
+        >>> tw.get_logger().name
+        'tapewright'
     """
     logger = logging.getLogger("tapewright")
     if not logger.handlers:

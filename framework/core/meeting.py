@@ -19,10 +19,13 @@ def combine_at(xp: Any, ufunc: Any, target: Any, indices: Any, rows: Any) -> Non
     All ``indices`` must be in range. On a GPU, which is waited for, the rows are sorted by
     index first.
 
-    >>> total = np.zeros(3)
-    >>> combine_at(np, np.add, total, np.array([0, 2, 0]), np.array([1.0, 2.0, 3.0]))
-    >>> total
-    array([4., 0., 2.])
+    Example:
+        >>> import numpy as np
+        >>> from tapewright.core.meeting import combine_at
+        >>> total = np.zeros(3)
+        >>> combine_at(np, np.add, total, np.array([0, 2, 0]), np.array([1.0, 2.0, 3.0]))
+        >>> total
+        array([4., 0., 2.])
     """
     if xp is np:
         _combine_on_the_host(ufunc, target, indices, rows)

@@ -29,11 +29,12 @@ class Module(Reserving, Trackable):
 
     Raises: ``ValueError`` for a ``name`` that is no Python identifier.
 
-    >>> class Scale(Module):
-    ...     def __init__(self):
-    ...         self.factor = Variable(2.0)
-    >>> len(Scale().trainable_variables)
-    1
+    Example:
+        >>> class Scale(tw.Module):
+        ...     def __init__(self):
+        ...         self.factor = tw.Variable(2.0)
+        >>> len(Scale().trainable_variables)
+        1
     """
 
     _tw_name = None

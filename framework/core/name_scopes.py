@@ -16,9 +16,10 @@ class name_scope:  # noqa: N801
 
     Raises: ``ValueError`` if ``name`` is no string.
 
-    >>> with name_scope("a"), name_scope("b") as scope:
-    ...     scope
-    'a/b/'
+    Example:
+        >>> with tw.name_scope("a"), tw.name_scope("b") as scope:
+        ...     scope
+        'a/b/'
     """
 
     def __init__(self, name: str):

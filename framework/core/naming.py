@@ -27,8 +27,10 @@ def reset_name_counts() -> None:
 def snake_case(name: str) -> str:
     """``BatchNormalization`` as ``batch_normalization``.
 
-    >>> snake_case("MyDense2D")
-    'my_dense2d'
+    Example:
+        >>> from tapewright.core.naming import snake_case
+        >>> snake_case("MyDense2D")
+        'my_dense2d'
     """
     name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower()

@@ -46,8 +46,9 @@ _CONTAINERS = _Containers()
 def is_nested(value: object) -> bool:
     """Return whether ``value`` is a list, tuple or dict that is no shape.
 
-    >>> is_nested([1, 2]), is_nested(3)
-    (True, False)
+    Example:
+        >>> keras.tree.is_nested([1, 2]), keras.tree.is_nested(3)
+        (True, False)
     """
     return _CONTAINERS[type(value)]
 
@@ -57,8 +58,9 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
 
     Args: ``expand_composites``: take the tensors of sparse and ragged tensors.
 
-    >>> flatten({"b": [3, 4], "a": (1, None)})
-    [1, None, 3, 4]
+    Example:
+        >>> tw.nest.flatten({"b": [3, 4], "a": (1, None)})
+        [1, None, 3, 4]
     """
     leaves = []
     _collect(structure, leaves)
@@ -89,10 +91,12 @@ def owned_leaves(value: Any, in_order: bool = False) -> list[Any]:
     Containers may contain themselves. Dicts are traversed in the order of their keys, or,
     with ``in_order``, of their entries.
 
-    >>> cycle = [1, {"b": 2, "a": 3}]
-    >>> cycle.append(cycle)
-    >>> owned_leaves(cycle), owned_leaves(cycle, in_order=True)
-    ([1, 3, 2], [1, 2, 3])
+    Example:
+        >>> from tapewright.core.nest import owned_leaves
+        >>> cycle = [1, {"b": 2, "a": 3}]
+        >>> cycle.append(cycle)
+        >>> owned_leaves(cycle), owned_leaves(cycle, in_order=True)
+        ([1, 3, 2], [1, 2, 3])
     """
     leaves = []
     _collect_owned(value, in_order, leaves, set())
@@ -131,8 +135,9 @@ def pack(structure: Any, leaves: Iterable[Any], expand_composites: bool = False)
 
     Raises: ``ValueError`` if there are more or fewer leaves.
 
-    >>> pack({"b": [0, 0], "a": (0,)}, [1, 2, 3])
-    {'b': [2, 3], 'a': (1,)}
+    Example:
+        >>> tw.nest.pack({"b": [0, 0], "a": (0,)}, [1, 2, 3])
+        {'b': [2, 3], 'a': (1,)}
     """
     remaining = iter(leaves)
     if expand_composites:
@@ -162,8 +167,9 @@ def pack_sequence_as(
 ) -> Any:
     """`pack` under TensorFlow's name: arrange ``flat_sequence`` like ``structure``.
 
-    >>> pack_sequence_as([0, (0, 0)], [1, 2, 3])
-    [1, (2, 3)]
+    Example:
+        >>> tw.nest.pack_sequence_as([0, (0, 0)], [1, 2, 3])
+        [1, (2, 3)]
     """
     return pack(structure, flat_sequence, expand_composites)
 
@@ -195,8 +201,9 @@ def map_structure(
 
     Raises: ``ValueError`` if the structures differ.
 
-    >>> map_structure(lambda a, b: a + b, [1, (2, 3)], [10, (20, 30)])
-    [11, (22, 33)]
+    Example:
+        >>> tw.nest.map_structure(lambda a, b: a + b, [1, (2, 3)], [10, (20, 30)])
+        [11, (22, 33)]
     """
     for other in structures[1:]:
         assert_same_structure(structures[0], other, expand_composites)
@@ -213,7 +220,8 @@ def assert_same_structure(
     Lists and tuples are alike; dicts must have the same keys. With
     ``expand_composites``, sparse tensors must be in the same places, and ragged ones.
 
-    >>> assert_same_structure([1, {"a": 2}], (3, {"a": 4}))
+    Example:
+        >>> tw.nest.assert_same_structure([1, {"a": 2}], (3, {"a": 4}))
     """
     same = _nesting(first) == _nesting(second)
     if same and expand_composites:

@@ -53,6 +53,7 @@ class Pattern:
             once repetitions are written out. It is a ``ValueError``.
 
     Example:
+        >>> from tapewright.core.patterns import Pattern
         >>> Pattern("(a+)+b").search("a" * 5000) is None
         True
     """

@@ -123,8 +123,10 @@ def _is_own(module):
 def name_in_files(name: str) -> str:
     """Return the name that files have for an attribute: the prefix is not part of it.
 
-    >>> name_in_files("_tw_weights"), name_in_files("_weights")
-    ('_weights', '_weights')
+    Example:
+        >>> from tapewright.core.reserved_names import name_in_files
+        >>> name_in_files("_tw_weights"), name_in_files("_weights")
+        ('_weights', '_weights')
     """
     return f"_{name[len(PREFIX) :]}" if name.startswith(PREFIX) else name
 
@@ -151,16 +153,18 @@ def class_attribute(item: object, name: str, cls: type | None = None) -> Any:
 class Replaceable(Generic[Value]):
     """Decorator: a property that an attribute of the same name replaces.
 
-    >>> class Point:
-    ...     @Replaceable
-    ...     def norm(self):
-    ...         return 1.0
-    >>> point = Point()
-    >>> point.norm
-    1.0
-    >>> point.norm = "mine"
-    >>> point.norm
-    'mine'
+    Example:
+        >>> from tapewright.core.reserved_names import Replaceable
+        >>> class Point:
+        ...     @Replaceable
+        ...     def norm(self):
+        ...         return 1.0
+        >>> point = Point()
+        >>> point.norm
+        1.0
+        >>> point.norm = "mine"
+        >>> point.norm
+        'mine'
     """
 
     def __init__(self, get: Callable[[Any], Value]):

@@ -55,8 +55,10 @@ def broadcast_shape(*shapes):
 
     Raises: ``ValueError`` if two known dimensions disagree.
 
-    >>> broadcast_shape((3, 1), (2,))
-    TensorShape([3, 2])
+    Example:
+        >>> from tapewright.core.rules import broadcast_shape
+        >>> broadcast_shape((3, 1), (2,))
+        TensorShape([3, 2])
     """
     if any([getattr(s, "rank", 0) is None for s in shapes]):
         return _broadcast_unranked(shapes)

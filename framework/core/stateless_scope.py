@@ -48,12 +48,14 @@ def substituted(pairs: Iterable[tuple[Variable, Tensor]]) -> Iterator[None]:
     Reads give the tensors themselves, so that gradients by these pass. Assignments inside
     change the values inside only.
 
-    >>> v = Variable(1.0)
-    >>> with substituted([(v, convert_to_tensor(2.0))]):
-    ...     print(v.assign_add(1.0).numpy())
-    3.0
-    >>> v.numpy()
-    np.float32(1.0)
+    Example:
+        >>> from tapewright.core.stateless_scope import substituted
+        >>> v = tw.Variable(1.0)
+        >>> with substituted([(v, tw.convert_to_tensor(2.0))]):
+        ...     print(v.assign_add(1.0).numpy())
+        3.0
+        >>> v.numpy()
+        np.float32(1.0)
     """
     pairs = list(pairs)
     tracer = active_tracer()
@@ -105,11 +107,12 @@ class StatelessScope:
     Raises: ``ValueError`` for ``collect_losses``: read `Layer.losses`; for a key that is no
     variable, or a value that does not fit.
 
-    >>> v = Variable(1.0)
-    >>> with StatelessScope([(v, 5.0)]) as scope:
-    ...     _ = v.assign_add(1.0)
-    >>> v.numpy(), scope.get_current_value(v).numpy()
-    (np.float32(1.0), np.float32(6.0))
+    Example:
+        >>> v = tw.Variable(1.0)
+        >>> with keras.StatelessScope([(v, 5.0)]) as scope:
+        ...     _ = v.assign_add(1.0)
+        >>> v.numpy(), scope.get_current_value(v).numpy()
+        (np.float32(1.0), np.float32(6.0))
     """
 
     def __init__(

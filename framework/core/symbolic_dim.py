@@ -316,11 +316,12 @@ class SymbolicReal(_Formula):
 class UnknownSize(_Formula):
     """An unknown dimension, or an integer computed from unknown dimensions.
 
-    >>> from tapewright.core.guards import Guards
-    >>> from tapewright.core.symbolic_dim import UnknownSize, DimSymbol
-    >>> n = UnknownSize.of(DimSymbol(0, 0), Guards({DimSymbol(0, 0): 1009}))
-    >>> (n * 784) // 784 - n, n // 3 * 3 + n % 3 == n, 2 * n > n, max(n, 1) is n
-    (0, True, True, True)
+    Example:
+        >>> from tapewright.core.guards import Guards
+        >>> from tapewright.core.symbolic_dim import UnknownSize, DimSymbol
+        >>> n = UnknownSize.of(DimSymbol(0, 0), Guards({DimSymbol(0, 0): 1009}))
+        >>> (n * 784) // 784 - n, n // 3 * 3 + n % 3 == n, 2 * n > n, max(n, 1) is n
+        (0, True, True, True)
     """
 
     __slots__ = (

@@ -52,8 +52,9 @@ def set_target(name: Literal["auto", "native", "numpy"]) -> None:
 
     Raises: ``ValueError`` for another name.
 
-    >>> from tapewright import config
-    >>> config.set_target("numpy")  # doctest: +SKIP
+    Example:
+        >>> from tapewright import config
+        >>> config.set_target("numpy")  # doctest: +SKIP
     """
     if name not in TARGETS:
         raise ValueError(f"set_target: name must be one of {_either()}, got {name!r}.")
@@ -66,10 +67,11 @@ def use_target(name: Literal["auto", "native", "numpy"]) -> Iterator[None]:
 
     Raises: ``ValueError`` for an unknown name.
 
-    >>> from tapewright import config
-    >>> with config.use_target("numpy"):
-    ...     config.target()
-    'numpy'
+    Example:
+        >>> from tapewright import config
+        >>> with config.use_target("numpy"):
+        ...     config.target()
+        'numpy'
     """
     before = dict(_asked)
     set_target(name)
@@ -173,11 +175,12 @@ def autotune(on: bool = True) -> None:
     algorithms of products are chosen in the same way, anew in each process. The NumPy
     target ignores the setting.
 
-    >>> from tapewright import config
-    >>> config.autotune(True)
-    >>> config.report()["target"]["autotune"]
-    True
-    >>> config.autotune(False)
+    Example:
+        >>> from tapewright import config
+        >>> config.autotune(True)
+        >>> config.report()["target"]["autotune"]
+        True
+        >>> config.autotune(False)
     """
     _autotune["on"] = bool(on)
 
@@ -199,11 +202,12 @@ def set_threads(n: int | None) -> None:
     Raises: ``ValueError`` if ``n`` is not from 1 to 64, ``TypeError`` if it is no
     integer.
 
-    >>> from tapewright import config
-    >>> config.set_threads(1)
-    >>> config.threads()
-    1
-    >>> config.set_threads(None)
+    Example:
+        >>> from tapewright import config
+        >>> config.set_threads(1)
+        >>> config.threads()
+        1
+        >>> config.set_threads(None)
     """
     if n is not None:
         try:

@@ -47,9 +47,10 @@ class Tensor(Operators):
     Operators, comparisons and indices are ops, which pass gradients. NumPy's functions
     take its values.
 
-    >>> x = constant([[1.0, 2.0], [3.0, 4.0]])
-    >>> x.shape, x.dtype, x[0].numpy()
-    (TensorShape([2, 2]), tf.float32, array([1., 2.], dtype=float32))
+    Example:
+        >>> x = tw.constant([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.shape, x.dtype, x[0].numpy()
+        (TensorShape([2, 2]), tf.float32, array([1., 2.], dtype=float32))
     """
 
     __slots__ = ("array", "key", "_keras_mask", "_logits", "_part_of", "__weakref__")
@@ -269,8 +270,9 @@ class TensorSpec:
 
     Args: ``shape``: a list with None for unknown sizes, or None for an unknown rank.
 
-    >>> TensorSpec([None, 3], "float32")
-    TensorSpec(shape=(None, 3), dtype=tf.float32, name=None)
+    Example:
+        >>> tw.TensorSpec([None, 3], "float32")
+        TensorSpec(shape=(None, 3), dtype=tf.float32, name=None)
     """
 
     __slots__ = ("shape", "dtype", "name")
@@ -323,11 +325,12 @@ class IndexedSlices(CompositeTensor):
     Shapes: ``values`` ``[n, ...]``, ``indices`` ``[n]``; ``dense_shape`` is the shape
     of the whole tensor.
 
-    >>> slices = IndexedSlices(constant([[1.0, 2.0]]), constant([1]), dense_shape=[3, 2])
-    >>> convert_to_tensor(slices).numpy()
-    array([[0., 0.],
-           [1., 2.],
-           [0., 0.]], dtype=float32)
+    Example:
+        >>> slices = tw.IndexedSlices(tw.constant([[1.0, 2.0]]), tw.constant([1]), dense_shape=[3, 2])
+        >>> tw.convert_to_tensor(slices).numpy()
+        array([[0., 0.],
+               [1., 2.],
+               [0., 0.]], dtype=float32)
     """
 
     __slots__ = ("values", "indices", "dense_shape")
@@ -414,8 +417,9 @@ class IndexedSlices(CompositeTensor):
 def is_tensor(value: object) -> bool:
     """Return whether ``value`` is a `Tensor`, `Variable` or `IndexedSlices`.
 
-    >>> is_tensor(constant(1.0)), is_tensor(1.0)
-    (True, False)
+    Example:
+        >>> tw.is_tensor(tw.constant(1.0)), tw.is_tensor(1.0)
+        (True, False)
     """
     return isinstance(value, Tensor) or hasattr(type(value), "__tensor__")
 
@@ -472,12 +476,13 @@ def constant(
         DTypeError: If it is no number or text (both that and a ValueError).
         ValueError: If a list is ragged or ``shape`` holds another number of elements.
 
-    >>> constant([[1, 2], [3, 4]], dtype="float32")
-    <tf.Tensor: shape=(2, 2), dtype=float32, numpy=
-    array([[1., 2.],
-           [3., 4.]], dtype=float32)>
-    >>> constant(7, shape=[3]).numpy()
-    array([7, 7, 7], dtype=int32)
+    Example:
+        >>> tw.constant([[1, 2], [3, 4]], dtype="float32")
+        <tf.Tensor: shape=(2, 2), dtype=float32, numpy=
+        array([[1., 2.],
+               [3., 4.]], dtype=float32)>
+        >>> tw.constant(7, shape=[3]).numpy()
+        array([7, 7, 7], dtype=int32)
     """
     if isinstance(value, Tensor) and shape is None and dtype in (None, value.dtype):
         return value
@@ -515,8 +520,9 @@ def convert_to_tensor(
         DTypeError: If a tensor has another dtype than ``dtype``, and for values without
             a conversion, such as None (a TypeError and a ValueError).
 
-    >>> convert_to_tensor([1, 2], dtype_hint="float32").numpy()
-    array([1., 2.], dtype=float32)
+    Example:
+        >>> tw.convert_to_tensor([1, 2], dtype_hint="float32").numpy()
+        array([1., 2.], dtype=float32)
     """
     if isinstance(value, Tensor):
         tensor = value

@@ -24,8 +24,9 @@ class TensorShape(tuple[int | Any, ...]):
 
     Raises: ``ValueError`` for a negative size.
 
-    >>> TensorShape([7, 10]), str(TensorShape([7, None])), TensorShape([2, 3])[1:]
-    (TensorShape([7, 10]), '(7, None)', TensorShape([3]))
+    Example:
+        >>> tw.TensorShape([7, 10]), str(tw.TensorShape([7, None])), tw.TensorShape([2, 3])[1:]
+        (TensorShape([7, 10]), '(7, None)', TensorShape([3]))
     """
 
     rank: int | None
@@ -77,8 +78,9 @@ class TensorShape(tuple[int | Any, ...]):
     def is_compatible_with(self, other: StaticShapeLike) -> bool:
         """Return whether some shape of known sizes fits both.
 
-        >>> TensorShape([None, 3]).is_compatible_with([2, 3])
-        True
+        Example:
+            >>> tw.TensorShape([None, 3]).is_compatible_with([2, 3])
+            True
         """
         other = TensorShape(other)
         if self.rank is None or other.rank is None:
@@ -98,8 +100,9 @@ class TensorShape(tuple[int | Any, ...]):
 
         Raises: ``ValueError`` if they contradict.
 
-        >>> TensorShape([1, None]).merge_with([None, 3])
-        TensorShape([1, 3])
+        Example:
+            >>> tw.TensorShape([1, None]).merge_with([None, 3])
+            TensorShape([1, 3])
         """
         other = TensorShape(other)
         self.assert_is_compatible_with(other)

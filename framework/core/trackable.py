@@ -28,12 +28,14 @@ __all__ = [
 class Trackable:
     """An object whose attributes hold variables, or other objects that do.
 
-    >>> class Pair(Trackable):
-    ...     _tw_child_names = {"_first": "left"}
-    ...     def __init__(self):
-    ...         self._first, self.right, self._cache = 1, 2, 3
-    >>> children(Pair())
-    [('left', 1), ('right', 2), ('_cache', 3)]
+    Example:
+        >>> from tapewright.core.trackable import Trackable, children
+        >>> class Pair(Trackable):
+        ...     _tw_child_names = {"_first": "left"}
+        ...     def __init__(self):
+        ...         self._first, self.right, self._cache = 1, 2, 3
+        >>> children(Pair())
+        [('left', 1), ('right', 2), ('_cache', 3)]
     """
 
     # Private attribute -> name of the child, where other code or a file depends on it.

@@ -102,9 +102,10 @@ class Variable(Operators, Guarding):
     Raises: ``ShapeError`` (a ValueError) if the value has another shape; ``TypeError``
     if it does not convert to ``dtype``.
 
-    >>> v = Variable([1.0, 2.0])
-    >>> v.assign_add([1.0, 1.0]).numpy()
-    array([2., 3.], dtype=float32)
+    Example:
+        >>> v = tw.Variable([1.0, 2.0])
+        >>> v.assign_add([1.0, 1.0]).numpy()
+        array([2., 3.], dtype=float32)
     """
 
     __slots__ = (
@@ -251,9 +252,10 @@ class Variable(Operators, Guarding):
     def value(self) -> VariableValue:
         """The current value: a property as in Keras, and a method as in TensorFlow.
 
-        >>> v = Variable(2.0)
-        >>> v.value.numpy(), v.value().numpy()
-        (np.float32(2.0), np.float32(2.0))
+        Example:
+            >>> v = tw.Variable(2.0)
+            >>> v.value.numpy(), v.value().numpy()
+            (np.float32(2.0), np.float32(2.0))
         """
         return VariableValue(self.read())
 

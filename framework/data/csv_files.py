@@ -66,14 +66,15 @@ def make_csv_dataset(
     Raises: ``ValueError`` if no file matches, for names that are missing, twice or
     different in the files, and for rows of other lengths.
 
-    >>> import os, tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "table.csv")
-    >>> with open(path, "w") as file:
-    ...     size = file.write("height,name\\n1.5,x\\n2,y\\n")
-    >>> ds = make_csv_dataset(path, 2, label_name="name", num_epochs=1, shuffle=False)
-    >>> for columns, names in ds.as_numpy_iterator():
-    ...     print(columns, names)
-    {'height': array([1.5, 2. ], dtype=float32)} [b'x' b'y']
+    Example:
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "table.csv")
+        >>> with open(path, "w") as file:
+        ...     size = file.write("height,name\\n1.5,x\\n2,y\\n")
+        >>> ds = tw.data.experimental.make_csv_dataset(path, 2, label_name="name", num_epochs=1, shuffle=False)
+        >>> for columns, names in ds.as_numpy_iterator():
+        ...     print(columns, names)
+        {'height': array([1.5, 2. ], dtype=float32)} [b'x' b'y']
     """
     compression = check_compression("make_csv_dataset", compression_type)
     paths = matching_files("make_csv_dataset", file_pattern)

@@ -84,10 +84,11 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
     `DatasetIterator`. ``len`` is the number of elements, if it is known. ``name=`` has no
     effect.
 
-    >>> from tapewright import data
-    >>> ds = data.Dataset.range(10).filter(lambda x: x % 2 == 0).map(lambda x: x * x)
-    >>> list(ds.batch(3).as_numpy_iterator())
-    [array([ 0,  4, 16]), array([36, 64])]
+    Example:
+        >>> from tapewright import data
+        >>> ds = data.Dataset.range(10).filter(lambda x: x % 2 == 0).map(lambda x: x * x)
+        >>> list(ds.batch(3).as_numpy_iterator())
+        [array([ 0,  4, 16]), array([36, 64])]
     """
 
     def __init__(self, node: Any):
@@ -109,10 +110,11 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
 
         Raises: ``ValueError`` for an array without axes, or for different lengths.
 
-        >>> from tapewright.data import Dataset
-        >>> ds = Dataset.from_tensor_slices({"x": [1, 2], "y": [3, 4]})
-        >>> [{k: int(v) for k, v in element.items()} for element in ds]
-        [{'x': 1, 'y': 3}, {'x': 2, 'y': 4}]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> ds = Dataset.from_tensor_slices({"x": [1, 2], "y": [3, 4]})
+            >>> [{k: int(v) for k, v in element.items()} for element in ds]
+            [{'x': 1, 'y': 3}, {'x': 2, 'y': 4}]
         """
         return Dataset(tensor_slices(tensors))
 
@@ -120,9 +122,10 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
         """Create a data set of one element, ``tensors`` as a whole.
 
-        >>> from tapewright.data import Dataset
-        >>> [x.numpy().tolist() for x in Dataset.from_tensors([1, 2])]
-        [[1, 2]]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> [x.numpy().tolist() for x in Dataset.from_tensors([1, 2])]
+            [[1, 2]]
         """
         return Dataset(Elements([as_element(tensors)]))
 
@@ -172,13 +175,14 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         Raises: ``TypeError`` if ``generator`` is not callable, for ``output_types`` beside
         ``output_signature`` and, in a run, if an item does not fit ``output_signature``.
 
-        >>> import tapewright as tw
-        >>> def numbers(n):
-        ...     yield from range(n)
-        >>> spec = tw.TensorSpec([], "int32")
-        >>> ds = tw.data.Dataset.from_generator(numbers, args=[3], output_signature=spec)
-        >>> [int(x) for x in ds]
-        [0, 1, 2]
+        Example:
+            >>> import tapewright as tw
+            >>> def numbers(n):
+            ...     yield from range(n)
+            >>> spec = tw.TensorSpec([], "int32")
+            >>> ds = tw.data.Dataset.from_generator(numbers, args=[3], output_signature=spec)
+            >>> [int(x) for x in ds]
+            [0, 1, 2]
         """
         spec = signature(output_signature, output_types, output_shapes)
         arrays = [host_tensor(each).numpy() for each in args or ()]
@@ -216,14 +220,15 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         scalar, or datasets of different lengths; ``TypeError`` for strings or compound
         types; `SavingError`, as it runs, if the file has changed.
 
-        >>> import os, tempfile, h5py, numpy as np
-        >>> path = os.path.join(tempfile.mkdtemp(), "data.h5")
-        >>> with h5py.File(path, "w") as file:
-        ...     file["images"], file["labels"] = np.zeros((100, 28, 28)), np.arange(100)
-        >>> from tapewright.data import Dataset
-        >>> ds = Dataset.from_hdf5(path, ("images", "labels"), shuffle=True).batch(32)
-        >>> [(x.shape.as_list(), y.shape.as_list()) for x, y in ds][-1]
-        ([4, 28, 28], [4])
+        Example:
+            >>> import os, tempfile, h5py, numpy as np
+            >>> path = os.path.join(tempfile.mkdtemp(), "data.h5")
+            >>> with h5py.File(path, "w") as file:
+            ...     file["images"], file["labels"] = np.zeros((100, 28, 28)), np.arange(100)
+            >>> from tapewright.data import Dataset
+            >>> ds = Dataset.from_hdf5(path, ("images", "labels"), shuffle=True).batch(32)
+            >>> [(x.shape.as_list(), y.shape.as_list()) for x, y in ds][-1]
+            ([4, 28, 28], [4])
         """
         if buffer_size is not None:
             buffer_size = checked_count("from_hdf5", "buffer_size", buffer_size, 1)
@@ -250,9 +255,10 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
     ) -> Dataset:
         """Create an endless data set of ``start``, ``start + step``, ...
 
-        >>> from tapewright.data import Dataset
-        >>> [int(x) for x in Dataset.counter(5, 2).take(3)]
-        [5, 7, 9]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> [int(x) for x in Dataset.counter(5, 2).take(3)]
+            [5, 7, 9]
         """
         return Dataset(Endless(int(concrete(start)), int(concrete(step)), dtype))
 
@@ -266,10 +272,11 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
 
         All runs have the same numbers, unless ``rerandomize_each_iteration`` is set.
 
-        >>> from tapewright.data import Dataset
-        >>> ds = Dataset.random(seed=1).take(2)
-        >>> [int(x) for x in ds] == [int(x) for x in ds]
-        True
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> ds = Dataset.random(seed=1).take(2)
+            >>> [int(x) for x in ds] == [int(x) for x in ds]
+            True
         """
         return Dataset(RandomNumbers(seed=seed, rerandomize=rerandomize_each_iteration))
 
@@ -288,14 +295,15 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
 
         Raises: ``InvalidArgumentError`` (a ``ValueError``) if no file matches.
 
-        >>> import os, tempfile
-        >>> from tapewright.data import Dataset
-        >>> folder = tempfile.mkdtemp()
-        >>> for name in ("b.txt", "a.txt", "c.csv"):
-        ...     open(os.path.join(folder, name), "w").close()
-        >>> ds = Dataset.list_files(f"{folder}/*.txt", shuffle=False)
-        >>> [os.path.basename(path) for path in ds.as_numpy_iterator()]
-        [b'a.txt', b'b.txt']
+        Example:
+            >>> import os, tempfile
+            >>> from tapewright.data import Dataset
+            >>> folder = tempfile.mkdtemp()
+            >>> for name in ("b.txt", "a.txt", "c.csv"):
+            ...     open(os.path.join(folder, name), "w").close()
+            >>> ds = Dataset.list_files(f"{folder}/*.txt", shuffle=False)
+            >>> [os.path.basename(path) for path in ds.as_numpy_iterator()]
+            [b'a.txt', b'b.txt']
         """
         names = [to_bytes(path) for path in matching_files("list_files", file_pattern)]
         files = Dataset.from_tensor_slices(make_text(names, (len(names),)))
@@ -309,10 +317,11 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
 
         Raises: ``TypeError`` for an argument that is no data set.
 
-        >>> from tapewright.data import Dataset
-        >>> pairs = Dataset.zip(Dataset.range(2), Dataset.range(5, 9))
-        >>> [(int(a), int(b)) for a, b in pairs]
-        [(0, 5), (1, 6)]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> pairs = Dataset.zip(Dataset.range(2), Dataset.range(5, 9))
+            >>> [(int(a), int(b)) for a, b in pairs]
+            [(0, 5), (1, 6)]
         """
         if (datasets is None) == (not args):
             raise TypeError("zip: give data sets, or datasets=, one of them")
@@ -338,11 +347,12 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         ``TypeError`` for elements that differ in structure or dtype, and for choices that
         are no int64 scalars.
 
-        >>> from tapewright.data import Dataset
-        >>> parts = [Dataset.range(3), Dataset.range(10, 13)]
-        >>> choices = Dataset.range(2).repeat(2)
-        >>> [int(x) for x in Dataset.choose_from_datasets(parts, choices)]
-        [0, 10, 1, 11]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> parts = [Dataset.range(3), Dataset.range(10, 13)]
+            >>> choices = Dataset.range(2).repeat(2)
+            >>> [int(x) for x in Dataset.choose_from_datasets(parts, choices)]
+            [0, 10, 1, 11]
         """
         choice = _require_dataset(choice_dataset, "choose_from_datasets")
         spec = choice.declared_spec
@@ -373,11 +383,12 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         Raises: ``ValueError`` without data sets, and for other weights; ``TypeError`` for
         elements that differ in structure or dtype.
 
-        >>> from tapewright.data import Dataset
-        >>> zeros, ones = Dataset.from_tensors(0).repeat(), Dataset.from_tensors(1).repeat()
-        >>> ds = Dataset.sample_from_datasets([zeros, ones], [0.25, 0.75], seed=1)
-        >>> sum(int(x) for x in ds.take(1000)) > 700
-        True
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> zeros, ones = Dataset.from_tensors(0).repeat(), Dataset.from_tensors(1).repeat()
+            >>> ds = Dataset.sample_from_datasets([zeros, ones], [0.25, 0.75], seed=1)
+            >>> sum(int(x) for x in ds.take(1000)) > 700
+            True
         """
         who = "sample_from_datasets"
         datasets = _some(who, datasets)
@@ -414,12 +425,13 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
     ) -> Any:
         """Call ``reduce_func(state, element)`` for each element; return the last state.
 
-        >>> import numpy as np
-        >>> from tapewright.data import Dataset
-        >>> int(Dataset.range(5).reduce(np.int64(0), lambda total, x: total + x))
-        10
+        Example:
+            >>> import numpy as np
+            >>> from tapewright.data import Dataset
+            >>> int(Dataset.range(5).reduce(np.int64(0), lambda total, x: total + x))
+            10
 
-        In a traced function it is a loop, through a new run in each call.
+            In a traced function it is a loop, through a new run in each call.
         """
         if active_tracer() is not None:
             return traced_reduce(self, initial_state, reduce_func)

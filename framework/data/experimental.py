@@ -97,10 +97,11 @@ def assert_cardinality(expected_cardinality: IntLike) -> Transformation:
 
     Raises: ``FailedPreconditionError``, in a run, if there are more or fewer.
 
-    >>> from tapewright.data import Dataset
-    >>> ds = Dataset.range(9).filter(lambda x: x % 2 == 0).apply(assert_cardinality(5))
-    >>> len(ds)
-    5
+    Example:
+        >>> from tapewright.data import Dataset
+        >>> ds = Dataset.range(9).filter(lambda x: x % 2 == 0).apply(tw.data.experimental.assert_cardinality(5))
+        >>> len(ds)
+        5
     """
     count = checked_count(
         "assert_cardinality", "expected_cardinality", expected_cardinality, -2
@@ -134,8 +135,9 @@ def at(dataset: Dataset, index: IntLike) -> Any:
 def from_list(elements: Sequence[Any], name: str | None = None) -> Dataset:
     """Create a data set of the elements of a list.
 
-    >>> [(int(a), b.numpy()) for a, b in from_list([(1, "x"), (2, "y")])]
-    [(1, b'x'), (2, b'y')]
+    Example:
+        >>> [(int(a), b.numpy()) for a, b in tw.data.experimental.from_list([(1, "x"), (2, "y")])]
+        [(1, b'x'), (2, b'y')]
     """
     if not elements:
         raise ValueError("from_list: elements must not be empty")

@@ -115,13 +115,14 @@ class TFRecordDataset(_CompressedFiles):
 
     Raises, in a run: ``NotFoundError``; ``DataLossError`` for a file that is damaged.
 
-    >>> import os, tempfile, tapewright as tw
-    >>> path = os.path.join(tempfile.mkdtemp(), "records")
-    >>> with tw.io.TFRecordWriter(path) as writer:
-    ...     for text in (b"a", b"b"):
-    ...         writer.write(text)
-    >>> [x.numpy() for x in TFRecordDataset([path])]
-    [b'a', b'b']
+    Example:
+        >>> import os, tempfile, tapewright as tw
+        >>> path = os.path.join(tempfile.mkdtemp(), "records")
+        >>> with tw.io.TFRecordWriter(path) as writer:
+        ...     for text in (b"a", b"b"):
+        ...         writer.write(text)
+        >>> [x.numpy() for x in tw.data.TFRecordDataset([path])]
+        [b'a', b'b']
     """
 
     _reader = staticmethod(read_records)
@@ -132,12 +133,13 @@ class TextLineDataset(_CompressedFiles):
 
     The arguments are those of `TFRecordDataset`.
 
-    >>> import os, tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "poem.txt")
-    >>> with open(path, "w") as file:
-    ...     size = file.write("one\\ntwo\\n")
-    >>> list(TextLineDataset(path).as_numpy_iterator())
-    [b'one', b'two']
+    Example:
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "poem.txt")
+        >>> with open(path, "w") as file:
+        ...     size = file.write("one\\ntwo\\n")
+        >>> list(tw.data.TextLineDataset(path).as_numpy_iterator())
+        [b'one', b'two']
     """
 
     _reader = staticmethod(read_lines)
@@ -187,13 +189,14 @@ class CsvDataset(_FileDataset):
 
     Raises, in a run: ``InvalidArgumentError`` (a ``ValueError``) for a row that does not fit.
 
-    >>> import os, tempfile, tapewright as tw
-    >>> path = os.path.join(tempfile.mkdtemp(), "table.csv")
-    >>> with open(path, "w") as file:
-    ...     size = file.write("a,b\\n1,x\\n,y\\n")
-    >>> rows = CsvDataset(path, [0, tw.string], header=True)
-    >>> [(int(a), b.numpy()) for a, b in rows]
-    [(1, b'x'), (0, b'y')]
+    Example:
+        >>> import os, tempfile, tapewright as tw
+        >>> path = os.path.join(tempfile.mkdtemp(), "table.csv")
+        >>> with open(path, "w") as file:
+        ...     size = file.write("a,b\\n1,x\\n,y\\n")
+        >>> rows = tw.data.experimental.CsvDataset(path, [0, tw.string], header=True)
+        >>> [(int(a), b.numpy()) for a, b in rows]
+        [(1, b'x'), (0, b'y')]
     """
 
     def __init__(

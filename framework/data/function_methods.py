@@ -51,10 +51,11 @@ class FunctionMethods(NodeMethods):
 
         Raises: ``ValueError`` for a number below 1.
 
-        >>> from tapewright.data import Dataset
-        >>> pairs = Dataset.from_tensor_slices(([1, 2], [3, 4]))
-        >>> [int(x) for x in pairs.map(lambda x, y: x * y)]
-        [3, 8]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> pairs = Dataset.from_tensor_slices(([1, 2], [3, 4]))
+            >>> [int(x) for x in pairs.map(lambda x, y: x * y)]
+            [3, 8]
         """
         calls = _threads("map", num_parallel_calls)
         if calls is None:
@@ -66,9 +67,10 @@ class FunctionMethods(NodeMethods):
 
         Raises: ``TypeError``, in a run, if it returns no boolean scalar.
 
-        >>> from tapewright.data import Dataset
-        >>> [int(x) for x in Dataset.range(5).filter(lambda x: x % 2 == 1)]
-        [1, 3]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> [int(x) for x in Dataset.range(5).filter(lambda x: x % 2 == 1)]
+            [1, 3]
         """
         return self._new(Filter(self._node, predicate))
 
@@ -85,11 +87,12 @@ class FunctionMethods(NodeMethods):
         Raises: ``TypeError``, in a run, if it returns no pair, or a state of another
         structure or dtype.
 
-        >>> import numpy as np
-        >>> from tapewright.data import Dataset
-        >>> sums = Dataset.range(5).scan(np.int64(0), lambda s, x: (s + x, s + x))
-        >>> [int(x) for x in sums]
-        [0, 1, 3, 6, 10]
+        Example:
+            >>> import numpy as np
+            >>> from tapewright.data import Dataset
+            >>> sums = Dataset.range(5).scan(np.int64(0), lambda s, x: (s + x, s + x))
+            >>> [int(x) for x in sums]
+            [0, 1, 3, 6, 10]
         """
         return self._new(Scan(self._node, initial_state, scan_func))
 
@@ -111,12 +114,13 @@ class FunctionMethods(NodeMethods):
 
         Raises: ``ValueError`` for numbers that are no distribution, or different lengths.
 
-        >>> from tapewright.data import Dataset
-        >>> ds = Dataset.range(1000).map(lambda x: x % 4 // 3)  # a quarter is of class 1
-        >>> ds = ds.rejection_resample(lambda x: x, [0.5, 0.5], [0.75, 0.25], seed=0)
-        >>> classes = [int(number) for number, _ in ds]
-        >>> 0.45 < sum(classes) / len(classes) < 0.55
-        True
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> ds = Dataset.range(1000).map(lambda x: x % 4 // 3)  # a quarter is of class 1
+            >>> ds = ds.rejection_resample(lambda x: x, [0.5, 0.5], [0.75, 0.25], seed=0)
+            >>> classes = [int(number) for number, _ in ds]
+            >>> 0.45 < sum(classes) / len(classes) < 0.55
+            True
         """
         return resample(
             self._new(self._node), class_func, target_dist, initial_dist, seed
@@ -127,9 +131,10 @@ class FunctionMethods(NodeMethods):
 
         Raises: ``TypeError``, in a run, if it returns no data set.
 
-        >>> from tapewright.data import Dataset
-        >>> [int(x) for x in Dataset.range(4).flat_map(lambda n: Dataset.range(n))]
-        [0, 0, 1, 0, 1, 2]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> [int(x) for x in Dataset.range(4).flat_map(lambda n: Dataset.range(n))]
+            [0, 0, 1, 0, 1, 2]
         """
         return self._new(Interleave(self._node, map_func))
 
@@ -156,12 +161,13 @@ class FunctionMethods(NodeMethods):
         Raises: ``ValueError`` for numbers below 1, and for more calls than
         ``cycle_length``.
 
-        >>> from tapewright.data import Dataset
-        >>> twice = Dataset.range(4).interleave(
-        ...     lambda n: Dataset.from_tensors(n).repeat(2), cycle_length=2
-        ... )
-        >>> [int(x) for x in twice]
-        [0, 1, 0, 1, 2, 3, 2, 3]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> twice = Dataset.range(4).interleave(
+            ...     lambda n: Dataset.from_tensors(n).repeat(2), cycle_length=2
+            ... )
+            >>> [int(x) for x in twice]
+            [0, 1, 0, 1, 2, 3, 2, 3]
         """
         calls = _threads("interleave", num_parallel_calls)
         if cycle_length in (None, AUTOTUNE):

@@ -19,9 +19,12 @@ def row_taker(array, count):
     Args: ``array``: NumPy's or another module's; ``count``: about how many rows will be
     taken at once. The target is that of now.
 
-    >>> row_taker(np.arange(6).reshape(3, 2), 2)(np.array([2, 0]))
-    array([[4, 5],
-           [0, 1]])
+    Example:
+        >>> import numpy as np
+        >>> from tapewright.data.gathering import row_taker
+        >>> row_taker(np.arange(6).reshape(3, 2), 2)(np.array([2, 0]))
+        array([[4, 5],
+               [0, 1]])
     """
     module = devices.array_module(type(array))
     if module is not np:

@@ -41,9 +41,10 @@ class GroupingMethods(NodeMethods):
         Raises: ``ValueError`` for a ``batch_size`` below 1 or, in a run, if the
         elements of a batch differ in shape or dtype (`padded_batch` joins them).
 
-        >>> from tapewright.data import Dataset
-        >>> [x.numpy().tolist() for x in Dataset.range(5).batch(2)]
-        [[0, 1], [2, 3], [4]]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> [x.numpy().tolist() for x in Dataset.range(5).batch(2)]
+            [[0, 1], [2, 3], [4]]
         """
         batch_size = checked_count("batch", "batch_size", batch_size, 1)
         return self._new(Batch(self._node, batch_size, drop_remainder))
@@ -65,10 +66,11 @@ class GroupingMethods(NodeMethods):
 
         Raises: ``ValueError``, in a run, for an element larger than ``padded_shapes``.
 
-        >>> from tapewright.data import Dataset
-        >>> ds = Dataset.range(1, 4).flat_map(lambda n: Dataset.range(n).batch(3))
-        >>> [x.numpy().tolist() for x in ds.padded_batch(3, padding_values=9)]
-        [[[0, 9, 9], [0, 1, 9], [0, 1, 2]]]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> ds = Dataset.range(1, 4).flat_map(lambda n: Dataset.range(n).batch(3))
+            >>> [x.numpy().tolist() for x in ds.padded_batch(3, padding_values=9)]
+            [[[0, 9, 9], [0, 1, 9], [0, 1, 2]]]
         """
         batch_size = checked_count("padded_batch", "batch_size", batch_size, 1)
         return self._new(
@@ -90,11 +92,12 @@ class GroupingMethods(NodeMethods):
 
         Raises: ``ValueError`` for a ``batch_size`` below 1, or other sizes that differ.
 
-        >>> from tapewright.data import Dataset
-        >>> import tapewright as tw
-        >>> ds = Dataset.range(3).map(lambda n: tw.fill([n], n))
-        >>> list(ds.ragged_batch(3))
-        [<tf.RaggedTensor [[], [1], [2, 2]]>]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> import tapewright as tw
+            >>> ds = Dataset.range(3).map(lambda n: tw.fill([n], n))
+            >>> list(ds.ragged_batch(3))
+            [<tf.RaggedTensor [[], [1], [2, 2]]>]
         """
         batch_size = checked_count("ragged_batch", "batch_size", batch_size, 1)
         return self._new(
@@ -111,11 +114,12 @@ class GroupingMethods(NodeMethods):
         Raises: ``ValueError`` for a ``batch_size`` below 1 or, in a run, for an element
         that is larger, or of another rank.
 
-        >>> from tapewright.data import Dataset
-        >>> import tapewright as tw
-        >>> ds = Dataset.range(3).map(lambda n: tw.fill([n], n)).sparse_batch(3, [4])
-        >>> next(iter(ds)).indices.numpy().tolist()
-        [[1, 0], [2, 0], [2, 1]]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> import tapewright as tw
+            >>> ds = Dataset.range(3).map(lambda n: tw.fill([n], n)).sparse_batch(3, [4])
+            >>> next(iter(ds)).indices.numpy().tolist()
+            [[1, 0], [2, 0], [2, 1]]
         """
         batch_size = checked_count("sparse_batch", "batch_size", batch_size, 1)
         return self._new(SparseBatch(self._node, batch_size, as_shape(row_shape)))
@@ -142,10 +146,11 @@ class GroupingMethods(NodeMethods):
 
         Raises: ``ValueError`` for numbers below 1.
 
-        >>> from tapewright.data import Dataset
-        >>> windows = Dataset.range(5).window(3, shift=1, drop_remainder=True)
-        >>> [w.numpy().tolist() for w in windows.flat_map(lambda w: w.batch(3))]
-        [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> windows = Dataset.range(5).window(3, shift=1, drop_remainder=True)
+            >>> [w.numpy().tolist() for w in windows.flat_map(lambda w: w.batch(3))]
+            [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
         """
         size = checked_count("window", "size", size, 1)
         shift = size if shift is None else checked_count("window", "shift", shift, 1)
@@ -166,12 +171,13 @@ class GroupingMethods(NodeMethods):
 
         Raises: ``ValueError`` for a size below 1, and for elements that are scalars.
 
-        >>> from tapewright.data import Dataset
-        >>> ds = Dataset.range(7).batch(4)
-        >>> [x.numpy().tolist() for x in ds.rebatch(3)]
-        [[0, 1, 2], [3, 4, 5], [6]]
-        >>> [x.numpy().tolist() for x in ds.rebatch([2, 1])]
-        [[0, 1], [2], [3, 4], [5], [6]]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> ds = Dataset.range(7).batch(4)
+            >>> [x.numpy().tolist() for x in ds.rebatch(3)]
+            [[0, 1, 2], [3, 4, 5], [6]]
+            >>> [x.numpy().tolist() for x in ds.rebatch([2, 1])]
+            [[0, 1], [2], [3, 4], [5], [6]]
         """
         sizes = row_of_counts("rebatch", "batch_size", batch_size)
         return self._new(Rebatch(self._node, sizes, drop_remainder))
@@ -193,12 +199,13 @@ class GroupingMethods(NodeMethods):
         Raises: ``ValueError`` for both sizes or none and, in a run, for a size below 1;
         ``TypeError``, in a run, for other results of the functions.
 
-        >>> from tapewright.data import Dataset
-        >>> ds = Dataset.range(7).group_by_window(
-        ...     lambda x: x % 2, lambda key, window: window.batch(2), window_size=2
-        ... )
-        >>> [x.numpy().tolist() for x in ds]
-        [[0, 2], [1, 3], [4, 6], [5]]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> ds = Dataset.range(7).group_by_window(
+            ...     lambda x: x % 2, lambda key, window: window.batch(2), window_size=2
+            ... )
+            >>> [x.numpy().tolist() for x in ds]
+            [[0, 2], [1, 3], [4, 6], [5]]
         """
         if (window_size is None) == (window_size_func is None):
             raise ValueError(
@@ -238,14 +245,15 @@ class GroupingMethods(NodeMethods):
         batch sizes and, in a run, for an element of the last bucket if
         ``pad_to_bucket_boundary`` is set.
 
-        >>> import tapewright as tw
-        >>> words = tw.data.Dataset.from_generator(
-        ...     lambda: ([n] * n for n in (1, 3, 1, 2)),
-        ...     output_signature=tw.TensorSpec([None], "int32"),
-        ... )
-        >>> ds = words.bucket_by_sequence_length(len, [2], [2, 2])
-        >>> [x.numpy().tolist() for x in ds]
-        [[[1], [1]], [[3, 3, 3], [2, 2, 0]]]
+        Example:
+            >>> import tapewright as tw
+            >>> words = tw.data.Dataset.from_generator(
+            ...     lambda: ([n] * n for n in (1, 3, 1, 2)),
+            ...     output_signature=tw.TensorSpec([None], "int32"),
+            ... )
+            >>> ds = words.bucket_by_sequence_length(len, [2], [2, 2])
+            >>> [x.numpy().tolist() for x in ds]
+            [[[1], [1]], [[3, 3, 3], [2, 2, 0]]]
         """
         buckets = Buckets(
             element_length_func,

@@ -39,14 +39,15 @@ class DatasetIterator(Resource):
     It has a state, as a variable does: in a traced function, too, each call goes on where
     the last one ended, as an argument and as a global name.
 
-    >>> from tapewright.data import Dataset
-    >>> ds = Dataset.range(100).shuffle(100, seed=1).batch(2)
-    >>> iterator = iter(ds)
-    >>> first, state = next(iterator), iterator.state()
-    >>> second = next(iterator).numpy()
-    >>> iterator.restore(state)
-    >>> bool((next(iterator).numpy() == second).all())
-    True
+    Example:
+        >>> from tapewright.data import Dataset
+        >>> ds = Dataset.range(100).shuffle(100, seed=1).batch(2)
+        >>> iterator = iter(ds)
+        >>> first, state = next(iterator), iterator.state()
+        >>> second = next(iterator).numpy()
+        >>> iterator.restore(state)
+        >>> bool((next(iterator).numpy() == second).all())
+        True
     """
 
     def __init__(self, node: Any):

@@ -160,11 +160,12 @@ class Options(_Settings):
 
     Raises: ``AttributeError`` for another name, ``TypeError`` for a value of another type.
 
-    >>> from tapewright import data
-    >>> options = data.Options()
-    >>> options.deterministic = False
-    >>> data.Dataset.range(3).with_options(options).options().deterministic
-    False
+    Example:
+        >>> from tapewright import data
+        >>> options = data.Options()
+        >>> options.deterministic = False
+        >>> data.Dataset.range(3).with_options(options).options().deterministic
+        False
     """
 
     _types: dict[str, Any] = {

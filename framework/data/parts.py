@@ -59,9 +59,11 @@ def part_of_batches(
     Args: ``convert``: applied to batches that are made whole, for sources that yield other
     things than tensors.
 
-    >>> batches = Dataset.range(7).batch(4)
-    >>> [(part.rows.numpy().tolist(), part.size) for part in part_of_batches(batches, 2, 1)]
-    [([2, 3], 4), ([5, 6], 3)]
+    Example:
+        >>> from tapewright.data.parts import part_of_batches
+        >>> batches = tw.data.Dataset.range(7).batch(4)
+        >>> [(part.rows.numpy().tolist(), part.size) for part in part_of_batches(batches, 2, 1)]
+        [([2, 3], 4), ([5, 6], 3)]
     """
     num_parts = whole("part_of_batches", "num_parts", num_parts)
     index = whole("part_of_batches", "index", index, 0)
@@ -76,9 +78,11 @@ def part_of_batches(
 def rows_of_batches(dataset: Dataset, num_parts: int, index: int) -> Dataset:
     """Return `part_of_batches` with the rows alone, possibly none, as its elements.
 
-    >>> batches = Dataset.range(7).batch(4)
-    >>> list(rows_of_batches(batches, 2, 1).as_numpy_iterator())
-    [array([2, 3]), array([5, 6])]
+    Example:
+        >>> from tapewright.data.parts import rows_of_batches
+        >>> batches = tw.data.Dataset.range(7).batch(4)
+        >>> list(rows_of_batches(batches, 2, 1).as_numpy_iterator())
+        [array([2, 3]), array([5, 6])]
     """
     return Dataset(_RowsOfBatches(part_of_batches(dataset, num_parts, index)._node))
 

@@ -45,9 +45,10 @@ class SelectionMethods(NodeMethods):
         Raises: ``ValueError`` for another ``buffer_size`` below 1, and for an endless data
         set as a whole.
 
-        >>> from tapewright.data import Dataset
-        >>> sorted(int(x) for x in Dataset.range(5).shuffle(5, seed=1))
-        [0, 1, 2, 3, 4]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> sorted(int(x) for x in Dataset.range(5).shuffle(5, seed=1))
+            [0, 1, 2, 3, 4]
         """
         if concrete(buffer_size) == UNKNOWN:
             if self._node.size() == INFINITE:
@@ -102,9 +103,10 @@ class SelectionMethods(NodeMethods):
 
         Raises: ``TypeError``, in a run, if it returns anything but a truth value.
 
-        >>> from tapewright.data import Dataset
-        >>> [int(x) for x in Dataset.range(9).take_while(lambda x: x * x < 10)]
-        [0, 1, 2, 3]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> [int(x) for x in Dataset.range(9).take_while(lambda x: x * x < 10)]
+            [0, 1, 2, 3]
         """
         return self._new(TakeWhile(self._node, predicate))
 
@@ -115,9 +117,10 @@ class SelectionMethods(NodeMethods):
 
         Raises: ``TypeError`` unless an element is one tensor of int32, int64 or strings.
 
-        >>> from tapewright.data import Dataset
-        >>> [int(x) for x in Dataset.from_tensor_slices([3, 1, 3, 2, 1]).unique()]
-        [3, 1, 2]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> [int(x) for x in Dataset.from_tensor_slices([3, 1, 3, 2, 1]).unique()]
+            [3, 1, 2]
         """
         if self._node.declares():
             check_unique(self._node.spec())
@@ -129,10 +132,11 @@ class SelectionMethods(NodeMethods):
         The rest follows if the transformation directly before can go on, as `map`, `filter`
         and files can; if it cannot, such as `shuffle`, the error is raised.
 
-        >>> from tapewright.data import Dataset
-        >>> ds = Dataset.from_tensor_slices([1, 0, 2]).map(lambda x: 6 // int(x))
-        >>> [int(x) for x in ds.ignore_errors()]
-        [6, 3]
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> ds = Dataset.from_tensor_slices([1, 0, 2]).map(lambda x: 6 // int(x))
+            >>> [int(x) for x in ds.ignore_errors()]
+            [6, 3]
         """
         return self._new(IgnoreErrors(self._node, log_warning))
 
@@ -150,12 +154,13 @@ class SelectionMethods(NodeMethods):
         Raises, in a run: ``TypeError`` for elements that a file cannot hold: other than
         tensors in tuples and dicts; ``DataLossError`` for a damaged file.
 
-        >>> import os, tempfile
-        >>> from tapewright.data import Dataset
-        >>> path = os.path.join(tempfile.mkdtemp(), "numbers")
-        >>> ds = Dataset.range(3).map(lambda x: x * x).cache(path)
-        >>> [int(x) for x in ds], os.path.exists(path)
-        ([0, 1, 4], True)
+        Example:
+            >>> import os, tempfile
+            >>> from tapewright.data import Dataset
+            >>> path = os.path.join(tempfile.mkdtemp(), "numbers")
+            >>> ds = Dataset.range(3).map(lambda x: x * x).cache(path)
+            >>> [int(x) for x in ds], os.path.exists(path)
+            ([0, 1, 4], True)
         """
         if filename:
             from .file_cache import FileCache
@@ -207,12 +212,13 @@ class SelectionMethods(NodeMethods):
         file cannot hold: other than tensors, sparse and ragged ones included, in tuples
         and dicts; `SavingError` if the folder has other files.
 
-        >>> import os, tempfile
-        >>> from tapewright.data import Dataset
-        >>> path = os.path.join(tempfile.mkdtemp(), "numbers")
-        >>> Dataset.range(5).save(path, shard_func=lambda x: x % 2)
-        >>> [int(x) for x in Dataset.load(path)]
-        [0, 2, 4, 1, 3]
+        Example:
+            >>> import os, tempfile
+            >>> from tapewright.data import Dataset
+            >>> path = os.path.join(tempfile.mkdtemp(), "numbers")
+            >>> Dataset.range(5).save(path, shard_func=lambda x: x % 2)
+            >>> [int(x) for x in Dataset.load(path)]
+            [0, 2, 4, 1, 3]
         """
         from .saving import save
 

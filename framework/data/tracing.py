@@ -184,10 +184,11 @@ def _take_arrays(array, leaves):
 class Optional(CompositeTensor):
     """An element, or none: the result of `DatasetIterator.get_next_as_optional`.
 
-    >>> from tapewright.data import Dataset
-    >>> optional = iter(Dataset.range(3)).get_next_as_optional()
-    >>> bool(optional.has_value()), int(optional.get_value())
-    (True, 0)
+    Example:
+        >>> from tapewright.data import Dataset
+        >>> optional = iter(Dataset.range(3)).get_next_as_optional()
+        >>> bool(optional.has_value()), int(optional.get_value())
+        (True, 0)
     """
 
     def __init__(self, flag: Tensor, leaves: list[Tensor] | None, spec: Any):

@@ -60,15 +60,16 @@ def enable_check_numerics() -> None:
     the user's line and, if there is one, a numerically stable alternative. An infinity
     that an op only passes on (the ``-inf`` of a mask) does not raise.
 
-    >>> import tapewright as tw
-    >>> tw.debugging.enable_check_numerics()
-    >>> try:
-    ...     tw.math.log(tw.constant([1.0, 0.0]))
-    ... except FloatingPointError as error:
-    ...     print(str(error).splitlines()[0])
-    ... finally:
-    ...     tw.debugging.disable_check_numerics()
-    log made an infinity (1 of 2 entries)
+    Example:
+        >>> import tapewright as tw
+        >>> tw.debugging.enable_check_numerics()
+        >>> try:
+        ...     tw.math.log(tw.constant([1.0, 0.0]))
+        ... except FloatingPointError as error:
+        ...     print(str(error).splitlines()[0])
+        ... finally:
+        ...     tw.debugging.disable_check_numerics()
+        log made an infinity (1 of 2 entries)
     """
     wrap_kernels(_checked_kernel)
 
@@ -110,12 +111,13 @@ def check_numerics(tensor: TensorLike, message: str, name: str | None = None) ->
 
     Raises: ``FloatingPointError`` with ``message`` if one is NaN or infinite.
 
-    >>> import tapewright as tw
-    >>> try:
-    ...     check_numerics(tw.constant([1.0, float("nan")]), "loss")
-    ... except FloatingPointError as error:
-    ...     print(error)
-    loss: the tensor has NaN (1 of 2 entries)
+    Example:
+        >>> import tapewright as tw
+        >>> try:
+        ...     tw.debugging.check_numerics(tw.constant([1.0, float("nan")]), "loss")
+        ... except FloatingPointError as error:
+        ...     print(error)
+        loss: the tensor has NaN (1 of 2 entries)
     """
     tensor = convert_to_tensor(tensor)
     serializable_effect("check_numerics", [tensor], message=message)

@@ -135,7 +135,8 @@ def assert_none_equal(
 ) -> None:
     """Raise ``InvalidArgumentError`` unless ``x != y`` for all entries; they broadcast.
 
-    >>> assert_none_equal([1, 2], [2, 1])
+    Example:
+        >>> tw.debugging.assert_none_equal([1, 2], [2, 1])
     """
     x, y = _pair(x, y)
     _require("assert_none_equal", {"x": x, "y": y}, message, summarize)
@@ -158,7 +159,8 @@ def assert_near(
     Both tolerances are ten times the machine epsilon by default; ``x`` and ``y``
     broadcast.
 
-    >>> assert_near([1.0, 2.0], [1.05, 2.0], atol=0.1)
+    Example:
+        >>> tw.debugging.assert_near([1.0, 2.0], [1.05, 2.0], atol=0.1)
     """
     x, y = _pair(x, y)
     kind = x.dtype.dtype
@@ -215,8 +217,9 @@ def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> T
     Raises: ``InvalidArgumentError`` with ``message`` if one is; ``TypeError`` for a
     dtype that is not floating.
 
-    >>> assert_all_finite([1.0, 2.0], "loss").numpy()
-    array([1., 2.], dtype=float32)
+    Example:
+        >>> tw.debugging.assert_all_finite([1.0, 2.0], "loss").numpy()
+        array([1., 2.], dtype=float32)
     """
     x = convert_to_tensor(x)
     if kind_of(x.dtype.dtype) not in "fc":
@@ -236,7 +239,8 @@ def assert_rank(
 ) -> None:
     """Raise ``InvalidArgumentError`` (a ValueError) unless ``x`` has this rank.
 
-    >>> assert_rank([[1, 2]], 2)
+    Example:
+        >>> tw.assert_rank([[1, 2]], 2)
     """
     _check_rank(
         "assert_rank", x, lambda n: n == int(rank), f"rank {int(rank)}", message
@@ -248,7 +252,8 @@ def assert_rank_at_least(
 ) -> None:
     """Raise ``InvalidArgumentError`` (a ValueError) unless ``x`` has this rank or a higher one.
 
-    >>> assert_rank_at_least([[1, 2]], 1)
+    Example:
+        >>> tw.debugging.assert_rank_at_least([[1, 2]], 1)
     """
     words = f"rank {int(rank)} or more"
     _check_rank("assert_rank_at_least", x, lambda n: n >= int(rank), words, message)
@@ -262,7 +267,8 @@ def assert_rank_in(
 ) -> None:
     """Raise ``InvalidArgumentError`` (a ValueError) unless ``x`` has one of these ranks.
 
-    >>> assert_rank_in([[1, 2]], [1, 2])
+    Example:
+        >>> tw.debugging.assert_rank_in([[1, 2]], [1, 2])
     """
     ranks = [int(r) for r in ranks]
     words = f"one of the ranks {ranks}"
@@ -276,8 +282,9 @@ def assert_scalar(
 
     Raises: ``InvalidArgumentError`` (a ValueError) if it has axes.
 
-    >>> assert_scalar(1.0).numpy()
-    np.float32(1.0)
+    Example:
+        >>> tw.debugging.assert_scalar(1.0).numpy()
+        np.float32(1.0)
     """
     tensor = convert_to_tensor(tensor)
     _check_rank("assert_scalar", tensor, lambda n: n == 0, "rank 0", message)
@@ -309,8 +316,9 @@ def assert_shapes(
     tensors to show in the error, and how many entries at each end of an axis, as in
     `Assert`; in a traced function, whose shapes are checked once, tensors have no values.
 
-    >>> x, y = convert_to_tensor([[1.0, 2.0]]), convert_to_tensor([3.0])
-    >>> assert_shapes([(x, ("n", 2)), (y, ("n",))])
+    Example:
+        >>> x, y = tw.convert_to_tensor([[1.0, 2.0]]), tw.convert_to_tensor([3.0])
+        >>> tw.debugging.assert_shapes([(x, ("n", 2)), (y, ("n",))])
     """
     pairs = list(shapes.items()) if isinstance(shapes, dict) else list(shapes)
     try:
@@ -375,7 +383,8 @@ def assert_type(
 ) -> None:
     """Raise ``TypeError`` unless ``tensor`` has the dtype ``tf_type``.
 
-    >>> assert_type([1, 2], "int32")
+    Example:
+        >>> tw.debugging.assert_type([1, 2], "int32")
     """
     tensor, wanted = convert_to_tensor(tensor), as_dtype(tf_type)
     if tensor.dtype != wanted:
@@ -391,7 +400,8 @@ def assert_integer(
 ) -> None:
     """Raise ``TypeError`` unless ``x`` has an integer dtype.
 
-    >>> assert_integer([1, 2])
+    Example:
+        >>> tw.debugging.assert_integer([1, 2])
     """
     x = convert_to_tensor(x)
     if x.dtype.dtype.kind not in "iu":
@@ -411,8 +421,9 @@ def assert_same_float_dtype(
 
     Raises: ``InvalidArgumentError`` (a ValueError) if they differ, or are not floating.
 
-    >>> assert_same_float_dtype([convert_to_tensor(1.0)])
-    tf.float32
+    Example:
+        >>> tw.debugging.assert_same_float_dtype([tw.convert_to_tensor(1.0)])
+        tf.float32
     """
     wanted = None if dtype is None else as_dtype(dtype)
     for tensor in tensors or ():
@@ -435,7 +446,8 @@ def assert_proper_iterable(values: Any) -> None:
 
     Tensors, arrays and strings count as one value.
 
-    >>> assert_proper_iterable([1, 2])
+    Example:
+        >>> tw.debugging.assert_proper_iterable([1, 2])
     """
     single = is_tensor(values) or devices.is_array(values)
     if single or isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
@@ -448,7 +460,8 @@ def assert_proper_iterable(values: Any) -> None:
 def is_numeric_tensor(tensor: object) -> bool:
     """Return True for a tensor of numbers; booleans and strings are none.
 
-    >>> is_numeric_tensor(convert_to_tensor(1.0)), is_numeric_tensor(1.0)
-    (True, False)
+    Example:
+        >>> tw.debugging.is_numeric_tensor(tw.convert_to_tensor(1.0)), tw.debugging.is_numeric_tensor(1.0)
+        (True, False)
     """
     return is_tensor(tensor) and kind_of(tensor.dtype.dtype) in "iufc"

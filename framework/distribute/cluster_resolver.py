@@ -18,11 +18,12 @@ class TPUClusterResolver:
     Raises:
         ValueError: Always.
 
-    >>> try:
-    ...     resolver = TPUClusterResolver()
-    ... except ValueError as error:
-    ...     print(error)
-    TPUClusterResolver: there is no TPU: tapewright runs on CPUs and GPUs
+    Example:
+        >>> try:
+        ...     resolver = tw.distribute.cluster_resolver.TPUClusterResolver()
+        ... except ValueError as error:
+        ...     print(error)
+        TPUClusterResolver: there is no TPU: tapewright runs on CPUs and GPUs
     """
 
     def __init__(self, tpu: str | None = None, *args: Any, **kwargs: Any):

@@ -50,9 +50,10 @@ def rank() -> int:
     installed, ``RuntimeError`` if mpi4py belongs to another MPI than the launcher; so do
     all functions here.
 
-    >>> if rank() == 0:
-    ...     print("printed once")
-    printed once
+    Example:
+        >>> if tw.distribute.rank() == 0:
+        ...     print("printed once")
+        printed once
     """
     return communicator().rank
 
@@ -91,8 +92,9 @@ def all_reduce(
     Raises: ``CollectiveError`` if processes differ in what they call; ``DTypeError`` for
     a dtype that cannot be reduced; ``ValueError`` for an unknown ``op``.
 
-    >>> all_reduce({"loss": 3.0})["loss"].numpy()  # of one process
-    np.float32(3.0)
+    Example:
+        >>> tw.distribute.all_reduce({"loss": 3.0})["loss"].numpy()  # of one process
+        np.float32(3.0)
     """
     check_choice("all_reduce", "op", op, OPERATIONS)
     leaves = flatten(values)
@@ -151,8 +153,9 @@ def all_gather(values: TensorNest, axis: int = 0) -> Any:
     Raises: ``ShapeError`` for a scalar; ``CollectiveError`` if processes differ in what
     they call.
 
-    >>> all_gather([[1, 2]]).numpy()  # of one process
-    array([[1, 2]], dtype=int32)
+    Example:
+        >>> tw.distribute.all_gather([[1, 2]]).numpy()  # of one process
+        array([[1, 2]], dtype=int32)
     """
     if active_tracer() is not None:
         fall_back("all_gather: the sizes of other processes are not known in a trace")
@@ -185,8 +188,9 @@ def broadcast(values: TensorNest, root: int = 0) -> Any:
     Raises: ``ValueError`` if ``root`` is no rank; ``CollectiveError`` if processes differ
     in what they call.
 
-    >>> broadcast([1.0, 2.0]).numpy()  # of one process
-    array([1., 2.], dtype=float32)
+    Example:
+        >>> tw.distribute.broadcast([1.0, 2.0]).numpy()  # of one process
+        array([1., 2.], dtype=float32)
     """
     if active_tracer() is not None:
         fall_back("broadcast runs in each call, eagerly")
@@ -210,8 +214,9 @@ def broadcast_variables(variables: Sequence[Variable], root: int = 0) -> None:
     processes differ in number, shape or dtype; ``InvalidArgumentError`` in a traced
     function.
 
-    >>> weight = Variable([1.0])
-    >>> broadcast_variables([weight])
+    Example:
+        >>> weight = tw.Variable([1.0])
+        >>> tw.distribute.broadcast_variables([weight])
     """
     variables = list(variables)
     for variable in variables:

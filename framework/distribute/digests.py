@@ -23,7 +23,8 @@ def check_variables(variables: Sequence[Variable]) -> None:
 
     Raises: ``CollectiveError`` if they differ.
 
-    >>> check_variables([Variable([1.0])])  # of one process: nothing to compare
+    Example:
+        >>> tw.distribute.check_variables([tw.Variable([1.0])])  # of one process: nothing to compare
     """
     processes = communicator()
     if processes.size == 1:

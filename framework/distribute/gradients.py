@@ -27,13 +27,14 @@ class DistributedGradientTape:
     Raises: ``TypeError`` if ``tape`` is no `GradientTape`; ``ValueError`` for another
     ``op`` or ``compression``.
 
-    >>> import tapewright as tw
-    >>> x = tw.Variable(3.0)
-    >>> with tw.GradientTape() as tape:
-    ...     y = x * x
-    >>> tape = DistributedGradientTape(tape)
-    >>> tape.gradient(y, x).numpy()  # of one process
-    np.float32(6.0)
+    Example:
+        >>> import tapewright as tw
+        >>> x = tw.Variable(3.0)
+        >>> with tw.GradientTape() as tape:
+        ...     y = x * x
+        >>> tape = tw.distribute.DistributedGradientTape(tape)
+        >>> tape.gradient(y, x).numpy()  # of one process
+        np.float32(6.0)
     """
 
     def __init__(

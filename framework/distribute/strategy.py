@@ -97,12 +97,13 @@ class Strategy:
     def scope(self) -> Iterator[Strategy]:
         """Return a context: `fit` trains models made in it by this strategy.
 
-        >>> import tapewright as tw
-        >>> strategy = tw.distribute.MultiWorkerMirroredStrategy()
-        >>> with strategy.scope():
-        ...     model = tw.Sequential([tw.layers.Dense(1)])
-        >>> model.distribute_strategy is strategy
-        True
+        Example:
+            >>> import tapewright as tw
+            >>> strategy = tw.distribute.MultiWorkerMirroredStrategy()
+            >>> with strategy.scope():
+            ...     model = tw.Sequential([tw.layers.Dense(1)])
+            >>> model.distribute_strategy is strategy
+            True
         """
         with _set(_CURRENT, self), _set(_IN_STEP, False), device(self._device):
             yield self
@@ -137,8 +138,9 @@ class Strategy:
         and `apply_gradients` sums the gradients over the replicas. Each replica must have
         the same number of examples. ``options``, TensorFlow's, is ignored.
 
-        >>> Strategy().run(lambda x: 2 * x, args=(3,))
-        6
+        Example:
+            >>> tw.distribute.Strategy().run(lambda x: 2 * x, args=(3,))
+            6
         """
         with self.replica():
             return fn(*args, **(kwargs or {}))
@@ -154,9 +156,10 @@ class Strategy:
 
         Raises: ``ValueError`` for another ``reduce_op``.
 
-        >>> import tapewright as tw
-        >>> Strategy().reduce("MEAN", tw.constant([1.0, 2.0]), axis=0).numpy()
-        np.float32(1.5)
+        Example:
+            >>> import tapewright as tw
+            >>> tw.distribute.Strategy().reduce("MEAN", tw.constant([1.0, 2.0]), axis=0).numpy()
+            np.float32(1.5)
         """
         op = str(getattr(reduce_op, "value", reduce_op)).lower()
         check_choice("reduce", "reduce_op", op, ("sum", "mean"))
@@ -229,8 +232,9 @@ class OneDeviceStrategy(Strategy):
 
     Args: ``device``: as in `tw.device`.
 
-    >>> OneDeviceStrategy("/CPU:0").num_replicas_in_sync
-    1
+    Example:
+        >>> tw.distribute.OneDeviceStrategy("/CPU:0").num_replicas_in_sync
+        1
     """
 
     def __init__(self, device: Any):
@@ -249,9 +253,10 @@ class MultiWorkerMirroredStrategy(Strategy):
     Raises: ``ImportError`` if a launcher has started several processes and mpi4py is not
     installed.
 
-    >>> strategy = MultiWorkerMirroredStrategy()
-    >>> strategy.num_replicas_in_sync  # without MPI
-    1
+    Example:
+        >>> strategy = tw.distribute.MultiWorkerMirroredStrategy()
+        >>> strategy.num_replicas_in_sync  # without MPI
+        1
     """
 
     def __init__(
@@ -294,8 +299,9 @@ class MirroredStrategy(MultiWorkerMirroredStrategy):
 
     Raises: ``ValueError`` for several devices.
 
-    >>> MirroredStrategy(["/CPU:0"]).num_replicas_in_sync
-    1
+    Example:
+        >>> tw.distribute.MirroredStrategy(["/CPU:0"]).num_replicas_in_sync
+        1
     """
 
     def __init__(
@@ -322,8 +328,9 @@ class CommunicationOptions:
 
     Raises: ``ValueError`` for a negative number or another ``compression``.
 
-    >>> options = CommunicationOptions(compression="float16")
-    >>> strategy = MultiWorkerMirroredStrategy(communication_options=options)
+    Example:
+        >>> options = tw.distribute.CommunicationOptions(compression="float16")
+        >>> strategy = tw.distribute.MultiWorkerMirroredStrategy(communication_options=options)
     """
 
     def __init__(

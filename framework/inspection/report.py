@@ -30,8 +30,10 @@ def _cut(line):
 def size(count):
     """A number of bytes for people.
 
-    >>> size(12), size(20480), size(3_400_000)
-    ('12 B', '20.0 KiB', '3.2 MiB')
+    Example:
+        >>> from tapewright.inspection.report import size
+        >>> size(12), size(20480), size(3_400_000)
+        ('12 B', '20.0 KiB', '3.2 MiB')
     """
     if count < 1024:
         return f"{count} B"

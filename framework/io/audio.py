@@ -44,9 +44,10 @@ def decode_wav(
     Raises: ``InvalidArgumentError`` (a ``ValueError``) for other contents, or other than
     16 bits.
 
-    >>> sound = decode_wav(encode_wav([[0.0], [0.5]], sample_rate=8000))
-    >>> sound.audio.numpy().ravel(), int(sound.sample_rate)
-    (array([0. , 0.5], dtype=float32), 8000)
+    Example:
+        >>> sound = tw.audio.decode_wav(tw.audio.encode_wav([[0.0], [0.5]], sample_rate=8000))
+        >>> sound.audio.numpy().ravel(), int(sound.sample_rate)
+        (array([0. , 0.5], dtype=float32), 8000)
     """
     for key, count in (
         ("desired_channels", desired_channels),

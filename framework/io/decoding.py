@@ -50,9 +50,10 @@ def decode_raw(
 
     Raises: ``InvalidArgumentError`` (a ``ValueError``) for other lengths.
 
-    >>> decode_raw([b"\\x01\\x00", b"\\x02\\x01"], "int16").numpy()
-    array([[  1],
-           [258]], dtype=int16)
+    Example:
+        >>> tw.io.decode_raw([b"\\x01\\x00", b"\\x02\\x01"], "int16").numpy()
+        array([[  1],
+               [258]], dtype=int16)
     """
     strings = text_tensor("decode_raw", "input_bytes", input_bytes)
     dtype = as_dtype(out_type)
@@ -114,8 +115,9 @@ def decode_csv(
     Raises: ``InvalidArgumentError`` (a ``ValueError``) for another number of fields, a field
     that is no number, or an empty one without a default.
 
-    >>> [x.numpy().tolist() for x in decode_csv(["1,a", ",b"], [[7], ["x"]])]
-    [[1, 7], [b'a', b'b']]
+    Example:
+        >>> [x.numpy().tolist() for x in tw.io.decode_csv(["1,a", ",b"], [[7], ["x"]])]
+        [[1, 7], [b'a', b'b']]
     """
     rows = text_tensor("decode_csv", "records", records)
     defaults = column_defaults(record_defaults)
@@ -135,8 +137,9 @@ def decode_csv(
 def encode_base64(input: TensorLike, pad: bool = False) -> Tensor:
     """Strings in base64 for the web (RFC 4648, section 5); with ``=`` at the end if ``pad``.
 
-    >>> encode_base64(b"\\xff\\xfe").numpy(), decode_base64("__4").numpy()
-    (b'__4', b'\\xff\\xfe')
+    Example:
+        >>> tw.io.encode_base64(b"\\xff\\xfe").numpy(), tw.io.decode_base64("__4").numpy()
+        (b'__4', b'\\xff\\xfe')
     """
 
     def encode(text):

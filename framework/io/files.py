@@ -26,10 +26,11 @@ def read_file(filename: TensorLike) -> Tensor:
 
     Raises: ``NotFoundError``; ``UnimplementedError`` for a path that is not local.
 
-    >>> read_file("missing.txt")
-    Traceback (most recent call last):
-    ...
-    tapewright.core.errors.NotFoundError: missing.txt: No such file or directory
+    Example:
+        >>> tw.io.read_file("missing.txt")
+        Traceback (most recent call last):
+        ...
+        tapewright.core.errors.NotFoundError: missing.txt: No such file or directory
     """
 
     def call(name):

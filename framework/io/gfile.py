@@ -80,8 +80,9 @@ def stat(path: Path) -> FileStatistics:
 def glob(pattern: Path | Sequence[Path]) -> list[str]:
     """The paths that match a pattern, or one of several; sorted for each.
 
-    >>> glob("no such folder/*")
-    []
+    Example:
+        >>> tw.io.gfile.glob("no such folder/*")
+        []
     """
     patterns = [pattern] if isinstance(pattern, str | bytes | os.PathLike) else pattern
     return [path for each in patterns for path in expand_pattern("glob", each)]

@@ -133,8 +133,10 @@ def decode_image(
     file that is damaged or cut off, or an image of more than twice
     ``PIL.Image.MAX_IMAGE_PIXELS``; ``ImportError`` without Pillow.
 
-    >>> decode_image(encode_png(np.uint8([[[1], [2]]]))).numpy().tolist()
-    [[[1], [2]]]
+    Example:
+        >>> import numpy as np
+        >>> tw.io.decode_image(tw.io.encode_png(np.uint8([[[1], [2]]]))).numpy().tolist()
+        [[[1], [2]]]
     """
     channels = _channels("decode_image", channels, (0, 1, 3, 4))
     kind = as_dtype(dtype).name
@@ -175,9 +177,11 @@ def decode_jpeg(
 
     Raises: those of `decode_image`; ``UnimplementedError`` for ``fancy_upscaling=False``.
 
-    >>> pixels = np.full((8, 8, 3), 128, "uint8")
-    >>> decode_jpeg(encode_jpeg(pixels), ratio=4).numpy().shape
-    (2, 2, 3)
+    Example:
+        >>> import numpy as np
+        >>> pixels = np.full((8, 8, 3), 128, "uint8")
+        >>> tw.io.decode_jpeg(tw.io.encode_jpeg(pixels), ratio=4).numpy().shape
+        (2, 2, 3)
     """
     read = _jpeg_reader(
         "decode_jpeg",
@@ -457,8 +461,10 @@ def encode_png(
     Raises: ``InvalidArgumentError`` (a ``ValueError``) for other arguments. It does not
     need Pillow.
 
-    >>> encode_png(np.zeros((2, 4, 4, 3), "uint8")).shape
-    TensorShape([2])
+    Example:
+        >>> import numpy as np
+        >>> tw.io.encode_png(np.zeros((2, 4, 4, 3), "uint8")).shape
+        TensorShape([2])
     """
     x = convert_to_tensor(image)
     if not -1 <= compression <= 9:

@@ -204,9 +204,10 @@ class _ListOfValues(Message):
 class BytesList(_ListOfValues):
     """A list of ``bytes``.
 
-    >>> BytesList(value=[b"cat"])
-    value: "cat"
-    <BLANKLINE>
+    Example:
+        >>> tw.train.BytesList(value=[b"cat"])
+        value: "cat"
+        <BLANKLINE>
     """
 
     _expected = "bytes"
@@ -240,10 +241,11 @@ def escaped(value):
 class FloatList(_ListOfValues):
     """A list of numbers, rounded to float32.
 
-    >>> FloatList(value=[0.5, 2])
-    value: 0.5
-    value: 2
-    <BLANKLINE>
+    Example:
+        >>> tw.train.FloatList(value=[0.5, 2])
+        value: 0.5
+        value: 2
+        <BLANKLINE>
     """
 
     _expected = "numbers"
@@ -274,8 +276,9 @@ class FloatList(_ListOfValues):
 class Int64List(_ListOfValues):
     """A list of integers of 64 bits.
 
-    >>> Int64List(value=[-1]).SerializeToString().hex()
-    '0a0affffffffffffffffff01'
+    Example:
+        >>> tw.train.Int64List(value=[-1]).SerializeToString().hex()
+        '0a0affffffffffffffffff01'
     """
 
     _expected = "integers of 64 bits"
@@ -313,9 +316,10 @@ KINDS = {"bytes_list": BytesList, "float_list": FloatList, "int64_list": Int64Li
 class Feature(Message):
     """One of a `BytesList`, a `FloatList` and an `Int64List`.
 
-    >>> feature = Feature(int64_list=Int64List(value=[1, 2]))
-    >>> feature.WhichOneof("kind"), feature.int64_list.value
-    ('int64_list', [1, 2])
+    Example:
+        >>> feature = tw.train.Feature(int64_list=tw.train.Int64List(value=[1, 2]))
+        >>> feature.WhichOneof("kind"), feature.int64_list.value
+        ('int64_list', [1, 2])
     """
 
     def __init__(
@@ -536,9 +540,10 @@ def _decoded(name):
 class Features(_Map):
     """Features by name.
 
-    >>> features = Features(feature={"x": Feature(float_list=FloatList(value=[1.5]))})
-    >>> features.feature["x"].float_list.value
-    [1.5]
+    Example:
+        >>> features = tw.train.Features(feature={"x": tw.train.Feature(float_list=tw.train.FloatList(value=[1.5]))})
+        >>> features.feature["x"].float_list.value
+        [1.5]
     """
 
     _field, _kind = "feature", Feature
@@ -628,20 +633,21 @@ class Example(_Parts):
 
     Bytes come from `SerializeToString`; `io.parse_single_example` makes tensors of them.
 
-    >>> example = Example()
-    >>> example.features.feature["label"].int64_list.value.append(3)
-    >>> Example.FromString(example.SerializeToString())
-    features {
-      feature {
-        key: "label"
-        value {
-          int64_list {
-            value: 3
+    Example:
+        >>> example = tw.train.Example()
+        >>> example.features.feature["label"].int64_list.value.append(3)
+        >>> tw.train.Example.FromString(example.SerializeToString())
+        features {
+          feature {
+            key: "label"
+            value {
+              int64_list {
+                value: 3
+              }
+            }
           }
         }
-      }
-    }
-    <BLANKLINE>
+        <BLANKLINE>
     """
 
     _fields = {"features": Features}

@@ -118,12 +118,13 @@ def parse_single_example(
     Raises: ``InvalidArgumentError`` (a ``ValueError``) for bytes that are no example, and
     for a feature that is missing or of another dtype or number of values.
 
-    >>> from tapewright.train import Example
-    >>> example = Example()
-    >>> example.features.feature["x"].float_list.value.extend([1, 2])
-    >>> serialized = example.SerializeToString()
-    >>> parse_single_example(serialized, {"x": FixedLenFeature([2], "float32")})["x"].numpy()
-    array([1., 2.], dtype=float32)
+    Example:
+        >>> from tapewright.train import Example
+        >>> example = Example()
+        >>> example.features.feature["x"].float_list.value.extend([1, 2])
+        >>> serialized = example.SerializeToString()
+        >>> tw.io.parse_single_example(serialized, {"x": tw.io.FixedLenFeature([2], "float32")})["x"].numpy()
+        array([1., 2.], dtype=float32)
     """
     who = "parse_single_example"
     serialized = scalar_text(who, "serialized", serialized)

@@ -145,10 +145,11 @@ def decode_proto(
             type has (a ``ValueError``).
         DataLossError: For bytes that are no message.
 
-    >>> sizes, (values,) = decode_proto(
-    ...     [b"\\x08\\x01\\x08\\x02", b""], "tensorflow.Int64List", ["value"], ["int64"])
-    >>> sizes.numpy().tolist(), values.numpy().tolist()
-    ([[2], [0]], [[1, 2], [0, 0]])
+    Example:
+        >>> sizes, (values,) = tw.io.decode_proto(
+        ...     [b"\\x08\\x01\\x08\\x02", b""], "tensorflow.Int64List", ["value"], ["int64"])
+        >>> sizes.numpy().tolist(), values.numpy().tolist()
+        ([[2], [0]], [[1, 2], [0, 0]])
     """
     who = "decode_proto"
     one_of(who, "message_format", message_format, ["binary"])

@@ -48,12 +48,13 @@ class TFRecordWriter:
 
     `data.TFRecordDataset` reads them. ``options``: `TFRecordOptions`, or a compression.
 
-    >>> import os, tempfile, tapewright as tw
-    >>> path = os.path.join(tempfile.mkdtemp(), "records")
-    >>> with TFRecordWriter(path) as writer:
-    ...     writer.write(b"one")
-    >>> list(tw.data.TFRecordDataset(path).as_numpy_iterator())
-    [b'one']
+    Example:
+        >>> import os, tempfile, tapewright as tw
+        >>> path = os.path.join(tempfile.mkdtemp(), "records")
+        >>> with tw.io.TFRecordWriter(path) as writer:
+        ...     writer.write(b"one")
+        >>> list(tw.data.TFRecordDataset(path).as_numpy_iterator())
+        [b'one']
     """
 
     def __init__(

@@ -30,10 +30,11 @@ def serialize_sparse(
 
     Raises: ``TypeError`` for another input, ``ValueError`` for another ``out_type``.
 
-    >>> import tapewright as tw
-    >>> strings = serialize_sparse(tw.sparse.from_dense([0, 2]))
-    >>> tw.io.parse_tensor(strings[1], "int32").numpy()
-    array([2], dtype=int32)
+    Example:
+        >>> import tapewright as tw
+        >>> strings = tw.io.serialize_sparse(tw.sparse.from_dense([0, 2]))
+        >>> tw.io.parse_tensor(strings[1], "int32").numpy()
+        array([2], dtype=int32)
     """
     _check("serialize_sparse", sp_input, out_type)
     parts = (sp_input.indices, sp_input.values, sp_input.dense_shape)
@@ -86,11 +87,12 @@ def deserialize_many_sparse(
     Raises: ``InvalidArgumentError`` (a ``ValueError``) for other strings, another dtype,
     no rows or rows of different ranks; ``ValueError`` for another shape.
 
-    >>> import tapewright as tw
-    >>> sparse = tw.sparse.from_dense([[0, 1], [2, 0]])
-    >>> again = deserialize_many_sparse(serialize_many_sparse(sparse), "int32")
-    >>> again.indices.numpy().tolist(), again.values.numpy()
-    ([[0, 1], [1, 0]], array([1, 2], dtype=int32))
+    Example:
+        >>> import tapewright as tw
+        >>> sparse = tw.sparse.from_dense([[0, 1], [2, 0]])
+        >>> again = tw.io.deserialize_many_sparse(tw.io.serialize_many_sparse(sparse), "int32")
+        >>> again.indices.numpy().tolist(), again.values.numpy()
+        ([[0, 1], [1, 0]], array([1, 2], dtype=int32))
     """
     who, dtype = "deserialize_many_sparse", as_dtype(dtype)
     strings = text_tensor(who, "serialized_sparse", serialized_sparse)

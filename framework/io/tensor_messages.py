@@ -82,12 +82,13 @@ class ShapeFields(NamedTuple):
 class TensorProto(Message):
     """An array as a message; `make_tensor_proto` makes it, `make_ndarray` reads it.
 
-    >>> print(make_tensor_proto(1.5))
-    dtype: DT_FLOAT
-    tensor_shape {
-    }
-    float_val: 1.5
-    <BLANKLINE>
+    Example:
+        >>> print(tw.make_tensor_proto(1.5))
+        dtype: DT_FLOAT
+        tensor_shape {
+        }
+        float_val: 1.5
+        <BLANKLINE>
     """
 
     def __init__(self):
@@ -180,10 +181,11 @@ def make_tensor_proto(
         ValueError: For too many values, or if both of the last arguments are True.
         TypeError: For values that do not fit ``dtype``, or a ``shape`` that they fail.
 
-    >>> import tapewright as tw
-    >>> message = make_tensor_proto([[1, 2]])
-    >>> tw.io.parse_tensor(message.SerializeToString(), "int32").numpy()
-    array([[1, 2]], dtype=int32)
+    Example:
+        >>> import tapewright as tw
+        >>> message = tw.make_tensor_proto([[1, 2]])
+        >>> tw.io.parse_tensor(message.SerializeToString(), "int32").numpy()
+        array([[1, 2]], dtype=int32)
     """
     if allow_broadcast and verify_shape:
         raise ValueError(
@@ -256,9 +258,10 @@ def make_ndarray(tensor: SerializableMessage) -> NDArray:
         TypeError: For something else, or a dtype that is not here.
         InvalidArgumentError: For bytes that are no tensor (a ``ValueError``).
 
-    >>> make_ndarray(make_tensor_proto(7, shape=[2, 2]))
-    array([[7, 7],
-           [7, 7]], dtype=int32)
+    Example:
+        >>> tw.make_ndarray(tw.make_tensor_proto(7, shape=[2, 2]))
+        array([[7, 7],
+               [7, 7]], dtype=int32)
     """
     if not hasattr(tensor, "SerializeToString"):
         raise TypeError(

@@ -56,8 +56,9 @@ MOST_REPEATED = 1 << 26  # bytes that one value in the file may fill
 def serialize_tensor(tensor: TensorLike) -> Tensor:
     """A tensor as a string, the bytes of a ``TensorProto``; `parse_tensor` reads it.
 
-    >>> parse_tensor(serialize_tensor([[1, 2]]), "int32").numpy()
-    array([[1, 2]], dtype=int32)
+    Example:
+        >>> tw.io.parse_tensor(tw.io.serialize_tensor([[1, 2]]), "int32").numpy()
+        array([[1, 2]], dtype=int32)
     """
 
     def call(array):

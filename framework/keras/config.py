@@ -69,10 +69,11 @@ def set_max_epochs(max_epochs: int | None) -> None:
 
     Raises: ``ValueError`` unless it is a positive integer or None.
 
-    >>> set_max_epochs(1)
-    >>> max_epochs()
-    1
-    >>> set_max_epochs(None)
+    Example:
+        >>> keras.config.set_max_epochs(1)
+        >>> keras.config.max_epochs()
+        1
+        >>> keras.config.set_max_epochs(None)
     """
     _set_limit("epochs", max_epochs)
 
@@ -87,7 +88,8 @@ def set_max_steps_per_epoch(max_steps_per_epoch: int | None) -> None:
 
     Raises: ``ValueError`` unless it is a positive integer or None for no limit.
 
-    >>> set_max_steps_per_epoch(None)
+    Example:
+        >>> keras.config.set_max_steps_per_epoch(None)
     """
     _set_limit("steps_per_epoch", max_steps_per_epoch)
 

@@ -39,8 +39,9 @@ class DataParallel(Distribution):
     Raises: ``ValueError`` for a ``device_mesh`` or ``devices``; ``ImportError`` if a
     launcher has started several processes and mpi4py is not installed.
 
-    >>> set_distribution(DataParallel())
-    >>> set_distribution(None)
+    Example:
+        >>> keras.distribution.set_distribution(keras.distribution.DataParallel())
+        >>> keras.distribution.set_distribution(None)
     """
 
     def __init__(
@@ -116,8 +117,9 @@ def list_devices(device_type: str | None = None) -> list[str]:
 
     Args: ``device_type``: None or "cpu"; for another type the list is empty.
 
-    >>> list_devices()  # of one process
-    ['cpu:0']
+    Example:
+        >>> keras.distribution.list_devices()  # of one process
+        ['cpu:0']
     """
     if device_type not in (None, "cpu"):
         return []

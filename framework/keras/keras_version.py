@@ -8,7 +8,8 @@ VERSION = "3.15.1"
 def version() -> str:
     """Return the version of Keras whose names and files these are; also ``__version__``.
 
-    >>> version()
-    '3.15.1'
+    Example:
+        >>> keras.version()
+        '3.15.1'
     """
     return VERSION

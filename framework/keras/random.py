@@ -90,8 +90,9 @@ def normal(
     Raises: ``TypeError`` for a dtype that is not floating; ``ValueError`` for another
     ``seed``.
 
-    >>> normal((2, 3), seed=1).shape
-    TensorShape([2, 3])
+    Example:
+        >>> keras.random.normal((2, 3), seed=1).shape
+        TensorShape([2, 3])
     """
     dtype = checked_floating("normal", dtype or default_float())
     return draw_normal(_stream(seed), as_shape(shape), mean, stddev, dtype)
@@ -108,8 +109,9 @@ def truncated_normal(
 
     Arguments and errors are those of `normal`.
 
-    >>> truncated_normal((2, 3), seed=1).shape
-    TensorShape([2, 3])
+    Example:
+        >>> keras.random.truncated_normal((2, 3), seed=1).shape
+        TensorShape([2, 3])
     """
     dtype = checked_floating("truncated_normal", dtype or default_float())
     return draw_normal(
@@ -128,8 +130,9 @@ def uniform(
 
     Raises: ``TypeError`` for a dtype that is not floating; see `randint` for integers.
 
-    >>> uniform((2, 3), seed=1).shape
-    TensorShape([2, 3])
+    Example:
+        >>> keras.random.uniform((2, 3), seed=1).shape
+        TensorShape([2, 3])
     """
     dtype = checked_floating("uniform", dtype or default_float())
     bounds = checked_bounds("uniform", minval, maxval, dtype)
@@ -148,8 +151,9 @@ def randint(
     Raises: ``ValueError`` if ``minval`` is not below ``maxval``, or for a dtype that is
     no integer type.
 
-    >>> randint((2, 3), 0, 10, seed=1).shape
-    TensorShape([2, 3])
+    Example:
+        >>> keras.random.randint((2, 3), 0, 10, seed=1).shape
+        TensorShape([2, 3])
     """
     dtype = as_dtype(dtype)
     if not dtype.is_integer:
@@ -168,8 +172,9 @@ def categorical(
 
     Shapes: ``logits`` ``[batch, classes]``, result ``[batch, num_samples]``.
 
-    >>> categorical([[-99.0, 0.0]], 3, seed=1).numpy()
-    array([[1, 1, 1]], dtype=int32)
+    Example:
+        >>> keras.random.categorical([[-99.0, 0.0]], 3, seed=1).numpy()
+        array([[1, 1, 1]], dtype=int32)
     """
     logits = checked_logits(logits)
     return cast(draw_categorical(_stream(seed), logits, num_samples, int64), dtype)
@@ -188,8 +193,9 @@ def dropout(
 
     Raises: ``ShapeError`` for a ``noise_shape`` that does not fit.
 
-    >>> dropout([1.0, 2.0], rate=0.0).numpy()
-    array([1., 2.], dtype=float32)
+    Example:
+        >>> keras.random.dropout([1.0, 2.0], rate=0.0).numpy()
+        array([1., 2.], dtype=float32)
     """
     if not 0 <= rate <= 1:
         raise ValueError(f"dropout: rate must be from 0 to 1, got {rate!r}")
@@ -204,8 +210,9 @@ def shuffle(x: TensorLike, axis: int = 0, seed: SeedLike = None) -> Tensor:
 
     Gradients go where the entries came from.
 
-    >>> sorted(shuffle([3, 1, 2], seed=1).numpy().tolist())
-    [1, 2, 3]
+    Example:
+        >>> sorted(keras.random.shuffle([3, 1, 2], seed=1).numpy().tolist())
+        [1, 2, 3]
     """
     x = convert_to_tensor(x)
     (axis,) = normalize_axis("shuffle", axis, x.shape.rank)
@@ -228,8 +235,9 @@ def gamma(
 
     Raises: ``ValueError`` if ``alpha`` is negative.
 
-    >>> gamma((2, 3), alpha=2.0, seed=1).shape
-    TensorShape([2, 3])
+    Example:
+        >>> keras.random.gamma((2, 3), alpha=2.0, seed=1).shape
+        TensorShape([2, 3])
     """
     dtype, shape = checked_floating("gamma", dtype or default_float()), as_shape(shape)
     return _gamma(_stream(seed), shape, alpha, dtype)
@@ -254,8 +262,9 @@ def beta(
 
     Raises: ``ValueError`` if one of them is negative.
 
-    >>> beta((2, 3), alpha=2.0, beta=3.0, seed=1).shape
-    TensorShape([2, 3])
+    Example:
+        >>> keras.random.beta((2, 3), alpha=2.0, beta=3.0, seed=1).shape
+        TensorShape([2, 3])
     """
     dtype, shape = checked_floating("beta", dtype or default_float()), as_shape(shape)
     other = seed + 1 if isinstance(seed, int) else seed  # draws that do not depend
@@ -278,8 +287,9 @@ def binomial(
     Raises: ``ValueError`` for negative counts, or probabilities that are not from 0 to
     1.
 
-    >>> binomial((3,), counts=5.0, probabilities=1.0).numpy()
-    array([5., 5., 5.], dtype=float32)
+    Example:
+        >>> keras.random.binomial((3,), counts=5.0, probabilities=1.0).numpy()
+        array([5., 5., 5.], dtype=float32)
     """
     drawn = draw_binomial(_stream(seed), as_shape(shape), counts, probabilities, int64)
     return cast(drawn, dtype or default_float())

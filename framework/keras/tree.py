@@ -55,8 +55,9 @@ def _rebuilt(container, parts):
 def flatten(structure: Any) -> list[Any]:
     """Return the leaves from left to right.
 
-    >>> flatten([1, {"b": 3, "a": (2,)}])
-    [1, 2, 3]
+    Example:
+        >>> keras.tree.flatten([1, {"b": 3, "a": (2,)}])
+        [1, 2, 3]
     """
     return [leaf for _, leaf in flatten_with_path(structure)]
 
@@ -66,8 +67,9 @@ def pack_sequence_as(structure: Any, flat_sequence: Iterable[Any]) -> Any:
 
     Raises: ``ValueError`` for another number of leaves.
 
-    >>> pack_sequence_as([0, (0, 0)], [1, 2, 3])
-    [1, (2, 3)]
+    Example:
+        >>> keras.tree.pack_sequence_as([0, (0, 0)], [1, 2, 3])
+        [1, (2, 3)]
     """
     leaves = list(flat_sequence)
     count = len(flatten(structure))
@@ -82,8 +84,9 @@ def pack_sequence_as(structure: Any, flat_sequence: Iterable[Any]) -> Any:
 def flatten_with_path(structure: Any) -> list[tuple[tuple[Any, ...], Any]]:
     """Return pairs of a path, keys and indices, and the leaf there.
 
-    >>> flatten_with_path([{"foo": 42}])
-    [((0, 'foo'), 42)]
+    Example:
+        >>> keras.tree.flatten_with_path([{"foo": 42}])
+        [((0, 'foo'), 42)]
     """
     if not is_nested(structure):
         return [((), structure)]
@@ -97,7 +100,8 @@ def flatten_with_path(structure: Any) -> list[tuple[tuple[Any, ...], Any]]:
 def assert_same_paths(a: Any, b: Any) -> None:
     """Raise ``ValueError`` unless both have leaves at the same paths, of any containers.
 
-    >>> assert_same_paths([0, (1, 2)], (3, [4, 5]))
+    Example:
+        >>> keras.tree.assert_same_paths([0, (1, 2)], (3, [4, 5]))
     """
     paths = [{path for path, _ in flatten_with_path(each)} for each in (a, b)]
     if paths[0] != paths[1]:
@@ -113,7 +117,8 @@ def assert_same_structure(a: Any, b: Any, check_types: bool | None = None) -> No
 
     All dicts count as one type. ``check_types`` has no effect, as in Keras.
 
-    >>> assert_same_structure([(0, 1)], [(2, 3)])
+    Example:
+        >>> keras.tree.assert_same_structure([(0, 1)], [(2, 3)])
     """
     if not _alike(a, b):
         raise ValueError(f"The structures differ:\n  {a!r}\n  {b!r}")
@@ -144,8 +149,9 @@ def map_structure(
     Raises: ``TypeError`` without structures, or if ``func`` cannot be called;
     ``ValueError`` if the structures differ.
 
-    >>> map_structure(lambda x, y: x * y, [[1], [2]], [[3], [4]])
-    [[3], [8]]
+    Example:
+        >>> keras.tree.map_structure(lambda x, y: x * y, [[1], [2]], [[3], [4]])
+        [[3], [8]]
     """
     if not structures:
         raise TypeError("map_structure: at least one structure must be given")
@@ -171,8 +177,9 @@ def map_structure_up_to(
 
     Raises: as `map_structure`; structures may be deeper than the shallow one.
 
-    >>> map_structure_up_to([None, None], len, [[1, 1], [2, [3, 4]]])
-    [2, 2]
+    Example:
+        >>> keras.tree.map_structure_up_to([None, None], len, [[1, 1], [2, [3, 4]]])
+        [2, 2]
     """
     _checked(func)
     if not structures:
@@ -199,8 +206,9 @@ def traverse(func: Callable[[Any], Any], structure: Any, top_down: bool = True) 
 
     Raises: ``TypeError`` if ``func`` is not callable.
 
-    >>> traverse(lambda x: x * 2 if isinstance(x, int) else None, [(1, 2), {"a": 3}])
-    [(2, 4), {'a': 6}]
+    Example:
+        >>> keras.tree.traverse(lambda x: x * 2 if isinstance(x, int) else None, [(1, 2), {"a": 3}])
+        [(2, 4), {'a': 6}]
     """
     _checked(func)
 
@@ -221,8 +229,9 @@ def traverse(func: Callable[[Any], Any], structure: Any, top_down: bool = True) 
 def lists_to_tuples(structure: Any) -> Any:
     """Return the structure with tuples in place of lists.
 
-    >>> lists_to_tuples([1, {"a": [2]}])
-    (1, {'a': (2,)})
+    Example:
+        >>> keras.tree.lists_to_tuples([1, {"a": [2]}])
+        (1, {'a': (2,)})
     """
     return traverse(
         lambda x: tuple(x) if isinstance(x, list) else None, structure, top_down=False
@@ -232,8 +241,9 @@ def lists_to_tuples(structure: Any) -> Any:
 def map_shape_structure(func: Callable[[Any], Any], structure: Any) -> Any:
     """Apply ``func`` to each shape: a list or tuple of ints and Nones.
 
-    >>> map_shape_structure(len, {"a": (None, 3), "b": [(2,), (4, 5, 6)]})
-    {'a': 2, 'b': [1, 3]}
+    Example:
+        >>> keras.tree.map_shape_structure(len, {"a": (None, 3), "b": [(2,), (4, 5, 6)]})
+        {'a': 2, 'b': [1, 3]}
     """
 
     def is_shape(x):

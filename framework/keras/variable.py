@@ -42,9 +42,10 @@ class Variable(variable.Variable, metaclass=_AnyVariable):
     Raises: ``ValueError`` without a shape for an initializer, for unknown sizes in it, a
     value of another shape, a name with "/", or ``layout``, which is not supported.
 
-    >>> v = Variable("ones", (2,), name="v")
-    >>> v.assign(v * 3)
-    <Variable path=v, shape=(2,), dtype=float32, value=[3. 3.]>
+    Example:
+        >>> v = keras.Variable("ones", (2,), name="v")
+        >>> v.assign(v * 3)
+        <Variable path=v, shape=(2,), dtype=float32, value=[3. 3.]>
     """
 
     def __init__(

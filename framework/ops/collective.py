@@ -53,8 +53,10 @@ def all_reduce(
     left; ``DTypeError`` for a dtype without this reduction; ``ValueError`` for another
     ``op`` or ``compression``.
 
-    >>> all_reduce([1.0, 2.0], "mean").numpy()  # one process
-    array([1., 2.], dtype=float32)
+    Example:
+        >>> from tapewright.ops.collective import all_reduce
+        >>> all_reduce([1.0, 2.0], "mean").numpy()  # one process
+        array([1., 2.], dtype=float32)
     """
     check_choice("all_reduce", "op", op, OPERATIONS)
     check_choice("all_reduce", "compression", compression, (None, "float16"))
@@ -140,8 +142,9 @@ def compute_average_loss(
 
     Shapes: ``per_example_loss`` ``[batch, ...]``, result a scalar.
 
-    >>> compute_average_loss([1.0, 3.0], global_batch_size=8).numpy()
-    np.float32(0.5)
+    Example:
+        >>> tw.nn.compute_average_loss([1.0, 3.0], global_batch_size=8).numpy()
+        np.float32(0.5)
     """
     losses = convert_to_tensor(per_example_loss)
     if sample_weight is not None:
@@ -157,8 +160,9 @@ def compute_average_loss(
 def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
     """The sum of the losses divided by the number of replicas, each of which adds it.
 
-    >>> scale_regularization_loss([0.5, 0.25]).numpy()  # in one replica
-    np.float32(0.75)
+    Example:
+        >>> tw.nn.scale_regularization_loss([0.5, 0.25]).numpy()  # in one replica
+        np.float32(0.75)
     """
     return reduce_sum(convert_to_tensor(regularization_loss)) / _num_replicas()
 

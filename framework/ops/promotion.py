@@ -31,9 +31,11 @@ __all__ = ["common_dtype", "kind_of", "promote"]
 def common_dtype(*kinds):
     """The dtype in which values of these kinds meet: dtypes, and types of Python numbers.
 
-    >>> from tapewright import dtypes
-    >>> common_dtype(dtypes.int32, float), common_dtype(dtypes.int64, dtypes.float16)
-    (tf.float32, tf.float16)
+    Example:
+        >>> from tapewright.ops.promotion import common_dtype
+        >>> from tapewright import dtypes
+        >>> common_dtype(dtypes.int32, float), common_dtype(dtypes.int64, dtypes.float16)
+        (tf.float32, tf.float16)
     """
     return _common_dtype(default_float(), *kinds)
 

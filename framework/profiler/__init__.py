@@ -79,11 +79,12 @@ class trace:  # noqa: N801  (used as a statement)
     Raises: ``RuntimeError`` if a trace is going on already; ``FileNotFoundError`` if the
     folder of ``path`` does not exist.
 
-    >>> import tapewright as tw
-    >>> with tw.profiler.trace(table=False) as profile:
-    ...     y = tw.exp(tw.ones((2, 3)))
-    >>> [(row.name, row.calls, row.nbytes) for row in profile.rows if row.name == "exp"]
-    [('exp', 1, 48)]
+    Example:
+        >>> import tapewright as tw
+        >>> with tw.profiler.trace(table=False) as profile:
+        ...     y = tw.exp(tw.ones((2, 3)))
+        >>> [(row.name, row.calls, row.nbytes) for row in profile.rows if row.name == "exp"]
+        [('exp', 1, 48)]
     """
 
     def __init__(self, path: str | PathLike[str] | None = None, table: bool = True):
@@ -137,9 +138,10 @@ class annotate:  # noqa: N801  (used as a statement)
 
     Keyword arguments are shown with the name. Outside of `trace` it does nothing.
 
-    >>> @annotate("normalize", dataset="moons")
-    ... def normalize(x):
-    ...     return x / x.max()
+    Example:
+        >>> @tw.profiler.annotate("normalize", dataset="moons")
+        ... def normalize(x):
+        ...     return x / x.max()
     """
 
     __slots__ = ("name", "arguments", "_start")

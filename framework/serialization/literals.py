@@ -21,8 +21,10 @@ _NAMES = ("__numpy__", "__tensor__", "__slice__", "__ellipsis__", "__bytes__")
 def encode_literal(value: Any) -> dict | None:
     """Return the form of a value, or None if it needs no special form.
 
-    >>> encode_literal(slice(0, 2))
-    {'class_name': '__slice__', 'config': {'start': 0, 'stop': 2, 'step': None}}
+    Example:
+        >>> from tapewright.serialization.literals import encode_literal
+        >>> encode_literal(slice(0, 2))
+        {'class_name': '__slice__', 'config': {'start': 0, 'stop': 2, 'step': None}}
     """
     if isinstance(value, slice):
         parts = {name: _index(getattr(value, name)) for name in _SLICE}
@@ -48,8 +50,11 @@ def _index(value):
 def encode_array(array: Any) -> dict:
     """Return the form of an array of any rank.
 
-    >>> encode_array(np.float32([1, np.inf]))["config"]
-    {'value': [1.0, 'inf'], 'dtype': 'float32'}
+    Example:
+        >>> import numpy as np
+        >>> from tapewright.serialization.literals import encode_array
+        >>> encode_array(np.float32([1, np.inf]))["config"]
+        {'value': [1.0, 'inf'], 'dtype': 'float32'}
     """
     return {"class_name": "__numpy__", "config": _array_config(array)}
 

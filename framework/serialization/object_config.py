@@ -89,9 +89,11 @@ def serialize(thing: Any) -> dict:
     Raises: ``TypeError`` for another object; ``ValueError`` for a lambda, and for a function
     of which the name stands for another one, or for none.
 
-    >>> from tapewright.keras import activations
-    >>> serialize(activations.relu)["config"]
-    'relu'
+    Example:
+        >>> from tapewright.serialization.object_config import serialize
+        >>> from tapewright.keras import activations
+        >>> serialize(activations.relu)["config"]
+        'relu'
     """
     if not hasattr(thing, "get_config"):
         return function_config(_function_name(thing))
@@ -165,8 +167,10 @@ def _check_is_named(function, name):
 def plain(value: Any) -> Any:
     """Convert an attribute to JSON values: a function of ours is its name.
 
-    >>> plain(DType("float32", "f4")), plain((1, None))
-    ('float32', (1, None))
+    Example:
+        >>> from tapewright.serialization.object_config import plain
+        >>> plain(tw.DType("float32", "f4")), plain((1, None))
+        ('float32', (1, None))
     """
     if value is None or isinstance(value, (bool, int, float, str)):
         return value

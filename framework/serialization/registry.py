@@ -158,11 +158,12 @@ def register_keras_serializable(
     Raises: ``ValueError`` for a class without ``get_config``; ``TypeError`` if
     ``package`` is no string, as for a decorator without brackets.
 
-    >>> @register_keras_serializable(package="mine")
-    ... def double(x):
-    ...     return 2 * x
-    >>> get_registered_name(double), get_registered_object("mine>double") is double
-    ('mine>double', True)
+    Example:
+        >>> @keras.saving.register_keras_serializable(package="mine")
+        ... def double(x):
+        ...     return 2 * x
+        >>> keras.saving.get_registered_name(double), keras.saving.get_registered_object("mine>double") is double
+        ('mine>double', True)
     """
     if not isinstance(package, str):
         raise TypeError(
@@ -187,9 +188,10 @@ def register_keras_serializable(
 def get_registered_name(obj: Any) -> str:
     """Return the registered name ``package>name`` of a class or function, or its own.
 
-    >>> from tapewright.layers import Dense
-    >>> get_registered_name(Dense)
-    'Dense'
+    Example:
+        >>> from tapewright.layers import Dense
+        >>> keras.saving.get_registered_name(Dense)
+        'Dense'
     """
     try:
         return _CUSTOM_NAMES.get(obj) or obj.__name__
@@ -214,9 +216,10 @@ def get_registered_object(
 def get_custom_objects() -> dict[str, Any]:
     """Return the dict of registered classes and functions; new entries are registered.
 
-    >>> get_custom_objects()["mine>absolute"] = abs
-    >>> get_registered_object("mine>absolute")
-    <built-in function abs>
+    Example:
+        >>> keras.saving.get_custom_objects()["mine>absolute"] = abs
+        >>> keras.saving.get_registered_object("mine>absolute")
+        <built-in function abs>
     """
     return _CUSTOM
 
@@ -230,9 +233,10 @@ class CustomObjectScope:
 
     Raises: ``TypeError`` for another type.
 
-    >>> with CustomObjectScope({"double": abs}):
-    ...     get_registered_object("double")
-    <built-in function abs>
+    Example:
+        >>> with keras.saving.CustomObjectScope({"double": abs}):
+        ...     keras.saving.get_registered_object("double")
+        <built-in function abs>
     """
 
     def __init__(self, custom_objects: dict[str, Any] | None):

@@ -15,8 +15,10 @@ MAX_DEPTH = 250
 def dumps(value):
     """``value`` as JSON. Raises: ``ValueError`` for what `loads` would not read.
 
-    >>> dumps({"units": 4, "name": None})
-    '{"units": 4, "name": null}'
+    Example:
+        >>> from tapewright.storage.strict_json import dumps
+        >>> dumps({"units": 4, "name": None})
+        '{"units": 4, "name": null}'
     """
     import json
 

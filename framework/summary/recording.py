@@ -115,9 +115,10 @@ def create_file_writer(
     Raises:
         ImportError: Without tensorboardX.
 
-    >>> writer = create_file_writer("logs")  # doctest: +SKIP
-    >>> with writer.as_default():  # doctest: +SKIP
-    ...     scalar("loss", 0.5, step=1)
+    Example:
+        >>> writer = tw.summary.create_file_writer("logs")  # doctest: +SKIP
+        >>> with writer.as_default():  # doctest: +SKIP
+        ...     tw.summary.scalar("loss", 0.5, step=1)
     """
     suffix = ".v2" if filename_suffix is None else filename_suffix
     millis = 120_000 if flush_millis is None else flush_millis
@@ -182,9 +183,10 @@ def record_if(condition: TensorLike | Callable[[], TensorLike]) -> Iterator[None
         condition: Also a tensor, or a function without arguments, which is called for
             each event; in a traced function its result is evaluated in each call.
 
-    >>> with record_if(False):
-    ...     should_record_summaries().numpy()
-    np.False_
+    Example:
+        >>> with tw.summary.record_if(False):
+        ...     tw.summary.should_record_summaries().numpy()
+        np.False_
     """
     with _defaults(condition=condition):
         yield

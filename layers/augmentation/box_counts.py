@@ -30,11 +30,12 @@ class MaxNumBoundingBoxes(ImageLayer):
 
     Raises: ``ValueError`` for a ``max_number`` that is no positive integer.
 
-    >>> boxes = {"boxes": [[1.0, 2.0, 3.0, 4.0]], "labels": [7]}
-    >>> layer = MaxNumBoundingBoxes(2, bounding_box_format="xyxy")
-    >>> data = layer({"images": [[[0.0]]], "bounding_boxes": boxes})
-    >>> data["bounding_boxes"]["labels"].numpy()
-    array([ 7, -1], dtype=int32)
+    Example:
+        >>> boxes = {"boxes": [[1.0, 2.0, 3.0, 4.0]], "labels": [7]}
+        >>> layer = keras.layers.MaxNumBoundingBoxes(2, bounding_box_format="xyxy")
+        >>> data = layer({"images": [[[0.0]]], "bounding_boxes": boxes})
+        >>> data["bounding_boxes"]["labels"].numpy()
+        array([ 7, -1], dtype=int32)
     """
 
     _tw_omit_defaults: dict[str, Any] = ImageLayer._tw_omit_defaults | {

@@ -79,9 +79,10 @@ class RandomHue(_Coloured):
     Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1; ``ShapeError`` for
     other than three channels.
 
-    >>> layer = RandomHue((1.0, 1.0), value_range=(0, 1))
-    >>> layer([[[1.0, 0.0, 0.0]]]).numpy().ravel()  # red becomes cyan
-    array([0., 1., 1.], dtype=float32)
+    Example:
+        >>> layer = keras.layers.RandomHue((1.0, 1.0), value_range=(0, 1))
+        >>> layer([[[1.0, 0.0, 0.0]]]).numpy().ravel()  # red becomes cyan
+        array([0., 1., 1.], dtype=float32)
     """
 
     def __init__(
@@ -126,9 +127,10 @@ class RandomSaturation(_Coloured):
     Raises: ``ValueError`` for a ``factor`` that is not from -1 to 1; ``ShapeError`` for
     other than three channels.
 
-    >>> layer = RandomSaturation((0.0, 0.0))
-    >>> layer([[[3.0, 1.0, 2.0]]]).numpy().ravel()
-    array([3., 3., 3.], dtype=float32)
+    Example:
+        >>> layer = keras.layers.RandomSaturation((0.0, 0.0))
+        >>> layer([[[3.0, 1.0, 2.0]]]).numpy().ravel()
+        array([3., 3., 3.], dtype=float32)
     """
 
     def __init__(
@@ -184,8 +186,9 @@ class RandomGrayscale(_Coloured):
     Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1; ``ShapeError`` for
     other channels.
 
-    >>> RandomGrayscale(1.0)([[[1.0, 0.0, 0.0]]]).numpy().ravel()
-    array([0.2989, 0.2989, 0.2989], dtype=float32)
+    Example:
+        >>> keras.layers.RandomGrayscale(1.0)([[[1.0, 0.0, 0.0]]]).numpy().ravel()
+        array([0.2989, 0.2989, 0.2989], dtype=float32)
     """
 
     _tw_channel_counts = (3, 1)
@@ -234,8 +237,9 @@ class RandomColorDegeneration(_Coloured):
     Raises: ``ValueError`` for a ``factor`` that is not from -1 to 1; ``ShapeError`` for
     other than three channels.
 
-    >>> RandomColorDegeneration((0.5, 0.5))([[[200.0, 0.0, 0.0]]]).numpy().round(2)
-    array([[[129.89,  29.89,  29.89]]], dtype=float32)
+    Example:
+        >>> keras.layers.RandomColorDegeneration((0.5, 0.5))([[[200.0, 0.0, 0.0]]]).numpy().round(2)
+        array([[[129.89,  29.89,  29.89]]], dtype=float32)
     """
 
     def __init__(
@@ -275,9 +279,10 @@ class RandomColorJitter(RandomLayer):
     Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
     without the batch. Integers are cast. Dicts as for `RandomFlip`.
 
-    >>> layer = RandomColorJitter(brightness_factor=(0.1, 0.1), contrast_factor=(0.0, 0.0))
-    >>> layer([[[1.0, 2.0, 3.0]]]).numpy().ravel()
-    array([26.5, 27.5, 28.5], dtype=float32)
+    Example:
+        >>> layer = keras.layers.RandomColorJitter(brightness_factor=(0.1, 0.1), contrast_factor=(0.0, 0.0))
+        >>> layer([[[1.0, 2.0, 3.0]]]).numpy().ravel()
+        array([26.5, 27.5, 28.5], dtype=float32)
     """
 
     def __init__(

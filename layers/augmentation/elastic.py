@@ -52,9 +52,10 @@ class RandomElasticTransform(Warping):
     Reference: Simard et al., "Best practices for convolutional neural networks applied
     to visual document analysis" (2003).
 
-    >>> from tapewright import ones
-    >>> RandomElasticTransform(scale=0.5)(ones([2, 8, 8, 3])).shape
-    TensorShape([2, 8, 8, 3])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.RandomElasticTransform(scale=0.5)(ones([2, 8, 8, 3])).shape
+        TensorShape([2, 8, 8, 3])
     """
 
     def __init__(

@@ -43,8 +43,9 @@ class RandomSharpness(RandomLayer):
 
     Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1.
 
-    >>> RandomSharpness((0.0, 0.0))([[[0.0], [13.0], [0.0]]]).numpy().ravel()
-    array([1., 5., 1.], dtype=float32)
+    Example:
+        >>> keras.layers.RandomSharpness((0.0, 0.0))([[[0.0], [13.0], [0.0]]]).numpy().ravel()
+        array([1., 5., 1.], dtype=float32)
     """
 
     def __init__(
@@ -88,9 +89,10 @@ class RandomGaussianBlur(RandomLayer):
     Raises: ``ValueError`` for a ``factor`` or ``sigma`` that is not from 0 to 1, or an
     even ``kernel_size``.
 
-    >>> layer = RandomGaussianBlur((1.0, 1.0), sigma=(1.0, 1.0))
-    >>> layer([[[0.0], [100.0], [0.0]]]).numpy().ravel().round(1)
-    array([12.4, 20.4, 12.4], dtype=float32)
+    Example:
+        >>> layer = keras.layers.RandomGaussianBlur((1.0, 1.0), sigma=(1.0, 1.0))
+        >>> layer([[[0.0], [100.0], [0.0]]]).numpy().ravel().round(1)
+        array([12.4, 20.4, 12.4], dtype=float32)
     """
 
     def __init__(

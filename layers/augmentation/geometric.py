@@ -50,10 +50,11 @@ class RandomFlip(RandomLayer):
 
     Raises: ``ValueError`` for another ``mode``, or for boxes without their format.
 
-    >>> layer = RandomFlip("horizontal", seed=0)
-    >>> image = [[[1.0], [2.0]]]
-    >>> layer(image).numpy().ravel(), layer(image, training=False).numpy().ravel()
-    (array([2., 1.], dtype=float32), array([1., 2.], dtype=float32))
+    Example:
+        >>> layer = keras.layers.RandomFlip("horizontal", seed=0)
+        >>> image = [[[1.0], [2.0]]]
+        >>> layer(image).numpy().ravel(), layer(image, training=False).numpy().ravel()
+        (array([2., 1.], dtype=float32), array([1., 2.], dtype=float32))
     """
 
     def __init__(
@@ -126,10 +127,11 @@ class RandomCrop(RandomLayer):
 
     Raises: ``ValueError`` for sizes that are not positive.
 
-    >>> from tapewright import ones
-    >>> layer, images = RandomCrop(4, 4), ones([2, 8, 8, 3])
-    >>> layer(images).shape, layer(images, training=False).shape
-    (TensorShape([2, 4, 4, 3]), TensorShape([2, 8, 8, 3]))
+    Example:
+        >>> from tapewright import ones
+        >>> layer, images = keras.layers.RandomCrop(4, 4), ones([2, 8, 8, 3])
+        >>> layer(images).shape, layer(images, training=False).shape
+        (TensorShape([2, 4, 4, 3]), TensorShape([2, 8, 8, 3]))
     """
 
     def __init__(
@@ -297,10 +299,11 @@ class RandomHeight(_Stretch):
         ValueError: For another ``factor`` or ``interpolation``;
             ``InvalidArgumentError``, a ``ValueError``, if no rows are left.
 
-    >>> from tapewright import ones
-    >>> layer, images = RandomHeight((0.5, 0.5)), ones([2, 8, 8, 3])
-    >>> layer(images).shape, layer(images, training=False).shape
-    (TensorShape([2, 12, 8, 3]), TensorShape([2, 8, 8, 3]))
+    Example:
+        >>> from tapewright import ones
+        >>> layer, images = keras.layers.RandomHeight((0.5, 0.5)), ones([2, 8, 8, 3])
+        >>> layer(images).shape, layer(images, training=False).shape
+        (TensorShape([2, 12, 8, 3]), TensorShape([2, 8, 8, 3]))
     """
 
     _tw_stretched = 0
@@ -315,9 +318,10 @@ class RandomWidth(_Stretch):
         Inputs ``[batch, height, width, channels]`` or one image without the batch;
         outputs with another width. Integers are cast.
 
-    >>> from tapewright import ones
-    >>> RandomWidth((0.5, 0.5))(ones([2, 8, 8, 3])).shape
-    TensorShape([2, 8, 12, 3])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.RandomWidth((0.5, 0.5))(ones([2, 8, 8, 3])).shape
+        TensorShape([2, 8, 12, 3])
     """
 
     _tw_stretched = 1

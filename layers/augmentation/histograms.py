@@ -49,8 +49,9 @@ class AutoContrast(ImageLayer):
     Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
     without the batch. Integers are cast. Dicts as for `RandomFlip`.
 
-    >>> AutoContrast()([[[100.0], [110.0], [120.0]]]).numpy().ravel()
-    array([  0. , 127.5, 255. ], dtype=float32)
+    Example:
+        >>> keras.layers.AutoContrast()([[[100.0], [110.0], [120.0]]]).numpy().ravel()
+        array([  0. , 127.5, 255. ], dtype=float32)
     """
 
     def __init__(
@@ -90,8 +91,9 @@ class Equalization(ImageLayer):
 
     Raises: ``ValueError`` for ``bins`` that are not positive.
 
-    >>> Equalization()([[[10.0], [11.0], [11.0], [12.0]]]).numpy().ravel()
-    array([  0., 170., 170., 255.], dtype=float32)
+    Example:
+        >>> keras.layers.Equalization()([[[10.0], [11.0], [11.0], [12.0]]]).numpy().ravel()
+        array([  0., 170., 170., 255.], dtype=float32)
     """
 
     def __init__(
@@ -166,9 +168,10 @@ class ContrastLimitedAdaptiveHistogramEqualization(ImageLayer):
 
     Reference: Zuiderveld, "Contrast limited adaptive histogram equalization" (1994).
 
-    >>> layer = ContrastLimitedAdaptiveHistogramEqualization(tile_grid_size=(1, 1))
-    >>> layer([[[0.0], [100.0]]]).numpy().ravel().round(1)
-    array([  0. , 102.5], dtype=float32)
+    Example:
+        >>> layer = keras.layers.ContrastLimitedAdaptiveHistogramEqualization(tile_grid_size=(1, 1))
+        >>> layer([[[0.0], [100.0]]]).numpy().ravel().round(1)
+        array([  0. , 102.5], dtype=float32)
     """
 
     def __init__(

@@ -48,9 +48,10 @@ class RandomBrightness(RandomLayer):
 
     Raises: ``ValueError`` for a ``factor`` that is not from -1 to 1.
 
-    >>> layer = RandomBrightness((0.5, 0.5), value_range=(0, 1))
-    >>> layer([[[0.25], [0.75]]]).numpy().ravel()
-    array([0.75, 1.  ], dtype=float32)
+    Example:
+        >>> layer = keras.layers.RandomBrightness((0.5, 0.5), value_range=(0, 1))
+        >>> layer([[[0.25], [0.75]]]).numpy().ravel()
+        array([0.75, 1.  ], dtype=float32)
     """
 
     def __init__(
@@ -87,9 +88,10 @@ class RandomContrast(RandomLayer):
 
     Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1.
 
-    >>> layer = RandomContrast(0.0)  # the factor is 1
-    >>> layer([[[0.25], [0.75]]]).numpy().ravel()
-    array([0.25, 0.75], dtype=float32)
+    Example:
+        >>> layer = keras.layers.RandomContrast(0.0)  # the factor is 1
+        >>> layer([[[0.25], [0.75]]]).numpy().ravel()
+        array([0.25, 0.75], dtype=float32)
     """
 
     def __init__(
@@ -128,8 +130,9 @@ class RandomInvert(RandomLayer):
 
     Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1.
 
-    >>> RandomInvert((1.0, 1.0))([[[0.0], [200.0]]]).numpy().ravel()
-    array([255.,  55.], dtype=float32)
+    Example:
+        >>> keras.layers.RandomInvert((1.0, 1.0))([[[0.0], [200.0]]]).numpy().ravel()
+        array([255.,  55.], dtype=float32)
     """
 
     def __init__(
@@ -166,8 +169,9 @@ class RandomPosterization(RandomLayer):
 
     Raises: ``ValueError`` for a ``factor`` that is not from 1 to 8.
 
-    >>> RandomPosterization((2, 2))([[[63.0], [64.0], [255.0]]]).numpy().ravel()
-    array([  0.,  64., 192.], dtype=float32)
+    Example:
+        >>> keras.layers.RandomPosterization((2, 2))([[[63.0], [64.0], [255.0]]]).numpy().ravel()
+        array([  0.,  64., 192.], dtype=float32)
     """
 
     def __init__(
@@ -209,8 +213,9 @@ class Solarization(RandomLayer):
 
     Raises: ``ValueError`` for a factor that is not from 0 to 1.
 
-    >>> Solarization()([[[0.0], [200.0]]]).numpy().ravel()  # the threshold is 0
-    array([255.,  55.], dtype=float32)
+    Example:
+        >>> keras.layers.Solarization()([[[0.0], [200.0]]]).numpy().ravel()  # the threshold is 0
+        array([255.,  55.], dtype=float32)
     """
 
     def __init__(

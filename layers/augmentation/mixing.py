@@ -71,10 +71,11 @@ class CutMix(_Cutting):
 
     Reference: Yun et al., "CutMix" (2019).
 
-    >>> from tapewright import one_hot, ones
-    >>> data = {"images": ones([2, 8, 8, 3]), "labels": one_hot([0, 1], 2)}
-    >>> CutMix()(data)["labels"].shape
-    TensorShape([2, 2])
+    Example:
+        >>> from tapewright import one_hot, ones
+        >>> data = {"images": ones([2, 8, 8, 3]), "labels": one_hot([0, 1], 2)}
+        >>> keras.layers.CutMix()(data)["labels"].shape
+        TensorShape([2, 2])
     """
 
     def __init__(
@@ -145,11 +146,12 @@ class MixUp(RandomLayer):
 
     Reference: Zhang et al., "mixup: beyond empirical risk minimization" (2018).
 
-    >>> from tapewright import one_hot, ones
-    >>> data = {"images": ones([2, 8, 8, 3]), "labels": one_hot([0, 1], 2)}
-    >>> mixed = MixUp()(data)["labels"]
-    >>> mixed.numpy().sum(1).round(4)
-    array([1., 1.], dtype=float32)
+    Example:
+        >>> from tapewright import one_hot, ones
+        >>> data = {"images": ones([2, 8, 8, 3]), "labels": one_hot([0, 1], 2)}
+        >>> mixed = keras.layers.MixUp()(data)["labels"]
+        >>> mixed.numpy().sum(1).round(4)
+        array([1., 1.], dtype=float32)
     """
 
     def __init__(
@@ -237,9 +239,10 @@ class RandomErasing(_Cutting):
 
     Reference: Zhong et al., "Random erasing data augmentation" (2017).
 
-    >>> layer = RandomErasing((1.0, 1.0), scale=(1.0, 1.0), fill_value=7.0)
-    >>> layer([[[1.0], [2.0]]]).numpy().ravel()
-    array([7., 7.], dtype=float32)
+    Example:
+        >>> layer = keras.layers.RandomErasing((1.0, 1.0), scale=(1.0, 1.0), fill_value=7.0)
+        >>> layer([[[1.0], [2.0]]]).numpy().ravel()
+        array([7., 7.], dtype=float32)
     """
 
     def __init__(

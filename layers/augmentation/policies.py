@@ -140,9 +140,10 @@ class RandAugment(_Policy):
 
     Reference: Cubuk et al., "RandAugment" (2019).
 
-    >>> from tapewright import ones
-    >>> RandAugment(factor=0.3, seed=1)(ones([2, 8, 8, 3])).shape
-    TensorShape([2, 8, 8, 3])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.RandAugment(factor=0.3, seed=1)(ones([2, 8, 8, 3])).shape
+        TensorShape([2, 8, 8, 3])
     """
 
     def __init__(
@@ -227,9 +228,10 @@ class AugMix(_Policy):
 
     Reference: Hendrycks et al., "AugMix" (2020).
 
-    >>> from tapewright import ones
-    >>> AugMix(seed=1)(ones([2, 8, 8, 3])).shape
-    TensorShape([2, 8, 8, 3])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.AugMix(seed=1)(ones([2, 8, 8, 3])).shape
+        TensorShape([2, 8, 8, 3])
     """
 
     def __init__(

@@ -142,9 +142,10 @@ class RandomRotation(_Mapping):
 
     Raises: ``ValueError`` for a ``factor`` that is not from -1 to 1, or another mode.
 
-    >>> from tapewright import ones
-    >>> RandomRotation(0.1)(ones([2, 8, 8, 3])).shape
-    TensorShape([2, 8, 8, 3])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.RandomRotation(0.1)(ones([2, 8, 8, 3])).shape
+        TensorShape([2, 8, 8, 3])
     """
 
     def __init__(
@@ -193,9 +194,10 @@ class RandomTranslation(_Mapping):
 
     Raises: ``ValueError`` for a factor that is not from -1 to 1, or another mode.
 
-    >>> layer = RandomTranslation((0.0, 0.0), (0.5, 0.5), fill_mode="constant")
-    >>> layer([[[1.0], [2.0]]]).numpy().ravel()
-    array([0., 1.], dtype=float32)
+    Example:
+        >>> layer = keras.layers.RandomTranslation((0.0, 0.0), (0.5, 0.5), fill_mode="constant")
+        >>> layer([[[1.0], [2.0]]]).numpy().ravel()
+        array([0., 1.], dtype=float32)
     """
 
     height_factor: float | Sequence[float]
@@ -246,9 +248,10 @@ class RandomZoom(_Mapping):
     Raises: ``ValueError`` for a factor that is not above -1 and at most 1, or another
     mode.
 
-    >>> from tapewright import ones
-    >>> RandomZoom(0.2)(ones([2, 8, 8, 3])).shape
-    TensorShape([2, 8, 8, 3])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.RandomZoom(0.2)(ones([2, 8, 8, 3])).shape
+        TensorShape([2, 8, 8, 3])
     """
 
     height_factor: float | Sequence[float]
@@ -310,10 +313,11 @@ class RandomShear(_Mapping):
 
     Raises: ``ValueError`` for a factor that is not from -1 to 1, or another mode.
 
-    >>> layer = RandomShear(x_factor=(1.0, 1.0), fill_mode="constant", seed=3)
-    >>> layer([[[1.0], [2.0]], [[3.0], [4.0]]]).numpy()[..., 0]
-    array([[1., 2.],
-           [0., 3.]], dtype=float32)
+    Example:
+        >>> layer = keras.layers.RandomShear(x_factor=(1.0, 1.0), fill_mode="constant", seed=3)
+        >>> layer([[[1.0], [2.0]], [[3.0], [4.0]]]).numpy()[..., 0]
+        array([[1., 2.],
+               [0., 3.]], dtype=float32)
     """
 
     x_factor: float | Sequence[float]
@@ -366,9 +370,10 @@ class RandomPerspective(_Mapping):
 
     Raises: ``ValueError`` for a ``factor`` or ``scale`` that is not from 0 to 1.
 
-    >>> from tapewright import ones
-    >>> RandomPerspective(scale=0.5)(ones([2, 8, 8, 3])).shape
-    TensorShape([2, 8, 8, 3])
+    Example:
+        >>> from tapewright import ones
+        >>> keras.layers.RandomPerspective(scale=0.5)(ones([2, 8, 8, 3])).shape
+        TensorShape([2, 8, 8, 3])
     """
 
     _tw_fill_mode = "constant"

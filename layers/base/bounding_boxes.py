@@ -67,8 +67,9 @@ def convert_format(
     Raises: ``ValueError`` for another format, or without the size it needs;
     ``ShapeError`` for another last axis.
 
-    >>> convert_format([[10, 20, 30, 50]], "xyxy", "xywh").numpy()
-    array([[10., 20., 20., 30.]], dtype=float32)
+    Example:
+        >>> keras.utils.bounding_boxes.convert_format([[10, 20, 30, 50]], "xyxy", "xywh").numpy()
+        array([[10., 20., 20., 30.]], dtype=float32)
     """
     who = "convert_format"
     if isinstance(boxes, dict):
@@ -141,10 +142,11 @@ def clip_to_image_size(
 
     Raises: ``ValueError`` for another format, or without a size.
 
-    >>> boxes = {"boxes": [[-5.0, 2.0, 5.0, 4.0], [9.0, 9.0, 12.0, 12.0]], "labels": [1, 2]}
-    >>> clipped = clip_to_image_size(boxes, height=8, width=8)
-    >>> clipped["boxes"].numpy().tolist(), clipped["labels"].numpy().tolist()
-    ([[0.0, 2.0, 5.0, 4.0], [8.0, 8.0, 8.0, 8.0]], [1, -1])
+    Example:
+        >>> boxes = {"boxes": [[-5.0, 2.0, 5.0, 4.0], [9.0, 9.0, 12.0, 12.0]], "labels": [1, 2]}
+        >>> clipped = keras.utils.bounding_boxes.clip_to_image_size(boxes, height=8, width=8)
+        >>> clipped["boxes"].numpy().tolist(), clipped["labels"].numpy().tolist()
+        ([[0.0, 2.0, 5.0, 4.0], [8.0, 8.0, 8.0, 8.0]], [1, -1])
     """
     who = "clip_to_image_size"
     one_of(who, "bounding_box_format", bounding_box_format, ("xyxy", "rel_xyxy"))
@@ -196,8 +198,9 @@ def crop(
 
     Raises: ``NotImplementedError`` for a format other than "xyxy".
 
-    >>> crop([[10.0, 20.0, 50.0, 60.0]], top=10, left=20, height=40, width=30).numpy()
-    array([[ 0., 10., 30., 40.]], dtype=float32)
+    Example:
+        >>> keras.utils.bounding_boxes.crop([[10.0, 20.0, 50.0, 60.0]], top=10, left=20, height=40, width=30).numpy()
+        array([[ 0., 10., 30., 40.]], dtype=float32)
     """
     _only_xyxy("crop", bounding_box_format)
     return _clipped(_moved("crop", boxes, -top, -left), height, width)
@@ -219,8 +222,9 @@ def pad(
 
     Raises: ``NotImplementedError`` for a format other than "xyxy".
 
-    >>> pad([[10.0, 20.0, 50.0, 60.0]], top=1, left=2).numpy()
-    array([[12., 21., 52., 61.]], dtype=float32)
+    Example:
+        >>> keras.utils.bounding_boxes.pad([[10.0, 20.0, 50.0, 60.0]], top=1, left=2).numpy()
+        array([[12., 21., 52., 61.]], dtype=float32)
     """
     _only_xyxy("pad", bounding_box_format)
     return _moved("pad", boxes, top, left)
@@ -260,10 +264,11 @@ def affine_transform(
     Raises: ``NotImplementedError`` for a format other than "xyxy"; ``ShapeError`` for
     other shapes.
 
-    >>> still = dict(translate_x=[0.0], translate_y=[0.0], scale=[1.0])
-    >>> still |= dict(shear_x=[0.0], shear_y=[0.0], height=11, width=11)
-    >>> affine_transform([[[1.0, 0.0, 4.0, 2.0]]], [90.0], **still).numpy().round(3) + 0
-    array([[[0., 6., 2., 9.]]], dtype=float32)
+    Example:
+        >>> still = dict(translate_x=[0.0], translate_y=[0.0], scale=[1.0])
+        >>> still |= dict(shear_x=[0.0], shear_y=[0.0], height=11, width=11)
+        >>> keras.utils.bounding_boxes.affine_transform([[[1.0, 0.0, 4.0, 2.0]]], [90.0], **still).numpy().round(3) + 0
+        array([[[0., 6., 2., 9.]]], dtype=float32)
     """
     who = "affine_transform"
     _only_xyxy(who, bounding_box_format)

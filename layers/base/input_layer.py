@@ -30,8 +30,9 @@ class InputLayer(Layer):
 
     Raises: ``ValueError`` without a shape.
 
-    >>> InputLayer((3,), name="features").output.shape
-    (None, 3)
+    Example:
+        >>> keras.layers.InputLayer((3,), name="features").output.shape
+        (None, 3)
     """
 
     def __init__(
@@ -122,10 +123,11 @@ def Input(
     Raises: ``ValueError`` without a shape, for an int as shape, or for ``shape`` and
     ``batch_shape`` both.
 
-    >>> from tapewright.layers import Dense, Input
-    >>> x = Input((3,))
-    >>> Dense(2)(x).shape
-    (None, 2)
+    Example:
+        >>> from tapewright.layers import Dense, Input
+        >>> x = Input((3,))
+        >>> Dense(2)(x).shape
+        (None, 2)
     """
     layer = InputLayer(
         shape, batch_size, dtype, sparse, ragged, batch_shape, tensor, optional, name

@@ -23,8 +23,9 @@ class InputSpec:
     A `Layer` with the attribute ``input_spec`` checks each call and raises
     `ShapeError`, a ``ValueError``.
 
-    >>> InputSpec(min_ndim=2, axes={-1: 3}).problem((5, 4))
-    'expected size 3 on axis -1 of the inputs, got shape (5, 4)'
+    Example:
+        >>> keras.layers.InputSpec(min_ndim=2, axes={-1: 3}).problem((5, 4))
+        'expected size 3 on axis -1 of the inputs, got shape (5, 4)'
     """
 
     def __init__(

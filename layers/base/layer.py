@@ -138,17 +138,18 @@ class Layer(Operation, Tracked, LayerConfig):
 
     Raises: ``TypeError`` for an unknown argument; ``ValueError`` for a name with "/".
 
-    >>> class Scale(Layer):
-    ...     def build(self, input_shape):
-    ...         self.gamma = self.add_weight((input_shape[-1],), "ones", name="gamma")
-    ...
-    ...     def call(self, inputs):
-    ...         return inputs * self.gamma
-    >>> layer = Scale(name="scale")
-    >>> layer([[2.0, 3.0]]).numpy()
-    array([[2., 3.]], dtype=float32)
-    >>> layer.weights[0].path
-    'scale/gamma'
+    Example:
+        >>> class Scale(keras.layers.Layer):
+        ...     def build(self, input_shape):
+        ...         self.gamma = self.add_weight((input_shape[-1],), "ones", name="gamma")
+        ...
+        ...     def call(self, inputs):
+        ...         return inputs * self.gamma
+        >>> layer = Scale(name="scale")
+        >>> layer([[2.0, 3.0]]).numpy()
+        array([[2., 3.]], dtype=float32)
+        >>> layer.weights[0].path
+        'scale/gamma'
     """
 
     _tw_kind: str = "layer"
@@ -406,13 +407,15 @@ class Layer(Operation, Tracked, LayerConfig):
         Raises: ``ValueError`` if the layer is not built, or for another number or shape of
         values.
 
-        >>> from tapewright.layers import BatchNormalization
-        >>> layer = BatchNormalization(momentum=0.5)
-        >>> layer.build((None, 1))
-        >>> x = np.float32([[2.0], [4.0]])
-        >>> _, (mean, _) = layer.stateless_call([[3.0], [1.0]], [[0], [1]], x, training=True)
-        >>> mean.numpy(), layer.moving_mean.numpy()
-        (array([1.5], dtype=float32), array([0.], dtype=float32))
+        Example:
+            >>> import numpy as np
+            >>> from tapewright.layers import BatchNormalization
+            >>> layer = BatchNormalization(momentum=0.5)
+            >>> layer.build((None, 1))
+            >>> x = np.float32([[2.0], [4.0]])
+            >>> _, (mean, _) = layer.stateless_call([[3.0], [1.0]], [[0], [1]], x, training=True)
+            >>> mean.numpy(), layer.moving_mean.numpy()
+            (array([1.5], dtype=float32), array([0.], dtype=float32))
         """
         if not self.built:
             raise ValueError(f"{self._tw_title}: must be built before stateless_call")

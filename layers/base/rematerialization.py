@@ -33,9 +33,10 @@ class RematScope:
 
     Raises: ``ValueError`` for another mode.
 
-    >>> from tapewright.layers import Dense
-    >>> with RematScope("full"):
-    ...     layer = Dense(2, activation="relu")
+    Example:
+        >>> from tapewright.layers import Dense
+        >>> with keras.RematScope("full"):
+        ...     layer = Dense(2, activation="relu")
     """
 
     def __init__(

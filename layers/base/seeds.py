@@ -27,11 +27,12 @@ class SeedGenerator(Generator):
 
     Raises: ``ValueError`` for another ``seed``.
 
-    >>> from tapewright.keras.random import normal
-    >>> first, again = SeedGenerator(7), SeedGenerator(7)
-    >>> draws = [normal([2], seed=g).numpy().tolist() for g in (first, first, again)]
-    >>> draws[0] == draws[2] != draws[1]
-    True
+    Example:
+        >>> from tapewright.keras.random import normal
+        >>> first, again = keras.random.SeedGenerator(7), keras.random.SeedGenerator(7)
+        >>> draws = [normal([2], seed=g).numpy().tolist() for g in (first, first, again)]
+        >>> draws[0] == draws[2] != draws[1]
+        True
     """
 
     def __init__(self, seed: int | None = None, name: str | None = None):

@@ -48,8 +48,10 @@ def format_of_ops(data_format: str, rank: int) -> str:
 def spatial_axes(data_format: str, rank: int) -> tuple[int, ...]:
     """The axes that are neither the batch nor the channels.
 
-    >>> spatial_axes("channels_last", 2), spatial_axes("channels_first", 2)
-    ((1, 2), (2, 3))
+    Example:
+        >>> from tapewright.layers.base.spatial import spatial_axes
+        >>> spatial_axes("channels_last", 2), spatial_axes("channels_first", 2)
+        ((1, 2), (2, 3))
     """
     first = 2 if data_format == "channels_first" else 1
     return tuple(range(first, first + rank))

@@ -72,9 +72,10 @@ class KerasTensor(Tensor):
     Raises: ``TypeError`` for uses that need values, such as ``numpy()``, ``if`` or
     ``for``.
 
-    >>> x = KerasTensor((None, 3), "float32", name="x")
-    >>> x, (x * 2.0).shape
-    (<KerasTensor shape=(None, 3), dtype=float32, name=x>, (None, 3))
+    Example:
+        >>> x = keras.KerasTensor((None, 3), "float32", name="x")
+        >>> x, (x * 2.0).shape
+        (<KerasTensor shape=(None, 3), dtype=float32, name=x>, (None, 3))
     """
 
     __slots__ = ("_shape", "name", "_keras_history", "sparse", "mask_spec")
@@ -232,15 +233,16 @@ class Operation(Configured):
 
     Raises: ``ValueError`` for a name with "/".
 
-    >>> from tapewright import keras
-    >>> class Power(keras.Operation):
-    ...     def __init__(self, exponent, name=None):
-    ...         super().__init__(name=name)
-    ...         self.exponent = exponent
-    ...     def call(self, x):
-    ...         return x**self.exponent
-    >>> float(Power(2.0)(keras.ops.array(3.0))), Power(2.0)(keras.Input((3,))).shape
-    (9.0, (None, 3))
+    Example:
+        >>> from tapewright import keras
+        >>> class Power(keras.Operation):
+        ...     def __init__(self, exponent, name=None):
+        ...         super().__init__(name=name)
+        ...         self.exponent = exponent
+        ...     def call(self, x):
+        ...         return x**self.exponent
+        >>> float(Power(2.0)(keras.ops.array(3.0))), Power(2.0)(keras.Input((3,))).shape
+        (9.0, (None, 3))
     """
 
     _tw_kind: str = "operation"

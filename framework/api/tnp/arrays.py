@@ -128,9 +128,10 @@ def reshape(a: TensorLike, newshape: ShapeLike, order: str = "C") -> Tensor:
     Raises:
         ValueError: For another ``order``.
 
-    >>> reshape([1, 2, 3, 4], (2, 2), order="F").numpy()
-    array([[1, 3],
-           [2, 4]])
+    Example:
+        >>> tw.experimental.numpy.reshape([1, 2, 3, 4], (2, 2), order="F").numpy()
+        array([[1, 3],
+               [2, 4]])
     """
     one_of("reshape", "order", order, ["C", "F"])
     a = asarray(a)
@@ -197,8 +198,9 @@ def broadcast_arrays(*args: TensorLike, **kwargs: Any) -> list[Tensor]:
     Raises:
         ValueError: For other arguments.
 
-    >>> [x.shape for x in broadcast_arrays([1, 2], [[3], [4]])]
-    [TensorShape([2, 2]), TensorShape([2, 2])]
+    Example:
+        >>> [x.shape for x in tw.experimental.numpy.broadcast_arrays([1, 2], [[3], [4]])]
+        [TensorShape([2, 2]), TensorShape([2, 2])]
     """
     if kwargs.pop("subok", False) or kwargs:
         raise ValueError(f"broadcast_arrays: takes subok=False alone, got {kwargs}")
@@ -222,8 +224,9 @@ def pad(array: TensorLike, pad_width: Any, mode: str, **kwargs: Any) -> Tensor:
     Raises:
         ValueError: For another ``mode`` or other arguments.
 
-    >>> pad([1, 2], [(1, 1)], "constant").numpy()
-    array([0, 1, 2, 0])
+    Example:
+        >>> tw.experimental.numpy.pad([1, 2], [(1, 1)], "constant").numpy()
+        array([0, 1, 2, 0])
     """
     fill = kwargs.pop("constant_values", None)
     if kwargs:
@@ -246,8 +249,9 @@ def split(ary: TensorLike, indices_or_sections: Any, axis: Axis = 0) -> list[Ten
     Raises:
         ShapeError: If the number does not divide the axis (a ``ValueError``).
 
-    >>> [x.numpy().tolist() for x in split([1, 2, 3], [2, 5])]
-    [[1, 2], [3], []]
+    Example:
+        >>> [x.numpy().tolist() for x in tw.experimental.numpy.split([1, 2, 3], [2, 5])]
+        [[1, 2], [3], []]
     """
     ary = asarray(ary)
     count = ary.shape[axis]
@@ -283,8 +287,9 @@ def concatenate(arys: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
     Raises:
         ValueError: For an empty list.
 
-    >>> concatenate([[1, 2], [0.5]]).numpy()
-    array([1. , 2. , 0.5])
+    Example:
+        >>> tw.experimental.numpy.concatenate([[1, 2], [0.5]]).numpy()
+        array([1. , 2. , 0.5])
     """
     arys = arys if isinstance(arys, (list, tuple)) else [arys]
     if not arys:
@@ -295,9 +300,10 @@ def concatenate(arys: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
 def stack(arrays: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
     """Join the arrays of a list, all of one shape, along a new axis.
 
-    >>> stack([[1, 2], [3, 4]], axis=1).numpy()
-    array([[1, 3],
-           [2, 4]])
+    Example:
+        >>> tw.experimental.numpy.stack([[1, 2], [3, 4]], axis=1).numpy()
+        array([[1, 3],
+               [2, 4]])
     """
     if not isinstance(arrays, (list, tuple)):
         return swapaxes(arrays, 0, axis)
@@ -322,8 +328,9 @@ def dstack(tup: Sequence[TensorLike]) -> Tensor:
 def append(arr: TensorLike, values: TensorLike, axis: Axis | None = None) -> Tensor:
     """Join ``arr`` and ``values`` along ``axis``; None flattens both.
 
-    >>> append([1, 2], [[3]]).numpy()
-    array([1, 2, 3])
+    Example:
+        >>> tw.experimental.numpy.append([1, 2], [[3]]).numpy()
+        array([1, 2, 3])
     """
     if axis is None:
         arr, values, axis = ravel(arr), ravel(values), 0
@@ -336,9 +343,10 @@ def tile(a: TensorLike, reps: TensorLike) -> Tensor:
     With fewer numbers than axes they count for the last axes; with more, ``a`` gets
     new first axes.
 
-    >>> tile([1, 2], (2, 1)).numpy()
-    array([[1, 2],
-           [1, 2]])
+    Example:
+        >>> tw.experimental.numpy.tile([1, 2], (2, 1)).numpy()
+        array([[1, 2],
+               [1, 2]])
     """
     reps = reps if isinstance(reps, (list, tuple)) else list(ravel(reps))
     return ops.tile(asarray(a), reps)
@@ -358,8 +366,9 @@ def where(
     Raises:
         ValueError: If only one of ``x`` and ``y`` is given.
 
-    >>> where([True, False], [1, 2], 0.5).numpy()
-    array([1. , 0.5])
+    Example:
+        >>> tw.experimental.numpy.where([True, False], [1, 2], 0.5).numpy()
+        array([1. , 0.5])
     """
     if x is None and y is None:
         return nonzero(condition)
@@ -371,8 +380,9 @@ def where(
 def nonzero(a: TensorLike) -> list[Tensor]:
     """The coordinates of the entries that are not 0, an int64 vector for each axis.
 
-    >>> [x.numpy() for x in nonzero([[0, 1], [2, 0]])]
-    [array([0, 1]), array([1, 0])]
+    Example:
+        >>> [x.numpy() for x in tw.experimental.numpy.nonzero([[0, 1], [2, 0]])]
+        [array([0, 1]), array([1, 0])]
     """
     indices = conversion.cast(_where(*bools(atleast_1d(a))), int64)
     return [indices[:, i] for i in range(indices.shape[-1])]
@@ -391,8 +401,9 @@ def select(
     Raises:
         ValueError: If the lists differ in length.
 
-    >>> select([[True, False], [True, True]], [[1, 2], [30, 40]]).numpy()
-    array([ 1, 40])
+    Example:
+        >>> tw.experimental.numpy.select([[True, False], [True, True]], [[1, 2], [30, 40]]).numpy()
+        array([ 1, 40])
     """
     default, *choices = promote(default, *choicelist)
     return ops.select(bools(*condlist), choices, default)
@@ -418,8 +429,9 @@ def take(
     Raises:
         ValueError: For another ``mode``, or an ``out``.
 
-    >>> take([10, 20, 30], [0, 3]).numpy(), take([10, 20, 30], -1, mode="wrap").numpy()
-    (array([10, 30]), np.int64(30))
+    Example:
+        >>> tw.experimental.numpy.take([10, 20, 30], [0, 3]).numpy(), tw.experimental.numpy.take([10, 20, 30], -1, mode="wrap").numpy()
+        (array([10, 30]), np.int64(30))
     """
     if out is not None:
         raise ValueError(f"take: out must be None: tensors are immutable, got {out!r}")
@@ -443,9 +455,10 @@ def take_along_axis(arr: TensorLike, indices: TensorLike, axis: Axis | None) -> 
     Shapes:
         Both broadcast but for ``axis``; the result has the shape of ``indices``.
 
-    >>> take_along_axis([[1, 7], [5, 2]], [[1], [0]], axis=1).numpy()
-    array([[7],
-           [5]])
+    Example:
+        >>> tw.experimental.numpy.take_along_axis([[1, 7], [5, 2]], [[1], [0]], axis=1).numpy()
+        array([[7],
+               [5]])
     """
     return ops.take_along_axis(*arrays(arr, indices), axis)
 
@@ -459,8 +472,9 @@ def compress(condition: TensorLike, a: TensorLike, axis: Axis | None = None) -> 
     Raises:
         ValueError: For a ``condition`` of another rank.
 
-    >>> compress([False, True], [1, 2, 3]).numpy()
-    array([2])
+    Example:
+        >>> tw.experimental.numpy.compress([False, True], [1, 2, 3]).numpy()
+        array([2])
     """
     (condition,) = bools(condition)
     if condition.ndim != 1:

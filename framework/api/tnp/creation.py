@@ -55,8 +55,9 @@ def array(
         copy: Changes nothing, as tensors are immutable.
         ndmin: The least number of axes; new ones of size 1 come first.
 
-    >>> array([1, 2], ndmin=2).numpy(), array(1.5).dtype
-    (array([[1, 2]]), tf.float64)
+    Example:
+        >>> tw.experimental.numpy.array([1, 2], ndmin=2).numpy(), tw.experimental.numpy.array(1.5).dtype
+        (array([[1, 2]]), tf.float64)
     """
     x = conversion.identity(asarray(val, dtype))
     return shapes.reshape(x, [1] * max(ndmin - x.ndim, 0) + list(x.shape))
@@ -99,8 +100,9 @@ def full(
 ) -> Tensor:
     """``fill_value``, which broadcasts to ``shape``, in its own dtype or in ``dtype``.
 
-    >>> full([2], 7).numpy()
-    array([7, 7])
+    Example:
+        >>> tw.experimental.numpy.full([2], 7).numpy()
+        array([7, 7])
     """
     shape = [shape] if isinstance(shape, int) else shape
     return shapes.broadcast_to(asarray(fill_value, dtype), shape)
@@ -152,9 +154,10 @@ def eye(
 ) -> Tensor:
     """Ones on the ``k``-th diagonal of an ``N x M`` matrix of zeros, float64; M is N if None.
 
-    >>> eye(2, 3, k=1).numpy()
-    array([[0., 1., 0.],
-           [0., 0., 1.]])
+    Example:
+        >>> tw.experimental.numpy.eye(2, 3, k=1).numpy()
+        array([[0., 1., 0.],
+               [0., 0., 1.]])
     """
     return ops.eye(int(N), int(M or N), int(k), _dtype(dtype))
 
@@ -169,9 +172,10 @@ def tri(
 ) -> Tensor:
     """Ones on and below the ``k``-th diagonal of an ``N x M`` matrix of zeros, float64.
 
-    >>> tri(2).numpy()
-    array([[1., 0.],
-           [1., 1.]])
+    Example:
+        >>> tw.experimental.numpy.tri(2).numpy()
+        array([[1., 0.],
+               [1., 1.]])
     """
     return ops.tri(N, M, k, _dtype(float if dtype is None else dtype))
 
@@ -194,8 +198,9 @@ def arange(
     Raises:
         ValueError: For a ``step`` of 0.
 
-    >>> arange(3).numpy(), arange(1.0, 0.0, -0.5).numpy()
-    (array([0, 1, 2]), array([1. , 0.5]))
+    Example:
+        >>> tw.experimental.numpy.arange(3).numpy(), tw.experimental.numpy.arange(1.0, 0.0, -0.5).numpy()
+        (array([0, 1, 2]), array([1. , 0.5]))
     """
     if not step:
         raise ValueError("arange: step must not be 0")
@@ -233,8 +238,9 @@ def linspace(
     Raises:
         ValueError: For a negative ``num``.
 
-    >>> linspace(0, 1, 4, endpoint=False).numpy()
-    array([0.  , 0.25, 0.5 , 0.75])
+    Example:
+        >>> tw.experimental.numpy.linspace(0, 1, 4, endpoint=False).numpy()
+        array([0.  , 0.25, 0.5 , 0.75])
     """
     start, stop = promote(start, stop, 0.0)[:2]
     return ops.linspace(start, stop, num, endpoint, retstep, axis=axis)
@@ -251,8 +257,9 @@ def logspace(
 ) -> Tensor:
     """``base`` to the powers ``linspace(start, stop, num, endpoint)``; ``dtype`` as there.
 
-    >>> logspace(0, 2, 3).numpy()
-    array([  1.,  10., 100.])
+    Example:
+        >>> tw.experimental.numpy.logspace(0, 2, 3).numpy()
+        array([  1.,  10., 100.])
     """
     start, stop = promote(start, stop, 0.0)[:2]
     return ops.logspace(start, stop, num, endpoint, base, axis=axis)
@@ -270,8 +277,9 @@ def geomspace(
 
     They have a new ``axis`` of size ``num``. ``start`` and ``stop`` are not 0.
 
-    >>> geomspace(1, 8, 4).numpy()
-    array([1., 2., 4., 8.])
+    Example:
+        >>> tw.experimental.numpy.geomspace(1, 8, 4).numpy()
+        array([1., 2., 4., 8.])
     """
     wide = result_type(start, stop, default_float())
     wanted = wide if dtype is None else result_type(dtype)
@@ -288,8 +296,9 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
     Raises:
         ValueError: For negative numbers.
 
-    >>> diag_indices(2)[0].numpy()
-    array([0, 1], dtype=int32)
+    Example:
+        >>> tw.experimental.numpy.diag_indices(2)[0].numpy()
+        array([0, 1], dtype=int32)
     """
     if n < 0 or ndim < 0:
         raise ValueError(f"diag_indices: n and ndim must be 0 or more, got {n}, {ndim}")
@@ -304,8 +313,9 @@ def ix_(*args: TensorLike) -> list[Tensor]:
     Raises:
         ValueError: For other ranks or dtypes.
 
-    >>> [x.shape for x in ix_([0, 1], [2, 3, 4])]
-    [TensorShape([2, 1]), TensorShape([1, 3])]
+    Example:
+        >>> [x.shape for x in tw.experimental.numpy.ix_([0, 1], [2, 3, 4])]
+        [TensorShape([2, 1]), TensorShape([1, 3])]
     """
     grid = []
     for i, a in enumerate(args):
@@ -331,8 +341,9 @@ def meshgrid(*xi: TensorLike, **kwargs: Any) -> list[Tensor]:
     Raises:
         ValueError: For other arguments.
 
-    >>> [x.shape for x in meshgrid([1, 2], [3, 4, 5], indexing="ij")]
-    [TensorShape([2, 3]), TensorShape([2, 3])]
+    Example:
+        >>> [x.shape for x in tw.experimental.numpy.meshgrid([1, 2], [3, 4, 5], indexing="ij")]
+        [TensorShape([2, 3]), TensorShape([2, 3])]
     """
     indexing = kwargs.pop("indexing", "xy")
     if kwargs.pop("sparse", False) or not kwargs.pop("copy", True) or kwargs:

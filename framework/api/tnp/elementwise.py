@@ -154,8 +154,9 @@ def angle(z: TensorLike, deg: bool = False) -> Tensor:
 
     It is 0 or pi for a real number.
 
-    >>> angle([1j, -1.0], deg=True).numpy()
-    array([ 90., 180.])
+    Example:
+        >>> tw.experimental.numpy.angle([1j, -1.0], deg=True).numpy()
+        array([ 90., 180.])
     """
     radians = ops.angle(*floats(z))
     return ops.rad2deg(radians) if deg else radians
@@ -199,8 +200,9 @@ def isrealobj(x: TensorLike) -> bool:
 def around(a: TensorLike, decimals: int = 0) -> Tensor:
     """``a`` rounded to ``decimals`` places, halves to the even neighbour.
 
-    >>> around([1.25, 12.5, 17.0], -1).numpy()
-    array([ 0., 10., 20.])
+    Example:
+        >>> tw.experimental.numpy.round([1.25, 12.5, 17.0], -1).numpy()
+        array([ 0., 10., 20.])
     """
     a = asarray(a)
     return conversion.cast(ops.round(*floats(a), decimals), a.dtype)
@@ -271,9 +273,10 @@ def divmod(x1: TensorLike, x2: TensorLike) -> tuple[Tensor, Tensor]:  # noqa: A0
 def maximum(x1: TensorLike, x2: TensorLike) -> Tensor:
     """The larger of ``x1`` and ``x2``; for a tensor and the number 0 it is `nn.relu`.
 
-    >>> import tapewright as tw
-    >>> maximum(tw.constant([-1.0, 2.0]), 0).numpy()
-    array([0., 2.], dtype=float32)
+    Example:
+        >>> import tapewright as tw
+        >>> tw.experimental.numpy.maximum(tw.constant([-1.0, 2.0]), 0).numpy()
+        array([0., 2.], dtype=float32)
     """
     if type(x1) is Tensor and not x1.dtype.is_bool and _is_zero(x2):
         return relu(x1)  # whose derivative at 0 is 0
@@ -292,8 +295,9 @@ def clip(a: TensorLike, a_min: TensorLike | None, a_max: TensorLike | None) -> T
     Raises:
         ValueError: If both are None.
 
-    >>> clip([1, 5, 9], 2, None).numpy()
-    array([2, 5, 9])
+    Example:
+        >>> tw.experimental.numpy.clip([1, 5, 9], 2, None).numpy()
+        array([2, 5, 9])
     """
     if a_min is None and a_max is None:
         raise ValueError("clip: a_min and a_max must not both be None")
@@ -307,8 +311,9 @@ def clip(a: TensorLike, a_min: TensorLike | None, a_max: TensorLike | None) -> T
 def array_equal(a1: TensorLike, a2: TensorLike) -> Tensor:
     """True if both have the same shape and equal entries, a scalar.
 
-    >>> array_equal([1, 2], [1.0, 2.0]).numpy(), array_equal([1, 1], [1]).numpy()
-    (np.True_, np.False_)
+    Example:
+        >>> tw.experimental.numpy.array_equal([1, 2], [1.0, 2.0]).numpy(), tw.experimental.numpy.array_equal([1, 1], [1]).numpy()
+        (np.True_, np.False_)
     """
     a1, a2 = promote(a1, a2)
     if tuple(a1.shape) != tuple(a2.shape):

@@ -47,8 +47,9 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
         ``[..., m, k]`` and ``[..., k, n]`` to ``[..., m, n]``. A vector is a row on the
         left and a column on the right, and the result lacks its axis.
 
-    >>> matmul([1, 2], [[1, 0], [3, 4]]).numpy()
-    array([7, 8])
+    Example:
+        >>> tw.experimental.numpy.matmul([1, 2], [[1, 0], [3, 4]]).numpy()
+        array([7, 8])
     """
     x1, x2 = promote(x1, x2)
     return cast(ops.matmul(x1, x2), x1.dtype)  # `keras.ops` sums int8 in int32
@@ -64,8 +65,9 @@ def einsum(subscripts: str, *operands: TensorLike, **kwargs: Any) -> Tensor:
     Raises:
         ValueError: For others.
 
-    >>> einsum("i,i->", [1, 2], [3, 0.5]).numpy()
-    np.float64(4.0)
+    Example:
+        >>> tw.experimental.numpy.einsum("i,i->", [1, 2], [3, 0.5]).numpy()
+        np.float64(4.0)
     """
     casting = one_of("einsum", "casting", kwargs.pop("casting", "safe"), ["safe", "no"])
     optimize = kwargs.pop("optimize", False)
@@ -85,8 +87,9 @@ def polyval(p: TensorLike, x: TensorLike) -> Tensor:
     Shapes:
         ``p`` ``[n]``; the result has the shape of ``x``.
 
-    >>> polyval([1, 0, 2], [3, 0.5]).numpy()
-    array([11.  ,  2.25])
+    Example:
+        >>> tw.experimental.numpy.polyval([1, 0, 2], [3, 0.5]).numpy()
+        array([11.  ,  2.25])
     """
     p, x = promote(p, x)
     value, *rest = [p] if p.ndim == 0 else list(p)
@@ -107,7 +110,8 @@ def trace(
     Shapes:
         The result lacks the two axes.
 
-    >>> trace([[1, 2], [3, 4]]).numpy()
-    np.int64(5)
+    Example:
+        >>> tw.experimental.numpy.trace([[1, 2], [3, 4]]).numpy()
+        np.int64(5)
     """
     return _sum(diagonal(asarray(a, dtype), offset, axis1, axis2), -1, dtype)

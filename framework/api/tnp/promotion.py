@@ -48,9 +48,10 @@ def prefer_float32(preferred: bool) -> None:
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype in which values and dtypes meet, ``np.result_type`` of them.
 
-    >>> import tapewright as tw
-    >>> result_type(tw.ones([2]), 1.5), result_type(tw.int32, tw.float32), result_type(3)
-    (tf.float32, tf.float64, tf.int64)
+    Example:
+        >>> import tapewright as tw
+        >>> tw.experimental.numpy.result_type(tw.ones([2]), 1.5), tw.experimental.numpy.result_type(tw.int32, tw.float32), tw.experimental.numpy.result_type(3)
+        (tf.float32, tf.float64, tf.int64)
     """
     return _meet(*[_kind(x) for x in _leaves(arrays_and_dtypes)])
 
@@ -58,9 +59,11 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Return whether a dtype is of a kind of NumPy's: ``np.issubdtype``.
 
-    >>> import tapewright as tw
-    >>> issubdtype(tw.float32, np.floating), issubdtype("int8", np.floating)
-    (True, False)
+    Example:
+        >>> import numpy as np
+        >>> import tapewright as tw
+        >>> tw.experimental.numpy.issubdtype(tw.float32, np.floating), tw.experimental.numpy.issubdtype("int8", np.floating)
+        (True, False)
     """
     first, second = (x.dtype if isinstance(x, DType) else x for x in (arg1, arg2))
     return np.issubdtype(first, second)
@@ -106,8 +109,10 @@ def _leaves(values) -> Iterator[Any]:
 def default_float() -> DType:
     """The dtype of a Python float: float64, unless float32 is preferred.
 
-    >>> default_float()
-    tf.float64
+    Example:
+        >>> from tapewright.api.tnp.promotion import default_float
+        >>> default_float()
+        tf.float64
     """
     return result_type(0.0)
 
@@ -115,8 +120,9 @@ def default_float() -> DType:
 def promote_types(type1: DTypeLike, type2: DTypeLike) -> np.dtype[Any]:
     """The smallest dtype of NumPy that holds both.
 
-    >>> promote_types("int32", "float32")
-    dtype('float64')
+    Example:
+        >>> tw.experimental.numpy.promote_types("int32", "float32")
+        dtype('float64')
     """
     return np.promote_types(result_type(type1).dtype, result_type(type2).dtype)
 
@@ -124,8 +130,9 @@ def promote_types(type1: DTypeLike, type2: DTypeLike) -> np.dtype[Any]:
 def finfo(dtype: DTypeLike) -> Any:
     """``np.finfo`` of a dtype.
 
-    >>> int(finfo("float32").bits)
-    32
+    Example:
+        >>> int(tw.experimental.numpy.finfo("float32").bits)
+        32
     """
     return np.finfo(result_type(dtype).dtype)
 
@@ -135,8 +142,9 @@ def asarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
 
     Python numbers are int64, float64 and complex128, also in lists.
 
-    >>> asarray([1.0, 2.0]).dtype, asarray([1, 2]).dtype, asarray([1, 2], "float32").dtype
-    (tf.float64, tf.int64, tf.float32)
+    Example:
+        >>> tw.experimental.numpy.asarray([1.0, 2.0]).dtype, tw.experimental.numpy.asarray([1, 2]).dtype, tw.experimental.numpy.asarray([1, 2], "float32").dtype
+        (tf.float64, tf.int64, tf.float32)
     """
     dtype = None if dtype is None else result_type(dtype)
     if type(a) is Tensor:

@@ -49,8 +49,9 @@ def _sizes(size):
 def standard_normal(size: int | Sequence[int] | None = None) -> Tensor:
     """Normal numbers of mean 0 and standard deviation 1, of shape ``size``; None: one.
 
-    >>> standard_normal((2, 3)).shape
-    TensorShape([2, 3])
+    Example:
+        >>> tw.experimental.numpy.random.standard_normal((2, 3)).shape
+        TensorShape([2, 3])
     """
     return sampling.normal(_sizes(size), dtype=float64)
 
@@ -70,8 +71,9 @@ def uniform(
     Shapes:
         ``size``, or the shape to which ``low`` and ``high`` broadcast.
 
-    >>> uniform(1.0, 2.0, 3).shape
-    TensorShape([3])
+    Example:
+        >>> tw.experimental.numpy.random.uniform(1.0, 2.0, 3).shape
+        TensorShape([3])
     """
     low, high = asarray(low, float64), asarray(high, float64)
     if size is None:
@@ -92,8 +94,9 @@ def rand(*size: int) -> Tensor:
 def poisson(lam: TensorLike = 1.0, size: int | Sequence[int] | None = None) -> Tensor:
     """Numbers of events with the mean ``lam``, int64, of shape ``size``.
 
-    >>> poisson(4.0, size=2).dtype
-    tf.int64
+    Example:
+        >>> tw.experimental.numpy.random.poisson(4.0, size=2).dtype
+        tf.int64
     """
     return sampling.poisson(_sizes(size), lam, dtype=int64)
 
@@ -112,8 +115,9 @@ def randint(
     Raises:
         ValueError: For another ``dtype``.
 
-    >>> randint(5, size=3).shape
-    TensorShape([3])
+    Example:
+        >>> tw.experimental.numpy.random.randint(5, size=3).shape
+        TensorShape([3])
     """
     kind = result_type(dtype)
     if kind.name not in ("int32", "int64"):

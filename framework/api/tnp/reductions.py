@@ -143,8 +143,9 @@ def mean(
     Shapes:
         The result lacks these axes, or has size 1 there with ``keepdims``.
 
-    >>> mean([[1, 2], [3, 4]], axis=0).numpy()
-    array([2., 3.])
+    Example:
+        >>> tw.experimental.numpy.mean([[1, 2], [3, 4]], axis=0).numpy()
+        array([2., 3.])
     """
     _refuse_out("mean", out)
     return ops.mean(_floating(a, dtype), axis, bool(keepdims))
@@ -169,8 +170,9 @@ def var(
     Shapes:
         The result lacks these axes, or has size 1 there with ``keepdims``.
 
-    >>> var([1, 2, 3, 4]).numpy(), var([1, 2, 3, 4], ddof=1).numpy().round(3)
-    (np.float64(1.25), np.float64(1.667))
+    Example:
+        >>> tw.experimental.numpy.var([1, 2, 3, 4]).numpy(), tw.experimental.numpy.var([1, 2, 3, 4], ddof=1).numpy().round(3)
+        (np.float64(1.25), np.float64(1.667))
     """
     _refuse_out("var", out)
     a = _floating(a, None if dtype is None else result_type(asarray(a), dtype))
@@ -199,8 +201,9 @@ def average(
     Raises:
         ValueError: For other ``weights``.
 
-    >>> average([1, 2, 3], weights=[3, 1, 0]).numpy()
-    np.float64(1.25)
+    Example:
+        >>> tw.experimental.numpy.average([1, 2, 3], weights=[3, 1, 0]).numpy()
+        np.float64(1.25)
     """
     (a,) = floats(a)
     if weights is not None:
@@ -217,8 +220,9 @@ def average(
 def count_nonzero(a: TensorLike, axis: Axes = None) -> Tensor:
     """The number of entries over ``axis`` that are not 0, int64.
 
-    >>> count_nonzero([[0, 1], [2, 3]], axis=1).numpy()
-    array([1, 2])
+    Example:
+        >>> tw.experimental.numpy.count_nonzero([[0, 1], [2, 3]], axis=1).numpy()
+        array([1, 2])
     """
     return reduction.count_nonzero(asarray(a), axis, dtype=int64)
 
@@ -249,8 +253,9 @@ def _flat(a, axis):
 def argmax(a: TensorLike, axis: Axis | None = None) -> Tensor:
     """The index of the largest entry along ``axis``, int64; None flattens ``a``.
 
-    >>> argmax([[1, 7], [5, 2]], axis=1).numpy()
-    array([1, 0])
+    Example:
+        >>> tw.experimental.numpy.argmax([[1, 7], [5, 2]], axis=1).numpy()
+        array([1, 0])
     """
     return indexing.argmax(*_order(a, axis), int64)
 
@@ -284,8 +289,9 @@ def argsort(
     Raises:
         ValueError: For another ``kind``, or an ``order``.
 
-    >>> argsort([3, 1, 2]).numpy()
-    array([1, 2, 0])
+    Example:
+        >>> tw.experimental.numpy.argsort([3, 1, 2]).numpy()
+        array([1, 2, 0])
     """
     _refuse_kinds("argsort", kind, ("quicksort", "stable"), order)
     return conversion.cast(sorting.argsort(*_order(a, axis)), int64)
@@ -299,8 +305,9 @@ def sort(
     Raises:
         ValueError: For another ``kind``, or an ``order``.
 
-    >>> sort([3, 1, 2]).numpy()
-    array([1, 2, 3])
+    Example:
+        >>> tw.experimental.numpy.sort([3, 1, 2]).numpy()
+        array([1, 2, 3])
     """
     _refuse_kinds("sort", kind, ("quicksort",), order)
     return sorting.sort(*_flat(a, axis))

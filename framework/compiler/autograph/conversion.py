@@ -256,12 +256,13 @@ def do_not_convert(func=None):
 
     A decorator, with or without parentheses.
 
-    >>> import tapewright as tw
-    >>> @tw.autograph.experimental.do_not_convert
-    ... def sign(x):
-    ...     return 1 if x > 0 else -1
-    >>> sign(2.0)
-    1
+    Example:
+        >>> import tapewright as tw
+        >>> @tw.autograph.experimental.do_not_convert
+        ... def sign(x):
+        ...     return 1 if x > 0 else -1
+        >>> sign(2.0)
+        1
     """
     if func is None:
         return do_not_convert

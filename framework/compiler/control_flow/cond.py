@@ -47,9 +47,10 @@ def cond(
     Raises: ``TypeError`` if a function is not callable, or if the results differ when
     traced; ``ValueError`` if ``pred`` is not a single value.
 
-    >>> x = convert_to_tensor(3.0)
-    >>> cond(x > 2.0, lambda: x * x, lambda: x).numpy()
-    np.float32(9.0)
+    Example:
+        >>> x = tw.convert_to_tensor(3.0)
+        >>> tw.cond(x > 2.0, lambda: x * x, lambda: x).numpy()
+        np.float32(9.0)
     """
     for argument, function in (("true_fn", true_fn), ("false_fn", false_fn)):
         if not callable(function):
@@ -84,8 +85,9 @@ def switch_case(
     Raises: ``ValueError`` unless the numbers are 0, 1, ..., each once; ``TypeError``
     for an index that is no integer.
 
-    >>> switch_case(1, [lambda: 10, lambda: 20, lambda: 30])
-    20
+    Example:
+        >>> tw.switch_case(1, [lambda: 10, lambda: 20, lambda: 30])
+        20
     """
     functions = _numbered(branch_fns)
     index = convert_to_tensor(branch_index)
@@ -149,9 +151,10 @@ def case(
     no ``default``, or if several are with ``exclusive``; ``ValueError`` for an empty
     list.
 
-    >>> x = convert_to_tensor(3)
-    >>> case([(x > 5, lambda: "large"), (x > 2, lambda: "middle")], lambda: "small")
-    'middle'
+    Example:
+        >>> x = tw.convert_to_tensor(3)
+        >>> tw.case([(x > 5, lambda: "large"), (x > 2, lambda: "middle")], lambda: "small")
+        'middle'
     """
     pairs = _pairs(pred_fn_pairs)
     preds = [convert_to_tensor(pred) for pred, _ in pairs]

@@ -58,8 +58,10 @@ def conjugate_gradient(
 
     Reference: Golub & Van Loan, "Matrix computations", section 11.3.
 
-    >>> conjugate_gradient([[4.0, 1.0], [1.0, 3.0]], [1.0, 2.0]).x.numpy().round(4)
-    array([0.0909, 0.6364], dtype=float32)
+    Example:
+        >>> from tapewright.compiler.control_flow.conjugate_gradient import conjugate_gradient
+        >>> conjugate_gradient([[4.0, 1.0], [1.0, 3.0]], [1.0, 2.0]).x.numpy().round(4)
+        array([0.0909, 0.6364], dtype=float32)
     """
     for trait in ("is_self_adjoint", "is_positive_definite"):
         if getattr(operator, trait, True) is False:

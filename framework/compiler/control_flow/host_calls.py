@@ -66,8 +66,9 @@ def py_function(func=None, inp=None, Tout=None, name=None):
     values or another shape; ``TypeError`` for another dtype; ``TracingError`` if a trace
     is asked for (``get_concrete_function``) without shapes.
 
-    >>> py_function(lambda x: float(x) ** 2, [convert_to_tensor(3.0)], "float32").numpy()
-    np.float32(9.0)
+    Example:
+        >>> tw.py_function(lambda x: float(x) ** 2, [tw.convert_to_tensor(3.0)], "float32").numpy()
+        np.float32(9.0)
     """
     if func is None:
         return lambda func: lambda *inp: py_function(func, list(inp), Tout)
@@ -99,8 +100,10 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
     Args: ``stateful=False`` promises that the result depends on ``inp`` alone. The
     others are those of `py_function`.
 
-    >>> numpy_function(np.sort, [convert_to_tensor([3, 1, 2])], "int32").numpy()
-    array([1, 2, 3], dtype=int32)
+    Example:
+        >>> import numpy as np
+        >>> tw.numpy_function(np.sort, [tw.convert_to_tensor([3, 1, 2])], "int32").numpy()
+        array([1, 2, 3], dtype=int32)
     """
     if func is None:
         return lambda func: lambda *inp: numpy_function(func, list(inp), Tout)
@@ -122,9 +125,10 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
 def timestamp(name: str | None = None) -> Tensor:
     """Return the seconds since 1970, a float64 scalar; in a traced function of each call.
 
-    >>> start = timestamp()
-    >>> bool(timestamp() >= start)
-    True
+    Example:
+        >>> start = tw.timestamp()
+        >>> bool(tw.timestamp() >= start)
+        True
     """
     dtype = np.dtype("float64")
 

@@ -70,8 +70,9 @@ def map_fn(
     Raises: ``ValueError`` if the first axes do not fit, ``TypeError`` if a result does
     not.
 
-    >>> map_fn(lambda x: x * x, convert_to_tensor([1, 2, 3])).numpy()
-    array([1, 4, 9], dtype=int32)
+    Example:
+        >>> tw.map_fn(lambda x: x * x, tw.convert_to_tensor([1, 2, 3])).numpy()
+        array([1, 4, 9], dtype=int32)
     """
     signature = dtype if fn_output_signature is None else fn_output_signature
     if isinstance(signature, RaggedTensorSpec):
@@ -156,8 +157,9 @@ def scan(
     Raises: ``ValueError`` if ``fn`` returns another structure than ``a``, and for no
     rows and no ``initializer``.
 
-    >>> scan(lambda a, x: a + x, convert_to_tensor([1, 2, 3])).numpy()
-    array([1, 3, 6], dtype=int32)
+    Example:
+        >>> tw.scan(lambda a, x: a + x, tw.convert_to_tensor([1, 2, 3])).numpy()
+        array([1, 3, 6], dtype=int32)
     """
     _, stacks, like = _accumulated("scan", fn, elems, initializer, reverse, True)
     found = pack(like, stacks, True)
@@ -180,8 +182,9 @@ def foldl(
 
     Raises: ``ValueError`` for no rows and no ``initializer``.
 
-    >>> foldl(lambda a, x: a * 10 + x, convert_to_tensor([1, 2, 3])).numpy()
-    np.int32(123)
+    Example:
+        >>> tw.foldl(lambda a, x: a * 10 + x, tw.convert_to_tensor([1, 2, 3])).numpy()
+        np.int32(123)
     """
     last, _, like = _accumulated("foldl", fn, elems, initializer, False, False)
     found = pack(like, last, True)
@@ -199,8 +202,9 @@ def foldr(
 ) -> R:
     """`foldl`, from the last row to the first.
 
-    >>> foldr(lambda a, x: a * 10 + x, convert_to_tensor([1, 2, 3])).numpy()
-    np.int32(321)
+    Example:
+        >>> tw.foldr(lambda a, x: a * 10 + x, tw.convert_to_tensor([1, 2, 3])).numpy()
+        np.int32(321)
     """
     last, _, like = _accumulated("foldr", fn, elems, initializer, True, False)
     found = pack(like, last, True)
@@ -213,10 +217,12 @@ def carry_along(fn, carry, elems, reverse=False):
     JAX's ``scan``: ``fn`` keeps the structure, shapes and dtypes of ``carry``; its result
     is any nest of tensors.
 
-    >>> from tapewright import constant
-    >>> last, sums = carry_along(lambda c, x: (c + x, c * x), 0, constant([1, 2, 3]))
-    >>> last.numpy(), sums.numpy()
-    (np.int32(6), array([0, 2, 9], dtype=int32))
+    Example:
+        >>> from tapewright.compiler.control_flow.map_fn import carry_along
+        >>> from tapewright import constant
+        >>> last, sums = carry_along(lambda c, x: (c + x, c * x), 0, constant([1, 2, 3]))
+        >>> last.numpy(), sums.numpy()
+        (np.int32(6), array([0, 2, 9], dtype=int32))
     """
     rows = _Rows("scan", elems)
     like, structure = as_tensors([carry])[0], []

@@ -42,9 +42,11 @@ def print(
 
     Raises: ``ValueError`` for another ``output_stream``.
 
-    >>> from tapewright import constant
-    >>> print("x:", constant([1.0, 2.5]), [True], output_stream=sys.stdout)
-    x: [1 2.5] [True]
+    Example:
+        >>> import sys
+        >>> from tapewright import constant
+        >>> tw.print("x:", constant([1.0, 2.5]), [True], output_stream=sys.stdout)
+        x: [1 2.5] [True]
     """
     tensors = [x for item in inputs for x in _leaves(item) if is_tensor(x)]
     parts = [_with_slots(item) for item in inputs]
@@ -155,8 +157,9 @@ def Assert(
     Args: ``data``: a list of strings and tensors to show; ``summarize``: the number of
     entries shown at each end of an axis.
 
-    >>> from tapewright import constant
-    >>> Assert(constant(2) > 1, ["two is", 2])
+    Example:
+        >>> from tapewright import constant
+        >>> tw.Assert(constant(2) > 1, ["two is", 2])
     """
     texts = [f"\n  {x}" for x in data if isinstance(x, str)]
     tensors = [x for x in data if not isinstance(x, str)]

@@ -77,11 +77,12 @@ class TensorArray(CompositeTensor):
 
     Raises: ``ValueError`` for a ``handle`` or ``flow``, of an array of a graph.
 
-    >>> array = TensorArray("float32", size=2)
-    >>> array = array.write(0, 1.0)
-    >>> array = array.write(1, 2.0)
-    >>> array.stack().numpy()
-    array([1., 2.], dtype=float32)
+    Example:
+        >>> array = tw.TensorArray("float32", size=2)
+        >>> array = array.write(0, 1.0)
+        >>> array = array.write(1, 2.0)
+        >>> array.stack().numpy()
+        array([1., 2.], dtype=float32)
     """
 
     def __init__(

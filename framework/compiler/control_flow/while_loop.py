@@ -72,8 +72,9 @@ def while_loop(
 
     Raises: ``ValueError`` if structure or shapes change, ``TypeError`` if dtypes do.
 
-    >>> while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2.0), [0, 1.0])[1].numpy()
-    np.float32(8.0)
+    Example:
+        >>> tw.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2.0), [0, 1.0])[1].numpy()
+        np.float32(8.0)
     """
     for argument, function in (("cond", cond), ("body", body)):
         if not callable(function):

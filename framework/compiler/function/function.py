@@ -116,14 +116,15 @@ def function(
     that do not fit the ``input_signature``; ``ValueError`` if variables are made in
     other calls than the first.
 
-    >>> import tapewright as tw
-    >>> @tw.function
-    ... def square_sum(x):
-    ...     print("tracing", x.shape)
-    ...     return tw.reduce_sum(x * x)
-    >>> square_sum(tw.constant([1.0, 2.0])).numpy(), square_sum(tw.constant([2.0, 2.0])).numpy()
-    tracing (2,)
-    (np.float32(5.0), np.float32(8.0))
+    Example:
+        >>> import tapewright as tw
+        >>> @tw.function
+        ... def square_sum(x):
+        ...     print("tracing", x.shape)
+        ...     return tw.reduce_sum(x * x)
+        >>> square_sum(tw.constant([1.0, 2.0])).numpy(), square_sum(tw.constant([2.0, 2.0])).numpy()
+        tracing (2,)
+        (np.float32(5.0), np.float32(8.0))
     """
     relaxed = reduce_retracing or bool(experimental_relax_shapes)
     if func is None:

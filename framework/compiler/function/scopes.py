@@ -22,8 +22,9 @@ __all__ = [
 def executing_eagerly() -> bool:
     """Return whether ops run at once; False while a function is traced.
 
-    >>> executing_eagerly()
-    True
+    Example:
+        >>> tw.executing_eagerly()
+        True
     """
     return active_tracer() is None
 
@@ -33,15 +34,16 @@ class init_scope(use_interpreters):  # noqa: N801  (used as a statement)
 
     Values computed inside are constants of the trace around it.
 
-    >>> import tapewright as tw
-    >>> @tw.function
-    ... def f(x):
-    ...     with tw.init_scope():
-    ...         print(tw.executing_eagerly())
-    ...     return x
-    >>> f(tw.constant(1.0)).numpy()
-    True
-    np.float32(1.0)
+    Example:
+        >>> import tapewright as tw
+        >>> @tw.function
+        ... def f(x):
+        ...     with tw.init_scope():
+        ...         print(tw.executing_eagerly())
+        ...     return x
+        >>> f(tw.constant(1.0)).numpy()
+        True
+        np.float32(1.0)
     """
 
     __slots__ = ()

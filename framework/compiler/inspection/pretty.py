@@ -38,8 +38,10 @@ def spec_text(x):
 def quantity(number, unit=""):
     """A count in three digits: ``12.9 M`` and the unit.
 
-    >>> quantity(12_845_056, "flop"), quantity(512, "B")
-    ('12.8 Mflop', '512 B')
+    Example:
+        >>> from tapewright.compiler.inspection.pretty import quantity
+        >>> quantity(12_845_056, "flop"), quantity(512, "B")
+        ('12.8 Mflop', '512 B')
     """
     prefixes = iter(("", "k", "M", "G", "T"))
     prefix = next(prefixes)

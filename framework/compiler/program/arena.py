@@ -19,8 +19,10 @@ def lay_out(ranges):
     Buffers that are live at once never overlap. The size is within a few percent of the
     most bytes that are live at once, and equal to it in most programs.
 
-    >>> lay_out([(0, 1, 640), (1, 2, 128), (2, 3, 640)])
-    ([0, 640, 0], 768)
+    Example:
+        >>> from tapewright.compiler.program.arena import lay_out
+        >>> lay_out([(0, 1, 640), (1, 2, 128), (2, 3, 640)])
+        ([0, 640, 0], 768)
     """
     ranges = [
         (first, last, -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT)

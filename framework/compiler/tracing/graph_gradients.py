@@ -56,12 +56,13 @@ def gradients(
     ``TracingError`` (a ``TypeError``) while a tape records in the same trace, and if what
     leads from ``xs`` to ``ys`` has an effect.
 
-    >>> import tapewright as tw
-    >>> @tw.function
-    ... def slope(x):
-    ...     return tw.gradients(x * x * x, x)
-    >>> slope(tw.constant(2.0))[0].numpy()
-    np.float32(12.0)
+    Example:
+        >>> import tapewright as tw
+        >>> @tw.function
+        ... def slope(x):
+        ...     return tw.gradients(x * x * x, x)
+        >>> slope(tw.constant(2.0))[0].numpy()
+        np.float32(12.0)
     """
     replay = _Replay("gradients", ys, xs, stop_gradients)
     seeds = None if grad_ys is None else _listed(grad_ys)
@@ -94,13 +95,14 @@ def hessians(
 
     Raises: as `gradients`; ``ValueError`` if ``ys`` do not depend on one of ``xs``.
 
-    >>> import tapewright as tw
-    >>> @tw.function
-    ... def curvature(x):
-    ...     return tw.hessians(tw.reduce_sum(x * x * x), x)
-    >>> curvature(tw.constant([1.0, 2.0]))[0].numpy()
-    array([[ 6.,  0.],
-           [ 0., 12.]], dtype=float32)
+    Example:
+        >>> import tapewright as tw
+        >>> @tw.function
+        ... def curvature(x):
+        ...     return tw.hessians(tw.reduce_sum(x * x * x), x)
+        >>> curvature(tw.constant([1.0, 2.0]))[0].numpy()
+        array([[ 6.,  0.],
+               [ 0., 12.]], dtype=float32)
     """
     replay = _Replay("hessians", ys, xs, None)
     if replay.has_several():

@@ -69,15 +69,17 @@ class Checkpoint(Trackable, Reserving):
     Raises:
         ValueError: For an argument of another kind.
 
-    >>> import tempfile, tapewright as tw
-    >>> v = tw.Variable(1.0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     checkpoint = tw.train.Checkpoint(v=v)
-    ...     path = checkpoint.save(f"{folder}/ckpt")
-    ...     _ = v.assign(2.0)
-    ...     _ = checkpoint.restore(path)
-    >>> os.path.basename(path), v.numpy()
-    ('ckpt-1', np.float32(1.0))
+    Example:
+        >>> import os
+        >>> import tempfile, tapewright as tw
+        >>> v = tw.Variable(1.0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     checkpoint = tw.train.Checkpoint(v=v)
+        ...     path = checkpoint.save(f"{folder}/ckpt")
+        ...     _ = v.assign(2.0)
+        ...     _ = checkpoint.restore(path)
+        >>> os.path.basename(path), v.numpy()
+        ('ckpt-1', np.float32(1.0))
     """
 
     def __init__(self, root: Any = None, **kwargs: Any):
@@ -455,8 +457,11 @@ class _ByName(dict):
 
 def _plain(name):
     """
-    >>> _plain("net/l1/bias/.ATTRIBUTES/VARIABLE_VALUE")
-    'net/l1/bias'
+
+    Example:
+        >>> from tapewright.formats.checkpoints.checkpoint import _plain
+        >>> _plain("net/l1/bias/.ATTRIBUTES/VARIABLE_VALUE")
+        'net/l1/bias'
     """
     return name.removesuffix("/.ATTRIBUTES/VARIABLE_VALUE")
 

@@ -112,8 +112,10 @@ def _arrays(group):
 def path_of(name):
     """The path of an array of that name in the file: no deeper than `Group.walk` goes.
 
-    >>> path_of("/".join("abc" * 11)).count("/")
-    29
+    Example:
+        >>> from tapewright.formats.checkpoints.checkpoint_file import path_of
+        >>> path_of("/".join("abc" * 11)).count("/")
+        29
     """
     parts = name.split("/")
     return "/".join([*parts[: DEPTH - 1], "%-".join(parts[DEPTH - 1 :])]).rstrip("/")

@@ -47,13 +47,15 @@ class CheckpointManager:
 
     Raises: ``ValueError`` for an argument that makes no sense.
 
-    >>> import tempfile, tapewright as tw
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     checkpoint = tw.train.Checkpoint(v=tw.Variable(1.0))
-    ...     manager = CheckpointManager(checkpoint, folder, max_to_keep=2)
-    ...     _ = [manager.save() for _ in range(3)]
-    ...     [os.path.basename(path) for path in manager.checkpoints]
-    ['ckpt-2', 'ckpt-3']
+    Example:
+        >>> import os
+        >>> import tempfile, tapewright as tw
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     checkpoint = tw.train.Checkpoint(v=tw.Variable(1.0))
+        ...     manager = tw.train.CheckpointManager(checkpoint, folder, max_to_keep=2)
+        ...     _ = [manager.save() for _ in range(3)]
+        ...     [os.path.basename(path) for path in manager.checkpoints]
+        ['ckpt-2', 'ckpt-3']
     """
 
     def __init__(

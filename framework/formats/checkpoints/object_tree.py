@@ -32,8 +32,10 @@ class Tree:
 def explore(pairs) -> Tree:
     """The `Tree` below pairs of name and object; each object goes by its first name.
 
-    >>> sorted(explore([("a", Variable(1.0)), ("b", [Variable(2.0)])]).variables)
-    ['a', 'b/0']
+    Example:
+        >>> from tapewright.formats.checkpoints.object_tree import explore
+        >>> sorted(explore([("a", tw.Variable(1.0)), ("b", [tw.Variable(2.0)])]).variables)
+        ['a', 'b/0']
     """
     tree, seen, ahead = Tree(), {}, list(pairs)[::-1]
     while ahead:  # no recursion: what is nested may be deep
@@ -65,8 +67,10 @@ def explore(pairs) -> Tree:
 def joined(prefix, key):
     """A name with one more part, in which no character leads elsewhere.
 
-    >>> joined("model/table", "a/b"), joined("", "..")
-    ('model/table/a%2Fb', '%..')
+    Example:
+        >>> from tapewright.formats.checkpoints.object_tree import joined
+        >>> joined("model/table", "a/b"), joined("", "..")
+        ('model/table/a%2Fb', '%..')
     """
     part = str(key).replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
     if part in ("", ".", ".."):

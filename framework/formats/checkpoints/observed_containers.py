@@ -8,10 +8,12 @@ __all__ = ["observed"]
 def observed(part, on_change):
     """A list or dict as a view of it that calls ``on_change`` as items come.
 
-    >>> items, seen = [1], []
-    >>> observed(items, lambda: seen.append(len(items))).append(2)
-    >>> items, seen
-    ([1, 2], [2])
+    Example:
+        >>> from tapewright.formats.checkpoints.observed_containers import observed
+        >>> items, seen = [1], []
+        >>> observed(items, lambda: seen.append(len(items))).append(2)
+        >>> items, seen
+        ([1, 2], [2])
     """
     view = ObservedDict() if isinstance(part, dict) else ObservedList()
     view.data, view.on_change = part, on_change

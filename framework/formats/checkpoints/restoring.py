@@ -200,8 +200,10 @@ class PendingValues:
 def _moved(values, prefix, name):
     """The values below ``prefix``, which becomes ``name``.
 
-    >>> _moved({"a/b": 1, "ab": 2}, "a", "x/y")
-    {'x/y/b': 1}
+    Example:
+        >>> from tapewright.formats.checkpoints.restoring import _moved
+        >>> _moved({"a/b": 1, "ab": 2}, "a", "x/y")
+        {'x/y/b': 1}
     """
     old = f"{prefix}/" if prefix else ""
     new = f"{name}/" if name else ""
@@ -246,8 +248,10 @@ def _described(array):
 def listed(names, between=", "):
     """The first of many names.
 
-    >>> listed("abcdefghij")
-    'a, b, c, d, e, f, g, h and 2 more'
+    Example:
+        >>> from tapewright.formats.checkpoints.restoring import listed
+        >>> listed("abcdefghij")
+        'a, b, c, d, e, f, g, h and 2 more'
     """
     names = list(names)
     rest = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""

@@ -24,10 +24,13 @@ def encode_state(value: Any, arrays: list, where: str = "state") -> Any:
 
     Raises: ``TypeError`` that names the place of what cannot be kept.
 
-    >>> encode_state({"best": np.float32(1), 3: (None, float("inf"))}, arrays := [])
-    {'dict': [['best', {'scalar': 0}], [3, {'tuple': [None, {'float': 'inf'}]}]]}
-    >>> arrays
-    [array(1., dtype=float32)]
+    Example:
+        >>> import numpy as np
+        >>> from tapewright.formats.checkpoints.state_codec import encode_state
+        >>> encode_state({"best": np.float32(1), 3: (None, float("inf"))}, arrays := [])
+        {'dict': [['best', {'scalar': 0}], [3, {'tuple': [None, {'float': 'inf'}]}]]}
+        >>> arrays
+        [array(1., dtype=float32)]
     """
     if where.count("[") > MAX_DEPTH:
         raise TypeError(f"{where.partition('[')[0]} is nested deeper than {MAX_DEPTH}")

@@ -132,16 +132,17 @@ def save(
     traced or kept, such as Python code that runs in each call; ``TypeError`` if ``obj`` is
     no `Module`; ``ValueError`` for the suffix of another format, such as ``.keras``.
 
-    >>> import tempfile, tapewright as tw
-    >>> class Square(tw.Module):
-    ...     @tw.function(input_signature=[tw.TensorSpec(None)])
-    ...     def __call__(self, x):
-    ...         return x * x
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     tw.saved_model.save(Square(), folder + "/square")
-    ...     square = tw.saved_model.load(folder + "/square")
-    >>> square(tw.constant([1.0, 3.0])).numpy()
-    array([1., 9.], dtype=float32)
+    Example:
+        >>> import tempfile, tapewright as tw
+        >>> class Square(tw.Module):
+        ...     @tw.function(input_signature=[tw.TensorSpec(None)])
+        ...     def __call__(self, x):
+        ...         return x * x
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tw.saved_model.save(Square(), folder + "/square")
+        ...     square = tw.saved_model.load(folder + "/square")
+        >>> square(tw.constant([1.0, 3.0])).numpy()
+        array([1., 9.], dtype=float32)
     """
     path = _file_at(export_dir)
     check_suffix("saved_model.save", "export_dir", path, "functions in HDF5")
@@ -191,13 +192,14 @@ def load(
     Raises: `SavingError` for a file that is not as `save` writes it (a
     ``FileNotFoundError`` if there is none); ``ValueError`` for other ``tags``.
 
-    >>> import tempfile, tapewright as tw
-    >>> module = tw.Module()
-    >>> module.weight = tw.Variable(3.0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     tw.saved_model.save(module, folder + "/module")
-    ...     print(tw.saved_model.load(folder + "/module").weight.numpy())
-    3.0
+    Example:
+        >>> import tempfile, tapewright as tw
+        >>> module = tw.Module()
+        >>> module.weight = tw.Variable(3.0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     tw.saved_model.save(module, folder + "/module")
+        ...     print(tw.saved_model.load(folder + "/module").weight.numpy())
+        3.0
     """
     path = _file_at(export_dir)
     _checked(options, LoadOptions, "load")

@@ -65,8 +65,10 @@ def decode_dtype(name: Any) -> np.dtype:
 def encode(x: Any) -> Any:
     """Return a value as JSON. Raises: ``TypeError`` if it is not plain.
 
-    >>> encode((1, float("inf"), [None]))
-    {'tuple': [1, {'float': 'inf'}, [None]]}
+    Example:
+        >>> from tapewright.formats.saved_model.values import encode
+        >>> encode((1, float("inf"), [None]))
+        {'tuple': [1, {'float': 'inf'}, [None]]}
     """
     kind = type(x)
     if x is None or kind in (bool, int, str):

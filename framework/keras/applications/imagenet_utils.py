@@ -53,8 +53,10 @@ def preprocess_input(
     become `floatx`. ``x`` itself is left alone (Keras overwrites a floating array).
     Raises: ``ValueError`` for another mode, data format or number of axes.
 
-    >>> preprocess_input(np.full((1, 1, 3), 255), mode="tf")
-    array([[[1., 1., 1.]]], dtype=float32)
+    Example:
+        >>> import numpy as np
+        >>> keras.applications.imagenet_utils.preprocess_input(np.full((1, 1, 3), 255), mode="tf")
+        array([[[1., 1., 1.]]], dtype=float32)
     """
     if mode not in ("caffe", "tf", "torch"):
         raise ValueError(

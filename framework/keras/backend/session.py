@@ -27,10 +27,11 @@ __all__ = [
 def clear_session(free_memory: bool = True) -> None:
     """Restart the counts of default names, and unset the dtype policy of new layers.
 
-    >>> from tapewright.layers import Dense
-    >>> clear_session()
-    >>> Dense(1).name, Dense(1).name
-    ('dense', 'dense_1')
+    Example:
+        >>> from tapewright.layers import Dense
+        >>> keras.utils.clear_session()
+        >>> Dense(1).name, Dense(1).name
+        ('dense', 'dense_1')
     """
     reset_name_counts()
     set_dtype_policy(None)
@@ -41,9 +42,10 @@ def get_uid(prefix: str = "") -> int:
 
     Default names of layers count with it: after a layer "dense" it is 2 for "dense".
 
-    >>> clear_session()
-    >>> get_uid("block"), get_uid("block")
-    (1, 2)
+    Example:
+        >>> keras.utils.clear_session()
+        >>> keras.backend.get_uid("block"), keras.backend.get_uid("block")
+        (1, 2)
     """
     return count_name(prefix) + 1
 
@@ -58,9 +60,10 @@ def standardize_dtype(dtype: DTypeLike | None) -> str:
 
     Raises: ``ValueError`` for anything else.
 
-    >>> import numpy as np
-    >>> standardize_dtype(np.int64), standardize_dtype(float), standardize_dtype(None)
-    ('int64', 'float32', 'float32')
+    Example:
+        >>> import numpy as np
+        >>> keras.utils.standardize_dtype(np.int64), keras.utils.standardize_dtype(float), keras.utils.standardize_dtype(None)
+        ('int64', 'float32', 'float32')
     """
     if dtype is None:
         return floatx()
@@ -85,8 +88,9 @@ def result_type(*dtypes: DTypeLike | None) -> str:
 
     ``int`` and ``float`` stand for Python numbers, None for `floatx`.
 
-    >>> result_type("int32", "float16"), result_type("bool", int)
-    ('float16', 'int32')
+    Example:
+        >>> keras.backend.result_type("int32", "float16"), keras.backend.result_type("bool", int)
+        ('float16', 'int32')
     """
     from ..ops.promotion import result_type  # not before its first use
 

@@ -40,14 +40,15 @@ class BackupAndRestore(Callback):
     Raises: ``ValueError`` for another ``save_freq``; `SavingError` if the only backup
     is damaged, or of another training.
 
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from tapewright import keras
-    >>> model = keras.Sequential([keras.layers.Dense(1)])
-    >>> model.compile("sgd", "mse")
-    >>> x, y = np.ones((4, 3)), np.zeros((4, 1))
-    >>> backup = BackupAndRestore(tempfile.mkdtemp())
-    >>> _ = model.fit(x, y, epochs=2, verbose=0, callbacks=[backup])
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from tapewright import keras
+        >>> model = keras.Sequential([keras.layers.Dense(1)])
+        >>> model.compile("sgd", "mse")
+        >>> x, y = np.ones((4, 3)), np.zeros((4, 1))
+        >>> backup = keras.callbacks.BackupAndRestore(tempfile.mkdtemp())
+        >>> _ = model.fit(x, y, epochs=2, verbose=0, callbacks=[backup])
     """
 
     _tw_comes_last = True  # a backup has the state of all other callbacks

@@ -33,11 +33,12 @@ class Callback(Reserving):
     (``stop_evaluating``, ``stop_predicting`` in `evaluate` and `predict`);
     ``params``: a dict of "verbose", "epochs" and "steps" (None if not known).
 
-    >>> class Loud(Callback):
-    ...     def on_epoch_end(self, epoch, logs=None):
-    ...         print(f"{epoch}: {logs['loss']}")
-    >>> Loud().on_epoch_end(0, {"loss": 0.5})
-    0: 0.5
+    Example:
+        >>> class Loud(keras.callbacks.Callback):
+        ...     def on_epoch_end(self, epoch, logs=None):
+        ...         print(f"{epoch}: {logs['loss']}")
+        >>> Loud().on_epoch_end(0, {"loss": 0.5})
+        0: 0.5
     """
 
     # Names of the attributes that are the state of a training.
@@ -174,9 +175,10 @@ class LambdaCallback(Callback):
 
     Raises: ``TypeError`` for names that are no hooks, or no function.
 
-    >>> loud = LambdaCallback(on_epoch_end=lambda epoch, logs: print(epoch, logs))
-    >>> loud.on_epoch_end(0, {"loss": 0.5})
-    0 {'loss': 0.5}
+    Example:
+        >>> loud = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: print(epoch, logs))
+        >>> loud.on_epoch_end(0, {"loss": 0.5})
+        0 {'loss': 0.5}
     """
 
     def __init__(

@@ -152,8 +152,10 @@ def _bar_class():
 def values_text(logs) -> str:
     """Return the text of the values on a line; of arrays their mean, as in Keras.
 
-    >>> values_text({"accuracy": 0.91239, "loss": 0.00002})
-    'accuracy: 0.9124 - loss: 2.0000e-05'
+    Example:
+        >>> from tapewright.keras.callbacks.console import values_text
+        >>> values_text({"accuracy": 0.91239, "loss": 0.00002})
+        'accuracy: 0.9124 - loss: 2.0000e-05'
     """
     return " - ".join(f"{name}: {_value_text(value)}" for name, value in logs.items())
 
@@ -170,8 +172,10 @@ def _value_text(value):
 def epoch_line(count, total, seconds, logs=None) -> str:
     """Return the line for a whole bar, for outputs without bars.
 
-    >>> epoch_line(79, 79, 1.2, {"loss": 0.5})
-    '79/79 - 1s - 15ms/step - loss: 0.5000'
+    Example:
+        >>> from tapewright.keras.callbacks.console import epoch_line
+        >>> epoch_line(79, 79, 1.2, {"loss": 0.5})
+        '79/79 - 1s - 15ms/step - loss: 0.5000'
     """
     parts = [f"{count}/{total}", f"{seconds:.0f}s", _duration(seconds / max(count, 1))]
     return " - ".join([*parts, values_text(logs)] if logs else parts)

@@ -26,15 +26,16 @@ class EarlyStopping(MonitorCallback):
     If the logs have no ``monitor`` a warning lists their names. Raises: ``ValueError``
     for another ``mode``, and in training if "auto" does not know the metric.
 
-    >>> import numpy as np
-    >>> from tapewright import keras
-    >>> model = keras.Sequential([keras.layers.Dense(1)])
-    >>> model.compile(keras.optimizers.SGD(0.0), "mse")  # nothing improves
-    >>> x, y = np.ones((4, 3)), np.zeros((4, 1))
-    >>> stop = EarlyStopping(monitor="loss", patience=2)
-    >>> history = model.fit(x, y, epochs=100, verbose=0, callbacks=[stop])
-    >>> len(history.epoch), stop.stopped_epoch
-    (3, 2)
+    Example:
+        >>> import numpy as np
+        >>> from tapewright import keras
+        >>> model = keras.Sequential([keras.layers.Dense(1)])
+        >>> model.compile(keras.optimizers.SGD(0.0), "mse")  # nothing improves
+        >>> x, y = np.ones((4, 3)), np.zeros((4, 1))
+        >>> stop = keras.callbacks.EarlyStopping(monitor="loss", patience=2)
+        >>> history = model.fit(x, y, epochs=100, verbose=0, callbacks=[stop])
+        >>> len(history.epoch), stop.stopped_epoch
+        (3, 2)
     """
 
     wait: int
@@ -118,13 +119,14 @@ class TerminateOnNaN(Callback):
     Args: ``raise_error``: raise ``RuntimeError``, without ``on_train_end``, instead of
     setting ``model.stop_training``.
 
-    >>> import numpy as np
-    >>> from tapewright import keras
-    >>> model = keras.Sequential([keras.layers.Dense(1)])
-    >>> model.compile("sgd", lambda y_true, y_pred: y_pred * float("inf"))
-    >>> x, y = np.ones((4, 3)), np.zeros((4, 1))
-    >>> history = model.fit(x, y, epochs=9, verbose=0, callbacks=[TerminateOnNaN()])
-    Batch 0: Invalid loss, terminating training
+    Example:
+        >>> import numpy as np
+        >>> from tapewright import keras
+        >>> model = keras.Sequential([keras.layers.Dense(1)])
+        >>> model.compile("sgd", lambda y_true, y_pred: y_pred * float("inf"))
+        >>> x, y = np.ones((4, 3)), np.zeros((4, 1))
+        >>> history = model.fit(x, y, epochs=9, verbose=0, callbacks=[keras.callbacks.TerminateOnNaN()])
+        Batch 0: Invalid loss, terminating training
     """
 
     def __init__(self, raise_error: bool = False):

@@ -32,11 +32,12 @@ class History(Callback):
     Attributes: ``history``: ``{name: list of values}``; ``epoch``: the numbers of the
     epochs.
 
-    >>> history = History()
-    >>> history.on_epoch_end(0, {"loss": 0.5})
-    >>> history.on_epoch_end(1, {"loss": 0.25})
-    >>> history.epoch, history.history
-    ([0, 1], {'loss': [0.5, 0.25]})
+    Example:
+        >>> history = keras.callbacks.History()
+        >>> history.on_epoch_end(0, {"loss": 0.5})
+        >>> history.on_epoch_end(1, {"loss": 0.25})
+        >>> history.epoch, history.history
+        ([0, 1], {'loss': [0.5, 0.25]})
     """
 
     state_names: tuple[str, ...] = ("epoch", "history")
@@ -84,16 +85,17 @@ class CSVLogger(Callback):
     whole line; ``ValueError`` for a file to append to whose first column is not
     "epoch".
 
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> path = Path(tempfile.mkdtemp()) / "log.csv"
-    >>> log = CSVLogger(path)
-    >>> log.on_train_begin()
-    >>> log.on_epoch_end(0, {"loss": 0.5, "val_loss": 0.75})
-    >>> log.on_train_end()
-    >>> print(path.read_text(), end="")
-    epoch,loss,val_loss
-    0,0.5,0.75
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> path = Path(tempfile.mkdtemp()) / "log.csv"
+        >>> log = keras.callbacks.CSVLogger(path)
+        >>> log.on_train_begin()
+        >>> log.on_epoch_end(0, {"loss": 0.5, "val_loss": 0.75})
+        >>> log.on_train_end()
+        >>> print(path.read_text(), end="")
+        epoch,loss,val_loss
+        0,0.5,0.75
     """
 
     def __init__(

@@ -30,15 +30,16 @@ class LearningRateScheduler(Callback):
     Raises: ``TypeError`` if ``schedule`` is no function, or the optimizer has a
     schedule of its own; ``ValueError`` if it returns no number.
 
-    >>> import numpy as np
-    >>> from tapewright import keras
-    >>> model = keras.Sequential([keras.layers.Dense(1)])
-    >>> model.compile("sgd", "mse")
-    >>> halve = LearningRateScheduler(lambda epoch, rate: rate / 2 if epoch else 1.0)
-    >>> x, y = np.zeros((4, 3)), np.zeros((4, 1))
-    >>> history = model.fit(x, y, epochs=3, verbose=0, callbacks=[halve])
-    >>> history.history["learning_rate"]
-    [1.0, 0.5, 0.25]
+    Example:
+        >>> import numpy as np
+        >>> from tapewright import keras
+        >>> model = keras.Sequential([keras.layers.Dense(1)])
+        >>> model.compile("sgd", "mse")
+        >>> halve = keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate / 2 if epoch else 1.0)
+        >>> x, y = np.zeros((4, 3)), np.zeros((4, 1))
+        >>> history = model.fit(x, y, epochs=3, verbose=0, callbacks=[halve])
+        >>> history.history["learning_rate"]
+        [1.0, 0.5, 0.25]
     """
 
     def __init__(self, schedule: Callable[[int, float], float], verbose: int = 0):
@@ -127,15 +128,16 @@ class ReduceLROnPlateau(MonitorCallback):
 
     Raises: ``ValueError`` if ``factor`` is 1 or more, or for another ``mode``.
 
-    >>> import numpy as np
-    >>> from tapewright import keras
-    >>> model = keras.Sequential([keras.layers.Dense(1)])
-    >>> model.compile(keras.optimizers.SGD(1.0), "mse")
-    >>> reduce = ReduceLROnPlateau(monitor="loss", factor=0.5, patience=1)
-    >>> x, y = np.zeros((4, 3)), np.zeros((4, 1))  # the loss is 0 from the beginning
-    >>> history = model.fit(x, y, epochs=4, verbose=0, callbacks=[reduce])
-    >>> history.history["learning_rate"]
-    [1.0, 1.0, 0.5, 0.25]
+    Example:
+        >>> import numpy as np
+        >>> from tapewright import keras
+        >>> model = keras.Sequential([keras.layers.Dense(1)])
+        >>> model.compile(keras.optimizers.SGD(1.0), "mse")
+        >>> reduce = keras.callbacks.ReduceLROnPlateau(monitor="loss", factor=0.5, patience=1)
+        >>> x, y = np.zeros((4, 3)), np.zeros((4, 1))  # the loss is 0 from the beginning
+        >>> history = model.fit(x, y, epochs=4, verbose=0, callbacks=[reduce])
+        >>> history.history["learning_rate"]
+        [1.0, 1.0, 0.5, 0.25]
     """
 
     best: float | None

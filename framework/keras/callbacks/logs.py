@@ -23,8 +23,11 @@ class Logs(dict[str, Any]):
     Raises:
         TypeError: If ``source`` is no dict, or holds a metric, not its result.
 
-    >>> Logs({"loss": np.float32(0.5), "accuracy": 1})
-    {'accuracy': 1.0, 'loss': 0.5}
+    Example:
+        >>> import numpy as np
+        >>> from tapewright.keras.callbacks.logs import Logs
+        >>> Logs({"loss": np.float32(0.5), "accuracy": 1})
+        {'accuracy': 1.0, 'loss': 0.5}
     """
 
     __slots__ = ("_raw",)

@@ -35,17 +35,18 @@ class ModelCheckpoint(MonitorCallback):
     Raises: ``ValueError`` for another ending or ``save_freq``; ``KeyError`` if the path
     names a value that is not in the logs; `SavingError` if it cannot be written.
 
-    >>> import os, tempfile
-    >>> import numpy as np
-    >>> from tapewright import keras
-    >>> folder = tempfile.mkdtemp()
-    >>> save = ModelCheckpoint(os.path.join(folder, "{epoch:02d}.keras"))
-    >>> model = keras.Sequential([keras.layers.Dense(1)])
-    >>> model.compile("sgd", "mse")
-    >>> x, y = np.zeros((4, 3)), np.zeros((4, 1))
-    >>> _ = model.fit(x, y, epochs=2, verbose=0, callbacks=[save])
-    >>> sorted(os.listdir(folder))
-    ['01.keras', '02.keras']
+    Example:
+        >>> import os, tempfile
+        >>> import numpy as np
+        >>> from tapewright import keras
+        >>> folder = tempfile.mkdtemp()
+        >>> save = keras.callbacks.ModelCheckpoint(os.path.join(folder, "{epoch:02d}.keras"))
+        >>> model = keras.Sequential([keras.layers.Dense(1)])
+        >>> model.compile("sgd", "mse")
+        >>> x, y = np.zeros((4, 3)), np.zeros((4, 1))
+        >>> _ = model.fit(x, y, epochs=2, verbose=0, callbacks=[save])
+        >>> sorted(os.listdir(folder))
+        ['01.keras', '02.keras']
     """
 
     state_names: tuple[str, ...] = ("best", "_tw_batches_seen", "_tw_last_batch")

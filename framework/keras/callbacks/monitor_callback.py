@@ -106,8 +106,10 @@ def _metrics_in(metrics):
 def closest_names(name, logs) -> str:
     """Return the end of a message on an unknown name: similar names, and all names.
 
-    >>> closest_names("val_acc", {"loss": 1.0, "val_accuracy": 0.5})
-    "; did you mean 'val_accuracy'? There are 'loss', 'val_accuracy'"
+    Example:
+        >>> from tapewright.keras.callbacks.monitor_callback import closest_names
+        >>> closest_names("val_acc", {"loss": 1.0, "val_accuracy": 0.5})
+        "; did you mean 'val_accuracy'? There are 'loss', 'val_accuracy'"
     """
     import difflib  # takes a millisecond, only after a mistake
 

@@ -30,7 +30,8 @@ class RemoteMonitor(Callback):
 
     Raises: ``ValueError`` if ``root`` is no address of HTTP.
 
-    >>> monitor = RemoteMonitor("http://localhost:9000", send_as_json=True)
+    Example:
+        >>> monitor = keras.callbacks.RemoteMonitor("http://localhost:9000", send_as_json=True)
     """
 
     def __init__(

@@ -17,13 +17,14 @@ class SwapEMAWeights(Callback):
     Raises: ``ValueError`` at the first swap unless the optimizer, or one of a
     `MultiOptimizer`, was made with ``use_ema=True``.
 
-    >>> import numpy as np
-    >>> from tapewright import keras
-    >>> model = keras.Sequential([keras.layers.Dense(1)])
-    >>> model.compile(keras.optimizers.SGD(0.1, use_ema=True), "mse")
-    >>> x, y = np.ones((4, 3)), np.zeros((4, 1))
-    >>> averages = SwapEMAWeights()
-    >>> _ = model.fit(x, y, validation_data=(x, y), verbose=0, callbacks=[averages])
+    Example:
+        >>> import numpy as np
+        >>> from tapewright import keras
+        >>> model = keras.Sequential([keras.layers.Dense(1)])
+        >>> model.compile(keras.optimizers.SGD(0.1, use_ema=True), "mse")
+        >>> x, y = np.ones((4, 3)), np.zeros((4, 1))
+        >>> averages = keras.callbacks.SwapEMAWeights()
+        >>> _ = model.fit(x, y, validation_data=(x, y), verbose=0, callbacks=[averages])
     """
 
     state_names: tuple[str, ...] = ("_tw_has_averages",)

@@ -146,10 +146,11 @@ def strip_defaults(config: Any) -> Any:
     Keras; the defaults are those of every version. Configs of the user's classes stay as they
     are.
 
-    >>> from tapewright.keras import layers, saving
-    >>> from tapewright.keras.files.class_names import strip_defaults
-    >>> strip_defaults(saving.serialize_keras_object(layers.Dense(2, name="d")))["config"]
-    {'dtype': 'float32', 'name': 'd', 'units': 2}
+    Example:
+        >>> from tapewright.keras import layers, saving
+        >>> from tapewright.keras.files.class_names import strip_defaults
+        >>> strip_defaults(saving.serialize_keras_object(layers.Dense(2, name="d")))["config"]
+        {'dtype': 'float32', 'name': 'd', 'units': 2}
     """
     if isinstance(config, (list, tuple)):
         return [strip_defaults(each) for each in config]

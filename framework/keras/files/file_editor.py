@@ -35,16 +35,17 @@ class KerasFileEditor:
 
     Raises: ``ValueError`` for another suffix; `SavingError` if it cannot be read.
 
-    >>> import os, tempfile
-    >>> from tapewright import keras
-    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-    >>> path = os.path.join(tempfile.mkdtemp(), "model.weights.h5")
-    >>> model.save_weights(path)
-    >>> editor = KerasFileEditor(path)  # doctest: +ELLIPSIS
-    Keras model file '...model.weights.h5'
-    >>> editor.rename_object("dense", "dense_1")
-    >>> editor.weights_dict["layers"]["dense_1"]["0"].shape
-    (3, 2)
+    Example:
+        >>> import os, tempfile
+        >>> from tapewright import keras
+        >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+        >>> path = os.path.join(tempfile.mkdtemp(), "model.weights.h5")
+        >>> model.save_weights(path)
+        >>> editor = keras.saving.KerasFileEditor(path)  # doctest: +ELLIPSIS
+        Keras model file '...model.weights.h5'
+        >>> editor.rename_object("dense", "dense_1")
+        >>> editor.weights_dict["layers"]["dense_1"]["0"].shape
+        (3, 2)
     """
 
     def __init__(self, filepath: str | os.PathLike[str]):

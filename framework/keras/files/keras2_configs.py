@@ -46,8 +46,10 @@ CONSTANT = "_CONSTANT_VALUE"  # stands for a layer where an argument is a number
 def keras3_config(config: Any) -> Any:
     """Return the config of an object, and of all inside it.
 
-    >>> keras3_config({"class_name": "LSTM", "config": {"units": 2, "time_major": False}})
-    {'class_name': 'LSTM', 'config': {'units': 2}}
+    Example:
+        >>> from tapewright.keras.files.keras2_configs import keras3_config
+        >>> keras3_config({"class_name": "LSTM", "config": {"units": 2, "time_major": False}})
+        {'class_name': 'LSTM', 'config': {'units': 2}}
     """
     if isinstance(config, list):
         return [keras3_config(each) for each in config]

@@ -58,10 +58,11 @@ def serialize_keras_object(obj: Any) -> Any:
     Raises: ``ValueError`` for a lambda: code is never saved; ``TypeError`` for an
     object without a config.
 
-    >>> from tapewright import keras
-    >>> config = keras.saving.serialize_keras_object([keras.regularizers.L2(0.5), 3])
-    >>> config[0]["module"], config[0]["class_name"], config[0]["config"], config[1]
-    ('keras.regularizers', 'L2', {'l2': 0.5}, 3)
+    Example:
+        >>> from tapewright import keras
+        >>> config = keras.saving.serialize_keras_object([keras.regularizers.L2(0.5), 3])
+        >>> config[0]["module"], config[0]["class_name"], config[0]["config"], config[1]
+        ('keras.regularizers', 'L2', {'l2': 0.5}, 3)
     """
     if obj is None or isinstance(obj, _PLAIN):
         return obj
@@ -115,10 +116,11 @@ def deserialize_keras_object(
     Raises: ``ValueError`` for an unknown class or function, code, the path of a file, or
     a config that its class refuses.
 
-    >>> from tapewright import keras
-    >>> config = {"module": "keras.losses", "class_name": "Huber", "config": {"delta": 2.0}}
-    >>> keras.saving.deserialize_keras_object(config).delta
-    2.0
+    Example:
+        >>> from tapewright import keras
+        >>> config = {"module": "keras.losses", "class_name": "Huber", "config": {"delta": 2.0}}
+        >>> keras.saving.deserialize_keras_object(config).delta
+        2.0
     """
     with (
         nullcontext() if safe_mode else trusting_configs(),
@@ -173,8 +175,10 @@ def argument_config(value: Any, tensor: Callable[[Any], dict] | None) -> Any:
 
     Raises: ``TypeError`` for what no config can hold, ``ValueError`` for large arrays.
 
-    >>> argument_config((2, ...), None)
-    [2, {'class_name': '__ellipsis__', 'config': {}}]
+    Example:
+        >>> from tapewright.keras.files.keras_objects import argument_config
+        >>> argument_config((2, ...), None)
+        [2, {'class_name': '__ellipsis__', 'config': {}}]
     """
     if hasattr(value, "_keras_history"):
         return tensor(value)

@@ -17,8 +17,10 @@ SLACK = 1 << 16
 def walk(value: Any) -> Iterator[Any]:
     """Yield a nest of dicts, lists and tuples and all in it, the outer ones first.
 
-    >>> list(walk([1, {"a": (2,)}]))
-    [[1, {'a': (2,)}], 1, {'a': (2,)}, (2,), 2]
+    Example:
+        >>> from tapewright.keras.files.limits import walk
+        >>> list(walk([1, {"a": (2,)}]))
+        [[1, {'a': (2,)}], 1, {'a': (2,)}, (2,), 2]
     """
     ahead = [value]
     while ahead:

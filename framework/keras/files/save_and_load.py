@@ -233,13 +233,14 @@ def load_model(
     Raises: `SavingError`, a ``ValueError``, which names the fault of the file and its
     location.
 
-    >>> import os, tempfile
-    >>> from tapewright import keras
-    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-    >>> path = os.path.join(tempfile.mkdtemp(), "model.keras")
-    >>> save_model(model, path)
-    >>> load_model(path).count_params()
-    8
+    Example:
+        >>> import os, tempfile
+        >>> from tapewright import keras
+        >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+        >>> path = os.path.join(tempfile.mkdtemp(), "model.keras")
+        >>> keras.models.save_model(model, path)
+        >>> keras.models.load_model(path).count_params()
+        8
     """
     with (
         custom_object_scope(custom_objects),
@@ -393,12 +394,13 @@ def save_weights(model, filepath, overwrite=True, max_shard_size=None):
     weights yet, or a weight larger than a file may be; `SavingError` if the file cannot be
     written, a ``FileExistsError`` if it exists and ``overwrite`` is False.
 
-    >>> import os, tempfile
-    >>> from tapewright import keras
-    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-    >>> path = os.path.join(tempfile.mkdtemp(), "model.weights.h5")
-    >>> save_weights(model, path)
-    >>> load_weights(model, path)
+    Example:
+        >>> import os, tempfile
+        >>> from tapewright import keras
+        >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+        >>> path = os.path.join(tempfile.mkdtemp(), "model.weights.h5")
+        >>> keras.saving.save_weights(model, path)
+        >>> keras.saving.load_weights(model, path)
     """
     path = os.fspath(filepath)
     suffix = WEIGHTS_SUFFIX if max_shard_size is None else INDEX_SUFFIX

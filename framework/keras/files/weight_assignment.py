@@ -160,8 +160,10 @@ def _converted(value, dtype, array):
 def first_swap(stored, expected):
     """The first pair of names that differ, if both lists hold the same ones, else None.
 
-    >>> first_swap(["b", "a"], ["a", "b"]), first_swap(["x", "y"], ["a", "b"])
-    (('b', 'a'), None)
+    Example:
+        >>> from tapewright.keras.files.weight_assignment import first_swap
+        >>> first_swap(["b", "a"], ["a", "b"]), first_swap(["x", "y"], ["a", "b"])
+        (('b', 'a'), None)
     """
     if stored == expected or sorted(stored) != sorted(expected):
         return None

@@ -57,8 +57,9 @@ def binary_focal_crossentropy(
 
     Reference: Lin et al., "Focal loss for dense object detection" (2017).
 
-    >>> binary_focal_crossentropy([[1.0]], [[0.5]]).numpy()
-    array([0.1732868], dtype=float32)
+    Example:
+        >>> keras.losses.binary_focal_crossentropy([[1.0]], [[0.5]]).numpy()
+        array([0.1732868], dtype=float32)
     """
     who = "binary_focal_crossentropy"
     y_true, p = aligned(who, y_true, y_pred, exact=True)
@@ -91,8 +92,9 @@ def categorical_focal_crossentropy(
 
     Reference: Lin et al., "Focal loss for dense object detection" (2017).
 
-    >>> categorical_focal_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
-    array([0.0433217], dtype=float32)
+    Example:
+        >>> keras.losses.categorical_focal_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
+        array([0.0433217], dtype=float32)
     """
     who = "categorical_focal_crossentropy"
     y_true, p = class_probabilities(who, y_true, y_pred, label_smoothing, axis)
@@ -115,8 +117,9 @@ def categorical_generalized_cross_entropy(
     Reference: Zhang & Sabuncu, "Generalized cross entropy loss for training deep neural
     networks with noisy labels" (2018).
 
-    >>> categorical_generalized_cross_entropy([0], [[0.25, 0.75]], 0.5).numpy()
-    array([1.], dtype=float32)
+    Example:
+        >>> keras.losses.categorical_generalized_cross_entropy([0], [[0.25, 0.75]], 0.5).numpy()
+        array([1.], dtype=float32)
     """
     y_pred = floating(y_pred)
     labels = as_labels("categorical_generalized_cross_entropy", y_true, y_pred)
@@ -143,8 +146,9 @@ class BinaryFocalCrossentropy(Loss, function=binary_focal_crossentropy):
 
     Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1.
 
-    >>> BinaryFocalCrossentropy()([[1.0]], [[0.5]]).numpy()
-    np.float32(0.1732868)
+    Example:
+        >>> keras.losses.BinaryFocalCrossentropy()([[1.0]], [[0.5]]).numpy()
+        np.float32(0.1732868)
     """
 
     def __init__(
@@ -181,8 +185,9 @@ class CategoricalFocalCrossentropy(Loss, function=categorical_focal_crossentropy
 
     Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1.
 
-    >>> CategoricalFocalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
-    np.float32(0.0433217)
+    Example:
+        >>> keras.losses.CategoricalFocalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
+        np.float32(0.0433217)
     """
 
     def __init__(
@@ -218,8 +223,9 @@ class CategoricalGeneralizedCrossEntropy(
 
     Raises: ``ValueError`` unless ``q`` lies between 0 and 1.
 
-    >>> CategoricalGeneralizedCrossEntropy(0.5)([0], [[0.25, 0.75]]).numpy()
-    np.float32(1.0)
+    Example:
+        >>> keras.losses.CategoricalGeneralizedCrossEntropy(0.5)([0], [[0.25, 0.75]]).numpy()
+        np.float32(1.0)
     """
 
     def __init__(

@@ -37,8 +37,9 @@ def hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result ``[batch, ...]``.
 
-    >>> hinge([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
-    array([0.25], dtype=float32)
+    Example:
+        >>> keras.losses.hinge([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
+        array([0.25], dtype=float32)
     """
     return reduce_mean(_shortfall("hinge", y_true, y_pred), -1)
 
@@ -48,8 +49,9 @@ def squared_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result ``[batch, ...]``.
 
-    >>> squared_hinge([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
-    array([0.125], dtype=float32)
+    Example:
+        >>> keras.losses.squared_hinge([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
+        array([0.125], dtype=float32)
     """
     return reduce_mean(square(_shortfall("squared_hinge", y_true, y_pred)), -1)
 
@@ -70,8 +72,9 @@ def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``; result ``[batch,
     ...]``.
 
-    >>> categorical_hinge([[0.0, 1.0]], [[0.25, 0.75]]).numpy()
-    array([0.5], dtype=float32)
+    Example:
+        >>> keras.losses.categorical_hinge([[0.0, 1.0]], [[0.25, 0.75]]).numpy()
+        array([0.5], dtype=float32)
     """
     y_true, y_pred = aligned("categorical_hinge", y_true, y_pred)
     right = reduce_sum(zero_safe_multiply(y_true, y_pred), -1)
@@ -86,8 +89,9 @@ class Hinge(Loss, function=hinge):
 
     Shapes: ``y_true`` (-1 and 1, or 0 and 1) and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> Hinge()([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
-    np.float32(0.25)
+    Example:
+        >>> keras.losses.Hinge()([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
+        np.float32(0.25)
     """
 
     def __init__(
@@ -106,8 +110,9 @@ class SquaredHinge(Loss, function=squared_hinge):
 
     Shapes: ``y_true`` (-1 and 1, or 0 and 1) and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> SquaredHinge()([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
-    np.float32(0.125)
+    Example:
+        >>> keras.losses.SquaredHinge()([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
+        np.float32(0.125)
     """
 
     def __init__(
@@ -126,8 +131,9 @@ class CategoricalHinge(Loss, function=categorical_hinge):
 
     Shapes: ``y_true``, one-hot, and ``y_pred`` ``[batch, ..., classes]``.
 
-    >>> CategoricalHinge()([[0.0, 1.0]], [[0.25, 0.75]]).numpy()
-    np.float32(0.5)
+    Example:
+        >>> keras.losses.CategoricalHinge()([[0.0, 1.0]], [[0.25, 0.75]]).numpy()
+        np.float32(0.5)
     """
 
     def __init__(

@@ -45,8 +45,9 @@ REDUCTIONS = ("sum_over_batch_size", "sum", "mean", "mean_with_sample_weight", "
 class Reduction:
     """Names of reductions, for the argument of that name; AUTO is one of Keras 2 alone.
 
-    >>> Loss(reduction=Reduction.SUM).reduction
-    'sum'
+    Example:
+        >>> keras.losses.Loss(reduction=keras.losses.Reduction.SUM).reduction
+        'sum'
     """
 
     AUTO = "auto"
@@ -88,11 +89,12 @@ class Loss(Configured):
     Raises: ``ValueError`` for another ``reduction``; `ShapeError` for weights that do
     not fit.
 
-    >>> class Largest(Loss):
-    ...     def call(self, y_true, y_pred):
-    ...         return reduce_sum((y_true - y_pred) ** 4, -1)
-    >>> Largest(reduction="sum")([[0, 1]], [[0.0, 3.0]], sample_weight=[0.5]).numpy()
-    np.float32(8.0)
+    Example:
+        >>> class Largest(keras.losses.Loss):
+        ...     def call(self, y_true, y_pred):
+        ...         return tw.reduce_sum((y_true - y_pred) ** 4, -1)
+        >>> Largest(reduction="sum")([[0, 1]], [[0.0, 3.0]], sample_weight=[0.5]).numpy()
+        np.float32(8.0)
     """
 
     _tw_kind: str = "loss"
@@ -258,9 +260,10 @@ class LossFunctionWrapper(Loss):
 
     Raises: ``TypeError`` if ``fn`` is not callable.
 
-    >>> loss = LossFunctionWrapper(lambda y_true, y_pred: abs(y_true - y_pred), "sum")
-    >>> loss([1.0, 2.0], [3.0, 5.0]).numpy()
-    np.float32(5.0)
+    Example:
+        >>> loss = keras.losses.LossFunctionWrapper(lambda y_true, y_pred: abs(y_true - y_pred), "sum")
+        >>> loss([1.0, 2.0], [3.0, 5.0]).numpy()
+        np.float32(5.0)
     """
 
     def __init__(

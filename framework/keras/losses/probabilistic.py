@@ -67,8 +67,9 @@ def binary_crossentropy(
 
     Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1.
 
-    >>> binary_crossentropy([[1.0, 0.0]], [[0.5, 0.5]]).numpy()
-    array([0.6931472], dtype=float32)
+    Example:
+        >>> keras.losses.binary_crossentropy([[1.0, 0.0]], [[0.5, 0.5]]).numpy()
+        array([0.6931472], dtype=float32)
     """
     y_true, y_pred = aligned("binary_crossentropy", y_true, y_pred, exact=True)
     y_true = smoothed("binary_crossentropy", y_true, label_smoothing, 2)
@@ -127,8 +128,9 @@ def categorical_crossentropy(
     Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1, and for
     ``assume_normalized`` of probabilities, which have no such gradient.
 
-    >>> categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
-    array([0.6931472], dtype=float32)
+    Example:
+        >>> keras.losses.categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
+        array([0.6931472], dtype=float32)
     """
     who = "categorical_crossentropy"
     y_true, y_pred = class_probabilities(who, y_true, y_pred, label_smoothing, axis)
@@ -207,8 +209,9 @@ def sparse_categorical_crossentropy(
 
     Raises: ``ValueError`` for a label out of range on the CPU.
 
-    >>> sparse_categorical_crossentropy([1], [[0.5, 0.5]]).numpy()
-    array([0.6931472], dtype=float32)
+    Example:
+        >>> keras.losses.sparse_categorical_crossentropy([1], [[0.5, 0.5]]).numpy()
+        array([0.6931472], dtype=float32)
     """
     y_pred = floating(y_pred)
     labels = as_labels("sparse_categorical_crossentropy", y_true, y_pred, axis)
@@ -238,8 +241,9 @@ def kl_divergence(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``; result ``[batch,
     ...]``.
 
-    >>> kl_divergence([[0.5, 0.5]], [[0.25, 0.75]]).numpy()
-    array([0.14384106], dtype=float32)
+    Example:
+        >>> keras.losses.kl_divergence([[0.5, 0.5]], [[0.25, 0.75]]).numpy()
+        array([0.14384106], dtype=float32)
     """
     y_true, y_pred = aligned("kl_divergence", y_true, y_pred)
     y_true = clip_by_value(y_true, epsilon(), 1.0)
@@ -252,8 +256,9 @@ def poisson(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result ``[batch, ...]``.
 
-    >>> poisson([[0.0, 2.0]], [[1.0, 1.0]]).numpy()
-    array([0.9999999], dtype=float32)
+    Example:
+        >>> keras.losses.poisson([[0.0, 2.0]], [[1.0, 1.0]]).numpy()
+        array([0.9999999], dtype=float32)
     """
     y_true, y_pred = aligned("poisson", y_true, y_pred)
     return reduce_mean(y_pred - y_true * log(y_pred + epsilon()), -1)
@@ -275,8 +280,9 @@ class BinaryCrossentropy(Loss, function=binary_crossentropy):
 
     Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1.
 
-    >>> BinaryCrossentropy(from_logits=True)([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
-    np.float32(0.6931472)
+    Example:
+        >>> keras.losses.BinaryCrossentropy(from_logits=True)([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
+        np.float32(0.6931472)
     """
 
     def __init__(
@@ -310,8 +316,9 @@ class CategoricalCrossentropy(Loss, function=categorical_crossentropy):
 
     Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1.
 
-    >>> CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
-    np.float32(0.6931472)
+    Example:
+        >>> keras.losses.CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
+        np.float32(0.6931472)
     """
 
     _tw_omit_defaults: dict[str, Any] = {
@@ -350,9 +357,10 @@ class SparseCategoricalCrossentropy(Loss, function=sparse_categorical_crossentro
 
     Raises: ``ValueError`` for a label out of range on the CPU.
 
-    >>> loss = SparseCategoricalCrossentropy(from_logits=True)
-    >>> loss([0, 1], [[0.0, 0.0], [0.0, 0.0]]).numpy()
-    np.float32(0.6931472)
+    Example:
+        >>> loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        >>> loss([0, 1], [[0.0, 0.0], [0.0, 0.0]]).numpy()
+        np.float32(0.6931472)
     """
 
     def __init__(
@@ -377,8 +385,9 @@ class KLDivergence(Loss, function=kl_divergence):
 
     Shapes: ``y_true`` and ``y_pred``, probabilities, ``[batch, ..., classes]``.
 
-    >>> KLDivergence()([[0.5, 0.5]], [[0.25, 0.75]]).numpy()
-    np.float32(0.14384106)
+    Example:
+        >>> keras.losses.KLDivergence()([[0.5, 0.5]], [[0.25, 0.75]]).numpy()
+        np.float32(0.14384106)
     """
 
     def __init__(
@@ -397,8 +406,9 @@ class Poisson(Loss, function=poisson):
 
     Shapes: ``y_true``, counts, and ``y_pred``, rates, ``[batch, ..., n]``.
 
-    >>> Poisson()([[0.0, 2.0]], [[1.0, 1.0]]).numpy().round(4)
-    np.float32(1.0)
+    Example:
+        >>> keras.losses.Poisson()([[0.0, 2.0]], [[1.0, 1.0]]).numpy().round(4)
+        np.float32(1.0)
     """
 
     def __init__(

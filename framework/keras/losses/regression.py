@@ -45,8 +45,9 @@ def mean_squared_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``, also shapes that broadcast;
     result ``[batch, ...]``. If the ranks differ by a last axis of size 1 it is ignored.
 
-    >>> mean_squared_error([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
-    array([2.5], dtype=float32)
+    Example:
+        >>> keras.losses.mean_squared_error([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
+        array([2.5], dtype=float32)
     """
     y_true, y_pred = aligned("mean_squared_error", y_true, y_pred)
     return reduce_mean(square(y_true - y_pred), -1)
@@ -57,8 +58,9 @@ def mean_absolute_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
     Shapes: as for `mean_squared_error`.
 
-    >>> mean_absolute_error([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
-    array([1.5], dtype=float32)
+    Example:
+        >>> keras.losses.mean_absolute_error([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
+        array([1.5], dtype=float32)
     """
     y_true, y_pred = aligned("mean_absolute_error", y_true, y_pred)
     return reduce_mean(abs(y_true - y_pred), -1)
@@ -69,8 +71,9 @@ def mean_absolute_percentage_error(y_true: TensorLike, y_pred: TensorLike) -> Te
 
     Shapes: as for `mean_squared_error`.
 
-    >>> mean_absolute_percentage_error([[2.0, 4.0]], [[1.0, 4.0]]).numpy()
-    array([25.], dtype=float32)
+    Example:
+        >>> keras.losses.mean_absolute_percentage_error([[2.0, 4.0]], [[1.0, 4.0]]).numpy()
+        array([25.], dtype=float32)
     """
     y_true, y_pred = aligned("mean_absolute_percentage_error", y_true, y_pred)
     relative = abs((y_true - y_pred) / maximum(abs(y_true), epsilon()))
@@ -84,8 +87,9 @@ def mean_squared_logarithmic_error(y_true: TensorLike, y_pred: TensorLike) -> Te
 
     Shapes: as for `mean_squared_error`.
 
-    >>> mean_squared_logarithmic_error([[0.0]], [[1.0]]).numpy().round(4)
-    array([0.4805], dtype=float32)
+    Example:
+        >>> keras.losses.mean_squared_logarithmic_error([[0.0]], [[1.0]]).numpy().round(4)
+        array([0.4805], dtype=float32)
     """
     y_true, y_pred = aligned("mean_squared_logarithmic_error", y_true, y_pred)
     gap = log(maximum(y_pred, epsilon()) + 1.0) - log(maximum(y_true, epsilon()) + 1.0)
@@ -103,8 +107,9 @@ def huber(y_true: TensorLike, y_pred: TensorLike, delta: float = 1.0) -> Tensor:
 
     Reference: Huber, "Robust estimation of a location parameter" (1964).
 
-    >>> huber([[0.0]], [[3.0]], delta=1.0).numpy()
-    array([2.5], dtype=float32)
+    Example:
+        >>> keras.losses.huber([[0.0]], [[3.0]], delta=1.0).numpy()
+        array([2.5], dtype=float32)
     """
     if not delta > 0:
         raise ValueError(f"huber: delta must be positive, got {delta!r}")
@@ -119,8 +124,9 @@ def log_cosh(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
     Shapes: as for `mean_squared_error`.
 
-    >>> log_cosh([[0.0, 0.0]], [[0.0, 200.0]]).numpy()
-    array([99.65343], dtype=float32)
+    Example:
+        >>> keras.losses.log_cosh([[0.0, 0.0]], [[0.0, 200.0]]).numpy()
+        array([99.65343], dtype=float32)
     """
     y_true, y_pred = aligned("log_cosh", y_true, y_pred)
     return reduce_mean(_log_cosh(y_pred - y_true), -1)
@@ -135,8 +141,9 @@ def cosine_similarity(
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``, result without ``axis``.
 
-    >>> cosine_similarity([[0.0, 1.0], [3.0, 4.0]], [[5.0, 0.0], [6.0, 8.0]]).numpy()
-    array([-0., -1.], dtype=float32)
+    Example:
+        >>> keras.losses.cosine_similarity([[0.0, 1.0], [3.0, 4.0]], [[5.0, 0.0], [6.0, 8.0]]).numpy()
+        array([-0., -1.], dtype=float32)
     """
     y_true, y_pred = aligned("cosine_similarity", y_true, y_pred)
     unit = partial(l2_normalize, axis=axis, epsilon=epsilon() ** 2)
@@ -153,8 +160,9 @@ class MeanSquaredError(Loss, function=mean_squared_error):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> MeanSquaredError()([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
-    np.float32(2.5)
+    Example:
+        >>> keras.losses.MeanSquaredError()([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
+        np.float32(2.5)
     """
 
     def __init__(
@@ -173,8 +181,9 @@ class MeanAbsoluteError(Loss, function=mean_absolute_error):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> MeanAbsoluteError()([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
-    np.float32(1.5)
+    Example:
+        >>> keras.losses.MeanAbsoluteError()([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
+        np.float32(1.5)
     """
 
     def __init__(
@@ -193,8 +202,9 @@ class MeanAbsolutePercentageError(Loss, function=mean_absolute_percentage_error)
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> MeanAbsolutePercentageError()([[2.0, 4.0]], [[1.0, 4.0]]).numpy()
-    np.float32(25.0)
+    Example:
+        >>> keras.losses.MeanAbsolutePercentageError()([[2.0, 4.0]], [[1.0, 4.0]]).numpy()
+        np.float32(25.0)
     """
 
     def __init__(
@@ -213,8 +223,9 @@ class MeanSquaredLogarithmicError(Loss, function=mean_squared_logarithmic_error)
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> MeanSquaredLogarithmicError()([[0.0]], [[1.0]]).numpy().round(4)
-    np.float32(0.4805)
+    Example:
+        >>> keras.losses.MeanSquaredLogarithmicError()([[0.0]], [[1.0]]).numpy().round(4)
+        np.float32(0.4805)
     """
 
     def __init__(
@@ -233,8 +244,9 @@ class CosineSimilarity(Loss, function=cosine_similarity):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> CosineSimilarity()([[3.0, 4.0]], [[6.0, 8.0]]).numpy()
-    np.float32(-1.0)
+    Example:
+        >>> keras.losses.CosineSimilarity()([[3.0, 4.0]], [[6.0, 8.0]]).numpy()
+        np.float32(-1.0)
     """
 
     def __init__(
@@ -257,8 +269,9 @@ class Huber(Loss, function=huber):
 
     Raises: ``ValueError`` if ``delta`` is not positive.
 
-    >>> Huber()([[0.0, 0.0]], [[1.0, 3.0]]).numpy()
-    np.float32(1.5)
+    Example:
+        >>> keras.losses.Huber()([[0.0, 0.0]], [[1.0, 3.0]]).numpy()
+        np.float32(1.5)
     """
 
     def __init__(
@@ -281,8 +294,9 @@ class LogCosh(Loss, function=log_cosh):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> LogCosh()([[0.0, 0.0]], [[0.0, 200.0]]).numpy()
-    np.float32(99.65343)
+    Example:
+        >>> keras.losses.LogCosh()([[0.0, 0.0]], [[0.0, 200.0]]).numpy()
+        np.float32(99.65343)
     """
 
     def __init__(

@@ -33,8 +33,9 @@ def dice(y_true: TensorLike, y_pred: TensorLike, axis: Axes = None) -> Tensor:
 
     Shapes: ``y_true`` and ``y_pred`` ``[...]``; result without ``axis``.
 
-    >>> dice([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0]).numpy()
-    np.float32(0.5)
+    Example:
+        >>> keras.losses.dice([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0]).numpy()
+        np.float32(0.5)
     """
     y_true, y_pred = pair("dice", y_true, floating(y_pred), exact=True)
     terms = y_true * y_pred, y_true, y_pred
@@ -63,8 +64,9 @@ def tversky(
 
     Reference: Salehi et al., "Tversky loss function for image segmentation" (2017).
 
-    >>> tversky([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], alpha=1.0).numpy()
-    np.float32(0.5)
+    Example:
+        >>> keras.losses.tversky([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], alpha=1.0).numpy()
+        np.float32(0.5)
     """
     y_true, y_pred = pair("tversky", y_true, floating(y_pred), exact=True)
     terms = y_true * y_pred, (1.0 - y_pred) * y_true, y_pred * (1.0 - y_true)
@@ -103,8 +105,9 @@ class Dice(_OverlapLoss, function=dice):
 
     Shapes: ``y_true`` and ``y_pred``, from 0 to 1, ``[batch, ...]``.
 
-    >>> Dice()([[1.0, 1.0, 0.0, 0.0]], [[1.0, 0.0, 1.0, 0.0]]).numpy()
-    np.float32(0.5)
+    Example:
+        >>> keras.losses.Dice()([[1.0, 1.0, 0.0, 0.0]], [[1.0, 0.0, 1.0, 0.0]]).numpy()
+        np.float32(0.5)
     """
 
     def __init__(
@@ -126,8 +129,9 @@ class Tversky(_OverlapLoss, function=tversky):
 
     Shapes: ``y_true`` and ``y_pred``, from 0 to 1, ``[batch, ...]``.
 
-    >>> Tversky(alpha=1.0)([[1.0, 1.0, 0.0]], [[1.0, 0.0, 0.0]]).numpy()
-    np.float32(0.5)
+    Example:
+        >>> keras.losses.Tversky(alpha=1.0)([[1.0, 1.0, 0.0]], [[1.0, 0.0, 0.0]]).numpy()
+        np.float32(0.5)
     """
 
     def __init__(

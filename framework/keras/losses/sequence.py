@@ -48,8 +48,9 @@ def ctc(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
     Reference: Graves et al., "Connectionist temporal classification" (2006).
 
-    >>> ctc([[1]], [[[0.0, 0.0], [0.0, 0.0]]]).numpy().round(4)  # 01, 10, 11 of four
-    array([0.2877], dtype=float32)
+    Example:
+        >>> keras.losses.ctc([[1]], [[[0.0, 0.0], [0.0, 0.0]]]).numpy().round(4)  # 01, 10, 11 of four
+        array([0.2877], dtype=float32)
     """
     y_pred = floating(y_pred)
     labels = _checked_labels(y_true, y_pred)
@@ -129,8 +130,9 @@ class CTC(Loss, function=ctc):
     Shapes: ``y_true`` ``[batch, labels]``, integers, filled up with 0, the blank;
     ``y_pred``, logits, ``[batch, steps, classes]``.
 
-    >>> CTC()([[1]], [[[0.0, 0.0], [0.0, 0.0]]]).numpy().round(4)
-    np.float32(0.2877)
+    Example:
+        >>> keras.losses.CTC()([[1]], [[[0.0, 0.0], [0.0, 0.0]]]).numpy().round(4)
+        np.float32(0.2877)
     """
 
     def __init__(

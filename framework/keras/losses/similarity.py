@@ -57,9 +57,10 @@ def circle(
     Reference: Sun et al., "Circle loss: a unified perspective of pair similarity
     optimization" (2020).
 
-    >>> labels, embeddings = [0, 0, 1], [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
-    >>> circle(labels, embeddings, gamma=1.0).numpy().round(3)
-    array([0.546, 0.546, 0.   ], dtype=float32)
+    Example:
+        >>> labels, embeddings = [0, 0, 1], [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+        >>> keras.losses.circle(labels, embeddings, gamma=1.0).numpy().round(3)
+        array([0.546, 0.546, 0.   ], dtype=float32)
     """
     y_pred = _embeddings("y_pred", floating(y_pred))
     labels = as_labels("circle", y_true, y_pred)
@@ -112,9 +113,10 @@ class Circle(Loss, function=circle):
 
     Raises: `ShapeError` unless ``y_pred`` is ``[batch, n]`` with a label for each row.
 
-    >>> labels, embeddings = [0, 0, 1], [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
-    >>> Circle(gamma=1.0)(labels, embeddings).numpy().round(3)
-    np.float32(0.546)
+    Example:
+        >>> labels, embeddings = [0, 0, 1], [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+        >>> keras.losses.Circle(gamma=1.0)(labels, embeddings).numpy().round(3)
+        np.float32(0.546)
     """
 
     def __init__(

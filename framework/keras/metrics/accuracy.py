@@ -42,8 +42,10 @@ __all__ = [
 def accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
     """1 where ``y_true`` equals ``y_pred``, else 0.
 
-    >>> accuracy([[1], [2]], [[1], [3]]).numpy().tolist()
-    [[1.0], [0.0]]
+    Example:
+        >>> from tapewright.keras.metrics.accuracy import accuracy
+        >>> accuracy([[1], [2]], [[1], [3]]).numpy().tolist()
+        [[1.0], [0.0]]
     """
     return cast(equal(*pair("accuracy", y_true, y_pred)), float32)
 
@@ -55,8 +57,9 @@ def binary_accuracy(
 
     Shapes: ``y_true`` and ``y_pred`` ``[...]``, as is the result.
 
-    >>> binary_accuracy([[1], [0]], [[0.7], [0.9]]).numpy().tolist()
-    [[1.0], [0.0]]
+    Example:
+        >>> keras.metrics.binary_accuracy([[1], [0]], [[0.7], [0.9]]).numpy().tolist()
+        [[1.0], [0.0]]
     """
     y_pred = as_tensor(y_pred)
     y_true, y_pred = same_rank(as_tensor(y_true, beside=y_pred), y_pred)
@@ -72,8 +75,9 @@ def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
     Shapes: both ``[..., classes]``; the result has no last axis.
 
-    >>> categorical_accuracy([[0, 0, 1]], [[0.1, 0.2, 0.7]]).numpy()
-    array([1.], dtype=float32)
+    Example:
+        >>> keras.metrics.categorical_accuracy([[0, 0, 1]], [[0.1, 0.2, 0.7]]).numpy()
+        array([1.], dtype=float32)
     """
     y_pred = as_tensor(y_pred)
     labels = argmax(as_tensor(y_true, beside=y_pred), axis=-1)
@@ -89,8 +93,9 @@ def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tenso
     Shapes: ``y_pred`` ``[..., classes]``; ``y_true`` ``[...]`` or ``[..., 1]``, whole
     numbers of any dtype; sizes of 1 broadcast; result ``[...]``.
 
-    >>> sparse_categorical_accuracy([2, 1], [[0.1, 0.2, 0.7], [0.8, 0.1, 0.1]]).numpy()
-    array([1., 0.], dtype=float32)
+    Example:
+        >>> keras.metrics.sparse_categorical_accuracy([2, 1], [[0.1, 0.2, 0.7], [0.8, 0.1, 0.1]]).numpy()
+        array([1., 0.], dtype=float32)
     """
     y_pred = as_tensor(y_pred)
     labels = as_tensor(y_true, beside=y_pred)
@@ -109,8 +114,9 @@ def top_k_categorical_accuracy(
 
     Shapes: both ``[..., classes]``; the result has no last axis.
 
-    >>> top_k_categorical_accuracy([[0, 1, 0]], [[0.5, 0.3, 0.2]], k=2).numpy()
-    array([1.], dtype=float32)
+    Example:
+        >>> keras.metrics.top_k_categorical_accuracy([[0, 1, 0]], [[0.5, 0.3, 0.2]], k=2).numpy()
+        array([1.], dtype=float32)
     """
     y_pred = as_tensor(y_pred)
     labels = argmax(as_tensor(y_true, beside=y_pred), axis=-1)
@@ -125,8 +131,9 @@ def sparse_top_k_categorical_accuracy(
     Shapes: ``y_pred`` ``[..., classes]``, scores, or with ``from_sorted_ids`` class
     numbers, the likeliest first; ``y_true`` ``[...]``, class numbers; result ``[...]``.
 
-    >>> sparse_top_k_categorical_accuracy([1], [[0.5, 0.3, 0.2]], k=2).numpy()
-    array([1.], dtype=float32)
+    Example:
+        >>> keras.metrics.sparse_top_k_categorical_accuracy([1], [[0.5, 0.3, 0.2]], k=2).numpy()
+        array([1.], dtype=float32)
     """
     y_pred = as_tensor(y_pred)
     labels = as_tensor(y_true, y_pred.dtype if from_sorted_ids else int32, y_pred)
@@ -182,8 +189,9 @@ class Accuracy(MeanMetricWrapper):
 
     Shapes: ``y_true`` and ``y_pred``, both labels, ``[batch, ...]``.
 
-    >>> Accuracy()([[1], [2], [3], [4]], [[0], [2], [3], [4]]).numpy()
-    np.float32(0.75)
+    Example:
+        >>> keras.metrics.Accuracy()([[1], [2], [3], [4]], [[0], [2], [3], [4]]).numpy()
+        np.float32(0.75)
     """
 
     _direction = "up"
@@ -197,8 +205,9 @@ class BinaryAccuracy(MeanMetricWrapper):
 
     Shapes: ``y_true``, of 0 and 1, and ``y_pred`` ``[batch, ...]``.
 
-    >>> BinaryAccuracy()([[1], [1], [0], [0]], [[0.98], [1], [0], [0.6]]).numpy()
-    np.float32(0.75)
+    Example:
+        >>> keras.metrics.BinaryAccuracy()([[1], [1], [0], [0]], [[0.98], [1], [0], [0.6]]).numpy()
+        np.float32(0.75)
     """
 
     _direction = "up"
@@ -219,8 +228,9 @@ class CategoricalAccuracy(MeanMetricWrapper):
     Shapes: ``y_true`` and ``y_pred``, probabilities or logits, ``[batch, ...,
     classes]``.
 
-    >>> CategoricalAccuracy()([[0, 1], [1, 0]], [[0.2, 0.8], [0.4, 0.6]]).numpy()
-    np.float32(0.5)
+    Example:
+        >>> keras.metrics.CategoricalAccuracy()([[0, 1], [1, 0]], [[0.2, 0.8], [0.4, 0.6]]).numpy()
+        np.float32(0.5)
     """
 
     _direction = "up"
@@ -237,8 +247,9 @@ class SparseCategoricalAccuracy(MeanMetricWrapper):
     Shapes: ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``; ``y_pred``,
     probabilities or logits, ``[batch, ..., classes]``.
 
-    >>> SparseCategoricalAccuracy()([[2], [1]], [[0.1, 0.6, 0.3], [0.05, 0.95, 0]]).numpy()
-    np.float32(0.5)
+    Example:
+        >>> keras.metrics.SparseCategoricalAccuracy()([[2], [1]], [[0.1, 0.6, 0.3], [0.05, 0.95, 0]]).numpy()
+        np.float32(0.5)
     """
 
     _direction = "up"
@@ -259,8 +270,9 @@ class TopKCategoricalAccuracy(MeanMetricWrapper):
 
     Raises: ``ValueError`` if ``k`` is not a positive integer.
 
-    >>> TopKCategoricalAccuracy(k=2)([[0, 0, 1]], [[0.5, 0.3, 0.2]]).numpy()
-    np.float32(0.0)
+    Example:
+        >>> keras.metrics.TopKCategoricalAccuracy(k=2)([[0, 0, 1]], [[0.5, 0.3, 0.2]]).numpy()
+        np.float32(0.0)
     """
 
     _direction = "up"
@@ -285,8 +297,9 @@ class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
 
     Raises: ``ValueError`` if ``k`` is not a positive integer.
 
-    >>> SparseTopKCategoricalAccuracy(k=2)([1], [[0.5, 0.3, 0.2]]).numpy()
-    np.float32(1.0)
+    Example:
+        >>> keras.metrics.SparseTopKCategoricalAccuracy(k=2)([1], [[0.5, 0.3, 0.2]]).numpy()
+        np.float32(1.0)
     """
 
     _direction = "up"

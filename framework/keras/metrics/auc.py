@@ -48,8 +48,9 @@ class AUC(ConfusionMetric):
     References: Davis & Goadrich (2006) for the interpolation of "PR"; Flach & Kull
     (2015) for gains.
 
-    >>> AUC(num_thresholds=3)([0, 0, 1, 1], [0, 0.5, 0.3, 0.9]).numpy()
-    np.float32(0.75)
+    Example:
+        >>> keras.metrics.AUC(num_thresholds=3)([0, 0, 1, 1], [0, 0.5, 0.3, 0.9]).numpy()
+        np.float32(0.75)
     """
 
     _direction = "up"

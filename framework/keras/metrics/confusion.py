@@ -64,8 +64,9 @@ class TruePositives(_Count):
 
     Raises: ``ValueError`` for a threshold that is not from 0 to 1.
 
-    >>> TruePositives()([0, 1, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
-    np.float32(2.0)
+    Example:
+        >>> keras.metrics.TruePositives()([0, 1, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
+        np.float32(2.0)
     """
 
     _tw_outcomes = ("true_positives",)
@@ -78,8 +79,9 @@ class FalsePositives(_Count):
 
     Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[...]``.
 
-    >>> FalsePositives()([0, 0, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
-    np.float32(1.0)
+    Example:
+        >>> keras.metrics.FalsePositives()([0, 0, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
+        np.float32(1.0)
     """
 
     _tw_outcomes = ("false_positives",)
@@ -92,8 +94,9 @@ class TrueNegatives(_Count):
 
     Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[...]``.
 
-    >>> TrueNegatives()([0, 0, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
-    np.float32(1.0)
+    Example:
+        >>> keras.metrics.TrueNegatives()([0, 0, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
+        np.float32(1.0)
     """
 
     _tw_outcomes = ("true_negatives",)
@@ -106,8 +109,9 @@ class FalseNegatives(_Count):
 
     Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[...]``.
 
-    >>> FalseNegatives()([0, 0, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
-    np.float32(1.0)
+    Example:
+        >>> keras.metrics.FalseNegatives()([0, 0, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
+        np.float32(1.0)
     """
 
     _tw_outcomes = ("false_negatives",)
@@ -163,8 +167,9 @@ class Precision(_Ratio):
     Raises: ``ValueError`` for a threshold that is not from 0 to 1, or more ``top_k``
     than classes.
 
-    >>> Precision()([0, 1, 1, 1], [1, 0, 1, 1]).numpy().round(5)
-    np.float32(0.66667)
+    Example:
+        >>> keras.metrics.Precision()([0, 1, 1, 1], [1, 0, 1, 1]).numpy().round(5)
+        np.float32(0.66667)
     """
 
     _tw_outcomes = _tw_attributes = ("true_positives", "false_positives")
@@ -181,8 +186,9 @@ class Recall(_Ratio):
 
     Raises: as `Precision`.
 
-    >>> Recall()([0, 1, 1, 1], [1, 0, 1, 1]).numpy().round(5)
-    np.float32(0.66667)
+    Example:
+        >>> keras.metrics.Recall()([0, 1, 1, 1], [1, 0, 1, 1]).numpy().round(5)
+        np.float32(0.66667)
     """
 
     _tw_outcomes = _tw_attributes = ("true_positives", "false_negatives")

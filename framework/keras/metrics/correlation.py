@@ -32,8 +32,9 @@ def pearson_correlation(
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result without ``axis``.
 
-    >>> pearson_correlation([[0.0, 1.0, 2.0]], [[1.0, 3.0, 5.0]]).numpy().round(5)
-    array([1.], dtype=float32)
+    Example:
+        >>> keras.metrics.pearson_correlation([[0.0, 1.0, 2.0]], [[1.0, 3.0, 5.0]]).numpy().round(5)
+        array([1.], dtype=float32)
     """
     y_true, y_pred = pair("pearson_correlation", y_true, y_pred)
     return reduce_mean(_standard(y_true, axis) * _standard(y_pred, axis), axis)
@@ -49,8 +50,9 @@ def concordance_correlation(
     Reference: Lin, "A concordance correlation coefficient to evaluate reproducibility"
     (1989).
 
-    >>> concordance_correlation([[0.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]).numpy().round(5)
-    array([0.57143], dtype=float32)
+    Example:
+        >>> keras.metrics.concordance_correlation([[0.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]).numpy().round(5)
+        array([0.57143], dtype=float32)
     """
     y_true, y_pred = pair("concordance_correlation", y_true, y_pred)
     true_mean, true_rest = _centered(y_true, axis)
@@ -79,8 +81,9 @@ class PearsonCorrelation(MeanMetricWrapper):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> PearsonCorrelation()([[0.0, 1.0, 2.0]], [[1.0, 3.0, 5.0]]).numpy().round(5)
-    np.float32(1.0)
+    Example:
+        >>> keras.metrics.PearsonCorrelation()([[0.0, 1.0, 2.0]], [[1.0, 3.0, 5.0]]).numpy().round(5)
+        np.float32(1.0)
     """
 
     _direction = "up"
@@ -100,8 +103,9 @@ class ConcordanceCorrelation(MeanMetricWrapper):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> ConcordanceCorrelation()([[0.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]).numpy().round(5)
-    np.float32(0.57143)
+    Example:
+        >>> keras.metrics.ConcordanceCorrelation()([[0.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]).numpy().round(5)
+        np.float32(0.57143)
     """
 
     _direction = "up"

@@ -40,11 +40,12 @@ class FBetaScore(Metric):
     Raises: ``ValueError`` if ``beta`` is no positive float, ``threshold`` no float
     above 0 and at most 1, or for another ``average``.
 
-    >>> FBetaScore(beta=2.0, threshold=0.5)(
-    ...     [[1, 1, 1], [1, 0, 0], [1, 1, 0]],
-    ...     [[0.2, 0.6, 0.7], [0.2, 0.6, 0.6], [0.6, 0.8, 0.0]],
-    ... ).numpy().round(5)
-    array([0.38462, 0.90909, 0.83333], dtype=float32)
+    Example:
+        >>> keras.metrics.FBetaScore(beta=2.0, threshold=0.5)(
+        ...     [[1, 1, 1], [1, 0, 0], [1, 1, 0]],
+        ...     [[0.2, 0.6, 0.7], [0.2, 0.6, 0.6], [0.6, 0.8, 0.0]],
+        ... ).numpy().round(5)
+        array([0.38462, 0.90909, 0.83333], dtype=float32)
     """
 
     _direction = "up"
@@ -139,8 +140,9 @@ class F1Score(FBetaScore):
 
     Raises: as `FBetaScore`.
 
-    >>> F1Score(average="micro", threshold=0.5)([[1, 1]], [[0.9, 0.2]]).numpy().round(5)
-    np.float32(0.66667)
+    Example:
+        >>> keras.metrics.F1Score(average="micro", threshold=0.5)([[1, 1]], [[0.9, 0.2]]).numpy().round(5)
+        np.float32(0.66667)
     """
 
     def __init__(

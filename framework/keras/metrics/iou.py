@@ -57,8 +57,9 @@ class IoU(Metric):
     Raises: ``ValueError`` for a class that is not below ``num_classes``, or more than
     65536 classes.
 
-    >>> IoU(num_classes=2, target_class_ids=[0])([0, 0, 1, 1], [0, 1, 0, 1]).numpy().round(5)
-    np.float32(0.33333)
+    Example:
+        >>> keras.metrics.IoU(num_classes=2, target_class_ids=[0])([0, 0, 1, 1], [0, 1, 0, 1]).numpy().round(5)
+        np.float32(0.33333)
     """
 
     _direction = "up"
@@ -162,8 +163,9 @@ class BinaryIoU(IoU):
 
     Raises: ``ValueError`` if one of ``target_class_ids`` is neither 0 nor 1.
 
-    >>> BinaryIoU(threshold=0.3)([0, 1, 0, 1], [0.1, 0.2, 0.4, 0.7]).numpy().round(5)
-    np.float32(0.33333)
+    Example:
+        >>> keras.metrics.BinaryIoU(threshold=0.3)([0, 1, 0, 1], [0.1, 0.2, 0.4, 0.7]).numpy().round(5)
+        np.float32(0.33333)
     """
 
     def __init__(
@@ -196,8 +198,9 @@ class MeanIoU(IoU):
 
     Raises: ``ValueError`` for more than 65536 classes.
 
-    >>> MeanIoU(num_classes=2)([0, 0, 1, 1], [0, 1, 0, 1]).numpy().round(5)
-    np.float32(0.33333)
+    Example:
+        >>> keras.metrics.MeanIoU(num_classes=2)([0, 0, 1, 1], [0, 1, 0, 1]).numpy().round(5)
+        np.float32(0.33333)
     """
 
     def __init__(
@@ -229,9 +232,10 @@ class OneHotIoU(IoU):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
 
-    >>> metric = OneHotIoU(num_classes=2, target_class_ids=[0])
-    >>> metric([[1, 0], [1, 0]], [[0.7, 0.3], [0.2, 0.8]]).numpy().round(5)
-    np.float32(0.5)
+    Example:
+        >>> metric = keras.metrics.OneHotIoU(num_classes=2, target_class_ids=[0])
+        >>> metric([[1, 0], [1, 0]], [[0.7, 0.3], [0.2, 0.8]]).numpy().round(5)
+        np.float32(0.5)
     """
 
     def __init__(
@@ -263,9 +267,10 @@ class OneHotMeanIoU(MeanIoU):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
 
-    >>> metric = OneHotMeanIoU(num_classes=2)
-    >>> metric([[1, 0], [1, 0]], [[0.7, 0.3], [0.2, 0.8]]).numpy().round(5)
-    np.float32(0.25)
+    Example:
+        >>> metric = keras.metrics.OneHotMeanIoU(num_classes=2)
+        >>> metric([[1, 0], [1, 0]], [[0.7, 0.3], [0.2, 0.8]]).numpy().round(5)
+        np.float32(0.25)
     """
 
     def __init__(

@@ -57,19 +57,20 @@ class Metric(Module, Configured):
     together `result` is that of the whole, and the update of an idle replica changes
     nothing.
 
-    >>> class Largest(Metric):
-    ...     def __init__(self, name="largest", dtype=None):
-    ...         super().__init__(dtype, name)
-    ...         self.value = self.add_variable((), "zeros", name="value")
-    ...
-    ...     def update_state(self, values, sample_weight=None):
-    ...         self.value.assign(max(self.value, max(values)))
-    ...
-    ...     def result(self):
-    ...         return self.value.read()
-    >>> metric = Largest()
-    >>> metric([1.0, 3.0]).numpy(), metric([2.0, 1.0]).numpy()
-    (np.float32(3.0), np.float32(3.0))
+    Example:
+        >>> class Largest(keras.metrics.Metric):
+        ...     def __init__(self, name="largest", dtype=None):
+        ...         super().__init__(dtype, name)
+        ...         self.value = self.add_variable((), "zeros", name="value")
+        ...
+        ...     def update_state(self, values, sample_weight=None):
+        ...         self.value.assign(max(self.value, max(values)))
+        ...
+        ...     def result(self):
+        ...         return self.value.read()
+        >>> metric = Largest()
+        >>> metric([1.0, 3.0]).numpy(), metric([2.0, 1.0]).numpy()
+        (np.float32(3.0), np.float32(3.0))
     """
 
     _tw_kind: str = "metric"
@@ -119,10 +120,11 @@ class Metric(Module, Configured):
     ) -> list[Tensor]:
         """Return the values of the variables after an `update_state` from the given ones.
 
-        >>> from tapewright.keras.metrics import Sum
-        >>> metric = Sum()
-        >>> metric.stateless_update_state([1.0], [2.0, 3.0])[0].numpy(), metric.result().numpy()
-        (np.float64(6.0), np.float32(0.0))
+        Example:
+            >>> from tapewright.keras.metrics import Sum
+            >>> metric = Sum()
+            >>> metric.stateless_update_state([1.0], [2.0, 3.0])[0].numpy(), metric.result().numpy()
+            (np.float64(6.0), np.float32(0.0))
         """
         with self._tw_substituted("stateless_update_state", metric_variables):
             self.update_state(*args, **kwargs)

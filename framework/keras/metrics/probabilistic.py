@@ -36,8 +36,9 @@ class KLDivergence(MeanMetricWrapper):
 
     Shapes: ``y_true`` and ``y_pred``, probabilities, ``[batch, ..., classes]``.
 
-    >>> KLDivergence()([[0.5, 0.5]], [[0.25, 0.75]]).numpy()
-    np.float32(0.14384106)
+    Example:
+        >>> keras.metrics.KLDivergence()([[0.5, 0.5]], [[0.25, 0.75]]).numpy()
+        np.float32(0.14384106)
     """
 
     def __init__(
@@ -51,8 +52,9 @@ class Poisson(MeanMetricWrapper):
 
     Shapes: ``y_true``, counts, and ``y_pred``, rates, ``[batch, ..., n]``.
 
-    >>> Poisson()([[0.0, 2.0]], [[1.0, 1.0]]).numpy().round(4)
-    np.float32(1.0)
+    Example:
+        >>> keras.metrics.Poisson()([[0.0, 2.0]], [[1.0, 1.0]]).numpy().round(4)
+        np.float32(1.0)
     """
 
     def __init__(self, name: str | None = "poisson", dtype: DTypeLike | None = None):
@@ -64,8 +66,9 @@ class BinaryCrossentropy(MeanMetricWrapper):
 
     Shapes: ``y_true``, from 0 to 1, and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> BinaryCrossentropy()([[1.0, 0.0]], [[0.5, 0.5]]).numpy()
-    np.float32(0.6931472)
+    Example:
+        >>> keras.metrics.BinaryCrossentropy()([[1.0, 0.0]], [[0.5, 0.5]]).numpy()
+        np.float32(0.6931472)
     """
 
     def __init__(
@@ -86,8 +89,9 @@ class CategoricalCrossentropy(MeanMetricWrapper):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
 
-    >>> CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
-    np.float32(0.6931472)
+    Example:
+        >>> keras.metrics.CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
+        np.float32(0.6931472)
     """
 
     def __init__(
@@ -115,8 +119,9 @@ class SparseCategoricalCrossentropy(MeanMetricWrapper):
 
     Raises: ``ValueError`` for a label out of range on the CPU.
 
-    >>> SparseCategoricalCrossentropy()([1], [[0.5, 0.5]]).numpy()
-    np.float32(0.6931472)
+    Example:
+        >>> keras.metrics.SparseCategoricalCrossentropy()([1], [[0.5, 0.5]]).numpy()
+        np.float32(0.6931472)
     """
 
     def __init__(
@@ -140,8 +145,9 @@ class Hinge(MeanMetricWrapper):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> Hinge()([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
-    np.float32(0.25)
+    Example:
+        >>> keras.metrics.Hinge()([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
+        np.float32(0.25)
     """
 
     def __init__(self, name: str | None = "hinge", dtype: DTypeLike | None = None):
@@ -153,8 +159,9 @@ class SquaredHinge(MeanMetricWrapper):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> SquaredHinge()([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
-    np.float32(0.125)
+    Example:
+        >>> keras.metrics.SquaredHinge()([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
+        np.float32(0.125)
     """
 
     def __init__(
@@ -168,8 +175,9 @@ class CategoricalHinge(MeanMetricWrapper):
 
     Shapes: ``y_true``, one-hot, and ``y_pred`` ``[batch, ..., classes]``.
 
-    >>> CategoricalHinge()([[0.0, 1.0]], [[0.25, 0.75]]).numpy()
-    np.float32(0.5)
+    Example:
+        >>> keras.metrics.CategoricalHinge()([[0.0, 1.0]], [[0.25, 0.75]]).numpy()
+        np.float32(0.5)
     """
 
     def __init__(

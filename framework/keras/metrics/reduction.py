@@ -34,10 +34,11 @@ class Sum(Metric):
 
     Shapes: values ``[...]``; weights ``[batch]``, or what broadcasts to the first axes.
 
-    >>> metric = Sum()
-    >>> metric.update_state([1.0, 3.0], sample_weight=[1.0, 0.5])
-    >>> metric.result().numpy()
-    np.float32(2.5)
+    Example:
+        >>> metric = keras.metrics.Sum()
+        >>> metric.update_state([1.0, 3.0], sample_weight=[1.0, 0.5])
+        >>> metric.result().numpy()
+        np.float32(2.5)
     """
 
     def __init__(self, name: str | None = "sum", dtype: DTypeLike | None = None):
@@ -66,10 +67,11 @@ class Mean(Metric):
 
     Raises: `ShapeError` for weights that do not broadcast.
 
-    >>> metric = Mean()
-    >>> metric.update_state([1.0, 3.0])
-    >>> metric([[5.0, 7.0]]).numpy()  # one sample
-    np.float32(3.3333333)
+    Example:
+        >>> metric = keras.metrics.Mean()
+        >>> metric.update_state([1.0, 3.0])
+        >>> metric([[5.0, 7.0]]).numpy()  # one sample
+        np.float32(3.3333333)
     """
 
     def __init__(self, name: str | None = "mean", dtype: DTypeLike | None = None):
@@ -102,10 +104,11 @@ class MeanMetricWrapper(Mean):
 
     Shapes: ``y_true`` and ``y_pred`` as ``fn`` takes them; weights ``[batch]``.
 
-    >>> import tapewright as tw
-    >>> metric = MeanMetricWrapper(tw.losses.mean_squared_error, name="mse")
-    >>> metric([[0.0], [2.0]], [[1.0], [2.0]]).numpy()
-    np.float32(0.5)
+    Example:
+        >>> import tapewright as tw
+        >>> metric = keras.metrics.MeanMetricWrapper(tw.losses.mean_squared_error, name="mse")
+        >>> metric([[0.0], [2.0]], [[1.0], [2.0]]).numpy()
+        np.float32(0.5)
     """
 
     def __init__(

@@ -50,8 +50,9 @@ class MeanSquaredError(MeanMetricWrapper):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> MeanSquaredError()([[0, 1], [0, 0]], [[1, 1], [0, 0]]).numpy()
-    np.float32(0.25)
+    Example:
+        >>> keras.metrics.MeanSquaredError()([[0, 1], [0, 0]], [[1, 1], [0, 0]]).numpy()
+        np.float32(0.25)
     """
 
     def __init__(
@@ -65,8 +66,9 @@ class MeanAbsoluteError(MeanMetricWrapper):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> MeanAbsoluteError()([[0.0, 1.0]], [[3.0, 2.0]]).numpy()
-    np.float32(2.0)
+    Example:
+        >>> keras.metrics.MeanAbsoluteError()([[0.0, 1.0]], [[3.0, 2.0]]).numpy()
+        np.float32(2.0)
     """
 
     def __init__(
@@ -80,8 +82,9 @@ class MeanAbsolutePercentageError(MeanMetricWrapper):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> MeanAbsolutePercentageError()([[2.0, 4.0]], [[1.0, 4.0]]).numpy()
-    np.float32(25.0)
+    Example:
+        >>> keras.metrics.MeanAbsolutePercentageError()([[2.0, 4.0]], [[1.0, 4.0]]).numpy()
+        np.float32(25.0)
     """
 
     def __init__(
@@ -97,8 +100,9 @@ class MeanSquaredLogarithmicError(MeanMetricWrapper):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> MeanSquaredLogarithmicError()([[0.0]], [[1.0]]).numpy().round(4)
-    np.float32(0.4805)
+    Example:
+        >>> keras.metrics.MeanSquaredLogarithmicError()([[0.0]], [[1.0]]).numpy().round(4)
+        np.float32(0.4805)
     """
 
     def __init__(
@@ -114,8 +118,9 @@ class LogCoshError(MeanMetricWrapper):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> LogCoshError()([[0.0, 0.0]], [[0.0, 200.0]]).numpy()
-    np.float32(99.65343)
+    Example:
+        >>> keras.metrics.LogCoshError()([[0.0, 0.0]], [[0.0, 200.0]]).numpy()
+        np.float32(99.65343)
     """
 
     def __init__(self, name: str | None = "logcosh", dtype: DTypeLike | None = None):
@@ -127,8 +132,9 @@ class RootMeanSquaredError(Mean):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> RootMeanSquaredError()([[0, 1], [0, 0]], [[1, 1], [0, 0]]).numpy()
-    np.float32(0.5)
+    Example:
+        >>> keras.metrics.RootMeanSquaredError()([[0, 1], [0, 0]], [[1, 1], [0, 0]]).numpy()
+        np.float32(0.5)
     """
 
     _direction = "down"
@@ -169,8 +175,9 @@ class CosineSimilarity(MeanMetricWrapper):
 
     Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    >>> CosineSimilarity()([[0.0, 1.0]], [[0.0, 3.0]]).numpy()
-    np.float32(1.0)
+    Example:
+        >>> keras.metrics.CosineSimilarity()([[0.0, 1.0]], [[0.0, 3.0]]).numpy()
+        np.float32(1.0)
     """
 
     _direction = "up"
@@ -197,8 +204,9 @@ class R2Score(Metric):
     Raises: ``ValueError`` for another ``class_aggregation`` or a negative
     ``num_regressors``.
 
-    >>> R2Score()([[1.0], [4.0], [3.0]], [[2.0], [4.0], [4.0]]).numpy().round(5)
-    np.float32(0.57143)
+    Example:
+        >>> keras.metrics.R2Score()([[1.0], [4.0], [3.0]], [[2.0], [4.0], [4.0]]).numpy().round(5)
+        np.float32(0.57143)
     """
 
     squared_sum: Variable

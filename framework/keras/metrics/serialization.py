@@ -43,9 +43,11 @@ def resolve(identifier: Any, y_true: Any, y_pred: Any) -> Any:
 
     Raises: ``ValueError`` for None and unknown names; ``TypeError`` for other types.
 
-    >>> import tapewright as tw
-    >>> resolve("acc", tw.zeros([4]), tw.zeros([4, 10]))
-    <SparseCategoricalAccuracy name=acc>
+    Example:
+        >>> from tapewright.keras.metrics.serialization import resolve
+        >>> import tapewright as tw
+        >>> resolve("acc", tw.zeros([4]), tw.zeros([4, 10]))
+        <SparseCategoricalAccuracy name=acc>
     """
     if identifier is None:
         raise ValueError("metrics: must be a name, a function or a Metric, got None")
@@ -72,9 +74,11 @@ def kind_of_labels(y_true: Any, y_pred: Any) -> str:
     Outputs of size 1 on the last axis are binary. Labels are sparse if they have one
     axis less than the outputs, or size 1 on the last.
 
-    >>> import tapewright as tw
-    >>> kind_of_labels(tw.zeros([4, 1]), tw.zeros([4, 10]))
-    'sparse_categorical'
+    Example:
+        >>> from tapewright.keras.metrics.serialization import kind_of_labels
+        >>> import tapewright as tw
+        >>> kind_of_labels(tw.zeros([4, 1]), tw.zeros([4, 10]))
+        'sparse_categorical'
     """
     labels, outputs = tuple(y_true.shape), tuple(y_pred.shape)
     if outputs[-1:] == (1,):

@@ -85,9 +85,10 @@ class SensitivityAtSpecificity(_Constrained):
 
     Raises: ``ValueError`` if ``specificity`` is not from 0 to 1.
 
-    >>> metric = SensitivityAtSpecificity(0.5)
-    >>> metric([0, 0, 0, 1, 1], [0, 0.3, 0.8, 0.3, 0.8]).numpy()
-    np.float32(0.5)
+    Example:
+        >>> metric = keras.metrics.SensitivityAtSpecificity(0.5)
+        >>> metric([0, 0, 0, 1, 1], [0, 0.3, 0.8, 0.3, 0.8]).numpy()
+        np.float32(0.5)
     """
 
     def __init__(
@@ -116,9 +117,10 @@ class SpecificityAtSensitivity(_Constrained):
 
     Raises: ``ValueError`` if ``sensitivity`` is not from 0 to 1.
 
-    >>> metric = SpecificityAtSensitivity(0.5)
-    >>> metric([0, 0, 0, 1, 1], [0, 0.3, 0.8, 0.3, 0.8]).numpy().round(5)
-    np.float32(0.66667)
+    Example:
+        >>> metric = keras.metrics.SpecificityAtSensitivity(0.5)
+        >>> metric([0, 0, 0, 1, 1], [0, 0.3, 0.8, 0.3, 0.8]).numpy().round(5)
+        np.float32(0.66667)
     """
 
     def __init__(
@@ -147,8 +149,9 @@ class PrecisionAtRecall(_Constrained):
 
     Raises: ``ValueError`` if ``recall`` is not from 0 to 1.
 
-    >>> PrecisionAtRecall(0.5)([0, 0, 1, 1], [0.1, 0.6, 0.5, 0.9]).numpy()
-    np.float32(1.0)
+    Example:
+        >>> keras.metrics.PrecisionAtRecall(0.5)([0, 0, 1, 1], [0.1, 0.6, 0.5, 0.9]).numpy()
+        np.float32(1.0)
     """
 
     def __init__(
@@ -175,8 +178,9 @@ class RecallAtPrecision(_Constrained):
 
     Raises: ``ValueError`` if ``precision`` is not from 0 to 1.
 
-    >>> RecallAtPrecision(0.8)([0, 0, 1, 1], [0.1, 0.6, 0.5, 0.9]).numpy()
-    np.float32(0.5)
+    Example:
+        >>> keras.metrics.RecallAtPrecision(0.8)([0, 0, 1, 1], [0.1, 0.6, 0.5, 0.9]).numpy()
+        np.float32(0.5)
     """
 
     def __init__(

@@ -44,10 +44,11 @@ def clone_model(
 
     Raises: ``ValueError`` for arguments that do not apply to the model.
 
-    >>> from tapewright import keras
-    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-    >>> twin = clone_model(model)
-    >>> twin.set_weights(model.get_weights())
+    Example:
+        >>> from tapewright import keras
+        >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+        >>> twin = keras.models.clone_model(model)
+        >>> twin.set_weights(model.get_weights())
     """
     if not isinstance(model, Model):
         raise ValueError(f"clone_model: model must be a Model, got {model!r}")

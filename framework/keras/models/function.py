@@ -29,11 +29,12 @@ class Function(Operation):
     Raises: ``ValueError`` if there are no inputs or outputs, or an output needs another
     input; for a call with another structure or shape.
 
-    >>> from tapewright import keras
-    >>> x, y = keras.KerasTensor((None, 2)), keras.KerasTensor((None, 2))
-    >>> function = Function([x, y], keras.ops.relu(x - y))
-    >>> function([[[1.0, 5.0]], [[2.0, 3.0]]]).numpy()
-    array([[0., 2.]], dtype=float32)
+    Example:
+        >>> from tapewright import keras
+        >>> x, y = keras.KerasTensor((None, 2)), keras.KerasTensor((None, 2))
+        >>> function = keras.Function([x, y], keras.ops.relu(x - y))
+        >>> function([[[1.0, 5.0]], [[2.0, 3.0]]]).numpy()
+        array([[0., 2.]], dtype=float32)
     """
 
     _tw_kind = "operation"

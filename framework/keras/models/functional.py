@@ -22,7 +22,7 @@ def get_source_inputs(tensor: Any) -> list[KerasTensor]:
 
     >>> from tapewright.layers import Add, Dense, Input
     >>> a, b = Input((2,), name="a"), Input((2,), name="b")
-    >>> [x.name for x in get_source_inputs(Add()([Dense(2)(a), b]))]
+    >>> [x.name for x in keras.utils.get_source_inputs(Add()([Dense(2)(a), b]))]
     ['a', 'b']
 
     Raises: ``TypeError`` for another tensor.

@@ -58,24 +58,25 @@ class Model(Trainer, Layer):
     symbolic, or two layers have one name; ``TypeError`` if only one of ``inputs`` and
     ``outputs`` is given.
 
-    >>> from tapewright.layers import Dense, Input
-    >>> x = Input((3,))
-    >>> model = Model(inputs=x, outputs=Dense(2)(x))
-    >>> model.compile("sgd", "mse")
-    >>> model.output_shape, model.count_params()
-    ((None, 2), 8)
+    Example:
+        >>> from tapewright.layers import Dense, Input
+        >>> x = Input((3,))
+        >>> model = keras.models.Model(inputs=x, outputs=Dense(2)(x))
+        >>> model.compile("sgd", "mse")
+        >>> model.output_shape, model.count_params()
+        ((None, 2), 8)
 
-    A model with a ``call`` of its own:
+        A model with a ``call`` of its own:
 
-    >>> class MLP(Model):
-    ...     def __init__(self):
-    ...         super().__init__()
-    ...         self.hidden, self.top = Dense(4, activation="relu"), Dense(2)
-    ...
-    ...     def call(self, inputs):
-    ...         return self.top(self.hidden(inputs))
-    >>> MLP()([[1.0, 2.0, 3.0]]).shape
-    TensorShape([1, 2])
+        >>> class MLP(keras.models.Model):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.hidden, self.top = Dense(4, activation="relu"), Dense(2)
+        ...
+        ...     def call(self, inputs):
+        ...         return self.top(self.hidden(inputs))
+        >>> MLP()([[1.0, 2.0, 3.0]]).shape
+        TensorShape([1, 2])
     """
 
     _tw_functional = None
@@ -381,11 +382,12 @@ class Model(Trainer, Layer):
 
         Raises: ``ValueError`` for another format, or a path that two variables have.
 
-        >>> from tapewright.layers import Dense, Input
-        >>> x = Input((1,))
-        >>> model = Model(x, Dense(1, name="top", kernel_initializer="ones")(x))
-        >>> model.get_state_tree("numpy_array")["trainable_variables"]["top"]["kernel"]
-        array([[1.]], dtype=float32)
+        Example:
+            >>> from tapewright.layers import Dense, Input
+            >>> x = Input((1,))
+            >>> model = keras.models.Model(x, Dense(1, name="top", kernel_initializer="ones")(x))
+            >>> model.get_state_tree("numpy_array")["trainable_variables"]["top"]["kernel"]
+            array([[1.]], dtype=float32)
         """
         return state_tree(self, value_format)
 
@@ -502,10 +504,11 @@ class Model(Trainer, Layer):
         `model_from_json` makes a model of it, with new weights. ``kwargs`` go to
         ``json.dumps``.
 
-        >>> from tapewright import keras
-        >>> text = keras.Sequential([keras.layers.Dense(2)]).to_json()
-        >>> keras.models.model_from_json(text).layers[0].units
-        2
+        Example:
+            >>> from tapewright import keras
+            >>> text = keras.Sequential([keras.layers.Dense(2)]).to_json()
+            >>> keras.models.model_from_json(text).layers[0].units
+            2
         """
         import json  # takes a few milliseconds
 

@@ -44,11 +44,12 @@ class Sequential(Model):
     Raises: ``ValueError`` for an entry that is no layer, and for two layers of one
     name.
 
-    >>> from tapewright.layers import Dense, Flatten
-    >>> model = Sequential([Flatten(), Dense(4, activation="relu"), Dense(2)])
-    >>> model.build((None, 3, 3))
-    >>> model.count_params()
-    50
+    Example:
+        >>> from tapewright.layers import Dense, Flatten
+        >>> model = keras.models.Sequential([Flatten(), Dense(4, activation="relu"), Dense(2)])
+        >>> model.build((None, 3, 3))
+        >>> model.count_params()
+        50
     """
 
     built: bool

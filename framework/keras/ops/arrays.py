@@ -66,8 +66,9 @@ operation = OperationFamily(__name__, "numpy")
 def reshape(x: TensorLike, newshape: ShapeLike) -> Tensor:
     """The same entries, row by row, in another shape; one size may be -1 (or None).
 
-    >>> reshape([[1, 2], [3, 4]], (4,)).numpy()
-    array([1, 2, 3, 4], dtype=int32)
+    Example:
+        >>> keras.ops.reshape([[1, 2], [3, 4]], (4,)).numpy()
+        array([1, 2, 3, 4], dtype=int32)
     """
     if isinstance(newshape, (tuple, list)) and -1 not in newshape:
         newshape = [-1 if n is None else n for n in newshape]
@@ -96,8 +97,9 @@ def size(x: TensorLike) -> Tensor:
 def transpose(x: TensorLike, axes: Axes = None) -> Tensor:
     """``x`` with its axes in the order ``axes``; None reverses them.
 
-    >>> transpose([[[1, 2, 3]]], axes=(0, 2, 1)).shape
-    TensorShape([1, 3, 1])
+    Example:
+        >>> keras.ops.transpose([[[1, 2, 3]]], axes=(0, 2, 1)).shape
+        TensorShape([1, 3, 1])
     """
     return shapes.transpose(x, axes)
 
@@ -106,8 +108,9 @@ def transpose(x: TensorLike, axes: Axes = None) -> Tensor:
 def swapaxes(x: TensorLike, axis1: Axis, axis2: Axis) -> Tensor:
     """``x`` with the axes ``axis1`` and ``axis2`` exchanged.
 
-    >>> swapaxes([[[1, 2, 3]]], 0, 2).shape
-    TensorShape([3, 1, 1])
+    Example:
+        >>> keras.ops.swapaxes([[[1, 2, 3]]], 0, 2).shape
+        TensorShape([3, 1, 1])
     """
     x = convert_to_tensor(x)
     order = list(range(x.ndim))
@@ -125,8 +128,9 @@ def moveaxis(x: TensorLike, source: Axes, destination: Axes) -> Tensor:
 
     Raises: ``ValueError`` if the two differ in length.
 
-    >>> moveaxis([[[1, 2, 3]]], 2, 0).shape
-    TensorShape([3, 1, 1])
+    Example:
+        >>> keras.ops.moveaxis([[[1, 2, 3]]], 2, 0).shape
+        TensorShape([3, 1, 1])
     """
     x = convert_to_tensor(x)
     sources, destinations = (
@@ -148,8 +152,9 @@ def moveaxis(x: TensorLike, source: Axes, destination: Axes) -> Tensor:
 def expand_dims(x: TensorLike, axis: Axes) -> Tensor:
     """``x`` with new axes of size 1 at ``axis`` of the result, an int or a tuple.
 
-    >>> expand_dims([1, 2], (0, -1)).shape
-    TensorShape([1, 2, 1])
+    Example:
+        >>> keras.ops.expand_dims([1, 2], (0, -1)).shape
+        TensorShape([1, 2, 1])
     """
     return shapes.expand_dims(x, axis)
 
@@ -160,8 +165,9 @@ def squeeze(x: TensorLike, axis: Axes = None) -> Tensor:
 
     Raises: ``ShapeError`` if an axis in ``axis`` has another size.
 
-    >>> squeeze([[[1], [2]]], axis=0).shape
-    TensorShape([2, 1])
+    Example:
+        >>> keras.ops.squeeze([[[1], [2]]], axis=0).shape
+        TensorShape([2, 1])
     """
     none = axis is not None and not hasattr(axis, "__index__") and not len(axis)
     return convert_to_tensor(x) if none else shapes.squeeze(x, axis)
@@ -177,9 +183,10 @@ def broadcast_to(x: TensorLike, shape: ShapeLike) -> Tensor:
 def flip(x: TensorLike, axis: Axes = None) -> Tensor:
     """The entries in reverse order along ``axis``: an int, a tuple, or None for all axes.
 
-    >>> flip([[1, 2], [3, 4]], axis=1).numpy()
-    array([[2, 1],
-           [4, 3]], dtype=int32)
+    Example:
+        >>> keras.ops.flip([[1, 2], [3, 4]], axis=1).numpy()
+        array([[2, 1],
+               [4, 3]], dtype=int32)
     """
     x = convert_to_tensor(x)
     return joining.reverse(x, list(normalize_axis("flip", axis, x.ndim)))
@@ -213,9 +220,10 @@ def rot90(array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tens
 
     Raises: ``ValueError`` for less than two axes.
 
-    >>> rot90([[1, 2], [3, 4]]).numpy()
-    array([[2, 4],
-           [1, 3]], dtype=int32)
+    Example:
+        >>> keras.ops.rot90([[1, 2], [3, 4]]).numpy()
+        array([[2, 4],
+               [1, 3]], dtype=int32)
     """
     array = _check_rank("rot90", array, 2)
     if len(axes) != 2:
@@ -234,8 +242,9 @@ def roll(x: TensorLike, shift: int | Sequence[int], axis: Axes = None) -> Tensor
 
     None moves the entries of the flattened ``x``.
 
-    >>> roll([1, 2, 3], 1).numpy()
-    array([3, 1, 2], dtype=int32)
+    Example:
+        >>> keras.ops.roll([1, 2, 3], 1).numpy()
+        array([3, 1, 2], dtype=int32)
     """
     x = convert_to_tensor(x)
     if axis is None:
@@ -260,10 +269,11 @@ def pad(
 
     Raises: ``ValueError`` for another ``mode``.
 
-    >>> pad([1, 2], 1).numpy()
-    array([0, 1, 2, 0], dtype=int32)
-    >>> pad([1, 2, 3], 2, mode="reflect").numpy()
-    array([3, 2, 1, 2, 3, 2, 1], dtype=int32)
+    Example:
+        >>> keras.ops.pad([1, 2], 1).numpy()
+        array([0, 1, 2, 0], dtype=int32)
+        >>> keras.ops.pad([1, 2, 3], 2, mode="reflect").numpy()
+        array([3, 2, 1, 2, 3, 2, 1], dtype=int32)
     """
     x = convert_to_tensor(x)
     if constant_values is not None and mode != "constant":
@@ -290,8 +300,9 @@ def pad(
 def concatenate(xs: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
     """Join the tensors of a list along an existing axis.
 
-    >>> concatenate([[[1, 2]], [[3, 4]]], axis=1).numpy()
-    array([[1, 2, 3, 4]], dtype=int32)
+    Example:
+        >>> keras.ops.concatenate([[[1, 2]], [[3, 4]]], axis=1).numpy()
+        array([[1, 2, 3, 4]], dtype=int32)
     """
     return joining.concat(promote(*xs), axis)
 
@@ -300,9 +311,10 @@ def concatenate(xs: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
 def stack(x: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
     """Join the tensors of a list, all of one shape, along a new axis.
 
-    >>> stack([[1, 2], [3, 4]], axis=1).numpy()
-    array([[1, 3],
-           [2, 4]], dtype=int32)
+    Example:
+        >>> keras.ops.stack([[1, 2], [3, 4]], axis=1).numpy()
+        array([[1, 3],
+               [2, 4]], dtype=int32)
     """
     return joining.stack(promote(*x), axis)
 
@@ -311,8 +323,9 @@ def stack(x: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
 def append(x1: TensorLike, x2: TensorLike, axis: Axis | None = None) -> Tensor:
     """Join ``x1`` and ``x2`` along ``axis``; None flattens both.
 
-    >>> append([[1, 2]], [[3, 4]]).numpy()
-    array([1, 2, 3, 4], dtype=int32)
+    Example:
+        >>> keras.ops.append([[1, 2]], [[3, 4]]).numpy()
+        array([1, 2, 3, 4], dtype=int32)
     """
     if axis is None:
         x1, x2, axis = ravel(x1), ravel(x2), 0
@@ -323,9 +336,10 @@ def append(x1: TensorLike, x2: TensorLike, axis: Axis | None = None) -> Tensor:
 def hstack(xs: Sequence[TensorLike]) -> Tensor:
     """Join the tensors of a list along axis 1, vectors along axis 0.
 
-    >>> hstack([[[1], [2]], [[3], [4]]]).numpy()
-    array([[1, 3],
-           [2, 4]], dtype=int32)
+    Example:
+        >>> keras.ops.hstack([[[1], [2]], [[3], [4]]]).numpy()
+        array([[1, 3],
+               [2, 4]], dtype=int32)
     """
     xs = [ravel(x) if convert_to_tensor(x).ndim == 0 else x for x in xs]
     return concatenate(xs, 0 if convert_to_tensor(xs[0]).ndim == 1 else 1)
@@ -335,9 +349,10 @@ def hstack(xs: Sequence[TensorLike]) -> Tensor:
 def vstack(xs: Sequence[TensorLike]) -> Tensor:
     """Join the tensors of a list along axis 0; vectors become rows.
 
-    >>> vstack([[1, 2], [3, 4]]).numpy()
-    array([[1, 2],
-           [3, 4]], dtype=int32)
+    Example:
+        >>> keras.ops.vstack([[1, 2], [3, 4]]).numpy()
+        array([[1, 2],
+               [3, 4]], dtype=int32)
     """
     xs = [convert_to_tensor(x) for x in xs]
     return concatenate([shapes.reshape(x, [1, -1]) if x.ndim < 2 else x for x in xs], 0)
@@ -347,8 +362,9 @@ def vstack(xs: Sequence[TensorLike]) -> Tensor:
 def dstack(xs: Sequence[TensorLike]) -> Tensor:
     """Join the tensors of a list along axis 2, a new last axis for vectors and matrices.
 
-    >>> dstack([[1, 2], [3, 4]]).shape
-    TensorShape([1, 2, 2])
+    Example:
+        >>> keras.ops.dstack([[1, 2], [3, 4]]).shape
+        TensorShape([1, 2, 2])
     """
     xs = [convert_to_tensor(x) for x in xs]
     xs = [shapes.reshape(x, [1, -1]) if x.ndim < 2 else x for x in xs]
@@ -366,8 +382,9 @@ def split(
 
     Raises: ``ShapeError`` if the number does not divide the axis.
 
-    >>> [part.numpy().tolist() for part in split([1, 2, 3, 4], [1, 3])]
-    [[1], [2, 3], [4]]
+    Example:
+        >>> [part.numpy().tolist() for part in keras.ops.split([1, 2, 3, 4], [1, 3])]
+        [[1], [2, 3], [4]]
     """
     if isinstance(indices_or_sections, int):
         return joining.split(x, indices_or_sections, axis)
@@ -384,8 +401,9 @@ def array_split(
 
     Raises: ``ValueError`` for a number below 1.
 
-    >>> [part.numpy().tolist() for part in array_split([1, 2, 3], 2)]
-    [[1, 2], [3]]
+    Example:
+        >>> [part.numpy().tolist() for part in keras.ops.array_split([1, 2, 3], 2)]
+        [[1, 2], [3]]
     """
     x = convert_to_tensor(x)
     (axis,) = normalize_axis("array_split", axis, x.ndim)
@@ -433,9 +451,10 @@ def tile(x: TensorLike, repeats: ShapeLike) -> Tensor:
     With fewer numbers than axes they are those of the last axes; with more, ``x`` gets
     new first axes.
 
-    >>> tile([[1, 2]], [2, 1]).numpy()
-    array([[1, 2],
-           [1, 2]], dtype=int32)
+    Example:
+        >>> keras.ops.tile([[1, 2]], [2, 1]).numpy()
+        array([[1, 2],
+               [1, 2]], dtype=int32)
     """
     x = convert_to_tensor(x)
     counts = [repeats] if isinstance(repeats, int) else list(repeats)
@@ -466,10 +485,11 @@ def repeat(
 
     Raises: ``ValueError`` for a negative number.
 
-    >>> repeat([1, 2], 2).numpy()
-    array([1, 1, 2, 2], dtype=int32)
-    >>> repeat([1, 2], [1, 3]).numpy()
-    array([1, 2, 2, 2], dtype=int32)
+    Example:
+        >>> keras.ops.repeat([1, 2], 2).numpy()
+        array([1, 1, 2, 2], dtype=int32)
+        >>> keras.ops.repeat([1, 2], [1, 3]).numpy()
+        array([1, 2, 2, 2], dtype=int32)
     """
     if isinstance(repeats, (list, tuple)) and len(repeats) == 1:
         repeats = repeats[0]
@@ -489,8 +509,9 @@ def diagonal(
 
     Raises: ``ValueError`` for less than two axes.
 
-    >>> diagonal([[1, 2], [3, 4]]).numpy()
-    array([1, 4], dtype=int32)
+    Example:
+        >>> keras.ops.diagonal([[1, 2], [3, 4]]).numpy()
+        array([1, 4], dtype=int32)
     """
     x = moveaxis(_check_rank("diagonal", x, 2), (axis1, axis2), (-2, -1))
     rows, columns = x.shape[-2:]
@@ -505,11 +526,12 @@ def diag(x: TensorLike, k: int = 0) -> Tensor:
 
     Raises: ``ValueError`` for other ranks.
 
-    >>> diag([[1, 2], [3, 4]]).numpy()
-    array([1, 4], dtype=int32)
-    >>> diag([1, 2]).numpy()
-    array([[1, 0],
-           [0, 2]], dtype=int32)
+    Example:
+        >>> keras.ops.diag([[1, 2], [3, 4]]).numpy()
+        array([1, 4], dtype=int32)
+        >>> keras.ops.diag([1, 2]).numpy()
+        array([[1, 0],
+               [0, 2]], dtype=int32)
     """
     x = convert_to_tensor(x)
     if x.ndim not in (1, 2):
@@ -521,9 +543,10 @@ def diag(x: TensorLike, k: int = 0) -> Tensor:
 def diagflat(x: TensorLike, k: int = 0) -> Tensor:
     """The matrix with all entries of ``x`` on its ``k``-th diagonal.
 
-    >>> diagflat([1, 2]).numpy()
-    array([[1, 0],
-           [0, 2]], dtype=int32)
+    Example:
+        >>> keras.ops.diagflat([1, 2]).numpy()
+        array([[1, 0],
+               [0, 2]], dtype=int32)
     """
     return diagonals.diag(ravel(x), k=k)
 
@@ -536,7 +559,8 @@ def trace(x: TensorLike, offset: int = 0, axis1: Axis = 0, axis2: Axis = 1) -> T
 
     Raises: ``ValueError`` for less than two axes.
 
-    >>> trace([[1, 2], [3, 4]]).numpy()
-    np.int32(5)
+    Example:
+        >>> keras.ops.trace([[1, 2], [3, 4]]).numpy()
+        np.int32(5)
     """
     return reduce_sum(to_accumulator(diagonal(x, offset, axis1, axis2)), -1)

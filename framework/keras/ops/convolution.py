@@ -78,8 +78,9 @@ def max_pool(
 
     Raises: ``ValueError`` for another ``padding`` or ``data_format``.
 
-    >>> max_pool([[[1.0], [4.0], [2.0], [3.0]]], 2).numpy().ravel()
-    array([4., 3.], dtype=float32)
+    Example:
+        >>> keras.ops.max_pool([[[1.0], [4.0], [2.0], [3.0]]], 2).numpy().ravel()
+        array([4., 3.], dtype=float32)
     """
     (inputs,), _, layout = _prepare("max_pool", inputs, data_format)
     strides = pool_size if strides is None else strides
@@ -98,8 +99,9 @@ def average_pool(
 
     Arguments, shapes and errors are those of `max_pool`.
 
-    >>> average_pool([[[1.0], [4.0], [2.0], [3.0]]], 2).numpy().ravel()
-    array([2.5, 2.5], dtype=float32)
+    Example:
+        >>> keras.ops.average_pool([[[1.0], [4.0], [2.0], [3.0]]], 2).numpy().ravel()
+        array([2.5, 2.5], dtype=float32)
     """
     (inputs,), _, layout = _prepare("average_pool", inputs, data_format)
     strides = pool_size if strides is None else strides
@@ -114,8 +116,9 @@ def adaptive_average_pool(
 
     Shapes: ``[batch, *spatial, channels]`` to ``[batch, *output_size, channels]``.
 
-    >>> adaptive_average_pool([[[1.0], [4.0], [2.0], [3.0]]], 2).numpy().ravel()
-    array([2.5, 2.5], dtype=float32)
+    Example:
+        >>> keras.ops.adaptive_average_pool([[[1.0], [4.0], [2.0], [3.0]]], 2).numpy().ravel()
+        array([2.5, 2.5], dtype=float32)
     """
     return _adaptive_pool("Average", inputs, output_size, data_format)
 
@@ -129,8 +132,9 @@ def adaptive_max_pool(
 
     Shapes: ``[batch, *spatial, channels]`` to ``[batch, *output_size, channels]``.
 
-    >>> adaptive_max_pool([[[1.0], [4.0], [2.0], [3.0]]], 2).numpy().ravel()
-    array([4., 3.], dtype=float32)
+    Example:
+        >>> keras.ops.adaptive_max_pool([[[1.0], [4.0], [2.0], [3.0]]], 2).numpy().ravel()
+        array([4., 3.], dtype=float32)
     """
     return _adaptive_pool("Max", inputs, output_size, data_format)
 
@@ -167,8 +171,9 @@ def conv(
     Raises: ``ShapeError`` for channels that do not fit, or a window larger than the
     input; ``ValueError`` for another ``padding`` or ``data_format``.
 
-    >>> conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[1.0]]]).numpy().ravel()
-    array([3., 6.], dtype=float32)
+    Example:
+        >>> keras.ops.conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[1.0]]]).numpy().ravel()
+        array([3., 6.], dtype=float32)
     """
     (inputs, kernel), _, layout = _prepare("conv", inputs, data_format, kernel)
     return convolution_ops.convolution(
@@ -243,8 +248,9 @@ def conv_transpose(
     channels]``; the outputs have ``size * strides`` entries on an axis with ``padding``
     "same", all that a window reaches with "valid", and others with ``output_padding``.
 
-    >>> conv_transpose([[[1.0], [2.0]]], [[[1.0]], [[3.0]]], strides=2).numpy().ravel()
-    array([1., 3., 2., 6.], dtype=float32)
+    Example:
+        >>> keras.ops.conv_transpose([[[1.0], [2.0]]], [[[1.0]], [[3.0]]], strides=2).numpy().ravel()
+        array([1., 3., 2., 6.], dtype=float32)
     """
     tensors, rank, layout = _prepare("conv_transpose", inputs, data_format, kernel)
     inputs, kernel = tensors
@@ -280,8 +286,9 @@ def unfold(
     Shapes: ``[batch, channels, height, width]`` to ``[batch, channels * kernel_height *
     kernel_width, windows]``.
 
-    >>> unfold([[[[1, 2], [3, 4]]]], kernel_size=(1, 2)).numpy().tolist()
-    [[[1, 3], [2, 4]]]
+    Example:
+        >>> keras.ops.unfold([[[[1, 2], [3, 4]]]], kernel_size=(1, 2)).numpy().tolist()
+        [[[1, 3], [2, 4]]]
     """
     x = to_floating(x)
     (high, wide), dilation, padding, stride = _pairs(
@@ -312,8 +319,9 @@ def fold(
     Shapes: ``[batch, channels * kernel_height * kernel_width, windows]`` to ``[batch,
     channels, *output_size]``.
 
-    >>> fold([[[1, 3], [2, 4]]], output_size=(2, 2), kernel_size=(1, 2)).numpy().tolist()
-    [[[[1, 2], [3, 4]]]]
+    Example:
+        >>> keras.ops.fold([[[1, 3], [2, 4]]], output_size=(2, 2), kernel_size=(1, 2)).numpy().tolist()
+        [[[[1, 2], [3, 4]]]]
     """
     x = to_floating(x)
     (high, wide), dilation, padding, stride = _pairs(

@@ -109,8 +109,9 @@ def convert_to_numpy(x: TensorLike) -> Array:
 def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """``x`` in another dtype; gradients pass between floating dtypes.
 
-    >>> cast([1.9, -1.9], "int32").numpy()
-    array([ 1, -1], dtype=int32)
+    Example:
+        >>> keras.ops.cast([1.9, -1.9], "int32").numpy()
+        array([ 1, -1], dtype=int32)
     """
     return conversion.cast(x, dtype)
 
@@ -124,8 +125,9 @@ def is_tensor(x: TensorLike) -> bool:
 def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
     """`cast`, with values out of the range of ``dtype`` moved to its nearest end.
 
-    >>> saturate_cast([-3.0, 300.0], "uint8").numpy()
-    array([  0, 255], dtype=uint8)
+    Example:
+        >>> keras.ops.saturate_cast([-3.0, 300.0], "uint8").numpy()
+        array([  0, 255], dtype=uint8)
     """
     x = _convert(x)
     if as_dtype(dtype).is_bool and not x.dtype.is_complex:
@@ -136,8 +138,9 @@ def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
 def dtype(x: TensorLike) -> str:
     """The name of the dtype of ``x``.
 
-    >>> dtype([1.0, 2.0])
-    'float32'
+    Example:
+        >>> keras.ops.dtype([1.0, 2.0])
+        'float32'
     """
     return _convert(x).dtype.name
 
@@ -147,8 +150,9 @@ def shape(x: TensorLike) -> tuple[Any, ...]:
 
     In a traced function an unknown size is a number that computes like an int.
 
-    >>> shape([[1, 2, 3]])
-    (1, 3)
+    Example:
+        >>> keras.ops.shape([[1, 2, 3]])
+        (1, 3)
     """
     sizes = tuple(_convert(x).shape)
     return tuple([n.as_number() if type(n) is UnknownSize else n for n in sizes])
@@ -174,8 +178,9 @@ def unstack(x: TensorLike, num: int | None = None, axis: Axis = 0) -> list[Tenso
 
     Raises: ``ValueError`` if ``num`` is not their number.
 
-    >>> [part.numpy().tolist() for part in unstack([[1, 2], [3, 4]])]
-    [[1, 2], [3, 4]]
+    Example:
+        >>> [part.numpy().tolist() for part in keras.ops.unstack([[1, 2], [3, 4]])]
+        [[1, 2], [3, 4]]
     """
     x = _convert(x)
     (axis,) = normalize_axis("unstack", axis, x.ndim)
@@ -196,8 +201,9 @@ def cond(
 
     Raises: ``TypeError`` if a function is not callable.
 
-    >>> cond(convert_to_tensor(True), lambda: 1, lambda: 2)
-    1
+    Example:
+        >>> keras.ops.cond(keras.ops.convert_to_tensor(True), lambda: 1, lambda: 2)
+        1
     """
     if type(pred) is not KerasTensor:
         return _cond(pred, true_fn, false_fn)
@@ -240,8 +246,9 @@ def while_loop(
 
     Raises: ``ValueError`` if ``body`` returns another structure.
 
-    >>> while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, s + i), (0, 0))[1].numpy()
-    np.int32(6)
+    Example:
+        >>> keras.ops.while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, s + i), (0, 0))[1].numpy()
+        np.int32(6)
     """
     is_single = not isinstance(loop_vars, (tuple, list))
     variables = (loop_vars,) if is_single else tuple(loop_vars)
@@ -266,8 +273,9 @@ def fori_loop(
 
     Returns: the last value; ``init_val`` if there is no step.
 
-    >>> fori_loop(0, 4, lambda i, total: total + i, 0).numpy()
-    np.int32(6)
+    Example:
+        >>> keras.ops.fori_loop(0, 4, lambda i, total: total + i, 0).numpy()
+        np.int32(6)
     """
     upper = _convert(upper)
 
@@ -297,9 +305,10 @@ def scan(
 
     Raises: ``ValueError`` if neither ``xs`` nor ``length`` is given.
 
-    >>> total, sums = scan(lambda c, x: (c + x, c + x), 0, convert_to_tensor([1, 2, 3]))
-    >>> total.numpy(), sums.numpy()
-    (np.int32(6), array([1, 3, 6], dtype=int32))
+    Example:
+        >>> total, sums = keras.ops.scan(lambda c, x: (c + x, c + x), 0, keras.ops.convert_to_tensor([1, 2, 3]))
+        >>> total.numpy(), sums.numpy()
+        (np.int32(6), array([1, 3, 6], dtype=int32))
     """
     if not callable(f):
         raise TypeError(f"scan: f must be a function, got {f!r}")
@@ -348,8 +357,9 @@ def associative_scan(
 
     Reference: Hillis & Steele, "Data parallel algorithms" (1986).
 
-    >>> associative_scan(lambda a, b: a + b, convert_to_tensor([1, 2, 3, 4])).numpy()
-    array([ 1,  3,  6, 10], dtype=int32)
+    Example:
+        >>> keras.ops.associative_scan(lambda a, b: a + b, keras.ops.convert_to_tensor([1, 2, 3, 4])).numpy()
+        array([ 1,  3,  6, 10], dtype=int32)
     """
     if not callable(f):
         raise TypeError(f"associative_scan: f must be callable, got {f!r}")
@@ -385,8 +395,9 @@ def associative_scan(
 def map(f: Callable[..., Any], xs: TensorNest) -> Any:  # noqa: A001
     """Apply ``f`` to each entry along the first axis, one after the other; stack the results.
 
-    >>> map(lambda x: x * x, convert_to_tensor([1, 2, 3])).numpy()
-    array([1, 4, 9], dtype=int32)
+    Example:
+        >>> keras.ops.map(lambda x: x * x, keras.ops.convert_to_tensor([1, 2, 3])).numpy()
+        array([1, 4, 9], dtype=int32)
     """
     return map_fn(f, xs)
 
@@ -396,8 +407,9 @@ def switch(
 ) -> Any:
     """``branches[index](*operands)``, with the nearest branch for indices out of range.
 
-    >>> switch(1, [lambda a, b: a + b, lambda a, b: a * b], 3, 4)
-    12
+    Example:
+        >>> keras.ops.switch(1, [lambda a, b: a + b, lambda a, b: a * b], 3, 4)
+        12
     """
     if not branches:
         raise ValueError("switch: branches must hold at least one function, got none")
@@ -419,8 +431,9 @@ def vectorized_map(function: Callable[..., Any], elements: TensorNest) -> Any:
     Shapes: ``elements`` ``[n, ...]``, in any nest; the results are stacked to ``[n,
     ...]``.
 
-    >>> vectorized_map(lambda x: x * x, convert_to_tensor([1, 2, 3])).numpy()
-    array([1, 4, 9], dtype=int32)
+    Example:
+        >>> keras.ops.vectorized_map(lambda x: x * x, keras.ops.convert_to_tensor([1, 2, 3])).numpy()
+        array([1, 4, 9], dtype=int32)
     """
     return _vectorized_map(function, elements)
 
@@ -437,8 +450,9 @@ def scatter(indices: TensorLike, values: TensorLike, shape: ShapeLike) -> Tensor
 
     Raises: ``IndexError`` for a coordinate out of range.
 
-    >>> scatter([[0], [2], [2]], [1.0, 2.0, 3.0], (4,)).numpy()
-    array([1., 0., 5., 0.], dtype=float32)
+    Example:
+        >>> keras.ops.scatter([[0], [2], [2]], [1.0, 2.0, 3.0], (4,)).numpy()
+        array([1., 0., 5., 0.], dtype=float32)
     """
     return scattering.scatter_nd(indices, values, shape)
 
@@ -468,8 +482,9 @@ def scatter_update(
     Raises: ``IndexError`` for a coordinate out of range; ``ValueError`` for another
     ``reduction``.
 
-    >>> scatter_update([1, 2, 3], [[0], [2]], [7, 9]).numpy()
-    array([7, 2, 9], dtype=int32)
+    Example:
+        >>> keras.ops.scatter_update([1, 2, 3], [[0], [2]], [7, 9]).numpy()
+        array([7, 2, 9], dtype=int32)
     """
     inputs = _convert(inputs)
     updates = conversion.cast(updates, inputs.dtype)
@@ -498,9 +513,10 @@ def slice(inputs: TensorLike, start_indices: TensorLike, shape: ShapeLike) -> Te
 
     Raises: ``ShapeError`` if it reaches beyond ``inputs``.
 
-    >>> slice([[1, 2, 3], [4, 5, 6]], (0, 1), (2, 2)).numpy()
-    array([[2, 3],
-           [5, 6]], dtype=int32)
+    Example:
+        >>> keras.ops.slice([[1, 2, 3], [4, 5, 6]], (0, 1), (2, 2)).numpy()
+        array([[2, 3],
+               [5, 6]], dtype=int32)
     """
     if not _is_tensor(start_indices):
         return _slice(inputs, start_indices, shape)
@@ -527,8 +543,9 @@ def slice_update(
 
     Shapes: ``updates`` has as many axes as ``inputs``.
 
-    >>> slice_update([1, 2, 3, 4], [1], [8, 9]).numpy()
-    array([1, 8, 9, 4], dtype=int32)
+    Example:
+        >>> keras.ops.slice_update([1, 2, 3, 4], [1], [8, 9]).numpy()
+        array([1, 8, 9, 4], dtype=int32)
     """
     inputs = _convert(inputs)
     updates = conversion.cast(updates, inputs.dtype)

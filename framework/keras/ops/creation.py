@@ -86,9 +86,10 @@ def full(
 
     Raises: ``TypeError`` for a complex ``fill_value`` in a real dtype.
 
-    >>> full((2, 2), 7.0).numpy()
-    array([[7., 7.],
-           [7., 7.]], dtype=float32)
+    Example:
+        >>> keras.ops.full((2, 2), 7.0).numpy()
+        array([[7., 7.],
+               [7., 7.]], dtype=float32)
     """
     value, dtype = convert_to_tensor(fill_value), as_dtype(dtype or default_float())
     if value.dtype.is_complex and not dtype.is_complex:
@@ -137,8 +138,9 @@ def arange(
     Raises: ``TypeError`` for a Python number that is not whole with an integer
     ``dtype``.
 
-    >>> arange(3).numpy(), arange(1.0, 2.0, 0.5).numpy()
-    (array([0, 1, 2], dtype=int32), array([1. , 1.5], dtype=float32))
+    Example:
+        >>> keras.ops.arange(3).numpy(), keras.ops.arange(1.0, 2.0, 0.5).numpy()
+        (array([0, 1, 2], dtype=int32), array([1. , 1.5], dtype=float32))
     """
     bounds = [n for n in (start, stop, step) if n is not None]
     dtype = common_dtype(*map(kind_of, bounds)) if dtype is None else as_dtype(dtype)
@@ -181,8 +183,9 @@ def linspace(
 
     Raises: ``ValueError`` for a negative ``num``.
 
-    >>> linspace(0.0, 1.0, 4, endpoint=False).numpy()
-    array([0.  , 0.25, 0.5 , 0.75], dtype=float32)
+    Example:
+        >>> keras.ops.linspace(0.0, 1.0, 4, endpoint=False).numpy()
+        array([0.  , 0.25, 0.5 , 0.75], dtype=float32)
     """
     num = index(num)
     if num < 0:
@@ -213,8 +216,9 @@ def logspace(
 ) -> Tensor:
     """``base`` to the powers ``linspace(start, stop, num, endpoint)``, along a new ``axis``.
 
-    >>> logspace(0.0, 2.0, 3).numpy()
-    array([  1.,  10., 100.], dtype=float32)
+    Example:
+        >>> keras.ops.logspace(0.0, 2.0, 3).numpy()
+        array([  1.,  10., 100.], dtype=float32)
     """
     powers = linspace(start, stop, num, endpoint, axis=axis)
     values = _pow(cast(base, powers.dtype), powers)
@@ -234,8 +238,9 @@ def geomspace(
 
     They have a new ``axis`` of size ``num``. ``start`` and ``stop`` are not 0.
 
-    >>> geomspace(1.0, 8.0, 4).numpy()
-    array([1., 2., 4., 8.], dtype=float32)
+    Example:
+        >>> keras.ops.geomspace(1.0, 8.0, 4).numpy()
+        array([1., 2., 4., 8.], dtype=float32)
     """
     start, stop = promote(start, stop, at_least=float)
     logs = linspace(log(abs(start)), log(abs(stop)), num, endpoint, axis=axis)
@@ -254,9 +259,10 @@ def eye(
 ) -> Tensor:
     """Ones on the ``k``-th diagonal of an ``N x M`` matrix of zeros; M is N if None.
 
-    >>> eye(2, 3, k=1).numpy()
-    array([[0., 1., 0.],
-           [0., 0., 1.]], dtype=float32)
+    Example:
+        >>> keras.ops.eye(2, 3, k=1).numpy()
+        array([[0., 1., 0.],
+               [0., 0., 1.]], dtype=float32)
     """
     if k == 0:
         return creation.eye(N, M, dtype=dtype or default_float())
@@ -275,9 +281,10 @@ def tri(
 ) -> Tensor:
     """Ones on and below the ``k``-th diagonal of an ``N x M`` matrix of zeros.
 
-    >>> tri(2).numpy()
-    array([[1., 0.],
-           [1., 1.]], dtype=float32)
+    Example:
+        >>> keras.ops.tri(2).numpy()
+        array([[1., 0.],
+               [1., 1.]], dtype=float32)
     """
     return cast(
         less_equal(*_offsets(N, N if M is None else M, k)), dtype or default_float()
@@ -301,9 +308,10 @@ def tril(x: TensorLike, k: int = 0) -> Tensor:
 
     Raises: ``ValueError`` for less than two axes.
 
-    >>> tril([[1, 2], [3, 4]]).numpy()
-    array([[1, 0],
-           [3, 4]], dtype=int32)
+    Example:
+        >>> keras.ops.tril([[1, 2], [3, 4]]).numpy()
+        array([[1, 0],
+               [3, 4]], dtype=int32)
     """
     x = _check_matrix("tril", x)
     kept = less_equal(*_offsets(*x.shape[-2:], k))
@@ -318,9 +326,10 @@ def triu(x: TensorLike, k: int = 0) -> Tensor:
 
     Raises: ``ValueError`` for less than two axes.
 
-    >>> triu([[1, 2], [3, 4]]).numpy()
-    array([[1, 2],
-           [0, 4]], dtype=int32)
+    Example:
+        >>> keras.ops.triu([[1, 2], [3, 4]]).numpy()
+        array([[1, 2],
+               [0, 4]], dtype=int32)
     """
     x = _check_matrix("triu", x)
     dropped = less_equal(*_offsets(*x.shape[-2:], k - 1))
@@ -349,9 +358,10 @@ def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Ten
 
     Raises: ``ValueError`` if ``x`` is no vector.
 
-    >>> vander([2, 3], 3).numpy()
-    array([[4, 2, 1],
-           [9, 3, 1]], dtype=int32)
+    Example:
+        >>> keras.ops.vander([2, 3], 3).numpy()
+        array([[4, 2, 1],
+               [9, 3, 1]], dtype=int32)
     """
     x = convert_to_tensor(x)
     if x.ndim != 1:
@@ -383,7 +393,8 @@ def kaiser(x: int, beta: float) -> Tensor:
 
     Shapes: ``[x]``.
 
-    >>> kaiser(3, 0.0).numpy()
-    array([1., 1., 1.], dtype=float32)
+    Example:
+        >>> keras.ops.kaiser(3, 0.0).numpy()
+        array([1., 1., 1.], dtype=float32)
     """
     return convert_to_tensor(np.kaiser(int(x), float(beta)), default_float())

@@ -27,8 +27,9 @@ def rearrange(tensor: TensorLike, pattern: str, **axes_lengths: int) -> Tensor:
 
     Raises: ``ValueError`` for a pattern that is invalid, or does not fit.
 
-    >>> rearrange([[1, 2, 3, 4]], "b (h w) -> b w h", h=2).numpy().tolist()
-    [[[1, 3], [2, 4]]]
+    Example:
+        >>> keras.ops.rearrange([[1, 2, 3, 4]], "b (h w) -> b w h", h=2).numpy().tolist()
+        [[[1, 3], [2, 4]]]
     """
     x = convert_to_tensor(tensor)
     before, after = _parsed(pattern)

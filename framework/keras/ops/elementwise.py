@@ -308,8 +308,9 @@ trunc = operation.unary("trunc", _truncate, "``x`` rounded towards 0.")
 def round(x: TensorLike, decimals: int = 0) -> Tensor:  # noqa: A001
     """``x`` rounded to ``decimals`` places, halves to the even neighbour.
 
-    >>> round([0.5, 1.55, -2.25], 1).numpy()
-    array([ 0.5,  1.6, -2.2], dtype=float32)
+    Example:
+        >>> keras.ops.round([0.5, 1.55, -2.25], 1).numpy()
+        array([ 0.5,  1.6, -2.2], dtype=float32)
     """
     x = convert_to_tensor(x)
     whole = x.dtype.is_integer
@@ -330,8 +331,9 @@ def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
 
     Raises: ``TypeError`` for a Python number that is not whole beside integers.
 
-    >>> clip([1, 5, 9], -1, 6).numpy()
-    array([1, 5, 6], dtype=int32)
+    Example:
+        >>> keras.ops.clip([1, 5, 9], -1, 6).numpy()
+        array([1, 5, 6], dtype=int32)
     """
     x = to_numbers(x)
     bounds = _bound("x_min", x_min, x.dtype), _bound("x_max", x_max, x.dtype)
@@ -358,8 +360,10 @@ def nan_to_num(
     Args: ``posinf``, ``neginf``: None stands for the largest and the lowest number of
     the dtype.
 
-    >>> nan_to_num([math.nan, math.inf, 1.0], posinf=9.0).numpy()
-    array([0., 9., 1.], dtype=float32)
+    Example:
+        >>> import math
+        >>> keras.ops.nan_to_num([math.nan, math.inf, 1.0], posinf=9.0).numpy()
+        array([0., 9., 1.], dtype=float32)
     """
     x = convert_to_tensor(x)
     if not x.dtype.is_floating:
@@ -376,8 +380,9 @@ def view(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
 
     Shapes: the last axis shrinks or grows by the ratio of the sizes.
 
-    >>> view([1.0], "int32").numpy()
-    array([1065353216], dtype=int32)
+    Example:
+        >>> keras.ops.view([1.0], "int32").numpy()
+        array([1065353216], dtype=int32)
     """
     x = convert_to_tensor(x)
     if dtype is None or x.dtype == dtype:
@@ -491,8 +496,9 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
 
     Raises: ``TypeError`` if ``x2`` holds other numbers.
 
-    >>> ldexp([1.0, 3.0], [2, 1]).numpy()
-    array([4., 6.], dtype=float32)
+    Example:
+        >>> keras.ops.ldexp([1.0, 3.0], [2, 1]).numpy()
+        array([4., 6.], dtype=float32)
     """
     x2 = convert_to_tensor(x2)
     if not x2.dtype.is_integer:
@@ -562,8 +568,9 @@ def isclose(
 
     With ``equal_nan`` NaN is close to NaN.
 
-    >>> isclose([1.0, 2.0], [1.0, 2.1]).numpy()
-    array([ True, False])
+    Example:
+        >>> keras.ops.isclose([1.0, 2.0], [1.0, 2.1]).numpy()
+        array([ True, False])
     """
     x1, x2 = promote(x1, x2)
     if not x1.dtype.is_differentiable:
@@ -588,7 +595,8 @@ def allclose(
 ) -> Tensor:
     """True if all entries are close, a scalar; see `isclose`.
 
-    >>> allclose([1.0, 2.0], [1.0, 2.1]).numpy()
-    np.False_
+    Example:
+        >>> keras.ops.allclose([1.0, 2.0], [1.0, 2.1]).numpy()
+        np.False_
     """
     return reduce_all(isclose(x1, x2, rtol, atol, equal_nan))

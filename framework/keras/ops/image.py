@@ -95,8 +95,9 @@ def resize(
     ``crop_to_aspect_ratio``: only the largest box in the middle with the new ratio;
     ``pad_to_aspect_ratio``: the whole, amid ``fill_value``. Integers are rounded.
 
-    >>> resize([[[0.0], [4.0]]], (1, 4)).numpy().ravel()
-    array([0., 1., 3., 4.], dtype=float32)
+    Example:
+        >>> keras.ops.image.resize([[[0.0], [4.0]]], (1, 4)).numpy().ravel()
+        array([0., 1., 3., 4.], dtype=float32)
     """
     if fill_mode != "constant":
         raise ValueError(f"resize: fill_mode must be 'constant', got {fill_mode!r}")
@@ -417,8 +418,9 @@ def map_coordinates(
     Raises: ``ValueError`` for another ``order`` or ``fill_mode``; ``ShapeError`` unless
     ``coordinates`` has an entry for each axis, and two axes or more.
 
-    >>> map_coordinates([[0.0, 1.0], [2.0, 3.0]], [[0.5, 1.0], [0.5, 0.0]], 1).numpy()
-    array([1.5, 2. ], dtype=float32)
+    Example:
+        >>> keras.ops.image.map_coordinates([[0.0, 1.0], [2.0, 3.0]], [[0.5, 1.0], [0.5, 0.0]], 1).numpy()
+        array([1.5, 2. ], dtype=float32)
     """
     return interpolation.map_coordinates(
         inputs, coordinates, order, fill_mode, fill_value
@@ -449,8 +451,9 @@ def scale_and_translate(
 
     Raises: ``ValueError`` for another ``method``; ``ShapeError`` for other shapes.
 
-    >>> scale_and_translate([1.0, 2.0], (4,), [2.0], [0.0], (0,), "linear").numpy()
-    array([1.  , 1.25, 1.75, 2.  ], dtype=float32)
+    Example:
+        >>> keras.ops.image.scale_and_translate([1.0, 2.0], (4,), [2.0], [0.0], (0,), "linear").numpy()
+        array([1.  , 1.25, 1.75, 2.  ], dtype=float32)
     """
     return interpolation.scale_and_translate(
         images, output_shape, scale, translation, spatial_dims, method, antialias
@@ -540,8 +543,9 @@ def rgb_to_hsv(images: TensorLike, data_format: str | None = None) -> Tensor:
 
     Raises: ``ValueError`` for integers, or for other than three channels.
 
-    >>> rgb_to_hsv([[[1.0, 0.0, 0.0]]]).numpy()
-    array([[[0., 1., 1.]]], dtype=float32)
+    Example:
+        >>> keras.ops.image.rgb_to_hsv([[[1.0, 0.0, 0.0]]]).numpy()
+        array([[[0., 1., 1.]]], dtype=float32)
     """
     x, first = _check_colours("rgb_to_hsv", images, data_format)
     return _restore_format(color.rgb_to_hsv(x), first)

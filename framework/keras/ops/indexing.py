@@ -104,8 +104,9 @@ def where(
 
     Raises: ``ValueError`` if only one of ``x1`` and ``x2`` is given.
 
-    >>> where([True, False], [1, 2], 0.5).numpy()
-    array([1. , 0.5], dtype=float32)
+    Example:
+        >>> keras.ops.where([True, False], [1, 2], 0.5).numpy()
+        array([1. , 0.5], dtype=float32)
     """
     condition = cast(condition, "bool")
     if x1 is None and x2 is None:
@@ -121,9 +122,10 @@ def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
 
     Returns: a tuple with an int32 vector for each axis.
 
-    >>> rows, columns = nonzero([[0, 1], [2, 0]])
-    >>> rows.numpy(), columns.numpy()
-    (array([0, 1], dtype=int32), array([1, 0], dtype=int32))
+    Example:
+        >>> rows, columns = keras.ops.nonzero([[0, 1], [2, 0]])
+        >>> rows.numpy(), columns.numpy()
+        (array([0, 1], dtype=int32), array([1, 0], dtype=int32))
     """
     indices = _where(cast(x, "bool"))
     return tuple([cast(indices[:, i], int32) for i in range(indices.shape[-1])])
@@ -141,9 +143,10 @@ def select(
 
     Raises: ``ValueError`` if the lists differ in length.
 
-    >>> x = convert_to_tensor([1, 5, 9])
-    >>> select([x < 3, x < 7], [x, 10 * x], default=0).numpy()
-    array([ 1, 50,  0], dtype=int32)
+    Example:
+        >>> x = tw.convert_to_tensor([1, 5, 9])
+        >>> keras.ops.select([x < 3, x < 7], [x, 10 * x], default=0).numpy()
+        array([ 1, 50,  0], dtype=int32)
     """
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError(
@@ -162,8 +165,9 @@ def get_item(x: TensorLike, key: Any) -> Tensor:
 
     Raises: ``IndexError`` for an index out of range.
 
-    >>> get_item([[1, 2], [3, 4]], (0, slice(1, 2))).numpy()
-    array([2], dtype=int32)
+    Example:
+        >>> keras.ops.get_item([[1, 2], [3, 4]], (0, slice(1, 2))).numpy()
+        array([2], dtype=int32)
     """
     return indexing.getitem(convert_to_tensor(x), key)
 
@@ -178,8 +182,9 @@ def take(x: TensorLike, indices: TensorLike, axis: Axis | None = None) -> Tensor
 
     Raises: ``IndexError`` for an index out of range.
 
-    >>> take([10, 20, 30], [0, -1]).numpy()
-    array([10, 30], dtype=int32)
+    Example:
+        >>> keras.ops.take([10, 20, 30], [0, -1]).numpy()
+        array([10, 30], dtype=int32)
     """
     x = convert_to_tensor(x)
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
@@ -208,9 +213,10 @@ def take_along_axis(
 
     Raises: ``IndexError`` for an index out of range.
 
-    >>> take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1).numpy()
-    array([[2],
-           [3]], dtype=int32)
+    Example:
+        >>> keras.ops.take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1).numpy()
+        array([[2],
+               [3]], dtype=int32)
     """
     x, indices = convert_to_tensor(x), convert_to_tensor(indices)
     if axis is None:
@@ -239,9 +245,10 @@ def unravel_index(indices: TensorLike, shape: Sequence[int]) -> tuple[Tensor, ..
 
     Returns: a tuple with a tensor, of the shape of ``indices``, for each axis.
 
-    >>> rows, columns = unravel_index([1, 5], (2, 3))
-    >>> rows.numpy(), columns.numpy()
-    (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
+    Example:
+        >>> rows, columns = keras.ops.unravel_index([1, 5], (2, 3))
+        >>> rows.numpy(), columns.numpy()
+        (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
     """
     indices, result = convert_to_tensor(indices), []
     size = math.prod(shape)
@@ -259,9 +266,10 @@ def unravel_index(indices: TensorLike, shape: Sequence[int]) -> tuple[Tensor, ..
 def sort(x: TensorLike, axis: Axis | None = -1) -> Tensor:
     """The entries of each row along ``axis`` in ascending order; None flattens ``x``.
 
-    >>> sort([[3, 1], [2, 5]], axis=0).numpy()
-    array([[2, 1],
-           [3, 5]], dtype=int32)
+    Example:
+        >>> keras.ops.sort([[3, 1], [2, 5]], axis=0).numpy()
+        array([[2, 1],
+               [3, 5]], dtype=int32)
     """
     x, axis = _flatten_for_none(x, axis)
     if x.dtype.is_bool:
@@ -275,8 +283,9 @@ def argsort(x: TensorLike, axis: Axis | None = -1) -> Tensor:
 
     Equal entries keep their order.
 
-    >>> argsort([3, 1, 2]).numpy()
-    array([1, 2, 0], dtype=int32)
+    Example:
+        >>> keras.ops.argsort([3, 1, 2]).numpy()
+        array([1, 2, 0], dtype=int32)
     """
     x, axis = _flatten_for_none(x, axis)
     return sorting.argsort(to_numbers(x), axis)
@@ -316,9 +325,10 @@ def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
 
     Returns: ``(values, indices)``, in descending order; the indices are int32.
 
-    >>> values, indices = top_k([1.0, 4.0, 2.0], k=2)
-    >>> values.numpy(), indices.numpy()
-    (array([4., 2.], dtype=float32), array([1, 2], dtype=int32))
+    Example:
+        >>> values, indices = keras.ops.top_k([1.0, 4.0, 2.0], k=2)
+        >>> values.numpy(), indices.numpy()
+        (array([4., 2.], dtype=float32), array([1, 2], dtype=int32))
     """
     return sorting.top_k(to_numbers(x), k, sorted)
 
@@ -330,8 +340,9 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
     Shapes: ``targets`` ``[batch]``, integers; ``predictions`` ``[batch, classes]``;
     result ``[batch]``.
 
-    >>> in_top_k([0, 1], [[0.1, 0.9], [0.1, 0.9]], k=1).numpy()
-    array([False,  True])
+    Example:
+        >>> keras.ops.in_top_k([0, 1], [[0.1, 0.9], [0.1, 0.9]], k=1).numpy()
+        array([False,  True])
     """
     return sorting.in_top_k(targets, predictions, k)
 
@@ -349,8 +360,9 @@ def searchsorted(
 
     Raises: ``ValueError`` for another ``side``.
 
-    >>> searchsorted([1, 3, 5], [0, 3, 6]).numpy()
-    array([0, 1, 3], dtype=int32)
+    Example:
+        >>> keras.ops.searchsorted([1, 3, 5], [0, 3, 6]).numpy()
+        array([0, 1, 3], dtype=int32)
     """
     sorted_sequence = convert_to_tensor(sorted_sequence)
     if sorted_sequence.ndim != 1:
@@ -366,8 +378,9 @@ def digitize(x: TensorLike, bins: TensorLike) -> Tensor:
 
     Shapes: ``bins`` ``[n]``, ascending; the result has the shape of ``x``.
 
-    >>> digitize([0.5, 1.5, 2.5], [1.0, 2.0]).numpy()
-    array([0, 1, 2], dtype=int32)
+    Example:
+        >>> keras.ops.digitize([0.5, 1.5, 2.5], [1.0, 2.0]).numpy()
+        array([0, 1, 2], dtype=int32)
     """
     return searchsorted(bins, x, "right")
 
@@ -413,11 +426,12 @@ def unique(
     the first occurrence of each), ``return_inverse`` (the index among them of each
     entry of ``x``) and ``return_counts`` ask for.
 
-    >>> unique([3, 1, 3]).numpy()
-    array([1, 3], dtype=int32)
-    >>> values, counts = unique([3, 1, 3], return_counts=True)
-    >>> counts.numpy()
-    array([1, 2], dtype=int32)
+    Example:
+        >>> keras.ops.unique([3, 1, 3]).numpy()
+        array([1, 3], dtype=int32)
+        >>> values, counts = keras.ops.unique([3, 1, 3], return_counts=True)
+        >>> counts.numpy()
+        array([1, 2], dtype=int32)
     """
     x = convert_to_tensor(x)
     segment.known_values("unique", "x", x)
@@ -457,8 +471,9 @@ def isin(
 
     ``assume_unique`` changes nothing. The result has the shape of ``x1``.
 
-    >>> isin([1, 2, 3], [2, 9]).numpy()
-    array([False,  True, False])
+    Example:
+        >>> keras.ops.isin([1, 2, 3], [2, 9]).numpy()
+        array([False,  True, False])
     """
     x1, x2 = promote(x1, x2)
     result = reduce_any(equal(x1[..., None], ravel(x2)), -1)
@@ -488,8 +503,9 @@ def bincount(
     Raises: ``ValueError`` for negative numbers, other ranks, or ``sparse``: there are
     no sparse tensors.
 
-    >>> bincount([1, 1, 3]).numpy()
-    array([0, 2, 0, 1], dtype=int32)
+    Example:
+        >>> keras.ops.bincount([1, 1, 3]).numpy()
+        array([0, 2, 0, 1], dtype=int32)
     """
     if sparse:
         raise ValueError(
@@ -525,9 +541,10 @@ def histogram(
     Raises: ``ValueError`` for ``bins`` below 1, or a ``range`` that descends or is not
     finite.
 
-    >>> counts, edges = histogram([0.0, 1.0, 4.0], bins=2)
-    >>> counts.numpy(), edges.numpy()
-    (array([2., 1.], dtype=float32), array([0., 2., 4.], dtype=float32))
+    Example:
+        >>> counts, edges = keras.ops.histogram([0.0, 1.0, 4.0], bins=2)
+        >>> counts.numpy(), edges.numpy()
+        (array([2., 1.], dtype=float32), array([0., 2., 4.], dtype=float32))
     """
     x, bins = convert_to_tensor(x), index(bins)
     if x.ndim != 1:
@@ -557,8 +574,9 @@ def diff(a: TensorLike, n: int = 1, axis: Axis = -1) -> Tensor:
 
     Raises: ``ValueError`` for a negative ``n``.
 
-    >>> diff([1, 4, 9]).numpy()
-    array([3, 5], dtype=int32)
+    Example:
+        >>> keras.ops.diff([1, 4, 9]).numpy()
+        array([3, 5], dtype=int32)
     """
     a = convert_to_tensor(a)
     if n < 0 or not a.ndim:
@@ -583,8 +601,9 @@ def trapezoid(
 
     Shapes: the result lacks ``axis``.
 
-    >>> trapezoid([1.0, 2.0, 3.0], x=[0.0, 1.0, 3.0]).numpy()
-    np.float32(6.5)
+    Example:
+        >>> keras.ops.trapezoid([1.0, 2.0, 3.0], x=[0.0, 1.0, 3.0]).numpy()
+        np.float32(6.5)
     """
     y = moveaxis(to_floating(y), axis, -1)
     if x is None:
@@ -601,8 +620,9 @@ def gcd(x1: TensorLike, x2: TensorLike) -> Tensor:
 
     Raises: ``TypeError`` for other dtypes.
 
-    >>> gcd([4, 9], 6).numpy()
-    array([2, 3], dtype=int32)
+    Example:
+        >>> keras.ops.gcd([4, 9], 6).numpy()
+        array([2, 3], dtype=int32)
     """
     x1, x2 = _check_integers("gcd", x1, x2)
     dims = (x1 + x2).shape
@@ -630,8 +650,9 @@ def lcm(x1: TensorLike, x2: TensorLike) -> Tensor:
 
     Raises: ``TypeError`` for other dtypes.
 
-    >>> lcm([4, 9], 6).numpy()
-    array([12, 18], dtype=int32)
+    Example:
+        >>> keras.ops.lcm([4, 9], 6).numpy()
+        array([12, 18], dtype=int32)
     """
     x1, x2 = _check_integers("lcm", x1, x2)
     divisor = gcd(x1, x2)

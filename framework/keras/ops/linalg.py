@@ -97,8 +97,9 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
     Shapes: ``[..., m, k]`` and ``[..., k, n]`` to ``[..., m, n]``. A vector is a row on
     the left and a column on the right, and the result lacks its axis.
 
-    >>> matmul([1.0, 2.0], [[1.0], [3.0]]).numpy()
-    array([7.], dtype=float32)
+    Example:
+        >>> keras.ops.matmul([1.0, 2.0], [[1.0], [3.0]]).numpy()
+        array([7.], dtype=float32)
     """
     x1, x2 = _promote_factors(x1, x2)
     if x1.ndim > 1 and x2.ndim > 1:
@@ -117,8 +118,9 @@ def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
     Shapes: ``[..., k]`` and ``[*other, k, n]`` to ``[..., *other, n]``; a vector ``x2``
     has only that axis, and a scalar multiplies.
 
-    >>> dot([1, 2], [3, 4]).numpy()
-    np.int32(11)
+    Example:
+        >>> keras.ops.dot([1, 2], [3, 4]).numpy()
+        np.int32(11)
     """
     x1, x2 = promote(x1, x2)
     if not (x1.ndim and x2.ndim):
@@ -133,8 +135,9 @@ def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
     Shapes: ``[*left, k]`` and ``[*right, k]`` to ``[*left, *right]``; a scalar
     multiplies.
 
-    >>> inner([[1, 2], [3, 4]], [1, 1]).numpy()
-    array([3, 7], dtype=int32)
+    Example:
+        >>> keras.ops.inner([[1, 2], [3, 4]], [1, 1]).numpy()
+        array([3, 7], dtype=int32)
     """
     x1, x2 = promote(x1, x2)
     return tensordot(x1, x2, [[-1], [-1]]) if x1.ndim and x2.ndim else multiply(x1, x2)
@@ -146,9 +149,10 @@ def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
 
     Shapes: both are flattened; ``[m]`` and ``[n]`` to ``[m, n]``.
 
-    >>> outer([1, 2], [3, 4]).numpy()
-    array([[3, 4],
-           [6, 8]], dtype=int32)
+    Example:
+        >>> keras.ops.outer([1, 2], [3, 4]).numpy()
+        array([[3, 4],
+               [6, 8]], dtype=int32)
     """
     x1, x2 = promote(x1, x2)
     return multiply(ravel(x1)[:, None], ravel(x2))
@@ -158,8 +162,9 @@ def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
 def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
     """The sum of the products of all entries, with those of ``x1`` conjugated; a scalar.
 
-    >>> vdot([1 + 1j], [1 + 1j]).numpy()
-    np.complex128(2+0j)
+    Example:
+        >>> keras.ops.vdot([1 + 1j], [1 + 1j]).numpy()
+        np.complex128(2+0j)
     """
     x1, x2 = promote(x1, x2)
     products = multiply(conj(ravel(x1)), ravel(x2))
@@ -211,8 +216,9 @@ def cross(
 
     Raises: ``ValueError`` for other sizes.
 
-    >>> cross([1, 0, 0], [0, 1, 0]).numpy()
-    array([0, 0, 1], dtype=int32)
+    Example:
+        >>> keras.ops.cross([1, 0, 0], [0, 1, 0]).numpy()
+        array([0, 0, 1], dtype=int32)
     """
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     x1, x2 = promote(x1, x2)
@@ -237,9 +243,10 @@ def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
 
     Shapes: each size is the product of both.
 
-    >>> kron([[1, 2]], [[1], [1]]).numpy()
-    array([[1, 2],
-           [1, 2]], dtype=int32)
+    Example:
+        >>> keras.ops.kron([[1, 2]], [[1], [1]]).numpy()
+        array([[1, 2],
+               [1, 2]], dtype=int32)
     """
     x1, x2 = promote(x1, x2)
     rank = max(x1.ndim, x2.ndim)
@@ -258,8 +265,9 @@ def correlate(x1: TensorLike, x2: TensorLike, mode: str = "valid") -> Tensor:
 
     Raises: ``ValueError`` for another ``mode``.
 
-    >>> correlate([1.0, 2.0, 3.0], [0.0, 1.0]).numpy()
-    array([2., 3.], dtype=float32)
+    Example:
+        >>> keras.ops.correlate([1.0, 2.0, 3.0], [0.0, 1.0]).numpy()
+        array([2., 3.], dtype=float32)
     """
     if mode not in ("valid", "same", "full"):
         raise ValueError(
@@ -286,9 +294,10 @@ def corrcoef(x: TensorLike) -> Tensor:
 
     Shapes: ``[m, n]`` to ``[m, m]``.
 
-    >>> corrcoef([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]).numpy().round(4)
-    array([[ 1., -1.],
-           [-1.,  1.]], dtype=float32)
+    Example:
+        >>> keras.ops.corrcoef([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]).numpy().round(4)
+        array([[ 1., -1.],
+               [-1.,  1.]], dtype=float32)
     """
     x = to_floating(x)
     if x.ndim > 2:
@@ -324,7 +333,7 @@ Shapes: ``[..., n, n]`` to ``e`` ``[..., n]`` and ``v`` ``[..., n, n]``.
 
 Returns: ``(e, v)``.
 
->>> eigh([[2.0, 0.0], [0.0, 1.0]])[0].numpy()
+>>> keras.ops.eigh([[2.0, 0.0], [0.0, 1.0]])[0].numpy()
 array([1., 2.], dtype=float32)
 """,
 )  # fmt: skip
@@ -334,7 +343,7 @@ Shapes: ``[..., n, n]``, input and result.
 
 Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
 
->>> inv([[2.0, 0.0], [0.0, 4.0]]).numpy()
+>>> keras.ops.inv([[2.0, 0.0], [0.0, 4.0]]).numpy()
 array([[0.5 , 0.  ],
        [0.  , 0.25]], dtype=float32)
 """,
@@ -367,9 +376,10 @@ def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
 
     Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is not positive definite.
 
-    >>> cholesky([[4.0, 2.0], [2.0, 5.0]]).numpy()
-    array([[2., 0.],
-           [1., 2.]], dtype=float32)
+    Example:
+        >>> keras.ops.cholesky([[4.0, 2.0], [2.0, 5.0]]).numpy()
+        array([[2., 0.],
+               [1., 2.]], dtype=float32)
     """
     result = decompositions.cholesky(to_floating(x))
     return conj(matrix_transpose(result)) if upper else result
@@ -381,9 +391,10 @@ def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
 
     Shapes: ``[..., n, n]``, input and result.
 
-    >>> cholesky_inverse([[2.0, 0.0], [0.0, 1.0]]).numpy()
-    array([[0.25, 0.  ],
-           [0.  , 1.  ]], dtype=float32)
+    Example:
+        >>> keras.ops.cholesky_inverse([[2.0, 0.0], [0.0, 1.0]]).numpy()
+        array([[0.25, 0.  ],
+               [0.  , 1.  ]], dtype=float32)
     """
     x = to_floating(x)
     x = conj(matrix_transpose(x)) if upper else x
@@ -401,9 +412,10 @@ def pinv(x: TensorLike, rcond: float | None = None) -> Tensor:
     Args: ``rcond``: singular values up to ``rcond`` times the largest one count as
     zero.
 
-    >>> pinv([[2.0, 0.0], [0.0, 0.0]]).numpy()
-    array([[0.5, 0. ],
-           [0. , 0. ]], dtype=float32)
+    Example:
+        >>> keras.ops.pinv([[2.0, 0.0], [0.0, 0.0]]).numpy()
+        array([[0.5, 0. ],
+               [0. , 0. ]], dtype=float32)
     """
     return linear_systems.pinv(to_floating(x), rcond)
 
@@ -414,8 +426,9 @@ def matrix_rank(x: TensorLike, tol: float | None = None) -> Tensor:
 
     Shapes: ``[..., m, n]`` to ``[...]``.
 
-    >>> matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy()
-    np.int32(1)
+    Example:
+        >>> keras.ops.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy()
+        np.int32(1)
     """
     return cast(decompositions.matrix_rank(to_floating(x), tol), "int32")
 
@@ -448,9 +461,10 @@ def lu_factor(x: TensorLike) -> tuple[Tensor, Tensor]:
 
     Raises: ``ValueError`` if a matrix is singular.
 
-    >>> lu, p = lu_factor([[1.0, 2.0], [2.0, 1.0]])
-    >>> lu.numpy().tolist(), p.numpy().tolist()
-    ([[2.0, 1.0], [0.5, 1.5]], [1, 0])
+    Example:
+        >>> lu, p = keras.ops.lu_factor([[1.0, 2.0], [2.0, 1.0]])
+        >>> lu.numpy().tolist(), p.numpy().tolist()
+        ([[2.0, 1.0], [0.5, 1.5]], [1, 0])
     """
     packed, rows = _lu.lu(to_floating(x))
     return packed, argsort(rows)
@@ -474,8 +488,9 @@ def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> A
 
     Returns: ``(u, s, v^H)``, or ``s`` alone without ``compute_uv``; ``s`` descends.
 
-    >>> svd([[0.0, 2.0], [1.0, 0.0]], compute_uv=False).numpy()
-    array([2., 1.], dtype=float32)
+    Example:
+        >>> keras.ops.svd([[0.0, 2.0], [1.0, 0.0]], compute_uv=False).numpy()
+        array([2., 1.], dtype=float32)
     """
     result = decompositions.svd(to_floating(x), full_matrices, compute_uv)
     if not compute_uv:
@@ -500,8 +515,9 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
 
     Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
 
-    >>> solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0]).numpy()
-    array([1. , 0.5], dtype=float32)
+    Example:
+        >>> keras.ops.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0]).numpy()
+        array([1. , 0.5], dtype=float32)
     """
     a, b, is_vector = _as_columns(a, b)
     result = linear_systems.solve(a, b)
@@ -516,8 +532,9 @@ def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tenso
 
     Raises: ``ValueError`` (NumPy's LinAlgError) if there is a zero on the diagonal.
 
-    >>> solve_triangular([[2.0, 1.0], [0.0, 4.0]], [2.0, 4.0]).numpy()
-    array([0.5, 1. ], dtype=float32)
+    Example:
+        >>> keras.ops.solve_triangular([[2.0, 1.0], [0.0, 4.0]], [2.0, 4.0]).numpy()
+        array([0.5, 1. ], dtype=float32)
     """
     a, b, is_vector = _as_columns(a, b)
     result = linear_systems.triangular_solve(a, b, lower)
@@ -560,8 +577,9 @@ def norm(
 
     Raises: ``ValueError`` for another ``ord``.
 
-    >>> norm([[3.0, 4.0], [6.0, 8.0]], axis=1).numpy()
-    array([ 5., 10.], dtype=float32)
+    Example:
+        >>> keras.ops.norm([[3.0, 4.0], [6.0, 8.0]], axis=1).numpy()
+        array([ 5., 10.], dtype=float32)
     """
     x = to_floating(x)
     if axis is None and x.ndim == 2 and ord is not None:
@@ -624,9 +642,10 @@ def jvp(
 
     Returns: ``(outputs, tangents)``.
 
-    >>> value, slope = jvp(lambda x: x * x, [3.0], [1.0])
-    >>> float(value), float(slope)
-    (9.0, 6.0)
+    Example:
+        >>> value, slope = keras.ops.jvp(lambda x: x * x, [3.0], [1.0])
+        >>> float(value), float(slope)
+        (9.0, 6.0)
     """
     primals, tangents = (
         [map_structure(to_floating, x) for x in values]

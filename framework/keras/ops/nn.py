@@ -139,8 +139,9 @@ hard_silu = hard_swish = operation(activations.hard_silu, aliases="hard_swish")
 def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
     """``x`` moved towards 0 by ``threshold``, and 0 where it is nearer than that.
 
-    >>> soft_shrink([-2.0, 0.25, 2.0]).numpy()
-    array([-1.5,  0. ,  1.5], dtype=float32)
+    Example:
+        >>> keras.ops.soft_shrink([-2.0, 0.25, 2.0]).numpy()
+        array([-1.5,  0. ,  1.5], dtype=float32)
     """
     return activations.soft_shrink(to_floating(x), threshold)
 
@@ -149,8 +150,9 @@ def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
 def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
     """``x`` times the normal distribution function at ``x``; ``approximate`` uses tanh.
 
-    >>> gelu([0.0, 20.0]).numpy()
-    array([ 0., 20.], dtype=float32)
+    Example:
+        >>> keras.ops.gelu([0.0, 20.0]).numpy()
+        array([ 0., 20.], dtype=float32)
     """
     return activation.gelu(to_floating(x), approximate)
 
@@ -159,8 +161,9 @@ def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
 def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
     """``exp(x) / sum(exp(x))`` over ``axis``: an int, a tuple, or None for all axes.
 
-    >>> softmax([0.0, 0.0]).numpy()
-    array([0.5, 0.5], dtype=float32)
+    Example:
+        >>> keras.ops.softmax([0.0, 0.0]).numpy()
+        array([0.5, 0.5], dtype=float32)
     """
     x = to_floating(x)
     if isinstance(axis, int):
@@ -172,8 +175,9 @@ def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
 def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
     """``x - log(sum(exp(x)))`` over ``axis``: an int, a tuple, or None for all axes.
 
-    >>> log_softmax([0.0, 0.0]).numpy()
-    array([-0.6931472, -0.6931472], dtype=float32)
+    Example:
+        >>> keras.ops.log_softmax([0.0, 0.0]).numpy()
+        array([-0.6931472, -0.6931472], dtype=float32)
     """
     x = to_floating(x)
     if isinstance(axis, int):
@@ -185,8 +189,9 @@ def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
 def polar(abs_: TensorLike, angle: TensorLike) -> Tensor:
     """Complex numbers of these moduli and angles; both broadcast.
 
-    >>> polar([1.0, 2.0], 0.0).numpy()
-    array([1.+0.j, 2.+0.j], dtype=complex64)
+    Example:
+        >>> keras.ops.polar([1.0, 2.0], 0.0).numpy()
+        array([1.+0.j, 2.+0.j], dtype=complex64)
     """
     abs_, angle = promote(abs_, angle, at_least=float)
     return _complex(abs_ * cos(angle), abs_ * sin(angle))
@@ -212,9 +217,10 @@ def one_hot(
     Args: ``sparse``: the result is a `SparseTensor`, with an entry for each index, which
     is 0 for one out of range.
 
-    >>> one_hot([1, 0], 3).numpy()
-    array([[0., 1., 0.],
-           [1., 0., 0.]], dtype=float32)
+    Example:
+        >>> keras.ops.one_hot([1, 0], 3).numpy()
+        array([[0., 1., 0.],
+               [1., 0., 0.]], dtype=float32)
     """
     x, dtype = cast(x, int64), dtype or default_float()
     if sparse:
@@ -237,9 +243,10 @@ def multi_hot(
 
     Raises: ``ValueError`` for ``sparse`` with another ``axis`` than the last one.
 
-    >>> multi_hot([[1, 2], [0, 0]], 4).numpy()
-    array([[0., 1., 1., 0.],
-           [1., 0., 0., 0.]], dtype=float32)
+    Example:
+        >>> keras.ops.multi_hot([[1, 2], [0, 0]], 4).numpy()
+        array([[0., 1., 1., 0.],
+               [1., 0., 0., 0.]], dtype=float32)
     """
     num_classes = kwargs.pop("num_tokens", num_classes)
     if num_classes is None or kwargs:
@@ -287,8 +294,9 @@ def binary_crossentropy(
 
     Raises: ``ValueError`` if the shapes differ.
 
-    >>> binary_crossentropy([1.0], [0.5]).numpy()
-    array([0.6931472], dtype=float32)
+    Example:
+        >>> keras.ops.binary_crossentropy([1.0], [0.5]).numpy()
+        array([0.6931472], dtype=float32)
     """
     target, output = _check_shapes("binary_crossentropy", target, output)
     if from_logits:
@@ -309,8 +317,9 @@ def categorical_crossentropy(
 
     Raises: ``ValueError`` if the shapes differ.
 
-    >>> categorical_crossentropy([[1.0, 0.0]], [[0.5, 0.5]]).numpy()
-    array([0.6931472], dtype=float32)
+    Example:
+        >>> keras.ops.categorical_crossentropy([[1.0, 0.0]], [[0.5, 0.5]]).numpy()
+        array([0.6931472], dtype=float32)
     """
     target, output = _check_shapes("categorical_crossentropy", target, output)
     (axis,) = normalize_axis("categorical_crossentropy", axis, output.ndim)
@@ -330,8 +339,9 @@ def sparse_categorical_crossentropy(
 
     Raises: ``ValueError`` for a label out of range on the CPU.
 
-    >>> sparse_categorical_crossentropy([1], [[0.5, 0.5]]).numpy()
-    array([0.6931472], dtype=float32)
+    Example:
+        >>> keras.ops.sparse_categorical_crossentropy([1], [[0.5, 0.5]]).numpy()
+        array([0.6931472], dtype=float32)
     """
     output = to_floating(output)
     if axis not in (-1, output.ndim - 1):
@@ -361,9 +371,10 @@ def moments(
 
     Returns: ``(mean, variance)``.
 
-    >>> mean, variance = moments([1.0, 3.0], axes=[0])
-    >>> mean.numpy(), variance.numpy()
-    (np.float32(2.0), np.float32(1.0))
+    Example:
+        >>> mean, variance = keras.ops.moments([1.0, 3.0], axes=[0])
+        >>> mean.numpy(), variance.numpy()
+        (np.float32(2.0), np.float32(1.0))
     """
     return moment_ops.moments(to_floating(x), axes, keepdims=keepdims)
 
@@ -383,9 +394,10 @@ def batch_normalization(
     Shapes: ``mean``, ``variance``, ``offset`` and ``scale`` ``[x.shape[axis]]``; the
     last two may be None.
 
-    >>> batch_normalization([[1.0], [3.0]], [2.0], [1.0], axis=-1, epsilon=0.0).numpy()
-    array([[-1.],
-           [ 1.]], dtype=float32)
+    Example:
+        >>> keras.ops.batch_normalization([[1.0], [3.0]], [2.0], [1.0], axis=-1, epsilon=0.0).numpy()
+        array([[-1.],
+               [ 1.]], dtype=float32)
     """
     x = to_floating(x)
     (axis,) = normalize_axis("batch_normalization", axis, x.ndim)
@@ -417,8 +429,9 @@ def layer_normalization(
     Shapes: ``gamma`` and ``beta`` have the axes of ``axis``, one or several; both may
     be None.
 
-    >>> layer_normalization([[1.0, 3.0]]).numpy()
-    array([[-1.,  1.]], dtype=float32)
+    Example:
+        >>> keras.ops.layer_normalization([[1.0, 3.0]]).numpy()
+        array([[-1.,  1.]], dtype=float32)
     """
     return normalization.layer_normalization(to_floating(x), gamma, beta, axis, epsilon)
 
@@ -436,8 +449,9 @@ def rms_normalization(
 
     Shapes: ``scale`` has the axes of ``axis``, one or several, or is None.
 
-    >>> rms_normalization([[1.0, 7.0]]).numpy()
-    array([[0.2, 1.4]], dtype=float32)
+    Example:
+        >>> keras.ops.rms_normalization([[1.0, 7.0]]).numpy()
+        array([[0.2, 1.4]], dtype=float32)
     """
     return normalization.rms_normalization(to_floating(x), scale, axis, epsilon)
 
@@ -452,8 +466,9 @@ def normalize(
 
     Raises: ``ValueError`` for an ``order`` below 1.
 
-    >>> normalize([3.0, 4.0]).numpy()
-    array([0.6, 0.8], dtype=float32)
+    Example:
+        >>> keras.ops.normalize([3.0, 4.0]).numpy()
+        array([0.6, 0.8], dtype=float32)
     """
     if not isinstance(order, int) or order < 1:
         raise ValueError(
@@ -472,8 +487,9 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
 
     It is ``10 log10(max_val ** 2 / mean((x1 - x2) ** 2))``.
 
-    >>> psnr([0.0], [0.1], max_val=1.0).numpy()
-    np.float32(20.0)
+    Example:
+        >>> keras.ops.psnr([0.0], [0.1], max_val=1.0).numpy()
+        np.float32(20.0)
     """
     x1, x2 = promote(x1, x2, at_least=float)
     noise = reduce_mean(square(x1 - x2))

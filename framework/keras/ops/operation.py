@@ -355,8 +355,10 @@ _OPERANDS = {"x": "x1", "y": "x2"}
 def name_operands(doc: str) -> str:
     """A docstring of ``x`` and ``y`` as one of ``x1`` and ``x2``, Keras' names.
 
-    >>> name_operands("The larger of ``x`` and ``y``.")
-    'The larger of ``x1`` and ``x2``.'
+    Example:
+        >>> from tapewright.keras.ops.operation import name_operands
+        >>> name_operands("The larger of ``x`` and ``y``.")
+        'The larger of ``x1`` and ``x2``.'
     """
     rename = functools.partial(re.sub, r"\b[xy]\b", lambda name: _OPERANDS[name[0]])
     return _CODE.sub(lambda code: rename(code[0]), doc)

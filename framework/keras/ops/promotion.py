@@ -29,8 +29,10 @@ __all__ = [
 def result_type(*dtypes):
     """The name of the dtype in which these meet; see `common_dtype`.
 
-    >>> result_type("uint8", "int8"), result_type("bool", int)
-    ('int16', 'int32')
+    Example:
+        >>> from tapewright.keras.ops.promotion import result_type
+        >>> result_type("uint8", "int8"), result_type("bool", int)
+        ('int16', 'int32')
     """
     return common_dtype(*[d or default_float() for d in dtypes or (None,)]).name
 

@@ -140,7 +140,7 @@ std = _reduction(
 sum = _reduction(  # noqa: A001
     "sum", _sum, to_accumulator, "The sum over ``axis``.",
     f"""{_OVER_AXIS}
->>> sum([[1, 2], [3, 4]], axis=0).numpy()
+>>> keras.ops.sum([[1, 2], [3, 4]], axis=0).numpy()
 array([4, 6], dtype=int32)
 """,
 )  # fmt: skip
@@ -191,8 +191,9 @@ def prod(
 
     Shapes: as in `sum`.
 
-    >>> prod([[1, 2], [3, 4]], axis=1).numpy()
-    array([ 2, 12], dtype=int32)
+    Example:
+        >>> keras.ops.prod([[1, 2], [3, 4]], axis=1).numpy()
+        array([ 2, 12], dtype=int32)
     """
     x = to_accumulator(x) if dtype is None else cast(x, dtype)
     return reduction.reduce_prod(x, axis, keepdims)
@@ -204,8 +205,9 @@ def ptp(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
     Shapes: as in `sum`.
 
-    >>> ptp([[1, 5], [2, 3]], axis=1).numpy()
-    array([4, 1], dtype=int32)
+    Example:
+        >>> keras.ops.ptp([[1, 5], [2, 3]], axis=1).numpy()
+        array([4, 1], dtype=int32)
     """
     return reduce_max(x, axis, keepdims) - reduce_min(x, axis, keepdims)
 
@@ -216,8 +218,9 @@ def count_nonzero(x: TensorLike, axis: Axes = None) -> Tensor:
 
     Shapes: the result lacks the axes of ``axis``.
 
-    >>> count_nonzero([[0, 1], [2, 3]], axis=1).numpy()
-    array([1, 2], dtype=int32)
+    Example:
+        >>> keras.ops.count_nonzero([[0, 1], [2, 3]], axis=1).numpy()
+        array([1, 2], dtype=int32)
     """
     return reduction.count_nonzero(x, axis, dtype=int32)
 
@@ -233,8 +236,9 @@ def average(
 
     Raises: ``ValueError`` for other ``weights``.
 
-    >>> average([1.0, 2.0, 6.0], weights=[1.0, 1.0, 0.0]).numpy()
-    np.float32(1.5)
+    Example:
+        >>> keras.ops.average([1.0, 2.0, 6.0], weights=[1.0, 1.0, 0.0]).numpy()
+        np.float32(1.5)
     """
     if weights is None:
         return mean(x, axis)
@@ -273,7 +277,7 @@ It is an int32: the first one of equal entries. None flattens ``x``.
 
 Shapes: the result lacks ``axis``, or has size 1 there with ``keepdims``.
 
->>> {name}([[1, 7], [5, 2]], axis=1).numpy()
+>>> keras.ops.{name}([[1, 7], [5, 2]], axis=1).numpy()
 array({[1, 0] if name == "argmax" else [0, 1]}, dtype=int32)
 """
     doc = f"The index of the {noun} entry along ``axis``."
@@ -298,7 +302,7 @@ def _cumulative(name, op, noun, example):
     details = f"""
 None flattens ``x``; ``dtype``: that of the result.
 
->>> {name}([1, 2, 3]).numpy()
+>>> keras.ops.{name}([1, 2, 3]).numpy()
 array({example}, dtype=int32)
 """
     return operation.named(name, function, doc, details, same_as=name, kinds=FLOATS)
@@ -388,8 +392,10 @@ def nanmean(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
     Shapes: as in `sum`.
 
-    >>> nanmean([1.0, math.nan, 3.0]).numpy()
-    np.float32(2.0)
+    Example:
+        >>> import math
+        >>> keras.ops.nanmean([1.0, math.nan, 3.0]).numpy()
+        np.float32(2.0)
     """
     return _nanmean(to_floating(x), axis, keepdims)
 
@@ -438,8 +444,9 @@ def quantile(
 
     Raises: ``ValueError`` for another ``method``, or ``q`` out of range.
 
-    >>> quantile([1.0, 2.0, 4.0], [0.5, 0.75]).numpy()
-    array([2., 3.], dtype=float32)
+    Example:
+        >>> keras.ops.quantile([1.0, 2.0, 4.0], [0.5, 0.75]).numpy()
+        array([2., 3.], dtype=float32)
     """
     return _quantile(x, q, axis, method, keepdims, False)
 
@@ -521,8 +528,9 @@ def percentile(
 ) -> Tensor:
     """`quantile`, with ``q`` from 0 to 100.
 
-    >>> percentile([1.0, 2.0, 4.0], 50).numpy()
-    np.float32(2.0)
+    Example:
+        >>> keras.ops.percentile([1.0, 2.0, 4.0], 50).numpy()
+        np.float32(2.0)
     """
     return quantile(x, to_floating(q) / 100.0, axis, method, keepdims)
 
@@ -545,8 +553,9 @@ def median(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
     Shapes: as in `sum`.
 
-    >>> median([3.0, 1.0, 2.0]).numpy()
-    np.float32(2.0)
+    Example:
+        >>> keras.ops.median([3.0, 1.0, 2.0]).numpy()
+        np.float32(2.0)
     """
     return quantile(x, 0.5, axis, keepdims=keepdims)
 

@@ -114,8 +114,9 @@ def view_as_complex(x: TensorLike) -> Tensor:
 
     Raises: ``ValueError`` for another size of the last axis.
 
-    >>> view_as_complex([[1.0, 2.0]]).numpy()
-    array([1.+2.j], dtype=complex64)
+    Example:
+        >>> keras.ops.view_as_complex([[1.0, 2.0]]).numpy()
+        array([1.+2.j], dtype=complex64)
     """
     x = to_floating(x)
     if x.shape[-1] != 2:
@@ -131,8 +132,9 @@ def view_as_real(x: TensorLike) -> Tensor:
 
     Shapes: ``[...]`` to ``[..., 2]``.
 
-    >>> view_as_real([1.0 + 2j]).numpy()
-    array([[1., 2.]])
+    Example:
+        >>> keras.ops.view_as_real([1.0 + 2j]).numpy()
+        array([[1., 2.]])
     """
     x = convert_to_tensor(x)
     return stack([real(x), imag(x)], -1)
@@ -169,9 +171,10 @@ def fft(x: Sequence[TensorLike]) -> tuple[Tensor, Tensor]:
 
     Raises: ``ValueError`` if ``x`` is no pair, or not floating.
 
-    >>> real, imaginary = fft(([1.0, 2.0], [0.0, 0.0]))
-    >>> real.numpy(), imaginary.numpy()
-    (array([ 3., -1.], dtype=float32), array([0., 0.], dtype=float32))
+    Example:
+        >>> real, imaginary = keras.ops.fft(([1.0, 2.0], [0.0, 0.0]))
+        >>> real.numpy(), imaginary.numpy()
+        (array([ 3., -1.], dtype=float32), array([0., 0.], dtype=float32))
     """
     return _to_pair(transforms.fft(_to_complex("fft", x)))
 
@@ -203,9 +206,10 @@ def rfft(x: TensorLike, fft_length: int | None = None) -> tuple[Tensor, Tensor]:
 
     Raises: ``ValueError`` if ``x`` is not floating.
 
-    >>> real, imaginary = rfft([1.0, 2.0, 3.0, 4.0])
-    >>> real.numpy(), imaginary.numpy()
-    (array([10., -2., -2.], dtype=float32), array([0., 2., 0.], dtype=float32))
+    Example:
+        >>> real, imaginary = keras.ops.rfft([1.0, 2.0, 3.0, 4.0])
+        >>> real.numpy(), imaginary.numpy()
+        (array([10., -2., -2.], dtype=float32), array([0., 2., 0.], dtype=float32))
     """
     length = None if fft_length is None else [fft_length]
     return _to_pair(transforms.rfft(_floating("rfft", x), length))
@@ -219,8 +223,9 @@ def irfft(x: Sequence[TensorLike], fft_length: int | None = None) -> Tensor:
 
     Raises: ``ValueError`` if ``x`` is no pair, or not floating.
 
-    >>> irfft(rfft([1.0, 2.0, 3.0, 4.0])).numpy()
-    array([1., 2., 3., 4.], dtype=float32)
+    Example:
+        >>> keras.ops.irfft(keras.ops.rfft([1.0, 2.0, 3.0, 4.0])).numpy()
+        array([1., 2., 3., 4.], dtype=float32)
     """
     length = None if fft_length is None else [fft_length]
     return transforms.irfft(_to_complex("irfft", x), length)
@@ -236,9 +241,10 @@ def extract_sequences(
 
     Raises: ``ValueError`` for a length or stride below 1.
 
-    >>> extract_sequences([1, 2, 3, 4, 5], 3, 2).numpy()
-    array([[1, 2, 3],
-           [3, 4, 5]], dtype=int32)
+    Example:
+        >>> keras.ops.extract_sequences([1, 2, 3, 4, 5], 3, 2).numpy()
+        array([[1, 2, 3],
+               [3, 4, 5]], dtype=int32)
     """
     return window_functions.frame(x, sequence_length, sequence_stride)
 
@@ -264,9 +270,10 @@ def stft(
     Raises: ``TypeError`` for other dtypes than float32 and float64; ``ValueError`` for
     another ``window``, or an ``fft_length`` below ``sequence_length``.
 
-    >>> real, imaginary = stft([1.0] * 16, 8, 4, fft_length=8)
-    >>> real.shape
-    TensorShape([5, 5])
+    Example:
+        >>> real, imaginary = keras.ops.stft([1.0] * 16, 8, 4, fft_length=8)
+        >>> real.shape
+        TensorShape([5, 5])
     """
     x = convert_to_tensor(x)
     if x.dtype not in (float32, float64):
@@ -295,9 +302,10 @@ def istft(
 
     Raises: ``ValueError`` if ``x`` is no pair, or not floating, or for another ``window``.
 
-    >>> signal = [1.0, 2.0, 3.0, 4.0] * 4
-    >>> istft(stft(signal, 8, 4, 8), 8, 4, 8).numpy().round(4)[:4]
-    array([1., 2., 3., 4.], dtype=float32)
+    Example:
+        >>> signal = [1.0, 2.0, 3.0, 4.0] * 4
+        >>> keras.ops.istft(keras.ops.stft(signal, 8, 4, 8), 8, 4, 8).numpy().round(4)[:4]
+        array([1., 2., 3., 4.], dtype=float32)
     """
     x = _to_complex("istft", x)
     dtype = real(x).dtype
@@ -323,8 +331,9 @@ def cdist(x: TensorLike, y: TensorLike) -> Tensor:
 
     Shapes: ``[..., m, k]`` and ``[..., n, k]`` to ``[..., m, n]``.
 
-    >>> cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]]).numpy()
-    array([[5., 1.]], dtype=float32)
+    Example:
+        >>> keras.ops.cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]]).numpy()
+        array([[5., 1.]], dtype=float32)
     """
     x, y = promote(x, y, at_least=float)
     return norm_sqrt(reduce_sum(square(x[..., :, None, :] - y[..., None, :, :]), -1))

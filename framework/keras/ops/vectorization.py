@@ -40,8 +40,9 @@ def vectorize(
     Raises: ``ValueError`` for an invalid signature, and from the function for
     arguments that do not fit it.
 
-    >>> vectorize(lambda a, b: a + b)([1, 2, 3], 2).numpy()
-    array([3, 4, 5], dtype=int32)
+    Example:
+        >>> keras.ops.vectorize(lambda a, b: a + b)([1, 2, 3], 2).numpy()
+        array([3, 4, 5], dtype=int32)
     """
     if not callable(pyfunc):
         raise InvalidArgumentError(

@@ -56,9 +56,11 @@ class ImageDataGenerator:
 
     Raises: ``ValueError`` for a range, a split or a format that is none.
 
-    >>> batches = ImageDataGenerator(rescale=1 / 255).flow(np.full((5, 2, 2, 1), 51.0))
-    >>> len(batches), next(batches).mean().round(3)
-    (1, np.float32(0.2))
+    Example:
+        >>> import numpy as np
+        >>> batches = keras.preprocessing.image.ImageDataGenerator(rescale=1 / 255).flow(np.full((5, 2, 2, 1), 51.0))
+        >>> len(batches), next(batches).mean().round(3)
+        (1, np.float32(0.2))
     """
 
     def __init__(

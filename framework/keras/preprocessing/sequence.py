@@ -33,9 +33,11 @@ class TimeseriesGenerator(PyDataset):
 
     Raises: ``ValueError`` for data and targets of different lengths, or if no window fits.
 
-    >>> series = TimeseriesGenerator(np.arange(6), np.arange(6), length=3, batch_size=2)
-    >>> len(series), series[1]
-    (2, (array([[2, 3, 4]]), array([5])))
+    Example:
+        >>> import numpy as np
+        >>> series = keras.preprocessing.sequence.TimeseriesGenerator(np.arange(6), np.arange(6), length=3, batch_size=2)
+        >>> len(series), series[1]
+        (2, (array([[2, 3, 4]]), array([5])))
     """
 
     def __init__(
@@ -103,8 +105,9 @@ def make_sampling_table(size: int, sampling_factor: float = 1e-5) -> np.ndarray:
     Reference: Mikolov et al., "Distributed representations of words and phrases and their
     compositionality" (2013).
 
-    >>> make_sampling_table(3).round(4)
-    array([0.0032, 0.0032, 0.0055])
+    Example:
+        >>> keras.preprocessing.sequence.make_sampling_table(3).round(4)
+        array([0.0032, 0.0032, 0.0055])
     """
     rank = np.arange(size)
     rank[:1] = 1  # no word has rank 0
@@ -133,8 +136,9 @@ def skipgrams(
 
     Returns: pairs and labels, two lists of the same length.
 
-    >>> skipgrams([5, 0, 7, 8], 10, window_size=2, negative_samples=0, shuffle=False)
-    ([[5, 7], [7, 5], [7, 8], [8, 7]], [1, 1, 1, 1])
+    Example:
+        >>> keras.preprocessing.sequence.skipgrams([5, 0, 7, 8], 10, window_size=2, negative_samples=0, shuffle=False)
+        ([[5, 7], [7, 5], [7, 8], [8, 7]], [1, 1, 1, 1])
     """
     draw: Any = random if seed is None else random.Random(seed)
     couples = []

@@ -40,8 +40,9 @@ def text_to_word_sequence(
     Args: ``filters``: characters that separate words, as ``split`` does; ``lower``: in small
     letters.
 
-    >>> text_to_word_sequence("To be, or not to be!")
-    ['to', 'be', 'or', 'not', 'to', 'be']
+    Example:
+        >>> keras.preprocessing.text.text_to_word_sequence("To be, or not to be!")
+        ['to', 'be', 'or', 'not', 'to', 'be']
     """
     text = input_text.lower() if lower else input_text
     text = text.translate(str.maketrans(dict.fromkeys(filters, split)))
@@ -61,9 +62,10 @@ def one_hot(
     It differs between processes unless the environment has ``PYTHONHASHSEED``;
     `hashing_trick` with ``hash_function="md5"`` does not. Words share integers.
 
-    >>> first, second = one_hot("tape tape", 50)
-    >>> first == second
-    True
+    Example:
+        >>> first, second = keras.preprocessing.text.one_hot("tape tape", 50)
+        >>> first == second
+        True
     """
     return hashing_trick(input_text, n, hash, filters, lower, split, analyzer)
 
@@ -85,8 +87,9 @@ def hashing_trick(
 
     Raises: ``ValueError`` for another ``hash_function``.
 
-    >>> hashing_trick("the tape, the ops", 100, "md5")
-    [51, 80, 51, 63]
+    Example:
+        >>> keras.preprocessing.text.hashing_trick("the tape, the ops", 100, "md5")
+        [51, 80, 51, 63]
     """
     if hash_function is None:
         hash_function = hash
@@ -122,14 +125,15 @@ class Tokenizer:
     Attributes: ``word_index``, ``index_word``: words to integers, and back; ``word_counts``;
     ``word_docs``, ``index_docs``: the number of texts with each word.
 
-    >>> tokenizer = Tokenizer(num_words=4, oov_token="?")
-    >>> tokenizer.fit_on_texts(["The tape, the op.", "An op"])
-    >>> tokenizer.word_index
-    {'?': 1, 'the': 2, 'op': 3, 'tape': 4, 'an': 5}
-    >>> tokenizer.texts_to_sequences(["The op an sich"])
-    [[2, 3, 1, 1]]
-    >>> tokenizer.texts_to_matrix(["the op the"], mode="count")
-    array([[0., 0., 2., 1.]])
+    Example:
+        >>> tokenizer = keras.preprocessing.text.Tokenizer(num_words=4, oov_token="?")
+        >>> tokenizer.fit_on_texts(["The tape, the op.", "An op"])
+        >>> tokenizer.word_index
+        {'?': 1, 'the': 2, 'op': 3, 'tape': 4, 'an': 5}
+        >>> tokenizer.texts_to_sequences(["The op an sich"])
+        [[2, 3, 1, 1]]
+        >>> tokenizer.texts_to_matrix(["the op the"], mode="count")
+        array([[0., 0., 2., 1.]])
     """
 
     def __init__(
@@ -289,10 +293,11 @@ def tokenizer_from_json(json_string: str) -> Tokenizer:
 
     Raises: ``ValueError`` for a text that is anything else.
 
-    >>> tokenizer = Tokenizer()
-    >>> tokenizer.fit_on_texts(["a tape"])
-    >>> tokenizer_from_json(tokenizer.to_json()).texts_to_sequences(["tape"])
-    [[2]]
+    Example:
+        >>> tokenizer = keras.preprocessing.text.Tokenizer()
+        >>> tokenizer.fit_on_texts(["a tape"])
+        >>> keras.preprocessing.text.tokenizer_from_json(tokenizer.to_json()).texts_to_sequences(["tape"])
+        [[2]]
     """
     with load_errors("tokenizer_from_json", Exception):
         config = json.loads(json_string)["config"]

@@ -38,10 +38,12 @@ class EpochIterator:
     ``replicas``: those that divide each batch; ``share`` is then that of this one
     in the latest batch, and ``is_idle`` True if it has none and the batch stands in.
 
-    >>> import numpy as np
-    >>> batches = EpochIterator(np.zeros((70, 3)), np.zeros(70))
-    >>> [x.shape[0] for x, y in batches], batches.num_batches
-    ([32, 32, 6], 3)
+    Example:
+        >>> from tapewright.keras.training.epoch_iterator import EpochIterator
+        >>> import numpy as np
+        >>> batches = EpochIterator(np.zeros((70, 3)), np.zeros(70))
+        >>> [x.shape[0] for x, y in batches], batches.num_batches
+        ([32, 32, 6], 3)
     """
 
     def __init__(
@@ -123,8 +125,10 @@ class EpochIterator:
     def groups(self, count):
         """Yield the batches of one epoch in lists of ``count``; the last may be shorter.
 
-        >>> [len(group) for group in EpochIterator([[0.0]] * 70, batch_size=10).groups(3)]
-        [3, 3, 1]
+        Example:
+            >>> from tapewright.keras.training.epoch_iterator import EpochIterator
+            >>> [len(group) for group in EpochIterator([[0.0]] * 70, batch_size=10).groups(3)]
+            [3, 3, 1]
         """
         batches = iter(self)
         while group := list(islice(batches, count)):

@@ -95,14 +95,15 @@ class Trainer(TrainSteps):
         names do not fit, before anything is changed, or workers have different arrays;
         ``CollectiveError`` if their variables have come to differ.
 
-        >>> import numpy as np
-        >>> from tapewright import keras
-        >>> model = keras.Sequential([keras.layers.Dense(1)])
-        >>> model.compile("adam", "mse", metrics=["mae"])
-        >>> x, y = np.ones((8, 3)), np.ones((8, 1))
-        >>> history = model.fit(x, y, epochs=2, validation_split=0.25, verbose=0)
-        >>> sorted(history.history), len(history.history["loss"])
-        (['loss', 'mae', 'val_loss', 'val_mae'], 2)
+        Example:
+            >>> import numpy as np
+            >>> from tapewright import keras
+            >>> model = keras.Sequential([keras.layers.Dense(1)])
+            >>> model.compile("adam", "mse", metrics=["mae"])
+            >>> x, y = np.ones((8, 3)), np.ones((8, 1))
+            >>> history = model.fit(x, y, epochs=2, validation_split=0.25, verbose=0)
+            >>> sorted(history.history), len(history.history["loss"])
+            (['loss', 'mae', 'val_loss', 'val_mae'], 2)
         """
         self._tw_need_compiled("fit")
         first = _as_integer("initial_epoch", initial_epoch)

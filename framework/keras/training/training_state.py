@@ -200,8 +200,12 @@ def _inputs_of(batch):
 
 def _as_text(tensor):
     """
-    >>> _as_text(np.zeros((32, 3), np.float32))
-    'float32 3'
+
+    Example:
+        >>> import numpy as np
+        >>> from tapewright.keras.training.training_state import _as_text
+        >>> _as_text(np.zeros((32, 3), np.float32))
+        'float32 3'
     """
     if tensor is None:
         return None

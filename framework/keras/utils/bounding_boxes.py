@@ -67,8 +67,9 @@ def encode_box_to_deltas(
     Raises: ``ValueError`` for another ``encoding_format``; ``ShapeError`` for another
     ``variance``.
 
-    >>> encode_box_to_deltas([[0, 0, 2, 2]], [[1, 0, 3, 2]], "xyxy", "xyxy").numpy()
-    array([[0. , 0.5, 0. , 0. ]], dtype=float32)
+    Example:
+        >>> keras.utils.bounding_boxes.encode_box_to_deltas([[0, 0, 2, 2]], [[1, 0, 3, 2]], "xyxy", "xyxy").numpy()
+        array([[0. , 0.5, 0. , 0. ]], dtype=float32)
     """
     who = "encode_box_to_deltas"
     _check_encoding(who, "encoding_format", encoding_format)
@@ -95,8 +96,9 @@ def decode_deltas_to_boxes(
 
     Anchors and deltas may be dicts, by level: so is the result.
 
-    >>> decode_deltas_to_boxes([[0, 0, 2, 2]], [[0, 0.5, 0, 0]], "xyxy", "xyxy").numpy()
-    array([[1., 0., 3., 2.]], dtype=float32)
+    Example:
+        >>> keras.utils.bounding_boxes.decode_deltas_to_boxes([[0, 0, 2, 2]], [[0, 0.5, 0, 0]], "xyxy", "xyxy").numpy()
+        array([[1., 0., 3., 2.]], dtype=float32)
     """
     who = "decode_deltas_to_boxes"
     _check_encoding(who, "encoded_format", encoded_format)
@@ -155,8 +157,9 @@ def compute_iou(
     Raises: ``ShapeError`` for other shapes; ``ValueError`` for another format, or a
     relative one without ``image_shape``.
 
-    >>> compute_iou([[0, 0, 2, 2]], [[1, 0, 3, 2], [4, 4, 5, 5]], "xyxy").numpy().round(4)
-    array([[0.3333, 0.    ]], dtype=float32)
+    Example:
+        >>> keras.utils.bounding_boxes.compute_iou([[0, 0, 2, 2]], [[1, 0, 3, 2], [4, 4, 5, 5]], "xyxy").numpy().round(4)
+        array([[0.3333, 0.    ]], dtype=float32)
     """
     corners = []
     for name, boxes in (("boxes1", boxes1), ("boxes2", boxes2)):
@@ -197,8 +200,9 @@ def compute_ciou(
 
     Reference: Zheng et al., "Distance-IoU loss" (2020).
 
-    >>> compute_ciou([[0, 0, 2, 2]], [[0, 0, 2, 2]], "xyxy").numpy().round(4)
-    array([1.], dtype=float32)
+    Example:
+        >>> keras.utils.bounding_boxes.compute_ciou([[0, 0, 2, 2]], [[0, 0, 2, 2]], "xyxy").numpy().round(4)
+        array([1.], dtype=float32)
     """
     size, e = _size(image_shape), epsilon()
     first, second = [

@@ -45,9 +45,11 @@ def split_dataset(
     Raises: ``ValueError`` for sizes that do not fit the number of samples, or arrays of
     different lengths; ``TypeError`` for other types.
 
-    >>> left, right = split_dataset(np.arange(10), left_size=0.8)
-    >>> len(left), list(right.as_numpy_iterator())
-    (8, [np.int64(8), np.int64(9)])
+    Example:
+        >>> import numpy as np
+        >>> left, right = keras.utils.split_dataset(np.arange(10), left_size=0.8)
+        >>> len(left), list(right.as_numpy_iterator())
+        (8, [np.int64(8), np.int64(9)])
     """
     if preferred_backend not in (None, "tensorflow", "jax"):
         raise ValueError(
@@ -164,11 +166,13 @@ def timeseries_dataset_from_array(
     Raises: ``ValueError`` for lengths that are not positive, or indices outside of the
     data.
 
-    >>> windows = timeseries_dataset_from_array(np.arange(5), None, 3)
-    >>> next(windows.as_numpy_iterator())
-    array([[0, 1, 2],
-           [1, 2, 3],
-           [2, 3, 4]])
+    Example:
+        >>> import numpy as np
+        >>> windows = keras.utils.timeseries_dataset_from_array(np.arange(5), None, 3)
+        >>> next(windows.as_numpy_iterator())
+        array([[0, 1, 2],
+               [1, 2, 3],
+               [2, 3, 4]])
     """
     if format != "tf":
         raise ValueError(

@@ -89,8 +89,9 @@ def image_dataset_from_directory(
     Raises: ``ValueError`` for arguments that do not fit each other or the files;
     ``InvalidArgumentError``, as it runs, for a file that cannot be decoded.
 
-    >>> train = image_dataset_from_directory("photos", image_size=180)  # doctest: +SKIP
-    Found 4000 files belonging to 2 classes.
+    Example:
+        >>> train = keras.utils.image_dataset_from_directory("photos", image_size=180)  # doctest: +SKIP
+        Found 4000 files belonging to 2 classes.
     """
     who = "image_dataset_from_directory"
     _check_format(who, format)

@@ -64,12 +64,13 @@ class FeatureSpace(Layer):
     call before `adapt`, of something else than a dict, or one without all features, and
     for integers or strings in mode "concat".
 
-    >>> from tapewright.keras.utils import FeatureSpace
-    >>> table = {"size": [1.0, 3.0], "color": ["red", "blue"]}
-    >>> space = FeatureSpace({"size": "float_normalized", "color": "string_categorical"})
-    >>> space.adapt(table)
-    >>> space({"size": 3.0, "color": "blue"}).numpy()
-    array([0., 0., 1., 1.], dtype=float32)
+    Example:
+        >>> from tapewright.keras.utils import FeatureSpace
+        >>> table = {"size": [1.0, 3.0], "color": ["red", "blue"]}
+        >>> space = FeatureSpace({"size": "float_normalized", "color": "string_categorical"})
+        >>> space.adapt(table)
+        >>> space({"size": 3.0, "color": "blue"}).numpy()
+        array([0., 0., 1., 1.], dtype=float32)
     """
 
     autocast = False  # each layer casts what it wants

@@ -59,8 +59,9 @@ def load_img(
     that is damaged or no image, or an image of more than twice
     ``PIL.Image.MAX_IMAGE_PIXELS``; a warning from Pillow from there on.
 
-    >>> load_img("photo.png", target_size=(64, 64)).size  # doctest: +SKIP
-    (64, 64)
+    Example:
+        >>> keras.utils.load_img("photo.png", target_size=(64, 64)).size  # doctest: +SKIP
+        (64, 64)
     """
     if color_mode not in MODES:
         raise ValueError(
@@ -130,8 +131,9 @@ def img_to_array(
 
     Raises: ``ValueError`` for another rank or ``data_format``.
 
-    >>> img_to_array([[0, 255]]).shape
-    (1, 2, 1)
+    Example:
+        >>> keras.utils.img_to_array([[0, 255]]).shape
+        (1, 2, 1)
     """
     channels_first = _is_channels_first("img_to_array", data_format)
     x = np.asarray(img, dtype=_numpy_dtype(dtype))
@@ -162,8 +164,9 @@ def array_to_img(
     Raises: ``ImportError`` without Pillow; ``ValueError`` for other shapes or values;
     Keras takes values beyond 255 modulo 256.
 
-    >>> array_to_img([[[0.0], [0.5], [1.0]]]).getpixel((1, 0))  # doctest: +SKIP
-    127
+    Example:
+        >>> keras.utils.array_to_img([[[0.0], [0.5], [1.0]]]).getpixel((1, 0))  # doctest: +SKIP
+        127
     """
     channels_first = _is_channels_first("array_to_img", data_format)
     x = np.asarray(x, dtype=_numpy_dtype(dtype))
@@ -256,8 +259,10 @@ def smart_resize(
 
     Raises: ``ValueError`` for another rank, ``size`` or ``interpolation``.
 
-    >>> smart_resize(np.zeros((340, 500, 3)), (200, 200)).shape
-    (200, 200, 3)
+    Example:
+        >>> import numpy as np
+        >>> keras.preprocessing.image.smart_resize(np.zeros((340, 500, 3)), (200, 200)).shape
+        (200, 200, 3)
     """
     channels_first = _is_channels_first("smart_resize", data_format)
     images = convert_to_tensor(x)

@@ -23,9 +23,10 @@ def serialize_keras_object(instance: Any) -> Any:
     Raises:
         ValueError: For an object that has neither ``get_config`` nor a name.
 
-    >>> from tapewright import keras
-    >>> keras.utils.legacy.serialize_keras_object(keras.regularizers.L2(0.5))
-    {'class_name': 'L2', 'config': {'l2': 0.5}}
+    Example:
+        >>> from tapewright import keras
+        >>> keras.utils.legacy.serialize_keras_object(keras.regularizers.L2(0.5))
+        {'class_name': 'L2', 'config': {'l2': 0.5}}
     """
     if instance is None:
         return None
@@ -62,11 +63,12 @@ def deserialize_keras_object(
     Raises:
         ValueError: For an unknown name, or another object.
 
-    >>> from tapewright import keras
-    >>> config = {"class_name": "L2", "config": {"l2": 0.5}}
-    >>> known = {"L2": keras.regularizers.L2}
-    >>> keras.utils.legacy.deserialize_keras_object(config, known).l2
-    0.5
+    Example:
+        >>> from tapewright import keras
+        >>> config = {"class_name": "L2", "config": {"l2": 0.5}}
+        >>> known = {"L2": keras.regularizers.L2}
+        >>> keras.utils.legacy.deserialize_keras_object(config, known).l2
+        0.5
     """
     if identifier is None or inspect.isfunction(identifier):
         return identifier

@@ -18,14 +18,15 @@ class Config(MutableMapping[str, Any]):
     Raises: ``ValueError`` for a change of a frozen one; ``AttributeError`` for an attribute
     and ``KeyError`` for an entry that is not there.
 
-    >>> config = Config(learning_rate=0.1)
-    >>> config.seed = 42
-    >>> config["seed"], config.learning_rate, config.to_json()
-    (42, 0.1, '{"learning_rate": 0.1, "seed": 42}')
-    >>> config.freeze()
-    >>> config.seed = 7
-    Traceback (most recent call last):
-    ValueError: Config is frozen: 'seed' cannot be changed before unfreeze()
+    Example:
+        >>> config = keras.utils.Config(learning_rate=0.1)
+        >>> config.seed = 42
+        >>> config["seed"], config.learning_rate, config.to_json()
+        (42, 0.1, '{"learning_rate": 0.1, "seed": 42}')
+        >>> config.freeze()
+        >>> config.seed = 7
+        Traceback (most recent call last):
+        ValueError: Config is frozen: 'seed' cannot be changed before unfreeze()
     """
 
     _config: dict[str, Any]

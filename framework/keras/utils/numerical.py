@@ -28,9 +28,10 @@ def to_categorical(x: Any, num_classes: int | None = None) -> np.ndarray[Any, An
 
     Raises: ``ValueError`` for labels that are negative or too large.
 
-    >>> to_categorical([0, 2])
-    array([[1., 0., 0.],
-           [0., 0., 1.]])
+    Example:
+        >>> keras.utils.to_categorical([0, 2])
+        array([[1., 0., 0.],
+               [0., 0., 1.]])
     """
     labels = np.array(x, dtype=np.int64)
     if labels.ndim > 1 and labels.shape[-1] == 1:
@@ -60,9 +61,11 @@ def normalize(x: Any, axis: int | None = -1, order: float = 2) -> Any:
 
     Returns: an array for an array, a tensor for a tensor.
 
-    >>> normalize(np.array([[3.0, 4.0], [0.0, 0.0]]))
-    array([[0.6, 0.8],
-           [0. , 0. ]])
+    Example:
+        >>> import numpy as np
+        >>> keras.utils.normalize(np.array([[3.0, 4.0], [0.0, 0.0]]))
+        array([[0.6, 0.8],
+               [0. , 0. ]])
     """
     if is_tensor(x):
         length = norm(x, ord=order, axis=axis, keepdims=True)
@@ -95,10 +98,11 @@ def pad_sequences(
     Raises: ``ValueError`` for another ``padding`` or ``truncating``, items of different
     shapes, or entries that are no sequences.
 
-    >>> pad_sequences([[1], [2, 3], [4, 5, 6]], maxlen=2)
-    array([[0, 1],
-           [2, 3],
-           [5, 6]], dtype=int32)
+    Example:
+        >>> keras.utils.pad_sequences([[1], [2, 3], [4, 5, 6]], maxlen=2)
+        array([[0, 1],
+               [2, 3],
+               [5, 6]], dtype=int32)
     """
     for name, given in (("padding", padding), ("truncating", truncating)):
         if given not in ("pre", "post"):

@@ -26,10 +26,11 @@ class Progbar:
 
     Raises: ``ValueError`` for both lists of names, or another ``verbose``.
 
-    >>> bar = Progbar(2)
-    >>> bar.update(1, [("loss", 0.5)])
-    >>> bar.update(2, [("loss", 0.25)])  # doctest: +ELLIPSIS
-    2/2 - ...s - ... - loss: 0.2500
+    Example:
+        >>> bar = keras.utils.Progbar(2)
+        >>> bar.update(1, [("loss", 0.5)])
+        >>> bar.update(2, [("loss", 0.25)])  # doctest: +ELLIPSIS
+        2/2 - ...s - ... - loss: 0.2500
     """
 
     def __init__(

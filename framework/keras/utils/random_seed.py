@@ -18,13 +18,14 @@ def set_random_seed(seed: int) -> None:
 
     Raises: ``ValueError`` unless ``seed`` is an integer from 0 to ``2**32 - 1``.
 
-    >>> from tapewright import random
-    >>> from tapewright.keras.utils.random_seed import set_random_seed
-    >>> set_random_seed(7)
-    >>> first = random.normal([2]).numpy()
-    >>> set_random_seed(7)
-    >>> bool((random.normal([2]).numpy() == first).all())
-    True
+    Example:
+        >>> from tapewright import random
+        >>> from tapewright.keras.utils.random_seed import set_random_seed
+        >>> set_random_seed(7)
+        >>> first = random.normal([2]).numpy()
+        >>> set_random_seed(7)
+        >>> bool((random.normal([2]).numpy() == first).all())
+        True
     """
     try:
         seed = operator.index(seed)

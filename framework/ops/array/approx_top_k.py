@@ -34,9 +34,10 @@ def approx_max_k(
 
     Raises: ``ValueError`` for a ``k`` larger than the axis.
 
-    >>> values, indices = approx_max_k([1.0, 3.0, 2.0], 2)
-    >>> values.numpy(), indices.numpy()
-    (array([3., 2.], dtype=float32), array([1, 2], dtype=int32))
+    Example:
+        >>> values, indices = tw.nn.approx_max_k([1.0, 3.0, 2.0], 2)
+        >>> values.numpy(), indices.numpy()
+        (array([3., 2.], dtype=float32), array([1, 2], dtype=int32))
     """
     return _extreme(
         "approx_max_k", operand, k, reduction_dimension, aggregate_to_topk, 1
@@ -56,8 +57,9 @@ def approx_min_k(
 
     See `approx_max_k`.
 
-    >>> approx_min_k([1.0, 3.0, 2.0], 2)[0].numpy()
-    array([1., 2.], dtype=float32)
+    Example:
+        >>> tw.nn.approx_min_k([1.0, 3.0, 2.0], 2)[0].numpy()
+        array([1., 2.], dtype=float32)
     """
     return _extreme(
         "approx_min_k", operand, k, reduction_dimension, aggregate_to_topk, -1

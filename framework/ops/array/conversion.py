@@ -133,8 +133,9 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
 
     Raises: ``DTypeError`` for strings.
 
-    >>> cast([1.9, -1.9], "int32").numpy()
-    array([ 1, -1], dtype=int32)
+    Example:
+        >>> tw.cast([1.9, -1.9], "int32").numpy()
+        array([ 1, -1], dtype=int32)
     """
     dtype = dtypes.as_dtype(dtype)
     if isinstance(x, IndexedSlices):
@@ -214,8 +215,9 @@ def saturate_cast(
 
     Raises: ``TypeError`` for booleans.
 
-    >>> saturate_cast([-3.0, 7.9, 300.0], "uint8").numpy()
-    array([  0,   7, 255], dtype=uint8)
+    Example:
+        >>> tw.saturate_cast([-3.0, 7.9, 300.0], "uint8").numpy()
+        array([  0,   7, 255], dtype=uint8)
     """
     value, dtype = convert_to_tensor(value), dtypes.as_dtype(dtype)
     _check_numeric("saturate_cast", value=value.dtype, dtype=dtype)
@@ -271,10 +273,11 @@ def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> Tens
 
     Raises: ``TypeError`` for booleans and strings.
 
-    >>> bitcast(1.0, "int32").numpy()
-    np.int32(1065353216)
-    >>> bitcast([1], "int16").numpy()
-    array([[1, 0]], dtype=int16)
+    Example:
+        >>> tw.bitcast(1.0, "int32").numpy()
+        np.int32(1065353216)
+        >>> tw.bitcast([1], "int16").numpy()
+        array([[1, 0]], dtype=int16)
     """
     input, to = convert_to_tensor(input), dtypes.as_dtype(type)
     _check_numeric("bitcast", input=input.dtype, type=to)
@@ -312,8 +315,9 @@ def _(g):
 def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:  # noqa: A001
     """``real + i * imag`` of two float32 or float64 tensors, which broadcast.
 
-    >>> complex([1.0, 2.0], 3.0).numpy()
-    array([1.+3.j, 2.+3.j], dtype=complex64)
+    Example:
+        >>> tw.complex([1.0, 2.0], 3.0).numpy()
+        array([1.+3.j, 2.+3.j], dtype=complex64)
     """
     return _complex(real, imag)
 

@@ -77,9 +77,10 @@ def zeros(
 
     Raises: ``ValueError`` for a negative size.
 
-    >>> zeros([2, 2]).numpy()
-    array([[0., 0.],
-           [0., 0.]], dtype=float32)
+    Example:
+        >>> tw.zeros([2, 2]).numpy()
+        array([[0., 0.],
+               [0., 0.]], dtype=float32)
     """
     dims = as_shape(shape)
     if has_symbolic_shape(dims):
@@ -95,9 +96,10 @@ def ones(
 
     Raises: ``ValueError`` for a negative size; ``TypeError`` for strings.
 
-    >>> ones([2, 2]).numpy()
-    array([[1., 1.],
-           [1., 1.]], dtype=float32)
+    Example:
+        >>> tw.ones([2, 2]).numpy()
+        array([[1., 1.],
+               [1., 1.]], dtype=float32)
     """
     dims = as_shape(shape)
     if dtypes.as_dtype(dtype) == dtypes.string:
@@ -120,9 +122,10 @@ def fill(dims: ShapeLike, value: TensorLike, name: str | None = None) -> Tensor:
 
     Raises: ``ValueError`` for a negative size, or if ``value`` has axes.
 
-    >>> fill([2, 2], 7).numpy()
-    array([[7, 7],
-           [7, 7]], dtype=int32)
+    Example:
+        >>> tw.fill([2, 2], 7).numpy()
+        array([[7, 7],
+               [7, 7]], dtype=int32)
     """
     value = convert_to_tensor(value)
     if known_rank("fill", "value", value) != 0:
@@ -141,8 +144,9 @@ def zeros_like(
 ) -> Tensor:
     """Zeros in the shape of ``input``, and in its dtype unless ``dtype`` is given.
 
-    >>> zeros_like([[1, 2]]).numpy()
-    array([[0, 0]], dtype=int32)
+    Example:
+        >>> tw.zeros_like([[1, 2]]).numpy()
+        array([[0, 0]], dtype=int32)
     """
     return _like("zeros_like", input, dtype)
 
@@ -153,8 +157,9 @@ def ones_like(
 ) -> Tensor:
     """Ones in the shape of ``input``, and in its dtype unless ``dtype`` is given.
 
-    >>> ones_like([[1, 2]]).numpy()
-    array([[1, 1]], dtype=int32)
+    Example:
+        >>> tw.ones_like([[1, 2]]).numpy()
+        array([[1, 1]], dtype=int32)
     """
     return _like("ones_like", input, dtype)
 
@@ -190,9 +195,10 @@ def eye(
 
     Raises: ``ValueError`` for a negative size.
 
-    >>> eye(2, 3).numpy()
-    array([[1., 0., 0.],
-           [0., 1., 0.]], dtype=float32)
+    Example:
+        >>> tw.eye(2, 3).numpy()
+        array([[1., 0., 0.],
+               [0., 1., 0.]], dtype=float32)
     """
     xp = devices.current_module()
     rows = as_int(num_rows)
@@ -223,8 +229,9 @@ def linspace(
 
     Raises: ``ValueError`` for ``num`` below 1.
 
-    >>> linspace(0.0, 1.0, 5).numpy()
-    array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    Example:
+        >>> tw.linspace(0.0, 1.0, 5).numpy()
+        array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     start = convert_to_tensor(start)
     stop = convert_to_tensor(stop, dtype_hint=start.dtype)
@@ -263,10 +270,11 @@ def range(
 
     Raises: ``ValueError`` if ``delta`` is 0 or leads away from ``limit``.
 
-    >>> range(3).numpy(), range(1.0, 2.0, 0.5).numpy()
-    (array([0, 1, 2], dtype=int32), array([1. , 1.5], dtype=float32))
-    >>> range(3, 0, -1).numpy()
-    array([3, 2, 1], dtype=int32)
+    Example:
+        >>> tw.range(3).numpy(), tw.range(1.0, 2.0, 0.5).numpy()
+        (array([0, 1, 2], dtype=int32), array([1. , 1.5], dtype=float32))
+        >>> tw.range(3, 0, -1).numpy()
+        array([3, 2, 1], dtype=int32)
     """
     if limit is None:
         start, limit = 0, start
@@ -351,13 +359,14 @@ def meshgrid(
 
     Raises: ``ValueError`` for another ``indexing``.
 
-    >>> x, y = meshgrid([1, 2, 3], [4, 5])
-    >>> x.numpy()
-    array([[1, 2, 3],
-           [1, 2, 3]], dtype=int32)
-    >>> y.numpy()
-    array([[4, 4, 4],
-           [5, 5, 5]], dtype=int32)
+    Example:
+        >>> x, y = tw.meshgrid([1, 2, 3], [4, 5])
+        >>> x.numpy()
+        array([[1, 2, 3],
+               [1, 2, 3]], dtype=int32)
+        >>> y.numpy()
+        array([[4, 4, 4],
+               [5, 5, 5]], dtype=int32)
     """
     check_choice("meshgrid", "indexing", indexing, ("xy", "ij"))
     vectors = [reshape(convert_to_tensor(v), [-1]) for v in args]
@@ -382,10 +391,11 @@ def sequence_mask(
     Shapes: ``lengths`` ``[...]``, the result ``[..., maxlen]``; ``maxlen`` is by
     default the greatest length. With a numeric ``dtype``, ones and zeros.
 
-    >>> sequence_mask([1, 3, 2]).numpy()
-    array([[ True, False, False],
-           [ True,  True,  True],
-           [ True,  True, False]])
+    Example:
+        >>> tw.sequence_mask([1, 3, 2]).numpy()
+        array([[ True, False, False],
+               [ True,  True,  True],
+               [ True,  True, False]])
     """
     lengths = convert_to_tensor(lengths)
     wide = dtypes.float64 if lengths.dtype.is_floating else dtypes.int64

@@ -380,11 +380,12 @@ def gather(
 
     Raises: ``IndexError`` for an index that is negative or too large.
 
-    >>> gather([10, 20, 30], [2, 0]).numpy()
-    array([30, 10], dtype=int32)
-    >>> gather([[1, 2], [3, 4]], [[1], [0]], batch_dims=1).numpy()
-    array([[2],
-           [3]], dtype=int32)
+    Example:
+        >>> tw.gather([10, 20, 30], [2, 0]).numpy()
+        array([30, 10], dtype=int32)
+        >>> tw.gather([[1, 2], [3, 4]], [[1], [0]], batch_dims=1).numpy()
+        array([[2],
+               [3]], dtype=int32)
     """
     if not batch_dims:
         return gather_p(params, indices, 0 if axis is None else axis)
@@ -436,8 +437,9 @@ def gather_nd(
 
     Raises: ``IndexError`` for a coordinate out of range.
 
-    >>> gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]]).numpy()
-    array([2, 3], dtype=int32)
+    Example:
+        >>> tw.gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]]).numpy()
+        array([2, 3], dtype=int32)
     """
     params, indices = convert_to_tensor(params), whole_numbers("gather_nd", indices)
     dims, places, common = tuple(params.shape), tuple(indices.shape), int(batch_dims)
@@ -474,11 +476,12 @@ def boolean_mask(
     Shapes: ``mask`` has the sizes of the axes of ``tensor`` from ``axis`` (default 0)
     on; in the result these axes are one, of the number of true entries.
 
-    >>> boolean_mask([1, 2, 3], [True, False, True]).numpy()
-    array([1, 3], dtype=int32)
-    >>> boolean_mask([[1, 2, 3], [4, 5, 6]], [True, False, True], axis=1).numpy()
-    array([[1, 3],
-           [4, 6]], dtype=int32)
+    Example:
+        >>> tw.boolean_mask([1, 2, 3], [True, False, True]).numpy()
+        array([1, 3], dtype=int32)
+        >>> tw.boolean_mask([[1, 2, 3], [4, 5, 6]], [True, False, True], axis=1).numpy()
+        array([[1, 3],
+               [4, 6]], dtype=int32)
     """
     tensor, mask = convert_to_tensor(tensor), convert_to_tensor(mask)
     shape, depth = tuple(tensor.shape), len(mask.shape)
@@ -513,12 +516,13 @@ def repeat(
 
     Raises: ``ValueError`` for negative ``repeats``.
 
-    >>> repeat([1, 2], 2).numpy()
-    array([1, 1, 2, 2], dtype=int32)
-    >>> repeat([[1, 2], [3, 4]], [2, 1], axis=0).numpy()
-    array([[1, 2],
-           [1, 2],
-           [3, 4]], dtype=int32)
+    Example:
+        >>> tw.repeat([1, 2], 2).numpy()
+        array([1, 1, 2, 2], dtype=int32)
+        >>> tw.repeat([[1, 2], [3, 4]], [2, 1], axis=0).numpy()
+        array([[1, 2],
+               [1, 2],
+               [3, 4]], dtype=int32)
     """
     input, repeats = convert_to_tensor(input), as_shape(repeats)
     if axis is None:
@@ -560,9 +564,10 @@ def reverse_sequence(
     Raises: ``ValueError`` without ``seq_axis``, or for a length beyond the size of that
     axis.
 
-    >>> reverse_sequence([[1, 2, 3], [4, 5, 6]], [2, 3], seq_axis=1).numpy()
-    array([[2, 1, 3],
-           [6, 5, 4]], dtype=int32)
+    Example:
+        >>> tw.reverse_sequence([[1, 2, 3], [4, 5, 6]], [2, 3], seq_axis=1).numpy()
+        array([[2, 1, 3],
+               [6, 5, 4]], dtype=int32)
     """
     if seq_axis is None:
         raise InvalidArgumentError("reverse_sequence: seq_axis must be given")
@@ -602,8 +607,9 @@ def roll(input: TensorLike, shift: Axes, axis: Axes, name: str | None = None) ->
 
     Raises: ``ValueError`` if the lists differ in length.
 
-    >>> roll([0, 1, 2, 3, 4], shift=2, axis=0).numpy()
-    array([3, 4, 0, 1, 2], dtype=int32)
+    Example:
+        >>> tw.roll([0, 1, 2, 3, 4], shift=2, axis=0).numpy()
+        array([3, 4, 0, 1, 2], dtype=int32)
     """
     if not isinstance(shift, Tensor) or devices.is_array(shift.array):
         return roll_p(input, shift, axis)
@@ -641,9 +647,10 @@ def embedding_lookup(
 
     Raises: ``IndexError`` for an id out of range.
 
-    >>> embedding_lookup([[1.0, 2.0], [3.0, 4.0]], [1, 1]).numpy()
-    array([[3., 4.],
-           [3., 4.]], dtype=float32)
+    Example:
+        >>> tw.nn.embedding_lookup([[1.0, 2.0], [3.0, 4.0]], [1, 1]).numpy()
+        array([[3., 4.],
+               [3., 4.]], dtype=float32)
     """
     if isinstance(params, (list, tuple)) and params and np.ndim(params[0]) > 1:
         params = params[0] if len(params) == 1 else concat(params, axis=0)

@@ -455,9 +455,10 @@ def slice(
     Raises: ``ShapeError`` if the block reaches beyond ``input_``; ``OutOfBoundsError``, on
     the CPU, if it does so from a tensor in ``begin``.
 
-    >>> slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2]).numpy()
-    array([[2, 3],
-           [5, 6]], dtype=int32)
+    Example:
+        >>> tw.slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2]).numpy()
+        array([[2, 3],
+               [5, 6]], dtype=int32)
     """
     x, begin, size = convert_to_tensor(input_), _starts(begin), as_shape(size)
     if not len(begin) == len(size) == len(x.shape):
@@ -521,10 +522,11 @@ def strided_slice(
     Raises: ``ValueError`` for a stride of 0 or lists of different lengths;
     ``IndexError`` for more items than axes.
 
-    >>> strided_slice([1, 2, 3, 4], [-1], [0], [-2]).numpy()
-    array([4, 2], dtype=int32)
-    >>> strided_slice([[1, 2], [3, 4]], [0, 1], [2, 2], shrink_axis_mask=2).numpy()
-    array([2, 4], dtype=int32)
+    Example:
+        >>> tw.strided_slice([1, 2, 3, 4], [-1], [0], [-2]).numpy()
+        array([4, 2], dtype=int32)
+        >>> tw.strided_slice([[1, 2], [3, 4]], [0, 1], [2, 2], shrink_axis_mask=2).numpy()
+        array([2, 4], dtype=int32)
     """
     if var is not None:
         raise InvalidArgumentError(
@@ -611,9 +613,10 @@ def one_hot(
     Raises: ``TypeError`` if ``on_value``, ``off_value`` and ``dtype`` differ in dtype;
     ``ValueError`` for a negative ``depth``.
 
-    >>> one_hot([1, 0], 3).numpy()
-    array([[0., 1., 0.],
-           [1., 0., 0.]], dtype=float32)
+    Example:
+        >>> tw.one_hot([1, 0], 3).numpy()
+        array([[0., 1., 0.],
+               [1., 0., 0.]], dtype=float32)
     """
     axis = -1 if axis is None else axis
     if on_value is None and off_value is None:
@@ -692,8 +695,9 @@ def argmax(
     Raises: ``ShapeError`` if the axis is empty; ``TypeError`` for an ``output_type``
     that is no integer type.
 
-    >>> argmax([[1, 7], [5, 2]], axis=1).numpy()
-    array([1, 0])
+    Example:
+        >>> tw.argmax([[1, 7], [5, 2]], axis=1).numpy()
+        array([1, 0])
     """
     axis, output_type = _place("argmax", axis, output_type)
     return _argmax(input, axis=axis, output_type=output_type)
@@ -712,8 +716,9 @@ def argmin(
     Raises: ``ShapeError`` if the axis is empty; ``TypeError`` for an ``output_type``
     that is no integer type.
 
-    >>> argmin([[1, 7], [5, 2]], axis=1).numpy()
-    array([0, 1])
+    Example:
+        >>> tw.argmin([[1, 7], [5, 2]], axis=1).numpy()
+        array([0, 1])
     """
     axis, output_type = _place("argmin", axis, output_type)
     return _argmin(input, axis=axis, output_type=output_type)

@@ -119,8 +119,9 @@ def concat(values: TensorLike, axis: Axis, name: str | None = None) -> Tensor:
     Shapes: all sizes but that of ``axis`` must be the same; that of the result is the
     sum.
 
-    >>> concat([[1, 2], [3]], axis=0).numpy()
-    array([1, 2, 3], dtype=int32)
+    Example:
+        >>> tw.concat([[1, 2], [3]], axis=0).numpy()
+        array([1, 2, 3], dtype=int32)
     """
     if not isinstance(values, (list, tuple)):
         values = [values]
@@ -175,9 +176,10 @@ def stack(values: TensorLike, axis: Axis = 0, name: str | None = None) -> Tensor
     ``axis`` is that of the result, from ``-rank - 1`` to ``rank`` for tensors of this
     rank.
 
-    >>> stack([[1, 2], [3, 4]], axis=1).numpy()
-    array([[1, 3],
-           [2, 4]], dtype=int32)
+    Example:
+        >>> tw.stack([[1, 2], [3, 4]], axis=1).numpy()
+        array([[1, 3],
+               [2, 4]], dtype=int32)
     """
     on_arrays = active_interpreter() is ARRAY_EVAL
     if axis == 0 and isinstance(values, (list, tuple)) and values and not on_arrays:
@@ -253,10 +255,11 @@ def split(
     Raises: ``ShapeError`` if the sizes do not add up to the size of the axis;
     ``ValueError`` if ``num`` is not their number.
 
-    >>> [part.numpy().tolist() for part in split([1, 2, 3, 4], 2)]
-    [[1, 2], [3, 4]]
-    >>> [part.numpy().tolist() for part in split([1, 2, 3, 4, 5], [2, -1])]
-    [[1, 2], [3, 4, 5]]
+    Example:
+        >>> [part.numpy().tolist() for part in tw.split([1, 2, 3, 4], 2)]
+        [[1, 2], [3, 4]]
+        >>> [part.numpy().tolist() for part in tw.split([1, 2, 3, 4, 5], [2, -1])]
+        [[1, 2], [3, 4, 5]]
     """
     on_arrays = active_interpreter() is ARRAY_EVAL
     value = value if on_arrays else convert_to_tensor(value)
@@ -335,8 +338,9 @@ def unstack(
 
     Raises: ``ValueError`` if ``num`` is given and is not their number.
 
-    >>> [part.numpy().tolist() for part in unstack([[1, 2], [3, 4]], axis=1)]
-    [[1, 3], [2, 4]]
+    Example:
+        >>> [part.numpy().tolist() for part in tw.unstack([[1, 2], [3, 4]], axis=1)]
+        [[1, 3], [2, 4]]
     """
     parts = list(_unstack(value, axis=axis))
     if num is not None and num != len(parts):
@@ -473,12 +477,13 @@ def pad(
     Raises: ``ValueError`` for another ``mode``; ``ShapeError`` for negative paddings,
     or for more of them than there are entries to mirror.
 
-    >>> pad([1, 2], [[1, 1]]).numpy()
-    array([0, 1, 2, 0], dtype=int32)
-    >>> pad([1, 2, 3], [[2, 2]], mode="REFLECT").numpy()
-    array([3, 2, 1, 2, 3, 2, 1], dtype=int32)
-    >>> pad([1, 2, 3], [[2, 2]], mode="SYMMETRIC").numpy()
-    array([2, 1, 1, 2, 3, 3, 2], dtype=int32)
+    Example:
+        >>> tw.pad([1, 2], [[1, 1]]).numpy()
+        array([0, 1, 2, 0], dtype=int32)
+        >>> tw.pad([1, 2, 3], [[2, 2]], mode="REFLECT").numpy()
+        array([3, 2, 1, 2, 3, 2, 1], dtype=int32)
+        >>> tw.pad([1, 2, 3], [[2, 2]], mode="SYMMETRIC").numpy()
+        array([2, 1, 1, 2, 3, 3, 2], dtype=int32)
     """
     mode, tensor = str(mode).upper(), convert_to_tensor(tensor)
     check_choice("pad", "mode", mode, ("CONSTANT", "REFLECT", "SYMMETRIC"))
@@ -521,9 +526,10 @@ def pad(
 def reverse(xp, tensor: TensorLike, axis: Axes):
     """The entries in reverse order along ``axis``, one number or a list.
 
-    >>> reverse([[1, 2], [3, 4]], axis=[1]).numpy()
-    array([[2, 1],
-           [4, 3]], dtype=int32)
+    Example:
+        >>> tw.reverse([[1, 2], [3, 4]], axis=[1]).numpy()
+        array([[2, 1],
+               [4, 3]], dtype=int32)
     """
     if axis is None:
         raise TypeError  # where NumPy would take all axes
@@ -588,8 +594,9 @@ def tile(input: TensorLike, multiples: ShapeLike, name: str | None = None) -> Te
     Shapes: ``multiples`` has one number for each axis; size ``n`` becomes ``n *
     multiples[i]``.
 
-    >>> tile([1, 2], [2]).numpy()
-    array([1, 2, 1, 2], dtype=int32)
+    Example:
+        >>> tw.tile([1, 2], [2]).numpy()
+        array([1, 2, 1, 2], dtype=int32)
     """
     input, multiples = convert_to_tensor(input), as_shape(multiples)
     dims = tuple(input.shape)

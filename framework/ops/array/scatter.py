@@ -75,8 +75,9 @@ def scatter_nd(
 
     Raises: ``IndexError`` for a coordinate out of range.
 
-    >>> scatter_nd([[1], [3], [1]], [1.0, 2.0, 3.0], [4]).numpy()
-    array([0., 4., 0., 2.], dtype=float32)
+    Example:
+        >>> tw.scatter_nd([[1], [3], [1]], [1.0, 2.0, 3.0], [4]).numpy()
+        array([0., 4., 0., 2.], dtype=float32)
     """
     shape, updates = as_shape(shape), convert_to_tensor(updates)
     flat, rows, matrix = _as_rows("scatter_nd", indices, updates, shape)
@@ -110,8 +111,9 @@ def tensor_scatter_nd_add(
 
     Raises: ``IndexError`` for a coordinate out of range.
 
-    >>> tensor_scatter_nd_add([1, 1, 1], [[0], [2], [0]], [5, 6, 7]).numpy()
-    array([13,  1,  7], dtype=int32)
+    Example:
+        >>> tw.tensor_scatter_nd_add([1, 1, 1], [[0], [2], [0]], [5, 6, 7]).numpy()
+        array([13,  1,  7], dtype=int32)
     """
     tensor, updates = _alike(tensor, updates)
     return tensor + scatter_nd(indices, updates, tensor.shape)
@@ -129,8 +131,9 @@ def tensor_scatter_nd_sub(
 
     Raises: ``IndexError`` for a coordinate out of range.
 
-    >>> tensor_scatter_nd_sub([9, 9, 9], [[0], [2], [0]], [1, 2, 3]).numpy()
-    array([5, 9, 7], dtype=int32)
+    Example:
+        >>> tw.tensor_scatter_nd_sub([9, 9, 9], [[0], [2], [0]], [1, 2, 3]).numpy()
+        array([5, 9, 7], dtype=int32)
     """
     tensor, updates = _alike(tensor, updates)
     return tensor - scatter_nd(indices, updates, tensor.shape)
@@ -305,8 +308,9 @@ def tensor_scatter_nd_update(
 
     Raises: ``IndexError`` for a coordinate out of range.
 
-    >>> tensor_scatter_nd_update([1, 2, 3], [[2], [0]], [8, 9]).numpy()
-    array([9, 2, 8], dtype=int32)
+    Example:
+        >>> tw.tensor_scatter_nd_update([1, 2, 3], [[2], [0]], [8, 9]).numpy()
+        array([9, 2, 8], dtype=int32)
     """
     return _written("tensor_scatter_nd_update", put_rows, tensor, indices, updates)
 
@@ -375,8 +379,9 @@ def tensor_scatter_nd_max(
 
     Raises: ``IndexError`` for a coordinate out of range.
 
-    >>> tensor_scatter_nd_max([1, 5, 3], [[0], [1]], [4, 4]).numpy()
-    array([4, 5, 3], dtype=int32)
+    Example:
+        >>> tw.tensor_scatter_nd_max([1, 5, 3], [[0], [1]], [4, 4]).numpy()
+        array([4, 5, 3], dtype=int32)
     """
     return _written("tensor_scatter_nd_max", max_rows, tensor, indices, updates)
 
@@ -395,8 +400,9 @@ def tensor_scatter_nd_min(
 
     Raises: ``IndexError`` for a coordinate out of range.
 
-    >>> tensor_scatter_nd_min([1, 5, 3], [[0], [1]], [4, 4]).numpy()
-    array([1, 4, 3], dtype=int32)
+    Example:
+        >>> tw.tensor_scatter_nd_min([1, 5, 3], [[0], [1]], [4, 4]).numpy()
+        array([1, 4, 3], dtype=int32)
     """
     return _written("tensor_scatter_nd_min", min_rows, tensor, indices, updates)
 
@@ -417,9 +423,10 @@ def dynamic_partition(
 
     Raises: ``ValueError`` for a partition that is not from 0 to ``num_partitions - 1``.
 
-    >>> even, odd = dynamic_partition([5, 6, 7], [0, 1, 0], 2)
-    >>> even.numpy(), odd.numpy()
-    (array([5, 7], dtype=int32), array([6], dtype=int32))
+    Example:
+        >>> even, odd = tw.dynamic_partition([5, 6, 7], [0, 1, 0], 2)
+        >>> even.numpy(), odd.numpy()
+        (array([5, 7], dtype=int32), array([6], dtype=int32))
     """
     data = convert_to_tensor(data)
     partitions = whole_numbers("dynamic_partition", partitions, "partitions")
@@ -449,8 +456,9 @@ def dynamic_stitch(
 
     Raises: ``ValueError`` for a negative index.
 
-    >>> dynamic_stitch([[0, 2], [1]], [[5, 7], [6]]).numpy()
-    array([5, 6, 7], dtype=int32)
+    Example:
+        >>> tw.dynamic_stitch([[0, 2], [1]], [[5, 7], [6]]).numpy()
+        array([5, 6, 7], dtype=int32)
     """
     if len(indices) != len(data) or not len(data):
         raise InvalidArgumentError(

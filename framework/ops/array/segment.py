@@ -196,8 +196,9 @@ def unsorted_segment_sum(
 
     Raises: ``ValueError`` for an id that is not below ``num_segments``.
 
-    >>> unsorted_segment_sum([1.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
-    array([2., 5.], dtype=float32)
+    Example:
+        >>> tw.math.unsorted_segment_sum([1.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
+        array([2., 5.], dtype=float32)
     """
     return _reduced(xp, xp.add, data, segment_ids, num_segments, 0)
 
@@ -309,8 +310,9 @@ def unsorted_segment_prod(
     Derivatives are exact with zeros too. Shapes and errors are those of
     `unsorted_segment_sum`.
 
-    >>> unsorted_segment_prod([3.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
-    array([ 2., 12.], dtype=float32)
+    Example:
+        >>> tw.math.unsorted_segment_prod([3.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
+        array([ 2., 12.], dtype=float32)
     """
     return _reduced(xp, xp.multiply, data, segment_ids, num_segments, 1)
 
@@ -365,8 +367,9 @@ def unsorted_segment_max(
     An empty segment gets the lowest finite number of the dtype. Ties share the gradient
     equally. Shapes and errors are those of `unsorted_segment_sum`.
 
-    >>> unsorted_segment_max([3, 2, 4], [1, 0, 1], 2).numpy()
-    array([2, 4], dtype=int32)
+    Example:
+        >>> tw.math.unsorted_segment_max([3, 2, 4], [1, 0, 1], 2).numpy()
+        array([2, 4], dtype=int32)
     """
     return _segment_max(data, segment_ids, num_segments)
 
@@ -382,8 +385,9 @@ def unsorted_segment_min(
     An empty segment gets the highest finite number of the dtype. Ties share the
     gradient equally. Shapes and errors are those of `unsorted_segment_sum`.
 
-    >>> unsorted_segment_min([3, 2, 4], [1, 0, 1], 2).numpy()
-    array([2, 3], dtype=int32)
+    Example:
+        >>> tw.math.unsorted_segment_min([3, 2, 4], [1, 0, 1], 2).numpy()
+        array([2, 3], dtype=int32)
     """
     return _segment_min(data, segment_ids, num_segments)
 
@@ -398,8 +402,9 @@ def unsorted_segment_mean(
 
     Shapes and errors are those of `unsorted_segment_sum`.
 
-    >>> unsorted_segment_mean([1.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
-    array([2. , 2.5], dtype=float32)
+    Example:
+        >>> tw.math.unsorted_segment_mean([1.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
+        array([2. , 2.5], dtype=float32)
     """
     total, count = _total_and_count(data, segment_ids, num_segments)
     return total / count
@@ -415,8 +420,9 @@ def unsorted_segment_sqrt_n(
 
     Shapes and errors are those of `unsorted_segment_sum`.
 
-    >>> unsorted_segment_sqrt_n([1.0, 1.0, 1.0, 1.0], [0, 0, 0, 0], 2).numpy()
-    array([2., 0.], dtype=float32)
+    Example:
+        >>> tw.math.unsorted_segment_sqrt_n([1.0, 1.0, 1.0, 1.0], [0, 0, 0, 0], 2).numpy()
+        array([2., 0.], dtype=float32)
     """
     total, count = _total_and_count(data, segment_ids, num_segments)
     return total / sqrt(count)
@@ -444,8 +450,9 @@ def segment_sum(
 
     Raises: ``ValueError`` if the ids are not sorted, or negative.
 
-    >>> segment_sum([1.0, 2.0, 4.0], [0, 0, 2]).numpy()
-    array([3., 0., 4.], dtype=float32)
+    Example:
+        >>> tw.math.segment_sum([1.0, 2.0, 4.0], [0, 0, 2]).numpy()
+        array([3., 0., 4.], dtype=float32)
     """
     return unsorted_segment_sum(*_counted("segment_sum", data, segment_ids))
 
@@ -458,8 +465,9 @@ def segment_mean(
     The mean of integers is rounded towards 0. Shapes and errors are those of
     `segment_sum`.
 
-    >>> segment_mean([1.0, 2.0, 4.0], [0, 0, 2]).numpy()
-    array([1.5, 0. , 4. ], dtype=float32)
+    Example:
+        >>> tw.math.segment_mean([1.0, 2.0, 4.0], [0, 0, 2]).numpy()
+        array([1.5, 0. , 4. ], dtype=float32)
     """
     data, ids, num = _counted("segment_mean", data, segment_ids)
     total, count = _total_and_count(data, ids, num)
@@ -475,8 +483,9 @@ def segment_max(
 
     Ties share the gradient equally. Shapes and errors are those of `segment_sum`.
 
-    >>> segment_max([1, 2, 4], [0, 0, 2]).numpy()
-    array([2, 0, 4], dtype=int32)
+    Example:
+        >>> tw.math.segment_max([1, 2, 4], [0, 0, 2]).numpy()
+        array([2, 0, 4], dtype=int32)
     """
     return _segment_max(*_counted("segment_max", data, segment_ids), empty=0)
 
@@ -488,8 +497,9 @@ def segment_min(
 
     Ties share the gradient equally. Shapes and errors are those of `segment_sum`.
 
-    >>> segment_min([1, 2, 4], [0, 0, 2]).numpy()
-    array([1, 0, 4], dtype=int32)
+    Example:
+        >>> tw.math.segment_min([1, 2, 4], [0, 0, 2]).numpy()
+        array([1, 0, 4], dtype=int32)
     """
     return _segment_min(*_counted("segment_min", data, segment_ids), empty=0)
 
@@ -501,8 +511,9 @@ def segment_prod(
 
     Shapes and errors are those of `segment_sum`.
 
-    >>> segment_prod([3, 2, 4], [0, 0, 2]).numpy()
-    array([6, 1, 4], dtype=int32)
+    Example:
+        >>> tw.math.segment_prod([3, 2, 4], [0, 0, 2]).numpy()
+        array([6, 1, 4], dtype=int32)
     """
     return unsorted_segment_prod(*_counted("segment_prod", data, segment_ids))
 

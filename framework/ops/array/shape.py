@@ -80,8 +80,9 @@ def reshape(xp, tensor: TensorLike, shape: ShapeLike):
 
     One size may be -1: it follows from the others.
 
-    >>> reshape([[1, 2], [3, 4]], [-1]).numpy()
-    array([1, 2, 3, 4], dtype=int32)
+    Example:
+        >>> tw.reshape([[1, 2], [3, 4]], [-1]).numpy()
+        array([1, 2, 3, 4], dtype=int32)
     """
     shape = _of_nothing(tensor.shape, shape)
     result = tensor.reshape(shape)
@@ -156,8 +157,9 @@ def expand_dims(xp, input: TensorLike, axis: Axis):
 
     A list of axes adds several at once.
 
-    >>> expand_dims([1, 2], 0).shape, expand_dims([1, 2], -1).shape
-    (TensorShape([1, 2]), TensorShape([2, 1]))
+    Example:
+        >>> tw.expand_dims([1, 2], 0).shape, tw.expand_dims([1, 2], -1).shape
+        (TensorShape([1, 2]), TensorShape([2, 1]))
     """
     if isinstance(axis, int):
         rank = input.ndim + 1
@@ -202,8 +204,9 @@ def squeeze(xp, input: TensorLike, axis: Axes = None):
 
     Raises: ``ShapeError`` if an axis in ``axis`` has another size.
 
-    >>> squeeze([[[1], [2]]]).shape, squeeze([[[1], [2]]], axis=[0]).shape
-    (TensorShape([2]), TensorShape([2, 1]))
+    Example:
+        >>> tw.squeeze([[[1], [2]]]).shape, tw.squeeze([[[1], [2]]], axis=[0]).shape
+        (TensorShape([2]), TensorShape([2, 1]))
     """
     return xp.squeeze(input, None if axis == () else axis)
 
@@ -264,10 +267,11 @@ def transpose(xp, a: TensorLike, perm: Axes = None, conjugate: bool = False):
     Axis ``i`` of the result is axis ``perm[i]`` of ``a``; None reverses the axes.
     ``conjugate`` also takes the complex conjugate.
 
-    >>> transpose([[1, 2, 3]]).shape
-    TensorShape([3, 1])
-    >>> transpose([[[1, 2, 3]]], perm=[0, 2, 1]).shape
-    TensorShape([1, 3, 1])
+    Example:
+        >>> tw.transpose([[1, 2, 3]]).shape
+        TensorShape([3, 1])
+        >>> tw.transpose([[[1, 2, 3]]], perm=[0, 2, 1]).shape
+        TensorShape([1, 3, 1])
     """
     moved = xp.transpose(a, perm)
     return xp.conj(moved) if conjugate and a.dtype.kind == "c" else moved
@@ -322,8 +326,9 @@ def space_to_depth(
 
     Raises: ``ValueError`` for a ``block_size`` below 2 or another ``data_format``.
 
-    >>> space_to_depth([[[[1], [2]], [[3], [4]]]], 2).numpy()
-    array([[[[1, 2, 3, 4]]]], dtype=int32)
+    Example:
+        >>> tw.nn.space_to_depth([[[[1], [2]], [[3], [4]]]], 2).numpy()
+        array([[[[1, 2, 3, 4]]]], dtype=int32)
     """
     x, b = convert_to_tensor(input), int(block_size)
     count, height, width, channels = _image_dims("space_to_depth", x, b, data_format)
@@ -354,8 +359,9 @@ def depth_to_space(
 
     Raises: ``ValueError`` for a ``block_size`` below 2 or another ``data_format``.
 
-    >>> depth_to_space([[[[1, 2, 3, 4]]]], 2).numpy().tolist()
-    [[[[1], [2]], [[3], [4]]]]
+    Example:
+        >>> tw.nn.depth_to_space([[[[1, 2, 3, 4]]]], 2).numpy().tolist()
+        [[[[1], [2]], [[3], [4]]]]
     """
     x, b = convert_to_tensor(input), int(block_size)
     count, rows, cols, channels = _image_dims("depth_to_space", x, b, data_format)
@@ -392,9 +398,10 @@ def _image_dims(who, x, block_size, data_format):
 def broadcast_to(xp, input: TensorLike, shape: ShapeLike):
     """``input`` repeated along new first axes, and along axes of size 1, to ``shape``.
 
-    >>> broadcast_to([1, 2], [2, 2]).numpy()
-    array([[1, 2],
-           [1, 2]], dtype=int32)
+    Example:
+        >>> tw.broadcast_to([1, 2], [2, 2]).numpy()
+        array([[1, 2],
+               [1, 2]], dtype=int32)
     """
     return xp.broadcast_to(input, shape)
 
@@ -590,8 +597,9 @@ def shape(
 
     In a traced function it also has the sizes that are unknown while tracing.
 
-    >>> shape([[1, 2, 3], [4, 5, 6]]).numpy()
-    array([2, 3], dtype=int32)
+    Example:
+        >>> tw.shape([[1, 2, 3], [4, 5, 6]]).numpy()
+        array([2, 3], dtype=int32)
     """
     input = convert_to_tensor(input)
     return _beside(input, tuple(input.shape), out_type)
@@ -603,8 +611,9 @@ def size(
 ) -> Tensor:
     """The number of entries, a scalar of ``out_type``.
 
-    >>> size([[1, 2, 3], [4, 5, 6]]).numpy()
-    np.int32(6)
+    Example:
+        >>> tw.size([[1, 2, 3], [4, 5, 6]]).numpy()
+        np.int32(6)
     """
     input = convert_to_tensor(input)
     return _beside(input, input.array.size, out_type)
@@ -614,8 +623,9 @@ def size(
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
     """The number of axes, an int32 scalar.
 
-    >>> rank([[1, 2], [3, 4]]).numpy()
-    np.int32(2)
+    Example:
+        >>> tw.rank([[1, 2], [3, 4]]).numpy()
+        np.int32(2)
     """
     input = convert_to_tensor(input)
     return _beside(input, input.array.ndim, dtypes.int32)
@@ -641,8 +651,9 @@ def ensure_shape(
 
     Raises: ``ShapeError`` (a ValueError) if the shape is another.
 
-    >>> ensure_shape([[1, 2]], [None, 2]).shape
-    TensorShape([1, 2])
+    Example:
+        >>> tw.ensure_shape([[1, 2]], [None, 2]).shape
+        TensorShape([1, 2])
     """
     x = convert_to_tensor(x)
     if not x.shape.is_compatible_with(shape):
@@ -657,8 +668,9 @@ def broadcast_static_shape(
 
     Raises: ``ShapeError`` (a ValueError) if they do not broadcast.
 
-    >>> broadcast_static_shape([1, 2, 3], [5, 1, 3])
-    TensorShape([5, 2, 3])
+    Example:
+        >>> tw.broadcast_static_shape([1, 2, 3], [5, 1, 3])
+        TensorShape([5, 2, 3])
     """
     shapes = TensorShape(shape_x), TensorShape(shape_y)
     return checked_broadcast("broadcast_static_shape", *shapes)
@@ -669,8 +681,9 @@ def broadcast_dynamic_shape(shape_x: ShapeLike, shape_y: ShapeLike) -> Tensor:
 
     Raises: ``ShapeError`` (a ValueError) if they do not broadcast.
 
-    >>> broadcast_dynamic_shape([1, 2, 3], [5, 1, 3]).numpy()
-    array([5, 2, 3], dtype=int32)
+    Example:
+        >>> tw.broadcast_dynamic_shape([1, 2, 3], [5, 1, 3]).numpy()
+        array([5, 2, 3], dtype=int32)
     """
     x, y = convert_to_tensor(shape_x), convert_to_tensor(shape_y)
     dims = checked_broadcast("broadcast_dynamic_shape", as_shape(x), as_shape(y))
@@ -685,9 +698,10 @@ def unravel_index(xp, indices: TensorLike, dims: ShapeLike):
 
     Raises: ``ValueError`` for an index out of range.
 
-    >>> unravel_index([2, 5, 7], [3, 3]).numpy()
-    array([[0, 1, 2],
-           [2, 2, 1]], dtype=int32)
+    Example:
+        >>> tw.unravel_index([2, 5, 7], [3, 3]).numpy()
+        array([[0, 1, 2],
+               [2, 2, 1]], dtype=int32)
     """
     if any([n < 0 for n in dims]):
         raise ValueError

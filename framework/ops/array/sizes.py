@@ -149,13 +149,14 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
         partial: Where some of the sizes are known, return an array of objects in which
             the others are None.
 
-    >>> import tapewright as tw
-    >>> @tw.function
-    ... def f(x):
-    ...     print(get_static_value(tw.shape(x)[-1]), get_static_value(x))
-    ...     return x
-    >>> _ = f.get_concrete_function(tw.TensorSpec([None, 4]))
-    4 None
+    Example:
+        >>> import tapewright as tw
+        >>> @tw.function
+        ... def f(x):
+        ...     print(tw.get_static_value(tw.shape(x)[-1]), tw.get_static_value(x))
+        ...     return x
+        >>> _ = f.get_concrete_function(tw.TensorSpec([None, 4]))
+        4 None
     """
     if type(tensor) is Tensor:
         return tensor.numpy()

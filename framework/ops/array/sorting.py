@@ -142,11 +142,12 @@ def sort(
 
     Raises: ``ValueError`` for another ``direction``; ``TypeError`` for complex numbers.
 
-    >>> sort([3.0, 1.0, 2.0]).numpy()
-    array([1., 2., 3.], dtype=float32)
-    >>> sort([[3, 1], [2, 5]], axis=0, direction="DESCENDING").numpy()
-    array([[3, 5],
-           [2, 1]], dtype=int32)
+    Example:
+        >>> tw.sort([3.0, 1.0, 2.0]).numpy()
+        array([1., 2., 3.], dtype=float32)
+        >>> tw.sort([[3, 1], [2, 5]], axis=0, direction="DESCENDING").numpy()
+        array([[3, 5],
+               [2, 1]], dtype=int32)
     """
     return _sort(values, axis, _descends("sort", direction))
 
@@ -164,8 +165,9 @@ def argsort(
 
     Raises: ``ValueError`` for a ``direction`` other than "ASCENDING" and "DESCENDING".
 
-    >>> argsort([3.0, 1.0, 2.0], direction="DESCENDING").numpy()
-    array([0, 2, 1], dtype=int32)
+    Example:
+        >>> tw.argsort([3.0, 1.0, 2.0], direction="DESCENDING").numpy()
+        array([0, 2, 1], dtype=int32)
     """
     return _argsort(values, axis, _descends("argsort", direction))
 
@@ -247,9 +249,10 @@ def top_k(
 
     Returns: a named tuple ``(values, indices)``.
 
-    >>> values, indices = top_k([1.0, 4.0, 2.0, 4.0], k=3)
-    >>> values.numpy(), indices.numpy()
-    (array([4., 4., 2.], dtype=float32), array([1, 3, 2], dtype=int32))
+    Example:
+        >>> values, indices = tw.top_k([1.0, 4.0, 2.0, 4.0], k=3)
+        >>> values.numpy(), indices.numpy()
+        (array([4., 4., 2.], dtype=float32), array([1, 3, 2], dtype=int32))
     """
     return TopKV2(*_top_k(input, k, index_type))
 
@@ -264,8 +267,9 @@ def in_top_k(xp, targets: TensorLike, predictions: TensorLike, k: int):
     Shapes: ``targets`` ``[batch]``, integers; ``predictions`` ``[batch, classes]``;
     result ``[batch]``.
 
-    >>> in_top_k([0, 1], [[0.1, 0.9], [0.1, 0.9]], 1).numpy()
-    array([False,  True])
+    Example:
+        >>> tw.in_top_k([0, 1], [[0.1, 0.9], [0.1, 0.9]], 1).numpy()
+        array([False,  True])
     """
     (batch, classes), (rows,) = predictions.shape, targets.shape
     if rows != batch:
@@ -402,9 +406,10 @@ def unique(
 
     Returns: a named tuple ``(y, idx)`` with ``x[i] == y[idx[i]]``. No gradient passes.
 
-    >>> y, idx = unique([3, 1, 3, 2])
-    >>> y.numpy(), idx.numpy()
-    (array([3, 1, 2], dtype=int32), array([0, 1, 0, 2], dtype=int32))
+    Example:
+        >>> y, idx = tw.unique([3, 1, 3, 2])
+        >>> y.numpy(), idx.numpy()
+        (array([3, 1, 2], dtype=int32), array([0, 1, 0, 2], dtype=int32))
     """
     return Unique(*_unique(x, _index_dtype("unique", out_idx))[:2])
 
@@ -416,8 +421,9 @@ def unique_with_counts(
 
     Returns: a named tuple ``(y, idx, count)``; ``count`` has the shape of ``y``.
 
-    >>> unique_with_counts([3, 1, 3, 2]).count.numpy()
-    array([2, 1, 1], dtype=int32)
+    Example:
+        >>> tw.unique_with_counts([3, 1, 3, 2]).count.numpy()
+        array([2, 1, 1], dtype=int32)
     """
     return UniqueWithCounts(*_unique(x, _index_dtype("unique_with_counts", out_idx)))
 
@@ -498,10 +504,11 @@ def searchsorted(
 
     Raises: ``ValueError`` for a ``side`` other than "left" and "right".
 
-    >>> searchsorted([1, 3, 5], [0, 3, 6]).numpy()
-    array([0, 1, 3], dtype=int32)
-    >>> searchsorted([1, 3, 5], [0, 3, 6], side="right").numpy()
-    array([0, 2, 3], dtype=int32)
+    Example:
+        >>> tw.searchsorted([1, 3, 5], [0, 3, 6]).numpy()
+        array([0, 1, 3], dtype=int32)
+        >>> tw.searchsorted([1, 3, 5], [0, 3, 6], side="right").numpy()
+        array([0, 2, 3], dtype=int32)
     """
     check_choice("searchsorted", "side", side, ("left", "right"))
     out_type = dtypes.as_dtype(dtypes.int32 if out_type is None else out_type)
@@ -516,8 +523,9 @@ def invert_permutation(xp, x: TensorLike):
 
     Raises: ``ValueError`` if ``x`` is no permutation.
 
-    >>> invert_permutation([2, 0, 1]).numpy()
-    array([1, 2, 0], dtype=int32)
+    Example:
+        >>> tw.invert_permutation([2, 0, 1]).numpy()
+        array([1, 2, 0], dtype=int32)
     """
     if x.ndim != 1:
         raise ValueError("no permutation")
@@ -548,8 +556,9 @@ def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
 
     The result is a scalar. Comparisons with NaN are false.
 
-    >>> is_non_decreasing([1, 1, 2]).numpy()
-    np.True_
+    Example:
+        >>> tw.is_non_decreasing([1, 1, 2]).numpy()
+        np.True_
     """
     x = reshape(convert_to_tensor(x), [-1])
     return reduce_all(less_equal(x[:-1], x[1:]))
@@ -560,8 +569,9 @@ def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
 
     The result is a scalar. Comparisons with NaN are false.
 
-    >>> is_strictly_increasing([1, 1, 2]).numpy()
-    np.False_
+    Example:
+        >>> tw.is_strictly_increasing([1, 1, 2]).numpy()
+        np.False_
     """
     x = reshape(convert_to_tensor(x), [-1])
     return reduce_all(less(x[:-1], x[1:]))

@@ -37,8 +37,9 @@ def space_to_batch(
 
     Raises: ``ValueError`` if a padded size is no multiple of the block's.
 
-    >>> space_to_batch([[[[1], [2]], [[3], [4]]]], [2, 2], [[0, 0], [0, 0]]).numpy().ravel()
-    array([1, 2, 3, 4], dtype=int32)
+    Example:
+        >>> tw.space_to_batch([[[[1], [2]], [[3], [4]]]], [2, 2], [[0, 0], [0, 0]]).numpy().ravel()
+        array([1, 2, 3, 4], dtype=int32)
     """
     x, block, margins = _arguments(
         "space_to_batch", input, block_shape, paddings, "paddings"
@@ -77,10 +78,11 @@ def batch_to_space(
 
     Raises: ``ValueError`` if the batch is no multiple of the block, or crops are too large.
 
-    >>> batches = [[[[1]]], [[[2]]], [[[3]]], [[[4]]]]
-    >>> batch_to_space(batches, [2, 2], [[0, 0], [0, 0]])[0, :, :, 0].numpy()
-    array([[1, 2],
-           [3, 4]], dtype=int32)
+    Example:
+        >>> batches = [[[[1]]], [[[2]]], [[[3]]], [[[4]]]]
+        >>> tw.batch_to_space(batches, [2, 2], [[0, 0], [0, 0]])[0, :, :, 0].numpy()
+        array([[1, 2],
+               [3, 4]], dtype=int32)
     """
     x, block, margins = _arguments("batch_to_space", input, block_shape, crops, "crops")
     count, whole = len(block), math.prod(block)
@@ -114,9 +116,10 @@ def required_space_to_batch_paddings(
 
     Shapes: ``[n]`` and ``[n]`` to ``[n, 2]``, int32, both.
 
-    >>> paddings, crops = required_space_to_batch_paddings([5], [2])
-    >>> paddings.numpy(), crops.numpy()
-    (array([[0, 1]], dtype=int32), array([[0, 1]], dtype=int32))
+    Example:
+        >>> paddings, crops = tw.required_space_to_batch_paddings([5], [2])
+        >>> paddings.numpy(), crops.numpy()
+        (array([[0, 1]], dtype=int32), array([[0, 1]], dtype=int32))
     """
     sizes, block = as_shape(input_shape), as_shape(block_shape)
     who = "required_space_to_batch_paddings"

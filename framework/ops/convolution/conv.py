@@ -153,8 +153,9 @@ def conv1d(
     filters]``, result ``[batch, new_length, filters]``. The input may have more axes in
     front.
 
-    >>> conv1d([[[1.0], [2.0], [4.0]]], [[[1.0]], [[1.0]]], 1, "VALID").numpy().ravel()
-    array([3., 6.], dtype=float32)
+    Example:
+        >>> tw.nn.conv1d([[[1.0], [2.0], [4.0]]], [[[1.0]], [[1.0]]], 1, "VALID").numpy().ravel()
+        array([3., 6.], dtype=float32)
     """
     return _convolve(
         "conv1d", 1, input, filters, stride, padding, data_format, dilations
@@ -188,10 +189,11 @@ def conv2d(
     Raises: ``ShapeError`` for channels that do not fit, or a window larger than the
     input; ``ValueError`` for wrong ``strides``, ``padding``, ``data_format``.
 
-    >>> image = [[[[1.0], [2.0], [3.0]], [[4.0], [5.0], [6.0]]]]
-    >>> conv2d(image, [[[[1.0]], [[-1.0]]]], 1, "VALID").numpy()[0, :, :, 0]
-    array([[-1., -1.],
-           [-1., -1.]], dtype=float32)
+    Example:
+        >>> image = [[[[1.0], [2.0], [3.0]], [[4.0], [5.0], [6.0]]]]
+        >>> tw.nn.conv2d(image, [[[[1.0]], [[-1.0]]]], 1, "VALID").numpy()[0, :, :, 0]
+        array([[-1., -1.],
+               [-1., -1.]], dtype=float32)
     """
     return _convolve(
         "conv2d", 2, input, filters, strides, padding, data_format, dilations
@@ -368,8 +370,9 @@ def conv1d_transpose(
     Shapes: ``input`` ``[batch, length, channels]``, ``filters`` ``[window, filters,
     channels]``.
 
-    >>> conv1d_transpose([[[1.0], [2.0]]], [[[1.0]], [[3.0]]], [4], 2).numpy().ravel()
-    array([1., 3., 2., 6.], dtype=float32)
+    Example:
+        >>> tw.nn.conv1d_transpose([[[1.0], [2.0]]], [[[1.0]], [[3.0]]], [4], 2).numpy().ravel()
+        array([1., 3., 2., 6.], dtype=float32)
     """
     return _convolve_transpose(
         "conv1d_transpose", 1, input, filters, output_shape, strides, padding,
@@ -401,9 +404,10 @@ def conv2d_transpose(
     Raises: ``ShapeError`` if `conv2d` would not turn ``output_shape`` into the shape of
     the input; ``ValueError`` as `conv2d`.
 
-    >>> x = [[[[1.0], [2.0]]]]
-    >>> conv2d_transpose(x, [[[[1.0]], [[3.0]]]], (1, 1, 4, 1), (1, 2)).numpy().ravel()
-    array([1., 3., 2., 6.], dtype=float32)
+    Example:
+        >>> x = [[[[1.0], [2.0]]]]
+        >>> tw.nn.conv2d_transpose(x, [[[[1.0]], [[3.0]]]], (1, 1, 4, 1), (1, 2)).numpy().ravel()
+        array([1., 3., 2., 6.], dtype=float32)
     """
     return _convolve_transpose(
         "conv2d_transpose", 2, input, filters, output_shape, strides, padding,

@@ -691,8 +691,9 @@ def max_pool2d(
     Raises: ``ShapeError`` for a window larger than the input; ``ValueError`` for wrong
     ``ksize``, ``strides``, ``padding``, ``data_format``.
 
-    >>> max_pool2d([[[[1.0], [2.0]], [[4.0], [3.0]]]], 2, 2, "VALID").numpy().ravel()
-    array([4.], dtype=float32)
+    Example:
+        >>> tw.nn.max_pool2d([[[[1.0], [2.0]], [[4.0], [3.0]]]], 2, 2, "VALID").numpy().ravel()
+        array([4.], dtype=float32)
     """
     return _max_pool(2, input, ksize, strides, padding, data_format)
 
@@ -760,9 +761,10 @@ def avg_pool2d(
 
     Arguments, shapes and errors are those of `max_pool2d`.
 
-    >>> avg_pool2d([[[[1.0], [2.0]], [[4.0], [5.0]]]], 2, 1, "SAME").numpy()[0, ..., 0]
-    array([[3. , 3.5],
-           [4.5, 5. ]], dtype=float32)
+    Example:
+        >>> tw.nn.avg_pool2d([[[[1.0], [2.0]], [[4.0], [5.0]]]], 2, 1, "SAME").numpy()[0, ..., 0]
+        array([[3. , 3.5],
+               [4.5, 5. ]], dtype=float32)
     """
     return _avg_pool(2, input, ksize, strides, padding, data_format)
 
@@ -800,8 +802,9 @@ def pool(
 
     Raises: ``ValueError`` for another ``pooling_type``.
 
-    >>> pool([[[1.0], [5.0], [2.0], [3.0]]], [2], "MAX", dilations=[2]).numpy().ravel()
-    array([2., 5.], dtype=float32)
+    Example:
+        >>> tw.nn.pool([[[1.0], [5.0], [2.0], [3.0]]], [2], "MAX", dilations=[2]).numpy().ravel()
+        array([2., 5.], dtype=float32)
     """
     kinds = {"MAX": window_max_p, "AVG": window_mean_p}
     check_choice("pool", "pooling_type", pooling_type, kinds)
@@ -828,8 +831,9 @@ def max_pool_with_argmax(
 
     Returns: ``(output, argmax)``, of one shape.
 
-    >>> max_pool_with_argmax([[[[1.0], [2.0]], [[4.0], [3.0]]]], 2, 2, "VALID")[1].numpy()
-    array([[[[2]]]])
+    Example:
+        >>> tw.nn.max_pool_with_argmax([[[[1.0], [2.0]], [[4.0], [3.0]]]], 2, 2, "VALID")[1].numpy()
+        array([[[[2]]]])
     """
     who = "max_pool_with_argmax"
     check_choice(who, "data_format", data_format, ("NHWC",))

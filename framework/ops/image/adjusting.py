@@ -37,8 +37,9 @@ def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
 
     Integer images are scaled to 0 ... 1 before, and back after.
 
-    >>> adjust_brightness([0.25, 0.5], 0.25).numpy()
-    array([0.5 , 0.75], dtype=float32)
+    Example:
+        >>> tw.image.adjust_brightness([0.25, 0.5], 0.25).numpy()
+        array([0.5 , 0.75], dtype=float32)
     """
     x = convert_to_tensor(image)
     delta = cast(delta, x.dtype if x.dtype.is_floating else dtypes.float32)
@@ -54,8 +55,9 @@ def adjust_gamma(
 
     Raises: ``ValueError`` for a negative ``gamma``.
 
-    >>> adjust_gamma([0.25, 0.5], gamma=2.0).numpy()
-    array([0.0625, 0.25  ], dtype=float32)
+    Example:
+        >>> tw.image.adjust_gamma([0.25, 0.5], gamma=2.0).numpy()
+        array([0.0625, 0.25  ], dtype=float32)
     """
     x = convert_to_tensor(image)
     if isinstance(gamma, int | float) and gamma < 0:
@@ -108,8 +110,9 @@ def adjust_contrast(images: TensorLike, contrast_factor: TensorLike) -> Tensor:
 
     Shapes: ``[..., height, width, channels]``, ``contrast_factor`` a scalar.
 
-    >>> adjust_contrast([[[1.0]], [[3.0]]], 2.0).numpy().ravel()
-    array([0., 4.], dtype=float32)
+    Example:
+        >>> tw.image.adjust_contrast([[[1.0]], [[3.0]]], 2.0).numpy().ravel()
+        array([0., 4.], dtype=float32)
     """
     x = convert_to_tensor(images)
     scaled = to_floating(x)
@@ -129,8 +132,9 @@ def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) ->
 
     Raises: ``ValueError`` for another ``delta``; ``ShapeError`` for other shapes.
 
-    >>> adjust_hue([[[1.0, 0.0, 0.0]]], 1 / 3).numpy().round(6)
-    array([[[0., 1., 0.]]], dtype=float32)
+    Example:
+        >>> tw.image.adjust_hue([[[1.0, 0.0, 0.0]]], 1 / 3).numpy().round(6)
+        array([[[0., 1., 0.]]], dtype=float32)
     """
     if isinstance(delta, int | float) and not -1 <= delta <= 1:
         raise InvalidArgumentError(
@@ -155,8 +159,9 @@ def adjust_saturation(
 
     Raises: ``ShapeError`` for other shapes.
 
-    >>> adjust_saturation([[[1.0, 0.5, 0.5]]], 2.0).numpy()
-    array([[[1., 0., 0.]]], dtype=float32)
+    Example:
+        >>> tw.image.adjust_saturation([[[1.0, 0.5, 0.5]]], 2.0).numpy()
+        array([[[1., 0., 0.]]], dtype=float32)
     """
     dtype, x = _wide_colors("adjust_saturation", image)
     hsv = rgb_to_hsv(x)
@@ -182,8 +187,9 @@ def per_image_standardization(image: TensorLike) -> Tensor:
 
     Returns: float32.
 
-    >>> per_image_standardization([[[0.0]], [[2.0]]]).numpy().ravel()
-    array([-1.,  1.], dtype=float32)
+    Example:
+        >>> tw.image.per_image_standardization([[[0.0]], [[2.0]]]).numpy().ravel()
+        array([-1.,  1.], dtype=float32)
     """
     x = convert_to_tensor(image)
     if len(x.shape) < 3:

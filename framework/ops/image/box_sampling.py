@@ -62,9 +62,10 @@ def sample_distorted_bounding_box(
 
     Raises: ``ValueError`` for boxes that leave the image, no boxes, or other ranges.
 
-    >>> begin, size, _ = sample_distorted_bounding_box([20, 30, 3], [[[0, 0, 1, 1]]])
-    >>> bool((begin + size).numpy()[0] <= 20)
-    True
+    Example:
+        >>> begin, size, _ = tw.image.sample_distorted_bounding_box([20, 30, 3], [[[0, 0, 1, 1]]])
+        >>> bool((begin + size).numpy()[0] <= 20)
+        True
     """
     return _sampled(
         "sample_distorted_bounding_box", one_stream(int(seed) or None), image_size,

@@ -72,11 +72,12 @@ def crop_and_resize(
     Raises: ``ValueError`` for another ``crop_size`` or ``method``; ``ShapeError`` for
     other shapes; ``IndexError`` for an index of no image.
 
-    >>> image = [[[[0.0], [2.0]], [[4.0], [6.0]]]]
-    >>> crop_and_resize(image, [[0, 0, 1, 1]], [0], (3, 2)).numpy()[0, ..., 0]
-    array([[0., 2.],
-           [2., 4.],
-           [4., 6.]], dtype=float32)
+    Example:
+        >>> image = [[[[0.0], [2.0]], [[4.0], [6.0]]]]
+        >>> tw.image.crop_and_resize(image, [[0, 0, 1, 1]], [0], (3, 2)).numpy()[0, ..., 0]
+        array([[0., 2.],
+               [2., 4.],
+               [4., 6.]], dtype=float32)
     """
     crops = crop_in_double(
         image, boxes, box_indices, crop_size, method, extrapolation_value
@@ -170,9 +171,10 @@ def extract_glimpse(
 
     Raises: ``ValueError`` for another ``size`` or ``noise``; ``TypeError`` for integers.
 
-    >>> image = [[[[1.0], [2.0]], [[3.0], [4.0]]]]
-    >>> extract_glimpse(image, (2, 2), [[1, 1]], False, False, "zero").numpy().ravel()
-    array([4., 0., 0., 0.], dtype=float32)
+    Example:
+        >>> image = [[[[1.0], [2.0]], [[3.0], [4.0]]]]
+        >>> tw.image.extract_glimpse(image, (2, 2), [[1, 1]], False, False, "zero").numpy().ravel()
+        array([4., 0., 0., 0.], dtype=float32)
     """
     who = "extract_glimpse"
     check_choice(who, "noise", noise, ("uniform", "gaussian", "zero"))
@@ -251,12 +253,13 @@ def draw_bounding_boxes(
 
     Raises: ``TypeError`` for integers; ``ShapeError`` for other shapes.
 
-    >>> import tapewright as tw
-    >>> drawn = draw_bounding_boxes(tw.zeros([1, 3, 4, 1]), [[[0, 0, 1, 1]]], [[1.0]])
-    >>> drawn.numpy()[0, ..., 0]
-    array([[1., 1., 1., 1.],
-           [1., 0., 0., 1.],
-           [1., 1., 1., 1.]], dtype=float32)
+    Example:
+        >>> import tapewright as tw
+        >>> drawn = tw.image.draw_bounding_boxes(tw.zeros([1, 3, 4, 1]), [[[0, 0, 1, 1]]], [[1.0]])
+        >>> drawn.numpy()[0, ..., 0]
+        array([[1., 1., 1., 1.],
+               [1., 0., 0., 1.],
+               [1., 1., 1., 1.]], dtype=float32)
     """
     who = "draw_bounding_boxes"
     x, boxes = _floating_images(who, "images", images), convert_to_tensor(boxes)

@@ -34,8 +34,9 @@ def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
 
     Shapes: ``[..., 3]`` to ``[..., 1]``.
 
-    >>> rgb_to_grayscale([[[1.0, 0.0, 0.0]]]).numpy()
-    array([[[0.2989]]], dtype=float32)
+    Example:
+        >>> tw.image.rgb_to_grayscale([[[1.0, 0.0, 0.0]]]).numpy()
+        array([[[0.2989]]], dtype=float32)
     """
     x = checked_colors("rgb_to_grayscale", images)
     gray = expand_dims(
@@ -68,8 +69,9 @@ def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
 
     Raises: ``TypeError`` for integers; ``ShapeError`` for other than three channels.
 
-    >>> rgb_to_hsv([[[0.0, 0.5, 0.0]]]).numpy()
-    array([[[0.33333334, 1.        , 0.5       ]]], dtype=float32)
+    Example:
+        >>> tw.image.rgb_to_hsv([[[0.0, 0.5, 0.0]]]).numpy()
+        array([[[0.33333334, 1.        , 0.5       ]]], dtype=float32)
     """
     x = _floating_colors("rgb_to_hsv", images)
     hue, chroma, value = hue_chroma_value(x)
@@ -84,8 +86,9 @@ def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
 
     Raises: ``TypeError`` for integers; ``ShapeError`` for other than three channels.
 
-    >>> hsv_to_rgb([[[0.5, 0.5, 1.0]]]).numpy()
-    array([[[0.5, 1. , 1. ]]], dtype=float32)
+    Example:
+        >>> tw.image.hsv_to_rgb([[[0.5, 0.5, 1.0]]]).numpy()
+        array([[[0.5, 1. , 1. ]]], dtype=float32)
     """
     x = _floating_colors("hsv_to_rgb", images)
     hue, saturation, value = (getitem(x, (..., i)) for i in range(3))

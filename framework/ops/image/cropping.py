@@ -35,9 +35,10 @@ def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
 
     Raises: ``ValueError`` unless ``0 < central_fraction <= 1``.
 
-    >>> import tapewright as tw
-    >>> central_crop(tw.zeros([8, 6, 3]), 0.5).shape
-    TensorShape([4, 4, 3])
+    Example:
+        >>> import tapewright as tw
+        >>> tw.image.central_crop(tw.zeros([8, 6, 3]), 0.5).shape
+        TensorShape([4, 4, 3])
     """
     if not 0 < central_fraction <= 1:
         raise InvalidArgumentError(
@@ -67,8 +68,9 @@ def crop_to_bounding_box(
 
     Raises: ``ValueError`` if the box reaches beyond the image.
 
-    >>> crop_to_bounding_box([[[1], [2]], [[3], [4]]], 0, 1, 2, 1).numpy().ravel()
-    array([2, 4], dtype=int32)
+    Example:
+        >>> tw.image.crop_to_bounding_box([[[1], [2]], [[3], [4]]], 0, 1, 2, 1).numpy().ravel()
+        array([2, 4], dtype=int32)
     """
     x = checked_images("crop_to_bounding_box", image)
     target_height, target_width = as_int(target_height), as_int(target_width)
@@ -97,8 +99,9 @@ def pad_to_bounding_box(
 
     Raises: ``ValueError`` if the image does not fit.
 
-    >>> pad_to_bounding_box([[[1], [2]]], 0, 1, 1, 4).numpy().ravel()
-    array([0, 1, 2, 0], dtype=int32)
+    Example:
+        >>> tw.image.pad_to_bounding_box([[[1], [2]]], 0, 1, 1, 4).numpy().ravel()
+        array([0, 1, 2, 0], dtype=int32)
     """
     x = checked_images("pad_to_bounding_box", image)
     target_height, target_width = as_int(target_height), as_int(target_width)
@@ -139,8 +142,9 @@ def resize_with_crop_or_pad(
     Shapes: ``[..., height, width, channels]`` to ``[..., target_height, target_width,
     channels]``, with one batch axis or none.
 
-    >>> resize_with_crop_or_pad([[[1], [2], [3], [4]]], 1, 2).numpy().ravel()
-    array([2, 3], dtype=int32)
+    Example:
+        >>> tw.image.resize_with_crop_or_pad([[[1], [2], [3], [4]]], 1, 2).numpy().ravel()
+        array([2, 3], dtype=int32)
     """
     x = checked_images("resize_with_crop_or_pad", image)
     target_height, target_width = as_int(target_height), as_int(target_width)
@@ -175,9 +179,10 @@ def extract_patches(
     Raises: ``ValueError`` for other ``strides`` or ``padding``; ``ShapeError`` for
     windows larger than the images.
 
-    >>> extract_patches([[[[1], [2], [3]]]], (1, 1, 2, 1), 1, 1, "VALID").numpy()
-    array([[[[1, 2],
-             [2, 3]]]], dtype=int32)
+    Example:
+        >>> tw.image.extract_patches([[[[1], [2], [3]]]], (1, 1, 2, 1), 1, 1, "VALID").numpy()
+        array([[[[1, 2],
+                 [2, 3]]]], dtype=int32)
     """
     who = "extract_patches"
     x = checked_images(who, images, "images", ranks=(4,))

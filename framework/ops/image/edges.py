@@ -30,9 +30,10 @@ def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
 
     Returns: ``(dy, dx)``.
 
-    >>> dy, dx = image_gradients([[[[1.0], [2.0]], [[4.0], [8.0]]]])
-    >>> dy.numpy().ravel(), dx.numpy().ravel()
-    (array([3., 6., 0., 0.], dtype=float32), array([1., 0., 4., 0.], dtype=float32))
+    Example:
+        >>> dy, dx = tw.image.image_gradients([[[[1.0], [2.0]], [[4.0], [8.0]]]])
+        >>> dy.numpy().ravel(), dx.numpy().ravel()
+        (array([3., 6., 0., 0.], dtype=float32), array([1., 0., 4., 0.], dtype=float32))
     """
     x = checked_images("image_gradients", image, ranks=(4,))
     dy, dx = _differences(x)
@@ -58,8 +59,9 @@ def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
 
     Raises: ``DTypeError`` (a ``TypeError``) for unsigned integers, whose differences wrap.
 
-    >>> total_variation([[[1.0], [3.0]], [[2.0], [3.0]]]).numpy()
-    np.float32(4.0)
+    Example:
+        >>> tw.image.total_variation([[[1.0], [3.0]], [[2.0], [3.0]]]).numpy()
+        np.float32(4.0)
     """
     x = checked_images("total_variation", images, "images")
     if x.dtype.is_unsigned:

@@ -22,8 +22,9 @@ def flip_left_right(image: TensorLike) -> Tensor:
 
     Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
 
-    >>> flip_left_right([[[1], [2]], [[3], [4]]]).numpy().tolist()
-    [[[2], [1]], [[4], [3]]]
+    Example:
+        >>> tw.image.flip_left_right([[[1], [2]], [[3], [4]]]).numpy().tolist()
+        [[[2], [1]], [[4], [3]]]
     """
     return reverse(checked_images("flip_left_right", image), -2)
 
@@ -33,8 +34,9 @@ def flip_up_down(image: TensorLike) -> Tensor:
 
     Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
 
-    >>> flip_up_down([[[1], [2]], [[3], [4]]]).numpy().tolist()
-    [[[3], [4]], [[1], [2]]]
+    Example:
+        >>> tw.image.flip_up_down([[[1], [2]], [[3], [4]]]).numpy().tolist()
+        [[[3], [4]], [[1], [2]]]
     """
     return reverse(checked_images("flip_up_down", image), -3)
 
@@ -55,8 +57,9 @@ def rot90(image: TensorLike, k: IntLike = 1, name: str | None = None) -> Tensor:
     Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``; an
     odd ``k`` exchanges height and width.
 
-    >>> rot90([[[1], [2]]]).numpy().tolist()
-    [[[2]], [[1]]]
+    Example:
+        >>> tw.image.rot90([[[1], [2]]]).numpy().tolist()
+        [[[2]], [[1]]]
     """
     x = checked_images("rot90", image)
     k = as_int(k) % 4

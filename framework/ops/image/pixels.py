@@ -50,8 +50,9 @@ def convert_image_dtype(
     Args: ``saturate``: values beyond the range of an integer ``dtype`` become its ends;
     without it they wrap.
 
-    >>> convert_image_dtype([0.0, 0.5, 1.0], "uint8").numpy()
-    array([  0, 127, 255], dtype=uint8)
+    Example:
+        >>> tw.image.convert_image_dtype([0.0, 0.5, 1.0], "uint8").numpy()
+        array([  0, 127, 255], dtype=uint8)
     """
     x, dtype = convert_to_tensor(image), dtypes.as_dtype(dtype)
     convert = saturate_cast if saturate else cast

@@ -40,8 +40,9 @@ def psnr(
 
     Shapes: ``a`` and ``b`` ``[..., height, width, channels]``, result ``[...]``.
 
-    >>> psnr([[[0.0]]], [[[0.1]]], max_val=1.0).numpy()
-    np.float32(20.0)
+    Example:
+        >>> tw.image.psnr([[[0.0]]], [[[0.1]]], max_val=1.0).numpy()
+        np.float32(20.0)
     """
     x, y = _comparable("psnr", a, b, "a", "b")
     top = _scaled_range(max_val, a)
@@ -98,10 +99,11 @@ def ssim(
 
     Reference: Wang et al., "Image quality assessment" (2004).
 
-    >>> import tapewright as tw
-    >>> image = tw.random.stateless_uniform([16, 16, 1], seed=[1, 2])
-    >>> ssim(image, image, max_val=1.0).numpy().round(4)
-    np.float32(1.0)
+    Example:
+        >>> import tapewright as tw
+        >>> image = tw.random.stateless_uniform([16, 16, 1], seed=[1, 2])
+        >>> tw.image.ssim(image, image, max_val=1.0).numpy().round(4)
+        np.float32(1.0)
     """
     x, y = _comparable("ssim", img1, img2, "img1", "img2")
     top = _scaled_range(max_val, img1)
@@ -138,10 +140,11 @@ def ssim_multiscale(
     Reference: Wang, Simoncelli & Bovik, "Multi-scale structural similarity for image
     quality assessment" (2003).
 
-    >>> import tapewright as tw
-    >>> image = tw.random.stateless_uniform([32, 32, 1], seed=[1, 2])
-    >>> ssim_multiscale(image, image, 1.0, (0.5, 0.5)).numpy().round(4)
-    np.float32(1.0)
+    Example:
+        >>> import tapewright as tw
+        >>> image = tw.random.stateless_uniform([32, 32, 1], seed=[1, 2])
+        >>> tw.image.ssim_multiscale(image, image, 1.0, (0.5, 0.5)).numpy().round(4)
+        np.float32(1.0)
     """
     who = "ssim_multiscale"
     x, y = _comparable(who, img1, img2, "img1", "img2")

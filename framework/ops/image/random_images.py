@@ -58,9 +58,10 @@ def random_brightness(
 
     Raises: ``ValueError`` for a negative ``max_delta``.
 
-    >>> image = random_brightness([[[0.5]]], 0.25).numpy()
-    >>> bool(0.25 <= image <= 0.75)
-    True
+    Example:
+        >>> image = tw.image.random_brightness([[[0.5]]], 0.25).numpy()
+        >>> bool(0.25 <= image <= 0.75)
+        True
     """
     delta = _either_way("random_brightness", one_stream(seed), max_delta)
     return adjust_brightness(image, delta)
@@ -158,8 +159,9 @@ def random_flip_left_right(image: TensorLike, seed: IntLike | None = None) -> Te
 
     Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
 
-    >>> random_flip_left_right([[[1], [2]]]).numpy().ravel().tolist() in ([1, 2], [2, 1])
-    True
+    Example:
+        >>> tw.image.random_flip_left_right([[[1], [2]]]).numpy().ravel().tolist() in ([1, 2], [2, 1])
+        True
     """
     return _flipped("random_flip_left_right", one_stream(seed), image, -2)
 
@@ -202,8 +204,9 @@ def random_crop(
     Raises: ``ShapeError`` unless ``size`` has one number for each axis, none of them
     larger than the axis.
 
-    >>> random_crop([[1, 2, 3], [4, 5, 6]], (1, 3)).shape
-    TensorShape([1, 3])
+    Example:
+        >>> tw.image.random_crop([[1, 2, 3], [4, 5, 6]], (1, 3)).shape
+        TensorShape([1, 3])
     """
     return _cropped("random_crop", one_stream(seed), value, size)
 

@@ -57,8 +57,9 @@ def resize(
     Raises: ``ShapeError`` for other than 3 or 4 axes, ``ValueError`` for a wrong
     ``size`` or ``method``.
 
-    >>> resize([[[0.0], [4.0]]], (1, 4)).numpy().ravel()
-    array([0., 1., 3., 4.], dtype=float32)
+    Example:
+        >>> tw.image.resize([[[0.0], [4.0]]], (1, 4)).numpy().ravel()
+        array([0., 1., 3., 4.], dtype=float32)
     """
     x = checked_images("resize", images, "images")
     if method != "nearest" and dtypes.is_half(x.dtype):
@@ -106,8 +107,9 @@ def resize_with_pad(
     Shapes: ``[..., height, width, channels]`` to ``[..., target_height, target_width,
     channels]``, with one batch axis or none.
 
-    >>> resize_with_pad([[[1.0], [1.0]]], 2, 2).numpy().shape
-    (2, 2, 1)
+    Example:
+        >>> tw.image.resize_with_pad([[[1.0], [1.0]]], 2, 2).numpy().shape
+        (2, 2, 1)
     """
     x = checked_images("resize_with_pad", image)
     check_at_least(

@@ -221,9 +221,10 @@ def non_max_suppression(
     Raises: ``ShapeError`` for other shapes; ``ValueError`` for a negative
     ``max_output_size``.
 
-    >>> boxes = [[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]
-    >>> non_max_suppression(boxes, [0.5, 0.9, 0.7], 3).numpy()
-    array([1, 2], dtype=int32)
+    Example:
+        >>> boxes = [[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]
+        >>> tw.image.non_max_suppression(boxes, [0.5, 0.9, 0.7], 3).numpy()
+        array([1, 2], dtype=int32)
     """
     found = _of_boxes(
         "non_max_suppression", boxes, scores, max_output_size, iou_threshold,
@@ -250,10 +251,11 @@ def non_max_suppression_with_scores(
 
     Reference: Bodla et al., "Soft-NMS" (2017).
 
-    >>> boxes = [[0, 0, 1, 1], [0, 0, 1, 0.5]]
-    >>> found = non_max_suppression_with_scores(boxes, [0.9, 0.8], 2, 1.0, 0.0, 0.5)
-    >>> found[1].numpy().round(3)
-    array([0.9  , 0.623], dtype=float32)
+    Example:
+        >>> boxes = [[0, 0, 1, 1], [0, 0, 1, 0.5]]
+        >>> found = tw.image.non_max_suppression_with_scores(boxes, [0.9, 0.8], 2, 1.0, 0.0, 0.5)
+        >>> found[1].numpy().round(3)
+        array([0.9  , 0.623], dtype=float32)
     """
     indices, kept, count = _of_boxes(
         "non_max_suppression_with_scores", boxes, scores, max_output_size, iou_threshold,
@@ -290,8 +292,9 @@ def non_max_suppression_overlaps(
 
     Shapes: ``overlaps`` ``[n, n]``, ``scores`` ``[n]``, result ``[m]``, int32.
 
-    >>> non_max_suppression_overlaps([[1, 0.6], [0.6, 1]], [0.5, 0.9], 2).numpy()
-    array([1], dtype=int32)
+    Example:
+        >>> tw.image.non_max_suppression_overlaps([[1, 0.6], [0.6, 1]], [0.5, 0.9], 2).numpy()
+        array([1], dtype=int32)
     """
     overlaps, scores, limits = _alike(
         overlaps, scores, overlap_threshold, score_threshold
@@ -328,11 +331,12 @@ def non_max_suppression_padded(
 
     Raises: ``ValueError`` for batches without ``pad_to_max_output_size``.
 
-    >>> boxes = [[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]]
-    >>> indices, count = non_max_suppression_padded(
-    ...     boxes, [[0.5, 0.9, 0.7]], 3, pad_to_max_output_size=True)
-    >>> indices.numpy(), count.numpy()
-    (array([[1, 2, 0]], dtype=int32), array([2], dtype=int32))
+    Example:
+        >>> boxes = [[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]]
+        >>> indices, count = tw.image.non_max_suppression_padded(
+        ...     boxes, [[0.5, 0.9, 0.7]], 3, pad_to_max_output_size=True)
+        >>> indices.numpy(), count.numpy()
+        (array([[1, 2, 0]], dtype=int32), array([2], dtype=int32))
     """
     boxes, scores, limits = _alike(boxes, scores, iou_threshold, score_threshold)
     if len(boxes.shape) > 2 and not pad_to_max_output_size:
@@ -373,10 +377,11 @@ def combined_non_max_suppression(
     Raises: ``ShapeError`` for other shapes; ``ValueError`` for sizes that are not
     positive.
 
-    >>> boxes, scores = [[[[0, 0, 1, 1]], [[0, 0, 1, 0.9]]]], [[[0.5, 0.9], [0.8, 0.1]]]
-    >>> found = combined_non_max_suppression(boxes, scores, 2, 3)
-    >>> [x.numpy().ravel().tolist() for x in found[2:]]
-    [[1.0, 0.0, 0.0], [2]]
+    Example:
+        >>> boxes, scores = [[[[0, 0, 1, 1]], [[0, 0, 1, 0.9]]]], [[[0.5, 0.9], [0.8, 0.1]]]
+        >>> found = tw.image.combined_non_max_suppression(boxes, scores, 2, 3)
+        >>> [x.numpy().ravel().tolist() for x in found[2:]]
+        [[1.0, 0.0, 0.0], [2]]
     """
     who = "combined_non_max_suppression"
     boxes, scores, limits = _alike(boxes, scores, iou_threshold, score_threshold)

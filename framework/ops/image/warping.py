@@ -51,9 +51,11 @@ def affine_transform(
     ``transform`` ``[batch, 8]``, or ``[8]`` for all. Integers become float32.
     Numbers and edges are those of TensorFlow's ``ImageProjectiveTransformV3``.
 
-    >>> image = [[[1.0], [2.0], [3.0]]]
-    >>> affine_transform(image, [1, 0, 1, 0, 1, 0, 0, 0]).numpy().ravel()
-    array([2., 3., 0.], dtype=float32)
+    Example:
+        >>> from tapewright.ops.image.warping import affine_transform
+        >>> image = [[[1.0], [2.0], [3.0]]]
+        >>> affine_transform(image, [1, 0, 1, 0, 1, 0, 0, 0]).numpy().ravel()
+        array([2., 3., 0.], dtype=float32)
     """
     who = "affine_transform"
     check_choice(who, "interpolation", interpolation, INTERPOLATIONS)

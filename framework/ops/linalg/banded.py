@@ -94,11 +94,12 @@ def tridiagonal_matmul(
 
     Raises: ``ValueError`` for another format, or shapes that do not fit.
 
-    >>> tridiagonal_matmul([[1.0, 1.0, 0.0], [2.0, 2.0, 2.0], [0.0, 1.0, 1.0]],
-    ...                    [[1.0], [2.0], [3.0]]).numpy()
-    array([[4.],
-           [8.],
-           [8.]], dtype=float32)
+    Example:
+        >>> tw.linalg.tridiagonal_matmul([[1.0, 1.0, 0.0], [2.0, 2.0, 2.0], [0.0, 1.0, 1.0]],
+        ...                    [[1.0], [2.0], [3.0]]).numpy()
+        array([[4.],
+               [8.],
+               [8.]], dtype=float32)
     """
     compact = _compact("tridiagonal_matmul", diagonals, diagonals_format)
     rhs = convert_to_tensor(rhs, dtype_hint=compact.dtype)
@@ -228,9 +229,10 @@ def tridiagonal_solve(
 
     Reference: Golub & Van Loan, "Matrix computations", section 4.3.
 
-    >>> tridiagonal_solve([[1.0, 1.0, 0.0], [2.0, 2.0, 2.0], [0.0, 1.0, 1.0]],
-    ...                   [4.0, 8.0, 8.0]).numpy().round(4)
-    array([1., 2., 3.], dtype=float32)
+    Example:
+        >>> tw.linalg.tridiagonal_solve([[1.0, 1.0, 0.0], [2.0, 2.0, 2.0], [0.0, 1.0, 1.0]],
+        ...                   [4.0, 8.0, 8.0]).numpy().round(4)
+        array([1., 2., 3.], dtype=float32)
     """
     compact = _compact("tridiagonal_solve", diagonals, diagonals_format)
     if perturb_singular:
@@ -267,10 +269,11 @@ def banded_triangular_solve(
 
     Raises: ``ValueError`` (NumPy's LinAlgError) if there is a zero on the diagonal.
 
-    >>> banded_triangular_solve([[2.0, 3.0, 4.0], [0.0, 2.0, 3.0]], [[1.0]] * 3).numpy()
-    array([[0.5 ],
-           [0.  ],
-           [0.25]], dtype=float32)
+    Example:
+        >>> tw.linalg.banded_triangular_solve([[2.0, 3.0, 4.0], [0.0, 2.0, 3.0]], [[1.0]] * 3).numpy()
+        array([[0.5 ],
+               [0.  ],
+               [0.25]], dtype=float32)
     """
     bands = convert_to_tensor(bands)
     if len(bands.shape) < 2:
@@ -331,8 +334,9 @@ def eigh_tridiagonal(
 
     Raises: ``ValueError`` for another ``select``, or a range that does not fit.
 
-    >>> eigh_tridiagonal([2.0, 2.0], [1.0]).numpy()
-    array([1., 3.], dtype=float32)
+    Example:
+        >>> tw.linalg.eigh_tridiagonal([2.0, 2.0], [1.0]).numpy()
+        array([1., 3.], dtype=float32)
     """
     who = "eigh_tridiagonal"
     alpha = convert_to_tensor(alpha)

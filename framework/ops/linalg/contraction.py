@@ -247,10 +247,11 @@ def einsum(
     Raises: ``ValueError`` for an equation that is not valid or does not fit the
     operands, or for another ``optimize``.
 
-    >>> einsum("ij,jk->ik", [[1, 2]], [[3], [4]]).numpy()
-    array([[11]], dtype=int32)
-    >>> einsum("ii->i", [[1, 2], [3, 4]]).numpy()
-    array([1, 4], dtype=int32)
+    Example:
+        >>> tw.einsum("ij,jk->ik", [[1, 2]], [[3], [4]]).numpy()
+        array([[11]], dtype=int32)
+        >>> tw.einsum("ii->i", [[1, 2], [3, 4]]).numpy()
+        array([1, 4], dtype=int32)
     """
     if optimize not in OPTIMIZERS:
         listing = ", ".join(repr(o) for o in OPTIMIZERS if isinstance(o, str))
@@ -345,8 +346,9 @@ def tensordot(
     Raises: ``ShapeError`` (a ValueError) if the sizes of a pair of axes differ;
     ``ValueError`` for a number beyond the smaller rank.
 
-    >>> tensordot([[1, 2], [3, 4]], [[1, 0], [0, 1]], axes=2).numpy()
-    np.int32(5)
+    Example:
+        >>> tw.tensordot([[1, 2], [3, 4]], [[1, 0], [0, 1]], axes=2).numpy()
+        np.int32(5)
     """
     a, b = pair(a, b)
     rank_a, rank_b = len(a.shape), len(b.shape)
@@ -398,8 +400,9 @@ def trace(x: TensorLike, name: str | None = None) -> Tensor:
 
     Shapes: ``[..., m, n]`` to ``[...]``.
 
-    >>> trace([[1.0, 2.0], [3.0, 4.0]]).numpy()
-    np.float32(5.0)
+    Example:
+        >>> tw.linalg.trace([[1.0, 2.0], [3.0, 4.0]]).numpy()
+        np.float32(5.0)
     """
     x = convert_to_tensor(x)
     if len(x.shape) < 2:

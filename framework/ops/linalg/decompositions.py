@@ -95,9 +95,10 @@ def cholesky(xp, input: TensorLike):
 
     Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is not positive definite.
 
-    >>> cholesky([[4.0, 2.0], [2.0, 5.0]]).numpy()
-    array([[2., 0.],
-           [1., 2.]], dtype=float32)
+    Example:
+        >>> tw.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]]).numpy()
+        array([[2., 0.],
+               [1., 2.]], dtype=float32)
     """
     what = "the matrix is not positive definite (of a batch, one of them)"
     return _factor(xp, input, "cholesky", what)
@@ -221,9 +222,10 @@ def qr(
 
     Returns: ``(q, r)``.
 
-    >>> q, r = qr([[3.0, 0.0], [4.0, 5.0]])
-    >>> bool(abs(q @ r - [[3.0, 0.0], [4.0, 5.0]]).numpy().max() < 1e-6)
-    True
+    Example:
+        >>> q, r = tw.linalg.qr([[3.0, 0.0], [4.0, 5.0]])
+        >>> bool(tw.abs(q @ r - [[3.0, 0.0], [4.0, 5.0]]).numpy().max() < 1e-6)
+        True
     """
     return _qr(input, full_matrices=bool(full_matrices))
 
@@ -413,8 +415,9 @@ def svd(tensor, full_matrices=False, compute_uv=True, name=None):
 
     Returns: ``(s, u, v)``, or ``s`` alone without ``compute_uv``.
 
-    >>> svd([[0.0, 2.0], [1.0, 0.0]], compute_uv=False).numpy()
-    array([2., 1.], dtype=float32)
+    Example:
+        >>> tw.linalg.svd([[0.0, 2.0], [1.0, 0.0]], compute_uv=False).numpy()
+        array([2., 1.], dtype=float32)
     """
     if not compute_uv:
         return _svd(tensor)[0] if _is_on_tape() else singular_values(tensor)
@@ -435,8 +438,9 @@ def matrix_rank(
     Shapes: ``a`` ``[..., m, n]``, ``tol`` broadcasts to ``[..., min(m, n)]``, result
     ``[...]``.
 
-    >>> matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy()
-    np.int32(1)
+    Example:
+        >>> tw.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy()
+        np.int32(1)
     """
     a = convert_to_tensor(a)
     s = singular_values(a)
@@ -556,8 +560,9 @@ def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
 
     Returns: ``(e, v)``.
 
-    >>> eigh([[2.0, 0.0], [0.0, 1.0]])[0].numpy()
-    array([1., 2.], dtype=float32)
+    Example:
+        >>> tw.linalg.eigh([[2.0, 0.0], [0.0, 1.0]])[0].numpy()
+        array([1., 2.], dtype=float32)
     """
     e, v = _eigh(tensor)
     return cast(e, v.dtype), v
@@ -568,8 +573,9 @@ def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
 
     Shapes: ``[..., n, n]`` to ``[..., n]``.
 
-    >>> eigvalsh([[2.0, 0.0], [0.0, 1.0]]).numpy()
-    array([1., 2.], dtype=float32)
+    Example:
+        >>> tw.linalg.eigvalsh([[2.0, 0.0], [0.0, 1.0]]).numpy()
+        array([1., 2.], dtype=float32)
     """
     tensor = convert_to_tensor(tensor)
     e = _eigh(tensor)[0] if _is_on_tape() else _eigvalsh(tensor)
@@ -649,8 +655,9 @@ def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
 
     Returns: ``(e, v)``.
 
-    >>> eig([[0.0, 1.0], [-4.0, 0.0]])[0].numpy()
-    array([0.+2.j, 0.-2.j], dtype=complex64)
+    Example:
+        >>> tw.eig([[0.0, 1.0], [-4.0, 0.0]])[0].numpy()
+        array([0.+2.j, 0.-2.j], dtype=complex64)
     """
     return _eig(tensor)
 
@@ -660,7 +667,8 @@ def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
 
     Shapes: ``[..., n, n]`` to ``[..., n]``.
 
-    >>> eigvals([[0.0, 1.0], [-4.0, 0.0]]).numpy()
-    array([0.+2.j, 0.-2.j], dtype=complex64)
+    Example:
+        >>> tw.eigvals([[0.0, 1.0], [-4.0, 0.0]]).numpy()
+        array([0.+2.j, 0.-2.j], dtype=complex64)
     """
     return _eig(tensor)[0]

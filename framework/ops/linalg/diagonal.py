@@ -258,13 +258,14 @@ def diag(
     Raises: ``ShapeError`` if ``num_rows`` or ``num_cols`` are too small or both too
     large; ``ValueError`` for another ``align``.
 
-    >>> diag([1, 2]).numpy()
-    array([[1, 0],
-           [0, 2]], dtype=int32)
-    >>> diag([1, 2], k=1, padding_value=9).numpy()
-    array([[9, 1, 9],
-           [9, 9, 2],
-           [9, 9, 9]], dtype=int32)
+    Example:
+        >>> tw.linalg.diag([1, 2]).numpy()
+        array([[1, 0],
+               [0, 2]], dtype=int32)
+        >>> tw.linalg.diag([1, 2], k=1, padding_value=9).numpy()
+        array([[9, 1, 9],
+               [9, 9, 2],
+               [9, 9, 9]], dtype=int32)
     """
     diagonal, k = convert_to_tensor(diagonal), as_band(k)
     depth, shape = 1 if k[0] == k[1] else 2, tuple(diagonal.shape)
@@ -319,12 +320,13 @@ def diag_part(
     Raises: ``ShapeError`` if there is no such diagonal; ``ValueError`` if ``k``
     descends.
 
-    >>> diag_part([[1, 2], [3, 4]]).numpy()
-    array([1, 4], dtype=int32)
-    >>> diag_part([[1, 2], [3, 4]], k=(-1, 1)).numpy()
-    array([[0, 2],
-           [1, 4],
-           [3, 0]], dtype=int32)
+    Example:
+        >>> tw.linalg.diag_part([[1, 2], [3, 4]]).numpy()
+        array([1, 4], dtype=int32)
+        >>> tw.linalg.diag_part([[1, 2], [3, 4]], k=(-1, 1)).numpy()
+        array([[0, 2],
+               [1, 4],
+               [3, 0]], dtype=int32)
     """
     input, k = convert_to_tensor(input), as_band(k)
     _check("diag_part", input, k, align)
@@ -355,9 +357,10 @@ def set_diag(
     Arguments are those of `diag`; ``diagonal`` has the shape of the result of
     `diag_part`.
 
-    >>> set_diag([[1, 2], [3, 4]], [7, 8]).numpy()
-    array([[7, 2],
-           [3, 8]], dtype=int32)
+    Example:
+        >>> tw.linalg.set_diag([[1, 2], [3, 4]], [7, 8]).numpy()
+        array([[7, 2],
+               [3, 8]], dtype=int32)
     """
     input, k = convert_to_tensor(input), as_band(k)
     diagonal = convert_to_tensor(diagonal, dtype_hint=input.dtype)
@@ -378,9 +381,10 @@ def band_part(xp, input: TensorLike, num_lower: int, num_upper: int):
 
     Shapes: ``[..., m, n]``, input and result.
 
-    >>> band_part([[1, 2], [3, 4]], -1, 0).numpy()
-    array([[1, 0],
-           [3, 4]], dtype=int32)
+    Example:
+        >>> tw.linalg.band_part([[1, 2], [3, 4]], -1, 0).numpy()
+        array([[1, 0],
+               [3, 4]], dtype=int32)
     """
     if input.ndim < 2:
         raise ValueError  # where NumPy would make a matrix
@@ -405,9 +409,10 @@ def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
 
     Shapes: ``[d0, ..., dk]`` to ``[d0, ..., dk, d0, ..., dk]``.
 
-    >>> tensor_diag([1, 2]).numpy()
-    array([[1, 0],
-           [0, 2]], dtype=int32)
+    Example:
+        >>> tw.linalg.tensor_diag([1, 2]).numpy()
+        array([[1, 0],
+               [0, 2]], dtype=int32)
     """
     diagonal = convert_to_tensor(diagonal)
     shape = tuple(diagonal.shape)
@@ -421,8 +426,9 @@ def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
 
     Shapes: ``[d0, ..., dk, d0, ..., dk]`` to ``[d0, ..., dk]``.
 
-    >>> tensor_diag_part([[1, 2], [3, 4]]).numpy()
-    array([1, 4], dtype=int32)
+    Example:
+        >>> tw.linalg.tensor_diag_part([[1, 2], [3, 4]]).numpy()
+        array([1, 4], dtype=int32)
     """
     input = convert_to_tensor(input)
     shape = tuple(input.shape)

@@ -200,9 +200,10 @@ def solve(
 
     Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
 
-    >>> solve([[2.0, 0.0], [0.0, 4.0]], [[1.0], [1.0]]).numpy()
-    array([[0.5 ],
-           [0.25]], dtype=float32)
+    Example:
+        >>> tw.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [[1.0], [1.0]]).numpy()
+        array([[0.5 ],
+               [0.25]], dtype=float32)
     """
     matrix, rhs = pair(matrix, rhs)
     return solve_primitive(adjoint_of(matrix) if adjoint else matrix, rhs)
@@ -234,9 +235,10 @@ def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Te
 
     Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
 
-    >>> inv([[2.0, 0.0], [0.0, 4.0]]).numpy()
-    array([[0.5 , 0.  ],
-           [0.  , 0.25]], dtype=float32)
+    Example:
+        >>> tw.linalg.inv([[2.0, 0.0], [0.0, 4.0]]).numpy()
+        array([[0.5 , 0.  ],
+               [0.  , 0.25]], dtype=float32)
     """
     return _inv(adjoint_of(input) if adjoint else input)
 
@@ -281,9 +283,10 @@ def pinv(
     zero; by default ten times the rounding error times the longer side.
     ``validate_args`` changes nothing.
 
-    >>> pinv([[2.0, 0.0], [0.0, 0.0]]).numpy()
-    array([[0.5, 0. ],
-           [0. , 0. ]], dtype=float32)
+    Example:
+        >>> tw.linalg.pinv([[2.0, 0.0], [0.0, 0.0]]).numpy()
+        array([[0.5, 0. ],
+               [0. , 0. ]], dtype=float32)
     """
     a = convert_to_tensor(a)
     if rcond is None and a.dtype.is_differentiable and len(a.shape) >= 2:
@@ -390,9 +393,10 @@ def triangular_solve(
 
     Raises: ``ValueError`` (NumPy's LinAlgError) if there is a zero on the diagonal.
 
-    >>> triangular_solve([[2.0, 9.0], [1.0, 1.0]], [[2.0], [3.0]]).numpy()
-    array([[1.],
-           [2.]], dtype=float32)
+    Example:
+        >>> tw.linalg.triangular_solve([[2.0, 9.0], [1.0, 1.0]], [[2.0], [3.0]]).numpy()
+        array([[1.],
+               [2.]], dtype=float32)
     """
     matrix, rhs = pair(matrix, rhs)
     if adjoint:
@@ -409,9 +413,10 @@ def cholesky_solve(
 
     Raises: ``ValueError`` (NumPy's LinAlgError) if there is a zero on the diagonal.
 
-    >>> cholesky_solve([[2.0, 0.0], [0.0, 1.0]], [[4.0], [1.0]]).numpy()
-    array([[1.],
-           [1.]], dtype=float32)
+    Example:
+        >>> tw.linalg.cholesky_solve([[2.0, 0.0], [0.0, 1.0]], [[4.0], [1.0]]).numpy()
+        array([[1.],
+               [1.]], dtype=float32)
     """
     chol, rhs = pair(chol, rhs)
     halfway = triangular_solve_primitive(chol, rhs, True)

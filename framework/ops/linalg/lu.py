@@ -161,10 +161,11 @@ def lu(
 
     Reference: Golub & Van Loan, "Matrix computations", section 3.4.
 
-    >>> factors = lu([[1.0, 2.0], [2.0, 1.0]])
-    >>> factors.lu.numpy(), factors.p.numpy()
-    (array([[2. , 1. ],
-           [0.5, 1.5]], dtype=float32), array([1, 0], dtype=int32))
+    Example:
+        >>> factors = tw.linalg.lu([[1.0, 2.0], [2.0, 1.0]])
+        >>> factors.lu.numpy(), factors.p.numpy()
+        (array([[2. , 1. ],
+               [0.5, 1.5]], dtype=float32), array([1, 0], dtype=int32))
     """
     return Lu(*_lu(input, index_type=output_idx_type))
 
@@ -182,9 +183,10 @@ def lu_reconstruct(
 
     Raises: ``ValueError`` for other shapes, and if ``perm`` is no permutation.
 
-    >>> lu_reconstruct(*lu([[1.0, 2.0], [2.0, 1.0]])).numpy()
-    array([[1., 2.],
-           [2., 1.]], dtype=float32)
+    Example:
+        >>> tw.linalg.lu_reconstruct(*tw.linalg.lu([[1.0, 2.0], [2.0, 1.0]])).numpy()
+        array([[1., 2.],
+               [2., 1.]], dtype=float32)
     """
     packed, perm = _factors("lu_reconstruct", lower_upper, perm)
     product = matmul_primitive(_unit_lower(packed), triangle(packed, False))
@@ -205,9 +207,10 @@ def lu_solve(
 
     Raises: ``ValueError`` for other shapes, and if ``perm`` is no permutation.
 
-    >>> lu_solve(*lu([[1.0, 2.0], [2.0, 1.0]]), [[3.0], [3.0]]).numpy()
-    array([[1.],
-           [1.]], dtype=float32)
+    Example:
+        >>> tw.linalg.lu_solve(*tw.linalg.lu([[1.0, 2.0], [2.0, 1.0]]), [[3.0], [3.0]]).numpy()
+        array([[1.],
+               [1.]], dtype=float32)
     """
     packed, perm = _factors("lu_solve", lower_upper, perm)
     rhs = convert_to_tensor(rhs, dtype_hint=packed.dtype)
@@ -233,9 +236,10 @@ def lu_matrix_inverse(
     Shapes: ``[..., n, n]`` and ``[..., n]`` to ``[..., n, n]``. ``validate_args`` changes
     nothing.
 
-    >>> lu_matrix_inverse(*lu([[0.0, 2.0], [4.0, 0.0]])).numpy()
-    array([[0.  , 0.25],
-           [0.5 , 0.  ]], dtype=float32)
+    Example:
+        >>> tw.linalg.lu_matrix_inverse(*tw.linalg.lu([[0.0, 2.0], [4.0, 0.0]])).numpy()
+        array([[0.  , 0.25],
+               [0.5 , 0.  ]], dtype=float32)
     """
     packed, perm = _factors("lu_matrix_inverse", lower_upper, perm)
     unit = beside(packed, eye, packed.shape[-1], dtype=packed.dtype.name)

@@ -50,9 +50,10 @@ def matrix_transpose(
 
     Shapes: ``[..., m, n]`` to ``[..., n, m]``.
 
-    >>> matrix_transpose([[1, 2], [3, 4]]).numpy()
-    array([[1, 3],
-           [2, 4]], dtype=int32)
+    Example:
+        >>> tw.linalg.matrix_transpose([[1, 2], [3, 4]]).numpy()
+        array([[1, 3],
+               [2, 4]], dtype=int32)
     """
     a = a if hasattr(a, "shape") else convert_to_tensor(a)
     rank = len(a.shape)
@@ -66,9 +67,10 @@ def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
 
     Shapes: ``[..., m, n]`` to ``[..., n, m]``.
 
-    >>> adjoint([[1.0 + 1j, 2.0]]).numpy()
-    array([[1.-1.j],
-           [2.-0.j]])
+    Example:
+        >>> tw.linalg.adjoint([[1.0 + 1j, 2.0]]).numpy()
+        array([[1.-1.j],
+               [2.-0.j]])
     """
     return matrix_transpose(matrix, conjugate=True)
 
@@ -305,10 +307,11 @@ def matmul(
     has less than two axes (`matvec` takes vectors); ``ValueError`` if an operand is
     both transposed and adjoint.
 
-    >>> matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy()
-    array([[11.]], dtype=float32)
-    >>> matmul([[1.0, 2.0]], [[3.0, 4.0]], transpose_b=True).numpy()
-    array([[11.]], dtype=float32)
+    Example:
+        >>> tw.matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy()
+        array([[11.]], dtype=float32)
+        >>> tw.matmul([[1.0, 2.0]], [[3.0, 4.0]], transpose_b=True).numpy()
+        array([[11.]], dtype=float32)
     """
     if output_type is not None:
         a, b = (cast(x, output_type) for x in pair(a, b))
@@ -337,8 +340,9 @@ def matvec(
 
     Arguments are those of `matmul`.
 
-    >>> matvec([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).numpy()
-    array([3., 7.], dtype=float32)
+    Example:
+        >>> tw.linalg.matvec([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).numpy()
+        array([3., 7.], dtype=float32)
     """
     a, b = pair(a, b)
     if len(b.shape) < 1:
@@ -362,8 +366,9 @@ def affine(xp, inputs: TensorLike, kernel: TensorLike, bias: TensorLike):
     Shapes: ``inputs`` ``[..., k]``, ``kernel`` ``[k, n]``, ``bias`` ``[n]``, result
     ``[..., n]``.
 
-    >>> affine([[1.0, 2.0]], [[3.0], [4.0]], [0.5]).numpy()
-    array([[11.5]], dtype=float32)
+    Example:
+        >>> tw.nn.affine([[1.0, 2.0]], [[3.0], [4.0]], [0.5]).numpy()
+        array([[11.5]], dtype=float32)
     """
     if inputs.ndim < 2 or kernel.ndim != 2 or bias.shape != kernel.shape[1:]:
         raise ValueError("shapes do not fit")  # `infer` says it better
@@ -424,8 +429,9 @@ def _(mapped, inputs, kernel, bias):
 def cross(xp, a: TensorLike, b: TensorLike):
     """The cross product of vectors ``[..., 3]``; the axes in front broadcast.
 
-    >>> cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]).numpy()
-    array([0., 0., 1.], dtype=float32)
+    Example:
+        >>> tw.linalg.cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]).numpy()
+        array([0., 0., 1.], dtype=float32)
     """
     if a.shape[-1:] != (3,) or b.shape[-1:] != (3,):
         raise ValueError("no vectors in space")  # `infer` says it better

@@ -74,8 +74,9 @@ def det(xp, input: TensorLike):
 
     Shapes: ``[..., n, n]`` to ``[...]``.
 
-    >>> det([[1.0, 2.0], [3.0, 5.0]]).numpy()
-    np.float32(-1.0)
+    Example:
+        >>> tw.linalg.det([[1.0, 2.0], [3.0, 5.0]]).numpy()
+        np.float32(-1.0)
     """
     found = by_lapack("det", NOT_INVERTIBLE, xp.linalg.det, input)
     return _unless_infinite(xp, input, found, found == 0)
@@ -224,8 +225,9 @@ def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
 
     Returns: a named tuple ``(sign, log_abs_determinant)``.
 
-    >>> slogdet([[2.0, 0.0], [0.0, -2.0]]).sign.numpy()
-    np.float32(-1.0)
+    Example:
+        >>> tw.linalg.slogdet([[2.0, 0.0], [0.0, -2.0]]).sign.numpy()
+        np.float32(-1.0)
     """
     return LogMatrixDeterminant(*_slogdet(input))
 
@@ -237,8 +239,9 @@ def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
 
     Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is not positive definite.
 
-    >>> logdet([[1.0, 0.0], [0.0, 1.0]]).numpy()
-    np.float32(0.0)
+    Example:
+        >>> tw.linalg.logdet([[1.0, 0.0], [0.0, 1.0]]).numpy()
+        np.float32(0.0)
     """
     diagonal = einsum("...ii->...i", cholesky(matrix))
     return reduce_sum(log(real(diagonal)), -1) * 2.0
@@ -276,9 +279,10 @@ def expm(xp, input: TensorLike):
     Reference: Higham, "The scaling and squaring method for the matrix exponential
     revisited" (2005).
 
-    >>> expm([[0.0, 1.0], [0.0, 0.0]]).numpy()
-    array([[1., 1.],
-           [0., 1.]], dtype=float32)
+    Example:
+        >>> tw.linalg.expm([[0.0, 1.0], [0.0, 0.0]]).numpy()
+        array([[1., 1.],
+               [0., 1.]], dtype=float32)
     """
     if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
         raise ValueError("no square matrices")  # `infer` says it better
@@ -345,10 +349,11 @@ def norm(
 
     Raises: ``ValueError`` for another ``ord`` or ``axis``.
 
-    >>> norm([3.0, 4.0]).numpy()
-    np.float32(5.0)
-    >>> norm([[3.0, 4.0], [6.0, 8.0]], axis=1).numpy()
-    array([ 5., 10.], dtype=float32)
+    Example:
+        >>> tw.norm([3.0, 4.0]).numpy()
+        np.float32(5.0)
+        >>> tw.norm([[3.0, 4.0], [6.0, 8.0]], axis=1).numpy()
+        array([ 5., 10.], dtype=float32)
     """
     x, keepdims = convert_to_tensor(tensor), bool(keepdims)
     if isinstance(axis, (list, tuple)):
@@ -420,8 +425,9 @@ def normalize(
 
     Raises: ``ValueError`` for an ``ord`` or ``axis`` that `norm` does not know.
 
-    >>> normalize([3.0, 4.0])[0].numpy()
-    array([0.6, 0.8], dtype=float32)
+    Example:
+        >>> tw.linalg.normalize([3.0, 4.0])[0].numpy()
+        array([0.6, 0.8], dtype=float32)
     """
     tensor = convert_to_tensor(tensor)
     length = cast(norm(tensor, ord, axis, True), tensor.dtype)
@@ -450,8 +456,9 @@ def lstsq(
     Raises: ``ValueError`` (NumPy's LinAlgError) with ``fast`` if a matrix lacks full
     rank, or is so close to it that no digits would be left.
 
-    >>> lstsq([[1.0], [1.0]], [[1.0], [3.0]]).numpy()
-    array([[2.]], dtype=float32)
+    Example:
+        >>> tw.linalg.lstsq([[1.0], [1.0]], [[1.0], [3.0]]).numpy()
+        array([[2.]], dtype=float32)
     """
     matrix, rhs = pair(matrix, rhs)
     if not fast:

@@ -145,9 +145,10 @@ def sqrtm(xp, input: TensorLike):
 
     Reference: Higham (2008), chapter 6.
 
-    >>> sqrtm([[4.0, 1.0], [0.0, 9.0]]).numpy()
-    array([[2. , 0.2],
-           [0. , 3. ]], dtype=float32)
+    Example:
+        >>> tw.matrix_square_root([[4.0, 1.0], [0.0, 9.0]]).numpy()
+        array([[2. , 0.2],
+               [0. , 3. ]], dtype=float32)
     """
     found = _by_schur(xp, "sqrtm", input, _root_of_triangle)
     if input.dtype.kind == "c" or not input.size:
@@ -204,9 +205,10 @@ def logm(xp, input: TensorLike):
 
     Reference: Higham (2008), chapter 11.
 
-    >>> logm([[1.0 + 0j, 1.0], [0.0, 1.0]]).numpy()
-    array([[0.+0.j, 1.+0.j],
-           [0.+0.j, 0.+0.j]])
+    Example:
+        >>> tw.linalg.logm([[1.0 + 0j, 1.0], [0.0, 1.0]]).numpy()
+        array([[0.+0.j, 1.+0.j],
+               [0.+0.j, 0.+0.j]])
     """
 
     def function(xp, t):

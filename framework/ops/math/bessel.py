@@ -111,8 +111,9 @@ def bessel_i0e(xp, x: TensorLike):
     Its derivative is ``bessel_i1e(x) - sign(x) * bessel_i0e(x)``. ``x`` is a real floating
     tensor of any shape, others raise ``TypeError``. Reference: A&S 9.6.16.
 
-    >>> bessel_i0e([0.0, 1.0, -1.0]).numpy()
-    array([1.       , 0.4657596, 0.4657596], dtype=float32)
+    Example:
+        >>> tw.bessel_i0e([0.0, 1.0, -1.0]).numpy()
+        array([1.       , 0.4657596, 0.4657596], dtype=float32)
     """
     return in_double(xp, partial(_scaled_i, nu=0), x)
 
@@ -128,8 +129,9 @@ def bessel_i1e(xp, x: TensorLike):
 
     ``x`` as in `bessel_i0e`. Reference: A&S 9.6.18.
 
-    >>> bessel_i1e([0.0, 1.0, -1.0]).numpy()
-    array([ 0.        ,  0.20791042, -0.20791042], dtype=float32)
+    Example:
+        >>> tw.bessel_i1e([0.0, 1.0, -1.0]).numpy()
+        array([ 0.        ,  0.20791042, -0.20791042], dtype=float32)
     """
     return in_double(xp, partial(_scaled_i, nu=1), x)
 
@@ -173,8 +175,9 @@ def bessel_i0(x: TensorLike, name: str | None = None) -> Tensor:
 
     ``x`` is a real floating tensor of any shape, others raise ``TypeError``.
 
-    >>> bessel_i0([0.0, 1.0, -1.0]).numpy()
-    array([1.       , 1.2660658, 1.2660658], dtype=float32)
+    Example:
+        >>> tw.math.bessel_i0([0.0, 1.0, -1.0]).numpy()
+        array([1.       , 1.2660658, 1.2660658], dtype=float32)
     """
     return _bessel_i(x, nu=0)
 
@@ -184,8 +187,9 @@ def bessel_i1(x: TensorLike, name: str | None = None) -> Tensor:
 
     ``x`` as in `bessel_i0`.
 
-    >>> bessel_i1([0.0, 1.0, -1.0]).numpy()
-    array([ 0.       ,  0.5651591, -0.5651591], dtype=float32)
+    Example:
+        >>> tw.math.bessel_i1([0.0, 1.0, -1.0]).numpy()
+        array([ 0.       ,  0.5651591, -0.5651591], dtype=float32)
     """
     return _bessel_i(x, nu=1)
 
@@ -274,8 +278,9 @@ def bessel_k0(x: TensorLike, name: str | None = None) -> Tensor:
 
     ``x`` is a real floating tensor of any shape, others raise ``TypeError``.
 
-    >>> bessel_k0([0.5, 1.0, 2.0]).numpy()
-    array([0.92441905, 0.42102444, 0.11389387], dtype=float32)
+    Example:
+        >>> tw.math.special.bessel_k0([0.5, 1.0, 2.0]).numpy()
+        array([0.92441905, 0.42102444, 0.11389387], dtype=float32)
     """
     return _bessel_k(x, nu=0, scaled=False)
 
@@ -283,8 +288,9 @@ def bessel_k0(x: TensorLike, name: str | None = None) -> Tensor:
 def bessel_k0e(x: TensorLike, name: str | None = None) -> Tensor:
     """``exp(x) * K0(x)``, which does not vanish for large ``x``; see `bessel_k0`.
 
-    >>> bessel_k0e([1.0, 1000.0]).numpy()
-    array([1.1444631 , 0.03962832], dtype=float32)
+    Example:
+        >>> tw.math.special.bessel_k0e([1.0, 1000.0]).numpy()
+        array([1.1444631 , 0.03962832], dtype=float32)
     """
     return _bessel_k(x, nu=0, scaled=True)
 
@@ -294,8 +300,9 @@ def bessel_k1(x: TensorLike, name: str | None = None) -> Tensor:
 
     ``x`` as in `bessel_k0`.
 
-    >>> bessel_k1([0.5, 1.0, 2.0]).numpy()
-    array([1.6564411 , 0.60190725, 0.13986588], dtype=float32)
+    Example:
+        >>> tw.math.special.bessel_k1([0.5, 1.0, 2.0]).numpy()
+        array([1.6564411 , 0.60190725, 0.13986588], dtype=float32)
     """
     return _bessel_k(x, nu=1, scaled=False)
 
@@ -303,8 +310,9 @@ def bessel_k1(x: TensorLike, name: str | None = None) -> Tensor:
 def bessel_k1e(x: TensorLike, name: str | None = None) -> Tensor:
     """``exp(x) * K1(x)``, which does not vanish for large ``x``; see `bessel_k1`.
 
-    >>> bessel_k1e([1.0, 1000.0]).numpy()
-    array([1.6361535 , 0.03964813], dtype=float32)
+    Example:
+        >>> tw.math.special.bessel_k1e([1.0, 1000.0]).numpy()
+        array([1.6361535 , 0.03964813], dtype=float32)
     """
     return _bessel_k(x, nu=1, scaled=True)
 
@@ -437,8 +445,9 @@ def bessel_j0(x: TensorLike, name: str | None = None) -> Tensor:
     beyond 1e8 the phase of ``x`` itself has lost digits.
     ``x`` is a real floating tensor of any shape, others raise ``TypeError``.
 
-    >>> bessel_j0([0.0, 1.0, 2.0]).numpy()
-    array([1.        , 0.7651977 , 0.22389078], dtype=float32)
+    Example:
+        >>> tw.math.special.bessel_j0([0.0, 1.0, 2.0]).numpy()
+        array([1.        , 0.7651977 , 0.22389078], dtype=float32)
     """
     return _bessel_j(x, nu=0)
 
@@ -446,8 +455,9 @@ def bessel_j0(x: TensorLike, name: str | None = None) -> Tensor:
 def bessel_j1(x: TensorLike, name: str | None = None) -> Tensor:
     """The Bessel function J of order 1; ``x`` and precision as in `bessel_j0`.
 
-    >>> bessel_j1([0.0, 1.0, 2.0]).numpy()
-    array([0.        , 0.44005057, 0.5767248 ], dtype=float32)
+    Example:
+        >>> tw.math.special.bessel_j1([0.0, 1.0, 2.0]).numpy()
+        array([0.        , 0.44005057, 0.5767248 ], dtype=float32)
     """
     return _bessel_j(x, nu=1)
 
@@ -457,8 +467,9 @@ def bessel_y0(x: TensorLike, name: str | None = None) -> Tensor:
 
     ``x`` and precision as in `bessel_j0`.
 
-    >>> bessel_y0([0.5, 1.0, 2.0]).numpy()
-    array([-0.44451874,  0.08825696,  0.5103757 ], dtype=float32)
+    Example:
+        >>> tw.math.special.bessel_y0([0.5, 1.0, 2.0]).numpy()
+        array([-0.44451874,  0.08825696,  0.5103757 ], dtype=float32)
     """
     return _bessel_y(x, nu=0)
 
@@ -468,8 +479,9 @@ def bessel_y1(x: TensorLike, name: str | None = None) -> Tensor:
 
     ``x`` and precision as in `bessel_j0`.
 
-    >>> bessel_y1([0.5, 1.0, 2.0]).numpy()
-    array([-1.4714724 , -0.7812128 , -0.10703243], dtype=float32)
+    Example:
+        >>> tw.math.special.bessel_y1([0.5, 1.0, 2.0]).numpy()
+        array([-1.4714724 , -0.7812128 , -0.10703243], dtype=float32)
     """
     return _bessel_y(x, nu=1)
 

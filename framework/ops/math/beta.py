@@ -233,8 +233,9 @@ def betainc(
     Raises: ``TypeError`` if they are not real floating numbers; ``LookupError`` where a
     second derivative by ``a`` or ``b`` is asked for.
 
-    >>> betainc(2.0, 1.0, [0.0, 0.5, 1.0]).numpy()  # x ** 2
-    array([0.  , 0.25, 1.  ], dtype=float32)
+    Example:
+        >>> tw.math.betainc(2.0, 1.0, [0.0, 0.5, 1.0]).numpy()  # x ** 2
+        array([0.  , 0.25, 1.  ], dtype=float32)
     """
     return _betainc(a, b, x)
 

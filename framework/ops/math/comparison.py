@@ -115,8 +115,9 @@ def logical_not(xp, x: TensorLike):
 def bitwise_and(xp, x: TensorLike, y: TensorLike):
     """The bits that are set in both integers; for booleans, logical and.
 
-    >>> bitwise_and([6, 12], 10).numpy()
-    array([2, 8], dtype=int32)
+    Example:
+        >>> tw.bitwise_and([6, 12], 10).numpy()
+        array([2, 8], dtype=int32)
     """
     return xp.bitwise_and(x, y)
 
@@ -125,8 +126,9 @@ def bitwise_and(xp, x: TensorLike, y: TensorLike):
 def bitwise_or(xp, x: TensorLike, y: TensorLike):
     """The bits that are set in one of both integers, or in both; for booleans, logical or.
 
-    >>> bitwise_or([6, 12], 10).numpy()
-    array([14, 14], dtype=int32)
+    Example:
+        >>> tw.bitwise_or([6, 12], 10).numpy()
+        array([14, 14], dtype=int32)
     """
     return xp.bitwise_or(x, y)
 
@@ -135,8 +137,9 @@ def bitwise_or(xp, x: TensorLike, y: TensorLike):
 def bitwise_xor(xp, x: TensorLike, y: TensorLike):
     """The bits that are set in exactly one of both integers; for booleans, exclusive or.
 
-    >>> bitwise_xor([6, 12], 10).numpy()
-    array([12,  6], dtype=int32)
+    Example:
+        >>> tw.bitwise_xor([6, 12], 10).numpy()
+        array([12,  6], dtype=int32)
     """
     return xp.bitwise_xor(x, y)
 
@@ -145,8 +148,9 @@ def bitwise_xor(xp, x: TensorLike, y: TensorLike):
 def invert(xp, x: TensorLike):
     """The integer with all bits inverted: ``-x - 1`` where it has a sign.
 
-    >>> invert([5, -1]).numpy()
-    array([-6,  0], dtype=int32)
+    Example:
+        >>> tw.invert([5, -1]).numpy()
+        array([-6,  0], dtype=int32)
     """
     return xp.invert(x)
 
@@ -157,8 +161,9 @@ def left_shift(xp, x: TensorLike, y: TensorLike):
 
     A ``y`` that is negative, or not below the number of bits, gives 0.
 
-    >>> left_shift([1, 3], 2).numpy()
-    array([ 4, 12], dtype=int32)
+    Example:
+        >>> tw.left_shift([1, 3], 2).numpy()
+        array([ 4, 12], dtype=int32)
     """
     return xp.left_shift(x, y)
 
@@ -167,8 +172,9 @@ def left_shift(xp, x: TensorLike, y: TensorLike):
 def right_shift(xp, x: TensorLike, y: TensorLike):
     """The bits of ``x`` moved down by ``y`` places: ``floor(x / 2 ** y)``.
 
-    >>> right_shift([4, 13], 2).numpy()
-    array([1, 3], dtype=int32)
+    Example:
+        >>> tw.right_shift([4, 13], 2).numpy()
+        array([1, 3], dtype=int32)
     """
     return xp.right_shift(x, y)
 
@@ -290,11 +296,12 @@ def where(
 
     Raises: ``ValueError`` if only one of ``x`` and ``y`` is given.
 
-    >>> where([True, False], [1.0, 2.0], 0.0).numpy()
-    array([1., 0.], dtype=float32)
-    >>> where([[True, False], [False, True]]).numpy()
-    array([[0, 0],
-           [1, 1]])
+    Example:
+        >>> tw.where([True, False], [1.0, 2.0], 0.0).numpy()
+        array([1., 0.], dtype=float32)
+        >>> tw.where([[True, False], [False, True]]).numpy()
+        array([[0, 0],
+               [1, 1]])
     """
     if (x is None) != (y is None):
         raise InvalidArgumentError("where: x and y must both be given, or neither")

@@ -102,10 +102,11 @@ def bincount(
     Raises: ``ValueError`` for negative numbers, another ``axis``, or weights with
     ``binary_output``.
 
-    >>> bincount([1, 1, 5]).numpy()
-    array([0, 2, 0, 0, 0, 1], dtype=int32)
-    >>> bincount([0, 1, 1], weights=[0.5, 1.0, 2.0]).numpy()
-    array([0.5, 3. ], dtype=float32)
+    Example:
+        >>> tw.math.bincount([1, 1, 5]).numpy()
+        array([0, 2, 0, 0, 0, 1], dtype=int32)
+        >>> tw.math.bincount([0, 1, 1], weights=[0.5, 1.0, 2.0]).numpy()
+        array([0.5, 3. ], dtype=float32)
     """
     check_choice("bincount", "axis", axis, (None, 0, -1))
     if binary_output and weights is not None:
@@ -175,8 +176,9 @@ def histogram_fixed_width_bins(
     Raises: ``ValueError`` for a range that is not ascending and finite, or ``nbins``
     below 1.
 
-    >>> histogram_fixed_width_bins([-1.0, 1.5, 5.0], [0.0, 5.0], nbins=5).numpy()
-    array([0, 1, 4], dtype=int32)
+    Example:
+        >>> tw.histogram_fixed_width_bins([-1.0, 1.5, 5.0], [0.0, 5.0], nbins=5).numpy()
+        array([0, 1, 4], dtype=int32)
     """
     values = convert_to_tensor(values)
     value_range = convert_to_tensor(value_range, dtype_hint=values.dtype)
@@ -212,8 +214,9 @@ def histogram_fixed_width(
     Raises: ``ValueError`` for NaN, for a range that is not ascending and finite, or
     ``nbins`` below 1.
 
-    >>> histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 9.0], [0.0, 5.0], nbins=5).numpy()
-    array([2, 1, 1, 0, 1], dtype=int32)
+    Example:
+        >>> tw.histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 9.0], [0.0, 5.0], nbins=5).numpy()
+        array([2, 1, 1, 0, 1], dtype=int32)
     """
     bins = histogram_fixed_width_bins(values, value_range, nbins)
     return _bincount(reshape(bins, [-1]), int(nbins), dtype)
@@ -238,9 +241,10 @@ def confusion_matrix(
 
     Raises: ``ValueError`` for a class that is negative or not below ``num_classes``.
 
-    >>> confusion_matrix([0, 1, 1], [1, 1, 1]).numpy()
-    array([[0, 1],
-           [0, 2]], dtype=int32)
+    Example:
+        >>> tw.math.confusion_matrix([0, 1, 1], [1, 1, 1]).numpy()
+        array([[0, 1],
+               [0, 2]], dtype=int32)
     """
     labels, predictions = convert_to_tensor(labels), convert_to_tensor(predictions)
     if labels.shape.rank == predictions.shape.rank + 1 and labels.shape[-1] == 1:

@@ -200,8 +200,9 @@ truediv = divide
 def divide_no_nan(xp, x: TensorLike, y: TensorLike):
     """``x / y``, and 0 where ``y`` is 0.
 
-    >>> divide_no_nan([1.0, 2.0], [0.0, 4.0]).numpy()
-    array([0. , 0.5], dtype=float32)
+    Example:
+        >>> tw.divide_no_nan([1.0, 2.0], [0.0, 4.0]).numpy()
+        array([0. , 0.5], dtype=float32)
     """
     if xp is np and not y.ndim and y != 0:  # a mean, say
         return _divided(xp, x, y)
@@ -310,8 +311,9 @@ def floordiv(xp, x: TensorLike, y: TensorLike):
 
     Raises: ``ValueError`` for integers divided by 0.
 
-    >>> floordiv([7, -7], 2).numpy()
-    array([ 3, -4], dtype=int32)
+    Example:
+        >>> tw.floordiv([7, -7], 2).numpy()
+        array([ 3, -4], dtype=int32)
     """
     if x.dtype.kind == "f":
         return xp.floor(xp.divide(x, y))
@@ -325,8 +327,9 @@ def floormod(xp, x: TensorLike, y: TensorLike):
 
     Raises: ``ValueError`` for integers divided by 0.
 
-    >>> floormod([7, -7], 2).numpy()
-    array([1, 1], dtype=int32)
+    Example:
+        >>> tw.mod([7, -7], 2).numpy()
+        array([1, 1], dtype=int32)
     """
     _check_divisor(xp, "floormod", y)
     return xp.remainder(x, y)
@@ -356,8 +359,9 @@ def truncatediv(xp, x: TensorLike, y: TensorLike):
 
     Raises: ``ValueError`` for integers divided by 0.
 
-    >>> truncatediv([7, -7], 2).numpy()
-    array([ 3, -3], dtype=int32)
+    Example:
+        >>> tw.truncatediv([7, -7], 2).numpy()
+        array([ 3, -3], dtype=int32)
     """
     if x.dtype.kind in "iu":
         _check_divisor(xp, "truncatediv", y)
@@ -381,8 +385,9 @@ def truncatemod(xp, x: TensorLike, y: TensorLike):
 
     Raises: ``ValueError`` for integers divided by 0.
 
-    >>> truncatemod([7, -7], 2).numpy()
-    array([ 1, -1], dtype=int32)
+    Example:
+        >>> tw.truncatemod([7, -7], 2).numpy()
+        array([ 1, -1], dtype=int32)
     """
     _check_divisor(xp, "truncatemod", y)
     return xp.fmod(x, y)
@@ -513,8 +518,9 @@ def _(g, out):
 def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
     """``1 / x``, and 0 where ``x`` is 0.
 
-    >>> reciprocal_no_nan([2.0, 0.0]).numpy()
-    array([0.5, 0. ], dtype=float32)
+    Example:
+        >>> tw.reciprocal_no_nan([2.0, 0.0]).numpy()
+        array([0.5, 0. ], dtype=float32)
     """
     return divide_no_nan(1.0, x)
 
@@ -593,8 +599,9 @@ def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
 
     Raises: ``ValueError`` if the list is empty.
 
-    >>> add_n([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).numpy()
-    array([ 9., 12.], dtype=float32)
+    Example:
+        >>> tw.add_n([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).numpy()
+        array([ 9., 12.], dtype=float32)
     """
     inputs = list(inputs)
     if not inputs:
@@ -615,8 +622,9 @@ def accumulate_n(
     Raises: ``ValueError`` if their shape is not ``shape``; ``TypeError`` if their dtype
     is not ``tensor_dtype``.
 
-    >>> accumulate_n([[1.0, 2.0], [3.0, 4.0]], shape=[2]).numpy()
-    array([4., 6.], dtype=float32)
+    Example:
+        >>> tw.accumulate_n([[1.0, 2.0], [3.0, 4.0]], shape=[2]).numpy()
+        array([4., 6.], dtype=float32)
     """
     total = add_n(inputs)
     if shape is not None and not total.shape.is_compatible_with(shape):
@@ -641,8 +649,9 @@ def polyval(
 
     Raises: ``ValueError`` if ``coeffs`` is no list or tuple.
 
-    >>> polyval([1.0, 0.0, -2.0], [3.0]).numpy()
-    array([7.], dtype=float32)
+    Example:
+        >>> tw.polyval([1.0, 0.0, -2.0], [3.0]).numpy()
+        array([7.], dtype=float32)
     """
     if not isinstance(coeffs, (list, tuple)):
         raise InvalidArgumentError(
@@ -740,8 +749,9 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:  # noq
 
     Raises: ``ValueError`` for integers with a negative integer exponent.
 
-    >>> pow(3.0, 2.0).numpy()
-    np.float32(9.0)
+    Example:
+        >>> tw.pow(3.0, 2.0).numpy()
+        np.float32(9.0)
     """
     if (type(y) is int or (type(y) is float and not _is_integer(x))) and y == 2:
         return square(x)  # exact, and the common case
@@ -915,8 +925,9 @@ def clip_by_value(
 
     Shapes: all three broadcast.
 
-    >>> clip_by_value([-1.0, 0.5, 9.0], 0.0, 1.0).numpy()
-    array([0. , 0.5, 1. ], dtype=float32)
+    Example:
+        >>> tw.clip_by_value([-1.0, 0.5, 9.0], 0.0, 1.0).numpy()
+        array([0. , 0.5, 1. ], dtype=float32)
     """
     if isinstance(t, IndexedSlices):
         if _keeps_zero(clip_value_min, clip_value_max):

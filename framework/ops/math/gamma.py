@@ -114,8 +114,9 @@ def zeta(xp, x: TensorLike, q: TensorLike):
 
     ``x`` has no gradient. NaN for ``x < 1``, and for ``q < 0`` unless ``x`` is an integer.
 
-    >>> zeta(2.0, 1.0).numpy()  # pi ** 2 / 6
-    np.float32(1.644934)
+    Example:
+        >>> tw.zeta(2.0, 1.0).numpy()  # pi ** 2 / 6
+        np.float32(1.644934)
     """
     return in_double(xp, _zeta, x, q)
 
@@ -214,8 +215,9 @@ def digamma_kernel(xp, x):
 def lgamma(xp, x: TensorLike):
     """``log(|gamma(x)|)``; infinite at 0, -1, -2, ...
 
-    >>> lgamma([1.0, 5.0]).numpy()  # log(4!)
-    array([0.       , 3.1780539], dtype=float32)
+    Example:
+        >>> tw.lgamma([1.0, 5.0]).numpy()  # log(4!)
+        array([0.       , 3.1780539], dtype=float32)
     """
     return in_double(xp, _lgamma, x)
 
@@ -295,8 +297,9 @@ def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
     ``a`` and ``x`` broadcast. Other orders give NaN.
 
-    >>> polygamma(1.0, 1.0).numpy()  # pi ** 2 / 6
-    np.float32(1.644934)
+    Example:
+        >>> tw.polygamma(1.0, 1.0).numpy()  # pi ** 2 / 6
+        np.float32(1.644934)
     """
     if type(a) in (int, float) and 0 <= a <= _LOW_ORDER and a == int(a):
         return _polygamma_of_order(x, a=int(a))
@@ -312,8 +315,9 @@ def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
 
     Shapes: ``[..., n]`` to ``[...]``.
 
-    >>> lbeta([1.0, 2.0]).numpy()  # log(1 / 2)
-    np.float32(-0.6931472)
+    Example:
+        >>> tw.lbeta([1.0, 2.0]).numpy()  # log(1 / 2)
+        np.float32(-0.6931472)
     """
     reduce_sum = get_primitive("reduce_sum").entry  # of a family that comes later
     return reduce_sum(lgamma(x), -1) - lgamma(reduce_sum(x, -1))
@@ -535,8 +539,9 @@ def igamma(xp, a: TensorLike, x: TensorLike):
 
     Reference: Temme, "The asymptotic expansion of the incomplete gamma functions" (1979).
 
-    >>> igamma(2.0, [0.0, 1.0, 5.0]).numpy()  # 1 - (1 + x) * exp(-x)
-    array([0.        , 0.26424113, 0.9595723 ], dtype=float32)
+    Example:
+        >>> tw.igamma(2.0, [0.0, 1.0, 5.0]).numpy()  # 1 - (1 + x) * exp(-x)
+        array([0.        , 0.26424113, 0.9595723 ], dtype=float32)
     """
     return in_double(xp, partial(_incomplete_gamma, upper=False), a, x)
 
@@ -558,8 +563,9 @@ def igammac(xp, a: TensorLike, x: TensorLike):
     Exact to some units in the last place where it is tiny, too; NaN where ``a`` is not
     positive or ``x`` is negative. For errors see `igamma`.
 
-    >>> igammac(2.0, [0.0, 1.0, 5.0]).numpy()  # (1 + x) * exp(-x)
-    array([1.        , 0.7357589 , 0.04042768], dtype=float32)
+    Example:
+        >>> tw.igammac(2.0, [0.0, 1.0, 5.0]).numpy()  # (1 + x) * exp(-x)
+        array([1.        , 0.7357589 , 0.04042768], dtype=float32)
     """
     return in_double(xp, partial(_incomplete_gamma, upper=True), a, x)
 

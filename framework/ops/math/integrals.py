@@ -92,8 +92,9 @@ def dawsn(x: TensorLike, name: str | None = None) -> Tensor:
 
     ``x`` is a real floating tensor of any shape, others raise ``TypeError``.
 
-    >>> dawsn([0.0, 1.0, -2.0]).numpy()
-    array([ 0.       ,  0.5380795, -0.3013404], dtype=float32)
+    Example:
+        >>> tw.math.special.dawsn([0.0, 1.0, -2.0]).numpy()
+        array([ 0.       ,  0.5380795, -0.3013404], dtype=float32)
     """
     return _dawsn(x, derivative=0)
 
@@ -108,8 +109,9 @@ def expint(xp, x: TensorLike):
     Its derivative is ``exp(x) / x``. -inf at 0, NaN below, as in TensorFlow. ``x`` is a
     real floating tensor of any shape, others raise ``TypeError``.
 
-    >>> expint([0.5, 1.0, 2.0]).numpy()
-    array([0.4542199, 1.8951178, 4.954234 ], dtype=float32)
+    Example:
+        >>> tw.math.special.expint([0.5, 1.0, 2.0]).numpy()
+        array([0.4542199, 1.8951178, 4.954234 ], dtype=float32)
     """
 
     def positive(x):
@@ -198,8 +200,9 @@ def fresnel_cos(xp, x: TensorLike):
 
     ``x`` is a real floating tensor of any shape, others raise ``TypeError``.
 
-    >>> fresnel_cos([0.0, 1.0, -2.0]).numpy()
-    array([ 0.       ,  0.7798934, -0.4882534], dtype=float32)
+    Example:
+        >>> tw.math.special.fresnel_cos([0.0, 1.0, -2.0]).numpy()
+        array([ 0.       ,  0.7798934, -0.4882534], dtype=float32)
     """
     return in_double(xp, partial(_fresnel, sine=False), x)
 
@@ -215,8 +218,9 @@ def fresnel_sin(xp, x: TensorLike):
 
     ``x`` as in `fresnel_cos`.
 
-    >>> fresnel_sin([0.0, 1.0, -2.0]).numpy()
-    array([ 0.        ,  0.43825915, -0.34341568], dtype=float32)
+    Example:
+        >>> tw.math.special.fresnel_sin([0.0, 1.0, -2.0]).numpy()
+        array([ 0.        ,  0.43825915, -0.34341568], dtype=float32)
     """
     return in_double(xp, partial(_fresnel, sine=True), x)
 
@@ -288,8 +292,9 @@ def spence(xp, x: TensorLike):
     NaN where ``x`` is negative. ``x`` is a real floating tensor of any shape, others raise
     ``TypeError``.
 
-    >>> spence([0.0, 1.0, 2.0]).numpy()  # pi ** 2 times 1 / 6, 0, -1 / 12
-    array([ 1.644934, -0.      , -0.822467], dtype=float32)
+    Example:
+        >>> tw.math.special.spence([0.0, 1.0, 2.0]).numpy()  # pi ** 2 times 1 / 6, 0, -1 / 12
+        array([ 1.644934, -0.      , -0.822467], dtype=float32)
     """
     return in_double(xp, _spence, x)
 

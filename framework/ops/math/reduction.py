@@ -161,13 +161,14 @@ def reduce_sum(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
     Shapes: the result lacks the axes of ``axis``, or has size 1 there with
     ``keepdims``.
 
-    >>> reduce_sum([[1, 2], [3, 4]]).numpy()
-    np.int32(10)
-    >>> reduce_sum([[1, 2], [3, 4]], axis=0).numpy()
-    array([4, 6], dtype=int32)
-    >>> reduce_sum([[1, 2], [3, 4]], axis=1, keepdims=True).numpy()
-    array([[3],
-           [7]], dtype=int32)
+    Example:
+        >>> tw.reduce_sum([[1, 2], [3, 4]]).numpy()
+        np.int32(10)
+        >>> tw.reduce_sum([[1, 2], [3, 4]], axis=0).numpy()
+        array([4, 6], dtype=int32)
+        >>> tw.reduce_sum([[1, 2], [3, 4]], axis=1, keepdims=True).numpy()
+        array([[3],
+               [7]], dtype=int32)
     """
     _check_axis(input_tensor, axis)
     return _total(xp, input_tensor, axis, keepdims)
@@ -213,8 +214,9 @@ def reduce_mean(
 
     Shapes: as in `reduce_sum`.
 
-    >>> reduce_mean([[1.0, 2.0], [3.0, 6.0]], axis=1).numpy()
-    array([1.5, 4.5], dtype=float32)
+    Example:
+        >>> tw.reduce_mean([[1.0, 2.0], [3.0, 6.0]], axis=1).numpy()
+        array([1.5, 4.5], dtype=float32)
     """
     dtype = input_tensor.dtype
     count = _count(input_tensor.shape, axis)
@@ -248,8 +250,9 @@ def reduce_variance(
 
     Raises: ``DTypeError`` (a TypeError) for integers, whose mean would be rounded.
 
-    >>> reduce_variance([1.0, 3.0]).numpy()
-    np.float32(1.0)
+    Example:
+        >>> tw.reduce_variance([1.0, 3.0]).numpy()
+        np.float32(1.0)
     """
     x = _differentiable("reduce_variance", input_tensor)
     deviation = x - reduce_mean(x, axis, axis is not None)
@@ -271,8 +274,9 @@ def reduce_std(
 
     Raises: ``DTypeError`` (a TypeError) for integers.
 
-    >>> reduce_std([1.0, 3.0]).numpy()
-    np.float32(1.0)
+    Example:
+        >>> tw.reduce_std([1.0, 3.0]).numpy()
+        np.float32(1.0)
     """
     x = _differentiable("reduce_std", input_tensor)
     # Taken from the first entry on: the mean of equal numbers is rounded, and what is
@@ -307,8 +311,9 @@ def reduce_max(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
 
     Shapes: as in `reduce_sum`.
 
-    >>> reduce_max([[1, 7], [5, 2]], axis=1).numpy()
-    array([7, 5], dtype=int32)
+    Example:
+        >>> tw.reduce_max([[1, 7], [5, 2]], axis=1).numpy()
+        array([7, 5], dtype=int32)
     """
     _check_axis(input_tensor, axis)
     if not input_tensor.size and not _count(input_tensor.shape, axis):
@@ -326,8 +331,9 @@ def reduce_min(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
 
     Shapes: as in `reduce_sum`.
 
-    >>> reduce_min([[1, 7], [5, 2]], axis=1).numpy()
-    array([1, 2], dtype=int32)
+    Example:
+        >>> tw.reduce_min([[1, 7], [5, 2]], axis=1).numpy()
+        array([1, 2], dtype=int32)
     """
     _check_axis(input_tensor, axis)
     if not input_tensor.size and not _count(input_tensor.shape, axis):
@@ -368,8 +374,9 @@ def reduce_prod(
 
     Shapes: as in `reduce_sum`.
 
-    >>> reduce_prod([[1, 2], [3, 4]], axis=1).numpy()
-    array([ 2, 12], dtype=int32)
+    Example:
+        >>> tw.reduce_prod([[1, 2], [3, 4]], axis=1).numpy()
+        array([ 2, 12], dtype=int32)
     """
     _check_axis(input_tensor, axis)
     return input_tensor.prod(axis=axis, dtype=input_tensor.dtype, keepdims=keepdims)
@@ -413,8 +420,9 @@ def reduce_all(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
 
     Shapes: as in `reduce_sum`.
 
-    >>> reduce_all([[True, False], [True, True]], axis=1).numpy()
-    array([False,  True])
+    Example:
+        >>> tw.reduce_all([[True, False], [True, True]], axis=1).numpy()
+        array([False,  True])
     """
     _check_axis(input_tensor, axis)
     return input_tensor.all(axis=axis, keepdims=keepdims)
@@ -426,8 +434,9 @@ def reduce_any(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
 
     Shapes: as in `reduce_sum`.
 
-    >>> reduce_any([[True, False], [False, False]], axis=1).numpy()
-    array([ True, False])
+    Example:
+        >>> tw.reduce_any([[True, False], [False, False]], axis=1).numpy()
+        array([ True, False])
     """
     _check_axis(input_tensor, axis)
     return input_tensor.any(axis=axis, keepdims=keepdims)
@@ -454,8 +463,9 @@ def count_nonzero(
 
     Shapes: as in `reduce_sum`.
 
-    >>> count_nonzero([[0, 1, 0], [1, 1, 0]], axis=1).numpy()
-    array([1, 2])
+    Example:
+        >>> tw.count_nonzero([[0, 1, 0], [1, 1, 0]], axis=1).numpy()
+        array([1, 2])
     """
     return cast(_count_nonzero(input, axis, bool(keepdims)), dtype)
 
@@ -473,8 +483,9 @@ def reduce_logsumexp(
 
     Shapes: as in `reduce_sum`.
 
-    >>> reduce_logsumexp([1000.0, 1000.0]).numpy()
-    np.float32(1000.6932)
+    Example:
+        >>> tw.reduce_logsumexp([1000.0, 1000.0]).numpy()
+        np.float32(1000.6932)
     """
     top = reduce_max.primitive.kernel(xp, input_tensor, axis=axis, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
@@ -495,8 +506,9 @@ def reduce_euclidean_norm(
 
     Shapes: as in `reduce_sum`.
 
-    >>> reduce_euclidean_norm([3.0, 4.0]).numpy()
-    np.float32(5.0)
+    Example:
+        >>> tw.reduce_euclidean_norm([3.0, 4.0]).numpy()
+        np.float32(5.0)
     """
     x = convert_to_tensor(input_tensor)
     if x.dtype.is_integer:
@@ -577,8 +589,9 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
     The Euclidean norm is taken over ``axes`` (default: all). `IndexedSlices` stay sparse;
     rows with the same index are added first.
 
-    >>> clip_by_norm([3.0, 4.0], 1.0).numpy()
-    array([0.6, 0.8], dtype=float32)
+    Example:
+        >>> tw.clip_by_norm([3.0, 4.0], 1.0).numpy()
+        array([0.6, 0.8], dtype=float32)
     """
     if isinstance(t, IndexedSlices):
         t = t.sum_repeated()
@@ -622,8 +635,9 @@ def global_norm(t_list: Sequence[TensorLike | None], name: str | None = None) ->
 
     Raises: ``ValueError`` if the list holds no tensor.
 
-    >>> global_norm([[3.0], [[4.0]]]).numpy()
-    np.float32(5.0)
+    Example:
+        >>> tw.global_norm([[3.0], [[4.0]]]).numpy()
+        np.float32(5.0)
     """
     present = [_values(t) for t in t_list if t is not None]
     if not present:
@@ -655,9 +669,10 @@ def clip_by_global_norm(
 
     Raises: ``ValueError`` if the list holds no tensor.
 
-    >>> clipped, norm = clip_by_global_norm([[3.0], [4.0]], 1.0)
-    >>> [t.numpy().tolist() for t in clipped], norm.numpy()
-    ([[0.6000000238418579], [0.800000011920929]], np.float32(5.0))
+    Example:
+        >>> clipped, norm = tw.clip_by_global_norm([[3.0], [4.0]], 1.0)
+        >>> [t.numpy().tolist() for t in clipped], norm.numpy()
+        ([[0.6000000238418579], [0.800000011920929]], np.float32(5.0))
     """
     total = global_norm(t_list) if use_norm is None else convert_to_tensor(use_norm)
     clip_norm = convert_to_tensor(clip_norm, dtype_hint=total.dtype)

@@ -45,10 +45,11 @@ def cumsum(
 
     ``exclusive`` leaves out the entry itself; ``reverse`` sums from the end.
 
-    >>> cumsum([1, 2, 3]).numpy(), cumsum([1, 2, 3], exclusive=True).numpy()
-    (array([1, 3, 6], dtype=int32), array([0, 1, 3], dtype=int32))
-    >>> cumsum([1, 2, 3], reverse=True).numpy()
-    array([6, 5, 3], dtype=int32)
+    Example:
+        >>> tw.cumsum([1, 2, 3]).numpy(), tw.cumsum([1, 2, 3], exclusive=True).numpy()
+        (array([1, 3, 6], dtype=int32), array([0, 1, 3], dtype=int32))
+        >>> tw.cumsum([1, 2, 3], reverse=True).numpy()
+        array([6, 5, 3], dtype=int32)
     """
     return _accumulated(xp.cumsum, 0, xp, x, axis, exclusive, reverse)
 
@@ -62,8 +63,9 @@ def cumprod(
     ``exclusive`` leaves out the entry itself; ``reverse`` multiplies from the end.
     Derivatives are exact at every order, with any number of zeros.
 
-    >>> cumprod([2, 3, 4]).numpy(), cumprod([2, 3, 4], exclusive=True).numpy()
-    (array([ 2,  6, 24], dtype=int32), array([1, 2, 6], dtype=int32))
+    Example:
+        >>> tw.cumprod([2, 3, 4]).numpy(), tw.cumprod([2, 3, 4], exclusive=True).numpy()
+        (array([ 2,  6, 24], dtype=int32), array([1, 2, 6], dtype=int32))
     """
     return _accumulated(xp.cumprod, 1, xp, x, axis, exclusive, reverse)
 
@@ -159,8 +161,9 @@ def cumulative_logsumexp(
     ``exclusive`` and ``reverse`` are those of `cumsum`. Where all entries so far are
     -inf, or there are none, the value is -inf and the derivative 0.
 
-    >>> cumulative_logsumexp([0.0, 0.0, 0.0]).numpy()
-    array([0.       , 0.6931472, 1.0986123], dtype=float32)
+    Example:
+        >>> tw.cumulative_logsumexp([0.0, 0.0, 0.0]).numpy()
+        array([0.       , 0.6931472, 1.0986123], dtype=float32)
     """
     x, axis = convert_to_tensor(x), int(axis)
     if not exclusive:

@@ -175,8 +175,9 @@ def _(g, x, out, sign):
 def erf(xp, x: TensorLike):
     """The error function: ``2 / sqrt(pi)`` times the integral of ``exp(-t ** 2)`` to ``x``.
 
-    >>> erf([0.0, 1.0]).numpy()
-    array([0.       , 0.8427008], dtype=float32)
+    Example:
+        >>> tw.erf([0.0, 1.0]).numpy()
+        array([0.       , 0.8427008], dtype=float32)
     """
     if x.dtype.itemsize > 4:
         return in_double(xp, _erf, x)
@@ -293,8 +294,9 @@ def _(g, out):
 def ndtri(xp, x: TensorLike):
     """The quantile of the standard normal distribution: below it lies the share ``x``.
 
-    >>> ndtri([0.5, 0.975]).numpy()
-    array([0.       , 1.9599644], dtype=float32)
+    Example:
+        >>> tw.ndtri([0.5, 0.975]).numpy()
+        array([0.       , 1.9599644], dtype=float32)
     """
     return in_double(xp, _ndtri, x)
 

@@ -194,8 +194,9 @@ def atan2(xp, y: TensorLike, x: TensorLike):
 
     At the origin, where it jumps, the gradient is 0.
 
-    >>> atan2([1.0, -1.0], [0.0, 0.0]).numpy()
-    array([ 1.5707964, -1.5707964], dtype=float32)
+    Example:
+        >>> tw.atan2([1.0, -1.0], [0.0, 0.0]).numpy()
+        array([ 1.5707964, -1.5707964], dtype=float32)
     """
     return xp.arctan2(y, x)
 
@@ -216,8 +217,9 @@ def angle(xp, input: TensorLike):
 
     At 0, where the angle jumps, the gradient is 0.
 
-    >>> angle([1 + 1j, -2.0]).numpy()
-    array([0.78539816, 3.14159265])
+    Example:
+        >>> tw.angle([1 + 1j, -2.0]).numpy()
+        array([0.78539816, 3.14159265])
     """
     if input.dtype.kind == "c":
         return xp.angle(input)

@@ -43,8 +43,9 @@ def _where_known(g, x, y, edge, dtype):
 def xlogy(xp, x: TensorLike, y: TensorLike):
     """``x * log(y)``, and 0 where ``x`` is 0, whatever ``y`` is.
 
-    >>> xlogy([0.0, 2.0], [0.0, 1.0]).numpy()
-    array([0., 0.], dtype=float32)
+    Example:
+        >>> tw.xlogy([0.0, 2.0], [0.0, 1.0]).numpy()
+        array([0., 0.], dtype=float32)
     """
     return _zero_for_zero("xlogy", xp, lambda x, y: x * xp.log(y), x, y)
 

@@ -55,8 +55,9 @@ __all__ = [
 def relu(xp, features: TensorLike):
     """``max(x, 0)``; the derivative at 0 is 0.
 
-    >>> relu([-1.0, 2.0]).numpy()
-    array([0., 2.], dtype=float32)
+    Example:
+        >>> tw.nn.relu([-1.0, 2.0]).numpy()
+        array([0., 2.], dtype=float32)
     """
     return xp.maximum(features, features.dtype.type(0))
 
@@ -97,8 +98,9 @@ def leaky_relu(
 ) -> Tensor:
     """``x`` where it is positive, else ``alpha * x``; integers become float32.
 
-    >>> leaky_relu([-1.0, 2.0]).numpy()
-    array([-0.2,  2. ], dtype=float32)
+    Example:
+        >>> tw.nn.leaky_relu([-1.0, 2.0]).numpy()
+        array([-0.2,  2. ], dtype=float32)
     """
     features = convert_to_tensor(features)
     if features.dtype.is_integer:
@@ -112,8 +114,9 @@ def crelu(features: TensorLike, axis: Axis = -1, name: str | None = None) -> Ten
     Reference: Shang et al., "Understanding and improving convolutional neural networks
     via concatenated rectified linear units" (2016).
 
-    >>> crelu([-1.0, 2.0]).numpy()
-    array([0., 2., 1., 0.], dtype=float32)
+    Example:
+        >>> tw.nn.crelu([-1.0, 2.0]).numpy()
+        array([0., 2., 1., 0.], dtype=float32)
     """
     features = convert_to_tensor(features)
     return concat([relu(features), relu(-features)], axis=axis)
@@ -157,8 +160,9 @@ def sigmoid_p(xp, x: TensorLike):
 def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
     """``1 / (1 + exp(-x))``, accurate at both ends.
 
-    >>> sigmoid(0.0).numpy()
-    np.float32(0.5)
+    Example:
+        >>> tw.sigmoid(0.0).numpy()
+        np.float32(0.5)
     """
     return keep_logits(sigmoid_p(x), x, "sigmoid")
 
@@ -396,8 +400,9 @@ def gelu(
 
     Reference: Hendrycks & Gimpel, "Gaussian error linear units" (2016).
 
-    >>> gelu([-20.0, 0.0, 20.0]).numpy()
-    array([ 0.,  0., 20.], dtype=float32)
+    Example:
+        >>> tw.nn.gelu([-20.0, 0.0, 20.0]).numpy()
+        array([ 0.,  0., 20.], dtype=float32)
     """
     return _gelu_by_tanh(features) if approximate else _gelu(features)
 
@@ -504,9 +509,10 @@ def _(g, out, axis):
 def softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Tensor:
     """``exp(x) / sum(exp(x))`` along ``axis``, without overflow.
 
-    >>> softmax([[0.0, 0.0], [0.0, 999.0]]).numpy()
-    array([[0.5, 0.5],
-           [0. , 1. ]], dtype=float32)
+    Example:
+        >>> tw.softmax([[0.0, 0.0], [0.0, 999.0]]).numpy()
+        array([[0.5, 0.5],
+               [0. , 1. ]], dtype=float32)
     """
     axis = -1 if axis is None else axis
     return keep_logits(softmax_p(logits, axis=axis), logits, "softmax", axis)
@@ -515,7 +521,8 @@ def softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Ten
 def log_softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Tensor:
     """``log(softmax(x))`` along ``axis``, without underflow.
 
-    >>> log_softmax([0.0, 0.0]).numpy()
-    array([-0.6931472, -0.6931472], dtype=float32)
+    Example:
+        >>> tw.nn.log_softmax([0.0, 0.0]).numpy()
+        array([-0.6931472, -0.6931472], dtype=float32)
     """
     return log_softmax_p(logits, axis=-1 if axis is None else axis)

@@ -54,9 +54,10 @@ def dot_product_attention(
 
     Reference: Vaswani et al., "Attention is all you need" (2017).
 
-    >>> one = [[[[1.0]], [[1.0]]]]
-    >>> dot_product_attention(one, one, [[[[2.0]], [[4.0]]]]).numpy().ravel()
-    array([3., 3.], dtype=float32)
+    Example:
+        >>> one = [[[[1.0]], [[1.0]]]]
+        >>> tw.nn.dot_product_attention(one, one, [[[[2.0]], [[4.0]]]]).numpy().ravel()
+        array([3., 3.], dtype=float32)
     """
     query, key, value = _inputs(query, key, value, flash_attention)
     heads, dim = query.shape[2:]

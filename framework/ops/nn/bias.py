@@ -27,8 +27,9 @@ def bias_add(
 
     Raises: ``ValueError`` for another ``data_format``.
 
-    >>> bias_add([[1.0, 2.0]], [10.0, 20.0]).numpy()
-    array([[11., 22.]], dtype=float32)
+    Example:
+        >>> tw.nn.bias_add([[1.0, 2.0]], [10.0, 20.0]).numpy()
+        array([[11., 22.]], dtype=float32)
     """
     value = convert_to_tensor(value, dtype_hint=bias.dtype if is_tensor(bias) else None)
     bias = convert_to_tensor(bias, dtype_hint=value.dtype)

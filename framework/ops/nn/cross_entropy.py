@@ -185,8 +185,9 @@ def softmax_cross_entropy_with_logits(
     Shapes: ``labels`` and ``logits`` ``[..., classes, ...]``, which broadcast; the
     result lacks ``axis``.
 
-    >>> softmax_cross_entropy_with_logits([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
-    array([0.6931472], dtype=float32)
+    Example:
+        >>> tw.nn.softmax_cross_entropy_with_logits([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
+        array([0.6931472], dtype=float32)
     """
     logits = convert_to_tensor(logits)
     labels = convert_to_tensor(labels, dtype_hint=logits.dtype)
@@ -340,8 +341,9 @@ def sparse_softmax_cross_entropy_with_logits(
     Raises: ``ValueError`` for a label out of range on the CPU; on a GPU its loss is
     NaN.
 
-    >>> sparse_softmax_cross_entropy_with_logits([1, 0], [[0.0, 0.0], [99.0, 0.0]]).numpy()
-    array([0.6931472, 0.       ], dtype=float32)
+    Example:
+        >>> tw.nn.sparse_softmax_cross_entropy_with_logits([1, 0], [[0.0, 0.0], [99.0, 0.0]]).numpy()
+        array([0.6931472, 0.       ], dtype=float32)
     """
     who = "sparse_softmax_cross_entropy_with_logits"
     logits, labels = convert_to_tensor(logits), convert_to_tensor(labels)
@@ -409,8 +411,9 @@ def sigmoid_cross_entropy_with_logits(
 
     Shapes: ``labels``, ``logits`` and the result are of one shape.
 
-    >>> sigmoid_cross_entropy_with_logits([1.0], [0.0]).numpy()
-    array([0.6931472], dtype=float32)
+    Example:
+        >>> tw.nn.sigmoid_cross_entropy_with_logits([1.0], [0.0]).numpy()
+        array([0.6931472], dtype=float32)
     """
     who = "sigmoid_cross_entropy_with_logits"
     labels, logits = _of_one_shape(who, labels=labels, logits=logits)
@@ -446,8 +449,9 @@ def weighted_cross_entropy_with_logits(
     Shapes: ``labels``, ``logits`` and the result are of one shape; ``pos_weight``
     broadcasts.
 
-    >>> weighted_cross_entropy_with_logits([1.0, 0.0], [0.0, 0.0], 2.0).numpy()
-    array([1.3862944, 0.6931472], dtype=float32)
+    Example:
+        >>> tw.nn.weighted_cross_entropy_with_logits([1.0, 0.0], [0.0, 0.0], 2.0).numpy()
+        array([1.3862944, 0.6931472], dtype=float32)
     """
     who = "weighted_cross_entropy_with_logits"
     labels, logits = _of_one_shape(who, labels=labels, logits=logits)
@@ -469,8 +473,9 @@ def log_poisson_loss(
 
     Shapes: ``targets``, ``log_input`` and the result are of one shape.
 
-    >>> log_poisson_loss([2.0], [0.0]).numpy()
-    array([1.], dtype=float32)
+    Example:
+        >>> tw.nn.log_poisson_loss([2.0], [0.0]).numpy()
+        array([1.], dtype=float32)
     """
     given = {"targets": targets, "log_input": log_input}
     targets, log_input = _of_one_shape("log_poisson_loss", **given)
@@ -488,8 +493,9 @@ def log_poisson_loss(
 def l2_loss(xp, t: TensorLike):
     """``sum(t ** 2) / 2`` over all entries, a scalar.
 
-    >>> l2_loss([3.0, 4.0]).numpy()
-    np.float32(12.5)
+    Example:
+        >>> tw.nn.l2_loss([3.0, 4.0]).numpy()
+        np.float32(12.5)
     """
     return sum_of_squares(xp, t) * t.dtype.type(0.5)
 

@@ -39,10 +39,12 @@ def dropout(
     Raises: ``ValueError`` for a rate out of range, ``ShapeError`` for a ``noise_shape``
     that does not fit.
 
-    >>> dropout([1.0, 2.0], rate=0).numpy()
-    array([1., 2.], dtype=float32)
-    >>> sorted(set(dropout(np.ones(99), rate=0.75, seed=1).numpy().tolist()))
-    [0.0, 4.0]
+    Example:
+        >>> import numpy as np
+        >>> tw.nn.dropout([1.0, 2.0], rate=0).numpy()
+        array([1., 2.], dtype=float32)
+        >>> sorted(set(tw.nn.dropout(np.ones(99), rate=0.75, seed=1).numpy().tolist()))
+        [0.0, 4.0]
     """
     _check_rate("dropout", rate)
     stream = functools.partial(one_stream, seed)
@@ -64,9 +66,11 @@ def stateless_dropout(
 
     Raises: as `dropout`, and ``ValueError`` for another ``seed`` or ``rng_alg``.
 
-    >>> first = stateless_dropout(np.ones(9), 0.5, seed=[1, 2])
-    >>> np.array_equal(first, stateless_dropout(np.ones(9), 0.5, seed=[1, 2]))
-    True
+    Example:
+        >>> import numpy as np
+        >>> first = tw.nn.stateless_dropout(np.ones(9), 0.5, seed=[1, 2])
+        >>> np.array_equal(first, tw.nn.stateless_dropout(np.ones(9), 0.5, seed=[1, 2]))
+        True
     """
     who = "stateless_dropout"
     _check_rate(who, rate)

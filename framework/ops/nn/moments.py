@@ -84,9 +84,10 @@ def moments(
 
     Shapes: the results lack ``axes``, or have size 1 there with ``keepdims``.
 
-    >>> mean, variance = moments([1.0, 2.0, 6.0], axes=[0])
-    >>> print(float(mean), round(float(variance), 4))
-    3.0 4.6667
+    Example:
+        >>> mean, variance = tw.nn.moments([1.0, 2.0, 6.0], axes=[0])
+        >>> print(float(mean), round(float(variance), 4))
+        3.0 4.6667
     """
     given = convert_to_tensor(x)
     x, rank = at_least_single(given), len(given.array.shape)
@@ -125,9 +126,10 @@ def weighted_moments(
     Shapes: ``frequency_weights`` broadcasts with ``x``; the results lack ``axes``, or
     have size 1 there with ``keepdims``.
 
-    >>> mean, variance = weighted_moments([1.0, 3.0], [0], [1.0, 3.0])
-    >>> mean.numpy(), variance.numpy()
-    (np.float32(2.5), np.float32(0.75))
+    Example:
+        >>> mean, variance = tw.nn.weighted_moments([1.0, 3.0], [0], [1.0, 3.0])
+        >>> mean.numpy(), variance.numpy()
+        (np.float32(2.5), np.float32(0.75))
     """
     given = convert_to_tensor(x)
     x = at_least_single(given)
@@ -160,9 +162,10 @@ def sufficient_statistics(
     Returns: ``(count, sum, sum of squares, shift)``; the sums lack ``axes``, or have
     size 1 there with ``keepdims``.
 
-    >>> count, total, squares, shift = sufficient_statistics([1.0, 3.0], [0])
-    >>> count.numpy(), total.numpy(), squares.numpy()
-    (np.float32(2.0), np.float32(4.0), np.float32(10.0))
+    Example:
+        >>> count, total, squares, shift = tw.nn.sufficient_statistics([1.0, 3.0], [0])
+        >>> count.numpy(), total.numpy(), squares.numpy()
+        (np.float32(2.0), np.float32(4.0), np.float32(10.0))
     """
     x = convert_to_tensor(x)
     axes = normalize_axis("sufficient_statistics", as_axes(axes), len(x.shape), "axes")
@@ -186,9 +189,10 @@ def normalize_moments(
 
     Returns: ``(mean, variance)``.
 
-    >>> mean, variance = normalize_moments(2.0, 4.0, 10.0, None)
-    >>> mean.numpy(), variance.numpy()
-    (np.float32(2.0), np.float32(1.0))
+    Example:
+        >>> mean, variance = tw.nn.normalize_moments(2.0, 4.0, 10.0, None)
+        >>> mean.numpy(), variance.numpy()
+        (np.float32(2.0), np.float32(1.0))
     """
     mean_ss = convert_to_tensor(mean_ss)
     share = 1.0 / convert_to_tensor(counts, dtype_hint=mean_ss.dtype)
@@ -200,8 +204,9 @@ def normalize_moments(
 def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
     """The fraction of entries that are 0, a float32 scalar; NaN without entries.
 
-    >>> zero_fraction([0.0, 3.0, 0.0, 1.0]).numpy()
-    np.float32(0.5)
+    Example:
+        >>> tw.nn.zero_fraction([0.0, 3.0, 0.0, 1.0]).numpy()
+        np.float32(0.5)
     """
     value = convert_to_tensor(value)
     return reduce_mean(cast(equal(value, zeros_like(value)), dtypes.float32))

@@ -37,9 +37,10 @@ def dilation2d(
 
     Raises: ``ValueError`` for shapes or options that do not fit.
 
-    >>> x = [[[[1.0], [3.0], [2.0]]]]
-    >>> dilation2d(x, [[[0.0], [0.5]]], 1, "SAME", "NHWC", 1).numpy().ravel()
-    array([3.5, 3. , 2. ], dtype=float32)
+    Example:
+        >>> x = [[[[1.0], [3.0], [2.0]]]]
+        >>> tw.nn.dilation2d(x, [[[0.0], [0.5]]], 1, "SAME", "NHWC", 1).numpy().ravel()
+        array([3.5, 3. , 2. ], dtype=float32)
     """
     who = "dilation2d"
     x = convert_to_tensor(input)
@@ -96,9 +97,10 @@ def erosion2d(
     It is ``-dilation2d(-value, turned)`` with the filters turned by half a turn; see
     `dilation2d`.
 
-    >>> x = [[[[1.0], [3.0], [2.0]]]]
-    >>> erosion2d(x, [[[0.0], [0.5]]], 1, "SAME", "NHWC", 1).numpy().ravel()
-    array([0.5, 2. , 1.5], dtype=float32)
+    Example:
+        >>> x = [[[[1.0], [3.0], [2.0]]]]
+        >>> tw.nn.erosion2d(x, [[[0.0], [0.5]]], 1, "SAME", "NHWC", 1).numpy().ravel()
+        array([0.5, 2. , 1.5], dtype=float32)
     """
     turned = reverse(filters, [0, 1])
     value = convert_to_tensor(value)

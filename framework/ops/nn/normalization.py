@@ -231,9 +231,10 @@ def batch_normalization(
 
     Shapes: all broadcast to the shape of ``x``.
 
-    >>> batch_normalization([[1.0], [3.0]], 2.0, 1.0, None, 5.0, 0.0).numpy()
-    array([[-5.],
-           [ 5.]], dtype=float32)
+    Example:
+        >>> tw.nn.batch_normalization([[1.0], [3.0]], 2.0, 1.0, None, 5.0, 0.0).numpy()
+        array([[-5.],
+               [ 5.]], dtype=float32)
     """
     given = (x, mean, variance, offset, scale)
     hint = next((value.dtype for value in given if is_tensor(value)), None)
@@ -282,9 +283,10 @@ def fused_batch_norm(
 
     Reference: Ioffe & Szegedy, "Batch Normalization" (2015).
 
-    >>> outputs, mean, variance = fused_batch_norm([[1.0], [3.0]], [1.0], [0.0], [0])
-    >>> mean.numpy(), variance.numpy()
-    (array([2.], dtype=float32), array([1.], dtype=float32))
+    Example:
+        >>> outputs, mean, variance = tw.nn.fused_batch_norm([[1.0], [3.0]], [1.0], [0.0], [0])
+        >>> mean.numpy(), variance.numpy()
+        (array([2.], dtype=float32), array([1.], dtype=float32))
     """
     who = "fused_batch_norm"
     given = _floating(who, x)
@@ -319,8 +321,9 @@ def layer_normalization(
 
     Reference: Ba et al., "Layer normalization" (2016).
 
-    >>> layer_normalization([[1.0, 3.0]]).numpy()
-    array([[-1.,  1.]], dtype=float32)
+    Example:
+        >>> tw.nn.layer_normalization([[1.0, 3.0]]).numpy()
+        array([[-1.,  1.]], dtype=float32)
     """
     return _normalized("layer_normalization", x, axis, axis, epsilon, gamma, beta)
 
@@ -339,8 +342,9 @@ def rms_normalization(
 
     Reference: Zhang & Sennrich, "Root mean square layer normalization" (2019).
 
-    >>> rms_normalization([[1.0, 7.0]]).numpy()
-    array([[0.2, 1.4]], dtype=float32)
+    Example:
+        >>> tw.nn.rms_normalization([[1.0, 7.0]]).numpy()
+        array([[0.2, 1.4]], dtype=float32)
     """
     return _normalized(
         "rms_normalization", x, axis, axis, epsilon, scale, None, centred=False
@@ -363,8 +367,9 @@ def instance_normalization(
 
     Reference: Ulyanov et al., "Instance normalization" (2016).
 
-    >>> instance_normalization([[[1.0], [3.0]]]).numpy().round(2).ravel()
-    array([-1.,  1.], dtype=float32)
+    Example:
+        >>> tw.nn.instance_normalization([[[1.0], [3.0]]]).numpy().round(2).ravel()
+        array([-1.,  1.], dtype=float32)
     """
     who = "instance_normalization"
     x = _floating(who, x)
@@ -394,8 +399,9 @@ def group_normalization(
 
     Reference: Wu & He, "Group normalization" (2018).
 
-    >>> group_normalization([[1.0, 3.0, 5.0, 5.0]], groups=2).numpy().round(2)
-    array([[-1.,  1.,  0.,  0.]], dtype=float32)
+    Example:
+        >>> tw.nn.group_normalization([[1.0, 3.0, 5.0, 5.0]], groups=2).numpy().round(2)
+        array([[-1.,  1.,  0.,  0.]], dtype=float32)
     """
     who = "group_normalization"
     given = _floating(who, x)
@@ -490,8 +496,9 @@ def l2_normalize(
 
     ``axis``: one, several, or None for all.
 
-    >>> l2_normalize([3.0, 4.0]).numpy()
-    array([0.6, 0.8], dtype=float32)
+    Example:
+        >>> tw.nn.l2_normalize([3.0, 4.0]).numpy()
+        array([0.6, 0.8], dtype=float32)
     """
     x = convert_to_tensor(x)
     if x.shape.rank is not None:
@@ -522,8 +529,9 @@ def local_response_normalization(
 
     Reference: Krizhevsky et al., "ImageNet classification with deep CNNs" (2012).
 
-    >>> local_response_normalization([[[[1.0, 1.0, 1.0]]]], depth_radius=1).numpy().ravel()
-    array([0.57735026, 0.5       , 0.57735026], dtype=float32)
+    Example:
+        >>> tw.nn.lrn([[[[1.0, 1.0, 1.0]]]], depth_radius=1).numpy().ravel()
+        array([0.57735026, 0.5       , 0.57735026], dtype=float32)
     """
     x = _floating("local_response_normalization", input)
     if len(x.shape) != 4:

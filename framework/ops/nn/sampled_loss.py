@@ -53,9 +53,10 @@ def sampled_softmax_loss(
     Reference: Jean et al., "On using very large target vocabulary for neural machine
     translation" (2014).
 
-    >>> table = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
-    >>> sampled_softmax_loss(table, [0.0] * 3, [[1]], [[1.0, 2.0]], 2, 3, seed=1).shape
-    TensorShape([1])
+    Example:
+        >>> table = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+        >>> tw.nn.sampled_softmax_loss(table, [0.0] * 3, [[1]], [[1.0, 2.0]], 2, 3, seed=1).shape
+        TensorShape([1])
     """
     given = weights, biases, labels, inputs, num_sampled, num_classes, num_true
     logits, targets = _sampled_logits(
@@ -83,9 +84,10 @@ def nce_loss(
 
     Reference: Gutmann & Hyvarinen, "Noise-contrastive estimation" (2010).
 
-    >>> table = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
-    >>> nce_loss(table, [0.0] * 3, [[1]], [[1.0, 2.0]], 2, 3).shape
-    TensorShape([1])
+    Example:
+        >>> table = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+        >>> tw.nn.nce_loss(table, [0.0] * 3, [[1]], [[1.0, 2.0]], 2, 3).shape
+        TensorShape([1])
     """
     given = weights, biases, labels, inputs, num_sampled, num_classes, num_true
     logits, targets = _sampled_logits(

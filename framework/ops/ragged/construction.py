@@ -55,10 +55,11 @@ def constant(
 
     Raises: ``ValueError`` for lists that are nested unevenly.
 
-    >>> constant([[1, 2], [], [3]])
-    <tf.RaggedTensor [[1, 2], [], [3]]>
-    >>> constant([[[1, 2]], [[3, 4], [5, 6]]], ragged_rank=1).shape
-    TensorShape([2, None, 2])
+    Example:
+        >>> tw.ragged.constant([[1, 2], [], [3]])
+        <tf.RaggedTensor [[1, 2], [], [3]]>
+        >>> tw.ragged.constant([[[1, 2]], [[3, 4], [5, 6]]], ragged_rank=1).shape
+        TensorShape([2, None, 2])
     """
     who = "ragged.constant"
     depth, deepest = _depths(pylist)
@@ -127,9 +128,10 @@ def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     Raises: ``ValueError`` if rows differ, or the result has another number of values.
 
-    >>> import tapewright as tw
-    >>> map_flat_values(tw.square, constant([[1, 2], [3]]))
-    <tf.RaggedTensor [[1, 4], [9]]>
+    Example:
+        >>> import tapewright as tw
+        >>> tw.ragged.map_flat_values(tw.square, tw.ragged.constant([[1, 2], [3]]))
+        <tf.RaggedTensor [[1, 4], [9]]>
     """
     ragged = [x for x in (*args, *kwargs.values()) if isinstance(x, RaggedTensor)]
     if not ragged:
@@ -159,8 +161,9 @@ def range(
 
     Raises: ``InvalidArgumentError`` for a step of 0; ``ShapeError`` for different sizes.
 
-    >>> range([2, 0, 3])
-    <tf.RaggedTensor [[0, 1], [], [0, 1, 2]]>
+    Example:
+        >>> tw.ragged.range([2, 0, 3])
+        <tf.RaggedTensor [[0, 1], [], [0, 1, 2]]>
     """
     who = "ragged.range"
     if limits is None:
@@ -203,8 +206,9 @@ def stack(
 
     Raises: ``ValueError`` for an ``axis`` other than 0, or different ranks.
 
-    >>> stack([convert_to_tensor([1, 2]), convert_to_tensor([3])])
-    <tf.RaggedTensor [[1, 2], [3]]>
+    Example:
+        >>> tw.ragged.stack([tw.convert_to_tensor([1, 2]), tw.convert_to_tensor([3])])
+        <tf.RaggedTensor [[1, 2], [3]]>
     """
     if axis != 0:
         raise ValueError(f"ragged.stack: axis must be 0, got {axis}")
@@ -234,8 +238,9 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> RaggedTensor:
     Shapes: ``data`` ``[rows, width, ...]`` or ragged; ``mask`` ``[rows, width]``, or ragged
     with the same rows.
 
-    >>> boolean_mask([[1, 2], [3, 4]], [[True, False], [True, True]])
-    <tf.RaggedTensor [[1], [3, 4]]>
+    Example:
+        >>> tw.ragged.boolean_mask([[1, 2], [3, 4]], [[True, False], [True, True]])
+        <tf.RaggedTensor [[1], [3, 4]]>
     """
     who = "ragged.boolean_mask"
     data, mask = [
@@ -269,8 +274,9 @@ def row_splits_to_segment_ids(
 ) -> Tensor:
     """The row of each value: ids for the ops on segments. Not in traced functions.
 
-    >>> row_splits_to_segment_ids([0, 2, 2, 3]).numpy()
-    array([0, 0, 2])
+    Example:
+        >>> tw.ragged.row_splits_to_segment_ids([0, 2, 2, 3]).numpy()
+        array([0, 0, 2])
     """
     splits = convert_to_tensor(splits)
     array = known_values("row_splits_to_segment_ids", "splits", splits)
@@ -292,8 +298,9 @@ def segment_ids_to_row_splits(
 ) -> Tensor:
     """The begin of each row of sorted ids, then the end of the last one.
 
-    >>> segment_ids_to_row_splits([0, 0, 2]).numpy()
-    array([0, 2, 2, 3])
+    Example:
+        >>> tw.ragged.segment_ids_to_row_splits([0, 0, 2]).numpy()
+        array([0, 2, 2, 3])
     """
     ids = cast(segment_ids, dtypes.int64)
     splits = RaggedTensor.from_value_rowids(ids, ids, num_segments).row_splits
@@ -305,8 +312,9 @@ def stack_dynamic_partitions(
 ) -> RaggedTensor:
     """Rows of the entries of ``data`` that belong to each number of ``partitions``.
 
-    >>> stack_dynamic_partitions([1, 2, 3], [1, 0, 1], 3)
-    <tf.RaggedTensor [[2], [1, 3], []]>
+    Example:
+        >>> tw.ragged.stack_dynamic_partitions([1, 2, 3], [1, 0, 1], 3)
+        <tf.RaggedTensor [[2], [1, 3], []]>
     """
     who = "stack_dynamic_partitions"
     data, numbers = convert_to_tensor(data), convert_to_tensor(partitions)

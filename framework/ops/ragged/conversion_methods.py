@@ -56,9 +56,10 @@ class ConversionMethods(FactoryMethods):
 
         Raises: ``ValueError`` for both, or ``ragged_rank`` other than 1.
 
-        >>> from tapewright import RaggedTensor
-        >>> RaggedTensor.from_tensor([[1, 2], [3, 0]], padding=0)
-        <tf.RaggedTensor [[1, 2], [3]]>
+        Example:
+            >>> from tapewright import RaggedTensor
+            >>> RaggedTensor.from_tensor([[1, 2], [3, 0]], padding=0)
+            <tf.RaggedTensor [[1, 2], [3]]>
         """
         who, tensor = "from_tensor", convert_to_tensor(tensor)
         if ragged_rank != 1:
@@ -126,11 +127,12 @@ class ConversionMethods(FactoryMethods):
         of `bounding_shape`. A traced function does not know the longest row, and needs
         the sizes of ragged axes.
 
-        >>> from tapewright import RaggedTensor
-        >>> rows = RaggedTensor.from_row_lengths([1, 2, 3], [2, 1])
-        >>> rows.to_tensor(shape=(None, 3)).numpy()
-        array([[1, 2, 0],
-               [3, 0, 0]], dtype=int32)
+        Example:
+            >>> from tapewright import RaggedTensor
+            >>> rows = RaggedTensor.from_row_lengths([1, 2, 3], [2, 1])
+            >>> rows.to_tensor(shape=(None, 3)).numpy()
+            array([[1, 2, 0],
+                   [3, 0, 0]], dtype=int32)
         """
         sizes = _wanted_sizes(shape, self.shape.rank)
         text = self.dtype == dtypes.string
@@ -174,10 +176,11 @@ class ConversionMethods(FactoryMethods):
 
         Not in traced functions.
 
-        >>> from tapewright import RaggedTensor
-        >>> RaggedTensor.from_row_lengths([7, 8], [0, 2]).to_sparse().indices.numpy()
-        array([[1, 0],
-               [1, 1]])
+        Example:
+            >>> from tapewright import RaggedTensor
+            >>> RaggedTensor.from_row_lengths([7, 8], [0, 2]).to_sparse().indices.numpy()
+            array([[1, 0],
+                   [1, 1]])
         """
         values = self.values
         if isinstance(values, RaggedRows) or values.shape.rank != 1:

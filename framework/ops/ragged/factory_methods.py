@@ -50,9 +50,10 @@ class FactoryMethods(RaggedRows):
         Raises: ``InvalidArgumentError`` for splits that decrease, or do not go from 0 to
         n; ``validate=False`` leaves them unchecked.
 
-        >>> from tapewright import RaggedTensor
-        >>> RaggedTensor.from_row_splits([1, 2, 3], [0, 2, 2, 3])
-        <tf.RaggedTensor [[1, 2], [], [3]]>
+        Example:
+            >>> from tapewright import RaggedTensor
+            >>> RaggedTensor.from_row_splits([1, 2, 3], [0, 2, 2, 3])
+            <tf.RaggedTensor [[1, 2], [], [3]]>
         """
         values = as_values(values)
         splits = row_numbers("from_row_splits", "row_splits", row_splits)
@@ -72,9 +73,10 @@ class FactoryMethods(RaggedRows):
     ) -> Self:
         """Rows of these lengths, which sum up to the number of ``values``.
 
-        >>> from tapewright import RaggedTensor
-        >>> RaggedTensor.from_row_lengths(["a", "b"], [0, 2]).to_list()
-        [[], [b'a', b'b']]
+        Example:
+            >>> from tapewright import RaggedTensor
+            >>> RaggedTensor.from_row_lengths(["a", "b"], [0, 2]).to_list()
+            [[], [b'a', b'b']]
         """
         lengths = row_numbers("from_row_lengths", "row_lengths", row_lengths)
         return cls.from_row_splits(
@@ -95,9 +97,10 @@ class FactoryMethods(RaggedRows):
         Args: ``nrows``: the number of rows, by default that of the last value, and one,
         which traced functions do not know.
 
-        >>> from tapewright import RaggedTensor
-        >>> RaggedTensor.from_value_rowids([1, 2, 3], [0, 0, 2])
-        <tf.RaggedTensor [[1, 2], [], [3]]>
+        Example:
+            >>> from tapewright import RaggedTensor
+            >>> RaggedTensor.from_value_rowids([1, 2, 3], [0, 0, 2])
+            <tf.RaggedTensor [[1, 2], [], [3]]>
         """
         who = "from_value_rowids"
         values, ids = as_values(values), row_numbers(who, "value_rowids", value_rowids)
@@ -168,9 +171,10 @@ class FactoryMethods(RaggedRows):
     ) -> Self:
         """Rows of rows, by the splits of each ragged axis, the outer one first.
 
-        >>> from tapewright import RaggedTensor
-        >>> RaggedTensor.from_nested_row_splits([1, 2, 3], [[0, 1, 3], [0, 2, 2, 3]])
-        <tf.RaggedTensor [[[1, 2]], [[], [3]]]>
+        Example:
+            >>> from tapewright import RaggedTensor
+            >>> RaggedTensor.from_nested_row_splits([1, 2, 3], [[0, 1, 3], [0, 2, 2, 3]])
+            <tf.RaggedTensor [[[1, 2]], [[], [3]]]>
         """
         return _nested(cls.from_row_splits, flat_values, nested_row_splits, validate)
 

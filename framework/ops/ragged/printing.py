@@ -12,9 +12,11 @@ __all__ = ["text_of_rows"]
 def text_of_rows(x: Any) -> str:
     """Rows as TensorFlow prints them: as NumPy's arrays, with commas.
 
-    >>> from tapewright import ragged
-    >>> text_of_rows(ragged.constant([[1, 2], [3]]))
-    '[[1, 2], [3]]'
+    Example:
+        >>> from tapewright.ops.ragged.printing import text_of_rows
+        >>> from tapewright import ragged
+        >>> text_of_rows(ragged.constant([[1, 2], [3]]))
+        '[[1, 2], [3]]'
     """
     # array2string leaves out the separator in arrays of arrays: they come to _listed again
     with np.printoptions(formatter={"all": _listed}):

@@ -221,9 +221,10 @@ class RaggedRows(CompositeTensor, Operators):
 
         Raises: ``ValueError`` for axes other than ragged ones that follow each other.
 
-        >>> from tapewright import RaggedTensor
-        >>> RaggedTensor.from_row_lengths([1, 2, 3], [2, 1]).merge_dims(0, 1).numpy()
-        array([1, 2, 3], dtype=int32)
+        Example:
+            >>> from tapewright import RaggedTensor
+            >>> RaggedTensor.from_row_lengths([1, 2, 3], [2, 1]).merge_dims(0, 1).numpy()
+            array([1, 2, 3], dtype=int32)
         """
         rank = self.shape.rank
         first, last = [a + rank if a < 0 else a for a in (outer_axis, inner_axis)]

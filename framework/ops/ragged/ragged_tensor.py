@@ -40,13 +40,14 @@ class RaggedTensor(ConversionMethods, IndexingMethods, OpMethods):
     `tw.strings.split` makes there are kept packed, so that all but their `values` can be
     used.
 
-    >>> rows = RaggedTensor.from_row_lengths([1.0, 2.0, 3.0], [2, 0, 1])
-    >>> rows
-    <tf.RaggedTensor [[1.0, 2.0], [], [3.0]]>
-    >>> (rows * 2.0).to_tensor(default_value=-1.0).numpy()
-    array([[ 2.,  4.],
-           [-1., -1.],
-           [ 6., -1.]], dtype=float32)
+    Example:
+        >>> rows = tw.RaggedTensor.from_row_lengths([1.0, 2.0, 3.0], [2, 0, 1])
+        >>> rows
+        <tf.RaggedTensor [[1.0, 2.0], [], [3.0]]>
+        >>> (rows * 2.0).to_tensor(default_value=-1.0).numpy()
+        array([[ 2.,  4.],
+               [-1., -1.],
+               [ 6., -1.]], dtype=float32)
     """
 
     __slots__ = ()
@@ -102,8 +103,9 @@ class RaggedTensorSpec(CompositeSpec):
 
     Raises: ``ValueError`` if neither a rank nor ``ragged_rank`` is given.
 
-    >>> RaggedTensorSpec([None, None], "int32")
-    RaggedTensorSpec(TensorShape([None, None]), tf.int32, 1, tf.int64)
+    Example:
+        >>> tw.RaggedTensorSpec([None, None], "int32")
+        RaggedTensorSpec(TensorShape([None, None]), tf.int32, 1, tf.int64)
     """
 
     __slots__ = ("shape", "dtype", "ragged_rank", "row_splits_dtype")

@@ -65,8 +65,9 @@ def uniform_candidate_sampler(
 
     Raises: ``ValueError`` if there are fewer classes than ``unique`` ones to draw.
 
-    >>> uniform_candidate_sampler([[0], [3]], 1, 4, True, 4).true_expected_count.shape
-    TensorShape([2, 1])
+    Example:
+        >>> tw.random.uniform_candidate_sampler([[0], [3]], 1, 4, True, 4).true_expected_count.shape
+        TensorShape([2, 1])
     """
     count = as_int(range_max)
     check_at_least("uniform_candidate_sampler", 1, range_max=count)
@@ -230,8 +231,9 @@ def compute_accidental_hits(
     (int64), and weights (float32) that switch logits off when added: all of one size.
     ``seed`` changes nothing.
 
-    >>> compute_accidental_hits([[5], [1]], [1, 5, 7], 1).ids.numpy()
-    array([1, 0])
+    Example:
+        >>> tw.nn.compute_accidental_hits([[5], [1]], [1, 5, 7], 1).ids.numpy()
+        array([1, 0])
     """
     classes = _true_classes("compute_accidental_hits", true_classes, num_true)
     found = where(accidental_hits(classes, convert_to_tensor(sampled_candidates)))

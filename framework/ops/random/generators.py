@@ -72,11 +72,12 @@ class Generator:
 
     Args: ``seed``: an integer; None takes one from the operating system.
 
-    >>> generator = Generator.from_seed(7)
-    >>> state = generator.state.numpy()
-    >>> first = generator.normal([3]).numpy()
-    >>> bool((Generator.from_state(state).normal([3]).numpy() == first).all())
-    True
+    Example:
+        >>> generator = tw.random.Generator.from_seed(7)
+        >>> state = generator.state.numpy()
+        >>> first = generator.normal([3]).numpy()
+        >>> bool((tw.random.Generator.from_state(state).normal([3]).numpy() == first).all())
+        True
     """
 
     state: Variable
@@ -342,8 +343,9 @@ def create_rng_state(seed: IntLike, alg: str = "philox") -> Tensor:
 
     Raises: ``ValueError`` for an ``alg`` other than "philox" and "auto_select".
 
-    >>> create_rng_state(7).numpy()
-    array([7, 0])
+    Example:
+        >>> tw.random.create_rng_state(7).numpy()
+        array([7, 0])
     """
     check_algorithm("create_rng_state", alg)
     key = key_of_seed("create_rng_state", seed)
@@ -416,11 +418,12 @@ def set_seed(seed: IntLike | float | None) -> None:
     Raises:
         ValueError: For another seed.
 
-    >>> set_seed(1)
-    >>> first = get_global_generator().normal([2]).numpy()
-    >>> set_seed(1)
-    >>> bool((get_global_generator().normal([2]).numpy() == first).all())
-    True
+    Example:
+        >>> tw.random.set_seed(1)
+        >>> first = tw.random.get_global_generator().normal([2]).numpy()
+        >>> tw.random.set_seed(1)
+        >>> bool((tw.random.get_global_generator().normal([2]).numpy() == first).all())
+        True
     """
     global _SEED
     key = _any_key() if seed is None else key_of_seed("set_seed", seed)

@@ -100,9 +100,10 @@ def normal(
 
     Raises: ``TypeError`` for a dtype that is not floating.
 
-    >>> set_seed(1)
-    >>> normal([2, 3]).shape
-    TensorShape([2, 3])
+    Example:
+        >>> tw.random.set_seed(1)
+        >>> tw.random.normal([2, 3]).shape
+        TensorShape([2, 3])
     """
     dtype = checked_floating("normal", dtype)
     return draw_normal(one_stream(seed), shape, mean, stddev, dtype)
@@ -124,9 +125,10 @@ def uniform(
     Raises: ``ValueError`` for integers without ``maxval``, or if ``minval`` is not
     below it.
 
-    >>> numbers = uniform([100], 0, 10, dtype="int32").numpy()
-    >>> int(numbers.min()) >= 0 and int(numbers.max()) < 10
-    True
+    Example:
+        >>> numbers = tw.random.uniform([100], 0, 10, dtype="int32").numpy()
+        >>> int(numbers.min()) >= 0 and int(numbers.max()) < 10
+        True
     """
     bounds = checked_bounds("uniform", minval, maxval, dtype)
     return draw_uniform(one_stream(seed), shape, *bounds)
@@ -144,8 +146,9 @@ def truncated_normal(
 
     Arguments, gradients and errors are those of `normal`.
 
-    >>> bool((abs(truncated_normal([100], stddev=2.0)) <= 4.0).numpy().all())
-    True
+    Example:
+        >>> bool((abs(tw.random.truncated_normal([100], stddev=2.0)) <= 4.0).numpy().all())
+        True
     """
     dtype = checked_floating("truncated_normal", dtype)
     return draw_normal(one_stream(seed), shape, mean, stddev, dtype, truncated=True)
@@ -165,8 +168,9 @@ def categorical(
 
     Raises: ``ValueError`` for a negative ``num_samples``.
 
-    >>> categorical([[0.0, 0.0], [-99.0, 0.0]], 3, seed=1).numpy()[1]
-    array([1, 1, 1])
+    Example:
+        >>> tw.random.categorical([[0.0, 0.0], [-99.0, 0.0]], 3, seed=1).numpy()[1]
+        array([1, 1, 1])
     """
     logits = checked_logits(logits)
     return draw_categorical(one_stream(seed), logits, num_samples, dtype)
@@ -193,8 +197,9 @@ def gamma(
 
     Reference: Figurnov, Mohamed & Mnih, "Implicit Reparameterization Gradients" (2018).
 
-    >>> gamma([5], [0.5, 2.0], seed=1).shape
-    TensorShape([5, 2])
+    Example:
+        >>> tw.random.gamma([5], [0.5, 2.0], seed=1).shape
+        TensorShape([5, 2])
     """
     alpha, beta = checked_rates("gamma", alpha, beta, dtype)
     dims = broadcast_shape(alpha.shape, () if beta is None else beta.shape)
@@ -215,8 +220,9 @@ def poisson(
 
     Raises: ``ValueError`` for a negative ``lam``.
 
-    >>> poisson([5], [0.5, 2.0], seed=1).shape
-    TensorShape([5, 2])
+    Example:
+        >>> tw.random.poisson([5], [0.5, 2.0], seed=1).shape
+        TensorShape([5, 2])
     """
     lam = convert_to_tensor(lam)
     return draw_poisson(
@@ -231,8 +237,9 @@ def shuffle(
 
     Gradients go where the rows came from.
 
-    >>> sorted(shuffle([3, 1, 2]).numpy().tolist())
-    [1, 2, 3]
+    Example:
+        >>> sorted(tw.random.shuffle([3, 1, 2]).numpy().tolist())
+        [1, 2, 3]
     """
     return draw_shuffled(one_stream(seed), value)
 
@@ -254,9 +261,10 @@ def stateless_normal(
     Raises: ``ValueError`` for another ``seed``, or an ``alg`` other than "philox" and
     "auto_select".
 
-    >>> first, second = (stateless_normal([2], seed=[1, 2]).numpy() for _ in range(2))
-    >>> bool((first == second).all())
-    True
+    Example:
+        >>> first, second = (tw.random.stateless_normal([2], seed=[1, 2]).numpy() for _ in range(2))
+        >>> bool((first == second).all())
+        True
     """
     who = "stateless_normal"
     stream, dtype = stateless_stream(who, seed, alg), checked_floating(who, dtype)
@@ -274,8 +282,9 @@ def stateless_truncated_normal(
 ) -> Tensor:
     """`truncated_normal`, as a function of ``seed``, two integers.
 
-    >>> stateless_truncated_normal([2, 3], seed=[1, 2]).shape
-    TensorShape([2, 3])
+    Example:
+        >>> tw.random.stateless_truncated_normal([2, 3], seed=[1, 2]).shape
+        TensorShape([2, 3])
     """
     who = "stateless_truncated_normal"
     stream, dtype = stateless_stream(who, seed, alg), checked_floating(who, dtype)
@@ -296,8 +305,9 @@ def stateless_uniform(
     With ``minval`` and ``maxval`` both None, integers come from all that the dtype can
     hold.
 
-    >>> stateless_uniform([2, 3], seed=[1, 2]).shape
-    TensorShape([2, 3])
+    Example:
+        >>> tw.random.stateless_uniform([2, 3], seed=[1, 2]).shape
+        TensorShape([2, 3])
     """
     stream = stateless_stream("stateless_uniform", seed, alg)
     return draw_uniform(
@@ -314,8 +324,9 @@ def stateless_categorical(
 ) -> Tensor:
     """`categorical`, as a function of ``seed``, two integers.
 
-    >>> stateless_categorical([[-99.0, 0.0]], 3, seed=[1, 2]).numpy()
-    array([[1, 1, 1]])
+    Example:
+        >>> tw.random.stateless_categorical([[-99.0, 0.0]], 3, seed=[1, 2]).numpy()
+        array([[1, 1, 1]])
     """
     stream = stateless_stream("stateless_categorical", seed)
     return draw_categorical(stream, checked_logits(logits), num_samples, dtype)
@@ -334,8 +345,9 @@ def stateless_gamma(
     Shapes: ``shape`` is that of the result, and ends with the shape to which ``alpha``
     and ``beta`` broadcast.
 
-    >>> stateless_gamma([5, 2], [1, 2], alpha=[0.5, 2.0]).shape
-    TensorShape([5, 2])
+    Example:
+        >>> tw.random.stateless_gamma([5, 2], [1, 2], alpha=[0.5, 2.0]).shape
+        TensorShape([5, 2])
     """
     stream = stateless_stream("stateless_gamma", seed)
     alpha, beta = checked_rates("stateless_gamma", alpha, beta, dtype)
@@ -353,8 +365,9 @@ def stateless_poisson(
 
     Shapes: ``shape`` is that of the result, to which ``lam`` broadcasts.
 
-    >>> stateless_poisson([5, 2], [1, 2], lam=[0.5, 2.0]).shape
-    TensorShape([5, 2])
+    Example:
+        >>> tw.random.stateless_poisson([5, 2], [1, 2], lam=[0.5, 2.0]).shape
+        TensorShape([5, 2])
     """
     stream = stateless_stream("stateless_poisson", seed)
     return draw_poisson(stream, as_shape(shape), convert_to_tensor(lam), dtype)
@@ -377,8 +390,9 @@ def stateless_binomial(
     Raises: ``ValueError`` for negative counts, or probabilities that are not from 0 to
     1.
 
-    >>> stateless_binomial([3], [1, 2], counts=5, probs=1.0).numpy()
-    array([5, 5, 5], dtype=int32)
+    Example:
+        >>> tw.random.stateless_binomial([3], [1, 2], counts=5, probs=1.0).numpy()
+        array([5, 5, 5], dtype=int32)
     """
     stream = stateless_stream("stateless_binomial", seed)
     return draw_binomial(stream, shape, counts, probs, output_dtype)
@@ -389,8 +403,9 @@ def split(seed: TensorLike, num: IntLike = 2, alg: str = "auto_select") -> Tenso
 
     Raises: ``ValueError`` if ``seed`` is not two integers.
 
-    >>> split([1, 2], num=3).shape
-    TensorShape([3, 2])
+    Example:
+        >>> tw.random.split([1, 2], num=3).shape
+        TensorShape([3, 2])
     """
     return _new_seeds("split", seed, 0, (int(num), 2), alg, SPLIT)
 
@@ -400,8 +415,9 @@ def fold_in(seed: TensorLike, data: TensorLike, alg: str = "auto_select") -> Ten
 
     Raises: ``ValueError`` if ``seed`` is not two integers.
 
-    >>> fold_in([1, 2], 7).shape
-    TensorShape([2])
+    Example:
+        >>> tw.random.fold_in([1, 2], 7).shape
+        TensorShape([2])
     """
     return _new_seeds("fold_in", seed, data, (2,), alg, FOLD_IN)
 

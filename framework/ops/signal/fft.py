@@ -122,8 +122,9 @@ def fft(input: TensorLike, name: str | None = None) -> Tensor:
 
     Shapes: ``[..., N]``, input and result.
 
-    >>> fft([1.0 + 0j, 2.0, 3.0, 4.0]).numpy()
-    array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
+    Example:
+        >>> tw.signal.fft([1.0 + 0j, 2.0, 3.0, 4.0]).numpy()
+        array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
     """
     return fourier(input, (-1,), False)
 
@@ -133,8 +134,9 @@ def ifft(input: TensorLike, name: str | None = None) -> Tensor:
 
     Shapes: ``[..., N]``, input and result.
 
-    >>> ifft(fft([1.0 + 0j, 2.0])).numpy()
-    array([1.+0.j, 2.+0.j])
+    Example:
+        >>> tw.signal.ifft(tw.signal.fft([1.0 + 0j, 2.0])).numpy()
+        array([1.+0.j, 2.+0.j])
     """
     return fourier(input, (-1,), True)
 
@@ -342,8 +344,9 @@ def rfft(
 
     Raises: ``ValueError`` for a negative ``fft_length`` or a longer list.
 
-    >>> rfft([1.0, 2.0, 3.0, 4.0]).numpy()
-    array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
+    Example:
+        >>> tw.signal.rfft([1.0, 2.0, 3.0, 4.0]).numpy()
+        array([10.+0.j, -2.+2.j, -2.+0.j], dtype=complex64)
     """
     return _forward("rfft", input_tensor, fft_length, 1)
 
@@ -360,8 +363,9 @@ def irfft(
 
     Shapes: ``[..., n]`` complex to ``[..., fft_length]``.
 
-    >>> irfft([10.0 + 0j, -2.0 + 2j, -2.0]).numpy()
-    array([1., 2., 3., 4.])
+    Example:
+        >>> tw.signal.irfft([10.0 + 0j, -2.0 + 2j, -2.0]).numpy()
+        array([1., 2., 3., 4.])
     """
     return _backward("irfft", input_tensor, fft_length, 1)
 
@@ -377,9 +381,10 @@ def rfft2d(
 
     Shapes: ``[..., m, n]`` to ``[..., M, N // 2 + 1]``, complex.
 
-    >>> rfft2d([[1.0, 2.0], [3.0, 4.0]]).numpy()
-    array([[10.+0.j, -2.+0.j],
-           [-4.+0.j,  0.+0.j]], dtype=complex64)
+    Example:
+        >>> tw.signal.rfft2d([[1.0, 2.0], [3.0, 4.0]]).numpy()
+        array([[10.+0.j, -2.+0.j],
+               [-4.+0.j,  0.+0.j]], dtype=complex64)
     """
     return _forward("rfft2d", input_tensor, fft_length, 2)
 
@@ -427,8 +432,9 @@ def irfft3d(
 def fftshift(x: TensorLike, axes: Axes = None, name: str | None = None) -> Tensor:
     """``x`` with the zero frequency moved to the middle of ``axes``, by default of all.
 
-    >>> fftshift([0, 1, 2, -2, -1]).numpy()
-    array([-2, -1,  0,  1,  2], dtype=int32)
+    Example:
+        >>> tw.signal.fftshift([0, 1, 2, -2, -1]).numpy()
+        array([-2, -1,  0,  1,  2], dtype=int32)
     """
     return _shifted("fftshift", x, axes, lambda n: n // 2)
 
@@ -436,8 +442,9 @@ def fftshift(x: TensorLike, axes: Axes = None, name: str | None = None) -> Tenso
 def ifftshift(x: TensorLike, axes: Axes = None, name: str | None = None) -> Tensor:
     """The inverse of `fftshift`.
 
-    >>> ifftshift([-2, -1, 0, 1, 2]).numpy()
-    array([ 0,  1,  2, -2, -1], dtype=int32)
+    Example:
+        >>> tw.signal.ifftshift([-2, -1, 0, 1, 2]).numpy()
+        array([ 0,  1,  2, -2, -1], dtype=int32)
     """
     return _shifted("ifftshift", x, axes, lambda n: -(n // 2))
 
@@ -471,8 +478,9 @@ def dct(
 
     Raises: ``ValueError`` for another type, axis or norm, and for type 1 with a norm.
 
-    >>> dct([1.0, 1.0]).numpy()
-    array([4., 0.], dtype=float32)
+    Example:
+        >>> tw.signal.dct([1.0, 1.0]).numpy()
+        array([4., 0.], dtype=float32)
     """
     x = convert_to_tensor(input)
     _check_cosine(x, type, axis, norm)
@@ -498,8 +506,9 @@ def idct(
 
     Arguments, shapes and errors are those of `dct`.
 
-    >>> idct(dct([1.0, 1.0])).numpy() / 4
-    array([1., 1.], dtype=float32)
+    Example:
+        >>> tw.signal.idct(tw.signal.dct([1.0, 1.0])).numpy() / 4
+        array([1., 1.], dtype=float32)
     """
     return dct(input, {2: 3, 3: 2}.get(type, type), n, axis, norm)
 

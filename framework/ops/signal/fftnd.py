@@ -38,9 +38,10 @@ def fftnd(
 
     Raises: ``ValueError`` for another ``norm``, or lengths and axes that do not fit.
 
-    >>> fftnd([[1.0 + 0j, 2.0], [3.0, 4.0]]).numpy()
-    array([[10.+0.j, -2.+0.j],
-           [-4.+0.j,  0.+0.j]])
+    Example:
+        >>> tw.fftnd([[1.0 + 0j, 2.0], [3.0, 4.0]]).numpy()
+        array([[10.+0.j, -2.+0.j],
+               [-4.+0.j,  0.+0.j]])
     """
     x, axes, lengths = _prepared("fftnd", input_tensor, fft_length, axes, norm)
     x = fourier(fitted(x, lengths), _last(axes), False)
@@ -56,9 +57,10 @@ def ifftnd(
 ) -> Tensor:
     """The inverse of `fftnd`, with the same arguments.
 
-    >>> ifftnd(fftnd([[1.0 + 0j, 2.0], [3.0, 4.0]])).numpy()
-    array([[1.+0.j, 2.+0.j],
-           [3.+0.j, 4.+0.j]])
+    Example:
+        >>> tw.ifftnd(tw.fftnd([[1.0 + 0j, 2.0], [3.0, 4.0]])).numpy()
+        array([[1.+0.j, 2.+0.j],
+               [3.+0.j, 4.+0.j]])
     """
     x, axes, lengths = _prepared("ifftnd", input_tensor, fft_length, axes, norm)
     x = fourier(fitted(x, lengths), _last(axes), True)
@@ -76,8 +78,9 @@ def rfftnd(
 
     Arguments are those of `fftnd`.
 
-    >>> rfftnd([[1.0, 2.0, 3.0, 4.0]]).numpy()
-    array([[10.+0.j, -2.+2.j, -2.+0.j]], dtype=complex64)
+    Example:
+        >>> tw.rfftnd([[1.0, 2.0, 3.0, 4.0]]).numpy()
+        array([[10.+0.j, -2.+2.j, -2.+0.j]], dtype=complex64)
     """
     x, axes, lengths = _prepared("rfftnd", input_tensor, fft_length, axes, norm)
     x = half_spectrum(fitted(x, lengths))
@@ -98,8 +101,9 @@ def irfftnd(
     Arguments are those of `fftnd`; by default the last of ``axes`` gets the even length
     ``2 * (n - 1)``.
 
-    >>> irfftnd(rfftnd([[1.0, 2.0, 3.0, 4.0]])).numpy()
-    array([[1., 2., 3., 4.]], dtype=float32)
+    Example:
+        >>> tw.irfftnd(tw.rfftnd([[1.0, 2.0, 3.0, 4.0]])).numpy()
+        array([[1., 2., 3., 4.]], dtype=float32)
     """
     x, axes, lengths = _prepared("irfftnd", input_tensor, fft_length, axes, norm, True)
     x = fitted(x, [*lengths[:-1], half_size(lengths[-1])])

@@ -35,9 +35,10 @@ def mdct(
 
     Raises: ``ValueError`` for a ``frame_length`` that is no multiple of 4.
 
-    >>> signal = [1.0, 2.0, 3.0, 4.0, 3.0, 2.0, 1.0, 0.0]
-    >>> inverse_mdct(mdct(signal, 4)).numpy().round(4)[2:-2]
-    array([3., 4., 3., 2.], dtype=float32)
+    Example:
+        >>> signal = [1.0, 2.0, 3.0, 4.0, 3.0, 2.0, 1.0, 0.0]
+        >>> tw.signal.inverse_mdct(tw.signal.mdct(signal, 4)).numpy().round(4)[2:-2]
+        array([3., 4., 3., 2.], dtype=float32)
     """
     length = as_int(frame_length)
     if length < 4 or length % 4:

@@ -39,13 +39,14 @@ def linear_to_mel_weight_matrix(
     Raises: ``ValueError`` for numbers that are not in this order: 0, the edges, half of
     ``sample_rate``; ``TypeError`` for a dtype that is not floating.
 
-    >>> weights = linear_to_mel_weight_matrix(2, 5, 8000, 0.0, 4000.0)
-    >>> weights.numpy().round(2)
-    array([[0.  , 0.  ],
-           [0.6 , 0.4 ],
-           [0.  , 0.87],
-           [0.  , 0.38],
-           [0.  , 0.  ]], dtype=float32)
+    Example:
+        >>> weights = tw.signal.linear_to_mel_weight_matrix(2, 5, 8000, 0.0, 4000.0)
+        >>> weights.numpy().round(2)
+        array([[0.  , 0.  ],
+               [0.6 , 0.4 ],
+               [0.  , 0.87],
+               [0.  , 0.38],
+               [0.  , 0.  ]], dtype=float32)
     """
     who = "linear_to_mel_weight_matrix"
     bands, bins, dtype = (
@@ -87,8 +88,9 @@ def mfccs_from_log_mel_spectrograms(
 
     Raises: ``ValueError`` without bands.
 
-    >>> mfccs_from_log_mel_spectrograms([[1.0, 1.0]]).numpy()
-    array([[2., 0.]], dtype=float32)
+    Example:
+        >>> tw.signal.mfccs_from_log_mel_spectrograms([[1.0, 1.0]]).numpy()
+        array([[2., 0.]], dtype=float32)
     """
     x = convert_to_tensor(log_mel_spectrograms)
     if x.shape.rank == 0 or x.shape[-1] == 0:

@@ -61,12 +61,13 @@ def frame(
 
     Raises: ``ValueError`` for a length or step below 1.
 
-    >>> frame([1, 2, 3, 4, 5], 3, 2).numpy()
-    array([[1, 2, 3],
-           [3, 4, 5]], dtype=int32)
-    >>> frame([1, 2, 3, 4], 3, 2, pad_end=True).numpy()
-    array([[1, 2, 3],
-           [3, 4, 0]], dtype=int32)
+    Example:
+        >>> tw.signal.frame([1, 2, 3, 4, 5], 3, 2).numpy()
+        array([[1, 2, 3],
+               [3, 4, 5]], dtype=int32)
+        >>> tw.signal.frame([1, 2, 3, 4], 3, 2, pad_end=True).numpy()
+        array([[1, 2, 3],
+               [3, 4, 0]], dtype=int32)
     """
     signal = convert_to_tensor(signal)
     length, step = as_int(frame_length), as_int(frame_step)
@@ -99,8 +100,9 @@ def overlap_and_add(
 
     Raises: ``ValueError`` for a step below 1.
 
-    >>> overlap_and_add([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]], 2).numpy()
-    array([1., 1., 2., 1., 1.], dtype=float32)
+    Example:
+        >>> tw.signal.overlap_and_add([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]], 2).numpy()
+        array([1., 1., 2., 1., 1.], dtype=float32)
     """
     signal, step = convert_to_tensor(signal), as_int(frame_step)
     if len(signal.shape) < 2:
@@ -129,8 +131,9 @@ def hann_window(
     Raises: ``ValueError`` for a negative length; ``TypeError`` for a dtype that is not
     floating.
 
-    >>> hann_window(4).numpy()
-    array([0. , 0.5, 1. , 0.5], dtype=float32)
+    Example:
+        >>> tw.signal.hann_window(4).numpy()
+        array([0. , 0.5, 1. , 0.5], dtype=float32)
     """
     return _raised_cosine("hann_window", window_length, periodic, dtype, 0.5)
 
@@ -148,8 +151,9 @@ def hamming_window(
     Raises: ``ValueError`` for a negative length; ``TypeError`` for a dtype that is not
     floating.
 
-    >>> hamming_window(4).numpy()
-    array([0.08, 0.54, 1.  , 0.54], dtype=float32)
+    Example:
+        >>> tw.signal.hamming_window(4).numpy()
+        array([0.08, 0.54, 1.  , 0.54], dtype=float32)
     """
     return _raised_cosine("hamming_window", window_length, periodic, dtype, 0.54)
 
@@ -186,8 +190,9 @@ def kaiser_window(
     Raises: ``ValueError`` for a negative length; ``TypeError`` for a dtype that is not
     floating.
 
-    >>> kaiser_window(3, beta=1.0).numpy()
-    array([0.78984827, 1.        , 0.78984827], dtype=float32)
+    Example:
+        >>> tw.signal.kaiser_window(3, beta=1.0).numpy()
+        array([0.78984827, 1.        , 0.78984827], dtype=float32)
     """
     window, length = _ones("kaiser_window", window_length, dtype)
     if length < 2:
@@ -209,8 +214,9 @@ def kaiser_bessel_derived_window(
 
     Shapes: ``[window_length]``, an even number; of an odd one there is one entry less.
 
-    >>> kaiser_bessel_derived_window(4).numpy().round(4)
-    array([0.0073, 1.    , 1.    , 0.0073], dtype=float32)
+    Example:
+        >>> tw.signal.kaiser_bessel_derived_window(4).numpy().round(4)
+        array([0.0073, 1.    , 1.    , 0.0073], dtype=float32)
     """
     _, length = _ones("kaiser_bessel_derived_window", window_length, dtype)
     sums = cumsum(kaiser_window(length // 2 + 1, beta, dtype))
@@ -230,8 +236,9 @@ def vorbis_window(
     Raises: ``ValueError`` for a negative length; ``TypeError`` for a dtype that is not
     floating.
 
-    >>> vorbis_window(4).numpy().round(4)
-    array([0.228 , 0.9737, 0.9737, 0.228 ], dtype=float32)
+    Example:
+        >>> tw.signal.vorbis_window(4).numpy().round(4)
+        array([0.228 , 0.9737, 0.9737, 0.228 ], dtype=float32)
     """
     window, length = _ones("vorbis_window", window_length, dtype)
     angles = np.pi * (np.arange(length) + 0.5) / max(length, 1)
@@ -255,8 +262,9 @@ def stft(
 
     Shapes: ``[..., n]`` to ``[..., frames, fft_length // 2 + 1]``, complex.
 
-    >>> stft(ones([16]), frame_length=8, frame_step=4).shape
-    TensorShape([3, 5])
+    Example:
+        >>> tw.signal.stft(tw.ones([16]), frame_length=8, frame_step=4).shape
+        TensorShape([3, 5])
     """
     signals = convert_to_tensor(signals)
     pieces = frame(signals, frame_length, frame_step, pad_end)
@@ -287,10 +295,11 @@ def inverse_stft(
     Shapes: ``[..., frames, bins]`` complex to ``[..., (frames - 1) * frame_step +
     frame_length]``.
 
-    >>> spectra = stft(ones([12]), frame_length=4, frame_step=2)
-    >>> signal = inverse_stft(spectra, 4, 2, window_fn=inverse_stft_window_fn(2))
-    >>> signal.numpy().round(4)[2:-2]
-    array([1., 1., 1., 1., 1., 1., 1., 1.], dtype=float32)
+    Example:
+        >>> spectra = tw.signal.stft(tw.ones([12]), frame_length=4, frame_step=2)
+        >>> signal = tw.signal.inverse_stft(spectra, 4, 2, window_fn=tw.signal.inverse_stft_window_fn(2))
+        >>> signal.numpy().round(4)[2:-2]
+        array([1., 1., 1., 1., 1., 1., 1., 1.], dtype=float32)
     """
     length = as_int(frame_length)
     pieces = irfft(stfts, [_enclosing(fft_length, length)])

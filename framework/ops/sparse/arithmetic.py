@@ -56,9 +56,10 @@ def add(a: Any, b: Any, threshold: TensorLike = 0) -> Any:
     Raises: ``ShapeError`` for different shapes; ``TypeError`` if none is sparse. The sum
     of two sparse tensors has a size that traced functions do not know.
 
-    >>> x = SparseTensor([[0], [2]], [1.0, 2.0], [3])
-    >>> add(x, SparseTensor([[0], [1]], [1.0, 5.0], [3])).values.numpy()
-    array([2., 5., 2.], dtype=float32)
+    Example:
+        >>> x = tw.SparseTensor([[0], [2]], [1.0, 2.0], [3])
+        >>> tw.sparse.add(x, tw.SparseTensor([[0], [1]], [1.0, 5.0], [3])).values.numpy()
+        array([2., 5., 2.], dtype=float32)
     """
     sparse = [x for x in (a, b) if isinstance(x, SparseTensor)]
     if not sparse:
@@ -96,9 +97,10 @@ def maximum(
 
     Raises: ``ShapeError`` for different shapes.
 
-    >>> a = SparseTensor([[0], [2]], [1.0, 2.0], [3])
-    >>> maximum(a, SparseTensor([[1], [2]], [-5.0, 9.0], [3])).values.numpy()
-    array([1., 0., 9.], dtype=float32)
+    Example:
+        >>> a = tw.SparseTensor([[0], [2]], [1.0, 2.0], [3])
+        >>> tw.sparse.maximum(a, tw.SparseTensor([[1], [2]], [-5.0, 9.0], [3])).values.numpy()
+        array([1., 0., 9.], dtype=float32)
     """
     return _joined("maximum", sp_a, sp_b, elementwise.maximum)[0]
 
@@ -112,9 +114,10 @@ def minimum(
 
     Raises: ``ShapeError`` for different shapes.
 
-    >>> a = SparseTensor([[0], [2]], [1.0, 2.0], [3])
-    >>> minimum(a, SparseTensor([[1], [2]], [-5.0, 9.0], [3])).values.numpy()
-    array([ 0., -5.,  2.], dtype=float32)
+    Example:
+        >>> a = tw.SparseTensor([[0], [2]], [1.0, 2.0], [3])
+        >>> tw.sparse.minimum(a, tw.SparseTensor([[1], [2]], [-5.0, 9.0], [3])).values.numpy()
+        array([ 0., -5.,  2.], dtype=float32)
     """
     return _joined("minimum", sp_a, sp_b, elementwise.minimum)[0]
 
@@ -145,10 +148,11 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTenso
     Raises: ``ValueError`` without sparse arguments, if their indices or shapes differ, or
     if the result is no vector of as many values.
 
-    >>> x = SparseTensor([[0], [2]], [1.0, 2.0], [3])
-    >>> import tapewright as tw
-    >>> map_values(tw.exp, x).values.numpy().round(2)
-    array([2.72, 7.39], dtype=float32)
+    Example:
+        >>> x = tw.SparseTensor([[0], [2]], [1.0, 2.0], [3])
+        >>> import tapewright as tw
+        >>> tw.sparse.map_values(tw.exp, x).values.numpy().round(2)
+        array([2.72, 7.39], dtype=float32)
     """
     sparse = [x for x in (*args, *kwargs.values()) if isinstance(x, SparseTensor)]
     if not sparse:
@@ -199,9 +203,10 @@ def reduce_sum(
     Args: ``output_is_sparse``: as a sparse tensor, without sums of no entry; not in
     traced functions.
 
-    >>> x = SparseTensor([[0, 1], [2, 0], [2, 1]], [1.0, 2.0, 3.0], [3, 2])
-    >>> reduce_sum(x, 1).numpy(), reduce_sum(x, 1, output_is_sparse=True).values.numpy()
-    (array([1., 0., 5.], dtype=float32), array([1., 5.], dtype=float32))
+    Example:
+        >>> x = tw.SparseTensor([[0, 1], [2, 0], [2, 1]], [1.0, 2.0, 3.0], [3, 2])
+        >>> tw.sparse.reduce_sum(x, 1).numpy(), tw.sparse.reduce_sum(x, 1, output_is_sparse=True).values.numpy()
+        (array([1., 0., 5.], dtype=float32), array([1., 5.], dtype=float32))
     """
 
     def total(values, ids, count):
@@ -219,9 +224,10 @@ def reduce_max(
 ) -> Any:
     """The largest entry along axes; 0 where there is none. See `reduce_sum`.
 
-    >>> x = SparseTensor([[0, 0], [1, 0], [1, 1]], [-7.0, 4.0, 3.0], [3, 2])
-    >>> reduce_max(x, 1).numpy()
-    array([-7.,  4.,  0.], dtype=float32)
+    Example:
+        >>> x = tw.SparseTensor([[0, 0], [1, 0], [1, 1]], [-7.0, 4.0, 3.0], [3, 2])
+        >>> tw.sparse.reduce_max(x, 1).numpy()
+        array([-7.,  4.,  0.], dtype=float32)
     """
 
     def largest(values, ids, count):
@@ -260,9 +266,10 @@ def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
 
     Raises: ``ShapeError`` for fewer than two axes.
 
-    >>> x = SparseTensor([[0, 0], [1, 0], [1, 1]], [5.0, 0.0, 0.0], [2, 2])
-    >>> softmax(x).values.numpy()
-    array([1. , 0.5, 0.5], dtype=float32)
+    Example:
+        >>> x = tw.SparseTensor([[0, 0], [1, 0], [1, 1]], [5.0, 0.0, 0.0], [2, 2])
+        >>> tw.sparse.softmax(x).values.numpy()
+        array([1. , 0.5, 0.5], dtype=float32)
     """
     sp_input = as_sparse("softmax", sp_input)
     shape, columns = sizes_of("softmax", sp_input), columns_of(sp_input)

@@ -33,9 +33,10 @@ def from_dense(tensor: TensorLike, name: str | None = None) -> SparseTensor:
 
     Not in traced functions, which do not know how many these are.
 
-    >>> from_dense([[0, 3], [1, 0]]).indices.numpy()
-    array([[0, 1],
-           [1, 0]])
+    Example:
+        >>> tw.sparse.from_dense([[0, 3], [1, 0]]).indices.numpy()
+        array([[0, 1],
+               [1, 0]])
     """
     tensor = convert_to_tensor(tensor)
     empty = "" if tensor.dtype == dtypes.string else cast(0, tensor.dtype)
@@ -59,8 +60,9 @@ def to_dense(
     Raises: ``InvalidArgumentError`` (a ``ValueError``) for entries that are not in
     order; ``IndexError`` for one out of range.
 
-    >>> to_dense(SparseTensor([[0], [2]], [1, 2], [4]), default_value=-1).numpy()
-    array([ 1, -1,  2, -1], dtype=int32)
+    Example:
+        >>> tw.sparse.to_dense(tw.SparseTensor([[0], [2]], [1, 2], [4]), default_value=-1).numpy()
+        array([ 1, -1,  2, -1], dtype=int32)
     """
     sp_input = as_sparse("to_dense", sp_input)
     shape, values = sizes_of("to_dense", sp_input), sp_input.values
@@ -94,10 +96,11 @@ def to_indicator(
 
     Raises: ``IndexError`` for a value that is not below ``vocab_size``.
 
-    >>> ids = SparseTensor([[0, 0], [0, 1], [1, 0]], [1, 3, 0], [2, 2])
-    >>> to_indicator(ids, 4).numpy()
-    array([[False,  True, False,  True],
-           [ True, False, False, False]])
+    Example:
+        >>> ids = tw.SparseTensor([[0, 0], [0, 1], [1, 0]], [1, 3, 0], [2, 2])
+        >>> tw.sparse.to_indicator(ids, 4).numpy()
+        array([[False,  True, False,  True],
+               [ True, False, False, False]])
     """
     who = "to_indicator"
     sp_input = as_sparse(who, sp_input)
@@ -123,9 +126,10 @@ def eye(
 ) -> SparseTensor:
     """A matrix with ones on the diagonal.
 
-    >>> eye(2, 3).indices.numpy()
-    array([[0, 0],
-           [1, 1]])
+    Example:
+        >>> tw.sparse.eye(2, 3).indices.numpy()
+        array([[0, 0],
+               [1, 1]])
     """
     rows = int(num_rows)
     columns = rows if num_columns is None else int(num_columns)

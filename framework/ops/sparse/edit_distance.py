@@ -43,11 +43,12 @@ def edit_distance(
     Reference: Levenshtein, "Binary codes capable of correcting deletions, insertions, and
     reversals" (1966).
 
-    >>> import tapewright as tw
-    >>> hypothesis = tw.sparse.from_dense([[1, 2, 3], [4, 5, 0]])
-    >>> truth = tw.sparse.from_dense([[1, 3, 0], [4, 5, 0]])
-    >>> edit_distance(hypothesis, truth).numpy()
-    array([0.5, 0. ], dtype=float32)
+    Example:
+        >>> import tapewright as tw
+        >>> hypothesis = tw.sparse.from_dense([[1, 2, 3], [4, 5, 0]])
+        >>> truth = tw.sparse.from_dense([[1, 3, 0], [4, 5, 0]])
+        >>> tw.edit_distance(hypothesis, truth).numpy()
+        array([0.5, 0. ], dtype=float32)
     """
     who = "edit_distance"
     pair = as_sparse(who, hypothesis, "hypothesis"), as_sparse(who, truth, "truth")

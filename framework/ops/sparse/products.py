@@ -64,11 +64,12 @@ def sparse_dense_matmul(
     Raises: ``ShapeError`` for sizes that do not fit; ``IndexError`` for indices out of
     range.
 
-    >>> x = SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], [3, 2])
-    >>> sparse_dense_matmul(x, [[1.0, 2.0], [3.0, 4.0]]).numpy()
-    array([[3., 4.],
-           [0., 0.],
-           [2., 4.]], dtype=float32)
+    Example:
+        >>> x = tw.SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], [3, 2])
+        >>> tw.sparse.sparse_dense_matmul(x, [[1.0, 2.0], [3.0, 4.0]]).numpy()
+        array([[3., 4.],
+               [0., 0.],
+               [2., 4.]], dtype=float32)
     """
     who = "sparse_dense_matmul"
     if isinstance(b, SparseTensor) and not isinstance(sp_a, SparseTensor):  # (B* A*)*
@@ -135,10 +136,11 @@ def segment_sum(
 
     Raises: ``ValueError`` if the ids are not sorted, or not below ``num_segments``.
 
-    >>> segment_sum([[1.0], [2.0], [4.0]], [0, 2, 1], [0, 0, 2]).numpy()
-    array([[5.],
-           [0.],
-           [2.]], dtype=float32)
+    Example:
+        >>> tw.sparse.segment_sum([[1.0], [2.0], [4.0]], [0, 2, 1], [0, 0, 2]).numpy()
+        array([[5.],
+               [0.],
+               [2.]], dtype=float32)
     """
     return _segments("segment_sum", unsorted_segment_sum, data, indices, segment_ids,
                      num_segments)  # fmt: skip
@@ -215,12 +217,13 @@ def embedding_lookup_sparse(
 
     Raises: ``ValueError`` for another ``combiner``; ``IndexError`` for an id out of range.
 
-    >>> ids = SparseTensor([[0, 0], [0, 1], [2, 0]], [1, 0, 2], [4, 2])
-    >>> table = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
-    >>> embedding_lookup_sparse(table, ids, None, combiner="sum").numpy()
-    array([[4., 6.],
-           [0., 0.],
-           [5., 6.]], dtype=float32)
+    Example:
+        >>> ids = tw.SparseTensor([[0, 0], [0, 1], [2, 0]], [1, 0, 2], [4, 2])
+        >>> table = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+        >>> tw.nn.embedding_lookup_sparse(table, ids, None, combiner="sum").numpy()
+        array([[4., 6.],
+               [0., 0.],
+               [5., 6.]], dtype=float32)
     """
     who = "embedding_lookup_sparse"
     rows, ids, weights = _weighted(who, sp_ids, sp_weights)
@@ -251,13 +254,14 @@ def safe_embedding_lookup_sparse(
 
     Shapes: ``sparse_ids`` ``[d0, ..., dn]``, the result ``[d0, ..., dn-1, ...]``.
 
-    >>> ids = SparseTensor([[0, 0], [0, 1], [2, 0]], [1, -1, 2], [4, 2])
-    >>> table = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
-    >>> safe_embedding_lookup_sparse(table, ids, default_id=0).numpy()
-    array([[3., 4.],
-           [1., 2.],
-           [5., 6.],
-           [1., 2.]], dtype=float32)
+    Example:
+        >>> ids = tw.SparseTensor([[0, 0], [0, 1], [2, 0]], [1, -1, 2], [4, 2])
+        >>> table = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+        >>> tw.nn.safe_embedding_lookup_sparse(table, ids, default_id=0).numpy()
+        array([[3., 4.],
+               [1., 2.],
+               [5., 6.],
+               [1., 2.]], dtype=float32)
     """
     who = "safe_embedding_lookup_sparse"
     if isinstance(sparse_ids, CompositeTensor) and not isinstance(
@@ -357,9 +361,10 @@ def bincount(
 
     Raises: ``InvalidArgumentError`` for negative values.
 
-    >>> counts = bincount([[1, 2, 1], [4, 4, 4]], axis=-1)
-    >>> counts.indices.numpy().tolist(), counts.values.numpy()
-    ([[0, 1], [0, 2], [1, 4]], array([2, 1, 3], dtype=int32))
+    Example:
+        >>> counts = tw.sparse.bincount([[1, 2, 1], [4, 4, 4]], axis=-1)
+        >>> counts.indices.numpy().tolist(), counts.values.numpy()
+        ([[0, 1], [0, 2], [1, 4]], array([2, 1, 3], dtype=int32))
     """
     who = "bincount"
     sparse = isinstance(values, SparseTensor)

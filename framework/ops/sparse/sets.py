@@ -46,9 +46,10 @@ def intersection(
         InvalidArgumentError: For other shapes or indices that are not in order (a
             ``ValueError``).
 
-    >>> import tapewright as tw
-    >>> tw.sparse.to_dense(intersection([[3, 1, 2]], [[2, 3, 3]])).numpy()
-    array([[2, 3]], dtype=int32)
+    Example:
+        >>> import tapewright as tw
+        >>> tw.sparse.to_dense(tw.sets.intersection([[3, 1, 2]], [[2, 3, 3]])).numpy()
+        array([[2, 3]], dtype=int32)
     """
     return _combined("intersection", a, b, validate_indices)
 
@@ -61,9 +62,10 @@ def union(
 
     Arguments, shapes and errors are those of `tw.sets.intersection`.
 
-    >>> import tapewright as tw
-    >>> tw.sparse.to_dense(union([[3, 1, 2]], [[2, 4]])).numpy()
-    array([[1, 2, 3, 4]], dtype=int32)
+    Example:
+        >>> import tapewright as tw
+        >>> tw.sparse.to_dense(tw.sets.union([[3, 1, 2]], [[2, 4]])).numpy()
+        array([[1, 2, 3, 4]], dtype=int32)
     """
     return _combined("union", a, b, validate_indices)
 
@@ -77,9 +79,10 @@ def difference(
     ``aminusb=False`` exchanges the two. The other arguments, shapes and errors are as for
     `tw.sets.intersection`.
 
-    >>> import tapewright as tw
-    >>> tw.sparse.to_dense(difference([[3, 1, 2]], [[2, 4]])).numpy()
-    array([[1, 3]], dtype=int32)
+    Example:
+        >>> import tapewright as tw
+        >>> tw.sparse.to_dense(tw.sets.difference([[3, 1, 2]], [[2, 4]])).numpy()
+        array([[1, 3]], dtype=int32)
     """
     return _combined("difference", a, b, validate_indices, exchanged=not aminusb)
 
@@ -93,8 +96,9 @@ def size(a: SparseTensor, validate_indices: bool = True) -> Tensor:
     Raises:
         As `tw.sets.intersection`.
 
-    >>> size(SparseTensor([[0, 0], [0, 1], [2, 0]], [3, 3, 1], [3, 2])).numpy()
-    array([1, 0, 1], dtype=int32)
+    Example:
+        >>> tw.sets.size(tw.SparseTensor([[0, 0], [0, 1], [2, 0]], [3, 3, 1], [3, 2])).numpy()
+        array([1, 0, 1], dtype=int32)
     """
     rows, values, shape = _rows_of("size", as_sparse("size", a, "a"), "a",
                                    validate_indices)  # fmt: skip

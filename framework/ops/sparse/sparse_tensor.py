@@ -51,14 +51,15 @@ class SparseTensor(OpMethods):
     (a ``TypeError``) for indices that are no integers. Coordinates out of range raise in
     the ops.
 
-    >>> x = SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], dense_shape=[3, 2])
-    >>> x.shape, x.dtype, x.values.numpy()
-    (TensorShape([3, 2]), tf.float32, array([1., 2.], dtype=float32))
-    >>> import tapewright as tw
-    >>> tw.sparse.to_dense(x * 10.0).numpy()
-    array([[ 0., 10.],
-           [ 0.,  0.],
-           [20.,  0.]], dtype=float32)
+    Example:
+        >>> x = tw.SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], dense_shape=[3, 2])
+        >>> x.shape, x.dtype, x.values.numpy()
+        (TensorShape([3, 2]), tf.float32, array([1., 2.], dtype=float32))
+        >>> import tapewright as tw
+        >>> tw.sparse.to_dense(x * 10.0).numpy()
+        array([[ 0., 10.],
+               [ 0.,  0.],
+               [20.,  0.]], dtype=float32)
     """
 
     __slots__ = ("_indices", "_values", "_shape", "_dense_shape", "__weakref__")
@@ -235,8 +236,9 @@ class SparseTensorSpec(CompositeSpec):
     Args: ``shape``: with None for unknown sizes, or None for an unknown rank. Where a
     size is unknown, a traced function that makes the tensor dense runs eagerly.
 
-    >>> SparseTensorSpec([3, 2], "float32")
-    SparseTensorSpec(TensorShape([3, 2]), tf.float32)
+    Example:
+        >>> tw.SparseTensorSpec([3, 2], "float32")
+        SparseTensorSpec(TensorShape([3, 2]), tf.float32)
     """
 
     __slots__ = ("shape", "dtype")

@@ -66,9 +66,10 @@ __all__ = [
 def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
     """The entries sorted by their indices, row by row.
 
-    >>> reorder(SparseTensor([[1, 0], [0, 1]], [1, 2], [2, 2])).indices.numpy()
-    array([[0, 1],
-           [1, 0]])
+    Example:
+        >>> tw.sparse.reorder(tw.SparseTensor([[1, 0], [0, 1]], [1, 2], [2, 2])).indices.numpy()
+        array([[0, 1],
+               [1, 0]])
     """
     sp_input = as_sparse("reorder", sp_input)
     shape = sizes_of("reorder", sp_input)
@@ -85,9 +86,10 @@ def reshape(
 
     Raises: ``InvalidArgumentError`` for a shape of another number of entries.
 
-    >>> reshape(SparseTensor([[0, 1], [2, 0]], [1, 2], [3, 2]), [2, -1]).indices.numpy()
-    array([[0, 1],
-           [1, 1]])
+    Example:
+        >>> tw.sparse.reshape(tw.SparseTensor([[0, 1], [2, 0]], [1, 2], [3, 2]), [2, -1]).indices.numpy()
+        array([[0, 1],
+               [1, 1]])
     """
     sp_input = as_sparse("reshape", sp_input)
     old, new = sizes_of("reshape", sp_input), list(as_shape(shape))
@@ -114,9 +116,10 @@ def transpose(
 ) -> SparseTensor:
     """The axes in the order of ``perm``, by default the reverse; entries in order.
 
-    >>> transpose(SparseTensor([[0, 1], [2, 0]], [1, 2], [3, 2])).indices.numpy()
-    array([[0, 2],
-           [1, 0]])
+    Example:
+        >>> tw.sparse.transpose(tw.SparseTensor([[0, 1], [2, 0]], [1, 2], [3, 2])).indices.numpy()
+        array([[0, 2],
+               [1, 0]])
     """
     sp_input = as_sparse("transpose", sp_input)
     shape, columns = sizes_of("transpose", sp_input), columns_of(sp_input)
@@ -137,8 +140,9 @@ def expand_dims(
 ) -> SparseTensor:
     """A further axis of size 1, by default the last.
 
-    >>> expand_dims(SparseTensor([[0, 1]], [1], [3, 2]), 0).shape
-    TensorShape([1, 3, 2])
+    Example:
+        >>> tw.sparse.expand_dims(tw.SparseTensor([[0, 1]], [1], [3, 2]), 0).shape
+        TensorShape([1, 3, 2])
     """
     sp_input = as_sparse("expand_dims", sp_input)
     shape, columns = list(sizes_of("expand_dims", sp_input)), columns_of(sp_input)
@@ -162,10 +166,11 @@ def concat(
 
     Raises: ``ShapeError`` for sizes that differ.
 
-    >>> x = SparseTensor([[0, 1]], [1], [2, 2])
-    >>> concat(1, [x, x]).indices.numpy()
-    array([[0, 1],
-           [0, 3]])
+    Example:
+        >>> x = tw.SparseTensor([[0, 1]], [1], [2, 2])
+        >>> tw.sparse.concat(1, [x, x]).indices.numpy()
+        array([[0, 1],
+               [0, 3]])
     """
     parts = [as_sparse("concat", x, "sp_inputs") for x in sp_inputs]
     if not parts:
@@ -205,8 +210,9 @@ def concat(
 def retain(sp_input: SparseTensor, to_retain: TensorLike) -> SparseTensor:
     """The entries where ``to_retain``, booleans ``[n]``, is true. Not in traced functions.
 
-    >>> retain(SparseTensor([[0], [2]], [1, 2], [3]), [True, False]).values.numpy()
-    array([1], dtype=int32)
+    Example:
+        >>> tw.sparse.retain(tw.SparseTensor([[0], [2]], [1, 2], [3]), [True, False]).values.numpy()
+        array([1], dtype=int32)
     """
     sp_input, kept = as_sparse("retain", sp_input), convert_to_tensor(to_retain)
     if tuple(kept.shape) != tuple(sp_input.values.shape) or not kept.dtype.is_bool:
@@ -227,10 +233,11 @@ def slice(
 ) -> SparseTensor:
     """The part of ``size`` that begins at ``start``, cut at the end. Not in traced functions.
 
-    >>> x = SparseTensor([[0, 1], [2, 0]], [1, 2], [3, 2])
-    >>> part = slice(x, [1, 0], [2, 2])
-    >>> part.indices.numpy(), part.shape
-    (array([[1, 0]]), TensorShape([2, 2]))
+    Example:
+        >>> x = tw.SparseTensor([[0, 1], [2, 0]], [1, 2], [3, 2])
+        >>> part = tw.sparse.slice(x, [1, 0], [2, 2])
+        >>> part.indices.numpy(), part.shape
+        (array([[1, 0]]), TensorShape([2, 2]))
     """
     sp_input = as_sparse("slice", sp_input)
     shape, start, size = sizes_of("slice", sp_input), as_shape(start), as_shape(size)
@@ -264,9 +271,10 @@ def split(
 
     Raises: ``InvalidArgumentError`` if the axis has fewer rows than ``num_split``.
 
-    >>> x = SparseTensor([[0, 1], [2, 0]], [1, 2], [3, 2])
-    >>> [part.shape.as_list() for part in split(x, 2, axis=0)]
-    [[2, 2], [1, 2]]
+    Example:
+        >>> x = tw.SparseTensor([[0, 1], [2, 0]], [1, 2], [3, 2])
+        >>> [part.shape.as_list() for part in tw.sparse.split(x, 2, axis=0)]
+        [[2, 2], [1, 2]]
     """
     for title, given in (("num_split", num_split), ("axis", axis)):
         if given is None:
@@ -297,9 +305,10 @@ def mask(
 
     Not in traced functions.
 
-    >>> rows = IndexedSlices(convert_to_tensor([[1.0], [2.0]]), convert_to_tensor([5, 7]))
-    >>> mask(rows, [7]).indices.numpy()
-    array([5], dtype=int32)
+    Example:
+        >>> rows = tw.IndexedSlices(tw.convert_to_tensor([[1.0], [2.0]]), tw.convert_to_tensor([5, 7]))
+        >>> tw.sparse.mask(rows, [7]).indices.numpy()
+        array([5], dtype=int32)
     """
     if not isinstance(a, IndexedSlices):
         raise TypeError(f"mask: a must be IndexedSlices, got {type(a).__name__}")
@@ -318,8 +327,9 @@ def reset_shape(
 
     Raises: ``ValueError`` for a size smaller than before, or another rank.
 
-    >>> reset_shape(SparseTensor([[0, 1]], [1], [3, 2]), [5, 5]).shape
-    TensorShape([5, 5])
+    Example:
+        >>> tw.sparse.reset_shape(tw.SparseTensor([[0, 1]], [1], [3, 2]), [5, 5]).shape
+        TensorShape([5, 5])
     """
     who = "reset_shape"
     sp_input = as_sparse(who, sp_input)
@@ -343,10 +353,11 @@ def fill_empty_rows(
 
     Returns: the sparse tensor in order, and which rows were empty: booleans ``[rows]``.
 
-    >>> filled, empty = fill_empty_rows(SparseTensor([[0, 1]], [1], [2, 2]), 7)
-    >>> filled.indices.numpy(), filled.values.numpy(), empty.numpy()
-    (array([[0, 1],
-           [1, 0]]), array([1, 7], dtype=int32), array([False,  True]))
+    Example:
+        >>> filled, empty = tw.sparse.fill_empty_rows(tw.SparseTensor([[0, 1]], [1], [2, 2]), 7)
+        >>> filled.indices.numpy(), filled.values.numpy(), empty.numpy()
+        (array([[0, 1],
+               [1, 0]]), array([1, 7], dtype=int32), array([False,  True]))
     """
     who = "fill_empty_rows"
     sp_input = as_sparse(who, sp_input)

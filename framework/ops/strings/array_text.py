@@ -20,8 +20,11 @@ _ESCAPES |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 def array_text(array: Any, summarize: int = 3) -> str:
     """Write an array without commas; of each axis ``summarize`` entries of both ends.
 
-    >>> array_text(np.arange(8.0))
-    '[0 1 2 ... 5 6 7]'
+    Example:
+        >>> import numpy as np
+        >>> from tapewright.ops.strings.array_text import array_text
+        >>> array_text(np.arange(8.0))
+        '[0 1 2 ... 5 6 7]'
     """
     array = np.asarray(array)
     if not array.ndim:

@@ -95,8 +95,10 @@ def vocabulary_lookup(
 
     Raises: ``InvalidArgumentError`` for such a string if there are no buckets.
 
-    >>> vocabulary_lookup(["b", "c"], pack_vocabulary([b"a", b"b"])).numpy()
-    array([1, 2])
+    Example:
+        >>> from tapewright.ops.strings.categories import pack_vocabulary, vocabulary_lookup
+        >>> vocabulary_lookup(["b", "c"], pack_vocabulary([b"a", b"b"])).numpy()
+        array([1, 2])
     """
     entries = input.ravel().tolist()
     found = _positions(entries, vocabulary.item(), num_buckets, salt)
@@ -130,11 +132,13 @@ def vocabulary_counts(
 
     Shapes: rows ``[...]``, counts ``[..., size + num_buckets]``, int64.
 
-    >>> from .splitting import split
-    >>> vocabulary = pack_vocabulary([b"a", b"b"])
-    >>> vocabulary_counts(split(["b c b", ""]).packed, vocabulary, 2).numpy()
-    array([[0, 2, 1],
-           [0, 0, 0]])
+    Example:
+        >>> from tapewright.ops.strings.categories import pack_vocabulary, vocabulary_counts
+        >>> from tapewright.ops.strings.splitting import split
+        >>> vocabulary = pack_vocabulary([b"a", b"b"])
+        >>> vocabulary_counts(split(["b c b", ""]).packed, vocabulary, 2).numpy()
+        array([[0, 2, 1],
+               [0, 0, 0]])
     """
     lists, width = [unpack(row) for row in rows.ravel().tolist()], size + num_buckets
     entries = [entry for row in lists for entry in row]
@@ -157,8 +161,10 @@ def _(rows, vocabulary, size, num_buckets, salt):
 def fingerprint(xp, input: TensorLike):
     """The 64 bits of each string's FarmHash: int64.
 
-    >>> fingerprint("a").numpy()
-    np.int64(-5528939962900187677)
+    Example:
+        >>> from tapewright.ops.strings.categories import fingerprint
+        >>> fingerprint("a").numpy()
+        np.int64(-5528939962900187677)
     """
     return farm(input.ravel().tolist()).view(np.int64).reshape(input.shape)
 

@@ -43,8 +43,9 @@ PUNCTUATION = string.punctuation.encode()
 def lower(xp, input: TensorLike, encoding: str = ""):
     """Upper-case letters as lower-case ones: those of ASCII, or with "utf-8" all.
 
-    >>> lower("ÄB").numpy().decode(), lower("ÄB", encoding="utf-8").numpy().decode()
-    ('Äb', 'äb')
+    Example:
+        >>> tw.strings.lower("ÄB").numpy().decode(), tw.strings.lower("ÄB", encoding="utf-8").numpy().decode()
+        ('Äb', 'äb')
     """
     if _is_ascii("lower", encoding):
         return map_text(bytes.lower, input)
@@ -55,8 +56,9 @@ def lower(xp, input: TensorLike, encoding: str = ""):
 def upper(xp, input: TensorLike, encoding: str = ""):
     """Lower-case letters as upper-case ones: those of ASCII, or with "utf-8" all.
 
-    >>> upper("äb", encoding="utf-8").numpy().decode()
-    'ÄB'
+    Example:
+        >>> tw.strings.upper("äb", encoding="utf-8").numpy().decode()
+        'ÄB'
     """
     if _is_ascii("upper", encoding):
         return map_text(bytes.upper, input)
@@ -72,8 +74,9 @@ def _is_ascii(who, encoding):
 def strip(xp, input: TensorLike):
     """The strings without the white space of ASCII at both ends.
 
-    >>> strip(" a b\\n").numpy()
-    b'a b'
+    Example:
+        >>> tw.strings.strip(" a b\\n").numpy()
+        b'a b'
     """
     return map_text(bytes.strip, input)
 
@@ -82,8 +85,10 @@ def strip(xp, input: TensorLike):
 def strip_punctuation(xp, input: TensorLike):
     """The strings without ASCII's punctuation, as by `regex_replace`, but in one pass.
 
-    >>> strip_punctuation("isn't, it?").numpy()
-    b'isnt it'
+    Example:
+        >>> from tapewright.ops.strings.characters import strip_punctuation
+        >>> strip_punctuation("isn't, it?").numpy()
+        b'isnt it'
     """
     return map_text(lambda text: text.translate(None, PUNCTUATION), input)
 
@@ -97,8 +102,9 @@ def strip_punctuation(xp, input: TensorLike):
 def length(xp, input: TensorLike, unit: str = "BYTE"):
     """The number of bytes of each string, or of characters in UTF-8 ("UTF8_CHAR"): int32.
 
-    >>> int(length("Zoë")), int(length("Zoë", unit="UTF8_CHAR"))
-    (4, 3)
+    Example:
+        >>> int(tw.strings.length("Zoë")), int(tw.strings.length("Zoë", unit="UTF8_CHAR"))
+        (4, 3)
     """
     check_choice("length", "unit", unit, UNITS)
     count = len if unit == "BYTE" else _count_characters
@@ -125,8 +131,9 @@ def substr(
 
     Raises: ``InvalidArgumentError`` for a position outside of its string.
 
-    >>> substr(["word", "other"], -3, 2).numpy().tolist()
-    [b'or', b'he']
+    Example:
+        >>> tw.strings.substr(["word", "other"], -3, 2).numpy().tolist()
+        [b'or', b'he']
     """
     check_choice("substr", "unit", unit, UNITS)
     if pos.dtype.kind not in "iu" or len.dtype.kind not in "iu":
@@ -268,8 +275,9 @@ def unicode_transcode(
     invalid bytes by ``replacement_char``, "ignore" them, or raise ("strict");
     ``replace_control_characters``: treat the characters 0 to 31 in the same way.
 
-    >>> unicode_transcode("é", "UTF-8", "UTF-16-BE").numpy()
-    b'\\x00\\xe9'
+    Example:
+        >>> tw.strings.unicode_transcode("é", "UTF-8", "UTF-16-BE").numpy()
+        b'\\x00\\xe9'
     """
     who = "unicode_transcode"
     check_encoding(who, "input_encoding", input_encoding, errors)

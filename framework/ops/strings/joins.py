@@ -38,8 +38,9 @@ def join(
     Shapes: those of ``inputs`` broadcast. Ragged tensors must have the same rows. The
     result of no inputs is "".
 
-    >>> join([["a", "b"], "c"], separator="-").numpy().tolist()
-    [b'a-c', b'b-c']
+    Example:
+        >>> tw.strings.join([["a", "b"], "c"], separator="-").numpy().tolist()
+        [b'a-c', b'b-c']
     """
     if not len(inputs):
         return convert_to_tensor("")
@@ -63,10 +64,11 @@ def reduce_join(
     Args: ``axis``: an axis, or several: those of the first are put together first;
     ``keepdims``: keep the reduced axes, of size 1; ``separator``: stands between two.
 
-    >>> reduce_join([["a", "b"], ["c", "d"]], axis=0).numpy().tolist()
-    [b'ac', b'bd']
-    >>> reduce_join([["a", "b"], ["c", "d"]], separator=" ").numpy()
-    b'a b c d'
+    Example:
+        >>> tw.strings.reduce_join([["a", "b"], ["c", "d"]], axis=0).numpy().tolist()
+        [b'ac', b'bd']
+        >>> tw.strings.reduce_join([["a", "b"], ["c", "d"]], separator=" ").numpy()
+        b'a b c d'
     """
     axes = _axes(axis, inputs.ndim)
     kept = [1 if i in axes else n for i, n in enumerate(inputs.shape)]
@@ -152,8 +154,9 @@ def format(
     Raises:
         ValueError: For another number of tensors than placeholders.
 
-    >>> format("{} of {}", [convert_to_tensor([1, 2]), convert_to_tensor("a")]).numpy()
-    b'[1 2] of "a"'
+    Example:
+        >>> tw.strings.format("{} of {}", [tw.convert_to_tensor([1, 2]), tw.convert_to_tensor("a")]).numpy()
+        b'[1 2] of "a"'
     """
     if not isinstance(template, str) or not isinstance(placeholder, str):
         raise TypeError(

@@ -68,10 +68,11 @@ def as_string(
     ``fill``: "0", or behind with "-"; "+" and " " stand before a number that is not
     negative. Strings are filled up alone, truth values not.
 
-    >>> as_string([1.5, 2.0], precision=2).numpy().tolist()
-    [b'1.50', b'2.00']
-    >>> as_string(7, width=3, fill="0").numpy()
-    b'007'
+    Example:
+        >>> tw.as_string([1.5, 2.0], precision=2).numpy().tolist()
+        [b'1.50', b'2.00']
+        >>> tw.as_string(7, width=3, fill="0").numpy()
+        b'007'
     """
     check_choice("as_string", "fill", fill, ("", " ", "+", "-", "0", "#"))
     if scientific and shortest:
@@ -117,8 +118,9 @@ def to_number(
 
     Raises: ``InvalidArgumentError`` for a string that is no number of that type.
 
-    >>> to_number(["1.5", " -2e3"]).numpy()
-    array([ 1.5e+00, -2.0e+03], dtype=float32)
+    Example:
+        >>> tw.strings.to_number(["1.5", " -2e3"]).numpy()
+        array([ 1.5e+00, -2.0e+03], dtype=float32)
     """
     dtype = dtypes.as_dtype(out_type)
     check_choice("to_number", "out_type", dtype.name, tuple(TYPES))
@@ -191,8 +193,9 @@ def to_hash_bucket_fast(xp, input: TensorLike, num_buckets: IntLike):
 
     The numbers are those of TensorFlow, on every machine.
 
-    >>> to_hash_bucket_fast(["Hello", "TensorFlow", "2.x"], 3).numpy()
-    array([0, 2, 2])
+    Example:
+        >>> tw.strings.to_hash_bucket_fast(["Hello", "TensorFlow", "2.x"], 3).numpy()
+        array([0, 2, 2])
     """
     return _buckets(farm, input, num_buckets)
 
@@ -203,8 +206,9 @@ def to_hash_bucket_strong(xp, input: TensorLike, num_buckets: IntLike, key: KeyL
 
     Who does not know the key cannot make strings that fall into one bucket.
 
-    >>> to_hash_bucket_strong(["Hello", "TF"], 3, [1, 2]).numpy()
-    array([2, 0])
+    Example:
+        >>> tw.strings.to_hash_bucket_strong(["Hello", "TF"], 3, [1, 2]).numpy()
+        array([2, 0])
     """
     return _buckets(lambda texts: sip(texts, key), input, num_buckets)
 
@@ -213,7 +217,8 @@ def to_hash_bucket_strong(xp, input: TensorLike, num_buckets: IntLike, key: KeyL
 def to_hash_bucket(xp, input: TensorLike, num_buckets: IntLike):
     """MurmurHash of each string, modulo ``num_buckets``: int64.
 
-    >>> to_hash_bucket(["Hello", "TensorFlow", "2.x"], 3).numpy()
-    array([2, 0, 1])
+    Example:
+        >>> tw.strings.to_hash_bucket(["Hello", "TensorFlow", "2.x"], 3).numpy()
+        array([2, 0, 1])
     """
     return _buckets(murmur, input, num_buckets)

@@ -70,8 +70,9 @@ def regex_full_match(xp, input: TensorLike, pattern: str):
     Raises: ``InvalidArgumentError`` for an invalid pattern, or one with ``\\p``,
     ``\\C``, ``\\Q`` or flags inside, which are not supported.
 
-    >>> regex_full_match(["abc", "abcd"], "a.c").numpy()
-    array([ True, False])
+    Example:
+        >>> tw.strings.regex_full_match(["abc", "abcd"], "a.c").numpy()
+        array([ True, False])
     """
     match = compiled(pattern).fullmatch
     return map_numbers(lambda text: match(to_text(text)) is not None, input, np.bool_)
@@ -87,8 +88,9 @@ def regex_replace(
     ``\\9`` stand for groups, ``\\0`` for the match, ``\\\\`` for a backslash;
     ``replace_global``: False replaces the first match alone.
 
-    >>> regex_replace("a1b22", "([0-9]+)", r"<\\1>").numpy()
-    b'a<1>b<22>'
+    Example:
+        >>> tw.strings.regex_replace("a1b22", "([0-9]+)", r"<\\1>").numpy()
+        b'a<1>b<22>'
     """
     matcher = compiled(pattern)
     parts = _rewrite_parts(rewrite, matcher.groups)

@@ -55,10 +55,11 @@ def split(
 
     Raises: `ShapeError` for more than one axis.
 
-    >>> split("a b  c").numpy().tolist()
-    [b'a', b'b', b'c']
-    >>> split(["a,b", ""], sep=",").to_list()
-    [[b'a', b'b'], [b'']]
+    Example:
+        >>> tw.strings.split("a b  c").numpy().tolist()
+        [b'a', b'b', b'c']
+        >>> tw.strings.split(["a,b", ""], sep=",").to_list()
+        [[b'a', b'b'], [b'']]
     """
     sep = _as_latin(sep or "")
     return _rows("split", input, lambda x: _split(x, sep, maxsplit))
@@ -88,8 +89,9 @@ def _rows(who, input, op):
 def bytes_split(input: TensorLike, name: str | None = None) -> Tensor | RaggedTensor:
     """The bytes of each string, as strings of one byte; the result is as of `split`.
 
-    >>> bytes_split("abc").numpy().tolist()
-    [b'a', b'b', b'c']
+    Example:
+        >>> tw.strings.bytes_split("abc").numpy().tolist()
+        [b'a', b'b', b'c']
     """
     return _rows("bytes_split", input, _bytes_split)
 
@@ -110,8 +112,9 @@ def unicode_split(
 
     Args: see `unicode_transcode`.
 
-    >>> [x.decode() for x in unicode_split("Zoë", "UTF-8").numpy()]
-    ['Z', 'o', 'ë']
+    Example:
+        >>> [x.decode() for x in tw.strings.unicode_split("Zoë", "UTF-8").numpy()]
+        ['Z', 'o', 'ë']
     """
     check_encoding("unicode_split", "input_encoding", input_encoding, errors)
     check_character("unicode_split", replacement_char)
@@ -147,10 +150,11 @@ def unicode_decode(
 
     Raises: `ShapeError` for more than one axis.
 
-    >>> unicode_decode("Zoë", "UTF-8").numpy()
-    array([ 90, 111, 235], dtype=int32)
-    >>> unicode_decode(["ab", ""], "UTF-8")
-    <tf.RaggedTensor [[97, 98], []]>
+    Example:
+        >>> tw.strings.unicode_decode("Zoë", "UTF-8").numpy()
+        array([ 90, 111, 235], dtype=int32)
+        >>> tw.strings.unicode_decode(["ab", ""], "UTF-8")
+        <tf.RaggedTensor [[97, 98], []]>
     """
     options = input_encoding, errors, replacement_char, replace_control_characters
     input = _checked_text("unicode_decode", input, *options)
@@ -169,9 +173,10 @@ def unicode_decode_with_offsets(
 
     Args, result and errors: see `unicode_decode`. Not in traced functions.
 
-    >>> points, offsets = unicode_decode_with_offsets("Zoë!", "UTF-8")
-    >>> offsets.numpy()
-    array([0, 1, 2, 4])
+    Example:
+        >>> points, offsets = tw.strings.unicode_decode_with_offsets("Zoë!", "UTF-8")
+        >>> offsets.numpy()
+        array([0, 1, 2, 4])
     """
     options = input_encoding, errors, replacement_char, replace_control_characters
     input = _checked_text("unicode_decode_with_offsets", input, *options)
@@ -191,9 +196,10 @@ def unicode_split_with_offsets(
 
     Not in traced functions.
 
-    >>> characters, offsets = unicode_split_with_offsets(["ëa", "b"], "UTF-8")
-    >>> offsets
-    <tf.RaggedTensor [[0, 2], [0]]>
+    Example:
+        >>> characters, offsets = tw.strings.unicode_split_with_offsets(["ëa", "b"], "UTF-8")
+        >>> offsets
+        <tf.RaggedTensor [[0, 2], [0]]>
     """
     options = input_encoding, errors, replacement_char
     input = _checked_text("unicode_split_with_offsets", input, *options)
@@ -290,8 +296,9 @@ def unicode_encode(
     "replace" by ``replacement_char`` what is no code point, "ignore" it, or raise
     ("strict").
 
-    >>> unicode_encode([90, 111, 235], "UTF-8").numpy().decode()
-    'Zoë'
+    Example:
+        >>> tw.strings.unicode_encode([90, 111, 235], "UTF-8").numpy().decode()
+        'Zoë'
     """
     check_encoding("unicode_encode", "output_encoding", output_encoding, errors)
     check_character("unicode_encode", replacement_char)
@@ -346,10 +353,11 @@ def ngrams(
 
     Returns: what ``data`` is; the rows of a matrix are filled up with "".
 
-    >>> ngrams(["a", "b", "c"], 2).numpy().tolist()
-    [b'a b', b'b c']
-    >>> ngrams(split(["a b", "c"]), (1, 2)).to_list()
-    [[b'a', b'b', b'a b'], [b'c']]
+    Example:
+        >>> tw.strings.ngrams(["a", "b", "c"], 2).numpy().tolist()
+        [b'a b', b'b c']
+        >>> tw.strings.ngrams(tw.strings.split(["a b", "c"]), (1, 2)).to_list()
+        [[b'a', b'b', b'a b'], [b'c']]
     """
     widths = (ngram_width,) if isinstance(ngram_width, int) else tuple(ngram_width)
     check_at_least("ngrams", 1, ngram_width=min(widths, default=0))

@@ -21,8 +21,10 @@ def crc32c(data) -> int:
 
     RFC 3720, appendix B.4; some 150 MB/s and more for large messages.
 
-    >>> hex(crc32c(b"123456789"))
-    '0xe3069283'
+    Example:
+        >>> from tapewright.storage.records.crc32c import crc32c
+        >>> hex(crc32c(b"123456789"))
+        '0xe3069283'
     """
     size = len(data)
     if size <= SHORT:

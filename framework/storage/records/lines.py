@@ -173,8 +173,10 @@ def split_row(row, delimiter=b",", quoted=True):
 
     Raises: ``InvalidArgumentError`` for quotes that are neither around a field nor doubled.
 
-    >>> split_row(b'1,"a ""b"", c",')
-    [b'1', b'a "b", c', b'']
+    Example:
+        >>> from tapewright.storage.records.lines import split_row
+        >>> split_row(b'1,"a ""b"", c",')
+        [b'1', b'a "b", c', b'']
     """
     if not quoted or b'"' not in row:
         if quoted and (b"\n" in row or b"\r" in row):

@@ -46,8 +46,10 @@ def fields(data):
 
     Raises: ``InvalidArgumentError`` for bytes that are no message.
 
-    >>> [(number, bytes(value)) for number, _, value in fields(bytes([10, 2, 65, 66]))]
-    [(1, b'AB')]
+    Example:
+        >>> from tapewright.storage.records.wire import fields
+        >>> [(number, bytes(value)) for number, _, value in fields(bytes([10, 2, 65, 66]))]
+        [(1, b'AB')]
     """
     data, place = memoryview(data), 0
     while place < len(data):

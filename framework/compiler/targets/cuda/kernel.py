@@ -36,9 +36,11 @@ _INTEGERS = {1: "char", 2: "short", 4: "int", 8: "long long"}
 def c_type(dtype):
     """The type of a dtype in memory: those of 16 bits and `boolean` are unsigned integers.
 
-    >>> import numpy as np
-    >>> c_type(np.dtype(np.int64)), c_type(np.dtype(np.uint8)), c_type(np.dtype(bool))
-    ('long long', 'unsigned char', 'boolean')
+    Example:
+        >>> from tapewright.compiler.targets.cuda.kernel import c_type
+        >>> import numpy as np
+        >>> c_type(np.dtype(np.int64)), c_type(np.dtype(np.uint8)), c_type(np.dtype(bool))
+        ('long long', 'unsigned char', 'boolean')
     """
     if is_bfloat16(dtype):
         return "bfloat16_bits"

@@ -4,6 +4,7 @@ Values carry NumPy's dtypes, which tell signed from unsigned integers; a bool is
 a register and a byte in memory, and bfloat16 an ``i16``. Halves are moved and converted alone.
 Arithmetic on values appends instructions, so that a formula reads as one:
 
+>>> from tapewright.compiler.targets.native.llvm_writer import Writer
 >>> import numpy as np
 >>> writer = Writer()
 >>> with writer.function("square", [("x", np.float32)], np.float32) as (x,):

@@ -177,9 +177,11 @@ def train_validation_split(arrays, validation_split):
     Raises: ``TypeError`` for what cannot be split, ``ValueError`` where a part would be
     empty.
 
-    >>> import numpy as np
-    >>> train_validation_split((np.arange(4), None), 0.25)
-    ((array([0, 1, 2]), None), (array([3]), None))
+    Example:
+        >>> from tapewright.keras.training.data_adapters.array_adapter import train_validation_split
+        >>> import numpy as np
+        >>> train_validation_split((np.arange(4), None), 0.25)
+        ((array([0, 1, 2]), None), (array([3]), None))
     """
     if not isinstance(validation_split, numbers.Real) or not 0 < validation_split < 1:
         raise ValueError(

@@ -32,8 +32,9 @@ def unpack_x_y_sample_weight(data):
 
     Raises: ``ValueError`` for a tuple of another length than 1, 2 or 3.
 
-    >>> unpack_x_y_sample_weight(("features", "labels"))
-    ('features', 'labels', None)
+    Example:
+        >>> keras.utils.unpack_x_y_sample_weight(("features", "labels"))
+        ('features', 'labels', None)
     """
     if not isinstance(data, (list, tuple)):
         return data, None, None
@@ -48,8 +49,9 @@ def unpack_x_y_sample_weight(data):
 def pack_x_y_sample_weight(x, y=None, sample_weight=None):
     """Return the shortest tuple of the arguments; ``x`` alone if it is no list.
 
-    >>> pack_x_y_sample_weight("features", "labels")
-    ('features', 'labels')
+    Example:
+        >>> keras.utils.pack_x_y_sample_weight("features", "labels")
+        ('features', 'labels')
     """
     if y is None:
         return (x,) if isinstance(x, (list, tuple)) else x
@@ -248,10 +250,13 @@ def check_labels(y, name="y"):
     Raises: ``ValueError`` with the number of NaNs and the index of the first;
     ``TypeError`` for strings.
 
-    >>> check_labels(np.array([0.0, np.nan]))
-    Traceback (most recent call last):
-    ...
-    ValueError: y: 1 of 2 labels is NaN, the first at index 1; remove these samples
+    Example:
+        >>> import numpy as np
+        >>> from tapewright.keras.training.data_adapters.data_adapter_utils import check_labels
+        >>> check_labels(np.array([0.0, np.nan]))
+        Traceback (most recent call last):
+        ...
+        ValueError: y: 1 of 2 labels is NaN, the first at index 1; remove these samples
     """
     for path, leaf in named_leaves(name, y):
         array = convert_to_tensor(leaf).array if is_tensor(leaf) else leaf
@@ -284,8 +289,11 @@ def class_weight_to_sample_weight(y, class_weight):
     one-hot, such as a label for each pixel; ``class_weight``: a dict from class to weight.
     Returns: ``[batch]`` or ``[batch, ...]``, `floatx`, in NumPy.
 
-    >>> class_weight_to_sample_weight(np.array([0, 2, 1]), {0: 5.0, 1: 0.5})
-    array([5. , 1. , 0.5], dtype=float32)
+    Example:
+        >>> import numpy as np
+        >>> from tapewright.keras.training.data_adapters.data_adapter_utils import class_weight_to_sample_weight
+        >>> class_weight_to_sample_weight(np.array([0, 2, 1]), {0: 5.0, 1: 0.5})
+        array([5. , 1. , 0.5], dtype=float32)
     """
     if not isinstance(class_weight, dict):
         raise TypeError(

@@ -33,13 +33,14 @@ class PyDataset:
     ``max_queue_size``: the number of batches that may wait; ``use_multiprocessing``:
     threads stand in for processes, with a warning.
 
-    >>> class Squares(PyDataset):
-    ...     def __len__(self):
-    ...         return 2
-    ...     def __getitem__(self, index):
-    ...         return [index], [index**2]
-    >>> list(Squares())
-    [([0], [0]), ([1], [1])]
+    Example:
+        >>> class Squares(keras.utils.PyDataset):
+        ...     def __len__(self):
+        ...         return 2
+        ...     def __getitem__(self, index):
+        ...         return [index], [index**2]
+        >>> list(Squares())
+        [([0], [0]), ([1], [1])]
     """
 
     workers = 1
