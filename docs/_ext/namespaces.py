@@ -1,0 +1,143 @@
+"""The public names: which namespaces there are, and what each of them describes.
+
+An object with several names (`tw.exp`, `tw.math.exp`) is described in the first of the
+`NAMESPACES` that has it.
+"""
+
+import importlib
+import inspect
+import types
+from dataclasses import dataclass, field
+
+__all__ = [
+    "INTERNAL",
+    "NAMESPACES",
+    "SAME",
+    "Entry",
+    "find_entries",
+    "full_name",
+    "public_names",
+]
+
+# In the order in which they claim objects: a subject comes before the top level.
+NAMESPACES = """
+    keras.layers keras.models keras.losses keras.metrics keras.callbacks keras.optimizers
+    keras.optimizers.schedules keras.initializers keras.regularizers keras.constraints
+    keras.saving keras.utils keras.utils.bounding_boxes keras.utils.legacy
+    keras.preprocessing.image keras.preprocessing.sequence keras.preprocessing.text
+    keras.random keras.config keras.distribution keras.dtype_policies
+    keras.applications keras.applications.imagenet_utils keras.tree
+    autodiff autograph bitwise linalg signal strings lookup sparse ragged sets
+    image audio random nn queue raw_ops
+    math math.special nest dtypes errors config data data.experimental datasets
+    datasets.digits datasets.mnist datasets.fashion_mnist datasets.cifar10
+    datasets.cifar100 datasets.imdb datasets.reuters
+    datasets.boston_housing datasets.california_housing saved_model io io.gfile train
+    distribute distribute.cluster_resolver debugging profiler plot summary test version
+    compat
+    compat.v1 compat.v1.logging config.optimizer config.threading
+    tapewright experimental.numpy experimental.numpy.random
+    keras.activations keras.ops keras.ops.image keras.backend keras.mixed_precision keras
+""".split()
+# Namespaces whose names are all described in another one: they have no page.
+SAME = {
+    name: f"keras.{name}"
+    for name in "layers losses metrics callbacks optimizers initializers".split()
+}
+# Names that other files of the package use, and users do not.
+INTERNAL = set(
+    """
+    RNN.inner_loop CallbackList.close
+    CallbackList.wants_predict_batches CallbackList.wants_test_batches
+    CallbackList.wants_train_batches Optimizer.advance
+    KerasTensor.record_function KerasTensor.record_op
+    Variable.check_assigned Variable.read_uncast Variable.to_numpy Tensor.to_numpy
+    Generator.stream Dataset.traced_steps DatasetIterator.traced_steps
+    Dataset.declared_spec Resource.handle Resource.with_handle
+    DatasetIterator.peek_spec DatasetIterator.stand_in
+    Optional.components Optional.with_components Optional.element
+    TensorArray.components TensorArray.with_components TensorArray.of_elements
+    CheckpointManager.save_if_asked CheckpointManager.sync
+    Strategy.replica Strategy.replica_id
+    keras.callbacks.Logs keras.callbacks.MonitorCallback
+    """.split()
+)
+# The families of the top level, by the folder or file that defines an object.
+TOPICS = {
+    "tapewright.core": "tensors and variables",
+    "tapewright.autodiff": "gradients",
+    "tapewright.compiler": "functions and control flow",
+    "tapewright.ops": "arrays",
+}
+
+
+@dataclass(eq=False)  # values may compare as arrays do
+class Entry:
+    """A public object: the name of its entry, and its other names."""
+
+    value: object
+    name: str
+    others: list[str] = field(default_factory=list)
+
+    @property
+    def short(self):
+        return self.name.rpartition(".")[2]
+
+    @property
+    def family(self):
+        module = getattr(self.value, "__module__", None) or ""
+        if self.name.count(".") == 1:
+            found = [
+                topic for start, topic in TOPICS.items() if module.startswith(start)
+            ]
+            return found[0] if found else "tensors and variables"
+        return module.rpartition(".")[2].replace("_", " ").strip() or "others"
+
+    @property
+    def summary(self):
+        if not (inspect.isroutine(self.value) or inspect.isclass(self.value)):
+            return f"``{self.value!r}``"
+        return (inspect.getdoc(self.value) or "").partition("\n")[0]
+
+
+def public_names(module):
+    """The names of a namespace that are no modules, those of definitions first."""
+    names = getattr(module, "__all__", None) or [n for n in dir(module) if n[0] != "_"]
+    space = module.__name__.removeprefix("tapewright.")
+    names = [n for n in names if f"{space}.{n}" not in INTERNAL]
+    names = [n for n in names if not isinstance(getattr(module, n), types.ModuleType)]
+    return sorted(names, key=lambda n: own_name(getattr(module, n), n) != n)
+
+
+def own_name(value, name):
+    """The name under which a function, a class or a dtype was defined."""
+    return getattr(value, "__name__", None) or getattr(value, "name", name)
+
+
+def full_name(namespace):
+    return namespace if namespace == "tapewright" else f"tapewright.{namespace}"
+
+
+def find_entries():
+    """``{namespace: its entries}``, and all entries."""
+    pages, entries = {}, {}
+    for namespace in NAMESPACES:
+        full = full_name(namespace)
+        module, pages[namespace] = importlib.import_module(full), []
+        for name in public_names(module):
+            value = getattr(module, name)
+            is_number = value is None or isinstance(value, int)
+            key = f"{full}.{name}" if is_number else id(value)
+            if key in entries:
+                entries[key].others.append(f"{full}.{name}")
+            else:
+                entries[key] = Entry(value, f"{full}.{name}")
+                pages[namespace].append(entries[key])
+        pages[namespace].sort(key=lambda entry: entry.name.lower())
+    for namespace in SAME:
+        module = importlib.import_module(full_name(namespace))
+        for name in public_names(module):
+            if id(getattr(module, name)) in entries:
+                found = entries[id(getattr(module, name))]
+                found.others.append(f"{full_name(namespace)}.{name}")
+    return pages, list(entries.values())
