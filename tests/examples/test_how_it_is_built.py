@@ -1,4 +1,4 @@
-"""The worked example of CONTRIBUTING.md is the code as it stands, and passes its test."""
+"""The worked example of an op is the code as it stands, and passes its test."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,8 @@ import numpy as np
 from tapewright.test import case, check_op, floats
 
 ROOT = Path(__file__).resolve().parents[2]
-TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PAGE = ROOT / "docs" / "background" / "how_it_is_built.md"
+TEXT = PAGE.read_text(encoding="utf-8")
 OP, LINE = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
@@ -21,7 +22,7 @@ def test_the_line_of_the_table_passes():
 
 
 def test_the_table_of_floors_names_every_folder():
-    table = TEXT[TEXT.index("| 0 |") : TEXT.index("Imports are relative")]
+    table = TEXT[TEXT.index("| 0 |") : TEXT.index("## Walks through")]
     listed = {
         name
         for line in table.split("\n")
@@ -33,7 +34,7 @@ def test_the_table_of_floors_names_every_folder():
 
 
 def test_the_files_of_the_walks_exist_and_occur_once_in_a_walk():
-    text = TEXT[TEXT.index("## Walks through") : TEXT.index("## To add something")]
+    text = TEXT[TEXT.index("## Walks through") : TEXT.index("## An op, from")]
     for walk in text.split("\n**")[1:]:
         assert len(walk.strip().splitlines()) <= 18
         folder, seen = None, []
@@ -44,3 +45,8 @@ def test_the_files_of_the_walks_exist_and_occur_once_in_a_walk():
             seen.append(path)
             at_root = path.startswith(("tests/", "layers/", "optimizers/"))
             assert (ROOT / ("" if at_root else "framework") / path).is_file(), path
+
+
+def test_contributing_is_short_enough_to_be_read():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
