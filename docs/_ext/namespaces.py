@@ -62,12 +62,45 @@ INTERNAL = set(
     keras.callbacks.Logs keras.callbacks.MonitorCallback
     """.split()
 )
-# The families of the top level, by the folder or file that defines an object.
-TOPICS = {
-    "tapewright.core": "tensors and variables",
-    "tapewright.autodiff": "gradients",
-    "tapewright.compiler": "functions and control flow",
-    "tapewright.ops": "arrays",
+# The headings of long namespaces, by the folders or files that define their names; other
+# names are listed under the name of their file.
+FAMILIES = {
+    "core layers": "layers.core layers.embedding layers.lambda_layer layers.pipeline "
+    "layers.base serialization",
+    "convolution layers": "layers.convolution",
+    "pooling layers": "layers.pooling",
+    "recurrent layers": "layers.recurrent layers.recurrent_cells layers.rnn layers.conv_lstm",
+    "attention layers": "layers.attention layers.multi_head_attention",
+    "normalization layers": "layers.normalization",
+    "regularization layers": "layers.noise",
+    "activation layers": "layers.activation_layers",
+    "reshaping layers": "layers.reshaping",
+    "merging layers": "layers.merging",
+    "wrappers": "layers.wrappers",
+    "preprocessing layers": "layers.preprocessing layers.hashing layers.lookup layers.images "
+    "layers.text_vectorization layers.spectrograms",
+    "image augmentation layers": "layers.augmentation",
+    "image files": "io.images",
+    "boxes": "ops.image.boxes ops.image.box_sampling ops.image.suppression",
+    "colors": "ops.image.color ops.image.adjusting ops.image.quality ops.image.pixels",
+    "resizing, cropping and flipping": "ops.image.resizing ops.image.cropping "
+    "ops.image.flipping",
+    "random images": "ops.image.random_images",
+    "convolution and pooling": "ops.convolution",
+    "activations and dropout": "ops.nn.activation ops.nn.dropout ops.nn.bias "
+    "layers.activations",
+    "normalization": "ops.nn.normalization ops.nn.moments",
+    "losses": "ops.nn.cross_entropy ops.nn.sampled_loss api.ctc",
+    "special functions": "ops.math.special ops.math.bessel ops.math.beta ops.math.gamma "
+    "ops.math.xlogy",
+    "reductions and scans": "ops.math.reduction ops.math.scan ops.array.segment",
+    "arrays": "ops.array ops.ragged ops.sparse",
+    "gradients": "autodiff",
+    "functions and control flow": "compiler",
+    "tensors and variables": "core io.tensor_messages",
+}
+FAMILY_OF = {
+    start: name for name, starts in FAMILIES.items() for start in starts.split()
 }
 
 
@@ -85,13 +118,12 @@ class Entry:
 
     @property
     def family(self):
-        module = getattr(self.value, "__module__", None) or ""
-        if self.name.count(".") == 1:
-            found = [
-                topic for start, topic in TOPICS.items() if module.startswith(start)
-            ]
-            return found[0] if found else "tensors and variables"
-        return module.rpartition(".")[2].replace("_", " ").strip() or "others"
+        module = getattr(self.value, "__module__", None) or "tapewright.core"
+        path = module.split(".")[1:]
+        for end in range(len(path), 0, -1):
+            if ".".join(path[:end]) in FAMILY_OF:
+                return FAMILY_OF[".".join(path[:end])]
+        return module.rpartition(".")[2].replace("_", " ")
 
     @property
     def summary(self):

@@ -12,7 +12,7 @@ import posixpath
 import re
 from pathlib import Path
 
-from namespaces import INTERNAL, NAMESPACES, SAME, find_entries, full_name
+from namespaces import FAMILIES, INTERNAL, NAMESPACES, SAME, find_entries, full_name
 from sphinx import addnodes
 from sphinx.util import inspect as sphinx_inspect
 from sphinx.util.docutils import SphinxDirective
@@ -34,7 +34,7 @@ def heading(text, line):
 
 
 def directive(entry, documented):
-    """The autodoc directive of an entry; inherited members are those nobody describes."""
+    """The autodoc directive of an entry, with members inherited from private bases."""
     value, name = entry.value, entry.name
     if inspect.isclass(value):
         kind = "exception" if issubclass(value, BaseException) else "class"
@@ -89,30 +89,11 @@ def write_pages(app):
     written = {}
     for namespace, own in pages.items():
         full = full_name(namespace)
-        context = f".. py:currentmodule:: {full}\n\n"
-        text = heading(full, "=") + context
-        text += (inspect.getdoc(importlib.import_module(full)) or "") + "\n\n"
-        families = {"": own}
-        if len(own) > MOST:
-            families = {}
-            for entry in sorted(own, key=lambda entry: entry.family):
-                families.setdefault(entry.family, []).append(entry)
-        for family, some in families.items():
-            body = "".join(directive(entry, documented) for entry in some)
-            if family:
-                name = f"{full}.{family.replace(' ', '_')}"
-                title = f"{full}: {family}"
-                written[name] = heading(title, "=") + body
-                text += heading(family.capitalize(), "-") + table(some)
-            elif some:
-                text += table(some)
-        text += named_elsewhere(full, own, entries)
-        if families.keys() - {""}:
-            text += ".. toctree::\n   :hidden:\n\n"
-            text += "".join(f"   {full}.{f.replace(' ', '_')}\n" for f in families)
-        elif own:
-            text += heading("Entries", "-") + body
-        written[full] = text
+        classes = [entry for entry in own if inspect.isclass(entry.value)]
+        written |= {
+            entry.name: class_page(entry, full, documented) for entry in classes
+        }
+        written |= namespace_pages(full, own, entries, documented)
     folder = Path(app.srcdir) / "reference" / "names"
     folder.mkdir(exist_ok=True)
     for path in folder.glob("*.rst"):
@@ -124,6 +105,55 @@ def write_pages(app):
             path.write_text(text, encoding="utf-8")
     app.entries = {entry.name: entry for entry in entries}
     app.names = {name: e.name for e in entries for name in (*e.others, e.name)}
+
+
+def class_page(entry, namespace, documented):
+    """The page of a class. It is in no toctree, which every page would show in full."""
+    name, up = shown_name(entry.name), shown_name(namespace)
+    text = ":orphan:\n\n" + heading(name, "=")
+    text += f":doc:`{up} <{namespace}>`\n\n.. py:currentmodule:: {namespace}\n\n"
+    return text + directive(entry, documented)
+
+
+def namespace_pages(full, own, entries, documented):
+    """The page of a namespace, and pages of its functions by family if there are many."""
+    functions = [entry for entry in own if not inspect.isclass(entry.value)]
+    families = {}
+    for entry in sorted(own, key=lambda entry: family_order(entry.family)):
+        families.setdefault(entry.family, []).append(entry)
+    text = heading(shown_name(full), "=") + f".. py:currentmodule:: {full}\n\n"
+    text += (inspect.getdoc(importlib.import_module(full)) or "") + "\n\n"
+    if len(own) <= MOST:
+        families = {"": own}
+    for family, some in families.items():
+        text += heading(family.capitalize(), "-") if family else ""
+        text += table(some) if some else ""
+    text += named_elsewhere(full, own, entries)
+    if len(functions) <= MOST:
+        body = "".join(directive(entry, documented) for entry in functions)
+        return {full: text + (heading("Entries", "-") + body if body else "")}
+    pages = {}
+    for family, some in families.items():
+        body = [directive(e, documented) for e in some if not inspect.isclass(e.value)]
+        if body:
+            title = f"{shown_name(full)}: {family}"
+            name = f"{full}.{family.replace(' ', '_')}"
+            pages[name] = heading(title, "=") + "".join(body)
+    text += ".. toctree::\n   :hidden:\n\n"
+    return {full: text + "".join(f"   {name}\n" for name in pages), **pages}
+
+
+def family_order(family):
+    """The key that sorts families: those of the table first, in its order."""
+    known = list(FAMILIES)
+    return (known.index(family) if family in known else len(known), family)
+
+
+def shown_name(full):
+    """The name that a user types: `keras.layers`, `tw.math`."""
+    if full.startswith("tapewright.keras"):
+        return full.removeprefix("tapewright.")
+    return full.replace("tapewright.", "tw.", 1)
 
 
 class Namespaces(SphinxDirective):
