@@ -155,11 +155,17 @@ def test_the_version_is_the_same_everywhere():
 def test_the_citation_is_of_the_newest_version_in_the_changelog():
     citation = (ROOT / "CITATION.cff").read_text("utf-8")
     heading = re.search(
-        r"^## ([\d.]+) \((.*)\)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M
+        r"^## ([\d.]+) \(([\d-]+)\)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M
     )
     assert heading[1] == SETTINGS["project"]["version"]
     assert f"\nversion: {heading[1]}\ndate-released: {heading[2]}\n" in citation
     assert f"\nlicense: {SETTINGS['project']['license']}\n" in citation
+
+
+def test_the_changelog_has_one_line_for_a_change():
+    lines = (ROOT / "CHANGELOG.md").read_text("utf-8").splitlines()
+    assert sum(line.startswith("- ") for line in lines) > 100
+    assert not [line for line in lines if line.startswith("  ")]
 
 
 @pytest.fixture(scope="module")
