@@ -1,4 +1,4 @@
-"""Layers: configuration and weights around the ops, under Keras' names."""
+"""Layers: configuration and weights around the ops, with Keras' names."""
 
 from . import (
     activation_layers,

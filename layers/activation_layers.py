@@ -1,4 +1,4 @@
-"""Activations as layers: relu and its kin, one of them with weights, and softmax."""
+"""Activations as layers: ReLU and its variants, PReLU with a learned slope, and softmax."""
 
 from __future__ import annotations
 
@@ -40,17 +40,23 @@ class _Activation(ShapePreserving, Layer):
 
 
 class ReLU(_Activation):
-    """``x`` above ``threshold``, at most ``max_value``; a line of ``negative_slope`` below it.
+    """Rectified linear unit (ReLU) layer: ``max(inputs, 0)`` by default.
 
         max_value                            where x >= max_value
         x                                    where threshold < x < max_value
         negative_slope * (x - threshold)     where x <= threshold
 
-    Args: ``max_value``: None for no bound. All three are 0 or more.
+    Args:
+        max_value: Upper bound of the outputs, 0 or more, or None for no bound.
+        negative_slope: Slope below ``threshold``, 0 or more.
+        threshold: Value up to which inputs are scaled by ``negative_slope``, 0 or more.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[...]``.
+    Shapes:
+        Inputs and outputs ``[...]``.
 
-    Raises: ``ValueError`` for a negative argument.
+    Raises:
+        ValueError: If an argument is negative.
 
     Example:
         >>> keras.layers.ReLU(max_value=6.0, negative_slope=0.5)([-2.0, 3.0, 9.0]).numpy()
@@ -80,14 +86,21 @@ class ReLU(_Activation):
 
 
 class LeakyReLU(_Activation):
-    """``x`` where positive, else ``negative_slope * x``.
+    """Leaky ReLU layer: ``x`` where it is positive, else ``negative_slope * x``.
 
-    Shapes: inputs and outputs ``[...]``.
+    Args:
+        negative_slope: Slope for negative inputs, 0 or more.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: ``ValueError`` if ``negative_slope`` is negative.
+    Shapes:
+        Inputs and outputs ``[...]``.
 
-    Reference: Maas et al., "Rectifier nonlinearities improve neural network acoustic
-    models" (2013).
+    Raises:
+        ValueError: If ``negative_slope`` is negative.
+
+    References:
+        Maas et al., "Rectifier nonlinearities improve neural network acoustic models"
+        (2013).
 
     Example:
         >>> keras.layers.LeakyReLU(0.1)([-2.0, 3.0]).numpy()
@@ -112,12 +125,13 @@ class LeakyReLU(_Activation):
 
 
 class ThresholdedReLU(_Activation):
-    """``x`` where it is above ``theta``, else 0: ``f(x) = x * (x > theta)``.
+    """Thresholded ReLU layer: ``x`` where it is above ``theta``, else 0.
 
-    A layer of Keras 2; `ReLU` with ``threshold=theta`` gives the same numbers.
+    A layer of Keras 2; `ReLU` with ``threshold=theta`` computes the same function.
 
     Args:
-        theta: The threshold, 0 or more.
+        theta: Threshold of the activation, 0 or more.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
     Shapes:
         Inputs and outputs ``[...]``.
@@ -139,17 +153,27 @@ class ThresholdedReLU(_Activation):
 
 
 class PReLU(_Activation):
-    """``x`` where positive, else ``alpha * x`` with a learned ``alpha``.
+    """Parametric ReLU layer, with a learned slope for negative inputs.
 
-    Args: ``shared_axes``: axes that share one ``alpha``, counted with the batch as 0:
-    ``[1, 2]`` leaves one for each channel of images.
+    ``x`` where it is positive, else ``alpha * x``.
 
-    Shapes: inputs and outputs ``[batch, ...]``; weight ``alpha [...]``, of size 1 along
-    ``shared_axes``.
+    Args:
+        alpha_initializer: Initializer of ``alpha``: an object or its name.
+        alpha_regularizer: Regularizer of ``alpha``, or None.
+        alpha_constraint: Constraint on ``alpha``, or None.
+        shared_axes: Axes along which ``alpha`` is shared, counted with the batch as
+            axis 0; with ``[1, 2]``, images have one ``alpha`` per channel.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: ``ValueError`` if one of ``shared_axes`` is not an axis behind the batch.
+    Shapes:
+        Inputs and outputs ``[batch, ...]``; weight ``alpha [...]``, of size 1 along
+        ``shared_axes``.
 
-    Reference: He et al., "Delving deep into rectifiers" (2015).
+    Raises:
+        ValueError: If one of ``shared_axes`` is not an axis after the batch.
+
+    References:
+        He et al., "Delving deep into rectifiers" (2015).
 
     Example:
         >>> layer = keras.layers.PReLU(alpha_initializer="ones", shared_axes=[1])
@@ -193,12 +217,20 @@ class PReLU(_Activation):
 
 
 class ELU(_Activation):
-    """``x`` where positive, else ``alpha * (exp(x) - 1)``.
+    """Exponential linear unit (ELU) layer.
 
-    Shapes: inputs and outputs ``[...]``.
+    ``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
 
-    Reference: Clevert et al., "Fast and accurate deep network learning by exponential
-    linear units" (2016).
+    Args:
+        alpha: Scale of the negative part.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
+
+    Shapes:
+        Inputs and outputs ``[...]``.
+
+    References:
+        Clevert et al., "Fast and accurate deep network learning by exponential linear
+        units" (2016).
 
     Example:
         >>> keras.layers.ELU()([-1.0, 2.0]).numpy().round(3)
@@ -214,14 +246,20 @@ class ELU(_Activation):
 
 
 class Softmax(_Activation):
-    """``exp(x) / sum(exp(x))`` over ``axis``, one or several.
+    """Softmax layer: ``exp(x) / sum(exp(x))`` along ``axis``.
 
-    The call takes a ``mask`` that broadcasts to the inputs: an entry where it is False
-    (or at most 0.5) does not count, and its output is 0.
+    The layer can be called with a ``mask`` that broadcasts to the inputs: entries where
+    the mask is False (or at most 0.5) are excluded, and their outputs are 0.
 
-    Shapes: inputs and outputs ``[...]``.
+    Args:
+        axis: Axis or axes to normalize along.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: `ShapeError` for a mask that does not broadcast to the inputs.
+    Shapes:
+        Inputs and outputs ``[...]``.
+
+    Raises:
+        ShapeError: If ``mask`` does not broadcast to the inputs.
 
     Example:
         >>> keras.layers.Softmax()([[1.0, 1.0, 5.0]], mask=[[True, True, False]]).numpy()

@@ -1,7 +1,8 @@
-"""Activations by name: what ``activation="relu"`` means, with Keras' arguments.
+"""Activation functions by name, as in ``activation="relu"``, with Keras' arguments.
 
-Those that TensorFlow has too are its ops; the others are composed of ops here. At a corner
-the slope is Keras', but for `celu`, which has none: Keras gives 2 at 0 where it is 1.
+Activations that TensorFlow also has are its ops; the others are composed of ops here.
+At points without a derivative the slope is the same as in Keras, except for `celu`, which
+is differentiable at 0: its slope there is 1, while Keras returns 2.
 """
 
 from __future__ import annotations
@@ -100,9 +101,16 @@ def relu(
     max_value: float | None = None,
     threshold: float = 0.0,
 ) -> Tensor:
-    """``x`` above ``threshold``, limited to ``max_value``; with ``negative_slope`` below.
+    """Rectified linear unit (ReLU): ``max(x, 0)`` by default.
 
-    Below the threshold it is ``negative_slope * (x - threshold)``.
+    Entries above ``threshold`` are kept and clipped to ``max_value``; the others become
+    ``negative_slope * (x - threshold)``.
+
+    Args:
+        x: Input tensor.
+        negative_slope: Slope below ``threshold``.
+        max_value: Upper bound of the outputs, or None for no bound.
+        threshold: Value up to which entries are scaled by ``negative_slope``.
 
     Example:
         >>> keras.activations.relu([-10.0, 0.5, 8.0]).numpy()
@@ -126,7 +134,11 @@ def relu(
 
 
 def leaky_relu(x: TensorLike, negative_slope: float = 0.2) -> Tensor:
-    """``x`` where it is positive, else ``negative_slope * x``.
+    """Leaky ReLU: ``x`` where it is positive, else ``negative_slope * x``.
+
+    Args:
+        x: Input tensor.
+        negative_slope: Slope for negative entries.
 
     Example:
         >>> keras.activations.leaky_relu([-1.0, 2.0]).numpy()
@@ -136,10 +148,15 @@ def leaky_relu(x: TensorLike, negative_slope: float = 0.2) -> Tensor:
 
 
 def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
-    """``x`` where it is positive, else ``alpha * (exp(x) - 1)``.
+    """Exponential linear unit (ELU): ``x`` if positive, else ``alpha * (exp(x) - 1)``.
 
-    Reference: Clevert et al., "Fast and accurate deep network learning by exponential
-    linear units" (2016).
+    Args:
+        x: Input tensor.
+        alpha: Scale of the negative part.
+
+    References:
+        Clevert et al., "Fast and accurate deep network learning by exponential linear
+        units" (2016).
 
     Example:
         >>> keras.activations.elu([-20.0, 2.0], alpha=0.5).numpy()
@@ -150,11 +167,17 @@ def elu(x: TensorLike, alpha: float = 1.0) -> Tensor:
 
 
 def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
-    """``x`` where it is positive, else ``alpha * (exp(x / alpha) - 1)``.
+    """Continuously differentiable exponential linear unit (CELU).
 
-    The slope at 0 is 1 for any ``alpha``.
+    ``x`` where it is positive, else ``alpha * (exp(x / alpha) - 1)``. The slope at 0 is
+    1 for any ``alpha``.
 
-    Reference: Barron, "Continuously differentiable exponential linear units" (2017).
+    Args:
+        x: Input tensor.
+        alpha: Scale of the negative part.
+
+    References:
+        Barron, "Continuously differentiable exponential linear units" (2017).
 
     Example:
         >>> keras.activations.celu([-20.0, 2.0], alpha=0.5).numpy()
@@ -165,14 +188,20 @@ def celu(x: TensorLike, alpha: float = 1.0) -> Tensor:
 
 
 def glu(x: TensorLike, axis: Axis = -1) -> Tensor:
-    """``a * sigmoid(b)`` of the halves ``a`` and ``b`` of ``x`` along ``axis``.
+    """Gated linear unit (GLU): ``a * sigmoid(b)`` for the halves ``a`` and ``b`` of ``x``.
 
-    Shapes: ``[..., 2 n]`` to ``[..., n]``.
+    Args:
+        x: Input tensor.
+        axis: Axis along which to split ``x`` into halves.
 
-    Raises: ``ValueError`` if that axis has an odd size.
+    Shapes:
+        ``[..., 2 n]`` to ``[..., n]``.
 
-    Reference: Dauphin et al., "Language modeling with gated convolutional networks"
-    (2017).
+    Raises:
+        ValueError: If ``axis`` has an odd size.
+
+    References:
+        Dauphin et al., "Language modeling with gated convolutional networks" (2017).
 
     Example:
         >>> keras.activations.glu([3.0, 0.0]).numpy()
@@ -192,12 +221,23 @@ def glu(x: TensorLike, axis: Axis = -1) -> Tensor:
 
 
 def linear(x: TensorLike) -> Any:
-    """``x`` itself: no activation."""
+    """Identity function, for no activation: return ``x``.
+
+    Args:
+        x: Input tensor.
+
+    Example:
+        >>> keras.activations.linear(tw.constant([-1.0, 2.0])).numpy()
+        array([-1.,  2.], dtype=float32)
+    """
     return x
 
 
 def hard_sigmoid(x: TensorLike) -> Tensor:
-    """``x / 6 + 0.5``, limited to the range from 0 to 1.
+    """Piecewise linear approximation of the sigmoid: ``x / 6 + 0.5`` clipped to [0, 1].
+
+    Args:
+        x: Input tensor.
 
     Example:
         >>> keras.activations.hard_sigmoid([-3.0, 0.0, 1.5]).numpy()
@@ -207,16 +247,27 @@ def hard_sigmoid(x: TensorLike) -> Tensor:
 
 
 def hard_silu(x: TensorLike) -> Tensor:
-    """``x * hard_sigmoid(x)``.
+    """Hard SiLU, also called hard swish: ``x * hard_sigmoid(x)``.
 
-    Reference: Howard et al., "Searching for MobileNetV3" (2019).
+    Args:
+        x: Input tensor.
+
+    References:
+        Howard et al., "Searching for MobileNetV3" (2019).
+
+    Example:
+        >>> keras.activations.hard_silu([-3.0, 1.5, 3.0]).numpy()
+        array([-0.   ,  1.125,  3.   ], dtype=float32)
     """
     x = convert_to_tensor(x)
     return x * hard_sigmoid(x)
 
 
 def hard_tanh(x: TensorLike) -> Tensor:
-    """``x``, limited to the range from -1 to 1.
+    """Hard tanh: ``x`` clipped to [-1, 1].
+
+    Args:
+        x: Input tensor.
 
     Example:
         >>> keras.activations.hard_tanh([-3.0, 0.5, 1.5]).numpy()
@@ -226,7 +277,11 @@ def hard_tanh(x: TensorLike) -> Tensor:
 
 
 def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """``x`` where ``|x|`` is above ``threshold``, else 0.
+    """Hard shrinkage: ``x`` where ``|x|`` is above ``threshold``, else 0.
+
+    Args:
+        x: Input tensor.
+        threshold: Magnitude up to which entries become 0.
 
     Example:
         >>> keras.activations.hard_shrink([-2.0, 0.25, 2.0]).numpy()
@@ -236,7 +291,11 @@ def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
 
 
 def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """``x`` moved towards 0 by ``threshold``, and 0 where it is nearer than that.
+    """Soft shrinkage: shrink ``x`` towards 0 by ``threshold``, or to 0 if ``|x|`` is less.
+
+    Args:
+        x: Input tensor.
+        threshold: Amount by which to shrink.
 
     Example:
         >>> keras.activations.soft_shrink([-2.0, 0.25, 2.0]).numpy()
@@ -248,7 +307,12 @@ def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
 
 
 def threshold(x: TensorLike, threshold: float, default_value: float) -> Tensor:
-    """``x`` where it is above ``threshold``, else ``default_value``.
+    """Threshold activation: ``x`` where it is above ``threshold``, else ``default_value``.
+
+    Args:
+        x: Input tensor.
+        threshold: Value that an entry must exceed to be kept.
+        default_value: Replacement of the other entries.
 
     Example:
         >>> keras.activations.threshold([1.0, 2.0, 3.0], 1.5, 0.0).numpy()
@@ -259,9 +323,13 @@ def threshold(x: TensorLike, threshold: float, default_value: float) -> Tensor:
 
 
 def sparse_sigmoid(x: TensorLike) -> Tensor:
-    """``(x + 1) / 2``, limited to the range from 0 to 1.
+    """Sparse sigmoid: ``(x + 1) / 2`` clipped to [0, 1].
 
-    Reference: Blondel et al., "Learning classifiers with Fenchel-Young losses" (2019).
+    Args:
+        x: Input tensor.
+
+    References:
+        Blondel et al., "Learning classifiers with Fenchel-Young losses" (2019).
 
     Example:
         >>> keras.activations.sparse_sigmoid([-2.0, 0.0, 0.5]).numpy()
@@ -273,7 +341,10 @@ def sparse_sigmoid(x: TensorLike) -> Tensor:
 
 
 def sparse_plus(x: TensorLike) -> Tensor:
-    """0 up to -1, then ``(x + 1) ** 2 / 4`` up to 1, then ``x``.
+    """Sparse plus: 0 up to -1, ``(x + 1) ** 2 / 4`` up to 1, ``x`` above.
+
+    Args:
+        x: Input tensor.
 
     Example:
         >>> keras.activations.sparse_plus([-2.0, 0.0, 2.0]).numpy()
@@ -288,9 +359,17 @@ def sparse_plus(x: TensorLike) -> Tensor:
 
 
 def mish(x: TensorLike) -> Tensor:
-    """``x * tanh(softplus(x))``.
+    """Mish activation: ``x * tanh(softplus(x))``.
 
-    Reference: Misra, "Mish: a self regularized non-monotonic activation function" (2019).
+    Args:
+        x: Input tensor.
+
+    References:
+        Misra, "Mish: a self regularized non-monotonic activation function" (2019).
+
+    Example:
+        >>> keras.activations.mish([-1.0, 0.0, 2.0]).numpy().round(3)
+        array([-0.303,  0.   ,  1.944], dtype=float32)
     """
     x = convert_to_tensor(x)
     inner = clip_by_value(x, -1e3, 400.0)  # beyond, it is 0 or x with all derivatives
@@ -298,11 +377,21 @@ def mish(x: TensorLike) -> Tensor:
 
 
 def squareplus(x: TensorLike, b: float = 4) -> Tensor:
-    """``(x + sqrt(x ** 2 + b)) / 2``.
+    """Squareplus activation: ``(x + sqrt(x ** 2 + b)) / 2``.
 
-    Raises: ``ValueError`` for a negative ``b``.
+    Args:
+        x: Input tensor.
+        b: Smoothness, 0 or more; 0 yields ReLU.
 
-    Reference: Barron, "Squareplus: a softplus-like algebraic rectifier" (2021).
+    Raises:
+        ValueError: If ``b`` is negative.
+
+    References:
+        Barron, "Squareplus: a softplus-like algebraic rectifier" (2021).
+
+    Example:
+        >>> keras.activations.squareplus([-1.5, 0.0, 1.5]).numpy()
+        array([0.5, 1. , 2. ], dtype=float32)
     """
     if b < 0:
         raise ValueError(f"squareplus: b must not be negative, got {b}")
@@ -310,19 +399,32 @@ def squareplus(x: TensorLike, b: float = 4) -> Tensor:
 
 
 def tanh_shrink(x: TensorLike) -> Tensor:
-    """``x - tanh(x)``."""
+    """Tanh shrinkage: ``x - tanh(x)``.
+
+    Args:
+        x: Input tensor.
+
+    Example:
+        >>> keras.activations.tanh_shrink([-1.0, 0.0, 1.0]).numpy().round(3)
+        array([-0.238,  0.   ,  0.238], dtype=float32)
+    """
     x = convert_to_tensor(x)
     return x - tanh(x) if x.dtype.is_complex else smooth.tanh_shrink(x)
 
 
 def sparsemax(x: TensorLike, axis: Axis = -1) -> Tensor:
-    """``max(x - tau, 0)`` with the ``tau`` for which it sums to 1 along ``axis``.
+    """Sparsemax: ``max(x - tau, 0)``, with ``tau`` such that the result sums to 1.
 
-    It is the nearest point of the simplex: like `softmax`, but zero far below the top.
-    Keras 3.15 subtracts another ``tau`` than the paper, and its outputs do not sum to
-    1.
+    The result is the projection of ``x`` onto the probability simplex: like `softmax`,
+    but exactly 0 for entries far below the maximum. Keras 3.15 deviates from the paper
+    in the choice of ``tau``, so its outputs do not sum to 1.
 
-    Reference: Martins & Astudillo, "From softmax to sparsemax" (2016).
+    Args:
+        x: Input tensor.
+        axis: Axis along which the result sums to 1.
+
+    References:
+        Martins & Astudillo, "From softmax to sparsemax" (2016).
 
     Example:
         >>> keras.activations.sparsemax([1.0, 0.5, -1.0]).numpy()
@@ -347,14 +449,21 @@ hard_swish = hard_silu
 
 
 def get(identifier: Any) -> Callable[..., Any]:
-    """The activation of this name; a callable itself, and `linear` for None.
+    """Return the activation with the given name.
 
-    Raises: ``ValueError`` with the known names, for another one; ``TypeError`` if it is
-    neither.
+    Args:
+        identifier: Name of an activation, config of a layer, callable (returned as is),
+            or None for `linear`.
+
+    Raises:
+        ValueError: If no activation has this name; the message lists the known names.
+        TypeError: If ``identifier`` is of another type.
 
     Example:
-        >>> keras.activations.get("gelu") is tw.nn.gelu, keras.activations.get(None) is keras.activations.linear
-        (True, True)
+        >>> keras.activations.get("gelu") is tw.nn.gelu
+        True
+        >>> keras.activations.get(None) is keras.activations.linear
+        True
     """
     if identifier is None:
         return linear
@@ -370,7 +479,13 @@ def get(identifier: Any) -> Callable[..., Any]:
 
 
 def serialize(activation: Any) -> Any:
-    """The name of an activation, or the config of a layer, as `get` takes it.
+    """Return the name of an activation function, or the config of a layer.
+
+    Args:
+        activation: Activation function or layer.
+
+    Returns:
+        A name or config that `get` accepts.
 
     Example:
         >>> keras.activations.serialize(tw.tanh)
@@ -382,11 +497,15 @@ def serialize(activation: Any) -> Any:
 def deserialize(
     config: Any, custom_objects: dict[str, Any] | None = None
 ) -> Callable[..., Any]:
-    """The activation of a name, or the layer of a config: the inverse of `serialize`.
+    """Return the activation with the given name or config: the inverse of `serialize`.
 
-    Args: ``custom_objects``: names and functions, which are searched first.
+    Args:
+        config: Name of an activation, or config of a layer or function.
+        custom_objects: Dict from names to functions, looked up before the known
+            activations.
 
-    Raises: ``ValueError`` for an unknown name.
+    Raises:
+        ValueError: If the name is unknown.
 
     Example:
         >>> keras.activations.deserialize("relu") is keras.activations.relu
@@ -401,11 +520,17 @@ def deserialize(
 
 
 def keeps_shape(activation: Any) -> bool:
-    """Return whether the outputs are known to have the shape and dtype of the inputs.
+    """Return whether an activation is known to preserve the shape and dtype of its input.
+
+    Args:
+        activation: Function of a tensor, or None for no activation.
 
     Example:
-        >>> keras.activations.keeps_shape(keras.activations.relu), keras.activations.keeps_shape(keras.activations.glu), keras.activations.keeps_shape(lambda x: x)
-        (True, False, False)
+        >>> from tapewright.keras.activations import keeps_shape
+        >>> keeps_shape(keras.activations.relu), keeps_shape(keras.activations.glu)
+        (True, False)
+        >>> keeps_shape(lambda x: x)
+        False
     """
     return activation is None or any([activation is each for each in _KEEPING])
 

@@ -1,6 +1,6 @@
-"""Layers of the models in ``keras.applications``: their files name them by their modules.
+"""Layers of the models in ``keras.applications``; saved models refer to them by module.
 
-They are no public names of Keras', so they are none here.
+They have no public names, as in Keras.
 """
 
 from __future__ import annotations
@@ -25,11 +25,15 @@ __all__ = []
 
 
 class LayerScale(Layer):
-    """Multiplies each channel by a learned factor: ``outputs = inputs * gamma``.
+    """Multiply each channel by a learned factor: ``outputs = inputs * gamma``.
 
-    Args: ``init_values``: what ``gamma`` starts from; ``projection_dim``: how many
-    channels there are. Reference: Touvron et al., "Going deeper with image transformers"
-    (2021).
+    Args:
+        init_values: Initial value of ``gamma``.
+        projection_dim: Number of channels.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
+
+    References:
+        Touvron et al., "Going deeper with image transformers" (2021).
     """
 
     def __init__(
@@ -51,11 +55,16 @@ class LayerScale(Layer):
 
 
 class StochasticDepth(BaseNoise):
-    """In training, zeroes whole examples with a probability, and scales the others up.
+    """Zero whole examples at random in training, and scale up the others.
 
-        outputs = inputs * mask / (1 - drop_path_rate),   one mask, 0 or 1, an example
+        outputs = inputs * mask / (1 - drop_path_rate),   one mask, 0 or 1, per example
 
-    Reference: Huang et al., "Deep networks with stochastic depth" (2016).
+    Args:
+        drop_path_rate: Probability of dropping an example.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
+
+    References:
+        Huang et al., "Deep networks with stochastic depth" (2016).
     """
 
     def __init__(
@@ -76,7 +85,7 @@ class StochasticDepth(BaseNoise):
 
 
 class CustomScaleLayer(Layer):
-    """Adds a share of a second tensor: ``outputs = inputs[0] + inputs[1] * scale``."""
+    """Add a scaled second tensor: ``outputs = inputs[0] + inputs[1] * scale``."""
 
     def __init__(self, scale: float, **kwargs: Unpack[RegularizedLayerOptions]):
         super().__init__(**kwargs)

@@ -1,6 +1,6 @@
 """Attention between two sequences: `Attention` and `AdditiveAttention`.
 
-Those with several heads and weights are in `multi_head_attention`.
+Multi-head attention with projections is in `multi_head_attention`.
 """
 
 from __future__ import annotations
@@ -38,32 +38,42 @@ __all__ = ["AdditiveAttention", "Attention"]
 
 
 class Attention(Layer):
-    """Each query takes the mean of the values, weighted by ``softmax(query @ key^T)``.
+    """Dot-product attention: ``softmax(query @ key^T) @ value``.
 
-    Args: ``use_scale``: multiply the scores by a learned ``scale``; ``score_mode``:
-    "dot", or "concat" for ``concat_score_weight * sum(tanh(scale * (query + key)))``;
-    ``dropout``: the share of the weights that is dropped in training, with noise from
-    ``seed``.
+    The layer is called with a list ``[query, value]`` or ``[query, value, key]``;
+    ``key`` defaults to ``value``. Optional call arguments:
 
-    The call takes a list ``[query, value]`` or ``[query, value, key]``; without ``key``
-    the values are the keys as well. ``mask``: a list of the masks of query, where False
-    sets outputs to 0, and of value, where False leaves the value out;
-    ``use_causal_mask``: a query sees keys up to its own position;
-    ``return_attention_scores``: return the weights, after dropout, as well.
+    - ``mask``: List of masks for query and value. Outputs are 0 where the query mask is
+    False; values are ignored where the value mask is False.
+    - ``use_causal_mask``: If True, a query attends only to keys up to its own position.
+    - ``return_attention_scores``: If True, also return the attention weights, after
+    dropout.
 
-    Shapes: ``query [batch, queries, dim]``, ``key [batch, keys, dim]``, ``value [batch,
-    keys, values]``, outputs ``[batch, queries, values]``, attention weights ``[batch,
-    queries, keys]``; weights ``scale []`` and ``concat_score_weight []``.
+    Args:
+        use_scale: If True, multiply the scores by a learned ``scale``.
+        score_mode: "dot" for the dot product, or "concat" for
+            ``concat_score_weight * sum(tanh(scale * (query + key)))``.
+        dropout: Fraction of the attention weights to drop in training, from 0 to 1.
+        seed: Integer seed, a `keras.random.SeedGenerator`, or None to use the global
+            generator.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: ``ValueError`` for inputs that are no list of two or three, another
-    ``score_mode``, or a ``dropout`` that is not from 0 to 1.
+    Shapes:
+        ``query [batch, queries, dim]``, ``key [batch, keys, dim]``,
+        ``value [batch, keys, values]``, outputs ``[batch, queries, values]``, attention
+        weights ``[batch, queries, keys]``; weights ``scale []`` and
+        ``concat_score_weight []``.
 
-    Reference: Luong et al., "Effective approaches to attention-based neural machine
-    translation" (2015).
+    Raises:
+        ValueError: If the inputs are not a list of two or three tensors, ``score_mode``
+            is unknown, or ``dropout`` is not from 0 to 1.
+
+    References:
+        Luong et al., "Effective approaches to attention-based neural machine
+        translation" (2015).
 
     Example:
-        >>> from tapewright import constant
-        >>> query, value = constant([[[0.0]]]), constant([[[2.0], [4.0]]])
+        >>> query, value = tw.constant([[[0.0]]]), tw.constant([[[2.0], [4.0]]])
         >>> keras.layers.Attention()([query, value]).numpy()
         array([[[3.]]], dtype=float32)
     """
@@ -171,24 +181,31 @@ class Attention(Layer):
 
 
 class AdditiveAttention(Attention):
-    """Each query takes the mean of the values, weighted by ``softmax(scores)``.
+    """Additive (Bahdanau) attention: ``softmax(scores) @ value``.
 
         scores = sum(scale * tanh(query + key))
 
-    Args: ``use_scale``: False for a ``scale`` of 1 that is not learned; ``dropout`` and
-    the arguments of the call as for `Attention`.
+    The layer is called as `Attention` is.
 
-    Shapes: as for `Attention`; weight ``scale [dim]``.
+    Args:
+        use_scale: If True, learn ``scale``; if False, ``scale`` is 1.
+        dropout: Fraction of the attention weights to drop in training, from 0 to 1.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: ``ValueError`` for inputs that are no list of two or three, or a ``dropout``
-    that is not from 0 to 1.
+    Shapes:
+        Inputs and outputs as for `Attention`; weight ``scale [dim]``.
 
-    Reference: Bahdanau et al., "Neural machine translation by jointly learning to align
-    and translate" (2015).
+    Raises:
+        ValueError: If the inputs are not a list of two or three tensors, or ``dropout``
+            is not from 0 to 1.
+
+    References:
+        Bahdanau et al., "Neural machine translation by jointly learning to align and
+        translate" (2015).
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.AdditiveAttention()([ones([2, 5, 3]), ones([2, 4, 3])]).shape
+        >>> layer = keras.layers.AdditiveAttention()
+        >>> layer([tw.ones([2, 5, 3]), tw.ones([2, 4, 3])]).shape
         TensorShape([2, 5, 3])
     """
 
@@ -217,12 +234,12 @@ class AdditiveAttention(Attention):
 
 
 def causal_mask(queries, keys):
-    """``[1, queries, keys]``: a query sees keys up to its own place."""
+    """``[1, queries, keys]``: True for keys up to the position of the query."""
     return greater_equal(_places(queries, -1), _places(keys, -2))
 
 
 def band_mask(queries, keys, width):
-    """``[1, queries, keys]``: a query sees keys less than ``width`` away."""
+    """``[1, queries, keys]``: True for keys less than ``width`` positions from the query."""
     return less(abs(_places(queries, -1) - _places(keys, -2)), width)
 
 
@@ -231,7 +248,7 @@ def _places(count, axis):
 
 
 def both(first, second):
-    """The mask of what two masks let through; None lets everything through."""
+    """Combine two masks with a logical and; None is a mask that is True everywhere."""
     if first is None or second is None:
         return second if first is None else first
     return logical_and(first, second)

@@ -1,4 +1,4 @@
-"""Integers as categories: vectors with a place for each, for all layers that make them."""
+"""Encode integers as one-hot, multi-hot or count vectors, for the preprocessing layers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 
 class CategoryLayer(Layer):
-    """Base of layers whose outputs are `encoded` categories, which may be sparse."""
+    """Base of layers that return `encoded` categories, dense or sparse."""
 
     autocast = False  # half precision would round integers
     sparse: bool
@@ -58,7 +58,11 @@ class CategoryLayer(Layer):
 
 
 def checked_sparse(layer: Any, sparse: Any, mode: str) -> bool:
-    """The argument ``sparse``. Raises: ``ValueError`` for True with the mode "int"."""
+    """Return ``sparse`` as a bool.
+
+    Raises:
+        ValueError: If it is true and the mode is "int".
+    """
     if sparse and mode == "int":
         raise ValueError(
             f"{type(layer).__name__}: sparse=True is for other output modes than 'int'"
@@ -67,7 +71,7 @@ def checked_sparse(layer: Any, sparse: Any, mode: str) -> bool:
 
 
 def map_entries(function: Callable[..., Any], x: Any) -> Any:
-    """``function`` of a tensor, or of the entries of a ragged or sparse one."""
+    """Apply ``function`` to a tensor, or to the values of a ragged or sparse tensor."""
     if isinstance(x, RaggedTensor):
         if len(x.components()) == 1 and active_tracer() is not None:
             fall_back(
@@ -88,10 +92,12 @@ def encoded(
     weights: Any = None,
     sparse: bool = False,
 ) -> Any:
-    """Integers as "int", "one_hot", "multi_hot" or "count"; others are left out.
+    """Encode integers as "int", "one_hot", "multi_hot" or "count".
 
-    Ragged and sparse integers are counted in each row; for "one_hot" those of a ragged
-    tensor become vectors in their rows. ``sparse``: the result is a `SparseTensor`.
+    Integers out of range are ignored.
+
+    Ragged and sparse inputs are counted per row; with "one_hot", each entry of a ragged
+    tensor becomes a vector in its row. If ``sparse``, return a `SparseTensor`.
     """
     if mode == "int":
         return cast(indices, dtype)
@@ -126,7 +132,7 @@ def encoded(
 
 
 def _encoded_rows(x, mode, depth, dtype, sparse):
-    """Ragged or sparse integers, of one ragged axis or of two."""
+    """Encode a ragged or sparse matrix, or a ragged tensor with two ragged axes."""
     is_ragged, is_binary = isinstance(x, RaggedTensor), mode == "multi_hot"
     if mode == "one_hot":
         if is_ragged and not sparse:
@@ -156,9 +162,10 @@ def _inside(numbers, depth):
 
 
 def sparse_one_hot(indices: Any, depth: int, dtype: Any, axis: int = -1) -> Any:
-    """An entry for each integer: 1 at its place, or 0 for one that has none.
+    """Sparse one-hot encoding with one stored entry per integer: 1, or 0 if out of range.
 
-    So their number is that of the integers, which a trace knows. ``axis``: the new one.
+    The number of stored entries is the number of integers, which is known in a trace.
+    ``axis`` is the position of the new axis.
     """
     shape, inside = tuple(indices.shape), _inside(indices, depth)
     numbers = reshape(where(inside, indices, 0), [-1])
@@ -171,7 +178,7 @@ def sparse_one_hot(indices: Any, depth: int, dtype: Any, axis: int = -1) -> Any:
 
 
 def _sparse_counts(x, depth, dtype, is_binary, weights=None):
-    """The numbers of each row that occur, in ascending order, with their counts."""
+    """Count the integers of each row; the stored entries are in ascending order."""
     _refuse_traces()
     rank, lead = len(x.shape), None
     if rank > 2:  # counts are those along axis 1
@@ -200,7 +207,7 @@ def _refuse_traces():
 
 
 def encoded_shape(shape: Any, mode: str, depth: int | None) -> Shape:
-    """The shape of `encoded` integers of a shape."""
+    """Return the shape of `encoded` for integers of the given shape."""
     shape = tuple(shape)
     if mode == "int":
         return shape

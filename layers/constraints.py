@@ -1,4 +1,4 @@
-"""Constraints: what a weight is put through after each update, to stay in bounds."""
+"""Constraints: functions applied to a weight after each update."""
 
 from __future__ import annotations
 
@@ -33,9 +33,21 @@ __all__ = [
 
 
 class Constraint(Configured):
-    """The base of constraints: a subclass defines ``__call__(w)``.
+    """Base class of constraints: subclasses define ``__call__(w)``.
 
-    It returns the weight that fulfils the constraint, after each step of an optimizer.
+    The optimizer calls the constraint after each update and assigns the result to the
+    weight.
+
+    Args:
+        *args: Constructor arguments of the subclass.
+        **kwargs: Constructor arguments of the subclass.
+
+    Example:
+        >>> class Bounded(keras.constraints.Constraint):
+        ...     def __call__(self, w):
+        ...         return tw.clip_by_value(w, -1.0, 1.0)
+        >>> Bounded()(tw.constant([-3.0, 0.5])).numpy()
+        array([-1. ,  0.5], dtype=float32)
     """
 
     _tw_kind: str = "constraint"
@@ -45,16 +57,20 @@ class Constraint(Configured):
 
 
 class MaxNorm(Constraint):
-    """Scale down vectors with a norm above ``max_value``.
+    """Constrain the norm of weight vectors to at most ``max_value``.
 
-    Args: ``axis``: the axes of a vector, one or several: 0 for the kernel of a dense
-    layer, whose columns are then limited; [0, 1, 2] for that of a 2D convolution.
+    Args:
+        max_value: Upper bound of the norm, 0 or more.
+        axis: Axis or axes along which the norm is computed: 0 for the kernel of a
+            `Dense` layer, [0, 1, 2] for the kernel of a `Conv2D`.
 
-    Raises: ``ValueError`` for a negative ``max_value``.
+    Raises:
+        ValueError: If ``max_value`` is negative.
 
     Example:
-        >>> keras.constraints.MaxNorm(1.0)([[3.0, 0.0], [4.0, 0.5]]).numpy().round(3).tolist()
-        [[0.6000000238418579, 0.0], [0.800000011920929, 0.5]]
+        >>> keras.constraints.MaxNorm(1.0)([[3.0, 0.0], [4.0, 0.5]]).numpy().round(3)
+        array([[0.6, 0. ],
+               [0.8, 0.5]], dtype=float32)
     """
 
     def __init__(self, max_value: float = 2, axis: Axes = 0):
@@ -68,7 +84,7 @@ class MaxNorm(Constraint):
 
 
 class NonNeg(Constraint):
-    """Replace negative entries by 0.
+    """Constrain weights to be non-negative: replace negative entries by 0.
 
     Example:
         >>> keras.constraints.NonNeg()([-1.0, 2.0]).numpy()
@@ -80,7 +96,11 @@ class NonNeg(Constraint):
 
 
 class UnitNorm(Constraint):
-    """Scale vectors to norm 1; ``axis`` is that of `MaxNorm`.
+    """Constrain weight vectors to have norm 1.
+
+    Args:
+        axis: Axis or axes along which the norm is computed: 0 for the kernel of a
+            `Dense` layer, [0, 1, 2] for the kernel of a `Conv2D`.
 
     Example:
         >>> keras.constraints.UnitNorm()([[3.0], [4.0]]).numpy()
@@ -97,10 +117,17 @@ class UnitNorm(Constraint):
 
 
 class MinMaxNorm(Constraint):
-    """Scale vectors to a norm from ``min_value`` to ``max_value``.
+    """Constrain the norm of weight vectors to lie between ``min_value`` and ``max_value``.
 
-    Args: ``rate``: below 1, the norm moves only by that share of the way; ``axis``: as
-    in `MaxNorm`.
+    Args:
+        min_value: Lower bound of the norm, 0 or more.
+        max_value: Upper bound of the norm, at least ``min_value``.
+        rate: Fraction of the correction to apply at each update; 1 enforces the bounds.
+        axis: Axis or axes along which the norm is computed: 0 for the kernel of a
+            `Dense` layer, [0, 1, 2] for the kernel of a `Conv2D`.
+
+    Raises:
+        ValueError: If an argument is negative, or ``min_value`` is above ``max_value``.
 
     Example:
         >>> keras.constraints.MinMaxNorm(0.5, 1.0)([[0.1], [0.0]]).numpy().round(3)

@@ -1,4 +1,4 @@
-"""`ConvLSTM1D` to `ConvLSTM3D`: an `LSTM` whose products are convolutions."""
+"""`ConvLSTM1D` to `ConvLSTM3D`: LSTM layers with convolutions for matrix products."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"]
 
 
 class ConvLSTMCell(LSTMBase, ConvolutionBase):
-    """One step of a layer of this file; ``rank`` is the number of its spatial axes."""
+    """One time step of a ConvLSTM layer with ``rank`` spatial axes."""
 
     implementation = 1  # each gate has dropout masks of its own
 
@@ -97,19 +97,19 @@ class ConvLSTMCell(LSTMBase, ConvolutionBase):
         return self._tw_shape_with(self.units, input_shape)
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
-        """Return two states of zeros, of the shape of the outputs of a step."""
+        """Return two states of zeros, with the shape of the outputs of a step."""
         shape = (batch_size, *self.state_shape)
         return [zeros(shape, self._tw_compute_dtype) for _ in self.state_size]
 
     def _tw_of_inputs(self, inputs: Tensor, training: bool) -> Tensor:
-        """The convolution of the inputs with ``kernel``, plus ``bias``."""
+        """Convolve the inputs with ``kernel`` and add ``bias``."""
         inputs = self._tw_as_own_dtype(inputs)
         masks = self._tw_dropped("dropout", inputs) if training else []
         x = self._tw_by_gates(self._tw_convolved, inputs, masks, self.kernel)
         return x if self.bias is None else bias_add(x, self.bias, self._tw_format)
 
     def _tw_of_state(self, state: Tensor, training: bool) -> Tensor:
-        """The convolution of the state with ``recurrent_kernel``, of the same size."""
+        """Convolve the state with ``recurrent_kernel``, keeping its size."""
         masks = self._tw_dropped("recurrent_dropout", state) if training else []
         return self._tw_by_gates(self._tw_same, state, masks, self.recurrent_kernel)
 
@@ -117,7 +117,7 @@ class ConvLSTMCell(LSTMBase, ConvolutionBase):
         return convolution(state, kernel, 1, "same", self._tw_format)
 
     def _tw_by_gates(self, product, x, masks, kernel):
-        """The product of ``x`` with the kernel of each gate, with a mask for each."""
+        """Convolve ``x`` with the kernel of each gate, with one dropout mask per gate."""
         if not masks:
             return product(x, kernel)
         blocks = split(kernel, self._tw_gates, axis=-1)
@@ -194,19 +194,63 @@ for _name in ("filters kernel_size strides padding data_format dilation_rate").s
 
 
 class ConvLSTM1D(_ConvLSTM):
-    """A `ConvLSTM2D` of sequences with one spatial axis.
+    """1D convolutional LSTM: a `ConvLSTM2D` with one spatial axis.
 
-    Args: as for `ConvLSTM2D`, with ints for pairs.
+    Args:
+        filters: Number of output channels.
+        kernel_size: Length of the window, an integer.
+        strides: Step between windows, an integer.
+        padding: "valid" (no padding) or "same" (zero padding, so that stride 1 keeps
+            the size).
+        data_format: "channels_last" or "channels_first"; None uses
+            `keras.config.image_data_format`.
+        dilation_rate: Dilation of the window, an integer. Strides and dilation cannot
+            both be above 1.
+        activation: Name of a function of `keras.activations`, a function of a tensor,
+            or None for no activation.
+        recurrent_activation: Activation of the gates, a name or a function, or None for
+            no activation.
+        use_bias: If False, the layer has no ``bias``.
+        kernel_initializer: Initializer of ``kernel``: an object or its name.
+        recurrent_initializer: Initializer of ``recurrent_kernel``: an object or its
+            name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        unit_forget_bias: If True, the part of ``bias`` for the forget gate starts at 1.
+        kernel_regularizer: Regularizer of ``kernel``, or None.
+        recurrent_regularizer: Regularizer of ``recurrent_kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        activity_regularizer: Regularizer of the outputs, or None.
+        kernel_constraint: Constraint on ``kernel``, or None.
+        recurrent_constraint: Constraint on ``recurrent_kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        dropout: Fraction of the inputs to drop in training, from 0 to 1, with a
+            separate mask for each gate.
+        recurrent_dropout: Fraction of the state h to drop in training, from 0 to 1,
+            with a separate mask for each gate.
+        seed: Integer seed, a `keras.random.SeedGenerator`, or None to use the global
+            generator.
+        return_sequences: If True, return the outputs of all time steps, else the last.
+        return_state: If True, also return the final states h and c.
+        go_backwards: If True, process the sequence from the last time step to the
+            first.
+        stateful: If True, start each call with the final states of the previous call.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, time, steps, channels]``, outputs ``[batch, windows,
-    filters]``, or ``[batch, time, windows, filters]`` with ``return_sequences``; weights
-    ``kernel [kernel_size, channels, 4 * filters]``, ``recurrent_kernel [kernel_size,
-    filters, 4 * filters]``, ``bias [4 * filters]``.
+    Shapes:
+        Inputs ``[batch, time, steps, channels]``, outputs
+        ``[batch, windows, filters]``, or ``[batch, time, windows, filters]`` with
+        ``return_sequences``; weights ``kernel [kernel_size, channels, 4 * filters]``,
+        ``recurrent_kernel [kernel_size, filters, 4 * filters]`` and
+        ``bias [4 * filters]``.
 
-    Raises: as `ConvLSTM2D`.
+    Raises:
+        ValueError: If the channels or spatial axes have unknown sizes, the states have
+            another shape, or an argument is invalid.
+        ShapeError: If the window is larger than the inputs.
 
     Example:
-        >>> keras.layers.ConvLSTM1D(2, 3, return_sequences=True)(tw.zeros([1, 5, 8, 4])).shape
+        >>> layer = keras.layers.ConvLSTM1D(2, 3, return_sequences=True)
+        >>> layer(tw.zeros([1, 5, 8, 4])).shape
         TensorShape([1, 5, 6, 2])
     """
 
@@ -214,28 +258,71 @@ class ConvLSTM1D(_ConvLSTM):
 
 
 class ConvLSTM2D(_ConvLSTM):
-    """A long short-term memory whose products are convolutions (*).
+    """2D convolutional LSTM: an LSTM whose matrix products are convolutions (*).
 
         i, f, n, o = the quarters of inputs * kernel + h * recurrent_kernel + bias
         c <- sigmoid(f) c + sigmoid(i) tanh(n)        h <- sigmoid(o) tanh(c)
 
-    The convolution of the inputs is that of a `Conv2D` of these arguments; that of h keeps
-    its size.
+    The inputs are convolved as by a `Conv2D` with these arguments; the state h is
+    convolved with stride 1 and "same" padding, so that it keeps its size.
 
-    Args: ``filters`` to ``dilation_rate`` as for `Conv2D`; the others as for `LSTM`, with
-    dropout masks of its own for each gate.
+    Args:
+        filters: Number of output channels.
+        kernel_size: Size of the window, an integer or (height, width).
+        strides: Step between windows, an integer or (height, width).
+        padding: "valid" (no padding) or "same" (zero padding, so that stride 1 keeps
+            the size).
+        data_format: "channels_last" or "channels_first"; None uses
+            `keras.config.image_data_format`.
+        dilation_rate: Dilation of the window, an integer or (height, width). Strides
+            and dilation cannot both be above 1.
+        activation: Name of a function of `keras.activations`, a function of a tensor,
+            or None for no activation.
+        recurrent_activation: Activation of the gates, a name or a function, or None for
+            no activation.
+        use_bias: If False, the layer has no ``bias``.
+        kernel_initializer: Initializer of ``kernel``: an object or its name.
+        recurrent_initializer: Initializer of ``recurrent_kernel``: an object or its
+            name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        unit_forget_bias: If True, the part of ``bias`` for the forget gate starts at 1.
+        kernel_regularizer: Regularizer of ``kernel``, or None.
+        recurrent_regularizer: Regularizer of ``recurrent_kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        activity_regularizer: Regularizer of the outputs, or None.
+        kernel_constraint: Constraint on ``kernel``, or None.
+        recurrent_constraint: Constraint on ``recurrent_kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        dropout: Fraction of the inputs to drop in training, from 0 to 1, with a
+            separate mask for each gate.
+        recurrent_dropout: Fraction of the state h to drop in training, from 0 to 1,
+            with a separate mask for each gate.
+        seed: Integer seed, a `keras.random.SeedGenerator`, or None to use the global
+            generator.
+        return_sequences: If True, return the outputs of all time steps, else the last.
+        return_state: If True, also return the final states h and c.
+        go_backwards: If True, process the sequence from the last time step to the
+            first.
+        stateful: If True, start each call with the final states of the previous call.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, time, height, width, channels]``, or ``[batch, time, channels,
-    height, width]`` with ``data_format="channels_first"``; outputs, and the states h and c,
-    are ``[batch, rows, columns, filters]``, with an axis of time after the batch for
-    ``return_sequences``; weights ``kernel [height, width, channels, 4 * filters]``,
-    ``recurrent_kernel [height, width, filters, 4 * filters]``, ``bias [4 * filters]``.
+    Shapes:
+        Inputs ``[batch, time, height, width, channels]``, or
+        ``[batch, time, channels, height, width]`` with "channels_first"; outputs, and
+        the states h and c, ``[batch, rows, columns, filters]``; with
+        ``return_sequences``, outputs have a time axis after the batch. Weights
+        ``kernel [height, width, channels, 4 * filters]``,
+        ``recurrent_kernel [height, width, filters, 4 * filters]`` and
+        ``bias [4 * filters]``.
 
-    Raises: ``ValueError`` for channels or spatial axes of unknown size, for states of
-    another shape, and as `Conv2D`.
+    Raises:
+        ValueError: If the channels or spatial axes have unknown sizes, the states have
+            another shape, or an argument is invalid.
+        ShapeError: If the window is larger than the inputs.
 
-    Reference: Shi et al., "Convolutional LSTM network: a machine learning approach for
-    precipitation nowcasting" (2015), without the product of c in the gates.
+    References:
+        Shi et al., "Convolutional LSTM network: a machine learning approach for
+        precipitation nowcasting" (2015), without the product of c in the gates.
 
     Example:
         >>> layer = keras.layers.ConvLSTM2D(2, 3, padding="same", return_state=True)
@@ -248,17 +335,59 @@ class ConvLSTM2D(_ConvLSTM):
 
 
 class ConvLSTM3D(_ConvLSTM):
-    """A `ConvLSTM2D` of sequences with three spatial axes.
+    """3D convolutional LSTM: a `ConvLSTM2D` with three spatial axes.
 
-    Args: as for `ConvLSTM2D`, with (depth, height, width) for pairs.
+    Args:
+        filters: Number of output channels.
+        kernel_size: Size of the window, an integer or (depth, height, width).
+        strides: Step between windows, an integer or (depth, height, width).
+        padding: "valid" (no padding) or "same" (zero padding, so that stride 1 keeps
+            the size).
+        data_format: "channels_last" or "channels_first"; None uses
+            `keras.config.image_data_format`.
+        dilation_rate: Dilation of the window, an integer or (depth, height, width).
+            Strides and dilation cannot both be above 1.
+        activation: Name of a function of `keras.activations`, a function of a tensor,
+            or None for no activation.
+        recurrent_activation: Activation of the gates, a name or a function, or None for
+            no activation.
+        use_bias: If False, the layer has no ``bias``.
+        kernel_initializer: Initializer of ``kernel``: an object or its name.
+        recurrent_initializer: Initializer of ``recurrent_kernel``: an object or its
+            name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        unit_forget_bias: If True, the part of ``bias`` for the forget gate starts at 1.
+        kernel_regularizer: Regularizer of ``kernel``, or None.
+        recurrent_regularizer: Regularizer of ``recurrent_kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        activity_regularizer: Regularizer of the outputs, or None.
+        kernel_constraint: Constraint on ``kernel``, or None.
+        recurrent_constraint: Constraint on ``recurrent_kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        dropout: Fraction of the inputs to drop in training, from 0 to 1, with a
+            separate mask for each gate.
+        recurrent_dropout: Fraction of the state h to drop in training, from 0 to 1,
+            with a separate mask for each gate.
+        seed: Integer seed, a `keras.random.SeedGenerator`, or None to use the global
+            generator.
+        return_sequences: If True, return the outputs of all time steps, else the last.
+        return_state: If True, also return the final states h and c.
+        go_backwards: If True, process the sequence from the last time step to the
+            first.
+        stateful: If True, start each call with the final states of the previous call.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, time, depth, height, width, channels]``, outputs ``[batch,
-    windows along the three axes, filters]``, with an axis of time after the batch for
-    ``return_sequences``; weights ``kernel [depth, height, width, channels, 4 * filters]``,
-    ``recurrent_kernel [depth, height, width, filters, 4 * filters]``, ``bias [4 *
-    filters]``.
+    Shapes:
+        Inputs ``[batch, time, depth, height, width, channels]``, outputs
+        ``[batch, windows along the three axes, filters]``; with ``return_sequences``,
+        outputs have a time axis after the batch. Weights
+        ``kernel [depth, height, width, channels, 4 * filters]``, ``recurrent_kernel
+        [depth, height, width, filters, 4 * filters]`` and ``bias [4 * filters]``.
 
-    Raises: as `ConvLSTM2D`.
+    Raises:
+        ValueError: If the channels or spatial axes have unknown sizes, the states have
+            another shape, or an argument is invalid.
+        ShapeError: If the window is larger than the inputs.
 
     Example:
         >>> keras.layers.ConvLSTM3D(2, 2)(tw.zeros([1, 5, 4, 4, 4, 3])).shape

@@ -1,4 +1,4 @@
-"""Convolution layers of one to three dimensions: plain, transposed and by channel."""
+"""Convolution layers in one to three dimensions: plain, transposed, depthwise, separable."""
 
 from __future__ import annotations
 
@@ -60,12 +60,10 @@ MAX_WINDOW = 1 << 14  # positions of a kernel, each of which is a product
 
 
 class ConvolutionBase(Layer):
-    """Base of the layers with a sliding window: the window, the bias, the activation.
+    """Base of the convolution layers: the window, the bias, the activation.
 
-    Args: ``kernel_size``, ``strides``, ``dilation_rate``: an int, or one for each spatial
-    axis; ``padding``: "valid" (windows inside the inputs only), "same" (zeros around, so
-    that stride 1 keeps the size) or, along one axis, "causal" (zeros before);
-    ``data_format``: "channels_last" (default) or "channels_first".
+    ``kernel_size``, ``strides`` and ``dilation_rate`` are integers, or have one integer
+    per spatial axis. ``padding`` is "valid", "same" or, for one spatial axis, "causal".
     """
 
     activation: Any
@@ -101,7 +99,7 @@ class ConvolutionBase(Layer):
             )
 
     def _tw_channels_of(self, input_shape):
-        """The size of the channel axis, on which the layer insists from now on."""
+        """Return the number of channels, and require it of all later inputs."""
         axis = 1 if self.data_format == "channels_first" else -1
         channels = input_shape[axis]
         self.input_spec = InputSpec(ndim=self.rank + 2, axes={axis: channels})
@@ -113,7 +111,7 @@ class ConvolutionBase(Layer):
             self.bias = self._tw_new_weight("bias", (count,))
 
     def _tw_convolved(self, inputs, kernel):
-        """The convolution with the layer's strides, padding and dilation."""
+        """Convolve with the layer's strides, padding and dilation."""
         padding = self.padding
         if padding == "causal":
             before = (self.kernel_size[0] - 1) * self.dilation_rate[0]
@@ -142,7 +140,7 @@ class ConvolutionBase(Layer):
 
 
 class _Convolution(ConvolutionBase):
-    """`ConvolutionBase` with a ``kernel`` that mixes the channels of a group."""
+    """Base of `Conv1D` to `Conv3D`, with a ``kernel`` that mixes the channels of a group."""
 
     def __init__(
         self,
@@ -196,7 +194,12 @@ class _Convolution(ConvolutionBase):
         return self._tw_finished(self.convolution_op(inputs, self.kernel))
 
     def convolution_op(self, inputs: Tensor, kernel: Tensor | Variable) -> Tensor:
-        """The convolution of `call`, before the bias: a subclass can use it, or its own."""
+        """Convolve the inputs with the kernel, before the bias; subclasses may override it.
+
+        Args:
+            inputs: Inputs of the layer.
+            kernel: Kernel to convolve with.
+        """
         return self._tw_convolved(inputs, kernel)
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
@@ -204,15 +207,42 @@ class _Convolution(ConvolutionBase):
 
 
 class Conv1D(_Convolution):
-    """Each output step is the product of its window of the inputs with the filters.
+    """1D convolution layer, for sequences (temporal convolution).
 
-    Args: as for `Conv2D`, with ints for pairs; ``padding`` may also be "causal": zeros
-    before the first step, so that no output depends on later inputs.
+    Args:
+        filters: Number of output channels.
+        kernel_size: Length of the window, an integer.
+        strides: Step between windows, an integer.
+        padding: "valid" (no padding), "same" (zero padding on both sides, so that
+            stride 1 keeps the length) or "causal" (zero padding before the first step,
+            so that no output depends on later inputs).
+        data_format: "channels_last" or "channels_first"; None uses
+            `keras.config.image_data_format`.
+        dilation_rate: Dilation of the window, an integer. Strides and dilation cannot
+            both be above 1.
+        groups: Number of groups into which input and output channels are split; an
+            output group depends on one input group. Must divide both.
+        activation: Name of a function of `keras.activations`, a function of a tensor,
+            or None for no activation.
+        use_bias: If False, the layer has no ``bias``.
+        kernel_initializer: Initializer of ``kernel``: an object or its name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        kernel_regularizer: Regularizer of ``kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        activity_regularizer: Regularizer of the outputs, or None.
+        kernel_constraint: Constraint on ``kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, filters]``;
-    weights ``kernel [kernel_size, channels / groups, filters]``, ``bias [filters]``.
+    Shapes:
+        Inputs ``[batch, steps, channels]``, outputs ``[batch, windows, filters]``;
+        weights ``kernel [kernel_size, channels / groups, filters]`` and
+        ``bias [filters]``. Integer inputs are cast.
 
-    Raises: as `Conv2D`.
+    Raises:
+        ShapeError: If the window is larger than the inputs, or ``groups`` does not
+            divide the channels.
+        ValueError: If another argument is invalid.
 
     Example:
         >>> layer = keras.layers.Conv1D(1, 2, padding="causal", kernel_initializer="ones")
@@ -225,25 +255,47 @@ class Conv1D(_Convolution):
 
 
 class Conv2D(_Convolution):
-    """Each output pixel is the product of its window of the inputs with the filters.
+    """2D convolution layer, for images (spatial convolution).
 
         outputs[y, x, o] = activation(bias[o] + sum_{i, j, c}
             inputs[y * s + i * d, x * s + j * d, c] * kernel[i, j, c, o])
 
-    Args: ``filters``: the number of output channels; ``kernel_size``, ``strides`` s,
-    ``dilation_rate`` d: an int or (height, width), strides and dilation not both above
-    1; ``padding``: "valid" (windows inside the inputs only) or "same" (zeros around, so
-    that stride 1 keeps the size); ``groups``: the channels of inputs and outputs are
-    cut into that many parts, and each part of the outputs sees one part of the inputs;
-    ``data_format``: "channels_last" (default), or "channels_first" with the channels on
-    axis 1; the others as for `Dense`.
+    with strides s and dilation rate d.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows,
-    columns, filters]``; weights ``kernel [height, width, channels / groups, filters]``
-    and ``bias [filters]``. Integer inputs are cast.
+    Args:
+        filters: Number of output channels.
+        kernel_size: Size of the window, an integer or (height, width).
+        strides: Step between windows, an integer or (height, width).
+        padding: "valid" (no padding) or "same" (zero padding, so that stride 1 keeps
+            the size).
+        data_format: "channels_last" or "channels_first"; None uses
+            `keras.config.image_data_format`.
+        dilation_rate: Dilation of the window, an integer or (height, width). Strides
+            and dilation cannot both be above 1.
+        groups: Number of groups into which input and output channels are split; an
+            output group depends on one input group. Must divide both.
+        activation: Name of a function of `keras.activations`, a function of a tensor,
+            or None for no activation.
+        use_bias: If False, the layer has no ``bias``.
+        kernel_initializer: Initializer of ``kernel``: an object or its name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        kernel_regularizer: Regularizer of ``kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        activity_regularizer: Regularizer of the outputs, or None.
+        kernel_constraint: Constraint on ``kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: `ShapeError` for a window larger than the inputs, or channels that
-    ``groups`` does not divide; ``ValueError`` for other arguments that do not fit.
+    Shapes:
+        Inputs ``[batch, height, width, channels]``, outputs
+        ``[batch, rows, columns, filters]``; weights
+        ``kernel [height, width, channels / groups, filters]`` and ``bias [filters]``.
+        With "channels_first", the channels are axis 1. Integer inputs are cast.
+
+    Raises:
+        ShapeError: If the window is larger than the inputs, or ``groups`` does not
+            divide the channels.
+        ValueError: If another argument is invalid.
 
     Example:
         >>> layer = keras.layers.Conv2D(1, (1, 2), kernel_initializer="ones", activation="relu")
@@ -255,19 +307,45 @@ class Conv2D(_Convolution):
 
 
 class Conv3D(_Convolution):
-    """Each output voxel is the product of its window of the inputs with the filters.
+    """3D convolution layer, for volumes or videos.
 
-    Args: as for `Conv2D`, with (depth, height, width) for pairs.
+    Args:
+        filters: Number of output channels.
+        kernel_size: Size of the window, an integer or (depth, height, width).
+        strides: Step between windows, an integer or (depth, height, width).
+        padding: "valid" (no padding) or "same" (zero padding, so that stride 1 keeps
+            the size).
+        data_format: "channels_last" or "channels_first"; None uses
+            `keras.config.image_data_format`.
+        dilation_rate: Dilation of the window, an integer or (depth, height, width).
+            Strides and dilation cannot both be above 1.
+        groups: Number of groups into which input and output channels are split; an
+            output group depends on one input group. Must divide both.
+        activation: Name of a function of `keras.activations`, a function of a tensor,
+            or None for no activation.
+        use_bias: If False, the layer has no ``bias``.
+        kernel_initializer: Initializer of ``kernel``: an object or its name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        kernel_regularizer: Regularizer of ``kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        activity_regularizer: Regularizer of the outputs, or None.
+        kernel_constraint: Constraint on ``kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch,
-    windows along the three axes, filters]``; weights ``kernel [depth, height, width,
-    channels / groups, filters]``, ``bias [filters]``.
+    Shapes:
+        Inputs ``[batch, depth, height, width, channels]``, outputs
+        ``[batch, windows along the three axes, filters]``; weights ``kernel [depth,
+        height, width, channels / groups, filters]`` and ``bias [filters]``. Integer
+        inputs are cast.
 
-    Raises: as `Conv2D`.
+    Raises:
+        ShapeError: If the window is larger than the inputs, or ``groups`` does not
+            divide the channels.
+        ValueError: If another argument is invalid.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.Conv3D(5, 2)(ones([1, 4, 4, 4, 3])).shape
+        >>> keras.layers.Conv3D(5, 2)(tw.ones([1, 4, 4, 4, 3])).shape
         TensorShape([1, 3, 3, 3, 5])
     """
 
@@ -357,16 +435,42 @@ class _TransposedConvolution(ConvolutionBase):
 
 
 class Conv1DTranspose(_TransposedConvolution):
-    """Each input step adds its product with the filters to a window of the outputs.
+    """1D transposed convolution layer (deconvolution).
 
-    Args: as for `Conv2DTranspose`, with ints for pairs.
+    Args:
+        filters: Number of output channels.
+        kernel_size: Length of the window, an integer.
+        strides: Step between windows, an integer.
+        padding: "same" for outputs of size ``size * strides``, or "valid" to keep every
+            entry that a window reaches.
+        output_padding: If given, the outputs have size
+            ``(size - 1) * strides + output_padding``, plus ``kernel_size`` ("valid") or
+            plus ``kernel_size % 2`` ("same"). Must be less than ``strides``.
+        data_format: "channels_last" or "channels_first"; None uses
+            `keras.config.image_data_format`.
+        dilation_rate: Dilation of the window, an integer. Strides and dilation cannot
+            both be above 1.
+        activation: Name of a function of `keras.activations`, a function of a tensor,
+            or None for no activation.
+        use_bias: If False, the layer has no ``bias``.
+        kernel_initializer: Initializer of ``kernel``: an object or its name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        kernel_regularizer: Regularizer of ``kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        activity_regularizer: Regularizer of the outputs, or None.
+        kernel_constraint: Constraint on ``kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, steps * strides,
-    filters]`` ("same") or ``[batch, steps * strides + max(kernel_size - strides, 0),
-    filters]`` ("valid"); weights ``kernel [kernel_size, filters, channels]``, ``bias
-    [filters]``.
+    Shapes:
+        Inputs ``[batch, steps, channels]``, outputs
+        ``[batch, steps * strides, filters]`` ("same") or ``[batch, steps * strides +
+        max(kernel_size - strides, 0), filters]`` ("valid"); weights
+        ``kernel [kernel_size, filters, channels]`` and ``bias [filters]``.
 
-    Raises: as `Conv2DTranspose`.
+    Raises:
+        ValueError: If ``output_padding`` is not less than ``strides``, or another
+            argument is invalid.
 
     Example:
         >>> layer = keras.layers.Conv1DTranspose(1, 2, strides=2, kernel_initializer="ones")
@@ -378,28 +482,51 @@ class Conv1DTranspose(_TransposedConvolution):
 
 
 class Conv2DTranspose(_TransposedConvolution):
-    """Each input pixel adds its product with the filters to a window of the outputs.
+    """2D transposed convolution layer (deconvolution), to upsample images.
 
         outputs[y * s + i * d, x * s + j * d, o] += inputs[y, x, c] * kernel[i, j, o, c]
 
-    This is the adjoint of a `Conv2D` with these arguments, followed by bias and
-    activation.
+    with strides s and dilation rate d. This is the adjoint of a `Conv2D` with the same
+    arguments, followed by bias and activation.
 
-    Args: ``filters``: the number of output channels; ``kernel_size``, ``strides`` s,
-    ``dilation_rate`` d: an int or (height, width), strides and dilation not both above
-    1; ``padding``: "same" makes the size ``size * strides``, "valid" keeps all entries
-    that a window reaches; ``output_padding``, less than the stride: the size is then
-    ``(size - 1) * strides + output_padding`` plus ``kernel_size`` ("valid") or plus its
-    remainder by 2 ("same"); ``data_format``: as for `Conv2D`.
+    Args:
+        filters: Number of output channels.
+        kernel_size: Size of the window, an integer or (height, width).
+        strides: Step between windows, an integer or (height, width).
+        padding: "same" for outputs of size ``size * strides``, or "valid" to keep every
+            entry that a window reaches.
+        output_padding: If given, the outputs have size
+            ``(size - 1) * strides + output_padding``, plus ``kernel_size`` ("valid") or
+            plus ``kernel_size % 2`` ("same"). Must be less than ``strides``.
+        data_format: "channels_last" or "channels_first"; None uses
+            `keras.config.image_data_format`.
+        dilation_rate: Dilation of the window, an integer or (height, width). Strides
+            and dilation cannot both be above 1.
+        activation: Name of a function of `keras.activations`, a function of a tensor,
+            or None for no activation.
+        use_bias: If False, the layer has no ``bias``.
+        kernel_initializer: Initializer of ``kernel``: an object or its name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        kernel_regularizer: Regularizer of ``kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        activity_regularizer: Regularizer of the outputs, or None.
+        kernel_constraint: Constraint on ``kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows,
-    columns, filters]``; weights ``kernel [height, width, filters, channels]`` and
-    ``bias [filters]``.
+    Shapes:
+        Inputs ``[batch, height, width, channels]``, outputs
+        ``[batch, rows, columns, filters]``; weights
+        ``kernel [height, width, filters, channels]`` and ``bias [filters]``.
 
-    Raises: ``ValueError`` if ``output_padding`` is not less than ``strides``.
+    Raises:
+        ValueError: If ``output_padding`` is not less than ``strides``, or another
+            argument is invalid.
 
     Example:
-        >>> layer = keras.layers.Conv2DTranspose(1, (1, 2), (1, 2), kernel_initializer="ones")
+        >>> layer = keras.layers.Conv2DTranspose(
+        ...     1, (1, 2), strides=(1, 2), kernel_initializer="ones"
+        ... )
         >>> layer([[[[1.0], [2.0]]]]).numpy()[0, :, :, 0]
         array([[1., 1., 2., 2.]], dtype=float32)
     """
@@ -408,20 +535,36 @@ class Conv2DTranspose(_TransposedConvolution):
 
 
 class Conv3DTranspose(_TransposedConvolution):
-    """Each input voxel adds its product with the filters to a window of the outputs.
+    """3D transposed convolution layer (deconvolution), to upsample volumes.
 
-    Args: as for `Conv2DTranspose`, with (depth, height, width) for pairs. By position
-    ``data_format`` comes before ``output_padding``, as in Keras.
+    As in Keras, ``data_format`` comes before ``output_padding`` here.
 
-    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs likewise with
-    ``filters`` channels; weights ``kernel [depth, height, width, filters, channels]``,
-    ``bias [filters]``.
+    Args:
+        filters: Number of output channels.
+        kernel_size: Size of the window, an integer or (depth, height, width).
+        strides: Step between windows, an integer or (depth, height, width).
+        padding: "same" for outputs of size ``size * strides``, or "valid" to keep every
+            entry that a window reaches.
+        data_format: "channels_last" or "channels_first"; None uses
+            `keras.config.image_data_format`.
+        output_padding: If given, the outputs have size
+            ``(size - 1) * strides + output_padding``, plus ``kernel_size`` ("valid") or
+            plus ``kernel_size % 2`` ("same"). Must be less than ``strides``.
+        *args: Further arguments of `Conv2DTranspose`, from ``dilation_rate`` on.
+        **kwargs: Further arguments of `Conv2DTranspose` by name, or base class
+            arguments; see `keras.layers.Layer`.
 
-    Raises: as `Conv2DTranspose`.
+    Shapes:
+        Inputs ``[batch, depth, height, width, channels]``, outputs
+        ``[batch, three spatial axes, filters]``; weights
+        ``kernel [depth, height, width, filters, channels]`` and ``bias [filters]``.
+
+    Raises:
+        ValueError: If ``output_padding`` is not less than ``strides``, or another
+            argument is invalid.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.Conv3DTranspose(5, 2, strides=2)(ones([1, 4, 4, 4, 3])).shape
+        >>> keras.layers.Conv3DTranspose(5, 2, strides=2)(tw.ones([1, 4, 4, 4, 3])).shape
         TensorShape([1, 8, 8, 8, 5])
     """
 
@@ -451,7 +594,7 @@ Convolution3DTranspose = Conv3DTranspose
 
 class _ByChannel(ConvolutionBase):
     def _tw_by_channel(self, inputs, kernel):
-        """Each channel convolved with its filters, ``kernel [*window, channels, filters]``."""
+        """Convolve each channel with its filters, ``kernel [*window, channels, filters]``."""
         *window, channels, multiplier = kernel.shape
         kernel = reshape(kernel, (*window, 1, channels * multiplier))
         return self._tw_convolved(inputs, kernel)
@@ -501,15 +644,38 @@ class _DepthwiseConvolution(_ByChannel):
 
 
 class DepthwiseConv1D(_DepthwiseConvolution):
-    """Convolves each channel with filters of its own, along one axis.
+    """1D depthwise convolution layer: convolve each channel with separate filters.
 
-    Args: as for `DepthwiseConv2D`, with ints for pairs.
+    Args:
+        kernel_size: Length of the window, an integer.
+        strides: Step between windows, an integer.
+        padding: "valid" (no padding) or "same" (zero padding, so that stride 1 keeps
+            the size).
+        depth_multiplier: Number of filters for each input channel.
+        data_format: "channels_last" or "channels_first"; None uses
+            `keras.config.image_data_format`.
+        dilation_rate: Dilation of the window, an integer.
+        activation: Name of a function of `keras.activations`, a function of a tensor,
+            or None for no activation.
+        use_bias: If False, the layer has no ``bias``.
+        depthwise_initializer: Initializer of ``kernel``: an object or its name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        depthwise_regularizer: Regularizer of ``kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        activity_regularizer: Regularizer of the outputs, or None.
+        depthwise_constraint: Constraint on ``kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, channels *
-    depth_multiplier]``; weights ``kernel [kernel_size, channels, depth_multiplier]``,
-    ``bias [channels * depth_multiplier]``.
+    Shapes:
+        Inputs ``[batch, steps, channels]``, outputs
+        ``[batch, windows, channels * depth_multiplier]``; weights
+        ``kernel [kernel_size, channels, depth_multiplier]`` and
+        ``bias [channels * depth_multiplier]``.
 
-    Raises: as `DepthwiseConv2D`.
+    Raises:
+        ShapeError: If the window is larger than the inputs.
+        ValueError: If an argument is invalid.
 
     Example:
         >>> layer = keras.layers.DepthwiseConv1D(2, depthwise_initializer="ones")
@@ -521,20 +687,43 @@ class DepthwiseConv1D(_DepthwiseConvolution):
 
 
 class DepthwiseConv2D(_DepthwiseConvolution):
-    """Convolves each channel with ``depth_multiplier`` filters of its own.
+    """2D depthwise convolution layer: convolve each channel with separate filters.
 
-        outputs[y, x, c * multiplier + m] =
+        outputs[y, x, c * depth_multiplier + m] =
             sum_{i, j} inputs[y * s + i * d, x * s + j * d, c] * kernel[i, j, c, m]
 
-    Bias and activation follow.
+    with strides s and dilation rate d, followed by bias and activation.
 
-    Args: as for `Conv2D`, without ``filters`` and ``groups``.
+    Args:
+        kernel_size: Size of the window, an integer or (height, width).
+        strides: Step between windows, an integer or (height, width).
+        padding: "valid" (no padding) or "same" (zero padding, so that stride 1 keeps
+            the size).
+        depth_multiplier: Number of filters for each input channel.
+        data_format: "channels_last" or "channels_first"; None uses
+            `keras.config.image_data_format`.
+        dilation_rate: Dilation of the window, an integer or (height, width).
+        activation: Name of a function of `keras.activations`, a function of a tensor,
+            or None for no activation.
+        use_bias: If False, the layer has no ``bias``.
+        depthwise_initializer: Initializer of ``kernel``: an object or its name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        depthwise_regularizer: Regularizer of ``kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        activity_regularizer: Regularizer of the outputs, or None.
+        depthwise_constraint: Constraint on ``kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows,
-    columns, channels * depth_multiplier]``; weights ``kernel [height, width, channels,
-    depth_multiplier]`` and ``bias [channels * depth_multiplier]``.
+    Shapes:
+        Inputs ``[batch, height, width, channels]``, outputs
+        ``[batch, rows, columns, channels * depth_multiplier]``; weights
+        ``kernel [height, width, channels, depth_multiplier]`` and
+        ``bias [channels * depth_multiplier]``.
 
-    Raises: `ShapeError` for a window larger than the inputs.
+    Raises:
+        ShapeError: If the window is larger than the inputs.
+        ValueError: If an argument is invalid.
 
     Example:
         >>> layer = keras.layers.DepthwiseConv2D((1, 2), depthwise_initializer="ones")
@@ -603,19 +792,50 @@ class _SeparableConvolution(_ByChannel):
 
 
 class SeparableConv1D(_SeparableConvolution):
-    """A `DepthwiseConv1D`, then a `Conv1D` of window 1 that mixes the channels.
+    """1D depthwise separable convolution layer.
 
-    Args: as for `SeparableConv2D`, with ints for pairs.
+    A `DepthwiseConv1D`, then a `Conv1D` with a window of 1 that mixes the channels;
+    bias and activation are applied once, at the end.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, filters]``;
-    weights ``depthwise_kernel [kernel_size, channels, depth_multiplier]``,
-    ``pointwise_kernel [1, channels * depth_multiplier, filters]``, ``bias [filters]``.
+    Args:
+        filters: Number of output channels.
+        kernel_size: Length of the window, an integer.
+        strides: Step between windows, an integer.
+        padding: "valid" (no padding) or "same" (zero padding, so that stride 1 keeps
+            the size).
+        data_format: "channels_last" or "channels_first"; None uses
+            `keras.config.image_data_format`.
+        dilation_rate: Dilation of the window, an integer.
+        depth_multiplier: Number of depthwise filters for each input channel.
+        activation: Name of a function of `keras.activations`, a function of a tensor,
+            or None for no activation.
+        use_bias: If False, the layer has no ``bias``.
+        depthwise_initializer: Initializer of ``depthwise_kernel``: an object or its
+            name.
+        pointwise_initializer: Initializer of ``pointwise_kernel``: an object or its
+            name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        depthwise_regularizer: Regularizer of ``depthwise_kernel``, or None.
+        pointwise_regularizer: Regularizer of ``pointwise_kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        activity_regularizer: Regularizer of the outputs, or None.
+        depthwise_constraint: Constraint on ``depthwise_kernel``, or None.
+        pointwise_constraint: Constraint on ``pointwise_kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: as `SeparableConv2D`.
+    Shapes:
+        Inputs ``[batch, steps, channels]``, outputs ``[batch, windows, filters]``;
+        weights ``depthwise_kernel [kernel_size, channels, depth_multiplier]``,
+        ``pointwise_kernel [1, channels * depth_multiplier, filters]`` and
+        ``bias [filters]``.
+
+    Raises:
+        ShapeError: If the window is larger than the inputs.
+        ValueError: If an argument is invalid.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.SeparableConv1D(5, 2)(ones([1, 4, 3])).shape
+        >>> keras.layers.SeparableConv1D(5, 2)(tw.ones([1, 4, 3])).shape
         TensorShape([1, 3, 5])
     """
 
@@ -623,22 +843,50 @@ class SeparableConv1D(_SeparableConvolution):
 
 
 class SeparableConv2D(_SeparableConvolution):
-    """A `DepthwiseConv2D`, then a `Conv2D` of window 1 x 1 that mixes the channels.
+    """2D depthwise separable convolution layer.
 
-    Bias and activation come once, at the end.
+    A `DepthwiseConv2D`, then a `Conv2D` with a 1 x 1 window that mixes the channels;
+    bias and activation are applied once, at the end.
 
-    Args: as for `Conv2D`, without ``groups``; ``depth_multiplier`` as for
-    `DepthwiseConv2D`.
+    Args:
+        filters: Number of output channels.
+        kernel_size: Size of the window, an integer or (height, width).
+        strides: Step between windows, an integer or (height, width).
+        padding: "valid" (no padding) or "same" (zero padding, so that stride 1 keeps
+            the size).
+        data_format: "channels_last" or "channels_first"; None uses
+            `keras.config.image_data_format`.
+        dilation_rate: Dilation of the window, an integer or (height, width).
+        depth_multiplier: Number of depthwise filters for each input channel.
+        activation: Name of a function of `keras.activations`, a function of a tensor,
+            or None for no activation.
+        use_bias: If False, the layer has no ``bias``.
+        depthwise_initializer: Initializer of ``depthwise_kernel``: an object or its
+            name.
+        pointwise_initializer: Initializer of ``pointwise_kernel``: an object or its
+            name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        depthwise_regularizer: Regularizer of ``depthwise_kernel``, or None.
+        pointwise_regularizer: Regularizer of ``pointwise_kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        activity_regularizer: Regularizer of the outputs, or None.
+        depthwise_constraint: Constraint on ``depthwise_kernel``, or None.
+        pointwise_constraint: Constraint on ``pointwise_kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows,
-    columns, filters]``; weights ``depthwise_kernel [height, width, channels,
-    depth_multiplier]``, ``pointwise_kernel [1, 1, channels * depth_multiplier,
-    filters]``, ``bias [filters]``.
+    Shapes:
+        Inputs ``[batch, height, width, channels]``, outputs
+        ``[batch, rows, columns, filters]``; weights ``depthwise_kernel [height, width,
+        channels, depth_multiplier]``, ``pointwise_kernel [1, 1, channels *
+        depth_multiplier, filters]`` and ``bias [filters]``.
 
-    Raises: `ShapeError` for a window larger than the inputs.
+    Raises:
+        ShapeError: If the window is larger than the inputs.
+        ValueError: If an argument is invalid.
 
-    Reference: Chollet, "Xception: Deep learning with depthwise separable convolutions"
-    (2017).
+    References:
+        Chollet, "Xception: Deep learning with depthwise separable convolutions" (2017).
 
     Example:
         >>> layer = keras.layers.SeparableConv2D(

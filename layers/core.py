@@ -1,4 +1,4 @@
-"""The layers that most models begin with: `Dense`, `EinsumDense`, `Activation`, `Identity`."""
+"""Core layers: `Dense`, `EinsumDense`, `Activation` and `Identity`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Activation", "Dense", "EinsumDense", "Identity"]
 
 
 class _Projection(Layer):
-    """Base of the layers with a ``kernel``, perhaps a ``bias``, and an activation."""
+    """Base of layers with a ``kernel``, an optional ``bias``, and an activation."""
 
     activation: Any
     kernel_initializer: Any
@@ -47,18 +47,29 @@ class _Projection(Layer):
 
 
 class Dense(_Projection):
-    """Every output sees every input: ``outputs = activation(inputs @ kernel + bias)``.
+    """Fully connected layer: ``outputs = activation(inputs @ kernel + bias)``.
 
-    Args: ``units``: the size of the outputs; ``activation``: a name of
-    `keras.activations`, a function of a tensor, or None for the plain product;
-    ``use_bias``: False leaves ``bias`` out. An initializer, regularizer or constraint
-    is an object, its name, or None. Further keyword arguments are those of `Layer`.
+    Args:
+        units: Size of the outputs, positive.
+        activation: Name of a function of `keras.activations`, a function of a tensor,
+            or None for no activation.
+        use_bias: If False, the layer has no ``bias``.
+        kernel_initializer: Initializer of ``kernel``: an object or its name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        kernel_regularizer: Regularizer of ``kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        activity_regularizer: Regularizer of the outputs, or None.
+        kernel_constraint: Constraint on ``kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, ..., features]``, outputs ``[batch, ..., units]``; weights
-    ``kernel [features, units]`` and ``bias [units]``. Integer inputs are cast.
+    Shapes:
+        Inputs ``[batch, ..., features]``, outputs ``[batch, ..., units]``; weights
+        ``kernel [features, units]`` and ``bias [units]``. Integer inputs are cast.
 
-    Raises: ``ValueError`` if ``units`` is not a positive integer, or for an unknown
-    name; ``TypeError`` for an unknown argument.
+    Raises:
+        ValueError: If ``units`` is not a positive integer, or a name is unknown.
+        TypeError: If an argument is unknown.
 
     Example:
         >>> layer = keras.layers.Dense(2, kernel_initializer="ones", activation="relu")
@@ -108,23 +119,39 @@ class Dense(_Projection):
 
 
 class EinsumDense(_Projection):
-    """``outputs = activation(einsum(equation, inputs, kernel) + bias)``.
+    """Dense layer with an einsum: ``activation(einsum(equation, inputs, kernel) + bias)``.
 
-    Args: ``equation``: as ``"abc,cd->abd"``, the first letter the batch; ``...`` may
-    stand in front of inputs and outputs, or behind both. ``output_shape``: the sizes of
-    the outputs without the batch and the axes of ``...``; None for a size of the
-    inputs. ``bias_axes``: the letters of the outputs that the bias has; None for no
-    bias.
+    Args:
+        equation: Einsum equation such as ``"abc,cd->abd"``, with the batch as the first
+            letter. ``...`` may come before the letters of inputs and outputs, or after
+            both.
+        output_shape: Sizes of the outputs without the batch and the axes of ``...``;
+            None for a size taken from the inputs.
+        activation: Name of a function of `keras.activations`, a function of a tensor,
+            or None for no activation.
+        bias_axes: Letters of the outputs along which the bias varies, or None for no
+            bias.
+        kernel_initializer: Initializer of ``kernel``: an object or its name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        kernel_regularizer: Regularizer of ``kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        kernel_constraint: Constraint on ``kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs and outputs have the axes of the first and third term; weights:
-    ``kernel`` has the axes of the second term, ``bias`` those of ``bias_axes``, and 1
-    for each other letter behind the first of them.
+    Shapes:
+        Inputs and outputs have the axes of the first and third term. The weight
+        ``kernel`` has the axes of the second term; ``bias`` has the axes ``bias_axes``,
+        and size 1 for each other letter after the first of them.
 
-    Raises: ``ValueError`` for an equation of another form, a letter that stands in one
-    term only, or an ``output_shape`` that does not match the equation and the inputs.
+    Raises:
+        ValueError: If ``equation`` is malformed or uses a letter in one term only, or
+            ``output_shape`` does not match the equation and the inputs.
 
     Example:
-        >>> layer = keras.layers.EinsumDense("abc,cde->abde", output_shape=(None, 2, 5), bias_axes="de")
+        >>> layer = keras.layers.EinsumDense(
+        ...     "abc,cde->abde", output_shape=(None, 2, 5), bias_axes="de"
+        ... )
         >>> layer([[[1.0, 2.0, 3.0]]]).shape, layer.kernel.shape, layer.bias.shape
         (TensorShape([1, 1, 2, 5]), TensorShape([3, 2, 5]), TensorShape([2, 5]))
     """
@@ -198,7 +225,7 @@ class EinsumDense(_Projection):
         return {**config, "activity_regularizer": plain(self.activity_regularizer)}
 
     def _tw_sizes(self, input_shape):
-        """The size of each letter, and how many axes the dots stand for."""
+        """Return the size of each letter, and the number of axes that the dots cover."""
         inputs, _, outputs, dots = self._tw_terms
         partial, elided = self.partial_output_shape, len(input_shape) - len(inputs)
         if elided < 0 or (elided and not dots):
@@ -223,7 +250,7 @@ class EinsumDense(_Projection):
         )
 
     def _tw_with_fans(self, letters, outputs):
-        """The initializer with the axes of the kernel that are inputs and outputs."""
+        """Return the initializer with the input and output axes of the kernel set."""
         initializer = self.kernel_initializer
         if not isinstance(initializer, initializers.VarianceScaling):
             return initializer
@@ -240,7 +267,10 @@ _EQUATION = re.compile(r"(\.\.\.)?([a-zA-Z]+)(\.\.\.)?,([a-zA-Z]+)->"
 
 
 def _parsed(equation):
-    """Letters of inputs, kernel and outputs; where dots stand: "before", "behind", ""."""
+    """Split an equation into the letters of inputs, kernel and outputs.
+
+    The fourth value says where the dots are: "before", "behind", or "".
+    """
     match = _EQUATION.fullmatch(equation) if isinstance(equation, str) else None
     if match:
         before, inputs, behind, kernel, before_too, outputs, behind_too = match.groups()
@@ -263,13 +293,18 @@ def _parsed(equation):
 
 
 class Activation(ShapePreserving, Layer):
-    """``activation(inputs)`` as a layer.
+    """Apply an activation function: ``outputs = activation(inputs)``.
 
-    Args: ``activation``: a name of `keras.activations`, or any function of a tensor.
+    Args:
+        activation: Name of a function of `keras.activations`, or any function of a
+            tensor.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[...]``.
+    Shapes:
+        Inputs and outputs ``[...]``.
 
-    Raises: ``ValueError`` for an unknown name.
+    Raises:
+        ValueError: If the name is unknown.
 
     Example:
         >>> keras.layers.Activation("relu")([-1.0, 2.0]).numpy()
@@ -290,9 +325,14 @@ class Activation(ShapePreserving, Layer):
 
 
 class Identity(Layer):
-    """Returns its inputs unchanged: a tensor, or a nest of tensors.
+    """Return the inputs unchanged: a tensor or a nest of tensors.
 
-    Shapes: inputs and outputs ``[...]``.
+    Shapes:
+        Inputs and outputs ``[...]``.
+
+    Example:
+        >>> keras.layers.Identity()([-1.0, 2.0]).numpy()
+        array([-1.,  2.], dtype=float32)
     """
 
     supports_masking = True

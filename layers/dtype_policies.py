@@ -1,4 +1,4 @@
-"""Dtype policies: the dtype in which a layer computes, and that of its weights."""
+"""Dtype policies: the compute dtype and the weight dtype of a layer."""
 
 from __future__ import annotations
 
@@ -37,13 +37,17 @@ _policy = None  # as set by `set_dtype_policy`
 
 
 class DTypePolicy(Configured):
-    """The dtype in which a layer computes, and the one in which it keeps its weights.
+    """Dtype policy of a layer: the dtypes of its computations and of its weights.
 
-    Args: ``name``: of a dtype, for both; "mixed_float16" or "mixed_bfloat16": weights
-    are float32, computations float16 or bfloat16; by default that of `dtype_policy`.
+    Args:
+        name: Name of a dtype, for computations and weights; or "mixed_float16" or
+            "mixed_bfloat16" for float32 weights and computations in half precision.
+            Defaults to the policy of `keras.config.dtype_policy`.
 
-    Raises: ``TypeError`` for a name that is no string; ``ValueError`` for an unknown
-    one, and for quantized policies and float8, which are not supported.
+    Raises:
+        TypeError: If ``name`` is not a string.
+        ValueError: If the name is unknown, or names a quantized or float8 policy; these
+            are not supported.
 
     Example:
         >>> policy = keras.dtype_policies.DTypePolicy("mixed_float16")
@@ -59,22 +63,22 @@ class DTypePolicy(Configured):
 
     @property
     def name(self) -> str:
-        """The name of the policy."""
+        """Name of the policy."""
         return self._name
 
     @property
     def compute_dtype(self) -> str:
-        """The name of the dtype of computations, inputs and outputs."""
+        """Name of the dtype of computations, inputs and outputs."""
         return self._compute_dtype
 
     @property
     def variable_dtype(self) -> str:
-        """The name of the dtype of the weights."""
+        """Name of the dtype of the weights."""
         return self._variable_dtype
 
     @property
     def quantization_mode(self) -> None:
-        """None: quantized policies are not supported."""
+        """Always None: quantized policies are not supported."""
         return None
 
     def __eq__(self, other: object) -> bool:
@@ -90,24 +94,30 @@ class DTypePolicy(Configured):
 
 
 class FloatDTypePolicy(DTypePolicy):
-    """`DTypePolicy`, under another name of Keras'."""
+    """Dtype policy for floating dtypes: another name of `DTypePolicy`, as in Keras."""
 
 
 class DTypePolicyMap(DTypePolicy, MutableMapping):
-    """Policies by the paths of layers: a dict, which layers inside of a layer share.
+    """Dict from layer paths to dtype policies, for a layer and its sublayers.
 
-    A key is the path of a layer, or a regular expression that matches the whole path.
-    Other layers have the default. Any expression of ``re`` is matched in linear time, or
-    refused.
+    A key is the path of a layer, or a regular expression that must match the whole
+    path. Other layers have the default policy. Every expression of ``re`` is either
+    matched in linear time or rejected.
 
-    Args: ``default_policy``: a policy or its name, by default that of `dtype_policy`;
-    ``policy_map``: a dict of paths and policies.
+    Args:
+        default_policy: Policy, or its name, of layers without a matching key; defaults
+            to `keras.config.dtype_policy`.
+        policy_map: Dict from paths to policies or their names.
 
-    Raises: ``ValueError`` for a default that is a map, an expression that is refused, and
-    a path that several keys match; ``TypeError`` for a ``policy_map`` that is no dict.
+    Raises:
+        ValueError: If the default is a map, an expression is rejected, or several keys
+            match a path.
+        TypeError: If ``policy_map`` is not a dict.
 
     Example:
-        >>> policies = keras.dtype_policies.DTypePolicyMap("float32", {"encoder/.*": "mixed_float16"})
+        >>> policies = keras.dtype_policies.DTypePolicyMap(
+        ...     "float32", {"encoder/.*": "mixed_float16"}
+        ... )
         >>> policies["encoder/dense"].name, policies["decoder"].name
         ('mixed_float16', 'float32')
     """
@@ -133,7 +143,7 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
 
     @property
     def default_policy(self) -> DTypePolicy:
-        """The policy of layers without one of their own."""
+        """Policy of layers without a matching key."""
         return get(self._tw_given_default)
 
     @property
@@ -189,7 +199,7 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
     __hash__ = None  # type: ignore[assignment]
 
     def get_config(self) -> dict[str, Any]:
-        """Return the default, None if it is not given, and the policies by path."""
+        """Return the default policy, or None if it was not given, and the policies by path."""
         return {
             "default_policy": object_config.plain(self._tw_given_default),
             "policy_map": object_config.plain(self.policy_map),
@@ -213,7 +223,10 @@ registry.register("dtype_policy", "Policy", DTypePolicy)
 
 
 def dtype_policy() -> DTypePolicy:
-    """Return the policy of new layers: that of `set_dtype_policy`, else of `floatx`.
+    """Return the default dtype policy of new layers.
+
+    This is the policy of `keras.config.set_dtype_policy`, or else the one for
+    `keras.config.floatx`.
 
     Example:
         >>> keras.config.dtype_policy()
@@ -223,11 +236,14 @@ def dtype_policy() -> DTypePolicy:
 
 
 def set_dtype_policy(policy: str | DTypePolicy | None) -> None:
-    """Set the policy of layers that are made from now on, in all threads.
+    """Set the default dtype policy of layers created from now on, in all threads.
 
-    Args: ``policy``: a policy or its name; None: that of `floatx`, as at the start.
+    Args:
+        policy: Policy or its name; None resets it to the policy for
+            `keras.config.floatx`.
 
-    Raises: ``ValueError`` for another type or an unknown name.
+    Raises:
+        ValueError: If the name is unknown or ``policy`` is of another type.
 
     Example:
         >>> keras.config.set_dtype_policy("mixed_float16")
@@ -248,13 +264,22 @@ def set_dtype_policy(policy: str | DTypePolicy | None) -> None:
 
 
 def get(identifier: Any) -> DTypePolicy:
-    """Return the policy of a name, dtype or config; that of `dtype_policy` for None.
+    """Return the dtype policy for a name, dtype or config.
 
-    Raises: ``ValueError`` for an unknown name, a quantized policy, or another type.
+    Args:
+        identifier: Name, dtype, config or `DTypePolicy`; None for
+            `keras.config.dtype_policy`.
+
+    Raises:
+        ValueError: If the name is unknown, the policy is quantized, or ``identifier``
+            is of another type.
 
     Example:
-        >>> keras.dtype_policies.get("bool"), keras.dtype_policies.get({"class_name": "DTypePolicy", "config": {"name": "float64"}})
-        (<DTypePolicy "bool">, <DTypePolicy "float64">)
+        >>> keras.dtype_policies.get("bool")
+        <DTypePolicy "bool">
+        >>> config = {"class_name": "DTypePolicy", "config": {"name": "float64"}}
+        >>> keras.dtype_policies.get(config)
+        <DTypePolicy "float64">
     """
     if identifier is None:
         return dtype_policy()
@@ -276,21 +301,26 @@ def get(identifier: Any) -> DTypePolicy:
 def compute_dtype(dtype: Any) -> DType:
     """Return the dtype in which a loss or metric with this ``dtype`` argument computes.
 
-    By default that is `floatx`, whatever the policy of layers is.
+    The default is `keras.config.floatx`, independent of the dtype policy of layers.
 
     Example:
         >>> from tapewright.layers.dtype_policies import compute_dtype
-        >>> compute_dtype(None), compute_dtype(keras.dtype_policies.DTypePolicy("mixed_float16"))
+        >>> policy = keras.dtype_policies.DTypePolicy("mixed_float16")
+        >>> compute_dtype(None), compute_dtype(policy)
         (tf.float32, tf.float16)
     """
     return default_float() if dtype is None else as_dtype(get(dtype).compute_dtype)
 
 
 def serialize(dtype_policy: DTypePolicy) -> dict[str, Any]:
-    """Return the config of a policy, as Keras writes it.
+    """Return the config of a policy in Keras' format.
+
+    Args:
+        dtype_policy: Policy to serialize.
 
     Example:
-        >>> keras.dtype_policies.serialize(keras.dtype_policies.DTypePolicy("mixed_float16"))["config"]
+        >>> policy = keras.dtype_policies.DTypePolicy("mixed_float16")
+        >>> keras.dtype_policies.serialize(policy)["config"]
         {'name': 'mixed_float16'}
     """
     return object_config.serialize(dtype_policy)
@@ -299,15 +329,20 @@ def serialize(dtype_policy: DTypePolicy) -> dict[str, Any]:
 def deserialize(
     config: dict[str, Any], custom_objects: dict[str, Any] | None = None
 ) -> DTypePolicy:
-    """Return the policy of a config from `serialize`, or of Keras 2.
+    """Return the policy of a config written by `serialize` or Keras 2.
 
-    Args: ``custom_objects``: ``{name: class}``, looked up before those that are
-    registered.
+    Args:
+        config: Config of a policy.
+        custom_objects: Dict from names to classes or functions, looked up before
+            registered classes.
 
-    Raises: ``ValueError`` for another config, and for a quantized policy.
+    Raises:
+        ValueError: If the config is not the config of a policy, or the policy is
+            quantized.
 
     Example:
-        >>> keras.dtype_policies.deserialize(keras.dtype_policies.serialize(keras.dtype_policies.DTypePolicy("mixed_float16")))
+        >>> policy = keras.dtype_policies.DTypePolicy("mixed_float16")
+        >>> keras.dtype_policies.deserialize(keras.dtype_policies.serialize(policy))
         <DTypePolicy "mixed_float16">
     """
     if isinstance(config, dict) and config.get("class_name") in _QUANTIZED_CLASSES:
@@ -320,7 +355,7 @@ def deserialize(
 
 
 def _dtypes_of(name):
-    """The names of the dtypes of computations and of weights."""
+    """Return the names of the compute dtype and the weight dtype."""
     if not isinstance(name, str):
         raise TypeError(
             "DTypePolicy: name must be a string, such as 'mixed_float16', got "

@@ -1,5 +1,4 @@
-"""`Embedding`: rows of a table for whole numbers, and the way back; `Masking`: steps
-that do not count."""
+"""`Embedding` and `ReversibleEmbedding`: vectors for integers; `Masking`: skip time steps."""
 
 from __future__ import annotations
 
@@ -35,19 +34,28 @@ __all__ = ["Embedding", "Masking", "ReversibleEmbedding"]
 
 
 class Embedding(Layer):
-    """A learned vector for each integer: ``outputs = embeddings[inputs]``.
+    """Embedding layer, a learned vector per integer: ``outputs = embeddings[inputs]``.
 
-    Args: ``input_dim``: the number of integers, from 0 on; ``output_dim``: the size of
-    a vector; ``mask_zero``: 0 stands for no entry, and later layers skip it;
-    ``weights``: an array of initial values.
+    Args:
+        input_dim: Size of the vocabulary; inputs are from 0 to ``input_dim - 1``.
+        output_dim: Size of the vectors.
+        embeddings_initializer: Initializer of ``embeddings``: an object or its name.
+        embeddings_regularizer: Regularizer of ``embeddings``, or None.
+        embeddings_constraint: Constraint on ``embeddings``, or None.
+        mask_zero: If True, input 0 is padding: the outputs have a mask, so that later
+            layers skip it.
+        weights: Array of initial values of ``embeddings``, or None.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[...]``, integers (others are cast), outputs ``[..., output_dim]``;
-    weight ``embeddings [input_dim, output_dim]``, whose gradient is an `IndexedSlices`
-    of the rows in use.
+    Shapes:
+        Inputs ``[...]``, integers (others are cast), outputs ``[..., output_dim]``;
+        weight ``embeddings [input_dim, output_dim]``, whose gradient is an
+        `IndexedSlices` of the rows in use.
 
-    Raises: ``OutOfBoundsError``, a ``ValueError`` and ``IndexError``, for an integer
-    that is not from 0 to ``input_dim - 1``; ``ValueError`` for sizes that are not
-    positive, or ``weights`` of another shape.
+    Raises:
+        OutOfBoundsError: If an input is not from 0 to ``input_dim - 1``; a
+            ``ValueError`` and ``IndexError``.
+        ValueError: If a size is not positive, or ``weights`` has another shape.
 
     Example:
         >>> layer = keras.layers.Embedding(3, 2, weights=[[0.0, 0.0], [1.0, 2.0], [3.0, 4.0]])
@@ -108,21 +116,40 @@ class Embedding(Layer):
 
 
 class ReversibleEmbedding(Embedding):
-    """An `Embedding` that also makes logits of vectors: ``inputs @ transpose(embeddings)``.
+    """Embedding layer that also projects back: ``logits = inputs @ transpose(embeddings)``.
 
-    Args: those of `Embedding`; ``tie_weights``: False gives the way back a weight of its
-    own; ``reverse_dtype``: the dtype of the way back; ``logit_soft_cap`` c: the logits are
-    ``c * tanh(logits / c)``.
+    Call the layer with ``reverse=True`` to compute logits from vectors; these outputs
+    have no mask.
 
-    Inputs: ``reverse``: True for the way back. Its outputs have no mask.
+    Args:
+        input_dim: Size of the vocabulary; inputs are from 0 to ``input_dim - 1``.
+        output_dim: Size of the vectors.
+        tie_weights: If False, the reverse projection has a separate weight.
+        embeddings_initializer: Initializer of ``embeddings``: an object or its name.
+        embeddings_regularizer: Regularizer of ``embeddings``, or None.
+        embeddings_constraint: Constraint on ``embeddings``, or None.
+        mask_zero: If True, input 0 is padding: the outputs have a mask, so that later
+            layers skip it.
+        reverse_dtype: Dtype of the reverse projection; by default the wider of the
+            compute dtype and the input dtype.
+        logit_soft_cap: Positive bound c of the logits, ``c * tanh(logits / c)``, or
+            None.
+        **kwargs: ``weights``, as for `Embedding`, and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs ``[...]``, outputs ``[..., output_dim]``; with ``reverse`` inputs ``[...,
-    output_dim]``, outputs ``[..., input_dim]``; weights ``embeddings [input_dim,
-    output_dim]``, ``reverse_embeddings [output_dim, input_dim]`` if they are not tied.
+    Shapes:
+        Inputs ``[...]``, outputs ``[..., output_dim]``; with ``reverse``, inputs
+        ``[..., output_dim]``, outputs ``[..., input_dim]``; weights
+        ``embeddings [input_dim, output_dim]`` and, if not tied,
+        ``reverse_embeddings [output_dim, input_dim]``.
 
-    Raises: as `Embedding`; ``ValueError`` if ``logit_soft_cap`` is not positive.
+    Raises:
+        OutOfBoundsError: If an input is not from 0 to ``input_dim - 1``; a
+            ``ValueError`` and ``IndexError``.
+        ValueError: If a size or ``logit_soft_cap`` is not positive.
 
-    Reference: Press & Wolf, "Using the output embedding to improve language models" (2017).
+    References:
+        Press & Wolf, "Using the output embedding to improve language models" (2017).
 
     Example:
         >>> layer = keras.layers.ReversibleEmbedding(2, 2, weights=[[1.0, 2.0], [3.0, 4.0]])
@@ -196,14 +223,19 @@ class ReversibleEmbedding(Embedding):
 
 
 class Masking(ShapePreserving, Layer):
-    """Masks the steps whose features all are ``mask_value``: later layers skip them.
+    """Mask time steps whose features all equal ``mask_value``; later layers skip them.
 
-    Shapes: inputs and outputs ``[batch, time, features]``; the mask is ``[batch,
-    time]``. Where it is False the outputs are 0.
+    Args:
+        mask_value: Value of the features of a step to skip.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
+
+    Shapes:
+        Inputs and outputs ``[batch, time, features]``; the mask is ``[batch, time]``.
+        Outputs are 0 where the mask is False.
 
     Example:
-        >>> inputs = [[[1.0, 2.0], [0.0, 0.0]]]
-        >>> keras.layers.Masking().compute_mask(tw.cast(inputs, "float32")).numpy()
+        >>> inputs = tw.constant([[[1.0, 2.0], [0.0, 0.0]]])
+        >>> keras.layers.Masking().compute_mask(inputs).numpy()
         array([[ True, False]])
     """
 

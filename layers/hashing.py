@@ -1,4 +1,4 @@
-"""`Hashing` and `HashedCrossing`: map categories to bins by a hash."""
+"""`Hashing` and `HashedCrossing`: hash categories, or combinations of them, into bins."""
 
 from __future__ import annotations
 
@@ -31,20 +31,31 @@ __all__ = ["HashedCrossing", "Hashing"]
 
 
 class Hashing(CategoryLayer):
-    """Map strings or integers to ``num_bins`` bins: a hash of the text modulo the bins.
+    """Hash strings or integers into ``num_bins`` bins (the hashing trick).
 
-    Args: ``num_bins``; ``mask_value``: a value that alone has bin 0; the others share
-    the remaining bins; ``salt``: one or two integers, the key of SipHash, which then
-    replaces FarmHash; ``output_mode``: "int", or "one_hot", "multi_hot",
-    "count" as for `CategoryEncoding`, as is ``sparse``;
-    ``dtype``: of the outputs, int64 for "int", else `floatx`. Floating inputs are cut
-    to integers.
+    Integers are hashed as their decimal text; floating inputs are truncated to
+    integers.
 
-    Shapes: inputs ``[batch, ...]``, outputs the same ("int"), or as for
-    `CategoryEncoding`. The entries of a `RaggedTensor` or `SparseTensor` are hashed.
+    Args:
+        num_bins: Number of bins, positive.
+        mask_value: Input value that is mapped to bin 0, which no other value uses; None
+            for no such value.
+        salt: Integer, or list of two integers, used as the key of SipHash; None for
+            FarmHash.
+        output_mode: "int" for bin numbers, or "one_hot", "multi_hot" or "count", as for
+            `CategoryEncoding`.
+        sparse: If True, return a `SparseTensor`; not for "int".
+        **kwargs: Base class arguments; see `keras.layers.Layer`. ``dtype`` defaults to
+            int64 for "int", else to `keras.config.floatx`.
 
-    Raises: ``ValueError`` unless ``num_bins`` is positive, for a ``salt`` of another
-    kind, or a floating ``dtype`` with "int".
+    Shapes:
+        Inputs ``[batch, ...]``; outputs have the same shape for "int", else the shape
+        of a `CategoryEncoding`. In a `RaggedTensor` or `SparseTensor`, the entries are
+        hashed.
+
+    Raises:
+        ValueError: If ``num_bins`` is not positive, ``salt`` is invalid, or ``dtype``
+            is not int32 or int64 for "int".
 
     Example:
         >>> keras.layers.Hashing(3)([["A"], ["B"], ["C"], ["D"], ["E"]]).numpy().ravel()
@@ -99,15 +110,25 @@ def _whole(values):
 
 
 class HashedCrossing(CategoryLayer):
-    """Map combinations of categories to ``num_bins`` bins: a hash of all the values.
+    """Hash combinations of categorical features (feature crosses) into ``num_bins`` bins.
 
-    Args: ``num_bins``; ``output_mode``: "int" or "one_hot"; ``sparse``: outputs of
-    "one_hot" are a `SparseTensor`; ``dtype``: of the outputs, int64 for "int", else `floatx`.
+    Args:
+        num_bins: Number of bins, positive.
+        output_mode: "int" for bin numbers, or "one_hot".
+        sparse: If True, return a `SparseTensor` for "one_hot".
+        name: Name of the layer, unique by default.
+        dtype: Dtype of the outputs; defaults to int64 for "int", else to
+            `keras.config.dtype_policy`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: two or more inputs, strings or integers, all ``[]``, ``[batch]`` or
-    ``[batch, 1]``; outputs the same ("int"), or ``[batch, num_bins]``.
+    Shapes:
+        Two or more inputs, strings or integers, all ``[]``, ``[batch]`` or
+        ``[batch, 1]``; outputs have the same shape for "int", else
+        ``[batch, num_bins]``.
 
-    Raises: ``ValueError`` for fewer inputs, other shapes, or floating inputs.
+    Raises:
+        ValueError: If there are fewer than two inputs, or an input is floating.
+        ShapeError: If the inputs have another shape, or different shapes.
 
     Example:
         >>> keras.layers.HashedCrossing(5)((["A", "B", "A"], [101, 101, 102])).numpy()

@@ -1,4 +1,4 @@
-"""Layers that bring images to a size: `Resizing`, `CenterCrop`."""
+"""Layers that change the size of images: `Resizing` and `CenterCrop`."""
 
 from __future__ import annotations
 
@@ -25,19 +25,32 @@ __all__ = ["CenterCrop", "Resizing"]
 
 
 class Resizing(ImageLayer):
-    """Resizes images and keeps their dtype: integers are rounded.
+    """Resize images, keeping their dtype: integers are rounded.
 
-    Args: ``interpolation``: "bilinear", "nearest", "bicubic", "area", "lanczos3" or
-    "lanczos5"; ``crop_to_aspect_ratio``: first cut the largest box with the new ratio
-    out of the middle; ``pad_to_aspect_ratio``: first add ``fill_value`` around the
-    images up to the new ratio; ``antialias``: along an axis that shrinks, average over
-    more pixels; ``data_format``: "channels_last" (default) or "channels_first".
+    Args:
+        height: Height of the outputs in pixels.
+        width: Width of the outputs in pixels.
+        interpolation: "bilinear", "nearest", "bicubic", "area", "lanczos3" or
+            "lanczos5".
+        crop_to_aspect_ratio: If True, first crop the largest centered box with the
+            aspect ratio of the outputs.
+        pad_to_aspect_ratio: If True, first pad the images with ``fill_value`` to the
+            aspect ratio of the outputs.
+        fill_mode: Only "constant".
+        fill_value: Value of padding pixels.
+        antialias: If True, average over more pixels along axes that shrink.
+        data_format: "channels_last" or "channels_first"; None uses
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, needed for inputs with boxes, and base class
+            arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, rows, columns, channels]`` or ``[rows, columns,
-    channels]``, outputs with ``height`` and ``width`` in place of rows and columns.
+    Shapes:
+        Inputs ``[batch, rows, columns, channels]`` or ``[rows, columns, channels]``;
+        outputs have ``height`` and ``width`` in place of rows and columns.
 
-    Raises: ``ValueError`` for sizes that are not positive, another ``interpolation``,
-    or both cropping and padding.
+    Raises:
+        ValueError: If a size is not positive, ``interpolation`` is unknown, or both
+            cropping and padding are requested.
 
     Example:
         >>> keras.layers.Resizing(1, 4)([[[0.0], [4.0]]]).numpy().ravel()
@@ -76,13 +89,25 @@ class Resizing(ImageLayer):
     def get_random_transformation(
         self, data: Any, training: bool | None = True, seed: SeedLike = None
     ) -> Any:
-        """Return the height and the width of the images."""
+        """Return the height and the width of the images.
+
+        Args:
+            data: Images, or a dict with ``"images"``.
+            training: Ignored; kept for the interface.
+            seed: Ignored.
+        """
         return self._tw_size_of(self._tw_images_of(data))
 
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
-        """Return the images in their new size; ``training`` changes nothing."""
+        """Resize images.
+
+        Args:
+            images: Images to resize.
+            transformation: Ignored.
+            training: Ignored; kept for the interface.
+        """
         return self._tw_brought_to_size(images, self.interpolation)
 
     def transform_segmentation_masks(
@@ -91,7 +116,13 @@ class Resizing(ImageLayer):
         transformation: Any = None,
         training: bool | None = True,
     ) -> Tensor:
-        """Return the masks in the new size, by the nearest pixels."""
+        """Resize segmentation masks with nearest-neighbor interpolation.
+
+        Args:
+            segmentation_masks: Masks to resize.
+            transformation: Ignored.
+            training: Ignored; kept for the interface.
+        """
         return self._tw_brought_to_size(segmentation_masks, "nearest")
 
     def _tw_brought_to_size(self, inputs, interpolation):
@@ -127,7 +158,14 @@ class Resizing(ImageLayer):
         transformation: Any = None,
         training: bool | None = True,
     ) -> dict[str, Any]:
-        """Return the boxes in the new size; boxes of four 0 or four -1 become 0."""
+        """Scale bounding boxes with the images; boxes of four 0 or four -1 become 0.
+
+        Args:
+            bounding_boxes: Dict of ``"boxes"`` and ``"labels"``.
+            transformation: Height and width of the images, from
+                `get_random_transformation`.
+            training: Ignored; kept for the interface.
+        """
         given = bounding_boxes["boxes"]
         none = logical_or(
             reduce_all(equal(given, -1.0), -1), reduce_all(equal(given, 0.0), -1)
@@ -164,17 +202,25 @@ class Resizing(ImageLayer):
 
 
 class CenterCrop(ImageLayer):
-    """Cuts a box of ``height`` by ``width`` out of the middle of images.
+    """Crop images to a centered box of ``height`` by ``width``.
 
-    If images are smaller on either axis, the largest box with the new ratio is cut out
-    and resized. Integers are cast.
+    If an image is smaller on either axis, the largest box with the aspect ratio of the
+    outputs is cropped and resized. Integers are cast.
 
-    Args: ``data_format``: "channels_last" (default) or "channels_first".
+    Args:
+        height: Height of the outputs in pixels.
+        width: Width of the outputs in pixels.
+        data_format: "channels_last" or "channels_first"; None uses
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, needed for inputs with boxes, and base class
+            arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, rows, columns, channels]`` or ``[rows, columns,
-    channels]``, outputs with ``height`` and ``width`` in place of rows and columns.
+    Shapes:
+        Inputs ``[batch, rows, columns, channels]`` or ``[rows, columns, channels]``;
+        outputs have ``height`` and ``width`` in place of rows and columns.
 
-    Raises: ``ValueError`` for sizes that are not positive.
+    Raises:
+        ValueError: If a size is not positive.
 
     Example:
         >>> keras.layers.CenterCrop(1, 1)([[[1.0], [2.0], [3.0]]]).numpy().ravel()
@@ -195,13 +241,25 @@ class CenterCrop(ImageLayer):
     def get_random_transformation(
         self, data: Any, training: bool | None = True, seed: SeedLike = None
     ) -> Any:
-        """Return the shape of the images, as ``"input_shape"``."""
+        """Return a dict with the shape of the images, ``"input_shape"``.
+
+        Args:
+            data: Images, or a dict with ``"images"``.
+            training: Ignored; kept for the interface.
+            seed: Ignored.
+        """
         return {"input_shape": self._tw_images_of(data).shape}
 
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
-        """Return the middle of the images; ``training`` changes nothing."""
+        """Crop images to the centered box.
+
+        Args:
+            images: Images to crop.
+            transformation: Ignored.
+            training: Ignored; kept for the interface.
+        """
         images = self._tw_as_own_dtype(convert_to_tensor(images))
         top, left, rows, columns = self._tw_middle(*self._tw_size_of(images))
         images = self._tw_cut(images, top, left, rows, columns)
@@ -210,7 +268,7 @@ class CenterCrop(ImageLayer):
         return self._tw_resized(images, self.height, self.width)
 
     def _tw_middle(self, rows, columns):
-        """The box to cut out: top, left, height and width."""
+        """Return the box to crop: top, left, height and width."""
         above, beside = rows - self.height, columns - self.width
         if above >= 0 and beside >= 0:
             return above // 2, beside // 2, self.height, self.width
@@ -222,7 +280,13 @@ class CenterCrop(ImageLayer):
         transformation: Any = None,
         training: bool | None = True,
     ) -> Tensor:
-        """Return the middle of the masks, as of the images."""
+        """Crop segmentation masks to the centered box, as the images.
+
+        Args:
+            segmentation_masks: Masks to crop.
+            transformation: Ignored.
+            training: Ignored; kept for the interface.
+        """
         return self.transform_images(segmentation_masks, transformation, training)
 
     def transform_bounding_boxes(
@@ -231,7 +295,14 @@ class CenterCrop(ImageLayer):
         transformation: Any = None,
         training: bool | None = True,
     ) -> dict[str, Any]:
-        """Return the parts of the boxes in the middle of the images."""
+        """Clip bounding boxes to the centered box, relative to which they are returned.
+
+        Args:
+            bounding_boxes: Dict of ``"boxes"`` and ``"labels"``.
+            transformation: Dict with the shape of the images, from
+                `get_random_transformation`.
+            training: Ignored; kept for the interface.
+        """
         shape = transformation["input_shape"]
         size = shape[self._tw_rows], shape[self._tw_columns]
         top, left, rows, columns = self._tw_middle(*size)

@@ -43,11 +43,11 @@ MODES = ("int", "one_hot", "multi_hot", "count", "tf_idf")
 
 
 class IndexLookup(VocabularyFiles, Layer):
-    """Base of the layers that map tokens to indices: special tokens, then those of data.
+    """Base of the layers that map tokens to indices in a vocabulary.
 
-    Index 0 is that of the mask token, if there is one and ``output_mode`` is "int". The
-    next ``num_oov_indices`` are those of tokens out of the vocabulary (OOV); the tokens
-    of the vocabulary follow.
+    Index 0 is the mask token, if there is one and ``output_mode`` is "int". The next
+    ``num_oov_indices`` indices are for out-of-vocabulary (OOV) tokens; the tokens of
+    the vocabulary follow.
     """
 
     autocast = False  # half precision would round integers
@@ -123,12 +123,12 @@ class IndexLookup(VocabularyFiles, Layer):
 
     @property
     def input_vocabulary(self) -> Any:
-        """The argument ``vocabulary``; None for the path of a file."""
+        """The argument ``vocabulary``, or None if it was a path."""
         return self._tw_given.value[0]
 
     @property
     def variable_dtype(self) -> str:
-        """The dtype of the tokens."""
+        """Dtype of the tokens."""
         return self.vocabulary_dtype
 
     compute_dtype = dtype = input_dtype = variable_dtype
@@ -159,15 +159,16 @@ class IndexLookup(VocabularyFiles, Layer):
 
     @property
     def _tw_tokens(self):
-        """The tokens without special ones."""
+        """The tokens without the special tokens."""
         if self._tw_table is None:
             return []
         return self._tw_table.tokens[self._tw_mask is not None :]
 
     def get_vocabulary(self, include_special_tokens: bool = True) -> list[Any]:
-        """Return the tokens in the order of their indices, strings as text.
+        """Return the list of tokens in the order of their indices; strings are decoded.
 
-        Args: ``include_special_tokens``: False leaves out the mask and the OOV token.
+        Args:
+            include_special_tokens: If False, omit the mask token and the OOV token.
         """
         tokens = list(map(self._tw_readable, self._tw_tokens))
         return (
@@ -182,21 +183,24 @@ class IndexLookup(VocabularyFiles, Layer):
         return token
 
     def vocabulary_size(self) -> int:
-        """Return the number of indices, those of special tokens included."""
+        """Return the number of indices, including the special tokens."""
         return len(self._tw_tokens) + self._tw_token_start
 
     def set_vocabulary(self, vocabulary: Any, idf_weights: Any = None) -> None:
-        """Replace the vocabulary by these tokens.
+        """Replace the vocabulary.
 
-        Args: ``vocabulary``: a list, an array or a tensor of tokens, with or without
-        all special tokens in front; or the path of a file with one token per line;
-        ``idf_weights``: one number per token, for ``output_mode`` "tf_idf" only;
-        special tokens that are left out get the mean of all weights.
+        Args:
+            vocabulary: List, array or tensor of tokens, with or without all special
+                tokens in front; or the path of a file with one token per line.
+            idf_weights: One weight per token, required for ``output_mode`` "tf_idf" and
+                only then. Special tokens that are omitted get the mean of all weights.
 
-        Raises: ``ValueError`` for an empty vocabulary, tokens that repeat, special
-        tokens elsewhere, more than ``max_tokens``, weights of another number, or a
-        missing file; ``RuntimeError`` for another size, if the outputs have an entry
-        for each token.
+        Raises:
+            ValueError: If the vocabulary is empty, larger than ``max_tokens``, has
+                duplicate tokens or special tokens elsewhere than in front; if the
+                number of weights differs; or if the file does not exist.
+            RuntimeError: If the size differs from the previous vocabulary and the
+                outputs have one entry per token.
         """
         if (idf_weights is None) == (self.output_mode == "tf_idf"):
             self._tw_refuse(
@@ -224,7 +228,7 @@ class IndexLookup(VocabularyFiles, Layer):
         self._tw_take(tokens, weights)
 
     def _tw_entries(self, vocabulary):
-        """The tokens of an argument ``vocabulary`` as a list."""
+        """Return the argument ``vocabulary`` as a list of tokens."""
         if is_tensor(vocabulary):
             vocabulary = vocabulary.numpy()
         entries = np.asarray(
@@ -251,7 +255,7 @@ class IndexLookup(VocabularyFiles, Layer):
         return lines
 
     def _tw_check(self, tokens):
-        """Refuse tokens that repeat, and special ones among them."""
+        """Reject duplicate tokens, and special tokens among the others."""
         if len(set(tokens)) < len(tokens):
             counts = TokenCounts(False)
             counts.add([tokens])
@@ -270,7 +274,7 @@ class IndexLookup(VocabularyFiles, Layer):
                 )
 
     def _tw_padded(self, weights, count, front):
-        """Weights with their mean for special tokens, and zeros up to ``max_tokens``."""
+        """Pad weights with their mean for special tokens, and with zeros to ``max_tokens``."""
         weights = np.asarray(convert_to_tensor(weights).numpy(), np.float64)
         if weights.ndim != 1 or len(weights) != count:
             self._tw_refuse(
@@ -304,22 +308,27 @@ class IndexLookup(VocabularyFiles, Layer):
 
     @property
     def idf_weights(self) -> Tensor | None:
-        """The weight of each token in ``output_mode`` "tf_idf", None before `adapt`."""
+        """Weight of each token in ``output_mode`` "tf_idf"; None before `adapt`."""
         return None if self._tw_idf is None else convert_to_tensor(self._tw_idf)
 
     # --- adapting
 
     def adapt(self, data: Any, steps: int | None = None) -> None:
-        """Set the vocabulary to the tokens of ``data``, by descending frequency.
+        """Learn the vocabulary from data: its tokens by descending frequency.
 
-        Tokens of equal frequency are in descending order. There are ``max_tokens`` at
-        most, special ones included. Each call replaces the vocabulary.
+        Tokens of equal frequency are sorted in descending order. The vocabulary has at
+        most ``max_tokens`` tokens, including the special tokens. Each call replaces the
+        vocabulary.
 
-        Args: ``data``: an array, a list or a tensor; or batches, a dataset or another
-        iterable; ``steps``: the largest number of batches to look at.
+        Args:
+            data: Array, list or tensor; or a dataset or another iterable of batches.
+            steps: Maximum number of batches to read, or None for all.
 
-        Raises: ``ValueError`` if there are no tokens, or ``vocabulary`` was given to
-        the constructor; ``RuntimeError`` as `set_vocabulary`.
+        Raises:
+            ValueError: If there are no tokens, or ``vocabulary`` was passed to the
+                constructor.
+            RuntimeError: If the size differs from the previous vocabulary and the
+                outputs have one entry per token.
         """
         self.reset_state()
         for batch in batches_of(f"{type(self).__name__}.adapt", data, steps):
@@ -329,7 +338,11 @@ class IndexLookup(VocabularyFiles, Layer):
         self.finalize_state()
 
     def update_state(self, data: Any) -> None:
-        """Count the tokens of a batch; each row is a document."""
+        """Count the tokens of a batch; each row is a document.
+
+        Args:
+            data: Batch of tokens.
+        """
         if self._tw_is_given:
             raise ValueError(
                 f"{type(self).__name__}.adapt: vocabulary is given already; omit it to "
@@ -338,7 +351,7 @@ class IndexLookup(VocabularyFiles, Layer):
         self._tw_counts.add(self._tw_rows(data))
 
     def _tw_rows(self, data):
-        """The tokens of a batch, a list for each document."""
+        """Return the tokens of a batch, one list per document."""
         if isinstance(data, RaggedTensor):
             return data.to_list()
         keys = self._tw_table_class.as_keys(f"{type(self).__name__}.adapt", data)
@@ -348,7 +361,7 @@ class IndexLookup(VocabularyFiles, Layer):
         return reshape(keys, [count, -1]).numpy().tolist()
 
     def reset_state(self) -> None:
-        """Forget the tokens that were counted since the last vocabulary."""
+        """Discard the tokens counted since the last vocabulary."""
         self._tw_counts = TokenCounts(self.output_mode == "tf_idf")
 
     def _tw_has_counts(self) -> bool:
@@ -356,7 +369,7 @@ class IndexLookup(VocabularyFiles, Layer):
         return bool(self._tw_counts.tokens)
 
     def finalize_state(self) -> None:
-        """Make the vocabulary of the tokens that were counted, if there are any."""
+        """Set the vocabulary to the counted tokens, if there are any."""
         if self._tw_is_given or not self._tw_has_counts():
             return
         count, start = None, self._tw_token_start
@@ -407,7 +420,7 @@ class IndexLookup(VocabularyFiles, Layer):
         return indices
 
     def _tw_counts_packed_rows(self, inputs):
-        """Return whether to count in rows of strings as they are, also in a trace."""
+        """Return whether to count strings in ragged rows directly, also in a trace."""
         return (
             isinstance(inputs, RaggedTensor)
             and inputs.dtype == dtypes.string
@@ -418,7 +431,7 @@ class IndexLookup(VocabularyFiles, Layer):
         )
 
     def _tw_counts_of(self, rows):
-        """The counts of tokens in rows of different lengths."""
+        """Count the tokens in rows of different lengths."""
         counts = self._tw_table.counts(rows, self.num_oov_indices, self.salt)
         masks, end = int(self._tw_mask is not None), len(self._tw_table.tokens)
         counts = concat([counts[:, end:], counts[:, masks:end]], 1)
@@ -439,7 +452,7 @@ class IndexLookup(VocabularyFiles, Layer):
         return counts * weights
 
     def _tw_inverted(self, inputs):
-        """The tokens of indices; the OOV token for an index out of range."""
+        """Return the tokens at the indices; the OOV token for indices out of range."""
         indices = IntegerTable.as_keys(self._tw_title, inputs)
         last = len(self._tw_inverse) - 1
         places = where(less(indices, 0), last, minimum(indices, last))
@@ -461,12 +474,16 @@ class IndexLookup(VocabularyFiles, Layer):
 
 
 def _output_mode_of(value: Any) -> Any:
-    """The argument ``output_mode``, with Keras' older names replaced by the present ones."""
+    """Replace older Keras names of ``output_mode`` by the current names."""
     return {"binary": "multi_hot", "tf-idf": "tf_idf"}.get(value, value)
 
 
 def checked_salt(layer: Any, salt: Any) -> list[int] | None:
-    """An argument ``salt`` as two integers. Raises: ``ValueError`` for anything else."""
+    """Return ``salt`` as a list of two integers, or None.
+
+    Raises:
+        ValueError: If it is neither an integer nor a list of two.
+    """
     words = [salt, salt] if isinstance(salt, int) else salt
     if words is None:
         return None
@@ -479,5 +496,5 @@ def checked_salt(layer: Any, salt: Any) -> list[int] | None:
 
 
 def _shown(token):
-    """A token as the user gave it, for messages."""
+    """Return a token as the user passed it, for messages."""
     return token.decode(errors="replace") if isinstance(token, bytes) else token

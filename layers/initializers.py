@@ -1,8 +1,8 @@
-"""Initializers: what the weights are before training. Names and defaults are Keras'.
+"""Initializers: initial values of weights, with Keras' names and defaults.
 
-An initializer is called with a shape and a dtype. Random ones draw from the global
-stream of ``tapewright.random``; with a ``seed``, from a stream of their own that starts
-anew at every call.
+An initializer is called with a shape and a dtype. Random initializers draw from the
+global generator of ``tapewright.random``; with a ``seed``, from a generator that
+restarts at every call.
 """
 
 from __future__ import annotations
@@ -78,11 +78,14 @@ __all__ = [
 
 
 class Initializer(Configured):
-    """The base of initializers: a subclass defines ``__call__(shape, dtype=None)``.
+    """Base class of initializers: subclasses define ``__call__(shape, dtype=None)``.
+
+    Args:
+        *args: Constructor arguments of the subclass.
+        **kwargs: Constructor arguments of the subclass.
 
     Example:
-        >>> import tapewright as tw
-        >>> class Tens(tw.keras.initializers.Initializer):
+        >>> class Tens(keras.initializers.Initializer):
         ...     def __call__(self, shape, dtype=None):
         ...         return tw.fill(shape, 10.0)
         >>> Tens()([2]).numpy()
@@ -95,18 +98,21 @@ class Initializer(Configured):
         raise NotImplementedError(f"{type(self).__name__} must define __call__")
 
     def clone(self) -> Self:
-        """A new initializer of the same config."""
+        """Return a new initializer with the same config."""
         return type(self).from_config(self.get_config())
 
 
 class _Initializers(ObjectFamily):
     def get(self, identifier: Any) -> Any:
-        """The initializer of a name, class, config or callable; None for None.
+        """Return the initializer for a name, class, config or callable.
 
-        An array or tensor stands for a function that returns it, for its own shape.
+        Args:
+            identifier: Name, class, config or callable; None for None; or an array or
+                tensor, for a function that returns its values for its own shape.
 
-        Raises: ``ValueError`` with the known names, for another one; ``TypeError`` if
-        it is neither.
+        Raises:
+            ValueError: If the name is unknown; the message lists the known names.
+            TypeError: If ``identifier`` is of another type.
 
         Example:
             >>> keras.initializers.get("zeros")([2]).numpy()
@@ -137,21 +143,34 @@ def _giving(value):
 
 
 class Zeros(Initializer):
-    """Zero everywhere."""
+    """Initialize with zeros.
+
+    Example:
+        >>> keras.initializers.Zeros()([2]).numpy()
+        array([0., 0.], dtype=float32)
+    """
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         return creation.zeros(shape, dtype or default_float())
 
 
 class Ones(Initializer):
-    """One everywhere."""
+    """Initialize with ones.
+
+    Example:
+        >>> keras.initializers.Ones()([2]).numpy()
+        array([1., 1.], dtype=float32)
+    """
 
     def __call__(self, shape: Sequence[int], dtype: DTypeLike | None = None) -> Tensor:
         return creation.ones(shape, dtype or default_float())
 
 
 class Constant(Initializer):
-    """``value`` everywhere: a number, or an array that broadcasts to the shape.
+    """Initialize with a constant value.
+
+    Args:
+        value: Number, or array that broadcasts to the shape of the weight.
 
     Example:
         >>> keras.initializers.Constant(3.0)([2]).numpy()
@@ -170,9 +189,13 @@ class Constant(Initializer):
 
 
 class Identity(Initializer):
-    """``gain`` on the diagonal of a matrix, zero elsewhere.
+    """Initialize with the identity matrix, times ``gain``.
 
-    Raises: ``ValueError`` when it is called for a shape without two axes.
+    Args:
+        gain: Value on the diagonal.
+
+    Raises:
+        ValueError: If it is called with a shape that does not have two axes.
 
     Example:
         >>> keras.initializers.Identity()([2, 2]).numpy()
@@ -190,21 +213,29 @@ class Identity(Initializer):
 
 
 class STFT(Initializer):
-    """The waves of a short-time Fourier transform, as the kernel of a convolution.
+    """Initialize a convolution kernel that computes a short-time Fourier transform.
 
         kernel[t, 0, k] = window[t] * cos(2 pi t k / n) / scale    ("imag": -sin)
 
-    with n = 2 (bins - 1). Args: ``side``: "real" or "imag"; ``window``: the name of a
-    window, ``frame_length`` numbers, or None; ``scaling``: divide by the window's norm
-    ("density"), by the sum of its magnitudes ("spectrum"), or not at all (None);
-    ``periodic``: the window of that name is periodic, not symmetric.
+    with n = 2 (bins - 1).
 
-    Shapes: ``[frame_length, 1, bins]``.
+    Args:
+        side: "real" or "imag", for the real or the imaginary part.
+        window: Name of a window function such as "hann", array of ``frame_length``
+            numbers, or None for no window.
+        scaling: "density" to divide by the norm of the window, "spectrum" to divide by
+            the sum of its magnitudes, or None.
+        periodic: If True, a window given by name is periodic instead of symmetric.
 
-    Raises: ``ValueError`` for another ``side``, ``scaling`` or window.
+    Shapes:
+        ``[frame_length, 1, bins]``.
+
+    Raises:
+        ValueError: If ``side``, ``scaling`` or ``window`` is invalid.
 
     Example:
-        >>> keras.initializers.STFT("real", None, None)([4, 1, 3]).numpy().round(2)[:, 0] + 0.0
+        >>> initializer = keras.initializers.STFT("real", None, None)
+        >>> initializer([4, 1, 3]).numpy().round(2)[:, 0] + 0.0
         array([[ 1.,  1.,  1.],
                [ 1.,  0., -1.],
                [ 1., -1.,  1.],
@@ -272,7 +303,7 @@ _WINDOWS = {
 
 
 class _Random(Initializer):
-    """Base: ``seed`` is an int, a `SeedGenerator`, whose stream goes on, or None."""
+    """Base of random initializers, with a ``seed``."""
 
     _tw_kind: str = "initializer"
 
@@ -291,10 +322,14 @@ def _floating(dtype):
 
 
 class RandomNormal(_Random):
-    """Normally distributed numbers.
+    """Initialize with random numbers from a normal distribution.
 
-    Args: ``seed``: an int gives the same numbers at each call; a `SeedGenerator`
-    continues its stream; None draws from the global stream.
+    Args:
+        mean: Mean of the distribution.
+        stddev: Standard deviation of the distribution.
+        seed: Integer seed for the same numbers at every call, a
+            `keras.random.SeedGenerator` to continue its stream, or None to draw from
+            the global generator.
 
     Example:
         >>> keras.initializers.RandomNormal(stddev=0.1, seed=1)([2, 3]).shape
@@ -311,7 +346,14 @@ class RandomNormal(_Random):
 
 
 class RandomUniform(_Random):
-    """Evenly distributed numbers from ``minval`` to ``maxval``.
+    """Initialize with random numbers from a uniform distribution.
+
+    Args:
+        minval: Lower bound of the numbers.
+        maxval: Upper bound of the numbers.
+        seed: Integer seed for the same numbers at every call, a
+            `keras.random.SeedGenerator` to continue its stream, or None to draw from
+            the global generator.
 
     Example:
         >>> keras.initializers.RandomUniform(seed=1)([2, 3]).shape
@@ -332,7 +374,20 @@ class RandomUniform(_Random):
 
 
 class TruncatedNormal(_Random):
-    """Normally distributed numbers no further than two ``stddev`` from ``mean``."""
+    """Initialize with a truncated normal distribution, cut off at two ``stddev``.
+
+    Args:
+        mean: Mean of the distribution.
+        stddev: Standard deviation before truncation.
+        seed: Integer seed for the same numbers at every call, a
+            `keras.random.SeedGenerator` to continue its stream, or None to draw from
+            the global generator.
+
+    Example:
+        >>> w = keras.initializers.TruncatedNormal(stddev=0.1, seed=1)([1000]).numpy()
+        >>> bool(abs(w).max() <= 0.2)
+        True
+    """
 
     def __init__(self, mean: float = 0.0, stddev: float = 0.05, seed: SeedLike = None):
         super().__init__(seed)
@@ -346,14 +401,23 @@ class TruncatedNormal(_Random):
 
 
 class Orthogonal(_Random):
-    """A random matrix with orthonormal columns (or rows), times ``gain``.
+    """Initialize with a random orthogonal matrix, times ``gain``.
 
-    All axes but the last count as one.
+    The columns are orthonormal, or the rows if there are more columns than rows. All
+    axes but the last are flattened.
 
-    Raises: ``ValueError`` when it is called for a shape with less than two axes.
+    Args:
+        gain: Factor of the matrix.
+        seed: Integer seed for the same numbers at every call, a
+            `keras.random.SeedGenerator` to continue its stream, or None to draw from
+            the global generator.
 
-    Reference: Saxe et al., "Exact solutions to the nonlinear dynamics of learning in
-    deep linear neural networks" (2014).
+    Raises:
+        ValueError: If it is called with a shape of fewer than two axes.
+
+    References:
+        Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep
+        linear neural networks" (2014).
 
     Example:
         >>> w = keras.initializers.Orthogonal(seed=1)([3, 2]).numpy()
@@ -390,20 +454,31 @@ _DISTRIBUTIONS = ("truncated_normal", "untruncated_normal", "uniform")
 
 
 class VarianceScaling(_Random):
-    """Random numbers of variance ``scale / n``, for n inputs, outputs or their mean.
+    """Initialize with random numbers of variance ``scale / n``, adapted to the shape.
 
-    For a shape ``[*window, inputs, outputs]`` the fans are inputs and outputs times the
-    size of the window.
+    Here n is the fan in, the fan out, or their mean. For a shape
+    ``[*window, inputs, outputs]``, the fans are inputs and outputs times the size of
+    the window.
 
-    Args: ``mode``: "fan_in", "fan_out" or "fan_avg"; ``distribution``:
-    "truncated_normal", "untruncated_normal" or "uniform"; ``input_axes``,
-    ``output_axes``: if both are given, the axes whose sizes make the fans.
+    Args:
+        scale: Scale of the variance, positive.
+        mode: Choice of n: "fan_in", "fan_out" or "fan_avg".
+        distribution: "truncated_normal", "untruncated_normal" or "uniform".
+        seed: Integer seed for the same numbers at every call, a
+            `keras.random.SeedGenerator` to continue its stream, or None to draw from
+            the global generator.
+        input_axes: Axes of the shape whose sizes multiply to the fan in; used only
+            together with ``output_axes``.
+        output_axes: Axes of the shape whose sizes multiply to the fan out; used only
+            together with ``input_axes``.
 
-    Raises: ``ValueError`` for a ``scale`` that is not positive, or another ``mode`` or
-    ``distribution``.
+    Raises:
+        ValueError: If ``scale`` is not positive, or ``mode`` or ``distribution`` is
+            unknown.
 
     Example:
-        >>> keras.initializers.VarianceScaling(2.0, mode="fan_out", seed=1)([3, 4]).shape
+        >>> initializer = keras.initializers.VarianceScaling(2.0, mode="fan_out", seed=1)
+        >>> initializer([3, 4]).shape
         TensorShape([3, 4])
     """
 
@@ -454,7 +529,7 @@ class VarianceScaling(_Random):
 
 
 def _fans(shape, input_axes, output_axes):
-    """Fan in and fan out: the inputs that an output sums up, the outputs of an input."""
+    """Return fan in and fan out: the numbers of inputs per output and outputs per input."""
     if input_axes is not None and output_axes is not None:
         return [
             math.prod([shape[a] for a in axes]) for axes in (input_axes, output_axes)
@@ -468,7 +543,7 @@ def _fans(shape, input_axes, output_axes):
 
 
 class _Named(VarianceScaling):
-    """Base of the settings that have names of their own."""
+    """Base of the named special cases of `VarianceScaling`."""
 
     _tw_kind: str = "initializer"
     _tw_setting: tuple[float, str, str] = (1.0, "fan_in", "truncated_normal")
@@ -480,56 +555,155 @@ class _Named(VarianceScaling):
 
 
 class GlorotUniform(_Named):
-    """Uniform numbers up to ``sqrt(6 / (fan_in + fan_out))``, of both signs.
+    """The Glorot (Xavier) uniform initializer.
 
-    Reference: Glorot & Bengio, "Understanding the difficulty of training deep
-    feedforward neural networks" (2010).
+    Uniform in ``[-limit, limit]`` with ``limit = sqrt(6 / (fan_in + fan_out))``.
+
+    Args:
+        seed: Integer seed for the same numbers at every call, a
+            `keras.random.SeedGenerator` to continue its stream, or None to draw from
+            the global generator.
+        input_axes: Axes of the shape whose sizes multiply to the fan in; used only
+            together with ``output_axes``.
+        output_axes: Axes of the shape whose sizes multiply to the fan out; used only
+            together with ``input_axes``.
+
+    References:
+        Glorot & Bengio, "Understanding the difficulty of training deep feedforward
+        neural networks" (2010).
+
+    Example:
+        >>> w = keras.initializers.GlorotUniform(seed=1)([2, 4]).numpy()
+        >>> bool(abs(w).max() <= 1.0)
+        True
     """
 
     _tw_setting: tuple[float, str, str] = (1.0, "fan_avg", "uniform")
 
 
 class GlorotNormal(_Named):
-    """Truncated normal numbers of variance ``2 / (fan_in + fan_out)``.
+    """The Glorot (Xavier) normal initializer.
 
-    Reference: Glorot & Bengio, "Understanding the difficulty of training deep
-    feedforward neural networks" (2010).
+    Truncated normal with variance ``2 / (fan_in + fan_out)``.
+
+    Args:
+        seed: Integer seed for the same numbers at every call, a
+            `keras.random.SeedGenerator` to continue its stream, or None to draw from
+            the global generator.
+        input_axes: Axes of the shape whose sizes multiply to the fan in; used only
+            together with ``output_axes``.
+        output_axes: Axes of the shape whose sizes multiply to the fan out; used only
+            together with ``input_axes``.
+
+    References:
+        Glorot & Bengio, "Understanding the difficulty of training deep feedforward
+        neural networks" (2010).
+
+    Example:
+        >>> keras.initializers.GlorotNormal(seed=1)([2, 4]).shape
+        TensorShape([2, 4])
     """
 
     _tw_setting: tuple[float, str, str] = (1.0, "fan_avg", "truncated_normal")
 
 
 class HeUniform(_Named):
-    """Uniform numbers up to ``sqrt(6 / fan_in)``, of both signs.
+    """The He (Kaiming) uniform initializer.
 
-    Reference: He et al., "Delving deep into rectifiers" (2015).
+    Uniform in ``[-limit, limit]`` with ``limit = sqrt(6 / fan_in)``.
+
+    Args:
+        seed: Integer seed for the same numbers at every call, a
+            `keras.random.SeedGenerator` to continue its stream, or None to draw from
+            the global generator.
+        input_axes: Axes of the shape whose sizes multiply to the fan in; used only
+            together with ``output_axes``.
+        output_axes: Axes of the shape whose sizes multiply to the fan out; used only
+            together with ``input_axes``.
+
+    References:
+        He et al., "Delving deep into rectifiers" (2015).
+
+    Example:
+        >>> w = keras.initializers.HeUniform(seed=1)([2, 4]).numpy()
+        >>> bool(abs(w).max() <= 3.0 ** 0.5)
+        True
     """
 
     _tw_setting: tuple[float, str, str] = (2.0, "fan_in", "uniform")
 
 
 class HeNormal(_Named):
-    """Truncated normal numbers of variance ``2 / fan_in``.
+    """The He (Kaiming) normal initializer.
 
-    Reference: He et al., "Delving deep into rectifiers" (2015).
+    Truncated normal with variance ``2 / fan_in``.
+
+    Args:
+        seed: Integer seed for the same numbers at every call, a
+            `keras.random.SeedGenerator` to continue its stream, or None to draw from
+            the global generator.
+        input_axes: Axes of the shape whose sizes multiply to the fan in; used only
+            together with ``output_axes``.
+        output_axes: Axes of the shape whose sizes multiply to the fan out; used only
+            together with ``input_axes``.
+
+    References:
+        He et al., "Delving deep into rectifiers" (2015).
+
+    Example:
+        >>> keras.initializers.HeNormal(seed=1)([2, 4]).shape
+        TensorShape([2, 4])
     """
 
     _tw_setting: tuple[float, str, str] = (2.0, "fan_in", "truncated_normal")
 
 
 class LecunUniform(_Named):
-    """Uniform numbers up to ``sqrt(3 / fan_in)``, of both signs.
+    """The LeCun uniform initializer.
 
-    Reference: LeCun et al., "Efficient BackProp" (1998).
+    Uniform in ``[-limit, limit]`` with ``limit = sqrt(3 / fan_in)``.
+
+    Args:
+        seed: Integer seed for the same numbers at every call, a
+            `keras.random.SeedGenerator` to continue its stream, or None to draw from
+            the global generator.
+        input_axes: Axes of the shape whose sizes multiply to the fan in; used only
+            together with ``output_axes``.
+        output_axes: Axes of the shape whose sizes multiply to the fan out; used only
+            together with ``input_axes``.
+
+    References:
+        LeCun et al., "Efficient BackProp" (1998).
+
+    Example:
+        >>> w = keras.initializers.LecunUniform(seed=1)([2, 4]).numpy()
+        >>> bool(abs(w).max() <= 1.5 ** 0.5)
+        True
     """
 
     _tw_setting: tuple[float, str, str] = (1.0, "fan_in", "uniform")
 
 
 class LecunNormal(_Named):
-    """Truncated normal numbers of variance ``1 / fan_in``.
+    """The LeCun normal initializer.
 
-    Reference: LeCun et al., "Efficient BackProp" (1998).
+    Truncated normal with variance ``1 / fan_in``.
+
+    Args:
+        seed: Integer seed for the same numbers at every call, a
+            `keras.random.SeedGenerator` to continue its stream, or None to draw from
+            the global generator.
+        input_axes: Axes of the shape whose sizes multiply to the fan in; used only
+            together with ``output_axes``.
+        output_axes: Axes of the shape whose sizes multiply to the fan out; used only
+            together with ``input_axes``.
+
+    References:
+        LeCun et al., "Efficient BackProp" (1998).
+
+    Example:
+        >>> keras.initializers.LecunNormal(seed=1)([2, 4]).shape
+        TensorShape([2, 4])
     """
 
     _tw_setting: tuple[float, str, str] = (1.0, "fan_in", "truncated_normal")

@@ -1,4 +1,4 @@
-"""`Lambda`: a function as a layer. Its config names the function, and never holds code."""
+"""`Lambda`: a function as a layer. Its config has the name of the function, never code."""
 
 from __future__ import annotations
 
@@ -27,23 +27,31 @@ _FAMILIES = ("function", "activation")
 
 
 class Lambda(Layer):
-    """Applies a function without weights: ``function(inputs, **arguments)``.
+    """Wrap a function as a layer: ``outputs = function(inputs, **arguments)``.
 
-    Args: ``function``: a callable, or the name of a registered one; if it has
-    parameters ``training`` and ``mask`` it gets those too. ``output_shape``: the shape
-    of the outputs without the batch, or a function of the shape of the inputs; None
-    finds it by a trace. ``mask``: the mask of the outputs, or a function ``mask(inputs,
-    mask)``; ``arguments``: a dict of further arguments.
+    A config refers to functions by their registered names; code is neither saved nor
+    loaded.
 
-    A config only names functions, registered ones: code is neither saved nor loaded.
+    Args:
+        function: Callable, or name of a registered function. If it has parameters
+            ``training`` or ``mask``, they are passed as well.
+        output_shape: Shape of the outputs without the batch, or a function of the shape
+            of the inputs; None infers it by tracing.
+        mask: Mask of the outputs, a function ``mask(inputs, mask)``, or None.
+        arguments: Dict of further keyword arguments of ``function``.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs and outputs of ``function``.
+    Shapes:
+        Inputs and outputs of ``function``.
 
-    Raises: ``TypeError`` if ``function`` is no callable; ``ValueError`` for an unknown
-    name, and from `get_config` if the function is not registered.
+    Raises:
+        TypeError: If ``function`` is not callable.
+        ValueError: If a name is unknown; in `get_config`, if ``function`` is not
+            registered.
 
     Example:
-        >>> keras.layers.Lambda(lambda x, power: x**power, arguments={"power": 2})([3.0]).numpy()
+        >>> layer = keras.layers.Lambda(lambda x, power: x**power, arguments={"power": 2})
+        >>> layer([3.0]).numpy()
         array([9.], dtype=float32)
     """
 
@@ -136,7 +144,7 @@ class Lambda(Layer):
 
 
 def _registered(argument, value):
-    """The object that a name stands for; anything but a name as it is."""
+    """Return the registered object if the value is a name, else the value."""
     if not isinstance(value, str):
         return value
     for family in _FAMILIES:

@@ -1,4 +1,4 @@
-"""`StringLookup` and `IntegerLookup`: tokens of a vocabulary as integers, and back."""
+"""`StringLookup` and `IntegerLookup`: map tokens to vocabulary indices, and back."""
 
 from __future__ import annotations
 
@@ -19,32 +19,52 @@ __all__ = ["IntegerLookup", "StringLookup"]
 
 
 class StringLookup(IndexLookup):
-    """Map strings to their indices in a vocabulary, which special tokens precede.
+    """Map strings to their indices in a vocabulary, or indices back to strings.
 
-    Args: ``max_tokens``: the largest number of indices, special ones included;
-    ``num_oov_indices``: the number of indices for strings out of the vocabulary (OOV);
-    a hash selects one of several: FarmHash, or SipHash with a ``salt`` of one or two
-    integers; ``mask_token``: the string with index 0, which modes other than "int" leave
-    out; ``oov_token``: stands for OOV strings in `get_vocabulary` and in the outputs of
-    ``invert``; ``vocabulary``, ``idf_weights``: see `set_vocabulary`; `adapt` computes
-    them otherwise; ``invert``: map indices to strings; ``output_mode``: "int", or, as for
-    `CategoryEncoding`, "one_hot", "multi_hot", "count", or "tf_idf", counts times
-    ``idf_weights``; ``pad_to_max_tokens``: make vectors of ``max_tokens`` entries also
-    for a smaller vocabulary; ``sparse``: vectors are a `SparseTensor`, in traced
-    functions only for "one_hot"; ``encoding``: of the bytes that `get_vocabulary` decodes.
+    Special tokens come first: the mask token, then out-of-vocabulary (OOV) tokens. Pass
+    ``vocabulary``, or call `adapt` to learn it from data. A traced function keeps the
+    vocabulary of the time of its trace; `fit`, `evaluate` and `predict` pick up a new
+    one.
 
-    Shapes: inputs ``[...]``; outputs the same, int64, or for "int" with ``invert``
-    strings; in other modes ``[..., size]`` ("one_hot") or ``[batch, size]``, int64, or
-    `floatx` ("tf_idf"). The entries of a `RaggedTensor` or `SparseTensor` are looked up:
-    "int" keeps its rows or places, modes that count give a vector for each row.
+    Args:
+        max_tokens: Maximum number of indices, including the special tokens, or None.
+        num_oov_indices: Number of indices for OOV strings; with more than one, a hash
+            selects the index.
+        mask_token: String with index 0, or None; output modes other than "int" ignore
+            it.
+        oov_token: String that represents OOV strings in `get_vocabulary` and in the
+            outputs of ``invert``.
+        vocabulary: List, array or tensor of strings, or the path of a file with one
+            string per line; see `set_vocabulary`.
+        idf_weights: Inverse document frequency per token, for "tf_idf" with a
+            ``vocabulary``; see `set_vocabulary`.
+        invert: If True, map indices to strings; only for "int".
+        output_mode: "int" for indices; "one_hot", "multi_hot" or "count", as for
+            `CategoryEncoding`; or "tf_idf" for counts times ``idf_weights``.
+        pad_to_max_tokens: If True, vectors have ``max_tokens`` entries even for a
+            smaller vocabulary.
+        sparse: If True, return vectors as a `SparseTensor`; in traced functions only
+            for "one_hot".
+        encoding: Encoding with which `get_vocabulary` decodes strings.
+        name: Name of the layer, unique by default.
+        salt: Integer, or list of two integers, used as the key of SipHash for OOV
+            strings; None for FarmHash.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    A traced function keeps the vocabulary that the layer had when it was traced; `fit`
-    and its like notice a new one.
+    Shapes:
+        Inputs ``[...]``. Outputs have the same shape for "int": int64, or strings with
+        ``invert``. Otherwise they are ``[..., size]`` ("one_hot") or ``[batch, size]``,
+        of dtype int64, or `keras.config.floatx` for "tf_idf". In a `RaggedTensor` or
+        `SparseTensor`, the entries are looked up: "int" keeps the structure, modes that
+        count return one vector per row.
 
-    Raises: ``ValueError`` for arguments that do not go together, and see
-    `set_vocabulary`; in a call ``RuntimeError`` if there is no vocabulary,
-    ``TypeError`` for numbers, ``InvalidArgumentError`` for strings out of the
-    vocabulary if ``num_oov_indices`` is 0.
+    Raises:
+        ValueError: If arguments are inconsistent, or the vocabulary is invalid; see
+            `set_vocabulary`.
+        RuntimeError: If the layer is called without a vocabulary.
+        TypeError: If the layer is called with numbers.
+        InvalidArgumentError: If a string is out of vocabulary and ``num_oov_indices``
+            is 0.
 
     Example:
         >>> layer = keras.layers.StringLookup(vocabulary=["a", "b", "c"])
@@ -114,13 +134,47 @@ class StringLookup(IndexLookup):
 
 
 class IntegerLookup(IndexLookup):
-    """Map integers to their indices in a vocabulary, which special tokens precede.
+    """Map integers to their indices in a vocabulary, or indices back to integers.
 
-    Args: as for `StringLookup`, with integers for tokens; ``vocabulary_dtype``: "int64";
-    ``oov_method``: selects one of several OOV indices, by the remainder of the integer
-    ("floormod") or by a hash of its digits ("farmhash", with which ``salt`` may be given).
+    Special tokens come first: the mask token, then out-of-vocabulary (OOV) tokens. Pass
+    ``vocabulary``, or call `adapt` to learn it from data.
 
-    Shapes, errors: those of `StringLookup`.
+    Args:
+        max_tokens: Maximum number of indices, including the special tokens, or None.
+        num_oov_indices: Number of indices for OOV integers; with more than one,
+            ``oov_method`` selects the index.
+        mask_token: Integer with index 0, or None; output modes other than "int" ignore
+            it.
+        oov_token: Integer that represents OOV integers in `get_vocabulary` and in the
+            outputs of ``invert``.
+        vocabulary: List, array or tensor of integers, or the path of a file with one
+            integer per line; see `set_vocabulary`.
+        vocabulary_dtype: Only "int64".
+        idf_weights: Inverse document frequency per token, for "tf_idf" with a
+            ``vocabulary``; see `set_vocabulary`.
+        invert: If True, map indices to integers; only for "int".
+        output_mode: "int" for indices; "one_hot", "multi_hot" or "count", as for
+            `CategoryEncoding`; or "tf_idf" for counts times ``idf_weights``.
+        sparse: If True, return vectors as a `SparseTensor`; in traced functions only
+            for "one_hot".
+        pad_to_max_tokens: If True, vectors have ``max_tokens`` entries even for a
+            smaller vocabulary.
+        oov_method: Selection of an OOV index: "floormod" for the remainder of the
+            integer, "farmhash" for a hash of its digits.
+        salt: Integer, or list of two integers, used as the key of SipHash with
+            "farmhash"; None for FarmHash.
+        name: Name of the layer, unique by default.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
+
+    Shapes:
+        As for `StringLookup`, with integers in place of strings.
+
+    Raises:
+        ValueError: If arguments are inconsistent, or the vocabulary is invalid; see
+            `set_vocabulary`.
+        RuntimeError: If the layer is called without a vocabulary.
+        InvalidArgumentError: If an integer is out of vocabulary and ``num_oov_indices``
+            is 0.
 
     Example:
         >>> layer = keras.layers.IntegerLookup(vocabulary=[12, 36, 1138])
@@ -179,7 +233,11 @@ class IntegerLookup(IndexLookup):
 
 
 def _known_encoding(layer: Any, value: Any) -> str:
-    """An argument ``encoding``. Raises: ``ValueError`` if Python does not know it."""
+    """Return ``encoding``.
+
+    Raises:
+        ValueError: If Python does not have a codec of this name.
+    """
     try:
         codecs.lookup(value)
     except (LookupError, TypeError):

@@ -1,6 +1,6 @@
-"""Layers that make one tensor of several: entry by entry, side by side, or by products.
+"""Layers that merge several tensors: element-wise, by concatenation, or by dot products.
 
-Each has a function of the same name, in lower case, for the same.
+Each layer has a function of the same name in lower case.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ __all__ = [
 
 
 class _Merge(Layer):
-    """Base: ``_merged(inputs)`` of inputs that broadcast, batch by batch.
+    """Base of merging layers; subclasses reduce the broadcast inputs with ``_tw_function``.
 
-    Inputs of lower rank get axes of size 1 behind the batch axis. The outputs have a mask
-    if all inputs have one: what counts in any of them.
+    Inputs of lower rank are expanded with axes of size 1 after the batch. The outputs
+    have a mask if all inputs have one: the logical or of the masks.
     """
 
     supports_masking = True
@@ -81,7 +81,7 @@ class _Merge(Layer):
         return None if any([m is None for m in masks]) else reduce(logical_or, masks)
 
     def _tw_checked_masks(self, inputs, masks):
-        """The mask of each input as a boolean tensor, or None."""
+        """Return the mask of each input as a boolean tensor, or None."""
         for what, given in (("inputs", inputs), ("mask", masks)):
             if not isinstance(given, list | tuple):
                 raise ValueError(
@@ -116,7 +116,7 @@ class _Merge(Layer):
 
 
 def _broadcast(sizes):
-    """The size of an axis of the outputs; None if it is open, "misfit" for a clash."""
+    """Broadcast sizes of an axis: None if unknown, "misfit" if they do not fit."""
     known = {n for n in sizes if isinstance(n, int)} - {1}
     if len(known) > 1:
         return "misfit"
@@ -131,17 +131,19 @@ def _of_rank(x, rank):
 
 
 class Add(_Merge):
-    """The sum of a list of inputs.
+    """Add a list of inputs element-wise.
 
-    Shapes: each input ``[batch, ...]``, outputs the broadcast shape. Inputs of lower
-    rank get axes of size 1 behind the batch. The outputs have a mask if all inputs have
-    one: it is True where any of them is.
+    Shapes:
+        Each input ``[batch, ...]``, outputs the broadcast shape. Inputs of lower rank
+        are expanded with axes of size 1 after the batch. If all inputs have a mask, the
+        outputs have the logical or of the masks.
 
-    Raises: ``ValueError`` if the inputs are no list, or their shapes do not broadcast.
+    Raises:
+        ValueError: If the inputs are not a list, or their shapes do not broadcast.
 
     Example:
-        >>> from tapewright import constant
-        >>> keras.layers.Add()([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+        >>> inputs = [tw.constant([[1.0, 2.0]]), tw.constant([[3.0, 4.0]])]
+        >>> keras.layers.Add()(inputs).numpy()
         array([[4., 6.]], dtype=float32)
     """
 
@@ -149,16 +151,20 @@ class Add(_Merge):
 
 
 class Subtract(_Merge):
-    """The difference of two inputs: ``inputs[0] - inputs[1]``.
+    """Subtract the second input from the first: ``inputs[0] - inputs[1]``.
 
-    Shapes: as for `Add`.
+    Shapes:
+        Each input ``[batch, ...]``, outputs the broadcast shape. Inputs of lower rank
+        are expanded with axes of size 1 after the batch. If all inputs have a mask, the
+        outputs have the logical or of the masks.
 
-    Raises: ``ValueError`` for another number of inputs, or shapes that do not
-    broadcast.
+    Raises:
+        ValueError: If there are not exactly two inputs, or their shapes do not
+            broadcast.
 
     Example:
-        >>> from tapewright import constant
-        >>> keras.layers.Subtract()([constant([[1.0, 2.0]]), constant([[3.0, 5.0]])]).numpy()
+        >>> inputs = [tw.constant([[1.0, 2.0]]), tw.constant([[3.0, 5.0]])]
+        >>> keras.layers.Subtract()(inputs).numpy()
         array([[-2., -3.]], dtype=float32)
     """
 
@@ -171,15 +177,21 @@ class Subtract(_Merge):
 
 
 class Average(_Merge):
-    """The mean of a list of inputs, entry by entry.
+    """Average a list of inputs element-wise.
 
-    Shapes: as for `Add`. Integers are cast.
+    Integers are cast.
 
-    Raises: ``ValueError`` if the inputs are no list, or their shapes do not broadcast.
+    Shapes:
+        Each input ``[batch, ...]``, outputs the broadcast shape. Inputs of lower rank
+        are expanded with axes of size 1 after the batch. If all inputs have a mask, the
+        outputs have the logical or of the masks.
+
+    Raises:
+        ValueError: If the inputs are not a list, or their shapes do not broadcast.
 
     Example:
-        >>> from tapewright import constant
-        >>> keras.layers.Average()([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+        >>> inputs = [tw.constant([[1.0, 2.0]]), tw.constant([[3.0, 4.0]])]
+        >>> keras.layers.Average()(inputs).numpy()
         array([[2., 3.]], dtype=float32)
     """
 
@@ -194,17 +206,21 @@ class Average(_Merge):
 
 
 class Multiply(_Merge):
-    """The product of a list of inputs; entries that a mask leaves out count as 1.
+    """Multiply a list of inputs element-wise.
 
-    Where the masks of all inputs are False the outputs are 0.
+    Masked entries count as 1; outputs are 0 where all inputs are masked.
 
-    Shapes: as for `Add`.
+    Shapes:
+        Each input ``[batch, ...]``, outputs the broadcast shape. Inputs of lower rank
+        are expanded with axes of size 1 after the batch. If all inputs have a mask, the
+        outputs have the logical or of the masks.
 
-    Raises: ``ValueError`` if the inputs are no list, or their shapes do not broadcast.
+    Raises:
+        ValueError: If the inputs are not a list, or their shapes do not broadcast.
 
     Example:
-        >>> from tapewright import constant
-        >>> keras.layers.Multiply()([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+        >>> inputs = [tw.constant([[1.0, 2.0]]), tw.constant([[3.0, 4.0]])]
+        >>> keras.layers.Multiply()(inputs).numpy()
         array([[3., 8.]], dtype=float32)
     """
 
@@ -221,7 +237,7 @@ class Multiply(_Merge):
 
 
 class _Extremum(_Merge):
-    """Base of `Maximum` and `Minimum`: an input that its mask leaves out does not count."""
+    """Base of `Maximum` and `Minimum`: masked entries are ignored."""
 
     def _tw_merged(self, inputs):
         outputs, kept = inputs[0], _along(mask_of(inputs[0]))
@@ -235,15 +251,21 @@ class _Extremum(_Merge):
 
 
 class Maximum(_Extremum):
-    """The greatest of a list of inputs, entry by entry; masked entries do not count.
+    """Compute the element-wise maximum of a list of inputs.
 
-    Shapes: as for `Add`.
+    Masked entries are ignored.
 
-    Raises: ``ValueError`` if the inputs are no list, or their shapes do not broadcast.
+    Shapes:
+        Each input ``[batch, ...]``, outputs the broadcast shape. Inputs of lower rank
+        are expanded with axes of size 1 after the batch. If all inputs have a mask, the
+        outputs have the logical or of the masks.
+
+    Raises:
+        ValueError: If the inputs are not a list, or their shapes do not broadcast.
 
     Example:
-        >>> from tapewright import constant
-        >>> keras.layers.Maximum()([constant([[1.0, 5.0]]), constant([[3.0, 4.0]])]).numpy()
+        >>> inputs = [tw.constant([[1.0, 5.0]]), tw.constant([[3.0, 4.0]])]
+        >>> keras.layers.Maximum()(inputs).numpy()
         array([[3., 5.]], dtype=float32)
     """
 
@@ -251,15 +273,21 @@ class Maximum(_Extremum):
 
 
 class Minimum(_Extremum):
-    """The least of a list of inputs, entry by entry; masked entries do not count.
+    """Compute the element-wise minimum of a list of inputs.
 
-    Shapes: as for `Add`.
+    Masked entries are ignored.
 
-    Raises: ``ValueError`` if the inputs are no list, or their shapes do not broadcast.
+    Shapes:
+        Each input ``[batch, ...]``, outputs the broadcast shape. Inputs of lower rank
+        are expanded with axes of size 1 after the batch. If all inputs have a mask, the
+        outputs have the logical or of the masks.
+
+    Raises:
+        ValueError: If the inputs are not a list, or their shapes do not broadcast.
 
     Example:
-        >>> from tapewright import constant
-        >>> keras.layers.Minimum()([constant([[1.0, 5.0]]), constant([[3.0, 4.0]])]).numpy()
+        >>> inputs = [tw.constant([[1.0, 5.0]]), tw.constant([[3.0, 4.0]])]
+        >>> keras.layers.Minimum()(inputs).numpy()
         array([[1., 4.]], dtype=float32)
     """
 
@@ -267,23 +295,29 @@ class Minimum(_Extremum):
 
 
 def _along(mask):
-    """A mask that lacks the last axis, made to broadcast; None for None."""
+    """Expand a mask without the last axis so that it broadcasts; None for None."""
     return None if mask is None else expand_dims(mask, -1)
 
 
 class Concatenate(_Merge):
-    """Joins a list of inputs along ``axis``.
+    """Concatenate a list of inputs along ``axis``.
 
-    Integers beside floating inputs become floating.
+    If some inputs are floating, integer inputs are cast to their dtype.
 
-    Shapes: each input ``[batch, ...]``, of the same sizes on all axes but ``axis``,
-    whose sizes add up in the outputs.
+    Args:
+        axis: Axis along which to concatenate.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: ``ValueError`` if the inputs are no list, or disagree on another axis.
+    Shapes:
+        Each input ``[batch, ...]``, with equal sizes on all axes except ``axis``;
+        outputs have the sum of the sizes along ``axis``.
+
+    Raises:
+        ValueError: If the inputs are not a list, or disagree on another axis.
 
     Example:
-        >>> from tapewright import constant
-        >>> keras.layers.Concatenate()([constant([[1.0, 2.0]]), constant([[3.0]])]).numpy()
+        >>> layer = keras.layers.Concatenate()
+        >>> layer([tw.constant([[1.0, 2.0]]), tw.constant([[3.0]])]).numpy()
         array([[1., 2., 3.]], dtype=float32)
     """
 
@@ -339,7 +373,7 @@ class Concatenate(_Merge):
 
 
 def _of_shape(x, mask):
-    """The mask of ``x`` with its last axis; true everywhere for None."""
+    """Expand the mask of ``x`` to its shape; True everywhere for None."""
     if mask is None:
         return ones_like(x, dtype="bool")
     if len(mask.shape) == len(x.shape):
@@ -348,21 +382,26 @@ def _of_shape(x, mask):
 
 
 class Dot(_Merge):
-    """Sums of products over one axis of each of two inputs, example by example.
+    """Compute dot products of two inputs along one axis of each, per example.
 
-    Args: ``axes``: that of both, or a pair, none of them the batch axis 0;
-    ``normalize``: first scale both to length 1 along it, which gives cosines.
+    Args:
+        axes: Axis of both inputs, or pair of axes; not the batch axis 0.
+        normalize: If True, first scale the inputs to norm 1 along the axis, for cosine
+            similarity.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: two inputs ``[batch, ...]``, outputs ``[batch, other axes of the first,
-    other axes of the second]``, and ``[batch, 1]`` for inputs of rank 2. The outputs
-    have no mask.
+    Shapes:
+        Two inputs ``[batch, ...]``, outputs ``[batch, other axes of the first, other
+        axes of the second]``, or ``[batch, 1]`` for inputs of rank 2. The outputs have
+        no mask.
 
-    Raises: ``ValueError`` for another number of inputs, axes that these do not have, or
-    sizes along them that differ.
+    Raises:
+        ValueError: If there are not exactly two inputs, an axis does not exist, or the
+            sizes along the axes differ.
 
     Example:
-        >>> from tapewright import constant
-        >>> keras.layers.Dot(axes=1)([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+        >>> layer = keras.layers.Dot(axes=1)
+        >>> layer([tw.constant([[1.0, 2.0]]), tw.constant([[3.0, 4.0]])]).numpy()
         array([[11.]], dtype=float32)
     """
 
@@ -439,120 +478,148 @@ def _clash(m, n):
 
 
 def add(inputs: Tensor, **kwargs: Any) -> Tensor:
-    """The sum of a list of inputs: ``Add(**kwargs)(inputs)``.
+    """Add a list of inputs element-wise: ``Add(**kwargs)(inputs)``.
 
-    Shapes: as for `Add`.
+    Args:
+        inputs: List of tensors whose shapes broadcast.
+        **kwargs: Arguments of `keras.layers.Add`, such as ``name``.
 
-    Raises: as `Add`.
+    Raises:
+        ValueError: If the inputs are not a list, or their shapes do not broadcast.
 
     Example:
-        >>> from tapewright import constant
-        >>> keras.layers.add([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+        >>> inputs = [tw.constant([[1.0, 2.0]]), tw.constant([[3.0, 4.0]])]
+        >>> keras.layers.add(inputs).numpy()
         array([[4., 6.]], dtype=float32)
     """
     return Add(**kwargs)(inputs)
 
 
 def subtract(inputs: Tensor, **kwargs: Any) -> Tensor:
-    """The difference of two inputs: ``Subtract(**kwargs)(inputs)``.
+    """Subtract the second input from the first: ``Subtract(**kwargs)(inputs)``.
 
-    Shapes: as for `Add`.
+    Args:
+        inputs: List of two tensors whose shapes broadcast.
+        **kwargs: Arguments of `keras.layers.Subtract`, such as ``name``.
 
-    Raises: as `Subtract`.
+    Raises:
+        ValueError: If there are not exactly two inputs, or their shapes do not
+            broadcast.
 
     Example:
-        >>> from tapewright import constant
-        >>> keras.layers.subtract([constant([[1.0, 2.0]]), constant([[3.0, 5.0]])]).numpy()
+        >>> inputs = [tw.constant([[1.0, 2.0]]), tw.constant([[3.0, 5.0]])]
+        >>> keras.layers.subtract(inputs).numpy()
         array([[-2., -3.]], dtype=float32)
     """
     return Subtract(**kwargs)(inputs)
 
 
 def multiply(inputs: Tensor, **kwargs: Any) -> Tensor:
-    """The product of a list of inputs: ``Multiply(**kwargs)(inputs)``.
+    """Multiply a list of inputs element-wise: ``Multiply(**kwargs)(inputs)``.
 
-    Shapes: as for `Add`.
+    Args:
+        inputs: List of tensors whose shapes broadcast.
+        **kwargs: Arguments of `keras.layers.Multiply`, such as ``name``.
 
-    Raises: as `Multiply`.
+    Raises:
+        ValueError: If the inputs are not a list, or their shapes do not broadcast.
 
     Example:
-        >>> from tapewright import constant
-        >>> keras.layers.multiply([constant([[1.0, 2.0]]), constant([[3.0, 5.0]])]).numpy()
+        >>> inputs = [tw.constant([[1.0, 2.0]]), tw.constant([[3.0, 5.0]])]
+        >>> keras.layers.multiply(inputs).numpy()
         array([[ 3., 10.]], dtype=float32)
     """
     return Multiply(**kwargs)(inputs)
 
 
 def average(inputs: Tensor, **kwargs: Any) -> Tensor:
-    """The mean of a list of inputs: ``Average(**kwargs)(inputs)``.
+    """Average a list of inputs element-wise: ``Average(**kwargs)(inputs)``.
 
-    Shapes: as for `Add`.
+    Args:
+        inputs: List of tensors whose shapes broadcast.
+        **kwargs: Arguments of `keras.layers.Average`, such as ``name``.
 
-    Raises: as `Average`.
+    Raises:
+        ValueError: If the inputs are not a list, or their shapes do not broadcast.
 
     Example:
-        >>> from tapewright import constant
-        >>> keras.layers.average([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])]).numpy()
+        >>> inputs = [tw.constant([[1.0, 2.0]]), tw.constant([[3.0, 4.0]])]
+        >>> keras.layers.average(inputs).numpy()
         array([[2., 3.]], dtype=float32)
     """
     return Average(**kwargs)(inputs)
 
 
 def maximum(inputs: Tensor, **kwargs: Any) -> Tensor:
-    """The greatest of a list of inputs, entry by entry: ``Maximum(**kwargs)(inputs)``.
+    """Element-wise maximum of a list of inputs: ``Maximum(**kwargs)(inputs)``.
 
-    Shapes: as for `Add`.
+    Args:
+        inputs: List of tensors whose shapes broadcast.
+        **kwargs: Arguments of `keras.layers.Maximum`, such as ``name``.
 
-    Raises: as `Maximum`.
+    Raises:
+        ValueError: If the inputs are not a list, or their shapes do not broadcast.
 
     Example:
-        >>> from tapewright import constant
-        >>> keras.layers.maximum([constant([[1.0, 5.0]]), constant([[3.0, 4.0]])]).numpy()
+        >>> inputs = [tw.constant([[1.0, 5.0]]), tw.constant([[3.0, 4.0]])]
+        >>> keras.layers.maximum(inputs).numpy()
         array([[3., 5.]], dtype=float32)
     """
     return Maximum(**kwargs)(inputs)
 
 
 def minimum(inputs: Tensor, **kwargs: Any) -> Tensor:
-    """The least of a list of inputs, entry by entry: ``Minimum(**kwargs)(inputs)``.
+    """Element-wise minimum of a list of inputs: ``Minimum(**kwargs)(inputs)``.
 
-    Shapes: as for `Add`.
+    Args:
+        inputs: List of tensors whose shapes broadcast.
+        **kwargs: Arguments of `keras.layers.Minimum`, such as ``name``.
 
-    Raises: as `Minimum`.
+    Raises:
+        ValueError: If the inputs are not a list, or their shapes do not broadcast.
 
     Example:
-        >>> from tapewright import constant
-        >>> keras.layers.minimum([constant([[1.0, 5.0]]), constant([[3.0, 4.0]])]).numpy()
+        >>> inputs = [tw.constant([[1.0, 5.0]]), tw.constant([[3.0, 4.0]])]
+        >>> keras.layers.minimum(inputs).numpy()
         array([[1., 4.]], dtype=float32)
     """
     return Minimum(**kwargs)(inputs)
 
 
 def concatenate(inputs: Tensor, axis: Axes = -1, **kwargs: Any) -> Tensor:
-    """Joins a list of inputs along ``axis``: ``Concatenate(axis, **kwargs)(inputs)``.
+    """Concatenate a list of inputs: ``Concatenate(axis, **kwargs)(inputs)``.
 
-    Shapes: as for `Concatenate`.
+    Args:
+        inputs: List of tensors with equal sizes on all axes except ``axis``.
+        axis: Axis along which to concatenate.
+        **kwargs: Arguments of `keras.layers.Concatenate`, such as ``name``.
 
-    Raises: as `Concatenate`.
+    Raises:
+        ValueError: If the inputs are not a list, or disagree on another axis.
 
     Example:
-        >>> from tapewright import constant
-        >>> keras.layers.concatenate([constant([[1.0, 2.0]]), constant([[3.0]])]).numpy()
+        >>> inputs = [tw.constant([[1.0, 2.0]]), tw.constant([[3.0]])]
+        >>> keras.layers.concatenate(inputs).numpy()
         array([[1., 2., 3.]], dtype=float32)
     """
     return Concatenate(axis=axis, **kwargs)(inputs)
 
 
 def dot(inputs: Tensor, axes: int | Sequence[int] = -1, **kwargs: Any) -> Tensor:
-    """Sums of products over an axis of two inputs: ``Dot(axes, **kwargs)(inputs)``.
+    """Compute dot products of two inputs: ``Dot(axes, **kwargs)(inputs)``.
 
-    Shapes: as for `Dot`.
+    Args:
+        inputs: List of two tensors.
+        axes: Axis of both inputs, or pair of axes; not the batch axis 0.
+        **kwargs: Arguments of `keras.layers.Dot`, such as ``name``.
 
-    Raises: as `Dot`.
+    Raises:
+        ValueError: If there are not exactly two inputs, an axis does not exist, or the
+            sizes along the axes differ.
 
     Example:
-        >>> from tapewright import constant
-        >>> keras.layers.dot([constant([[1.0, 2.0]]), constant([[3.0, 4.0]])], axes=1).numpy()
+        >>> inputs = [tw.constant([[1.0, 2.0]]), tw.constant([[3.0, 4.0]])]
+        >>> keras.layers.dot(inputs, axes=1).numpy()
         array([[11.]], dtype=float32)
     """
     return Dot(axes=axes, **kwargs)(inputs)

@@ -1,4 +1,4 @@
-"""Attention with several heads, each with projections of its own."""
+"""Multi-head attention, and grouped-query attention."""
 
 from __future__ import annotations
 
@@ -50,14 +50,9 @@ _OF_PROJECTIONS = (
 
 
 class _Heads(Layer):
-    """Base of both kinds of attention by heads: projections, masks, the softmax.
+    """Base of multi-head and grouped-query attention: projections, masks, the softmax.
 
-    Call arguments: ``query``, ``value`` and, if it is not ``value``, ``key``; their masks
-    ``query_mask``, ``value_mask`` and ``key_mask`` ``[batch, length]``, by default those
-    that the tensors carry; ``attention_mask`` ``[batch, queries, keys]``, or what
-    broadcasts to it: False where a query may not look; ``use_causal_mask``: a query sees
-    keys up to its own place; ``return_attention_scores``: give the weights ``[batch,
-    heads, queries, keys]`` as well.
+    The call arguments are described in `MultiHeadAttention`.
     """
 
     supports_masking = True
@@ -138,7 +133,7 @@ class _Heads(Layer):
         return x
 
     def _tw_attend(self, query, key, value, visible, training, return_weights):
-        """The weighted means, and the weights where these are wanted."""
+        """Return the weighted means of the values, and the weights or None."""
         if visible is not None:
             for _ in range(self._tw_scores_rank - len(visible.shape)):
                 visible = expand_dims(visible, -2 * self._tw_attention_rank - 1)
@@ -156,10 +151,10 @@ class _Heads(Layer):
         return einsum(self._tw_mean_equation, used, value), weights
 
     def _tw_build_attention(self, rank, axes):
-        """Equations over projected queries and keys ``[batch, ..., heads, dim]``.
+        """Build the einsum equations for projections ``[batch, ..., heads, dim]``.
 
-        Scores are ``[batch, heads, query axes, key axes]``, with axes that take no part in
-        the attention behind the batch.
+        Scores are ``[batch, heads, query axes, key axes]``; axes without attention come
+        after the batch.
         """
         of_query = string.ascii_lowercase[:rank]
         of_key = list(of_query)
@@ -192,44 +187,71 @@ class _Heads(Layer):
 
 
 class MultiHeadAttention(_Heads):
-    """Each head takes means of the values, weighted by how queries match keys.
+    """Multi-head attention (Vaswani et al., 2017).
 
         head = softmax(scale * (query @ q) @ (key @ k)^T) @ (value @ v)
         outputs = all heads @ kernel + bias,   scale = 1 / sqrt(key_dim)
 
-    Args: ``num_heads``; ``key_dim``, ``value_dim``: the sizes of a head, ``value_dim``
-    by default as ``key_dim``; ``dropout``: the share of the weights that is dropped in
-    training; ``output_shape``: in place of ``dim``, a size or several;
-    ``attention_axes``: the axes over which to attend, by default all between batch and
-    features; ``sliding_window``: a query sees only keys less than that far away;
-    ``use_gate``: multiply the heads by ``sigmoid(query @ gate)``; ``flash_attention``:
-    not available, it must be None or False.
+    The layer is called with ``query``, ``value`` and, optionally, ``key``, which
+    defaults to ``value``. Optional call arguments:
 
-    Inputs: ``layer(query, value, key=value)``; ``query_mask``, ``value_mask``,
-    ``key_mask`` ``[batch, length]``, by default those that the tensors carry;
-    ``attention_mask`` ``[batch, queries, keys]``: False where a query may not look;
-    ``use_causal_mask``: a query sees keys up to its own position;
-    ``return_attention_scores``: return the weights ``[batch, heads, queries, keys]`` as
-    well.
+    - ``query_mask``, ``value_mask``, ``key_mask``: Masks ``[batch, length]``; default
+    to the masks of the tensors.
+    - ``attention_mask``: Mask that broadcasts to ``[batch, queries, keys]``; False
+    where a query must not attend to a key.
+    - ``use_causal_mask``: If True, a query attends only to keys up to its own position.
+    - ``return_attention_scores``: If True, also return the attention weights
+    ``[batch, heads, queries, keys]``.
 
-    As in Keras, a query that may see no key gets the mean of all values; with a
-    ``dropout`` above 0, or ``return_attention_scores``, its heads are 0, in training and
-    inference alike.
+    As in Keras, a query for which all keys are masked attends to all values equally. If
+    ``dropout`` is above 0 or ``return_attention_scores`` is True, its heads are 0
+    instead, in training and inference alike.
 
-    Shapes: ``query [batch, queries, dim]``, ``value`` and ``key [batch, keys, ...]``,
-    outputs ``[batch, queries, dim]``; weights ``query/kernel [dim, heads, key_dim]``,
-    likewise ``key`` and ``value``, ``attention_output/kernel [heads, value_dim, dim]``,
-    each with a ``bias``.
+    Args:
+        num_heads: Number of attention heads.
+        key_dim: Size of queries and keys in each head.
+        value_dim: Size of values in each head; defaults to ``key_dim``.
+        dropout: Fraction of the attention weights to drop in training, from 0 to 1.
+        use_bias: If False, the projections have no biases.
+        output_shape: Size or sizes of the outputs in place of ``dim``; defaults to the
+            last axis of ``query``.
+        attention_axes: Axes over which to attend; defaults to all axes between the
+            batch and the features.
+        sliding_window: If given, a query attends only to keys less than this many
+            positions away.
+        flash_attention: Not supported; None or False.
+        kernel_initializer: Initializer of the kernels of all projections: an object or
+            its name.
+        bias_initializer: Initializer of the biases of all projections: an object or its
+            name.
+        kernel_regularizer: Regularizer of the kernels of all projections, or None.
+        bias_regularizer: Regularizer of the biases of all projections, or None.
+        activity_regularizer: Regularizer of the outputs of each projection, or None.
+        kernel_constraint: Constraint on the kernels of all projections, or None.
+        bias_constraint: Constraint on the biases of all projections, or None.
+        use_gate: If True, multiply the heads by ``sigmoid(query @ gate)``, with a
+            learned ``gate``.
+        seed: Integer seed, a `keras.random.SeedGenerator`, or None to use the global
+            generator.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: ``ValueError`` for sizes that are not positive, or a ``value`` and a ``key``
-    of different lengths; ``TypeError`` for a call without ``value``.
+    Shapes:
+        ``query [batch, queries, dim]``, ``value`` and ``key [batch, keys, ...]``,
+        outputs ``[batch, queries, dim]``; weights
+        ``query/kernel [dim, heads, key_dim]``, likewise for ``key`` and ``value``, and
+        ``attention_output/kernel [heads, value_dim, dim]``, each with a ``bias``.
 
-    Reference: Vaswani et al., "Attention is all you need" (2017).
+    Raises:
+        ValueError: If a size is not positive, or ``value`` and ``key`` have different
+            lengths.
+        TypeError: If the layer is called without ``value``.
+
+    References:
+        Vaswani et al., "Attention is all you need" (2017).
 
     Example:
-        >>> from tapewright import ones
         >>> layer = keras.layers.MultiHeadAttention(num_heads=2, key_dim=3)
-        >>> layer(ones([5, 3, 2]), ones([5, 4, 2])).shape
+        >>> layer(tw.ones([5, 3, 2]), tw.ones([5, 4, 2])).shape
         TensorShape([5, 3, 2])
     """
 
@@ -293,22 +315,22 @@ class MultiHeadAttention(_Heads):
     # Files have the parts by these names: those of `GroupedQueryAttention` are private.
     @property
     def query_dense(self) -> Any:
-        """The projection of the queries, an `EinsumDense` of the built layer."""
+        """Projection of the queries, an `EinsumDense` of the built layer."""
         return self._query_dense
 
     @property
     def key_dense(self) -> Any:
-        """The projection of the keys."""
+        """Projection of the keys, an `EinsumDense` of the built layer."""
         return self._key_dense
 
     @property
     def value_dense(self) -> Any:
-        """The projection of the values."""
+        """Projection of the values, an `EinsumDense` of the built layer."""
         return self._value_dense
 
     @property
     def output_dense(self) -> Any:
-        """The projection of the heads to the outputs."""
+        """Projection of the heads to the outputs, an `EinsumDense` of the built layer."""
         return self._output_dense
 
     def _tw_head_projection(self, name, rank, size, activation=None):
@@ -346,29 +368,58 @@ class MultiHeadAttention(_Heads):
 
 
 class GroupedQueryAttention(_Heads):
-    """Attention with fewer heads for keys and values than for queries.
+    """Grouped-query attention: several query heads share one head of keys and values.
 
-        num_query_heads / num_key_value_heads  query heads share a head of keys and values
+    Each head of keys and values serves ``num_query_heads / num_key_value_heads`` query
+    heads. The layer is called as `MultiHeadAttention`, and treats queries without
+    visible keys in the same way.
 
-    Args: ``head_dim``: the size of a head; ``num_key_value_heads``: a divisor of
-    ``num_query_heads``; the others, those of the call, and queries that see no key, as
-    for `MultiHeadAttention`.
+    Args:
+        head_dim: Size of each head.
+        num_query_heads: Number of query heads.
+        num_key_value_heads: Number of key and value heads, a divisor of
+            ``num_query_heads``.
+        dropout: Fraction of the attention weights to drop in training, from 0 to 1.
+        use_bias: If False, the projections have no biases.
+        sliding_window: If given, a query attends only to keys less than this many
+            positions away.
+        flash_attention: Not supported; None or False.
+        kernel_initializer: Initializer of the kernels of all projections: an object or
+            its name.
+        bias_initializer: Initializer of the biases of all projections: an object or its
+            name.
+        kernel_regularizer: Regularizer of the kernels of all projections, or None.
+        bias_regularizer: Regularizer of the biases of all projections, or None.
+        activity_regularizer: Regularizer of the outputs of the layer and of each
+            projection, or None.
+        kernel_constraint: Constraint on the kernels of all projections, or None.
+        bias_constraint: Constraint on the biases of all projections, or None.
+        use_gate: If True, multiply the heads by ``sigmoid(query @ gate)``, with a
+            learned ``gate``.
+        seed: Integer seed, a `keras.random.SeedGenerator`, or None to use the global
+            generator.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: ``query [batch, queries, dim]``, ``value`` and ``key [batch, keys, dim]``,
-    outputs as ``query``; weights ``query/kernel [dim, num_query_heads, head_dim]``,
-    ``key/kernel`` and ``value/kernel [dim, num_key_value_heads, head_dim]``,
-    ``attention_output/kernel [num_query_heads, head_dim, dim]``, each with a ``bias``.
+    Shapes:
+        ``query [batch, queries, dim]``, ``value`` and ``key [batch, keys, dim]``,
+        outputs ``[batch, queries, dim]``; weights
+        ``query/kernel [dim, num_query_heads, head_dim]``, ``key/kernel`` and
+        ``value/kernel [dim, num_key_value_heads, head_dim]``, and
+        ``attention_output/kernel [num_query_heads, head_dim, dim]``, each with a
+        ``bias``.
 
-    Raises: ``ValueError`` if ``num_key_value_heads`` does not divide
-    ``num_query_heads``.
+    Raises:
+        ValueError: If ``num_key_value_heads`` does not divide ``num_query_heads``.
 
-    Reference: Ainslie et al., "GQA: Training generalized multi-query transformer models
-    from multi-head checkpoints" (2023).
+    References:
+        Ainslie et al., "GQA: Training generalized multi-query transformer models from
+        multi-head checkpoints" (2023).
 
     Example:
-        >>> from tapewright import ones
-        >>> layer = keras.layers.GroupedQueryAttention(3, num_query_heads=4, num_key_value_heads=2)
-        >>> layer(ones([5, 3, 2]), ones([5, 4, 2])).shape
+        >>> layer = keras.layers.GroupedQueryAttention(
+        ...     3, num_query_heads=4, num_key_value_heads=2
+        ... )
+        >>> layer(tw.ones([5, 3, 2]), tw.ones([5, 4, 2])).shape
         TensorShape([5, 3, 2])
     """
 
