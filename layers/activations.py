@@ -211,7 +211,7 @@ def glu(x: TensorLike, axis: Axis = -1) -> Tensor:
     (at,) = normalize_axis("glu", axis, x.ndim)
     if x.shape[at] % 2:
         raise ValueError(
-            f"glu: the axis {axis} of x must have an even size, got shape {tuple(x.shape)}"
+            f"glu: axis {axis} of x must have an even size, got shape {tuple(x.shape)}"
         )
     a, b = split(x, 2, axis=axis)
     return a * sigmoid(b)
@@ -474,7 +474,7 @@ def get(identifier: Any) -> Callable[..., Any]:
     if callable(identifier):
         return identifier
     raise TypeError(
-        f"activation: must be a name, a callable or None, got {identifier!r}"
+        f"activation must be a name, a callable or None, got {identifier!r}"
     )
 
 

@@ -44,10 +44,10 @@ class Attention(Layer):
     ``key`` defaults to ``value``. Optional call arguments:
 
     - ``mask``: List of masks for query and value. Outputs are 0 where the query mask is
-    False; values are ignored where the value mask is False.
+      False; values are ignored where the value mask is False.
     - ``use_causal_mask``: If True, a query attends only to keys up to its own position.
     - ``return_attention_scores``: If True, also return the attention weights, after
-    dropout.
+      dropout.
 
     Args:
         use_scale: If True, multiply the scores by a learned ``scale``.
@@ -175,8 +175,8 @@ class Attention(Layer):
         if not isinstance(given, list | tuple) or not 2 <= len(given) <= 3:
             count = f" of {len(given)}" if isinstance(given, list | tuple) else ""
             raise ValueError(
-                f"{self._tw_title}: {what} must be a list for query and value, or for query, "
-                f"value and key; got {type(given).__name__}{count}"
+                f"{self._tw_title}: {what} must be a list [query, value] or [query, value, "
+                f"key], got {type(given).__name__}{count}"
             )
 
 

@@ -65,7 +65,8 @@ def checked_sparse(layer: Any, sparse: Any, mode: str) -> bool:
     """
     if sparse and mode == "int":
         raise ValueError(
-            f"{type(layer).__name__}: sparse=True is for other output modes than 'int'"
+            f"{type(layer).__name__}: sparse=True requires an output_mode other than "
+            f"'int', got {mode!r}; use sparse=False or another mode"
         )
     return bool(sparse)
 
@@ -75,8 +76,8 @@ def map_entries(function: Callable[..., Any], x: Any) -> Any:
     if isinstance(x, RaggedTensor):
         if len(x.components()) == 1 and active_tracer() is not None:
             fall_back(
-                "how many strings a RaggedTensor holds is not known before they are "
-                "split; give the layer a tensor, such as that of to_tensor(shape=...)"
+                "the number of strings in a RaggedTensor is unknown while tracing, before "
+                "they are split; pass a tensor, for example rows.to_tensor(shape=...)"
             )
         return x.with_flat_values(function(x.flat_values))
     if isinstance(x, SparseTensor):
@@ -104,7 +105,10 @@ def encoded(
     indices = cast(indices, "int64")
     if is_composite(indices):
         if weights is not None:
-            raise TypeError("count_weights are for dense inputs, not ragged or sparse")
+            raise TypeError(
+                f"count_weights requires dense inputs, got a {type(indices).__name__}; "
+                "make the inputs dense"
+            )
         return _encoded_rows(indices, mode, depth, dtype, sparse)
     if len(indices.shape) == 0:
         indices = expand_dims(indices, -1)
@@ -138,8 +142,8 @@ def _encoded_rows(x, mode, depth, dtype, sparse):
         if is_ragged and not sparse:
             return map_entries(lambda values: one_hot(values, depth, dtype=dtype), x)
         raise TypeError(
-            f"output_mode 'one_hot' with sparse={sparse} takes no {type(x).__name__}; "
-            "use 'multi_hot' or 'count', or make the inputs dense"
+            f"output_mode 'one_hot' with sparse={sparse} does not accept a "
+            f"{type(x).__name__}; use 'multi_hot' or 'count', or make the inputs dense"
         )
     if x.shape.rank != 2:
         raise ShapeError(
@@ -201,8 +205,8 @@ def _sparse_counts(x, depth, dtype, is_binary, weights=None):
 def _refuse_traces():
     if active_tracer() is not None:
         fall_back(
-            "sparse=True: how many different integers each row has is not known before "
-            "they are; call the layer outside of traced functions, or use sparse=False"
+            "sparse=True: the number of distinct integers in each row is unknown while "
+            "tracing; call the layer outside of traced functions, or use sparse=False"
         )
 
 

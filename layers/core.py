@@ -245,7 +245,7 @@ class EinsumDense(_Projection):
 
     def _tw_misfit(self, needed, input_shape):
         return ValueError(
-            f"{self._tw_title}: equation '{self.equation}' needs {needed}; got output_shape "
+            f"{self._tw_title}: equation '{self.equation}' requires {needed}, got output_shape "
             f"{self.partial_output_shape} and inputs of shape {tuple(input_shape)}"
         )
 
@@ -281,10 +281,9 @@ def _parsed(equation):
                 dots = "before" if before else "behind" if behind else ""
                 return inputs, kernel, outputs, dots
             raise ValueError(
-                f"EinsumDense: equation {equation!r} has "
-                f"{', '.join(sorted(unknown))} in one term only; each letter of the "
-                "kernel must be in inputs or outputs, each letter of the outputs in "
-                "inputs or kernel"
+                "EinsumDense: each letter of the kernel must also be in the inputs or "
+                "outputs, and each letter of the outputs in the inputs or kernel; "
+                f"equation {equation!r} has {', '.join(sorted(unknown))} in one term only"
             )
     raise ValueError(
         "EinsumDense: equation must be like 'ab,bc->ac', '...b,bc->...c' or "

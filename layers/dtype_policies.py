@@ -133,7 +133,7 @@ class DTypePolicyMap(DTypePolicy, MutableMapping):
             )
         if policy_map is not None and not isinstance(policy_map, dict):
             raise TypeError(
-                "DTypePolicyMap: policy_map must be a dict of paths and policies, got "
+                "DTypePolicyMap: policy_map must be a dict from paths to policies, got "
                 f"{policy_map!r:.80}"
             )
         self._tw_given_default = None if default_policy is None else get(default_policy)
@@ -369,8 +369,8 @@ def _dtypes_of(name):
         dtype: DType = as_dtype(name)
     except TypeError:
         raise ValueError(
-            f"DTypePolicy: name must be 'mixed_float16', 'mixed_bfloat16', or that of a "
-            f"dtype, such as 'float32'; got {name!r:.80}"
+            f"DTypePolicy: name must be 'mixed_float16', 'mixed_bfloat16', or the name "
+            f"of a dtype, such as 'float32'; got {name!r:.80}"
         ) from None
     return dtype.name, dtype.name
 
@@ -378,6 +378,6 @@ def _dtypes_of(name):
 def _refuse_quantized(name):
     raise ValueError(
         f"dtype policy {name!r:.80}: quantized policies ({', '.join(_QUANTIZED)}) are not "
-        "supported; known are 'mixed_float16', 'mixed_bfloat16', and the names of dtypes, "
+        "supported; use 'mixed_float16', 'mixed_bfloat16', or the name of a dtype, "
         "such as 'float32'"
     )

@@ -184,7 +184,7 @@ class HashedCrossing(CategoryLayer):
         if len(shapes) > 1 or len(shape) > 2 or shape[1:] not in ((), (1,)):
             raise ShapeError(
                 self._tw_title,
-                "all inputs must have shape [], [batch] or [batch, 1], and the same; got "
+                "all inputs must have the same shape, [], [batch] or [batch, 1]; got "
                 f"{sorted(shapes)}",
             )
         for x in inputs:

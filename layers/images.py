@@ -83,7 +83,7 @@ class Resizing(ImageLayer):
         if crop_to_aspect_ratio and pad_to_aspect_ratio:
             raise ValueError(
                 "Resizing: only one of crop_to_aspect_ratio and pad_to_aspect_ratio can "
-                "be True"
+                "be True, got both"
             )
 
     def get_random_transformation(

@@ -79,7 +79,7 @@ class IndexLookup(VocabularyFiles, Layer):
         if max_tokens is not None:
             max_tokens = whole(self, "max_tokens", max_tokens, least=2)
         elif pad_to_max_tokens:
-            self._tw_refuse("pad_to_max_tokens=True needs max_tokens")
+            self._tw_refuse("pad_to_max_tokens=True requires max_tokens, got None")
         self.max_tokens = max_tokens
         self.num_oov_indices: int = whole(
             self, "num_oov_indices", num_oov_indices, 0, MAX_OOV
@@ -89,9 +89,11 @@ class IndexLookup(VocabularyFiles, Layer):
         self.output_mode: str = one_of(self, "output_mode", output_mode, MODES)
         self.invert: bool = bool(invert)
         if invert and output_mode != "int":
-            self._tw_refuse(f"invert=True needs output_mode 'int', got {output_mode!r}")
+            self._tw_refuse(
+                f"invert=True requires output_mode 'int', got {output_mode!r}"
+            )
         if invert and oov_token is None:
-            self._tw_refuse("invert=True needs an oov_token, got None")
+            self._tw_refuse("invert=True requires an oov_token, got None")
         self.sparse = checked_sparse(self, sparse, output_mode)
         self.pad_to_max_tokens: bool = bool(pad_to_max_tokens)
         methods = ("floormod", "farmhash")
@@ -99,10 +101,12 @@ class IndexLookup(VocabularyFiles, Layer):
         self.salt: list[int] | None = checked_salt(self, salt)
         if salt is not None and vocabulary_dtype != "string":
             if oov_method != "farmhash":
-                self._tw_refuse(f"salt needs oov_method 'farmhash', got {oov_method!r}")
+                self._tw_refuse(
+                    f"salt requires oov_method 'farmhash', got {oov_method!r}"
+                )
         if idf_weights is not None and output_mode != "tf_idf":
             self._tw_refuse(
-                f"idf_weights are for output_mode 'tf_idf', not {output_mode!r}"
+                f"idf_weights require output_mode 'tf_idf', got {output_mode!r}"
             )
         self._tw_mask = self._tw_special("mask_token", mask_token)
         self._tw_oov = self._tw_special("oov_token", oov_token)
@@ -118,7 +122,9 @@ class IndexLookup(VocabularyFiles, Layer):
         self._tw_counts = TokenCounts(output_mode == "tf_idf")
         if vocabulary is not None:
             if output_mode == "tf_idf" and idf_weights is None:
-                self._tw_refuse("vocabulary needs idf_weights in output_mode 'tf_idf'")
+                self._tw_refuse(
+                    "vocabulary requires idf_weights in output_mode 'tf_idf', got None"
+                )
             self.set_vocabulary(vocabulary, idf_weights)
 
     @property
@@ -204,8 +210,8 @@ class IndexLookup(VocabularyFiles, Layer):
         """
         if (idf_weights is None) == (self.output_mode == "tf_idf"):
             self._tw_refuse(
-                "idf_weights must be given if output_mode is 'tf_idf', and only then; "
-                f"output_mode is {self.output_mode!r}"
+                "idf_weights must be given if and only if output_mode is 'tf_idf'; got "
+                f"output_mode {self.output_mode!r}"
             )
         if isinstance(vocabulary, str | os.PathLike):
             tokens = self._tw_read(os.fspath(vocabulary))
@@ -220,7 +226,7 @@ class IndexLookup(VocabularyFiles, Layer):
         if self.max_tokens is not None and start + len(tokens) > self.max_tokens:
             self._tw_refuse(
                 f"the vocabulary must have at most max_tokens={self.max_tokens} tokens, "
-                f"special ones included; got {start + len(tokens)}"
+                f"including special tokens, got {start + len(tokens)}"
             )
         weights = None
         if idf_weights is not None:
@@ -262,15 +268,15 @@ class IndexLookup(VocabularyFiles, Layer):
             several = [token for token, count in counts.tokens.items() if count > 1]
             repeated = [_shown(token) for token in several[:5]]
             self._tw_refuse(
-                f"the tokens of vocabulary must differ; {repeated} come several times"
+                f"vocabulary must not have duplicate tokens, got {repeated} more than once"
             )
         oov = self._tw_oov if self.invert else None  # else no index leads to it
         for name, token in (("mask", self._tw_mask), ("OOV", oov)):
             if token is not None and token in tokens:
                 self._tw_refuse(
-                    f"the {name} token {_shown(token)!r} is at an unexpected location of "
-                    f"vocabulary, {tokens.index(token)}: special tokens must all come "
-                    "first, or be left out"
+                    "special tokens must all come first in vocabulary, got the "
+                    f"{name} token {_shown(token)!r} at index {tokens.index(token)}; "
+                    "move them to the front, or omit them all"
                 )
 
     def _tw_padded(self, weights, count, front):
@@ -278,7 +284,7 @@ class IndexLookup(VocabularyFiles, Layer):
         weights = np.asarray(convert_to_tensor(weights).numpy(), np.float64)
         if weights.ndim != 1 or len(weights) != count:
             self._tw_refuse(
-                f"idf_weights must be as many numbers as vocabulary has tokens, {count}; "
+                f"idf_weights must have one number for each of the {count} tokens, "
                 f"got shape {weights.shape}"
             )
         mean = weights.mean() if len(weights) else 0.0
@@ -292,9 +298,10 @@ class IndexLookup(VocabularyFiles, Layer):
         if self.output_mode != "int" and not self.pad_to_max_tokens:
             if self._tw_size is not None and self._tw_size != size:
                 raise RuntimeError(
-                    f"{self._tw_title}: the outputs have an entry for each of "
-                    f"{self._tw_size} tokens, so the vocabulary cannot have {size}; "
-                    "make a new layer, or give max_tokens and pad_to_max_tokens=True"
+                    f"{self._tw_title}: the vocabulary must keep its size of "
+                    f"{self._tw_size}, as the outputs have one entry per token; got {size} "
+                    "tokens. Create a new layer, or set max_tokens and "
+                    "pad_to_max_tokens=True"
                 )
         self._tw_table, self._tw_size = self._tw_table_class(mask + tokens), size
         self._tw_constants_version += 1
@@ -345,8 +352,8 @@ class IndexLookup(VocabularyFiles, Layer):
         """
         if self._tw_is_given:
             raise ValueError(
-                f"{type(self).__name__}.adapt: vocabulary is given already; omit it to "
-                "adapt"
+                f"{type(self).__name__}.adapt: vocabulary was already given to the "
+                "constructor; omit it there to learn it from data"
             )
         self._tw_counts.add(self._tw_rows(data))
 
@@ -389,8 +396,8 @@ class IndexLookup(VocabularyFiles, Layer):
     def call(self, inputs: Any) -> Any:
         if self._tw_table is None:
             raise RuntimeError(
-                f"{self._tw_title}: there is no vocabulary yet; call adapt(data) first, or "
-                "pass vocabulary"
+                f"{self._tw_title}: the layer has no vocabulary yet; call adapt(data) first, "
+                "or pass vocabulary"
             )
         if self._tw_counts_packed_rows(inputs):
             return self._tw_weighted(self._tw_counts_of(inputs))
@@ -490,7 +497,7 @@ def checked_salt(layer: Any, salt: Any) -> list[int] | None:
     is_pair = isinstance(words, list | tuple) and len(words) == 2
     if not is_pair or any([not hasattr(word, "__index__") for word in words]):
         raise ValueError(
-            f"{type(layer).__name__}: salt must be an integer, or two of them, got {salt!r}"
+            f"{type(layer).__name__}: salt must be an integer or a list of two, got {salt!r}"
         )
     return [int(word) for word in words]
 

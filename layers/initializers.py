@@ -276,8 +276,8 @@ class STFT(Initializer):
             window = np.asarray(self.window, np.float64)
             if window.shape != (length,):
                 raise ValueError(
-                    f"STFT: window must be {length} numbers, as many as the frame has "
-                    f"steps, got shape {window.shape}"
+                    f"STFT: window must be {length} numbers, one per step of the frame, "
+                    f"got shape {window.shape}"
                 )
             return window
         if length == 1:

@@ -117,8 +117,8 @@ class StringLookup(IndexLookup):
             return token.decode(self.encoding)
         except UnicodeDecodeError as error:
             raise ValueError(
-                f"{type(self).__name__}: the token {token!r:.60} is not {self.encoding}: "
-                f"{error.reason}; give the encoding of the data"
+                f"{type(self).__name__}: tokens must be encoded in {self.encoding}, got "
+                f"{token!r:.60} ({error.reason}); pass the encoding of the data"
             ) from None
 
     def _tw_decoded(self, lines):
@@ -242,5 +242,7 @@ def _known_encoding(layer: Any, value: Any) -> str:
         codecs.lookup(value)
     except (LookupError, TypeError):
         name = type(layer).__name__
-        raise ValueError(f"{name}: encoding {value!r} is not known") from None
+        raise ValueError(
+            f"{name}: encoding must be a codec of Python, such as 'utf-8', got {value!r}"
+        ) from None
     return value

@@ -64,7 +64,10 @@ class _Merge(Layer):
 
     def call(self, inputs: Sequence[Tensor]) -> Tensor:
         if not isinstance(inputs, list | tuple):
-            raise ValueError(f"{self._tw_title}: inputs must be a list of tensors")
+            raise ValueError(
+                f"{self._tw_title}: inputs must be a list of tensors, got "
+                f"{type(inputs).__name__}"
+            )
         rank = max([len(x.shape) for x in inputs])
         return self._tw_merged([_of_rank(x, rank) for x in inputs])
 
@@ -89,15 +92,15 @@ class _Merge(Layer):
                 )
         if len(inputs) != len(masks):
             raise ValueError(
-                f"{self._tw_title}: mask must have an entry, perhaps None, for each of the "
-                f"{len(inputs)} inputs, got {len(masks)}"
+                f"{self._tw_title}: mask must have an entry, which may be None, for each of "
+                f"the {len(inputs)} inputs, got {len(masks)}"
             )
         return [m if m is None else cast(m, "bool") for m in masks]
 
     def _tw_checked_shapes(self, shapes):
         if not shapes or not all([isinstance(s, list | tuple) for s in shapes]):
             raise ValueError(
-                f"{self._tw_title}: inputs must be a list of at least 1 tensor, got shapes "
+                f"{self._tw_title}: inputs must be a list of one tensor or more, got shapes "
                 f"{shapes}"
             )
         return [tuple(s) for s in shapes]
@@ -109,7 +112,7 @@ class _Merge(Layer):
         merged = [_broadcast([s[i] for s in padded]) for i in range(1, rank)]
         if len(batch) > 1 or "misfit" in merged:
             raise ValueError(
-                f"{self._tw_title}: the shapes of the inputs must have one batch size and "
+                f"{self._tw_title}: the inputs must have the same batch size and shapes that "
                 f"broadcast, got {', '.join(map(str, shapes))}"
             )
         return (batch.pop() if batch else shapes[0][0], *merged) if rank else ()
@@ -172,7 +175,9 @@ class Subtract(_Merge):
 
     def _tw_checked_shapes(self, shapes):
         if len(shapes) != 2:
-            raise ValueError(f"{self._tw_title}: takes 2 inputs, got {len(shapes)}")
+            raise ValueError(
+                f"{self._tw_title}: inputs must be a list of 2 tensors, got {len(shapes)}"
+            )
         return super()._tw_checked_shapes(shapes)
 
 
@@ -329,7 +334,10 @@ class Concatenate(_Merge):
 
     def call(self, inputs: Sequence[Tensor]) -> Tensor:
         if not isinstance(inputs, list | tuple):
-            raise ValueError(f"{self._tw_title}: inputs must be a list of tensors")
+            raise ValueError(
+                f"{self._tw_title}: inputs must be a list of tensors, got "
+                f"{type(inputs).__name__}"
+            )
         floats = {x.dtype for x in inputs if x.dtype.is_floating}
         if len(floats) == 1:  # counts and indices beside other features
             dtype = floats.pop()
@@ -437,7 +445,7 @@ class Dot(_Merge):
     def _tw_checked_shapes(self, shapes):
         if len(shapes) != 2 or isinstance(shapes[0], int | type(None)):
             raise ValueError(
-                f"{self._tw_title}: takes a list of 2 inputs, got {shapes}"
+                f"{self._tw_title}: inputs must be a list of 2 tensors, got shapes {shapes}"
             )
         return super()._tw_checked_shapes(shapes)
 
@@ -445,8 +453,8 @@ class Dot(_Merge):
         (x, y), (i, j) = shapes, self._tw_both_axes(shapes)
         if _clash(x[i], y[j]) or _clash(x[0], y[0]):
             raise ValueError(
-                f"{self._tw_title}: the sizes of axis {i} of the first and axis {j} of the "
-                f"second input must agree, and the batch sizes; got shapes {x} and {y}"
+                f"{self._tw_title}: axis {i} of the first input and axis {j} of the second "
+                f"must have the same size, and so must the batch axes; got shapes {x} and {y}"
             )
         merged = (*x[:i], *x[i + 1 :], *y[1:j], *y[j + 1 :])
         return merged if len(merged) > 1 else (*merged, 1)

@@ -181,8 +181,8 @@ class _Heads(Layer):
         known = [pair for pair in lengths if {*map(type, pair)} == {int}]
         if len(value_shape) != len(key_shape) or any([m != n for m, n in known]):
             raise ValueError(
-                f"{self._tw_title}: value and key must agree in all axes but the last, got "
-                f"shapes {tuple(value_shape)} and {tuple(key_shape)}"
+                f"{self._tw_title}: value and key must have equal sizes on all axes but the "
+                f"last, got shapes {tuple(value_shape)} and {tuple(key_shape)}"
             )
 
 
@@ -196,12 +196,12 @@ class MultiHeadAttention(_Heads):
     defaults to ``value``. Optional call arguments:
 
     - ``query_mask``, ``value_mask``, ``key_mask``: Masks ``[batch, length]``; default
-    to the masks of the tensors.
+      to the masks of the tensors.
     - ``attention_mask``: Mask that broadcasts to ``[batch, queries, keys]``; False
-    where a query must not attend to a key.
+      where a query must not attend to a key.
     - ``use_causal_mask``: If True, a query attends only to keys up to its own position.
     - ``return_attention_scores``: If True, also return the attention weights
-    ``[batch, heads, queries, keys]``.
+      ``[batch, heads, queries, keys]``.
 
     As in Keras, a query for which all keys are masked attends to all values equally. If
     ``dropout`` is above 0 or ``return_attention_scores`` is True, its heads are 0
@@ -453,8 +453,8 @@ class GroupedQueryAttention(_Heads):
         )
         if self.num_query_heads % self.num_key_value_heads:
             raise ValueError(
-                f"{who}: num_key_value_heads must divide num_query_heads, "
-                f"{num_query_heads}, got {num_key_value_heads}"
+                f"{who}: num_query_heads must be a multiple of num_key_value_heads, got "
+                f"{num_query_heads} and {num_key_value_heads}"
             )
         self._tw_keep(locals(), use_bias, dropout, sliding_window, use_gate, seed)
         # as in Keras, here it also counts for the outputs of the layer
@@ -502,7 +502,8 @@ register("layer", "GroupQueryAttention", GroupedQueryAttention)
 def _refuse_flash(who, flash_attention):
     if flash_attention:
         raise ValueError(
-            f"{who}: flash_attention is not available; leave it None or False"
+            f"{who}: flash_attention is not supported, got {flash_attention!r}; use None "
+            "or False"
         )
 
 
@@ -512,6 +513,6 @@ def _tuple_of_ints(who, name, value):
     values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     if not all([hasattr(n, "__index__") for n in values]):
         raise ValueError(
-            f"{who}: {name} must be an integer, or a list of them, got {value!r}"
+            f"{who}: {name} must be an integer or a list of integers, got {value!r}"
         )
     return values

@@ -48,12 +48,12 @@ def test_averages_of_integers_are_no_integers():
 @pytest.mark.parametrize("layer, shapes, message", [
     (Add(), [(2, 3), (2, 4)], r"broadcast, got \(2, 3\), \(2, 4\)"),
     (Add(), [(2, 3), (4, 3)], r"batch size.*got \(2, 3\), \(4, 3\)"),
-    (Subtract(), [(2, 3)] * 3, "takes 2 inputs, got 3"),
+    (Subtract(), [(2, 3)] * 3, "list of 2 tensors, got 3"),
     (Concatenate(), [(2, 3), (4, 3)], r"inputs .*-1.*got shapes \(2, 3\), \(4, 3\)"),
     (Concatenate(2), [(2, 3), (2, 3)], "axis .*-2.*1.*got 2"),
     (Concatenate(), [(2, 3), (2, 3, 4)], r"inputs .*-1.*got shapes \(2, 3\), \(2, 3, 4\)"),
-    (Dot(1), [(2, 3), (2, 4)], r"sizes .*axis 1.*axis 1.*got shapes \(2, 3\) and \(2, 4\)"),
-    (Dot(1), [(2, 3)], r"2 inputs, got \[\(2, 3\)\]"),
+    (Dot(1), [(2, 3), (2, 4)], r"axis 1.*axis 1.*same size.*got shapes \(2, 3\) and \(2, 4\)"),
+    (Dot(1), [(2, 3)], r"2 tensors, got shapes \[\(2, 3\)\]"),
     (Dot(2), [(2, 3), (2, 3)], r"axes .*got 2 for shapes \(2, 3\), \(2, 3\)"),
     (Dot((0, 1)), [(2, 2), (2, 2)], "axes .*input"),
 ], ids=str)  # fmt: skip

@@ -30,7 +30,7 @@ def test_errors_are_those_of_keras():
     check_errors("TextVectorization")
     with pytest.raises(ValueError, match="ragged=True is for output_mode 'int'"):
         TextVectorization(ragged=True, output_mode="count")
-    with pytest.raises(ValueError, match="sparse=True is for other output modes"):
+    with pytest.raises(ValueError, match="sparse=True requires an output_mode"):
         TextVectorization(sparse=True)
     with pytest.raises(ValueError, match="no words in data"):
         TextVectorization().adapt(["", "..."])
