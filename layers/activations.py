@@ -291,11 +291,11 @@ def hard_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
 
 
 def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """Soft shrinkage: shrink ``x`` towards 0 by ``threshold``, or to 0 if ``|x|`` is less.
+    """Soft shrinkage: ``sign(x) * max(|x| - threshold, 0)``.
 
     Args:
         x: Input tensor.
-        threshold: Amount by which to shrink.
+        threshold: Amount by which entries move towards 0.
 
     Example:
         >>> keras.activations.soft_shrink([-2.0, 0.25, 2.0]).numpy()

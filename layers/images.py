@@ -280,7 +280,7 @@ class CenterCrop(ImageLayer):
         transformation: Any = None,
         training: bool | None = True,
     ) -> Tensor:
-        """Crop segmentation masks to the centered box, as the images.
+        """Crop segmentation masks to the centered box, like the images.
 
         Args:
             segmentation_masks: Masks to crop.
@@ -295,7 +295,7 @@ class CenterCrop(ImageLayer):
         transformation: Any = None,
         training: bool | None = True,
     ) -> dict[str, Any]:
-        """Clip bounding boxes to the centered box, relative to which they are returned.
+        """Crop bounding boxes with the images: shift and clip them to the centered box.
 
         Args:
             bounding_boxes: Dict of ``"boxes"`` and ``"labels"``.
