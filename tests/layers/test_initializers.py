@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.layers import initializers
+from tapewright.layers import constraints, initializers
 
 SHAPE = (3, 3, 20, 60)  # fan_in 180, fan_out 540
 
@@ -221,3 +221,9 @@ def test_waves_are_scaled_by_their_window():
         own((3, 1, 2))
     with pytest.raises(ValueError, match="window must be one of 'boxcar'"):
         initializers.STFT(window="triangle")
+
+
+@pytest.mark.parametrize("cls", [initializers.Zeros, constraints.NonNeg])
+def test_a_class_without_arguments_refuses_them(cls):
+    with pytest.raises(TypeError, match=rf"{cls.__name__}\(\) accepts no arguments"):
+        cls(5)
