@@ -38,10 +38,6 @@ class Constraint(Configured):
     The optimizer calls the constraint after each update and assigns the result to the
     weight.
 
-    Args:
-        *args: Constructor arguments of the subclass.
-        **kwargs: Constructor arguments of the subclass.
-
     Example:
         >>> class Bounded(keras.constraints.Constraint):
         ...     def __call__(self, w):

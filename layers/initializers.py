@@ -80,10 +80,6 @@ __all__ = [
 class Initializer(Configured):
     """Base class of initializers: subclasses define ``__call__(shape, dtype=None)``.
 
-    Args:
-        *args: Constructor arguments of the subclass.
-        **kwargs: Constructor arguments of the subclass.
-
     Example:
         >>> class Tens(keras.initializers.Initializer):
         ...     def __call__(self, shape, dtype=None):
