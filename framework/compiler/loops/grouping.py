@@ -8,6 +8,7 @@ import heapq
 import itertools
 
 from tapewright.core.dtypes import is_narrow
+from tapewright.core.errors import InternalError
 
 from ..program.array_instructions import Copy, Map, Reduce, View
 from ..program.atomicity import may_fail
@@ -310,7 +311,7 @@ class _Grouping:
                 if not waiting[other]:
                     heapq.heappush(heap, (first[other], other.number, other))
         if len(done) != len(units):
-            raise AssertionError("units wait for each other")
+            raise InternalError("units wait for each other")
         return done
 
 

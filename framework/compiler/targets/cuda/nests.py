@@ -8,6 +8,8 @@ up in the same order.
 import contextlib
 import itertools
 
+from tapewright.core.errors import InternalError
+
 from ...loops.statements import Compute, Load, Store, identity_of
 from ...loops.thread_statements import (
     Begin,
@@ -52,7 +54,7 @@ class _Function:
         """Add a parameter; arrays that share memory share one."""
         known = self.parameters.get(place, Parameter(place, dtype, False))
         if known.dtype != dtype:
-            raise AssertionError(f"{known.dtype} and {dtype} lie in one place")
+            raise InternalError(f"{known.dtype} and {dtype} lie in one place")
         written = known.is_written or is_written
         self.parameters[place] = known._replace(is_written=written)
 

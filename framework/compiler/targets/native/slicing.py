@@ -8,6 +8,8 @@ large to stay in the cache otherwise: an activation, a softmax and the product b
 import heapq
 import math
 
+from tapewright.core.errors import InternalError
+
 from ...loops.accesses import layout_of
 from ...loops.fusion import make_views
 from ...loops.loop_nest import LoopNest
@@ -197,7 +199,7 @@ class _Run:
                 if not needs[other]:
                     heapq.heappush(ready, other)
         if len(done) != len(needs):
-            raise AssertionError("slice loops wait for each other")
+            raise InternalError("slice loops wait for each other")
         return [
             self.loop_of(self.groups[u]) if u in self.groups else self.instructions[u]
             for u in done
