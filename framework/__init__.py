@@ -10,8 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .core.config import apply_defaults
+from .core.tracebacks import install_traceback_hooks
 
 apply_defaults()  # before any array of a size worth speaking of is made
+install_traceback_hooks()
 
 # Infinities and NaN are values here, as in TensorFlow: NumPy's remarks on them, where
 # they come from our own calls, are left out.

@@ -26,9 +26,14 @@ class Unavailable(RuntimeError):
     """A feature of the C library or of BLAS is not available; the message says why."""
 
 
+def is_switched_off(name):
+    """Return whether an environment variable switches a feature off."""
+    return os.environ.get(name, "").lower() in ("0", "off", "false", "no")
+
+
 def check_switch(name):
     """Raise `Unavailable` if an environment variable switches a feature off."""
-    if os.environ.get(name, "").lower() in ("0", "off", "false", "no"):
+    if is_switched_off(name):
         raise Unavailable(f"off: {name}={os.environ[name]}")
 
 

@@ -1,12 +1,14 @@
 """Lines of the user's code: of the call of an op, or on the way of an error."""
 
 import contextlib
+import os
 import sys
 from pathlib import Path
 
 import numpy as np
 
 __all__ = [
+    "is_library_code",
     "is_own_code",
     "line_of_error",
     "lines_are_recorded",
@@ -17,15 +19,28 @@ __all__ = [
 ]
 
 _PACKAGE = Path(__file__).parents[1]
+_BESIDE_NUMPY = Path(np.__file__).parents[1]
+
+
+def _inside(*folders):
+    """Return the folders as prefixes of the files in them."""
+    return [os.path.join(folder, "") for folder in folders]
+
+
 _OWN = (
-    str(_PACKAGE),
-    *[str(_PACKAGE.parent / name) for name in ("layers", "optimizers")],  # in a clone
+    *_inside(_PACKAGE),
+    *_inside(*[_PACKAGE.parent / n for n in ("layers", "optimizers", "datasets")]),
+    "<executable of ",  # Python code of traced functions
 )
+_LIBRARIES = (
+    *_inside(*[_BESIDE_NUMPY / n for n in ("numpy", "h5py", "cupy", "llvmlite")]),
+    "<frozen ",  # modules of the import system
+)
+(_PYTHON,) = _inside(Path(contextlib.__file__).parent)
 _NOT_THE_USERS = (
     *_OWN,
-    str(Path(np.__file__).parent),  # it calls back when it is given tensors
+    *_inside(_BESIDE_NUMPY / "numpy"),  # it calls back when it is given tensors
     contextlib.__file__,
-    "<executable of ",  # Python code of traced functions
 )
 _recorded = False
 
@@ -53,8 +68,15 @@ def user_line(always=False):
 
 
 def is_own_code(filename):
-    """Return whether a file belongs to tapewright."""
+    """Return whether a file, or code without one, belongs to tapewright."""
     return filename.startswith(_OWN)
+
+
+def is_library_code(filename):
+    """Return whether a file belongs to Python, or to a library that tapewright calls."""
+    if filename.startswith(_LIBRARIES):
+        return True
+    return filename.startswith(_PYTHON) and "-packages" not in filename
 
 
 def user_code():

@@ -17,22 +17,28 @@ from tapewright.core.errors import NumericsError
 from tapewright.core.primitive import kernels_are_wrapped, wrap_kernels
 from tapewright.core.source_lines import record_lines, user_line
 from tapewright.core.tensor import Tensor, convert_to_tensor
+from tapewright.core.tracebacks import (
+    disable_traceback_filtering,
+    enable_traceback_filtering,
+    is_traceback_filtering_enabled,
+)
 from tapewright.core.typing import TensorLike
 
-from . import assertions, tracebacks
+from . import assertions
 from .assertions import *
-from .tracebacks import *
 
 __all__ = sorted(
     [
         *assertions.__all__,
-        *tracebacks.__all__,
         "check_numerics",
         "disable_check_numerics",
         "disable_traceback",
+        "disable_traceback_filtering",
         "enable_check_numerics",
         "enable_traceback",
+        "enable_traceback_filtering",
         "get_log_device_placement",
+        "is_traceback_filtering_enabled",
         "set_log_device_placement",
     ]
 )

@@ -17,7 +17,7 @@ from tapewright.core.floatx import (
     set_image_data_format,
 )
 from tapewright.core.source_lines import user_stacklevel
-from tapewright.debugging.tracebacks import (
+from tapewright.core.tracebacks import (
     disable_traceback_filtering,
     enable_traceback_filtering,
     is_traceback_filtering_enabled,

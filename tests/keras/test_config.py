@@ -70,7 +70,3 @@ def test_what_does_not_exist_is_refused_and_off():
 
 def test_calls_about_messages_of_tensorflow_are_accepted():
     tw.autograph.set_verbosity(0, alsologtostdout=True)
-    for space in tw.debugging, tw.keras.config:
-        space.disable_traceback_filtering()
-        space.enable_traceback_filtering()
-        assert space.is_traceback_filtering_enabled() is False

@@ -42,7 +42,7 @@ ALL_SYNTAX = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 @functools.lru_cache(maxsize=4096)
 def is_convertible(filename):
     """Return whether a file may hold code that computes with tensors."""
-    if is_own_code(filename) or filename.startswith(("<frozen", "<executable of")):
+    if is_own_code(filename) or filename.startswith("<frozen"):
         return False
     for folder in _INSTALLED:
         if filename.startswith(folder):

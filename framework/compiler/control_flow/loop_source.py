@@ -36,7 +36,7 @@ class _LoopSource:
     def __init__(self, node, owned, sparse):
         self.node, self.owned, self.sparse = node, owned, sparse
         self.xp = current_module()  # of the arrays
-        self.source, region = Source("<loop>"), node.regions[0]
+        self.source, region = Source("<executable of a loop>"), node.regions[0]
         operands = node.grouped(node.OPERANDS, node.inputs)
         self.count, self.carried, self.sliced, self.constants = [
             _names(letter, part) for letter, part in zip("ncxk", operands)

@@ -56,7 +56,7 @@ class _Scratch:
 
 
 def _written(instruction):
-    source = Source("<block of rows>")
+    source = Source("<executable of a block of rows>")
     height = instruction.outputs[0].shape[0]
     uneven = height % instruction.rows  # the last rows may be fewer
     whole = [*instruction.operands, *instruction.outputs]
