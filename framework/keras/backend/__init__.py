@@ -1,7 +1,7 @@
-"""`keras.backend`: settings, the session, and the functions that older programs call.
+"""`keras.backend`: settings, the session, and functions that older programs call.
 
-`arrays` and `networks` have the functions of `tf.keras.backend`, loaded at their first use.
-New code takes those of `keras.ops` and `keras.config`.
+`arrays` and `networks` have the functions of `tf.keras.backend`, loaded at their first
+use. New code uses `keras.ops` and `keras.config`.
 """
 
 import sys

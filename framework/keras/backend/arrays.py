@@ -1,12 +1,13 @@
-"""Array functions of older Keras: `ALIASES` of ops, and those that differ from them.
+"""Array functions of older Keras: `ALIASES` of ops, and functions that differ from them.
 
-As in `tf.keras.backend`, they are TensorFlow's ops with names and defaults of their own; they
+As in `tf.keras.backend`, they are TensorFlow's ops with other names and defaults; they
 do not promote dtypes as `keras.ops` does.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable
@@ -16,6 +17,7 @@ import numpy as np
 
 from tapewright.compiler.control_flow import map_fn as loops
 from tapewright.compiler.control_flow.cond import cond
+from tapewright.core.docstrings import compose, summary_of
 from tapewright.core.floatx import floatx
 from tapewright.core.symbolic_shape import static_shapes
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
@@ -48,6 +50,7 @@ __all__ = [
     "flatten",
     "foldl",
     "foldr",
+    "gather",
     "get_value",
     "hard_sigmoid",
     "in_top_k",
@@ -66,12 +69,14 @@ __all__ = [
     "repeat",
     "reverse",
     "set_value",
+    "shape",
     "softmax",
     "sqrt",
     "stop_gradient",
     "switch",
     "tile",
     "to_dense",
+    "transpose",
     "truncated_normal",
     "update",
     "update_add",
@@ -82,76 +87,99 @@ __all__ = [
 
 
 def _numbers(x):
-    """Booleans as numbers of `floatx`."""
+    """Return ``x`` as a tensor; booleans are cast to `floatx`."""
     x = convert_to_tensor(x)
     return conversion.cast(x, floatx()) if x.dtype == "bool" else x
 
 
-def _as_bool(reduce):
-    return lambda x, *options: reduce(conversion.cast(x, bool), *options)
+def _prepared(reduce, prepare):
+    """Return the reduction of ``prepare(x)``."""
+    return functools.wraps(reduce)(lambda x, *options: reduce(prepare(x), *options))
 
 
-def _of_numbers(reduce):
-    return lambda x, *options: reduce(_numbers(x), *options)
+def _as_bool(x):
+    return conversion.cast(x, bool)
 
 
 _REDUCED = "x axis=None keepdims=False"
-# Name: the function, and the arguments that it gets, in this order.
-ALIASES: dict[str, tuple[Callable[..., Any], str]] = {
-    "abs": (elementwise.abs, "x"),
-    "cos": (trigonometry.cos, "x"),
-    "equal": (comparison.equal, "x y"),
-    "exp": (elementwise.exp, "x"),
-    "greater": (comparison.greater, "x y"),
-    "greater_equal": (comparison.greater_equal, "x y"),
-    "less": (comparison.less, "x y"),
-    "less_equal": (comparison.less_equal, "x y"),
-    "log": (elementwise.log, "x"),
-    "maximum": (elementwise.maximum, "x y"),
-    "minimum": (elementwise.minimum, "x y"),
-    "not_equal": (comparison.not_equal, "x y"),
-    "pow": (elementwise.pow, "x a"),
-    "round": (elementwise.round, "x"),
-    "sigmoid": (activation.sigmoid, "x"),
-    "sign": (elementwise.sign, "x"),
-    "sin": (trigonometry.sin, "x"),
-    "softplus": (activation.softplus, "x"),
-    "softsign": (activation.softsign, "x"),
-    "square": (elementwise.square, "x"),
-    "tanh": (trigonometry.tanh, "x"),
-    "elu": (activations.elu, "x alpha=1.0"),
-    "relu": (activations.relu, "x alpha=0.0 max_value=None threshold=0.0"),
-    "all": (_as_bool(reduction.reduce_all), _REDUCED),
-    "any": (_as_bool(reduction.reduce_any), _REDUCED),
-    "argmax": (indexing.argmax, "x axis=-1"),
-    "argmin": (indexing.argmin, "x axis=-1"),
-    "cumprod": (scan.cumprod, "x axis=0"),
-    "cumsum": (scan.cumsum, "x axis=0"),
-    "l2_normalize": (normalization.l2_normalize, "x axis=None"),
-    "max": (reduction.reduce_max, _REDUCED),
-    "mean": (_of_numbers(reduction.reduce_mean), _REDUCED),
-    "min": (reduction.reduce_min, _REDUCED),
-    "prod": (reduction.reduce_prod, _REDUCED),
-    "std": (_of_numbers(reduction.reduce_std), _REDUCED),
-    "sum": (reduction.reduce_sum, _REDUCED),
-    "var": (_of_numbers(reduction.reduce_variance), _REDUCED),
-    "cast": (conversion.cast, "x dtype"),
-    "concatenate": (joining.concat, "tensors axis=-1"),
-    "expand_dims": (shapes.expand_dims, "x axis=-1"),
-    "gather": (gathering.gather, "reference indices"),
-    "ones_like": (creation.ones_like, "x dtype=None name=None"),
-    "permute_dimensions": (shapes.transpose, "x pattern"),
-    "repeat_elements": (gathering.repeat, "x rep axis"),
-    "reshape": (shapes.reshape, "x shape"),
-    "shape": (shapes.shape, "x"),
-    "squeeze": (shapes.squeeze, "x axis"),
-    "stack": (joining.stack, "x axis=0"),
-    "transpose": (shapes.transpose, "x"),
-    "zeros_like": (creation.zeros_like, "x dtype=None name=None"),
+_TRUTH = {"x": "Tensor of booleans; numbers other than 0 count as True."}
+_SEARCHED = {"axis": "Axis to search."}
+_ACCUMULATED = {"axis": "Axis to accumulate along."}
+# Name: the function, its arguments in order, and sentences about them; see `core.docstrings`.
+ALIASES: dict[str, tuple[Callable[..., Any], str, dict[str, str]]] = {
+    "abs": (elementwise.abs, "x", {}),
+    "cos": (trigonometry.cos, "x", {}),
+    "equal": (comparison.equal, "x y", {}),
+    "exp": (elementwise.exp, "x", {}),
+    "greater": (comparison.greater, "x y", {}),
+    "greater_equal": (comparison.greater_equal, "x y", {}),
+    "less": (comparison.less, "x y", {}),
+    "less_equal": (comparison.less_equal, "x y", {}),
+    "log": (elementwise.log, "x", {}),
+    "maximum": (elementwise.maximum, "x y", {}),
+    "minimum": (elementwise.minimum, "x y", {}),
+    "not_equal": (comparison.not_equal, "x y", {}),
+    "pow": (elementwise.pow, "x a", {"a": "Exponent; broadcasts with ``x``."}),
+    "round": (elementwise.round, "x", {}),
+    "sigmoid": (activation.sigmoid, "x", {}),
+    "sign": (elementwise.sign, "x", {}),
+    "sin": (trigonometry.sin, "x", {}),
+    "softplus": (activation.softplus, "x", {}),
+    "softsign": (activation.softsign, "x", {}),
+    "square": (elementwise.square, "x", {}),
+    "tanh": (trigonometry.tanh, "x", {}),
+    "elu": (activations.elu, "x alpha=1.0", {"alpha": "Scale of the negative part."}),
+    "relu": (activations.relu, "x alpha=0.0 max_value=None threshold=0.0", {
+        "alpha": "Slope below ``threshold``.",
+        "max_value": "Upper limit of the result, or None.",
+        "threshold": "Value below which the slope is ``alpha``.",
+    }),
+    "all": (_prepared(reduction.reduce_all, _as_bool), _REDUCED, _TRUTH),
+    "any": (_prepared(reduction.reduce_any, _as_bool), _REDUCED, _TRUTH),
+    "argmax": (indexing.argmax, "x axis=-1", _SEARCHED),
+    "argmin": (indexing.argmin, "x axis=-1", _SEARCHED),
+    "cumprod": (scan.cumprod, "x axis=0", _ACCUMULATED),
+    "cumsum": (scan.cumsum, "x axis=0", _ACCUMULATED),
+    "l2_normalize": (
+        normalization.l2_normalize, "x axis=None",
+        {"axis": "Axis or axes of the norm; None for all."},
+    ),
+    "max": (reduction.reduce_max, _REDUCED, {}),
+    "mean": (_prepared(reduction.reduce_mean, _numbers), _REDUCED, {}),
+    "min": (reduction.reduce_min, _REDUCED, {}),
+    "prod": (reduction.reduce_prod, _REDUCED, {}),
+    "std": (_prepared(reduction.reduce_std, _numbers), _REDUCED, {}),
+    "sum": (reduction.reduce_sum, _REDUCED, {}),
+    "var": (_prepared(reduction.reduce_variance, _numbers), _REDUCED, {}),
+    "cast": (conversion.cast, "x dtype", {"dtype": "Dtype of the result."}),
+    "concatenate": (joining.concat, "tensors axis=-1", {
+        "tensors": "Tensors whose shapes differ along ``axis`` only.",
+        "axis": "Axis to join along.",
+    }),
+    "expand_dims": (
+        shapes.expand_dims, "x axis=-1",
+        {"axis": "Position of the new axis in the result."},
+    ),
+    "ones_like": (creation.ones_like, "x dtype=None name=None", {}),
+    "permute_dimensions": (
+        shapes.transpose, "x pattern",
+        {"pattern": "Order of the axes."},
+    ),
+    "repeat_elements": (
+        gathering.repeat, "x rep axis",
+        {"rep": "Number of repetitions.", "axis": "Axis to repeat along."},
+    ),
+    "reshape": (shapes.reshape, "x shape", {"shape": "New shape; one size may be -1."}),
+    "squeeze": (shapes.squeeze, "x axis", {"axis": "Axis of size 1 to remove."}),
+    "stack": (
+        joining.stack, "x axis=0",
+        {"x": "List of tensors of one shape.", "axis": "Position of the new axis."},
+    ),
+    "zeros_like": (creation.zeros_like, "x dtype=None name=None", {}),
 }  # fmt: skip
 
 
-def _alias(name, function, parameters):
+def _alias(name, function, parameters, args):
     """Return ``function`` under another name, with these arguments by position or name."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     found = []
@@ -168,13 +196,14 @@ def _alias(name, function, parameters):
 
     alias.__name__ = alias.__qualname__ = name
     alias.__signature__ = signature
-    summary = (inspect.getdoc(function) or "").partition("\n")[0]
-    alias.__doc__ = summary or f"Reduce the values over an axis: ``{name}``."
+    alias.__doc__ = compose(
+        alias, summary_of(function, signature.parameters), args=args
+    )
     return alias
 
 
-for _name, (_function, _parameters) in ALIASES.items():
-    globals()[_name] = _alias(_name, _function, _parameters)
+for _name, _row in ALIASES.items():
+    globals()[_name] = _alias(_name, *_row)
 __all__ += ALIASES
 __all__.sort()
 
@@ -188,7 +217,14 @@ def variable(
     name: str | None = None,
     constraint: Any = None,
 ) -> Variable:
-    """Return a `Variable`, of `floatx` by default; optimizers apply its ``constraint``."""
+    """Create a `Variable`.
+
+    Args:
+        value: Initial value.
+        dtype: Dtype of the variable, `floatx` by default.
+        name: Name of the variable.
+        constraint: Constraint that optimizers apply after updates, or None.
+    """
     made = Variable(value, dtype=dtype or floatx(), name=name)
     if constraint is not None:
         made.constraint = constraints.get(constraint)
@@ -198,14 +234,26 @@ def variable(
 def zeros(
     shape: ShapeLike, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Variable | Tensor:
-    """Return a `Variable` of zeros; a tensor if the shape has a 0."""
+    """Create a `Variable` of zeros; a tensor if the shape has a 0.
+
+    Args:
+        shape: Shape of the variable.
+        dtype: Dtype of the variable, `floatx` by default.
+        name: Name of the variable.
+    """
     return _filled(creation.zeros, shape, dtype, name)
 
 
 def ones(
     shape: ShapeLike, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Variable | Tensor:
-    """Return a `Variable` of ones; a tensor if the shape has a 0."""
+    """Create a `Variable` of ones; a tensor if the shape has a 0.
+
+    Args:
+        shape: Shape of the variable.
+        dtype: Dtype of the variable, `floatx` by default.
+        name: Name of the variable.
+    """
     return _filled(creation.ones, shape, dtype, name)
 
 
@@ -218,7 +266,13 @@ def _filled(fill, shape, dtype, name):
 def eye(
     size: IntLike, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Variable:
-    """Return the identity matrix as a `Variable`."""
+    """Create a `Variable` that is the identity matrix.
+
+    Args:
+        size: Number of rows and columns.
+        dtype: Dtype of the variable, `floatx` by default.
+        name: Name of the variable.
+    """
     dtype = dtype or floatx()
     return variable(creation.eye(size, dtype=dtype), dtype, name)
 
@@ -231,7 +285,16 @@ def random_normal_variable(
     name: str | None = None,
     seed: int | None = None,
 ) -> Variable:
-    """Return a `Variable` with normal random numbers."""
+    """Create a `Variable` of normally distributed random numbers.
+
+    Args:
+        shape: Shape of the variable.
+        mean: Mean of the distribution.
+        scale: Standard deviation of the distribution.
+        dtype: Dtype of the variable, `floatx` by default.
+        name: Name of the variable.
+        seed: Integer seed, or None for a random seed.
+    """
     return variable(random_normal(shape, mean, scale, dtype, seed), dtype, name)
 
 
@@ -243,53 +306,104 @@ def random_uniform_variable(
     name: str | None = None,
     seed: int | None = None,
 ) -> Variable:
-    """Return a `Variable` with random numbers from ``low`` to ``high``."""
+    """Create a `Variable` of uniformly distributed random numbers.
+
+    Args:
+        shape: Shape of the variable.
+        low: Lower end of the distribution.
+        high: Upper end of the distribution, exclusive.
+        dtype: Dtype of the variable, `floatx` by default.
+        name: Name of the variable.
+        seed: Integer seed, or None for a random seed.
+    """
     return variable(random_uniform(shape, low, high, dtype, seed), dtype, name)
 
 
 def get_value(x: Any) -> Any:
-    """Return the NumPy array of a tensor or variable; other values as they are."""
+    """Return the NumPy array of a tensor or variable; other values unchanged.
+
+    Args:
+        x: Tensor, variable or other value.
+    """
     return x.numpy() if is_tensor(x) or isinstance(x, Variable) else x
 
 
 def eval(x: Any) -> Any:
-    """Return the NumPy array of a tensor or variable, as `get_value` does."""
+    """Return the NumPy array of a tensor or variable; same as `get_value`.
+
+    Args:
+        x: Tensor, variable or other value.
+    """
     return get_value(x)
 
 
 def set_value(x: Variable, value: Any) -> None:
-    """Assign an array, converted to the dtype of the variable."""
+    """Assign an array to a variable.
+
+    Args:
+        x: Variable.
+        value: New value, which is converted to the dtype of the variable.
+    """
     x.assign(np.asarray(value, x.dtype.name))
 
 
 def batch_get_value(tensors: Iterable[Any]) -> list[Any]:
-    """Return the NumPy arrays of several tensors or variables."""
+    """Return the NumPy arrays of several tensors or variables.
+
+    Args:
+        tensors: Tensors or variables.
+    """
     return [x.numpy() for x in tensors]
 
 
 def batch_set_value(tuples: Iterable[tuple[Variable, Any]]) -> None:
-    """Assign to each variable of the pairs its array."""
+    """Assign arrays to several variables.
+
+    Args:
+        tuples: Pairs of a variable and its new value.
+    """
     for x, value in tuples:
         set_value(x, value)
 
 
 def update(x: Variable, new_x: TensorLike) -> Variable:
-    """Assign ``new_x``, and return the variable."""
+    """Assign a value to a variable, and return the variable.
+
+    Args:
+        x: Variable.
+        new_x: New value.
+    """
     return x.assign(new_x)
 
 
 def update_add(x: Variable, increment: TensorLike) -> Variable:
-    """Add ``increment`` to a variable, and return it."""
+    """Add a value to a variable, and return the variable.
+
+    Args:
+        x: Variable.
+        increment: Value to add.
+    """
     return x.assign_add(increment)
 
 
 def update_sub(x: Variable, decrement: TensorLike) -> Variable:
-    """Subtract ``decrement`` from a variable, and return it."""
+    """Subtract a value from a variable, and return the variable.
+
+    Args:
+        x: Variable.
+        decrement: Value to subtract.
+    """
     return x.assign_sub(decrement)
 
 
 def moving_average_update(x: Variable, value: TensorLike, momentum: float) -> Variable:
-    """``x <- x * momentum + value * (1 - momentum)``, for a variable."""
+    """Update a moving average: ``x <- x * momentum + value * (1 - momentum)``.
+
+    Args:
+        x: Variable that holds the average.
+        value: New value.
+        momentum: Weight of the old average, from 0 to 1.
+    """
     rest = 1 - conversion.cast(momentum, x.dtype)
     return x.assign_sub((x - conversion.cast(value, x.dtype)) * rest)
 
@@ -300,12 +414,23 @@ def constant(
     shape: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Return a tensor, of `floatx` by default."""
+    """Create a constant tensor.
+
+    Args:
+        value: Array, number or nested list.
+        dtype: Dtype of the result, `floatx` by default.
+        shape: Shape of the result, by default the shape of ``value``.
+        name: Ignored.
+    """
     return new_constant(value, dtype=dtype or floatx(), shape=shape)
 
 
 def cast_to_floatx(x: Any) -> Any:
-    """Cast to `floatx`: a tensor or variable to a tensor, others to a NumPy array."""
+    """Cast a tensor or variable to a tensor of `floatx`, other values to a NumPy array.
+
+    Args:
+        x: Tensor, variable, array, number or nested list.
+    """
     if is_tensor(x) or isinstance(x, Variable):
         return conversion.cast(x, floatx())
     return np.asarray(x, floatx())
@@ -315,32 +440,65 @@ def cast_to_floatx(x: Any) -> Any:
 
 
 def ndim(x: Any) -> int:
-    """Return the number of axes."""
+    """Return the number of axes.
+
+    Args:
+        x: Tensor or variable.
+    """
     return len(x.shape)
 
 
+def shape(x: TensorLike) -> Tensor:
+    """Return the shape as an int32 tensor.
+
+    Args:
+        x: Input tensor.
+    """
+    return shapes.shape(x)
+
+
 def int_shape(x: Any) -> tuple[int | None, ...]:
-    """Return the shape as a tuple, with None for unknown sizes."""
+    """Return the shape as a tuple, with None for unknown sizes.
+
+    Args:
+        x: Tensor or variable.
+    """
     return static_shapes(tuple(x.shape))
 
 
 def count_params(x: Any) -> int:
-    """Return the number of elements."""
+    """Return the number of entries.
+
+    Args:
+        x: Tensor or variable.
+    """
     return math.prod(int_shape(x))
 
 
 def dtype(x: Any) -> str:
-    """Return the name of the dtype."""
+    """Return the name of the dtype.
+
+    Args:
+        x: Tensor or variable.
+    """
     return x.dtype.name
 
 
 def is_sparse(tensor: Any) -> bool:
-    """Return False: all tensors are dense."""
+    """Return False, as all tensors are dense.
+
+    Args:
+        tensor: Input tensor.
+    """
     return False
 
 
 def to_dense(tensor: Any) -> Any:
-    """Return the tensor: all are dense."""
+    """Return the tensor unchanged, as all tensors are dense.
+
+    Args:
+        tensor: Input tensor.
+    """
     return tensor
 
 
@@ -353,7 +511,14 @@ def arange(
     step: TensorLike = 1,
     dtype: DTypeLike = "int32",
 ) -> Tensor:
-    """Return the numbers from ``start`` up to ``stop``; from 0 to ``start`` without it."""
+    """Create the numbers from ``start`` up to ``stop``, exclusive.
+
+    Args:
+        start: First number; without ``stop``, the end of a range that starts at 0.
+        stop: End of the range, exclusive.
+        step: Distance between numbers.
+        dtype: Dtype of the result.
+    """
     if stop is None and start < 0:
         start = 0
     result = creation.range(start, stop, step)
@@ -363,7 +528,14 @@ def arange(
 def clip(
     x: TensorLike, min_value: TensorLike | None, max_value: TensorLike | None
 ) -> Tensor:
-    """Limit the values; None is no limit, and of two numbers the lower one wins."""
+    """Clip values to a range.
+
+    Args:
+        x: Input tensor.
+        min_value: Lower limit, or None for no limit.
+        max_value: Upper limit, or None for no limit; if it is below ``min_value``, both
+            being numbers, ``min_value`` applies.
+    """
     are_numbers = all([isinstance(v, (int, float)) for v in (min_value, max_value)])
     if are_numbers and max_value < min_value:
         max_value = min_value
@@ -372,20 +544,33 @@ def clip(
 
 
 def sqrt(x: TensorLike) -> Tensor:
-    """Square root; negative values count as 0."""
+    """Element-wise square root, where negative values count as 0.
+
+    Args:
+        x: Input tensor.
+    """
     x = convert_to_tensor(x)
     return elementwise.sqrt(elementwise.maximum(x, conversion.cast(0, x.dtype)))
 
 
 def hard_sigmoid(x: TensorLike) -> Tensor:
-    """``0.2 * x + 0.5``, limited to [0, 1]: that of Keras 2."""
+    """Keras 2's hard sigmoid activation: ``0.2 * x + 0.5``, clipped to [0, 1].
+
+    Args:
+        x: Input tensor.
+    """
     return elementwise.clip_by_value(convert_to_tensor(x) * 0.2 + 0.5, 0.0, 1.0)
 
 
 def softmax(x: TensorLike, axis: int | tuple[int, ...] = -1) -> Tensor:
-    """Softmax over one axis or several.
+    """Softmax activation over one axis or several.
 
-    Raises: ``ValueError`` for a tensor of less than two axes.
+    Args:
+        x: Tensor with two axes or more.
+        axis: Axis or tuple of axes to normalize.
+
+    Raises:
+        ValueError: If ``x`` has fewer than two axes.
     """
     x = convert_to_tensor(x)
     if len(x.shape) <= 1:
@@ -396,7 +581,12 @@ def softmax(x: TensorLike, axis: int | tuple[int, ...] = -1) -> Tensor:
 
 
 def dot(x: TensorLike, y: TensorLike) -> Tensor:
-    """Product over the last axis of ``x`` and the last but one of ``y``."""
+    """Dot product over the last axis of ``x`` and the second-to-last axis of ``y``.
+
+    Args:
+        x: First tensor.
+        y: Second tensor.
+    """
     x, y = convert_to_tensor(x), convert_to_tensor(y)
     return tensordot(x, y, [[ndim(x) - 1], [ndim(y) - 2]])
 
@@ -404,15 +594,21 @@ def dot(x: TensorLike, y: TensorLike) -> Tensor:
 def batch_dot(
     x: TensorLike, y: TensorLike, axes: int | tuple[int, int] | None = None
 ) -> Tensor:
-    """Product over one axis of each of two batches: the first axis of both stays.
+    """Dot product of two batches, example by example, over one axis of each.
 
-    Args: ``axes``: one for each, or one for both; by default the last one of ``x`` and
-    the last but one of ``y``, or its last one if there are two.
+    Args:
+        x: First batch, with two axes or more.
+        y: Second batch, with two axes or more.
+        axes: Axis of each batch, or one axis for both; by default the last axis of
+            ``x``, and the second-to-last of ``y``, or its last if it has two axes.
 
-    Shapes: ``[batch, *x without its axis, *y without batch and axis]``, ``[batch, 1]`` if
-    nothing else is left.
+    Shapes:
+        ``[batch, *x without its axis, *y without batch and axis]``, or ``[batch, 1]``
+        if nothing else remains.
 
-    Raises: ``ValueError`` for less than two axes, or the batch among ``axes``.
+    Raises:
+        ValueError: If a batch has fewer than two axes, or ``axes`` contains the batch
+            axis.
     """
     x, y = convert_to_tensor(x), convert_to_tensor(y)
     ranks = ndim(x), ndim(y)
@@ -437,21 +633,34 @@ def batch_dot(
 
 
 def flatten(x: TensorLike) -> Tensor:
-    """Return all values on one axis."""
+    """Flatten a tensor into a vector.
+
+    Args:
+        x: Input tensor.
+    """
     return shapes.reshape(x, [-1])
 
 
 def batch_flatten(x: TensorLike) -> Tensor:
-    """Return a matrix with a row for each example."""
+    """Flatten each example: return a matrix with a row per example.
+
+    Args:
+        x: Tensor ``[batch, ...]``.
+    """
     x = convert_to_tensor(x)
     sizes = shapes.shape(x)[1:]
     return shapes.reshape(x, joining.stack([-1, reduction.reduce_prod(sizes)]))
 
 
 def repeat(x: TensorLike, n: int) -> Tensor:
-    """Return ``[batch, n, features]``: each row of a matrix ``n`` times.
+    """Repeat each row of a matrix: ``[batch, features]`` to ``[batch, n, features]``.
 
-    Raises: ``ValueError`` unless ``x`` has two axes.
+    Args:
+        x: Matrix.
+        n: Number of repetitions.
+
+    Raises:
+        ValueError: If ``x`` does not have two axes.
     """
     x = convert_to_tensor(x)
     if ndim(x) != 2:
@@ -460,27 +669,71 @@ def repeat(x: TensorLike, n: int) -> Tensor:
 
 
 def tile(x: TensorLike, n: int | ShapeLike) -> Tensor:
-    """Repeat the whole tensor ``n`` times along each axis."""
+    """Repeat a tensor as a whole along its axes.
+
+    Args:
+        x: Input tensor.
+        n: Number of repetitions of each axis; an int for a vector.
+    """
     return joining.tile(x, [n] if isinstance(n, int) else n)
 
 
+def transpose(x: TensorLike) -> Tensor:
+    """Reverse the order of the axes.
+
+    Args:
+        x: Input tensor.
+    """
+    return shapes.transpose(x)
+
+
 def reverse(x: TensorLike, axes: int | Iterable[int]) -> Tensor:
-    """Reverse the order along axes."""
+    """Reverse the order of the entries along axes.
+
+    Args:
+        x: Input tensor.
+        axes: Axis or axes to reverse.
+    """
     return joining.reverse(x, [axes] if isinstance(axes, int) else axes)
 
 
+def gather(reference: TensorLike, indices: TensorLike) -> Tensor:
+    """Return the slices of a tensor at given indices along the first axis.
+
+    Args:
+        reference: Tensor to take slices from.
+        indices: Integers, of any shape.
+    """
+    return gathering.gather(reference, indices)
+
+
 def one_hot(indices: TensorLike, num_classes: int) -> Tensor:
-    """Return vectors with a 1 at each index, in float32."""
+    """One-hot encoding in float32: 1 at each index along a new last axis, else 0.
+
+    Args:
+        indices: Indices, integers.
+        num_classes: Size of the new axis.
+    """
     return indexing.one_hot(indices, num_classes)
 
 
 def in_top_k(predictions: TensorLike, targets: TensorLike, k: int) -> Tensor:
-    """Return whether each target is among the ``k`` largest predictions of its row."""
+    """Test whether each target is among the ``k`` largest predictions of its row.
+
+    Args:
+        predictions: Scores ``[batch, classes]``.
+        targets: Classes, integers ``[batch]``.
+        k: Number of largest predictions.
+    """
     return sorting.in_top_k(targets, predictions, k)
 
 
 def stop_gradient(variables: Any) -> Any:
-    """Return the values, through which no gradient passes; a list for several."""
+    """Return tensors as constants, through which no gradient passes.
+
+    Args:
+        variables: Tensor, or a list of tensors, which returns a list.
+    """
     if isinstance(variables, (list, tuple)):
         return [conversion.stop_gradient(x) for x in variables]
     return conversion.stop_gradient(variables)
@@ -496,7 +749,15 @@ def random_normal(
     dtype: DTypeLike | None = None,
     seed: int | None = None,
 ) -> Tensor:
-    """Return normal random numbers."""
+    """Draw normally distributed random numbers.
+
+    Args:
+        shape: Shape of the result.
+        mean: Mean of the distribution.
+        stddev: Standard deviation of the distribution.
+        dtype: Dtype of the result, `floatx` by default.
+        seed: Integer seed, or None for a random seed.
+    """
     return sampling.normal(shape, mean, stddev, dtype or floatx(), seed)
 
 
@@ -507,7 +768,15 @@ def truncated_normal(
     dtype: DTypeLike | None = None,
     seed: int | None = None,
 ) -> Tensor:
-    """Return normal random numbers within two standard deviations."""
+    """Draw normally distributed random numbers within two standard deviations.
+
+    Args:
+        shape: Shape of the result.
+        mean: Mean of the distribution.
+        stddev: Standard deviation before the truncation.
+        dtype: Dtype of the result, `floatx` by default.
+        seed: Integer seed, or None for a random seed.
+    """
     return sampling.truncated_normal(shape, mean, stddev, dtype or floatx(), seed)
 
 
@@ -518,7 +787,15 @@ def random_uniform(
     dtype: DTypeLike | None = None,
     seed: int | None = None,
 ) -> Tensor:
-    """Return random numbers from ``minval`` to ``maxval``."""
+    """Draw uniformly distributed random numbers.
+
+    Args:
+        shape: Shape of the result.
+        minval: Lower end of the distribution.
+        maxval: Upper end of the distribution, exclusive.
+        dtype: Dtype of the result, `floatx` by default.
+        seed: Integer seed, or None for a random seed.
+    """
     return sampling.uniform(shape, minval, maxval, dtype or floatx(), seed)
 
 
@@ -528,7 +805,14 @@ def random_bernoulli(
     dtype: DTypeLike | None = None,
     seed: int | None = None,
 ) -> Tensor:
-    """Return 1 with probability ``p``, and else 0."""
+    """Draw random numbers that are 1 with probability ``p``, else 0.
+
+    Args:
+        shape: Shape of the result.
+        p: Probability of 1.
+        dtype: Dtype of the result, `floatx` by default.
+        seed: Integer seed, or None for a random seed.
+    """
     drawn = random_uniform(shape, dtype=dtype, seed=seed)
     return conversion.cast(drawn <= p, drawn.dtype)
 
@@ -537,12 +821,19 @@ def random_bernoulli(
 
 
 def switch(condition: TensorLike, then_expression: Any, else_expression: Any) -> Any:
-    """Return one of two values, or of the results of two functions.
+    """Select one of two values, or call one of two functions, by a condition.
 
-    A scalar condition runs one of them. Another selects entries of both: one of a single
-    axis broadcasts against the last axis, others may lack the last axes.
+    A scalar condition selects one of them. Another condition selects entries of both:
+    with a single axis it broadcasts against the last axis, with more it may lack the
+    last axes.
 
-    Raises: ``ValueError`` if the condition has more axes than the values.
+    Args:
+        condition: Boolean tensor.
+        then_expression: Tensor, or function without arguments, for True.
+        else_expression: Tensor, or function without arguments, for False.
+
+    Raises:
+        ValueError: If ``condition`` has more axes than the values.
     """
     condition = conversion.cast(condition, bool)
     branches = [
@@ -566,7 +857,14 @@ def switch(condition: TensorLike, then_expression: Any, else_expression: Any) ->
 def map_fn(
     fn: Callable[[Any], Any], elems: Any, name: str | None = None, dtype: Any = None
 ) -> Any:
-    """Return the results of ``fn`` for each entry along the first axis, stacked."""
+    """Apply a function to each entry along the first axis, and stack the results.
+
+    Args:
+        fn: Function of an entry.
+        elems: Nest of tensors ``[n, ...]``.
+        name: Ignored.
+        dtype: Dtype of the results, by default the dtype of ``elems``.
+    """
     return loops.map_fn(fn, elems, dtype)
 
 
@@ -576,7 +874,14 @@ def foldl(
     initializer: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Combine the entries along the first axis by ``fn(result, entry)``."""
+    """Combine the entries along the first axis by ``fn(result, entry)``.
+
+    Args:
+        fn: Function of the result so far and an entry.
+        elems: Nest of tensors ``[n, ...]``.
+        initializer: First result, by default the first entry.
+        name: Ignored.
+    """
     return loops.foldl(fn, elems, initializer)
 
 
@@ -586,5 +891,12 @@ def foldr(
     initializer: Any = None,
     name: str | None = None,
 ) -> Any:
-    """Combine the entries from the last to the first by ``fn(result, entry)``."""
+    """Combine the entries along the first axis, from the last to the first.
+
+    Args:
+        fn: Function of the result so far and an entry.
+        elems: Nest of tensors ``[n, ...]``.
+        initializer: First result, by default the last entry.
+        name: Ignored.
+    """
     return loops.foldr(fn, elems, initializer)

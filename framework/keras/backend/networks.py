@@ -1,4 +1,4 @@
-"""Functions of older Keras for networks: convolutions, losses, padding, recurrence, CTC."""
+"""Network functions of older Keras: convolution, losses, padding, recurrence, CTC."""
 
 from __future__ import annotations
 
@@ -71,7 +71,17 @@ def conv1d(
     data_format: Format | None = None,
     dilation_rate: int = 1,
 ) -> Tensor:
-    """Convolve sequences; ``padding`` is "valid", "same" or "causal"."""
+    """Convolve sequences.
+
+    Args:
+        x: Sequences ``[batch, steps, channels]``.
+        kernel: Kernel ``[window, channels, filters]``.
+        strides: Distance between windows.
+        padding: "valid", "same" or "causal".
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+        dilation_rate: Distance between the entries of a window.
+    """
     if padding == "causal":
         kernel = convert_to_tensor(kernel)
         x = temporal_padding(x, (dilation_rate * (kernel.shape[0] - 1), 0))
@@ -87,7 +97,17 @@ def conv2d(
     data_format: Format | None = None,
     dilation_rate: Pair = (1, 1),
 ) -> Tensor:
-    """Convolve images."""
+    """Convolve images.
+
+    Args:
+        x: Images ``[batch, height, width, channels]``.
+        kernel: Kernel ``[height, width, channels, filters]``.
+        strides: Distance between windows along height and width.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+        dilation_rate: Distance between the entries of a window along height and width.
+    """
     return ops.conv(x, kernel, strides, padding, data_format, dilation_rate)
 
 
@@ -99,7 +119,17 @@ def conv3d(
     data_format: Format | None = None,
     dilation_rate: tuple[int, int, int] = (1, 1, 1),
 ) -> Tensor:
-    """Convolve volumes."""
+    """Convolve volumes.
+
+    Args:
+        x: Volumes ``[batch, depth, height, width, channels]``.
+        kernel: Kernel ``[depth, height, width, channels, filters]``.
+        strides: Distance between windows along each axis.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+        dilation_rate: Distance between the entries of a window along each axis.
+    """
     return ops.conv(x, kernel, strides, padding, data_format, dilation_rate)
 
 
@@ -111,7 +141,17 @@ def depthwise_conv2d(
     data_format: Format | None = None,
     dilation_rate: Pair = (1, 1),
 ) -> Tensor:
-    """Convolve each channel of images with kernels of its own."""
+    """Depthwise convolution of images: convolve each channel with separate filters.
+
+    Args:
+        x: Images ``[batch, height, width, channels]``.
+        depthwise_kernel: Kernel ``[height, width, channels, multiplier]``.
+        strides: Distance between windows along height and width.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+        dilation_rate: Distance between the entries of a window along height and width.
+    """
     options = strides, padding, data_format, dilation_rate
     return ops.depthwise_conv(x, depthwise_kernel, *options)
 
@@ -125,7 +165,18 @@ def separable_conv2d(
     data_format: Format | None = None,
     dilation_rate: Pair = (1, 1),
 ) -> Tensor:
-    """Convolve each channel of images, then mix the channels."""
+    """Separable convolution of images: convolve each channel, then mix the channels.
+
+    Args:
+        x: Images ``[batch, height, width, channels]``.
+        depthwise_kernel: Kernel ``[height, width, channels, multiplier]``.
+        pointwise_kernel: Kernel ``[1, 1, channels * multiplier, filters]``.
+        strides: Distance between windows along height and width.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+        dilation_rate: Distance between the entries of a window along height and width.
+    """
     options = strides, padding, data_format, dilation_rate
     return ops.separable_conv(x, depthwise_kernel, pointwise_kernel, *options)
 
@@ -139,7 +190,18 @@ def conv2d_transpose(
     data_format: Format | None = None,
     dilation_rate: Pair = (1, 1),
 ) -> Tensor:
-    """Apply the adjoint of a convolution of images; ``output_shape`` has the batch, too."""
+    """Transposed convolution of images, the adjoint of `conv2d`.
+
+    Args:
+        x: Images ``[batch, height, width, channels]``.
+        kernel: Kernel ``[height, width, filters, channels]``.
+        output_shape: Shape of the result, with the batch.
+        strides: Distance between windows along height and width.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+        dilation_rate: Distance between the entries of a window along height and width.
+    """
     layout = format_of_ops(checked_format("conv2d_transpose", data_format), 2)
     x = convert_to_tensor(x)
     if output_shape[0] is None:
@@ -157,7 +219,17 @@ def pool2d(
     data_format: Format | None = None,
     pool_mode: Literal["max", "avg"] = "max",
 ) -> Tensor:
-    """Take the largest value, or the mean, of windows of images."""
+    """Pool images: take the maximum or the mean of each window.
+
+    Args:
+        x: Images ``[batch, height, width, channels]``.
+        pool_size: Height and width of the windows.
+        strides: Distance between windows along height and width.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+        pool_mode: "max" or "avg".
+    """
     return _pool(x, pool_size, strides, padding, data_format, pool_mode)
 
 
@@ -169,7 +241,17 @@ def pool3d(
     data_format: Format | None = None,
     pool_mode: Literal["max", "avg"] = "max",
 ) -> Tensor:
-    """Take the largest value, or the mean, of windows of volumes."""
+    """Pool volumes: take the maximum or the mean of each window.
+
+    Args:
+        x: Volumes ``[batch, depth, height, width, channels]``.
+        pool_size: Size of the windows along each axis.
+        strides: Distance between windows along each axis.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+        pool_mode: "max" or "avg".
+    """
     return _pool(x, pool_size, strides, padding, data_format, pool_mode)
 
 
@@ -183,11 +265,17 @@ def _pool(x, pool_size, strides, padding, data_format, pool_mode):
 def bias_add(
     x: TensorLike, bias: TensorLike, data_format: Format | None = None
 ) -> Tensor:
-    """Add a bias of the channels, or one for all axes but the batch.
+    """Add a bias to each channel, or a bias with all axes but the batch.
 
-    The latter has the channels last; with "channels_first" it is reshaped, as in Keras.
+    Args:
+        x: Input tensor.
+        bias: Vector with a number for each channel, or a tensor in the shape of an
+            example with the channels last; "channels_first" reshapes it, as in Keras.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
 
-    Raises: ``ValueError`` for a bias with another number of axes.
+    Raises:
+        ValueError: If ``bias`` has another number of axes.
     """
     x, b = convert_to_tensor(x), convert_to_tensor(bias)
     first = checked_format("bias_add", data_format) == "channels_first"
@@ -215,10 +303,16 @@ def batch_normalization(
     axis: int = -1,
     epsilon: float = 1e-3,
 ) -> Tensor:
-    """``(x - mean) / sqrt(var + epsilon) * gamma + beta``.
+    """Batch normalization: ``(x - mean) / sqrt(var + epsilon) * gamma + beta``.
 
-    The moments, ``gamma`` and ``beta`` must broadcast with ``x``: ``axis`` changes nothing,
-    as in Keras.
+    Args:
+        x: Input tensor.
+        mean: Means; broadcast with ``x``.
+        var: Variances; broadcast with ``x``.
+        beta: Offsets that broadcast with ``x``, or None.
+        gamma: Factors that broadcast with ``x``, or None.
+        axis: Ignored, as in Keras.
+        epsilon: Small number that avoids a division by zero.
     """
     return normalization.batch_normalization(x, mean, var, beta, gamma, epsilon)
 
@@ -229,7 +323,15 @@ def dropout(
     noise_shape: ShapeLike | None = None,
     seed: int | None = None,
 ) -> Tensor:
-    """Set a share ``level`` of the values to 0, and scale up the others."""
+    """Set a random share of the values to 0, and scale up the others.
+
+    Args:
+        x: Input tensor.
+        level: Share of the values to drop, from 0 to 1.
+        noise_shape: Shape of the mask, which broadcasts to ``x``; by default the shape
+            of ``x``.
+        seed: Integer seed, or None for a random seed.
+    """
     return apply_dropout(x, level, noise_shape, seed)
 
 
@@ -237,7 +339,12 @@ def dropout(
 
 
 def temporal_padding(x: TensorLike, padding: Pair = (1, 1)) -> Tensor:
-    """Put zeros before and after the steps of sequences."""
+    """Pad sequences with zeros before and after the steps.
+
+    Args:
+        x: Sequences ``[batch, steps, channels]``.
+        padding: Numbers of zeros ``(before, after)``.
+    """
     return joining.pad(x, [[0, 0], list(padding), [0, 0]])
 
 
@@ -246,7 +353,14 @@ def spatial_2d_padding(
     padding: tuple[Pair, Pair] = ((1, 1), (1, 1)),
     data_format: Format | None = None,
 ) -> Tensor:
-    """Put zeros around images; ``padding``: before and after, for each axis."""
+    """Pad images with zeros.
+
+    Args:
+        x: Images ``[batch, height, width, channels]``.
+        padding: Numbers of zeros ``(before, after)`` for height and width.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+    """
     return _pad("spatial_2d_padding", x, padding, data_format, 2)
 
 
@@ -255,7 +369,14 @@ def spatial_3d_padding(
     padding: tuple[Pair, Pair, Pair] = ((1, 1), (1, 1), (1, 1)),
     data_format: Format | None = None,
 ) -> Tensor:
-    """Put zeros around volumes; ``padding``: before and after, for each axis."""
+    """Pad volumes with zeros.
+
+    Args:
+        x: Volumes ``[batch, depth, height, width, channels]``.
+        padding: Numbers of zeros ``(before, after)`` for each axis.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+    """
     return _pad("spatial_3d_padding", x, padding, data_format, 3)
 
 
@@ -277,7 +398,15 @@ def resize_images(
     data_format: Format,
     interpolation: str = "nearest",
 ) -> Tensor:
-    """Enlarge images by whole factors; ``interpolation`` as for `tw.image.resize`."""
+    """Enlarge images by integer factors.
+
+    Args:
+        x: Images ``[batch, height, width, channels]``.
+        height_factor: Factor of the height.
+        width_factor: Factor of the width.
+        data_format: "channels_last" or "channels_first".
+        interpolation: Method of `tw.image.resize`.
+    """
     x = convert_to_tensor(x)
     first = checked_format("resize_images", data_format) == "channels_first"
     images = shapes.transpose(x, (0, 2, 3, 1)) if first else x
@@ -296,7 +425,15 @@ def resize_volumes(
     width_factor: int,
     data_format: Format,
 ) -> Tensor:
-    """Repeat each voxel by whole factors."""
+    """Enlarge volumes by integer factors, repeating each voxel.
+
+    Args:
+        x: Volumes ``[batch, depth, height, width, channels]``.
+        depth_factor: Factor of the depth.
+        height_factor: Factor of the height.
+        width_factor: Factor of the width.
+        data_format: "channels_last" or "channels_first".
+    """
     first = checked_format("resize_volumes", data_format) == "channels_first"
     factors = depth_factor, height_factor, width_factor
     for axis, factor in enumerate(factors, 2 if first else 1):
@@ -314,9 +451,15 @@ def _clipped(output):
 def binary_crossentropy(
     target: TensorLike, output: TensorLike, from_logits: bool = False
 ) -> Tensor:
-    """``-target * log(output) - (1 - target) * log(1 - output)``, for each value.
+    """Element-wise binary cross-entropy of labels and predictions.
 
-    Probabilities are kept from 0 and 1 by `epsilon`, twice as in Keras 2.
+    It is ``-target * log(output) - (1 - target) * log(1 - output)``. Probabilities are
+    kept away from 0 and 1 by `epsilon`, twice as in Keras 2.
+
+    Args:
+        target: Labels from 0 to 1.
+        output: Probabilities or logits.
+        from_logits: If True, ``output`` holds logits.
     """
     target, output = convert_to_tensor(target), convert_to_tensor(output)
     if from_logits:
@@ -334,7 +477,19 @@ def binary_focal_crossentropy(
     gamma: float = 2.0,
     from_logits: bool = False,
 ) -> Tensor:
-    """`binary_crossentropy` times ``(1 - p)^gamma``, ``p`` that of the right class."""
+    """Binary focal cross-entropy: `binary_crossentropy` times ``(1 - p)^gamma``.
+
+    ``p`` is the probability of the true class.
+
+    Args:
+        target: Labels from 0 to 1.
+        output: Probabilities or logits.
+        apply_class_balancing: If True, weight the classes by ``alpha`` and ``1 -
+            alpha``.
+        alpha: Weight of class 1.
+        gamma: Exponent of the focusing factor.
+        from_logits: If True, ``output`` holds logits.
+    """
     target, output = convert_to_tensor(target), convert_to_tensor(output)
     p = activation.sigmoid(output) if from_logits else output
     right = target * p + (1 - target) * (1 - p)
@@ -348,7 +503,14 @@ def binary_focal_crossentropy(
 def categorical_crossentropy(
     target: TensorLike, output: TensorLike, from_logits: bool = False, axis: int = -1
 ) -> Tensor:
-    """``-sum(target * log(output))`` over the classes."""
+    """Categorical cross-entropy: ``-sum(target * log(output))`` over the classes.
+
+    Args:
+        target: Labels, one-hot or probabilities, ``[..., classes]``.
+        output: Probabilities or logits, ``[..., classes]``.
+        from_logits: If True, ``output`` holds logits.
+        axis: Axis of the classes.
+    """
     return ops.categorical_crossentropy(target, output, from_logits, axis)
 
 
@@ -360,7 +522,18 @@ def categorical_focal_crossentropy(
     from_logits: bool = False,
     axis: int = -1,
 ) -> Tensor:
-    """``-alpha * sum(target * (1 - output)^gamma * log(output))`` over the classes."""
+    """Categorical focal cross-entropy over the classes.
+
+    It is ``-alpha * sum(target * (1 - output)^gamma * log(output))``.
+
+    Args:
+        target: Labels, one-hot or probabilities, ``[..., classes]``.
+        output: Probabilities or logits, ``[..., classes]``.
+        alpha: Factor of the loss.
+        gamma: Exponent of the focusing factor.
+        from_logits: If True, ``output`` holds logits.
+        axis: Axis of the classes.
+    """
     target, output = convert_to_tensor(target), convert_to_tensor(output)
     p = activation.softmax(output, axis) if from_logits else output
     p = _clipped(p / reduce_sum(p, axis, True))
@@ -374,7 +547,15 @@ def sparse_categorical_crossentropy(
     axis: int = -1,
     ignore_class: int | None = None,
 ) -> Tensor:
-    """``-log(output)`` of the classes in ``target``; 0 for those of ``ignore_class``."""
+    """Categorical cross-entropy of integer labels: ``-log(output[label])``.
+
+    Args:
+        target: Labels, integers ``[...]``.
+        output: Probabilities or logits, ``[..., classes]``.
+        from_logits: If True, ``output`` holds logits.
+        axis: Axis of the classes.
+        ignore_class: Class whose labels have a loss of 0, or None.
+    """
     function = losses.sparse_categorical_crossentropy
     return function(target, output, from_logits, ignore_class, axis)
 
@@ -385,13 +566,17 @@ def ctc_batch_cost(
     input_length: TensorLike,
     label_length: TensorLike,
 ) -> Tensor:
-    """CTC loss of each example, ``[batch, 1]``; the blank is the last class.
+    """CTC loss of each example; the blank is the last class.
 
-    Labels that are no class but the blank or larger fill up ``y_true`` at the end: they do
-    not count, even within ``label_length``.
+    Args:
+        y_true: Labels ``[batch, labels]``. The blank and larger numbers are padding at
+            the end, even within ``label_length``.
+        y_pred: Probabilities ``[batch, steps, classes]``.
+        input_length: Number of steps of each example, ``[batch, 1]``.
+        label_length: Number of labels of each example, ``[batch, 1]``.
 
-    Shapes: ``y_true`` ``[batch, labels]``, ``y_pred`` probabilities ``[batch, steps,
-    classes]``, the lengths ``[batch, 1]``.
+    Returns:
+        Losses ``[batch, 1]``.
     """
     y_true, y_pred = convert_to_tensor(y_true), convert_to_tensor(y_pred)
     blank = y_pred.shape[-1] - 1
@@ -413,10 +598,18 @@ def ctc_decode(
     beam_width: int = 100,
     top_paths: int = 1,
 ) -> tuple[list[Tensor], Tensor]:
-    """The likeliest labels, ``(decoded, scores)``; the blank is the last class.
+    """Decode the most likely labels of a CTC model; the blank is the last class.
 
-    Shapes: ``y_pred`` probabilities ``[batch, steps, classes]``, ``input_length``
-    ``[batch]``; ``decoded`` a list of ``[batch, steps]``, filled up with -1.
+    Args:
+        y_pred: Probabilities ``[batch, steps, classes]``.
+        input_length: Number of steps of each example, ``[batch]``.
+        greedy: If True, take the most likely class of each step; else use beam search.
+        beam_width: Number of candidates that the beam search keeps at each step.
+        top_paths: Number of results of the beam search, the most likely first.
+
+    Returns:
+        ``(decoded, scores)``; ``decoded`` is a list of ``[batch, steps]``, padded with
+        -1.
     """
     logits = log(convert_to_tensor(y_pred) + epsilon())
     strategy = "greedy" if greedy else "beam_search"
@@ -428,7 +621,7 @@ def ctc_decode(
 
 
 def _merged(path):
-    """The labels without repeated ones, which TensorFlow's older search merges at the end."""
+    """Merge repeated labels, as TensorFlow's older beam search does at its end."""
     merged = np.full(path.shape, -1, np.int64)
     for row, labels in zip(merged, path.numpy()):
         kept = [
@@ -454,23 +647,34 @@ def rnn(
     zero_output_for_mask: bool = False,
     return_all_outputs: bool = True,
 ) -> tuple[Any, Any, list[Tensor]]:
-    """Run ``step_function(inputs of a step, states)`` over time.
+    """Run a recurrent network: call ``step_function`` for each step of a sequence.
 
-    It returns ``(output, new states)``. Steps where ``mask`` is False, or from
-    ``input_length`` on, keep the states and the output of the step before, which is 0 at
-    first; with ``zero_output_for_mask`` their output is 0, as it is after the longest
-    ``input_length``.
+    A step where ``mask`` is False, or from ``input_length`` on, keeps the states and
+    the output of the step before, which is 0 at first. Its output is 0 with
+    ``zero_output_for_mask``, and after the longest ``input_length``.
 
-    Args: ``constants``: given to each step after the states; ``go_backwards``: from the
-    last step to the first, with outputs in this order; ``unroll`` changes nothing.
+    Args:
+        step_function: Function of the inputs of a step and the states that returns
+            ``(output, new states)``.
+        inputs: Nest of tensors ``[batch, time, ...]``, or ``[time, batch, ...]`` with
+            ``time_major``.
+        initial_states: States before the first step.
+        go_backwards: If True, iterate from the last step to the first, and return the
+            outputs in this order.
+        mask: Booleans ``[batch, time]``, or ``[time, batch]`` with ``time_major``.
+        constants: Tensors that follow the states in each call of ``step_function``.
+        unroll: Ignored.
+        input_length: Number of steps of each example, a tensor ``[batch]``.
+        time_major: If True, the time axis precedes the batch axis.
+        zero_output_for_mask: If True, the output of masked steps is 0.
+        return_all_outputs: If False, return the outputs of the last step only.
 
-    Shapes: ``inputs`` ``[batch, time, ...]``, or ``[time, batch, ...]`` with
-    ``time_major``; ``mask`` the same without the rest; ``input_length`` ``[batch]``.
+    Returns:
+        ``(last output, outputs, last states)``.
 
-    Returns: ``(last output, outputs, last states)``; the outputs of one step unless
-    ``return_all_outputs``.
-
-    Raises: ``ValueError`` for ``input_length`` that is no tensor, or with ``go_backwards``.
+    Raises:
+        ValueError: If ``input_length`` is not a tensor, or is given with
+            ``go_backwards``.
     """
     inputs = map_structure(convert_to_tensor, inputs)
     if not time_major:
@@ -516,12 +720,12 @@ def rnn(
 
 
 def _swapped(x):
-    """The first two axes the other way round."""
+    """Swap the first two axes."""
     return shapes.transpose(x, (1, 0, *range(2, len(x.shape))))
 
 
 def _valid_steps(x, mask, lengths, time_major, go_backwards):
-    """Steps that count, ``[time, batch]`` in the order of the run; None if all do."""
+    """Return the valid steps ``[time, batch]`` in the order of the run; None for all."""
     if mask is not None:
         mask = conversion.cast(mask, bool)
         mask = mask if time_major else _swapped(mask)

@@ -1,4 +1,4 @@
-"""The state of a session of Keras, and questions about tensors and dtypes."""
+"""The state of a Keras session, and functions that inspect tensors and dtypes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ __all__ = [
 
 
 def clear_session(free_memory: bool = True) -> None:
-    """Restart the counts of default names, and unset the dtype policy of new layers.
+    """Reset the counters of default names, and the dtype policy of new layers.
+
+    Args:
+        free_memory: Ignored.
 
     Example:
         >>> from tapewright.layers import Dense
@@ -38,9 +41,13 @@ def clear_session(free_memory: bool = True) -> None:
 
 
 def get_uid(prefix: str = "") -> int:
-    """Return how often this was called for ``prefix``, since `clear_session`.
+    """Return the number of calls with this prefix since `clear_session`.
 
-    Default names of layers count with it: after a layer "dense" it is 2 for "dense".
+    Default names of layers count as well: after a layer "dense" the result for "dense"
+    is 2.
+
+    Args:
+        prefix: Any string.
 
     Example:
         >>> keras.utils.clear_session()
@@ -51,18 +58,27 @@ def get_uid(prefix: str = "") -> int:
 
 
 def is_keras_tensor(x: object) -> bool:
-    """Return whether ``x`` is a `KerasTensor`, see `Input`."""
+    """Return whether an object is a `KerasTensor`; see `Input`.
+
+    Args:
+        x: Any object.
+    """
     return isinstance(x, KerasTensor)
 
 
 def standardize_dtype(dtype: DTypeLike | None) -> str:
-    """Return the name of a dtype; None is `floatx`.
+    """Return the name of a dtype.
 
-    Raises: ``ValueError`` for anything else.
+    Args:
+        dtype: Dtype of any kind, its name, or None for `floatx`.
+
+    Raises:
+        ValueError: If ``dtype`` is not a dtype.
 
     Example:
         >>> import numpy as np
-        >>> keras.utils.standardize_dtype(np.int64), keras.utils.standardize_dtype(float), keras.utils.standardize_dtype(None)
+        >>> standardize_dtype = keras.utils.standardize_dtype
+        >>> standardize_dtype(np.int64), standardize_dtype(float), standardize_dtype(None)
         ('int64', 'float32', 'float32')
     """
     if dtype is None:
@@ -74,23 +90,34 @@ def standardize_dtype(dtype: DTypeLike | None) -> str:
 
 
 def is_float_dtype(dtype: DTypeLike | None) -> bool:
-    """Return whether a dtype is a floating one."""
+    """Return whether a dtype is floating.
+
+    Args:
+        dtype: Dtype of any kind, its name, or None for `floatx`.
+    """
     return as_dtype(standardize_dtype(dtype)).is_floating
 
 
 def is_int_dtype(dtype: DTypeLike | None) -> bool:
-    """Return whether a dtype is an integer one, signed or not."""
+    """Return whether a dtype is an integer dtype, signed or unsigned.
+
+    Args:
+        dtype: Dtype of any kind, its name, or None for `floatx`.
+    """
     return as_dtype(standardize_dtype(dtype)).is_integer
 
 
 def result_type(*dtypes: DTypeLike | None) -> str:
-    """Return the name of the dtype in which `keras.ops` meets values of these dtypes.
+    """Return the name of the dtype to which `keras.ops` promotes values of these dtypes.
 
-    ``int`` and ``float`` stand for Python numbers, None for `floatx`.
+    Args:
+        *dtypes: Dtypes; ``int`` and ``float`` mean Python numbers, None means `floatx`.
 
     Example:
-        >>> keras.backend.result_type("int32", "float16"), keras.backend.result_type("bool", int)
-        ('float16', 'int32')
+        >>> keras.backend.result_type("int32", "float16")
+        'float16'
+        >>> keras.backend.result_type("bool", int)
+        'int32'
     """
     from ..ops.promotion import result_type  # not before its first use
 

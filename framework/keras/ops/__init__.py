@@ -1,8 +1,8 @@
-"""`tw.keras.ops`: the functions of tensors of Keras, for custom layers and losses.
+"""`tw.keras.ops`: Keras' functions of tensors, for custom layers and losses.
 
-They have NumPy's names with Keras' arguments and dtypes, and are composed of tapewright's
-ops, which trace and differentiate them. Called on the result of `Input` they become part
-of the model.
+They have NumPy's names with Keras' arguments and dtypes, and are composed of
+tapewright's ops, which trace and differentiate them. Called on the result of `Input`,
+they become part of the model.
 """
 
 from . import (

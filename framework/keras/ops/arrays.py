@@ -1,4 +1,4 @@
-"""`keras.ops` of NumPy that give arrays another shape, join and split them."""
+"""`keras.ops` of NumPy that reshape, join and split arrays."""
 
 from __future__ import annotations
 
@@ -64,7 +64,11 @@ operation = OperationFamily(__name__, "numpy")
 
 @operation
 def reshape(x: TensorLike, newshape: ShapeLike) -> Tensor:
-    """The same entries, row by row, in another shape; one size may be -1 (or None).
+    """Reshape a tensor, keeping its entries in row-major order.
+
+    Args:
+        x: Input tensor.
+        newshape: New shape; one size may be -1 or None and is then inferred.
 
     Example:
         >>> keras.ops.reshape([[1, 2], [3, 4]], (4,)).numpy()
@@ -77,25 +81,45 @@ def reshape(x: TensorLike, newshape: ShapeLike) -> Tensor:
 
 @operation
 def ravel(x: TensorLike) -> Tensor:
-    """All entries as a vector, row by row."""
+    """Flatten a tensor into a vector, in row-major order.
+
+    Args:
+        x: Input tensor.
+
+    Example:
+        >>> keras.ops.ravel([[1, 2], [3, 4]]).numpy()
+        array([1, 2, 3, 4], dtype=int32)
+    """
     return shapes.reshape(x, [-1])
 
 
 @operation
 def ndim(x: TensorLike) -> Tensor:
-    """The number of axes, an int32 scalar."""
+    """Return the number of axes as an int32 scalar.
+
+    Args:
+        x: Input tensor.
+    """
     return convert_to_tensor(convert_to_tensor(x).ndim)
 
 
 @operation
 def size(x: TensorLike) -> Tensor:
-    """The number of entries, an int32 scalar."""
+    """Return the number of entries as an int32 scalar.
+
+    Args:
+        x: Input tensor.
+    """
     return shapes.size(x)
 
 
 @operation
 def transpose(x: TensorLike, axes: Axes = None) -> Tensor:
-    """``x`` with its axes in the order ``axes``; None reverses them.
+    """Permute the axes of a tensor.
+
+    Args:
+        x: Input tensor.
+        axes: Order of the axes of ``x`` in the result; None reverses the axes.
 
     Example:
         >>> keras.ops.transpose([[[1, 2, 3]]], axes=(0, 2, 1)).shape
@@ -106,7 +130,12 @@ def transpose(x: TensorLike, axes: Axes = None) -> Tensor:
 
 @operation
 def swapaxes(x: TensorLike, axis1: Axis, axis2: Axis) -> Tensor:
-    """``x`` with the axes ``axis1`` and ``axis2`` exchanged.
+    """Swap two axes of a tensor.
+
+    Args:
+        x: Input tensor.
+        axis1: First axis.
+        axis2: Second axis.
 
     Example:
         >>> keras.ops.swapaxes([[[1, 2, 3]]], 0, 2).shape
@@ -124,9 +153,15 @@ def swapaxes(x: TensorLike, axis1: Axis, axis2: Axis) -> Tensor:
 
 @operation
 def moveaxis(x: TensorLike, source: Axes, destination: Axes) -> Tensor:
-    """``x`` with the axes ``source`` moved to ``destination``; the others keep their order.
+    """Move axes to new positions; the other axes keep their order.
 
-    Raises: ``ValueError`` if the two differ in length.
+    Args:
+        x: Input tensor.
+        source: Axis or axes to move.
+        destination: New position of each of these axes.
+
+    Raises:
+        ValueError: If ``source`` and ``destination`` differ in length.
 
     Example:
         >>> keras.ops.moveaxis([[[1, 2, 3]]], 2, 0).shape
@@ -150,7 +185,11 @@ def moveaxis(x: TensorLike, source: Axes, destination: Axes) -> Tensor:
 
 @operation(same_as="expand_dims", kinds=ANY)
 def expand_dims(x: TensorLike, axis: Axes) -> Tensor:
-    """``x`` with new axes of size 1 at ``axis`` of the result, an int or a tuple.
+    """Insert new axes of size 1.
+
+    Args:
+        x: Input tensor.
+        axis: Position of the new axis in the result, or a tuple of positions.
 
     Example:
         >>> keras.ops.expand_dims([1, 2], (0, -1)).shape
@@ -161,9 +200,14 @@ def expand_dims(x: TensorLike, axis: Axes) -> Tensor:
 
 @operation(same_as="squeeze", kinds=ANY)
 def squeeze(x: TensorLike, axis: Axes = None) -> Tensor:
-    """``x`` without its axes of size 1, or without those in ``axis``.
+    """Remove axes of size 1.
 
-    Raises: ``ShapeError`` if an axis in ``axis`` has another size.
+    Args:
+        x: Input tensor.
+        axis: Axis or tuple of axes to remove; None removes all axes of size 1.
+
+    Raises:
+        ShapeError: If an axis in ``axis`` has another size.
 
     Example:
         >>> keras.ops.squeeze([[[1], [2]]], axis=0).shape
@@ -175,13 +219,29 @@ def squeeze(x: TensorLike, axis: Axes = None) -> Tensor:
 
 @operation
 def broadcast_to(x: TensorLike, shape: ShapeLike) -> Tensor:
-    """``x`` repeated along new first axes, and along axes of size 1, to ``shape``."""
+    """Broadcast a tensor to a shape.
+
+    The tensor is repeated along axes of size 1, and along new axes in front.
+
+    Args:
+        x: Input tensor.
+        shape: Shape of the result.
+
+    Example:
+        >>> keras.ops.broadcast_to([1, 2], (2, 2)).numpy()
+        array([[1, 2],
+               [1, 2]], dtype=int32)
+    """
     return shapes.broadcast_to(x, shape)
 
 
 @operation(same_as="reverse", kinds=ANY)
 def flip(x: TensorLike, axis: Axes = None) -> Tensor:
-    """The entries in reverse order along ``axis``: an int, a tuple, or None for all axes.
+    """Reverse the order of the entries along axes.
+
+    Args:
+        x: Input tensor.
+        axis: Axis or tuple of axes to reverse; None reverses all axes.
 
     Example:
         >>> keras.ops.flip([[1, 2], [3, 4]], axis=1).numpy()
@@ -194,18 +254,30 @@ def flip(x: TensorLike, axis: Axes = None) -> Tensor:
 
 @operation
 def fliplr(x: TensorLike) -> Tensor:
-    """The columns in reverse order: `flip` along axis 1."""
+    """Reverse the order of the columns: `flip` along axis 1.
+
+    Args:
+        x: Input tensor.
+    """
     return flip(_check_rank("fliplr", x, 2), 1)
 
 
 @operation
 def flipud(x: TensorLike) -> Tensor:
-    """The rows in reverse order: `flip` along axis 0."""
+    """Reverse the order of the rows: `flip` along axis 0.
+
+    Args:
+        x: Input tensor.
+    """
     return flip(_check_rank("flipud", x, 1), 0)
 
 
 def _check_rank(who, x, least):
-    """``x`` as a tensor. Raises: ``ValueError`` if it has fewer axes than ``least``."""
+    """Return ``x`` as a tensor.
+
+    Raises:
+        ValueError: If it has fewer axes than ``least``.
+    """
     x = convert_to_tensor(x)
     if x.ndim < least:
         raise ValueError(
@@ -216,9 +288,15 @@ def _check_rank(who, x, least):
 
 @operation
 def rot90(array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
-    """``array`` turned ``k`` times by 90 degrees, from the first of ``axes`` to the second.
+    """Rotate a tensor by multiples of 90 degrees in the plane of two axes.
 
-    Raises: ``ValueError`` for less than two axes.
+    Args:
+        array: Tensor with two axes or more.
+        k: Number of rotations by 90 degrees.
+        axes: Plane of the rotation, which turns the first axis towards the second.
+
+    Raises:
+        ValueError: If ``array`` has fewer than two axes.
 
     Example:
         >>> keras.ops.rot90([[1, 2], [3, 4]]).numpy()
@@ -238,9 +316,13 @@ def rot90(array: TensorLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tens
 
 @operation(same_as="roll", kinds=ANY)
 def roll(x: TensorLike, shift: int | Sequence[int], axis: Axes = None) -> Tensor:
-    """The entries moved by ``shift`` along ``axis``, around the end.
+    """Shift the entries along an axis; entries beyond the end reappear at the start.
 
-    None moves the entries of the flattened ``x``.
+    Args:
+        x: Input tensor.
+        shift: Number of places, or one number for each axis.
+        axis: Axis or axes to shift along; None shifts the entries of the flattened
+            ``x``.
 
     Example:
         >>> keras.ops.roll([1, 2, 3], 1).numpy()
@@ -261,13 +343,18 @@ def pad(
     mode: str = "constant",
     constant_values: TensorLike | None = None,
 ) -> Tensor:
-    """``x`` with a margin: ``pad_width[i] = (before, after)`` entries on axis ``i``.
+    """Pad a tensor at both ends of each axis.
 
-    Args: ``pad_width``: a pair, or a number, stands for all axes; ``mode``: "constant"
-    (``constant_values``, 0 if None), "reflect" (mirrored without the edge) or
-    "symmetric" (mirrored with the edge).
+    Args:
+        x: Input tensor.
+        pad_width: Numbers of entries ``(before, after)`` for each axis; one pair or one
+            number applies to all axes.
+        mode: "constant", "reflect" (mirrored without the edge) or "symmetric" (mirrored
+            with the edge).
+        constant_values: Value of the padding for "constant", 0 by default.
 
-    Raises: ``ValueError`` for another ``mode``.
+    Raises:
+        ValueError: If ``mode`` is unknown.
 
     Example:
         >>> keras.ops.pad([1, 2], 1).numpy()
@@ -298,7 +385,11 @@ def pad(
 
 @operation
 def concatenate(xs: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
-    """Join the tensors of a list along an existing axis.
+    """Join tensors along an existing axis.
+
+    Args:
+        xs: List of tensors, whose shapes differ along ``axis`` only.
+        axis: Axis to join along.
 
     Example:
         >>> keras.ops.concatenate([[[1, 2]], [[3, 4]]], axis=1).numpy()
@@ -309,7 +400,11 @@ def concatenate(xs: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
 
 @operation
 def stack(x: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
-    """Join the tensors of a list, all of one shape, along a new axis.
+    """Join tensors along a new axis.
+
+    Args:
+        x: List of tensors of one shape.
+        axis: Position of the new axis in the result.
 
     Example:
         >>> keras.ops.stack([[1, 2], [3, 4]], axis=1).numpy()
@@ -321,7 +416,12 @@ def stack(x: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
 
 @operation(call="x1 x2")
 def append(x1: TensorLike, x2: TensorLike, axis: Axis | None = None) -> Tensor:
-    """Join ``x1`` and ``x2`` along ``axis``; None flattens both.
+    """Join two tensors along an axis.
+
+    Args:
+        x1: First tensor.
+        x2: Second tensor.
+        axis: Axis to join along; None flattens both tensors.
 
     Example:
         >>> keras.ops.append([[1, 2]], [[3, 4]]).numpy()
@@ -334,7 +434,10 @@ def append(x1: TensorLike, x2: TensorLike, axis: Axis | None = None) -> Tensor:
 
 @operation
 def hstack(xs: Sequence[TensorLike]) -> Tensor:
-    """Join the tensors of a list along axis 1, vectors along axis 0.
+    """Join tensors horizontally: along axis 1, or along axis 0 for vectors.
+
+    Args:
+        xs: List of tensors.
 
     Example:
         >>> keras.ops.hstack([[[1], [2]], [[3], [4]]]).numpy()
@@ -347,7 +450,10 @@ def hstack(xs: Sequence[TensorLike]) -> Tensor:
 
 @operation
 def vstack(xs: Sequence[TensorLike]) -> Tensor:
-    """Join the tensors of a list along axis 0; vectors become rows.
+    """Join tensors vertically, along axis 0; vectors become rows.
+
+    Args:
+        xs: List of tensors.
 
     Example:
         >>> keras.ops.vstack([[1, 2], [3, 4]]).numpy()
@@ -360,7 +466,10 @@ def vstack(xs: Sequence[TensorLike]) -> Tensor:
 
 @operation
 def dstack(xs: Sequence[TensorLike]) -> Tensor:
-    """Join the tensors of a list along axis 2, a new last axis for vectors and matrices.
+    """Join tensors along axis 2, a new last axis for vectors and matrices.
+
+    Args:
+        xs: List of tensors.
 
     Example:
         >>> keras.ops.dstack([[1, 2], [3, 4]]).shape
@@ -375,12 +484,18 @@ def dstack(xs: Sequence[TensorLike]) -> Tensor:
 def split(
     x: TensorLike, indices_or_sections: int | Sequence[int], axis: Axis = 0
 ) -> list[Tensor]:
-    """A list of parts along ``axis``.
+    """Split a tensor into parts along an axis.
 
-    Args: ``indices_or_sections``: a number of equal parts, or the indices before which
-    to cut.
+    Args:
+        x: Input tensor.
+        indices_or_sections: Number of equal parts, or the indices to split before.
+        axis: Axis to split along.
 
-    Raises: ``ShapeError`` if the number does not divide the axis.
+    Returns:
+        List of the parts.
+
+    Raises:
+        ShapeError: If the number of parts does not divide the size of the axis.
 
     Example:
         >>> [part.numpy().tolist() for part in keras.ops.split([1, 2, 3, 4], [1, 3])]
@@ -397,9 +512,18 @@ def split(
 def array_split(
     x: TensorLike, indices_or_sections: int | Sequence[int], axis: Axis = 0
 ) -> list[Tensor]:
-    """`split` into a number of parts, of which the first ones may be longer by one.
+    """Split a tensor into parts of nearly equal size; the first parts may be longer by one.
 
-    Raises: ``ValueError`` for a number below 1.
+    Args:
+        x: Input tensor.
+        indices_or_sections: Number of parts, or the indices to split before.
+        axis: Axis to split along.
+
+    Returns:
+        List of the parts.
+
+    Raises:
+        ValueError: If the number of parts is below 1.
 
     Example:
         >>> [part.numpy().tolist() for part in keras.ops.array_split([1, 2, 3], 2)]
@@ -421,35 +545,61 @@ def array_split(
 
 @operation
 def hsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """`split` along axis 1, of a vector along axis 0."""
+    """Split a tensor horizontally: along axis 1, or along axis 0 for a vector.
+
+    Args:
+        x: Input tensor.
+        indices_or_sections: Number of equal parts, or the indices to split before.
+
+    Returns:
+        List of the parts.
+    """
     x = _check_rank("hsplit", x, 1)
     return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 @operation
 def vsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """`split` along axis 0.
+    """Split a tensor vertically, along axis 0.
 
-    Raises: ``ValueError`` for less than two axes.
+    Args:
+        x: Tensor with two axes or more.
+        indices_or_sections: Number of equal parts, or the indices to split before.
+
+    Returns:
+        List of the parts.
+
+    Raises:
+        ValueError: If ``x`` has fewer than two axes.
     """
     return split(_check_rank("vsplit", x, 2), indices_or_sections, 0)
 
 
 @operation
 def dsplit(x: TensorLike, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
-    """`split` along axis 2.
+    """Split a tensor along axis 2.
 
-    Raises: ``ValueError`` for less than three axes.
+    Args:
+        x: Tensor with three axes or more.
+        indices_or_sections: Number of equal parts, or the indices to split before.
+
+    Returns:
+        List of the parts.
+
+    Raises:
+        ValueError: If ``x`` has fewer than three axes.
     """
     return split(_check_rank("dsplit", x, 3), indices_or_sections, 2)
 
 
 @operation
 def tile(x: TensorLike, repeats: ShapeLike) -> Tensor:
-    """``x`` repeated ``repeats[i]`` times along axis ``i``.
+    """Repeat a tensor as a whole along its axes.
 
-    With fewer numbers than axes they are those of the last axes; with more, ``x`` gets
-    new first axes.
+    Args:
+        x: Input tensor.
+        repeats: Number of repetitions of each axis. Fewer numbers than axes apply to
+            the last axes; with more numbers, ``x`` gets new axes in front.
 
     Example:
         >>> keras.ops.tile([[1, 2]], [2, 1]).numpy()
@@ -465,7 +615,7 @@ def tile(x: TensorLike, repeats: ShapeLike) -> Tensor:
 
 
 def _specs_of_repeat(x, repeats, axis=None):
-    """The spec that Keras infers: no size from a list of ``repeats``."""
+    """Return the spec that Keras infers: a list of ``repeats`` makes the size unknown."""
     if hasattr(repeats, "__index__") or len(repeats) == 1:
         return None
     dims = list(x.shape)
@@ -479,11 +629,15 @@ def _specs_of_repeat(x, repeats, axis=None):
 def repeat(
     x: TensorLike, repeats: int | Sequence[int] | TensorLike, axis: Axis | None = None
 ) -> Tensor:
-    """Each entry along ``axis``, ``repeats`` times; None flattens ``x``.
+    """Repeat each entry along an axis.
 
-    ``repeats``: one number, or one for each entry.
+    Args:
+        x: Input tensor.
+        repeats: Number of repetitions, or one number for each entry.
+        axis: Axis to repeat along; None flattens ``x``.
 
-    Raises: ``ValueError`` for a negative number.
+    Raises:
+        ValueError: If a number of repetitions is negative.
 
     Example:
         >>> keras.ops.repeat([1, 2], 2).numpy()
@@ -503,11 +657,20 @@ def repeat(
 def diagonal(
     x: TensorLike, offset: int = 0, axis1: Axis = 0, axis2: Axis = 1
 ) -> Tensor:
-    """The ``offset``-th diagonals of the matrices in ``axis1`` and ``axis2``.
+    """Return the diagonals of matrices.
 
-    Shapes: the result lacks the two axes, and has the diagonal as its last.
+    Args:
+        x: Tensor with two axes or more.
+        offset: Number of the diagonal: 0 for the main one, positive above, negative
+            below.
+        axis1: Axis of the rows.
+        axis2: Axis of the columns.
 
-    Raises: ``ValueError`` for less than two axes.
+    Shapes:
+        The result lacks the two axes, and has the diagonal as its last axis.
+
+    Raises:
+        ValueError: If ``x`` has fewer than two axes.
 
     Example:
         >>> keras.ops.diagonal([[1, 2], [3, 4]]).numpy()
@@ -522,9 +685,14 @@ def diagonal(
 
 @operation
 def diag(x: TensorLike, k: int = 0) -> Tensor:
-    """The ``k``-th diagonal of a matrix; for a vector, the matrix with that diagonal.
+    """Extract the diagonal of a matrix, or create the matrix with a vector as its diagonal.
 
-    Raises: ``ValueError`` for other ranks.
+    Args:
+        x: Matrix or vector.
+        k: Number of the diagonal: 0 for the main one, positive above, negative below.
+
+    Raises:
+        ValueError: If ``x`` is neither a vector nor a matrix.
 
     Example:
         >>> keras.ops.diag([[1, 2], [3, 4]]).numpy()
@@ -541,7 +709,11 @@ def diag(x: TensorLike, k: int = 0) -> Tensor:
 
 @operation
 def diagflat(x: TensorLike, k: int = 0) -> Tensor:
-    """The matrix with all entries of ``x`` on its ``k``-th diagonal.
+    """Create a matrix with all entries of a tensor on its diagonal.
+
+    Args:
+        x: Input tensor, which is flattened.
+        k: Number of the diagonal: 0 for the main one, positive above, negative below.
 
     Example:
         >>> keras.ops.diagflat([1, 2]).numpy()
@@ -553,11 +725,20 @@ def diagflat(x: TensorLike, k: int = 0) -> Tensor:
 
 @operation
 def trace(x: TensorLike, offset: int = 0, axis1: Axis = 0, axis2: Axis = 1) -> Tensor:
-    """The sum of the ``offset``-th diagonal of the matrices in ``axis1`` and ``axis2``.
+    """Sum the diagonals of matrices.
 
-    Shapes: the result lacks the two axes.
+    Args:
+        x: Tensor with two axes or more.
+        offset: Number of the diagonal: 0 for the main one, positive above, negative
+            below.
+        axis1: Axis of the rows.
+        axis2: Axis of the columns.
 
-    Raises: ``ValueError`` for less than two axes.
+    Shapes:
+        The result lacks the two axes.
+
+    Raises:
+        ValueError: If ``x`` has fewer than two axes.
 
     Example:
         >>> keras.ops.trace([[1, 2], [3, 4]]).numpy()

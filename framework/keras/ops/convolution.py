@@ -1,7 +1,7 @@
 """`keras.ops` that slide windows over one to three spatial axes: `conv`, `max_pool`, ...
 
-``data_format`` is "channels_last" or "channels_first", as for Keras' layers; None stands
-for `image_data_format`.
+``data_format`` is "channels_last" or "channels_first", as in Keras' layers; None means
+`image_data_format`.
 """
 
 from __future__ import annotations
@@ -68,15 +68,22 @@ def max_pool(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Tensor:
-    """The largest entry of each window.
+    """Max pooling: take the maximum of each window.
 
-    Args: ``pool_size``, ``strides``: an int or one for each spatial axis; strides are
-    the ``pool_size`` if None; ``padding``: "valid" or "same"; ``data_format``:
-    "channels_last" or "channels_first", by default that of the configuration.
+    Args:
+        inputs: Input tensor with one to three spatial axes.
+        pool_size: Size of the windows: an int, or one for each spatial axis.
+        strides: Distance between windows, an int or one for each spatial axis; None
+            means ``pool_size``.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
 
-    Shapes: ``[batch, *spatial, channels]``, with one to three spatial axes.
+    Shapes:
+        ``[batch, *spatial, channels]``, input and result.
 
-    Raises: ``ValueError`` for another ``padding`` or ``data_format``.
+    Raises:
+        ValueError: If ``padding`` or ``data_format`` is unknown.
 
     Example:
         >>> keras.ops.max_pool([[[1.0], [4.0], [2.0], [3.0]]], 2).numpy().ravel()
@@ -95,9 +102,24 @@ def average_pool(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Tensor:
-    """The mean of each window; the margin of "same" does not count.
+    """Average pooling: take the mean of each window.
 
-    Arguments, shapes and errors are those of `max_pool`.
+    With "same" padding, the padding does not count for the mean.
+
+    Args:
+        inputs: Input tensor with one to three spatial axes.
+        pool_size: Size of the windows: an int, or one for each spatial axis.
+        strides: Distance between windows, an int or one for each spatial axis; None
+            means ``pool_size``.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+
+    Shapes:
+        ``[batch, *spatial, channels]``, input and result.
+
+    Raises:
+        ValueError: If ``padding`` or ``data_format`` is unknown.
 
     Example:
         >>> keras.ops.average_pool([[[1.0], [4.0], [2.0], [3.0]]], 2).numpy().ravel()
@@ -112,12 +134,20 @@ def average_pool(
 def adaptive_average_pool(
     inputs: TensorLike, output_size: ShapeLike, data_format: str | None = None
 ) -> Tensor:
-    """The means of ``output_size`` windows that cover each spatial axis.
+    """Average pooling with a given output size.
 
-    Shapes: ``[batch, *spatial, channels]`` to ``[batch, *output_size, channels]``.
+    Args:
+        inputs: Input tensor with one to three spatial axes.
+        output_size: Number of windows: an int, or one for each spatial axis.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+
+    Shapes:
+        ``[batch, *spatial, channels]`` to ``[batch, *output_size, channels]``.
 
     Example:
-        >>> keras.ops.adaptive_average_pool([[[1.0], [4.0], [2.0], [3.0]]], 2).numpy().ravel()
+        >>> x = [[[1.0], [4.0], [2.0], [3.0]]]
+        >>> keras.ops.adaptive_average_pool(x, 2).numpy().ravel()
         array([2.5, 2.5], dtype=float32)
     """
     return _adaptive_pool("Average", inputs, output_size, data_format)
@@ -128,9 +158,16 @@ def adaptive_average_pool(
 def adaptive_max_pool(
     inputs: TensorLike, output_size: ShapeLike, data_format: str | None = None
 ) -> Tensor:
-    """The largest entries of ``output_size`` windows that cover each spatial axis.
+    """Max pooling with a given output size.
 
-    Shapes: ``[batch, *spatial, channels]`` to ``[batch, *output_size, channels]``.
+    Args:
+        inputs: Input tensor with one to three spatial axes.
+        output_size: Number of windows: an int, or one for each spatial axis.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+
+    Shapes:
+        ``[batch, *spatial, channels]`` to ``[batch, *output_size, channels]``.
 
     Example:
         >>> keras.ops.adaptive_max_pool([[[1.0], [4.0], [2.0], [3.0]]], 2).numpy().ravel()
@@ -158,18 +195,26 @@ def conv(
     data_format: str | None = None,
     dilation_rate: ShapeLike = 1,
 ) -> Tensor:
-    """The convolution of ``inputs``: each output is a window times ``kernel``.
+    """N-dimensional convolution: multiply each window of the inputs by a kernel.
 
-    Args: ``strides``, ``dilation_rate``: an int or one for each spatial axis;
-    ``padding``: "valid" or "same"; ``data_format``: "channels_last" or
-    "channels_first".
+    Args:
+        inputs: Input tensor with one to three spatial axes.
+        kernel: Kernel; with fewer input channels than ``inputs``, the channels are
+            convolved in groups.
+        strides: Distance between windows: an int, or one for each spatial axis.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+        dilation_rate: Distance between the entries of a window: an int, or one for each
+            spatial axis.
 
-    Shapes: ``inputs`` ``[batch, *spatial, channels]``, ``kernel`` ``[*window, channels
-    / groups, filters]``, result ``[batch, *new_spatial, filters]``; one to three
-    spatial axes.
+    Shapes:
+        ``inputs`` ``[batch, *spatial, channels]``, ``kernel`` ``[*window, channels /
+        groups, filters]``, result ``[batch, *new_spatial, filters]``.
 
-    Raises: ``ShapeError`` for channels that do not fit, or a window larger than the
-    input; ``ValueError`` for another ``padding`` or ``data_format``.
+    Raises:
+        ShapeError: If the channels do not match, or a window is larger than the input.
+        ValueError: If ``padding`` or ``data_format`` is unknown.
 
     Example:
         >>> keras.ops.conv([[[1.0], [2.0], [4.0]]], [[[1.0]], [[1.0]]]).numpy().ravel()
@@ -190,12 +235,25 @@ def depthwise_conv(
     data_format: str | None = None,
     dilation_rate: ShapeLike = 1,
 ) -> Tensor:
-    """The convolution of each channel with its own filters.
+    """Depthwise convolution: convolve each channel with separate filters.
 
-    Arguments are those of `conv`.
+    Args:
+        inputs: Input tensor with one to three spatial axes.
+        kernel: Kernel ``[*window, channels, multiplier]``.
+        strides: Distance between windows: an int, or one for each spatial axis.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+        dilation_rate: Distance between the entries of a window: an int, or one for each
+            spatial axis.
 
-    Shapes: ``inputs`` ``[batch, *spatial, channels]``, ``kernel`` ``[*window, channels,
-    multiplier]``; channel c makes the output channels ``c * multiplier`` and following.
+    Shapes:
+        ``inputs`` ``[batch, *spatial, channels]``; channel c makes ``multiplier``
+        output channels, from ``c * multiplier`` on.
+
+    Raises:
+        ShapeError: If the channels do not match, or a window is larger than the input.
+        ValueError: If ``padding`` or ``data_format`` is unknown.
     """
     tensors, _, layout = _prepare("depthwise_conv", inputs, data_format, kernel)
     inputs, kernel = tensors
@@ -216,12 +274,27 @@ def separable_conv(
     data_format: str | None = None,
     dilation_rate: ShapeLike = 1,
 ) -> Tensor:
-    """`depthwise_conv`, then a `conv` with windows of size 1 that mixes the channels.
+    """Separable convolution: `depthwise_conv`, then a pointwise `conv`.
 
-    Arguments are those of `conv`.
+    Args:
+        inputs: Input tensor with one to three spatial axes.
+        depthwise_kernel: Kernel ``[*window, channels, multiplier]``.
+        pointwise_kernel: Kernel ``[*ones, channels * multiplier, filters]``, which
+            mixes the channels.
+        strides: Distance between windows: an int, or one for each spatial axis.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+        dilation_rate: Distance between the entries of a window: an int, or one for each
+            spatial axis.
 
-    Shapes: ``depthwise_kernel`` ``[*window, channels, multiplier]``,
-    ``pointwise_kernel`` ``[*ones, channels * multiplier, filters]``.
+    Shapes:
+        ``inputs`` ``[batch, *spatial, channels]``, result ``[batch, *new_spatial,
+        filters]``.
+
+    Raises:
+        ShapeError: If the channels do not match, or a window is larger than the input.
+        ValueError: If ``padding`` or ``data_format`` is unknown.
     """
     result = depthwise_conv(
         inputs, depthwise_kernel, strides, padding, data_format, dilation_rate
@@ -239,17 +312,29 @@ def conv_transpose(
     data_format: str | None = None,
     dilation_rate: ShapeLike = 1,
 ) -> Tensor:
-    """The adjoint of a `conv`: each input adds its product with ``kernel`` to a window.
+    """Transposed convolution, the adjoint of `conv`.
 
-    Args: those of `conv`; ``output_padding``: further entries at the end of each
-    spatial axis.
+    Each input adds its product with the kernel to a window of the result.
 
-    Shapes: ``inputs`` ``[batch, *spatial, channels]``, ``kernel`` ``[*window, filters,
-    channels]``; the outputs have ``size * strides`` entries on an axis with ``padding``
-    "same", all that a window reaches with "valid", and others with ``output_padding``.
+    Args:
+        inputs: Input tensor with one to three spatial axes.
+        kernel: Kernel ``[*window, filters, channels]``.
+        strides: Distance between windows: an int, or one for each spatial axis.
+        padding: "valid" or "same".
+        output_padding: Number of further entries at the end of each spatial axis.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+        dilation_rate: Distance between the entries of a window: an int, or one for each
+            spatial axis.
+
+    Shapes:
+        ``inputs`` ``[batch, *spatial, channels]``. Without ``output_padding`` an axis
+        of the result has ``size * strides`` entries with "same" padding, and all
+        entries that a window reaches with "valid".
 
     Example:
-        >>> keras.ops.conv_transpose([[[1.0], [2.0]]], [[[1.0]], [[3.0]]], strides=2).numpy().ravel()
+        >>> x, kernel = [[[1.0], [2.0]]], [[[1.0]], [[3.0]]]
+        >>> keras.ops.conv_transpose(x, kernel, strides=2).numpy().ravel()
         array([1., 3., 2., 6.], dtype=float32)
     """
     tensors, rank, layout = _prepare("conv_transpose", inputs, data_format, kernel)
@@ -279,12 +364,18 @@ def unfold(
     padding: ShapeLike = 0,
     stride: ShapeLike = 1,
 ) -> Tensor:
-    """The windows of images as columns.
+    """Extract the windows of images as columns (im2col).
 
-    Args: all an int, or a pair for height and width; ``padding``: zeros on both sides.
+    Args:
+        x: Images with the channels first.
+        kernel_size: Size of the windows: an int, or ``(height, width)``.
+        dilation: Distance between the entries of a window: an int, or a pair.
+        padding: Number of zeros on both sides: an int, or a pair.
+        stride: Distance between windows: an int, or a pair.
 
-    Shapes: ``[batch, channels, height, width]`` to ``[batch, channels * kernel_height *
-    kernel_width, windows]``.
+    Shapes:
+        ``[batch, channels, height, width]`` to ``[batch, channels * kernel_height *
+        kernel_width, windows]``.
 
     Example:
         >>> keras.ops.unfold([[[[1, 2], [3, 4]]]], kernel_size=(1, 2)).numpy().tolist()
@@ -312,15 +403,23 @@ def fold(
     padding: ShapeLike = 0,
     stride: ShapeLike = 1,
 ) -> Tensor:
-    """The adjoint of `unfold`: add columns into images of ``output_size``.
+    """Add columns into images (col2im), the adjoint of `unfold`.
 
-    Arguments are those of `unfold`.
+    Args:
+        x: Columns, each the entries of a window.
+        output_size: Size of the images: an int, or ``(height, width)``.
+        kernel_size: Size of the windows: an int, or ``(height, width)``.
+        dilation: Distance between the entries of a window: an int, or a pair.
+        padding: Number of zeros on both sides: an int, or a pair.
+        stride: Distance between windows: an int, or a pair.
 
-    Shapes: ``[batch, channels * kernel_height * kernel_width, windows]`` to ``[batch,
-    channels, *output_size]``.
+    Shapes:
+        ``[batch, channels * kernel_height * kernel_width, windows]`` to ``[batch,
+        channels, *output_size]``.
 
     Example:
-        >>> keras.ops.fold([[[1, 3], [2, 4]]], output_size=(2, 2), kernel_size=(1, 2)).numpy().tolist()
+        >>> columns = [[[1, 3], [2, 4]]]
+        >>> keras.ops.fold(columns, output_size=(2, 2), kernel_size=(1, 2)).numpy().tolist()
         [[[[1, 2], [3, 4]]]]
     """
     x = to_floating(x)

@@ -1,4 +1,4 @@
-"""`keras.ops`, the core: tensors and their shapes, control flow, writing into tensors."""
+"""Core functions of `keras.ops`: tensors and their shapes, control flow, scatter and slice."""
 
 from __future__ import annotations
 
@@ -88,9 +88,16 @@ def convert_to_tensor(
     sparse: bool | None = None,
     ragged: bool | None = None,
 ) -> Tensor:
-    """``x`` as a tensor, cast to ``dtype`` if one is given.
+    """Convert a value to a tensor.
 
-    Raises: ``ValueError`` for ``sparse`` or ``ragged``: there are no such tensors.
+    Args:
+        x: Tensor, variable, array, number or nested list.
+        dtype: Dtype of the result; None keeps the dtype of ``x``.
+        sparse: Must not be True; there are no sparse tensors here.
+        ragged: Must not be True; there are no ragged tensors here.
+
+    Raises:
+        ValueError: If ``sparse`` or ``ragged`` is True.
     """
     if sparse or ragged:
         raise ValueError(
@@ -101,13 +108,21 @@ def convert_to_tensor(
 
 
 def convert_to_numpy(x: TensorLike) -> Array:
-    """The values of ``x`` as a NumPy array."""
+    """Convert a tensor to a NumPy array.
+
+    Args:
+        x: Tensor, variable, array, number or nested list.
+    """
     return _convert(x).numpy()
 
 
 @operation(same_as="cast", kinds=ANY)
 def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
-    """``x`` in another dtype; gradients pass between floating dtypes.
+    """Cast a tensor to another dtype; gradients pass between floating dtypes.
+
+    Args:
+        x: Input tensor.
+        dtype: Dtype of the result.
 
     Example:
         >>> keras.ops.cast([1.9, -1.9], "int32").numpy()
@@ -117,13 +132,23 @@ def cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
 
 
 def is_tensor(x: TensorLike) -> bool:
-    """Return True for a tensor or a variable; False for arrays, numbers, symbolic tensors."""
+    """Return True for tensors and variables.
+
+    Arrays, numbers and symbolic tensors are no tensors.
+
+    Args:
+        x: Any object.
+    """
     return _is_tensor(x) and type(x) is not KerasTensor
 
 
 @operation(same_as="saturate_cast", kinds=REALS)
 def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
-    """`cast`, with values out of the range of ``dtype`` moved to its nearest end.
+    """Cast to another dtype, clipping values to its range.
+
+    Args:
+        x: Input tensor.
+        dtype: Dtype of the result.
 
     Example:
         >>> keras.ops.saturate_cast([-3.0, 300.0], "uint8").numpy()
@@ -136,7 +161,10 @@ def saturate_cast(x: TensorLike, dtype: DTypeLike) -> Tensor:
 
 
 def dtype(x: TensorLike) -> str:
-    """The name of the dtype of ``x``.
+    """Return the name of a tensor's dtype.
+
+    Args:
+        x: Input tensor.
 
     Example:
         >>> keras.ops.dtype([1.0, 2.0])
@@ -146,9 +174,12 @@ def dtype(x: TensorLike) -> str:
 
 
 def shape(x: TensorLike) -> tuple[Any, ...]:
-    """The sizes of the axes, a tuple, with None where they are unknown in a model.
+    """Return the shape as a tuple, with None for sizes that are unknown in a model.
 
     In a traced function an unknown size is a number that computes like an int.
+
+    Args:
+        x: Input tensor.
 
     Example:
         >>> keras.ops.shape([[1, 2, 3]])
@@ -160,7 +191,11 @@ def shape(x: TensorLike) -> tuple[Any, ...]:
 
 @operation(same_as="stop_gradient", kinds=ANY)
 def stop_gradient(variable: TensorLike) -> Tensor:
-    """``variable`` as a constant: no gradient passes through it."""
+    """Return a tensor as a constant, through which no gradient passes.
+
+    Args:
+        variable: Input tensor.
+    """
     return conversion.stop_gradient(variable)
 
 
@@ -172,11 +207,18 @@ def _specs_of_unstack(x, num=None, axis=0):
 
 @operation(specs=_specs_of_unstack)
 def unstack(x: TensorLike, num: int | None = None, axis: Axis = 0) -> list[Tensor]:
-    """A list of the slices of ``x`` along ``axis``, without that axis.
+    """Split a tensor into its slices along an axis, which they lack.
 
-    Args: ``num``: their number, needed if the size of the axis is unknown.
+    Args:
+        x: Input tensor.
+        num: Number of slices, required if the size of the axis is unknown.
+        axis: Axis to split along.
 
-    Raises: ``ValueError`` if ``num`` is not their number.
+    Returns:
+        List of the slices.
+
+    Raises:
+        ValueError: If ``num`` differs from the size of the axis.
 
     Example:
         >>> [part.numpy().tolist() for part in keras.ops.unstack([[1, 2], [3, 4]])]
@@ -195,11 +237,20 @@ def unstack(x: TensorLike, num: int | None = None, axis: Axis = 0) -> list[Tenso
 def cond(
     pred: TensorLike, true_fn: Callable[..., Any], false_fn: Callable[..., Any]
 ) -> Any:
-    """``true_fn()`` if ``pred`` is true, else ``false_fn()``; see `tw.cond`.
+    """Call one of two functions, depending on a condition; see `tw.cond`.
 
-    In a model, with a symbolic ``pred``, both are computed and one is taken.
+    In a model, with a symbolic ``pred``, both are computed and one result is selected.
 
-    Raises: ``TypeError`` if a function is not callable.
+    Args:
+        pred: Boolean scalar.
+        true_fn: Function without arguments, called if ``pred`` is true.
+        false_fn: Function without arguments, called if ``pred`` is false.
+
+    Returns:
+        Result of the function that is called.
+
+    Raises:
+        TypeError: If a function is not callable.
 
     Example:
         >>> keras.ops.cond(keras.ops.convert_to_tensor(True), lambda: 1, lambda: 2)
@@ -213,7 +264,7 @@ def cond(
 
 
 def _select(who, pred, first, second):
-    """The nest ``first`` if a symbolic ``pred`` is true, else ``second``."""
+    """Return the nest ``first`` if a symbolic ``pred`` is true, else ``second``."""
     nest.assert_same_structure(first, second)
 
     def choose(x, y):
@@ -239,15 +290,22 @@ def while_loop(
 ) -> Any:
     """Repeat ``loop_vars = body(*loop_vars)`` as long as ``cond(*loop_vars)`` is true.
 
-    Args: ``loop_vars``: a tuple or list, or one value; ``body`` returns the same
-    structure; ``maximum_iterations``: the largest number of steps.
+    Args:
+        cond: Function of the loop variables that returns a boolean scalar.
+        body: Function of the loop variables that returns their next values, in the same
+            structure.
+        loop_vars: First values: a tuple or list, or one value.
+        maximum_iterations: Largest number of steps, or None for no limit.
 
-    Returns: the last values, in the structure of ``loop_vars``.
+    Returns:
+        The last values, in the structure of ``loop_vars``.
 
-    Raises: ``ValueError`` if ``body`` returns another structure.
+    Raises:
+        ValueError: If ``body`` returns another structure.
 
     Example:
-        >>> keras.ops.while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, s + i), (0, 0))[1].numpy()
+        >>> cond, body = lambda i, s: i < 4, lambda i, s: (i + 1, s + i)
+        >>> keras.ops.while_loop(cond, body, (0, 0))[1].numpy()
         np.int32(6)
     """
     is_single = not isinstance(loop_vars, (tuple, list))
@@ -271,7 +329,14 @@ def fori_loop(
 ) -> Any:
     """Repeat ``value = body_fun(i, value)`` for i from ``lower`` to ``upper - 1``.
 
-    Returns: the last value; ``init_val`` if there is no step.
+    Args:
+        lower: First index, an integer scalar.
+        upper: End of the indices, exclusive.
+        body_fun: Function of the index and the value that returns the next value.
+        init_val: First value, a nest of tensors.
+
+    Returns:
+        The last value; ``init_val`` if there is no step.
 
     Example:
         >>> keras.ops.fori_loop(0, 4, lambda i, total: total + i, 0).numpy()
@@ -297,16 +362,23 @@ def scan(
 ) -> tuple[Any, Any]:
     """Repeat ``carry, y = f(carry, x)`` along the first axis of ``xs``.
 
-    Args: ``init``: the first carry; ``xs``: a nest of tensors, or None for ``length``
-    steps without an ``x``; ``reverse``: from the last to the first. ``unroll`` changes
-    nothing.
+    Args:
+        f: Function of the carry and an entry that returns the next carry and an output.
+        init: First carry, a nest of tensors.
+        xs: Nest of tensors, or None for ``length`` steps without an ``x``.
+        length: Number of steps, required if ``xs`` is None.
+        reverse: If True, iterate from the last entry to the first.
+        unroll: Ignored.
 
-    Returns: ``(carry, ys)``, the last carry and all ``y``, stacked.
+    Returns:
+        ``(carry, ys)``: the last carry, and all ``y``, stacked.
 
-    Raises: ``ValueError`` if neither ``xs`` nor ``length`` is given.
+    Raises:
+        ValueError: If neither ``xs`` nor ``length`` is given.
 
     Example:
-        >>> total, sums = keras.ops.scan(lambda c, x: (c + x, c + x), 0, keras.ops.convert_to_tensor([1, 2, 3]))
+        >>> x = keras.ops.convert_to_tensor([1, 2, 3])
+        >>> total, sums = keras.ops.scan(lambda c, x: (c + x, c + x), 0, x)
         >>> total.numpy(), sums.numpy()
         (np.int32(6), array([1, 3, 6], dtype=int32))
     """
@@ -348,17 +420,23 @@ def _scan(f, init, xs, reverse):
 def associative_scan(
     f: Callable[..., Any], elems: TensorNest, reverse: bool = False, axis: Axis = 0
 ) -> Any:
-    """All of ``a0, f(a0, a1), f(f(a0, a1), a2), ...`` along ``axis``.
+    """Compute ``a0, f(a0, a1), f(f(a0, a1), a2), ...`` along an axis (prefix sums).
 
     It makes log2(n) calls of ``f``.
 
-    Args: ``f``: an associative function that takes and returns nests like ``elems``, of
-    any size along ``axis``; ``reverse``: from the last to the first.
+    Args:
+        f: Associative function of two nests like ``elems``, of any size along ``axis``,
+            that returns such a nest.
+        elems: Nest of tensors of the same size along ``axis``.
+        reverse: If True, combine from the last entry to the first.
+        axis: Axis to scan along.
 
-    Reference: Hillis & Steele, "Data parallel algorithms" (1986).
+    References:
+        Hillis & Steele, "Data parallel algorithms" (1986).
 
     Example:
-        >>> keras.ops.associative_scan(lambda a, b: a + b, keras.ops.convert_to_tensor([1, 2, 3, 4])).numpy()
+        >>> x = keras.ops.convert_to_tensor([1, 2, 3, 4])
+        >>> keras.ops.associative_scan(lambda a, b: a + b, x).numpy()
         array([ 1,  3,  6, 10], dtype=int32)
     """
     if not callable(f):
@@ -393,7 +471,14 @@ def associative_scan(
 
 @operation(class_name=None, call="f xs", nested=True)
 def map(f: Callable[..., Any], xs: TensorNest) -> Any:  # noqa: A001
-    """Apply ``f`` to each entry along the first axis, one after the other; stack the results.
+    """Apply a function to each entry along the first axis, one by one.
+
+    Args:
+        f: Function of an entry.
+        xs: Nest of tensors ``[n, ...]``.
+
+    Returns:
+        The results, stacked along a new first axis.
 
     Example:
         >>> keras.ops.map(lambda x: x * x, keras.ops.convert_to_tensor([1, 2, 3])).numpy()
@@ -405,7 +490,12 @@ def map(f: Callable[..., Any], xs: TensorNest) -> Any:  # noqa: A001
 def switch(
     index: TensorLike, branches: Sequence[Callable[..., Any]], *operands: Any
 ) -> Any:
-    """``branches[index](*operands)``, with the nearest branch for indices out of range.
+    """Call one of several functions: ``branches[index](*operands)``.
+
+    Args:
+        index: Integer scalar; an index out of range selects the nearest branch.
+        branches: List of functions of the operands.
+        *operands: Arguments of the branches.
 
     Example:
         >>> keras.ops.switch(1, [lambda a, b: a + b, lambda a, b: a * b], 3, 4)
@@ -426,13 +516,18 @@ def switch(
 
 @operation(class_name=None, call="function elements", nested=True)
 def vectorized_map(function: Callable[..., Any], elements: TensorNest) -> Any:
-    """Apply ``function`` to each entry along the first axis, with one call of each op.
+    """Apply a function to each entry along the first axis, with one call of each op.
 
-    Shapes: ``elements`` ``[n, ...]``, in any nest; the results are stacked to ``[n,
-    ...]``.
+    Args:
+        function: Function of an entry.
+        elements: Nest of tensors ``[n, ...]``.
+
+    Shapes:
+        The results are stacked to ``[n, ...]``.
 
     Example:
-        >>> keras.ops.vectorized_map(lambda x: x * x, keras.ops.convert_to_tensor([1, 2, 3])).numpy()
+        >>> x = keras.ops.convert_to_tensor([1, 2, 3])
+        >>> keras.ops.vectorized_map(lambda x: x * x, x).numpy()
         array([1, 4, 9], dtype=int32)
     """
     return _vectorized_map(function, elements)
@@ -443,12 +538,18 @@ def vectorized_map(function: Callable[..., Any], elements: TensorNest) -> Any:
 
 @operation(call="indices values")
 def scatter(indices: TensorLike, values: TensorLike, shape: ShapeLike) -> Tensor:
-    """Zeros of ``shape`` with ``values`` added at the coordinates ``indices``.
+    """Add values into a tensor of zeros at given coordinates.
 
-    Shapes: ``indices`` ``[..., k]`` holds ``k`` coordinates; ``values`` has the shape
-    ``indices.shape[:-1] + shape[k:]``.
+    Args:
+        indices: Coordinates, integers ``[..., k]``.
+        values: Values to add.
+        shape: Shape of the result.
 
-    Raises: ``IndexError`` for a coordinate out of range.
+    Shapes:
+        ``values`` has the shape ``indices.shape[:-1] + shape[k:]``.
+
+    Raises:
+        IndexError: If a coordinate is out of range.
 
     Example:
         >>> keras.ops.scatter([[0], [2], [2]], [1.0, 2.0, 3.0], (4,)).numpy()
@@ -472,15 +573,21 @@ def scatter_update(
     updates: TensorLike,
     reduction: str | None = None,
 ) -> Tensor:
-    """``inputs`` with ``updates`` at the coordinates ``indices``.
+    """Update the entries of a tensor at given coordinates.
 
-    Args: ``reduction``: the operation on the entry and the update, "add", "mul", "max"
-    or "min"; None replaces the entry.
+    Args:
+        inputs: Tensor to update.
+        indices: Coordinates, integers ``[..., k]``.
+        updates: New values.
+        reduction: Combination of an entry with its update: "add", "mul", "max" or
+            "min"; None replaces the entry.
 
-    Shapes: as in `scatter`, with the shape of ``inputs``.
+    Shapes:
+        ``updates`` has the shape ``indices.shape[:-1] + inputs.shape[k:]``.
 
-    Raises: ``IndexError`` for a coordinate out of range; ``ValueError`` for another
-    ``reduction``.
+    Raises:
+        IndexError: If a coordinate is out of range.
+        ValueError: If ``reduction`` is unknown.
 
     Example:
         >>> keras.ops.scatter_update([1, 2, 3], [[0], [2]], [7, 9]).numpy()
@@ -509,9 +616,15 @@ def _scatter_multiply(inputs, indices, updates):
 
 @operation(call="inputs start_indices")
 def slice(inputs: TensorLike, start_indices: TensorLike, shape: ShapeLike) -> Tensor:  # noqa: A001
-    """The block of sizes ``shape`` that starts at ``start_indices``.
+    """Extract a block from a tensor.
 
-    Raises: ``ShapeError`` if it reaches beyond ``inputs``.
+    Args:
+        inputs: Input tensor.
+        start_indices: First index of the block, for each axis.
+        shape: Shape of the block.
+
+    Raises:
+        ShapeError: If the block exceeds ``inputs``.
 
     Example:
         >>> keras.ops.slice([[1, 2, 3], [4, 5, 6]], (0, 1), (2, 2)).numpy()
@@ -537,11 +650,14 @@ def slice(inputs: TensorLike, start_indices: TensorLike, shape: ShapeLike) -> Te
 def slice_update(
     inputs: TensorLike, start_indices: TensorLike, updates: TensorLike
 ) -> Tensor:
-    """``inputs`` with the block at ``start_indices`` replaced by ``updates``.
+    """Replace a block of a tensor.
 
-    A block that would reach beyond the end is moved back.
+    A block that would exceed the end is moved back.
 
-    Shapes: ``updates`` has as many axes as ``inputs``.
+    Args:
+        inputs: Input tensor.
+        start_indices: First index of the block, for each axis.
+        updates: New values, with as many axes as ``inputs``.
 
     Example:
         >>> keras.ops.slice_update([1, 2, 3, 4], [1], [8, 9]).numpy()

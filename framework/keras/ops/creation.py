@@ -1,4 +1,4 @@
-"""`keras.ops` of NumPy that make arrays: filled ones, ranges, unit matrices, windows."""
+"""`keras.ops` of NumPy that create arrays: constants, ranges, unit matrices, windows."""
 
 from __future__ import annotations
 
@@ -56,25 +56,54 @@ operation = OperationFamily(__name__, "numpy")
 
 @operation
 def array(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """``x`` as a tensor, cast to ``dtype`` if one is given."""
+    """Convert a value to a tensor.
+
+    Args:
+        x: Tensor, variable, array, number or nested list.
+        dtype: Dtype of the result; None keeps the dtype of ``x``.
+    """
     return convert_to_tensor(x) if dtype is None else cast(x, dtype)
 
 
 @operation(class_name=None)
 def zeros(shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Zeros of this shape, in `floatx` unless ``dtype`` is given."""
+    """Create a tensor of zeros.
+
+    Args:
+        shape: Shape of the result.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Example:
+        >>> keras.ops.zeros((2, 2)).numpy()
+        array([[0., 0.],
+               [0., 0.]], dtype=float32)
+    """
     return creation.zeros(shape, dtype or default_float())
 
 
 @operation(class_name=None)
 def ones(shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Ones of this shape, in `floatx` unless ``dtype`` is given."""
+    """Create a tensor of ones.
+
+    Args:
+        shape: Shape of the result.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Example:
+        >>> keras.ops.ones((2,), dtype="int32").numpy()
+        array([1, 1], dtype=int32)
+    """
     return creation.ones(shape, dtype or default_float())
 
 
 @operation(class_name=None)
 def empty(shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
-    """A tensor with unspecified entries: zeros, here."""
+    """Create a tensor with unspecified entries, which are zeros here.
+
+    Args:
+        shape: Shape of the result.
+        dtype: Dtype of the result, `floatx` by default.
+    """
     return zeros(shape, dtype)
 
 
@@ -82,9 +111,15 @@ def empty(shape: ShapeLike, dtype: DTypeLike | None = None) -> Tensor:
 def full(
     shape: ShapeLike, fill_value: TensorLike, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """``fill_value``, which broadcasts to ``shape``, in `floatx` unless ``dtype`` is given.
+    """Create a tensor filled with a value.
 
-    Raises: ``TypeError`` for a complex ``fill_value`` in a real dtype.
+    Args:
+        shape: Shape of the result.
+        fill_value: Value of the entries, which broadcasts to ``shape``.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Raises:
+        TypeError: If ``fill_value`` is complex and ``dtype`` is real.
 
     Example:
         >>> keras.ops.full((2, 2), 7.0).numpy()
@@ -101,19 +136,34 @@ def full(
 
 @operation
 def zeros_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Zeros in the shape of ``x``, and in its dtype unless ``dtype`` is given."""
+    """Create a tensor of zeros in the shape of another tensor.
+
+    Args:
+        x: Tensor that has the shape.
+        dtype: Dtype of the result; None keeps the dtype of ``x``.
+    """
     return creation.zeros_like(x, dtype)
 
 
 @operation
 def ones_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Ones in the shape of ``x``, and in its dtype unless ``dtype`` is given."""
+    """Create a tensor of ones in the shape of another tensor.
+
+    Args:
+        x: Tensor that has the shape.
+        dtype: Dtype of the result; None keeps the dtype of ``x``.
+    """
     return creation.ones_like(x, dtype)
 
 
 @operation
 def empty_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """`empty`, in the shape of ``x``, and in its dtype unless ``dtype`` is given."""
+    """Create a tensor with unspecified entries in the shape of another tensor; see `empty`.
+
+    Args:
+        x: Tensor that has the shape.
+        dtype: Dtype of the result; None keeps the dtype of ``x``.
+    """
     return zeros_like(x, dtype)
 
 
@@ -121,7 +171,13 @@ def empty_like(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
 def full_like(
     x: TensorLike, fill_value: TensorLike, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """``fill_value`` in the shape of ``x``, and in its dtype unless ``dtype`` is given."""
+    """Create a tensor filled with a value, in the shape of another tensor.
+
+    Args:
+        x: Tensor that has the shape.
+        fill_value: Value of the entries, which broadcasts to the shape of ``x``.
+        dtype: Dtype of the result; None keeps the dtype of ``x``.
+    """
     x = convert_to_tensor(x)
     return full(x.shape, fill_value, dtype or x.dtype)
 
@@ -133,10 +189,16 @@ def arange(
     step: TensorLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """``start, start + step, ...`` up to and without ``stop``; ``arange(stop)`` from 0.
+    """Create evenly spaced values ``start, start + step, ...``, up to ``stop`` exclusive.
 
-    Raises: ``TypeError`` for a Python number that is not whole with an integer
-    ``dtype``.
+    Args:
+        start: First value; without ``stop``, the end of a range that starts at 0.
+        stop: End of the range, exclusive.
+        step: Distance between values, 1 by default.
+        dtype: Dtype of the result, by default the common dtype of the numbers.
+
+    Raises:
+        TypeError: If a Python number is not whole and ``dtype`` is an integer dtype.
 
     Example:
         >>> keras.ops.arange(3).numpy(), keras.ops.arange(1.0, 2.0, 0.5).numpy()
@@ -174,14 +236,22 @@ def linspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Any:
-    """``num`` evenly spaced values from ``start`` to ``stop``, with ``stop`` if ``endpoint``.
+    """Create evenly spaced values between two ends.
 
-    Shapes: ``start`` and ``stop`` broadcast; the values have a new ``axis`` of size
-    ``num``.
+    Args:
+        start: First value, a number or tensor.
+        stop: Last value; broadcasts with ``start``.
+        num: Number of values.
+        endpoint: If False, the values do not include ``stop``.
+        retstep: If True, return the distance between the values as well.
+        dtype: Dtype of the result, by default the common floating dtype of the ends.
+        axis: Position of the new axis of size ``num`` in the result.
 
-    Returns: the values; with ``retstep`` also the distance between them.
+    Returns:
+        The values, or ``(values, step)`` with ``retstep``.
 
-    Raises: ``ValueError`` for a negative ``num``.
+    Raises:
+        ValueError: If ``num`` is negative.
 
     Example:
         >>> keras.ops.linspace(0.0, 1.0, 4, endpoint=False).numpy()
@@ -214,7 +284,17 @@ def logspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Tensor:
-    """``base`` to the powers ``linspace(start, stop, num, endpoint)``, along a new ``axis``.
+    """Create values evenly spaced on a log scale: ``base ** linspace(start, stop)``.
+
+    Args:
+        start: First exponent, a number or tensor.
+        stop: Last exponent; broadcasts with ``start``.
+        num: Number of values.
+        endpoint: If False, the exponents do not include ``stop``.
+        base: Base of the powers.
+        dtype: Dtype of the result, by default the common floating dtype of the
+            exponents.
+        axis: Position of the new axis of size ``num`` in the result.
 
     Example:
         >>> keras.ops.logspace(0.0, 2.0, 3).numpy()
@@ -234,9 +314,15 @@ def geomspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Tensor:
-    """``num`` values from ``start`` to ``stop``, each the same multiple of the one before.
+    """Create values of a geometric progression between two ends.
 
-    They have a new ``axis`` of size ``num``. ``start`` and ``stop`` are not 0.
+    Args:
+        start: First value, a number or tensor, not 0.
+        stop: Last value, not 0; broadcasts with ``start``.
+        num: Number of values.
+        endpoint: If False, the values do not include ``stop``.
+        dtype: Dtype of the result, by default the common floating dtype of the ends.
+        axis: Position of the new axis of size ``num`` in the result.
 
     Example:
         >>> keras.ops.geomspace(1.0, 8.0, 4).numpy()
@@ -249,7 +335,7 @@ def geomspace(
 
 
 def _offsets(rows, columns, k):
-    """For each entry of a matrix its column and, plus ``k``, its row."""
+    """Return the column of each entry of a matrix and, plus ``k``, its row."""
     return _range(columns), creation.range(rows)[:, None] + k
 
 
@@ -257,7 +343,13 @@ def _offsets(rows, columns, k):
 def eye(
     N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Ones on the ``k``-th diagonal of an ``N x M`` matrix of zeros; M is N if None.
+    """Create a matrix with ones on a diagonal and zeros elsewhere.
+
+    Args:
+        N: Number of rows.
+        M: Number of columns, ``N`` by default.
+        k: Number of the diagonal: 0 for the main one, positive above, negative below.
+        dtype: Dtype of the result, `floatx` by default.
 
     Example:
         >>> keras.ops.eye(2, 3, k=1).numpy()
@@ -271,7 +363,12 @@ def eye(
 
 @operation(class_name=None)
 def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
-    """The identity matrix of size ``n``."""
+    """Create the identity matrix.
+
+    Args:
+        n: Number of rows and columns.
+        dtype: Dtype of the result, `floatx` by default.
+    """
     return eye(n, dtype=dtype)
 
 
@@ -279,7 +376,13 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Tensor:
 def tri(
     N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Ones on and below the ``k``-th diagonal of an ``N x M`` matrix of zeros.
+    """Create a matrix with ones on and below a diagonal and zeros above.
+
+    Args:
+        N: Number of rows.
+        M: Number of columns, ``N`` by default.
+        k: Number of the diagonal: 0 for the main one, positive above, negative below.
+        dtype: Dtype of the result, `floatx` by default.
 
     Example:
         >>> keras.ops.tri(2).numpy()
@@ -302,11 +405,14 @@ def _check_matrix(who, x):
 
 @operation
 def tril(x: TensorLike, k: int = 0) -> Tensor:
-    """The matrices ``x`` with zeros above the ``k``-th diagonal.
+    """Return the lower triangle of matrices, with zeros above a diagonal.
 
-    Shapes: ``[..., m, n]``, input and result.
+    Args:
+        x: Matrices ``[..., m, n]``.
+        k: Number of the diagonal: 0 for the main one, positive above, negative below.
 
-    Raises: ``ValueError`` for less than two axes.
+    Raises:
+        ValueError: If ``x`` has fewer than two axes.
 
     Example:
         >>> keras.ops.tril([[1, 2], [3, 4]]).numpy()
@@ -320,11 +426,14 @@ def tril(x: TensorLike, k: int = 0) -> Tensor:
 
 @operation
 def triu(x: TensorLike, k: int = 0) -> Tensor:
-    """The matrices ``x`` with zeros below the ``k``-th diagonal.
+    """Return the upper triangle of matrices, with zeros below a diagonal.
 
-    Shapes: ``[..., m, n]``, input and result.
+    Args:
+        x: Matrices ``[..., m, n]``.
+        k: Number of the diagonal: 0 for the main one, positive above, negative below.
 
-    Raises: ``ValueError`` for less than two axes.
+    Raises:
+        ValueError: If ``x`` has fewer than two axes.
 
     Example:
         >>> keras.ops.triu([[1, 2], [3, 4]]).numpy()
@@ -338,25 +447,41 @@ def triu(x: TensorLike, k: int = 0) -> Tensor:
 
 @operation
 def meshgrid(*x: TensorLike, indexing: str = "xy") -> list[Tensor]:
-    """The coordinates of a grid: each vector repeated along the axes of all the others.
+    """Create the coordinates of a grid from a vector for each axis.
 
-    Args: ``indexing``: "xy" exchanges the first two axes of the result, "ij" does not.
+    Each vector is repeated along the axes of all the others.
 
-    Shapes: vectors of ``m``, ``n``, ... entries give tensors ``[n, m, ...]``, or ``[m,
-    n, ...]`` with "ij".
+    Args:
+        *x: Vectors of ``m``, ``n``, ... entries.
+        indexing: "xy" swaps the first two axes of the result, "ij" does not.
 
-    Raises: ``ValueError`` for another ``indexing``.
+    Shapes:
+        Tensors ``[n, m, ...]``, or ``[m, n, ...]`` with "ij".
+
+    Returns:
+        List with a tensor for each vector.
+
+    Raises:
+        ValueError: If ``indexing`` is unknown.
     """
     return creation.meshgrid(*x, indexing=indexing)
 
 
 @operation
 def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The powers of ``x``, a column each: ``x ** (N - 1)`` to 1, or ``increasing``.
+    """Create a Vandermonde matrix, whose columns are powers of a vector.
 
-    Shapes: ``[n]`` to ``[n, N]``; N is n if None.
+    Args:
+        x: Vector ``[n]``.
+        N: Number of columns, ``n`` by default.
+        increasing: If True, the powers increase from 0 to ``N - 1``; else they
+            decrease.
 
-    Raises: ``ValueError`` if ``x`` is no vector.
+    Shapes:
+        ``[n]`` to ``[n, N]``.
+
+    Raises:
+        ValueError: If ``x`` is not a vector.
 
     Example:
         >>> keras.ops.vander([2, 3], 3).numpy()
@@ -372,13 +497,20 @@ def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Ten
     return cast(_pow(base, powers), x.dtype)
 
 
+_LENGTH = {"x": "Number of values."}
+_WINDOW = """
+Returns:
+    Tensor ``[x]`` of `floatx`.
+"""
+
+
 def _window(function):
     def window(x: int) -> Tensor:
         return convert_to_tensor(function(int(x)), default_float())
 
     name = function.__name__
-    doc = f"NumPy's {name.capitalize()} window of ``x`` values, symmetric, in `floatx`."
-    return operation.named(name, window, doc, "Shapes: ``[x]``.", class_name=None)
+    summary = f"Create a symmetric {name.capitalize()} window, as NumPy does."
+    return operation.named(name, window, summary, _WINDOW, _LENGTH, class_name=None)
 
 
 bartlett = _window(np.bartlett)
@@ -389,9 +521,14 @@ hanning = _window(np.hanning)
 
 @operation(class_name=None)
 def kaiser(x: int, beta: float) -> Tensor:
-    """NumPy's Kaiser window of ``x`` values, symmetric, in `floatx`.
+    """Create a symmetric Kaiser window, as NumPy does.
 
-    Shapes: ``[x]``.
+    Args:
+        x: Number of values.
+        beta: Shape of the window: 0 for a rectangle; larger values make it narrower.
+
+    Returns:
+        Tensor ``[x]`` of `floatx`.
 
     Example:
         >>> keras.ops.kaiser(3, 0.0).numpy()

@@ -1,4 +1,4 @@
-"""`keras.ops.ctc_loss` and `ctc_decode`: labels of sequences without alignment."""
+"""Connectionist temporal classification: `keras.ops.ctc_loss` and `ctc_decode`."""
 
 from __future__ import annotations
 
@@ -36,11 +36,17 @@ def ctc_loss(
     output_length: TensorLike,
     mask_index: int = 0,
 ) -> Tensor:
-    """``-log(p)`` of all ways to spell ``target``; see `losses.ctc`.
+    """CTC loss: ``-log(p)`` of all alignments of ``target``; see `losses.ctc`.
 
-    Args: ``target``: integers ``[batch, labels]``, of which the first ``target_length``
-    count; ``output``: logits ``[batch, steps, classes]``, likewise; ``mask_index``: the
-    class of the blank. Returns: ``[batch]``.
+    Args:
+        target: Labels, integers ``[batch, labels]``.
+        output: Logits ``[batch, steps, classes]``.
+        target_length: Number of labels of each example, ``[batch]``.
+        output_length: Number of steps of each example, ``[batch]``.
+        mask_index: Class of the blank.
+
+    Returns:
+        Loss of each example, ``[batch]``.
     """
     target, output = _int32(target), _to_logits(output)
     if len(target.shape) != 2 or len(output.shape) != 3:
@@ -64,21 +70,26 @@ def ctc_decode(
     merge_repeated: bool = True,
     mask_index: int | None = 0,
 ) -> tuple[Tensor, Tensor]:
-    """The likeliest labels: ``(decoded, scores)``.
+    """Decode the most likely labels from the outputs of a CTC model.
 
-    Args: ``inputs``: logits ``[batch, steps, classes]``, of which the first
-    ``sequence_lengths`` steps count; ``strategy``: "greedy", the likeliest class of each
-    step, or "beam_search", the ``top_paths`` likeliest labels among ``beam_width``;
-    ``merge_repeated``: "greedy" merges repeated labels; ``mask_index``: the
-    blank, None for the last class.
+    A traced function runs "beam_search" eagerly, since it depends on values.
 
-    Returns: ``decoded`` int32 ``[paths, batch, steps]``, at the end filled up with -1, and
-    ``scores [batch, paths]``: minus the sum of the largest logits, or with "beam_search"
-    the logarithms of the probabilities.
+    Args:
+        inputs: Logits ``[batch, steps, classes]``.
+        sequence_lengths: Number of steps of each example, ``[batch]``.
+        strategy: "greedy", the most likely class of each step, or "beam_search".
+        beam_width: Number of candidates that "beam_search" keeps at each step.
+        top_paths: Number of results of "beam_search", the most likely first.
+        merge_repeated: If True, "greedy" merges repeated labels.
+        mask_index: Class of the blank; None means the last class.
 
-    A traced function runs a "beam_search" eagerly, as it looks at values.
+    Returns:
+        ``(decoded, scores)``. ``decoded`` is int32 ``[paths, batch, steps]``, padded
+        with -1. ``scores`` is ``[batch, paths]``: minus the sum of the largest logits
+        or, with "beam_search", the log-probabilities.
 
-    Raises: ``ValueError`` for another strategy.
+    Raises:
+        ValueError: If ``strategy`` is unknown.
     """
     inputs, lengths = _to_logits(inputs), _int32(sequence_lengths)
     if strategy not in ("greedy", "beam_search"):
@@ -129,10 +140,10 @@ def _greedy(inputs, lengths, merge_repeated, blank):
 
 
 def _beam_search(log_p, beam_width, top_paths, blank):
-    """Pairs of labels and the logarithm of their probability, the likeliest first.
+    """Return pairs of labels and their log-probability, the most likely first.
 
-    Of each prefix the beam holds the logarithms for a last step that is a blank, and for
-    one that is its last label.
+    For each prefix the beam holds two log-probabilities: with a blank as the last step,
+    and with its last label as the last step.
     """
     prefixes, on_blank, on_label = [()], np.zeros(1), np.full(1, -np.inf)
     for row in log_p:

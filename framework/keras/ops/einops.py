@@ -1,4 +1,4 @@
-"""`keras.ops.rearrange`: axes split, permuted and joined, by a pattern of einops."""
+"""`keras.ops.rearrange`: split, permute and join axes by an einops pattern."""
 
 from __future__ import annotations
 
@@ -19,13 +19,17 @@ operation = OperationFamily(__name__, "einops")
 
 @operation(call="tensor pattern **axes_lengths")
 def rearrange(tensor: TensorLike, pattern: str, **axes_lengths: int) -> Tensor:
-    """The entries of ``tensor`` with axes split, permuted and joined by a ``pattern``.
+    """Split, permute and join axes by an einops pattern.
 
-    Args: ``pattern``: names of the axes before and after "->"; those in parentheses are
-    one axis of the tensor. ``axes_lengths``: sizes of names in parentheses, all but one of
-    each pair on the left.
+    Args:
+        tensor: Input tensor.
+        pattern: Names of the axes before and after "->"; names in parentheses are one
+            axis of the tensor.
+        **axes_lengths: Sizes of names in parentheses, all but one of each group on the
+            left.
 
-    Raises: ``ValueError`` for a pattern that is invalid, or does not fit.
+    Raises:
+        ValueError: If ``pattern`` is invalid or does not match the shape.
 
     Example:
         >>> keras.ops.rearrange([[1, 2, 3, 4]], "b (h w) -> b w h", h=2).numpy().tolist()
@@ -48,7 +52,7 @@ def rearrange(tensor: TensorLike, pattern: str, **axes_lengths: int) -> Tensor:
 
 
 def _parsed(pattern):
-    """The names of each axis before and after the arrow."""
+    """Return the names of each axis before and after the arrow."""
     sides = pattern.split("->") if isinstance(pattern, str) else ()
     groups = [_groups(side) for side in sides]
     if len(groups) != 2 or None in groups:
@@ -69,7 +73,7 @@ def _parsed(pattern):
 
 
 def _groups(side):
-    """The names of each axis, those in parentheses together; None for another text."""
+    """Return the names of each axis, grouped by parentheses; None for invalid text."""
     groups, is_open = [], False
     for token in re.findall(r"\w+|\S", side):
         if token in "()":
@@ -87,7 +91,7 @@ def _groups(side):
 
 
 def _fill_in(lengths, group, size, pattern, x):
-    """The length of the name in a group that has none, so that the product is ``size``."""
+    """Infer the missing length of a name in a group, so that the product is ``size``."""
     unknown = [name for name in group if name not in lengths]
     if len(unknown) > 1:
         raise InvalidArgumentError(

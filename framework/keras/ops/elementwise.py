@@ -1,7 +1,8 @@
-"""`keras.ops` of NumPy that go entry by entry: NumPy's names, Keras' dtypes.
+"""Element-wise `keras.ops` of NumPy: NumPy's names, Keras' dtypes.
 
-Functions that need floating numbers take integers as float32; operands of two dtypes meet
-in the common one. Most are a line: the op, and how its arguments are prepared.
+Functions that need floating numbers cast integers to `floatx`; operands of two dtypes
+are promoted to the common dtype. Most functions are one line: the op, and the
+preparation of its arguments.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 
+from tapewright.core.docstrings import summary_of
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import DTypeLike, TensorLike
@@ -28,7 +30,7 @@ from tapewright.ops.math.comparison import equal as _equal
 from tapewright.ops.math.comparison import where
 from tapewright.ops.math.reduction import reduce_all
 
-from .operation import ANY, FLOATS, NUMBERS, REALS, OperationFamily, name_operands
+from .operation import ANY, FLOATS, NUMBERS, REALS, OperationFamily
 from .promotion import promote, to_bool, to_floating, to_numbers
 
 __all__ = [
@@ -154,11 +156,11 @@ arctanh = operation.floats("arctanh", trigonometry.atanh)
 angle = operation.floats(
     "angle",
     trigonometry.angle,
-    "The angle of a complex number, from -pi to pi; 0 or pi for a real one.",
+    "Compute the angle of complex numbers, from -pi to pi; 0 or pi for real numbers.",
     "c",
 )
 cbrt = operation.floats(
-    "cbrt", elementwise.cbrt, "The cube root, negative for a negative ``x``.", ""
+    "cbrt", elementwise.cbrt, "Compute the cube root, negative for negative ``x``.", ""
 )
 ceil = operation.floats("ceil", elementwise.ceil)
 cos = operation.floats("cos", trigonometry.cos)
@@ -166,7 +168,8 @@ cosh = operation.floats("cosh", trigonometry.cosh)
 deg2rad = operation.floats(
     "deg2rad",
     lambda x: x * (math.pi / 180),
-    "``x`` degrees as radians: ``x * pi / 180``.",
+    "Convert degrees to radians: ``x * pi / 180``.",
+    args={"x": "Angles in degrees; integers are cast to `floatx`."},
 )
 erf = operation.floats("erf", special.erf, module="math")
 erfc = operation.floats("erfc", special.erfc, module="math")
@@ -174,25 +177,35 @@ erfinv = operation.floats("erfinv", special.erfinv, module="math")
 exp = operation.floats("exp", elementwise.exp)
 exp2 = operation.floats("exp2", elementwise.exp2, kinds="")
 expm1 = operation.floats("expm1", elementwise.expm1)
-fabs = operation.floats("fabs", elementwise.abs, kinds="")
+fabs = operation.floats(
+    "fabs", elementwise.abs, "Compute the absolute value as a floating number.", ""
+)
 floor = operation.floats("floor", elementwise.floor)
 log = operation.floats("log", elementwise.log)
 log10 = operation.floats(
-    "log10", lambda x: elementwise.log(x) / math.log(10), "The logarithm to base 10."
+    "log10",
+    lambda x: elementwise.log(x) / math.log(10),
+    "Compute the base-10 logarithm.",
 )
 log1p = operation.floats("log1p", elementwise.log1p)
 log2 = operation.floats(
-    "log2", lambda x: elementwise.log(x) / math.log(2), "The logarithm to base 2."
+    "log2", lambda x: elementwise.log(x) / math.log(2), "Compute the base-2 logarithm."
 )
 rad2deg = operation.floats(
     "rad2deg",
     lambda x: x * (180 / math.pi),
-    "``x`` radians as degrees: ``x * 180 / pi``.",
+    "Convert radians to degrees: ``x * 180 / pi``.",
+    args={"x": "Angles in radians; integers are cast to `floatx`."},
 )
 reciprocal = operation.floats("reciprocal", elementwise.reciprocal)
 rsqrt = operation.floats("rsqrt", elementwise.rsqrt, module="math")
 sin = operation.floats("sin", trigonometry.sin)
-sinc = operation.floats("sinc", _sinc, "``sin(pi x) / (pi x)``, and 1 at 0.", "")
+sinc = operation.floats(
+    "sinc",
+    _sinc,
+    "Compute the normalized sinc: ``sin(pi x) / (pi x)``, and 1 at 0.",
+    "",
+)
 sinh = operation.floats("sinh", trigonometry.sinh)
 sqrt = operation.floats("sqrt", elementwise.sqrt)
 tan = operation.floats("tan", trigonometry.tan)
@@ -201,7 +214,11 @@ tanh = operation.floats("tanh", trigonometry.tanh)
 
 @operation
 def i0(x: TensorLike) -> Tensor:
-    """The modified Bessel function I of order 0; a float64 of an int64."""
+    """Compute the modified Bessel function of the first kind of order 0.
+
+    Args:
+        x: Input tensor; integers are cast to `floatx`, int64 to float64.
+    """
     x = convert_to_tensor(x)
     return bessel.bessel_i0(
         cast(x, "float64") if x.dtype == "int64" else to_floating(x)
@@ -214,12 +231,12 @@ isnan = operation.floats("isnan", comparison.is_nan)
 isneginf = operation.floats(
     "isneginf",
     lambda x: comparison.less(x, -_LARGEST[x.dtype]),
-    "True where ``x`` is ``-inf``.",
+    "Test element-wise for negative infinity.",
 )
 isposinf = operation.floats(
     "isposinf",
     lambda x: comparison.greater(x, _LARGEST[x.dtype]),
-    "True where ``x`` is ``inf``.",
+    "Test element-wise for positive infinity.",
 )
 
 
@@ -255,6 +272,7 @@ def _is_real(x):
     return ones_like(x, "bool")
 
 
+@functools.wraps(elementwise.abs)
 def _abs(x):
     return x if x.dtype.is_bool else elementwise.abs(x)
 
@@ -263,50 +281,48 @@ def _invert(x):
     return comparison.logical_not(x) if x.dtype.is_bool else comparison.invert(x)
 
 
+_INVERT = "Invert all bits of integers; logical not for booleans."
+_BITS = {"x": "Tensor of integers or booleans."}
+_TRUTH = {"x": "Tensor of booleans; numbers other than 0 count as True."}
+
 abs = absolute = operation.unary(  # noqa: A001
-    "absolute",
-    _abs,
-    elementwise.abs.__doc__,
-    aliases="abs",
-    same_as="abs",
-    kinds=REALS,
+    "absolute", _abs, aliases="abs", same_as="abs", kinds=REALS
 )
 bitwise_invert = operation.unary(
-    "bitwise_invert",
-    _invert,
-    "The integer with all bits inverted; for booleans, not.",
-    same_as="invert",
-    kinds="iu",
+    "bitwise_invert", _invert, _INVERT, args=_BITS, same_as="invert", kinds="iu"
 )
-bitwise_not = operation.unary(
-    "bitwise_not", _invert, "The integer with all bits inverted; for booleans, not."
-)
+bitwise_not = operation.unary("bitwise_not", _invert, _INVERT, args=_BITS)
 conj = conjugate = operation.unary("conjugate", conversion.conj, aliases="conj")
 copy = operation.unary(
-    "copy", conversion.identity, "``x`` as a new tensor; gradients pass.", kinds=ANY
+    "copy", conversion.identity, "Copy a tensor; gradients pass through.", kinds=ANY
 )
 imag = operation.unary("imag", conversion.imag, same_as="imag", kinds="c")
 isreal = operation.unary(
-    "isreal", _is_real, "True where the imaginary part of ``x`` is 0."
+    "isreal", _is_real, "Test element-wise for an imaginary part of 0."
 )
 logical_not = operation.unary(
-    "logical_not", comparison.logical_not, prepare=to_bool, kinds="b"
+    "logical_not", comparison.logical_not, prepare=to_bool, args=_TRUTH, kinds="b"
 )
 negative = operation.unary("negative", elementwise.negative, kinds=NUMBERS)
 real = operation.unary("real", conversion.real, same_as="real", kinds="c")
 sign = operation.unary("sign", elementwise.sign, prepare=to_numbers, kinds=REALS)
 signbit = operation.unary(
-    "signbit", _signbit, "True where the sign of ``x`` is a minus, as for -0.0."
+    "signbit", _signbit, "Test element-wise for a set sign bit, which -0.0 has as well."
 )
 square = operation.unary(
     "square", elementwise.square, prepare=to_numbers, kinds=NUMBERS
 )
-trunc = operation.unary("trunc", _truncate, "``x`` rounded towards 0.")
+trunc = operation.unary("trunc", _truncate, "Round towards 0.")
 
 
 @operation(same_as="round", kinds=FLOATS)
 def round(x: TensorLike, decimals: int = 0) -> Tensor:  # noqa: A001
-    """``x`` rounded to ``decimals`` places, halves to the even neighbour.
+    """Round to a number of decimals, half to even.
+
+    Args:
+        x: Input tensor.
+        decimals: Number of decimal places; negative numbers round to tens, hundreds,
+            ...
 
     Example:
         >>> keras.ops.round([0.5, 1.55, -2.25], 1).numpy()
@@ -327,9 +343,18 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:  # noqa: A001
 
 @operation
 def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
-    """``x``, limited to the range from ``x_min`` to ``x_max``, in the common dtype of tensors.
+    """Clip values to a range.
 
-    Raises: ``TypeError`` for a Python number that is not whole beside integers.
+    The result has the common dtype of the tensors.
+
+    Args:
+        x: Input tensor.
+        x_min: Lower limit; broadcasts with ``x``.
+        x_max: Upper limit; broadcasts with ``x``.
+
+    Raises:
+        TypeError: If ``x`` holds integers and a limit is a Python number that is not
+            whole.
 
     Example:
         >>> keras.ops.clip([1, 5, 9], -1, 6).numpy()
@@ -355,10 +380,13 @@ def nan_to_num(
     posinf: float | None = None,
     neginf: float | None = None,
 ) -> Tensor:
-    """``x`` with numbers in place of NaN and the infinities.
+    """Replace NaN and infinities by numbers.
 
-    Args: ``posinf``, ``neginf``: None stands for the largest and the lowest number of
-    the dtype.
+    Args:
+        x: Input tensor.
+        nan: Replacement of NaN.
+        posinf: Replacement of ``inf``; None means the largest number of the dtype.
+        neginf: Replacement of ``-inf``; None means the lowest number of the dtype.
 
     Example:
         >>> import math
@@ -376,9 +404,14 @@ def nan_to_num(
 
 @operation
 def view(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """The same bytes read as another dtype.
+    """Reinterpret the bytes of a tensor as another dtype.
 
-    Shapes: the last axis shrinks or grows by the ratio of the sizes.
+    Args:
+        x: Input tensor.
+        dtype: Dtype of the result; None keeps the dtype of ``x``.
+
+    Shapes:
+        The last axis shrinks or grows by the ratio of the sizes of the dtypes.
 
     Example:
         >>> keras.ops.view([1.0], "int32").numpy()
@@ -398,7 +431,7 @@ def view(x: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
 
 
 def _for_bools(op, other=None):
-    """``op``; of booleans ``other``, or with None ``op`` of them as int32."""
+    """Return ``op`` that calls ``other`` for booleans; with None, it casts them to int32."""
 
     @functools.wraps(op)
     def entry(x1, x2):
@@ -434,12 +467,12 @@ subtract = operation.binary("subtract", elementwise.subtract, kinds=NUMBERS)
 multiply = operation.binary(
     "multiply", _for_bools(elementwise.multiply, comparison.logical_and), kinds=NUMBERS
 )
-divide = operation.binary("divide", elementwise.divide, "``x1 / x2``.", float)
+divide = operation.binary("divide", elementwise.divide, at_least=float)
 true_divide = operation.binary(
-    "true_divide", elementwise.divide, "``x1 / x2``.", float, kinds="fc"
+    "true_divide", elementwise.divide, at_least=float, kinds="fc"
 )
 divide_no_nan = operation.binary(
-    "divide_no_nan", elementwise.divide_no_nan, None, float, kinds=FLOATS
+    "divide_no_nan", elementwise.divide_no_nan, at_least=float, kinds=FLOATS
 )
 floor_divide = operation.binary(
     "floor_divide", _for_bools(elementwise.floordiv), kinds=REALS
@@ -448,53 +481,64 @@ mod = operation.binary("mod", _for_bools(elementwise.floormod), kinds=REALS)
 fmod = operation.binary(
     "fmod",
     _for_bools(elementwise.truncatemod),
-    "The remainder of ``x1 / x2``, signed like ``x1``.",
+    "Compute the remainder of ``x1 / x2``, with the sign of ``x1``.",
 )
 power = operation.binary("power", elementwise.pow, same_as="power", kinds=REALS)
 maximum = operation.binary("maximum", _maximum, kinds=REALS)
 minimum = operation.binary("minimum", _minimum, kinds=REALS)
 fmax = operation.binary(
-    "fmax", _ignoring_nan(_maximum), "`maximum`, where a number wins over NaN."
+    "fmax", _ignoring_nan(_maximum), "Element-wise `maximum` that ignores NaN."
 )
 fmin = operation.binary(
-    "fmin", _ignoring_nan(_minimum), "`minimum`, where a number wins over NaN."
+    "fmin", _ignoring_nan(_minimum), "Element-wise `minimum` that ignores NaN."
 )
 arctan2 = operation.binary(
     "arctan2", trigonometry.atan2,
-    "The angle from -pi to pi of the point (``x2``, ``x1``): that of ``x1 / x2``.",
-    float, kinds=FLOATS,
+    "Compute the arc tangent of ``x1 / x2`` in the right quadrant, from -pi to pi.",
+    float, kinds=FLOATS, args={
+        "x1": "The y coordinates.",
+        "x2": "The x coordinates; broadcast with ``x1``.",
+    },
 )  # fmt: skip
 heaviside = operation.binary(
     "heaviside",
     _heaviside,
-    "0 where ``x1`` is negative, 1 where positive, ``x2`` where it is 0.",
+    "Compute the Heaviside step: 0 where ``x1 < 0``, 1 where ``x1 > 0``, else ``x2``.",
     float,
 )
 hypot = operation.binary(
-    "hypot", trigonometry.hypot, "``sqrt(x1 ** 2 + x2 ** 2)``, without overflow.", float
+    "hypot",
+    trigonometry.hypot,
+    "Compute the hypotenuse ``sqrt(x1 ** 2 + x2 ** 2)``, without overflow.",
+    float,
 )
 nextafter = operation.binary(
-    "nextafter", elementwise.nextafter, None, float, kinds=FLOATS
+    "nextafter", elementwise.nextafter, at_least=float, kinds=FLOATS
 )
 logaddexp = operation.binary(
     "logaddexp",
     smooth.logaddexp,
-    "``log(exp(x1) + exp(x2))``, without overflow.",
+    "Compute ``log(exp(x1) + exp(x2))``, without overflow.",
     float,
 )
 logaddexp2 = operation.binary(
     "logaddexp2",
     lambda x1, x2: smooth.logaddexp(x1, x2, log_base=math.log(2.0)),
-    "``log2(2 ** x1 + 2 ** x2)``, without overflow.",
+    "Compute ``log2(2 ** x1 + 2 ** x2)``, without overflow.",
     float,
 )
 
 
 @operation(call="x1 x2")
 def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """``x1 * 2 ** x2``, with integers ``x2``.
+    """Compute ``x1 * 2 ** x2``.
 
-    Raises: ``TypeError`` if ``x2`` holds other numbers.
+    Args:
+        x1: Input tensor; integers are cast to `floatx`.
+        x2: Exponents, integers; broadcast with ``x1``.
+
+    Raises:
+        TypeError: If ``x2`` does not hold integers.
 
     Example:
         >>> keras.ops.ldexp([1.0, 3.0], [2, 1]).numpy()
@@ -527,8 +571,10 @@ def _logical(name, op):
     def function(x1: TensorLike, x2: TensorLike) -> Tensor:
         return op(to_bool(x1), to_bool(x2))
 
-    doc = name_operands(op.__doc__)
-    return operation.named(name, function, doc, call="x1 x2", same_as=name, kinds="b")
+    summary, args = summary_of(op, ["x1", "x2"]), {"x1": _TRUTH["x"]}
+    return operation.named(
+        name, function, summary, args=args, call="x1 x2", same_as=name, kinds="b"
+    )
 
 
 logical_and = _logical("logical_and", comparison.logical_and)
@@ -537,13 +583,14 @@ logical_xor = _logical("logical_xor", comparison.logical_xor)
 
 
 def _bitwise(name, op, same_as=""):
-    """The operation ``op(x, y)`` of two values, in their common dtype."""
+    """Define the operation ``op(x, y)`` of two tensors, in their common dtype."""
 
     def function(x: TensorLike, y: TensorLike) -> Tensor:
         return op(*promote(x, y))
 
+    summary = summary_of(op, ["x", "y"])
     return operation.named(
-        name, function, op.__doc__, call="x y", same_as=same_as, kinds="iu"
+        name, function, summary, args=_BITS, call="x y", same_as=same_as, kinds="iu"
     )
 
 
@@ -564,9 +611,16 @@ def isclose(
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> Tensor:
-    """True where ``|x1 - x2| <= atol + rtol * |x2|``.
+    """Test element-wise for equality within a tolerance.
 
-    With ``equal_nan`` NaN is close to NaN.
+    An entry is True if ``|x1 - x2| <= atol + rtol * |x2|``.
+
+    Args:
+        x1: First tensor.
+        x2: Second tensor; broadcasts with ``x1``.
+        rtol: Relative tolerance.
+        atol: Absolute tolerance.
+        equal_nan: If True, NaN equals NaN.
 
     Example:
         >>> keras.ops.isclose([1.0, 2.0], [1.0, 2.1]).numpy()
@@ -593,7 +647,17 @@ def allclose(
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> Tensor:
-    """True if all entries are close, a scalar; see `isclose`.
+    """Test two tensors for equality of all entries within a tolerance; see `isclose`.
+
+    Args:
+        x1: First tensor.
+        x2: Second tensor; broadcasts with ``x1``.
+        rtol: Relative tolerance.
+        atol: Absolute tolerance.
+        equal_nan: If True, NaN equals NaN.
+
+    Returns:
+        Boolean scalar.
 
     Example:
         >>> keras.ops.allclose([1.0, 2.0], [1.0, 2.1]).numpy()

@@ -1,7 +1,7 @@
-"""`keras.ops.image`: images resized, cut, warped, in other colours.
+"""`keras.ops.image`: resize, crop, pad and warp images, convert colors.
 
-Images are ``[batch, height, width, channels]`` or one without the batch; with
-``data_format`` "channels_first" the channels stand before the height.
+Images are ``[batch, height, width, channels]``, or one image without the batch; with
+``data_format`` "channels_first" the channels precede the height.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ operation = OperationFamily(__name__, "image", "image.")
 
 
 def _channels_last(who, images, data_format):
-    """The images as a tensor with the channels last, and True if they were first."""
+    """Return the images as a tensor with the channels last, and True if they were first."""
     images = convert_to_tensor(images)
     if images.ndim not in (3, 4):
         raise ValueError(
@@ -88,12 +88,22 @@ def resize(
     fill_value: TensorLike = 0.0,
     data_format: str | None = None,
 ) -> Tensor:
-    """``images`` with ``size = (height, width)``.
+    """Resize images to a height and a width.
 
-    Args: ``interpolation``: "bilinear", "nearest", "bicubic", "lanczos3" or "lanczos5";
-    ``antialias``: where an axis shrinks, each pixel gathers from as many more;
-    ``crop_to_aspect_ratio``: only the largest box in the middle with the new ratio;
-    ``pad_to_aspect_ratio``: the whole, amid ``fill_value``. Integers are rounded.
+    Integer images are rounded to their dtype.
+
+    Args:
+        images: Images ``[batch, height, width, channels]``, or one without the batch.
+        size: ``(height, width)`` of the result.
+        interpolation: "bilinear", "nearest", "bicubic", "lanczos3" or "lanczos5".
+        antialias: If True, widen the filter where an axis shrinks.
+        crop_to_aspect_ratio: If True, resize only the largest central box that has the
+            new aspect ratio.
+        pad_to_aspect_ratio: If True, pad the images to the new aspect ratio first.
+        fill_mode: Mode of the padding, "constant".
+        fill_value: Value of the padding.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
 
     Example:
         >>> keras.ops.image.resize([[[0.0], [4.0]]], (1, 4)).numpy().ravel()
@@ -139,14 +149,24 @@ def crop_images(
     target_width: int | None = None,
     data_format: str | None = None,
 ) -> Tensor:
-    """``images`` without rows and columns at the edges.
+    """Crop images at their edges.
 
-    Args: on each axis two of three numbers: the cropping at both edges, and the target
+    For each axis, give two of three numbers: the cropping at both edges, and the target
     size.
 
-    Shapes: ``[batch, height, width, channels]`` or without the batch.
+    Args:
+        images: Images ``[batch, height, width, channels]``, or one without the batch.
+        top_cropping: Number of rows to remove at the top.
+        left_cropping: Number of columns to remove on the left.
+        bottom_cropping: Number of rows to remove at the bottom.
+        right_cropping: Number of columns to remove on the right.
+        target_height: Height of the result.
+        target_width: Width of the result.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
 
-    Raises: ``ValueError`` for more or fewer numbers, or if they do not fit the image.
+    Raises:
+        ValueError: If more or fewer numbers are given, or they do not fit the images.
     """
     x, first = _channels_last("crop_images", images, data_format)
     rows = _crop_slice(
@@ -182,14 +202,24 @@ def pad_images(
     target_width: int | None = None,
     data_format: str | None = None,
 ) -> Tensor:
-    """``images`` with rows and columns of 0 around.
+    """Pad images with zeros at their edges.
 
-    Args: on each axis two of three numbers: the padding at both edges, and the target
+    For each axis, give two of three numbers: the padding at both edges, and the target
     size.
 
-    Shapes: ``[batch, height, width, channels]`` or without the batch.
+    Args:
+        images: Images ``[batch, height, width, channels]``, or one without the batch.
+        top_padding: Number of rows to add at the top.
+        left_padding: Number of columns to add on the left.
+        bottom_padding: Number of rows to add at the bottom.
+        right_padding: Number of columns to add on the right.
+        target_height: Height of the result.
+        target_width: Width of the result.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
 
-    Raises: ``ValueError`` for more or fewer numbers, or if they do not fit the image.
+    Raises:
+        ValueError: If more or fewer numbers are given, or they do not fit the images.
     """
     x, first = _channels_last("pad_images", images, data_format)
     rows = _pad_widths(
@@ -231,16 +261,26 @@ def extract_patches(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Tensor:
-    """The windows of ``images``, each as the channels of one pixel.
+    """Extract patches of images; each patch becomes the channels of one pixel.
 
-    Args: ``size``: an int or (height, width); three numbers are those of
-    `extract_patches_3d`; ``strides``: by default the ``size``; ``padding``: "valid" or
-    "same".
+    Args:
+        images: Images ``[batch, height, width, channels]``, or one without the batch.
+        size: Size of the patches: an int, or ``(height, width)``; with three numbers,
+            see `extract_patches_3d`.
+        strides: Distance between patches, an int or one for each axis; None means
+            ``size``.
+        dilation_rate: Distance between the pixels of a patch: an int, or one for each
+            axis.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
 
-    Shapes: ``[batch, height, width, channels]`` to ``[batch, rows, columns,
-    window_height * window_width * channels]``.
+    Shapes:
+        ``[batch, height, width, channels]`` to ``[batch, rows, columns, patch_height *
+        patch_width * channels]``.
 
-    Raises: ``ValueError`` for another ``padding``.
+    Raises:
+        ValueError: If ``padding`` is unknown.
     """
     rank = 2 if isinstance(size, int) else len(size)
     return _patches(images, size, strides, dilation_rate, padding, data_format, rank)
@@ -256,12 +296,26 @@ def extract_patches_3d(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> Tensor:
-    """The windows of ``volumes``, each as the channels of one voxel.
+    """Extract patches of volumes; each patch becomes the channels of one voxel.
 
-    Arguments are those of `extract_patches`.
+    Args:
+        volumes: Volumes ``[batch, depth, height, width, channels]``, or one without the
+            batch.
+        size: Size of the patches: an int, or ``(depth, height, width)``.
+        strides: Distance between patches, an int or one for each axis; None means
+            ``size``.
+        dilation_rate: Distance between the voxels of a patch: an int, or one for each
+            axis.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
 
-    Shapes: ``[batch, depth, height, width, channels]`` to ``[batch, *windows,
-    window_size * channels]``.
+    Shapes:
+        ``[batch, depth, height, width, channels]`` to ``[batch, *patches, patch_size *
+        channels]``.
+
+    Raises:
+        ValueError: If ``padding`` is unknown.
     """
     return _patches(volumes, size, strides, dilation_rate, padding, data_format, 3)
 
@@ -289,9 +343,14 @@ def gaussian_blur(
     sigma: Sequence[float] = (1.0, 1.0),
     data_format: str | None = None,
 ) -> Tensor:
-    """The mean of the pixels around each one, weighted by a Gaussian of width ``sigma``.
+    """Blur images with a Gaussian kernel.
 
-    Shapes: ``[batch, height, width, channels]`` or without the batch.
+    Args:
+        images: Images ``[batch, height, width, channels]``, or one without the batch.
+        kernel_size: ``(height, width)`` of the kernel.
+        sigma: Standard deviations of the Gaussian along height and width.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
     """
     x, first = _channels_last("gaussian_blur", images, data_format)
     is_single = x.ndim == 3
@@ -302,10 +361,15 @@ def gaussian_blur(
 
 @operation
 def sobel_edges(images: TensorLike, data_format: str | None = None) -> Tensor:
-    """Sobel's derivatives of each channel, down and across.
+    """Compute Sobel edge maps: the derivatives of each channel along height and width.
 
-    Shapes: ``[batch, height, width, channels]`` to ``[batch, height, width, channels,
-    2]``.
+    Args:
+        images: Images ``[batch, height, width, channels]``.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+
+    Shapes:
+        ``[batch, height, width, channels]`` to ``[batch, height, width, channels, 2]``.
     """
     x, first = _channels_last("sobel_edges", images, data_format)
     found = edges.sobel_edges(x)
@@ -323,11 +387,24 @@ def ssim(
     k2: float = 0.03,
     data_format: str | None = None,
 ) -> Tensor:
-    """The structural similarity of two images, 1 for equal ones; see `tw.image.ssim`.
+    """Structural similarity of two images (SSIM), 1 for equal images; see `tw.image.ssim`.
 
-    Shapes: ``[batch, height, width, channels]``, both, to ``[batch]``.
+    Args:
+        image1: Images ``[batch, height, width, channels]``.
+        image2: Images of the same shape.
+        max_val: Range of the pixels, largest minus smallest possible value.
+        filter_size: Size of the Gaussian filter.
+        filter_sigma: Standard deviation of the Gaussian filter.
+        k1: Constant that stabilizes the comparison of means.
+        k2: Constant that stabilizes the comparison of variances.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
 
-    Raises: ``ShapeError`` for images smaller than ``filter_size``.
+    Shapes:
+        ``[batch, height, width, channels]``, both, to ``[batch]``.
+
+    Raises:
+        ShapeError: If the images are smaller than ``filter_size``.
     """
     (first, _), (second, _) = (
         _channels_last("ssim", x, data_format) for x in (image1, image2)
@@ -347,19 +424,27 @@ def affine_transform(
     fill_value: TensorLike = 0,
     data_format: str | None = None,
 ) -> Tensor:
-    """Each output pixel takes the value of the image at the place that ``transform`` gives.
+    """Apply an affine or projective transform to images.
+
+    Each output pixel is sampled at the position to which ``transform`` maps it::
 
         out[y, x] = images[(b0 x + b1 y + b2) / k, (a0 x + a1 y + a2) / k],
         k = c0 x + c1 y + 1,   transform = (a0, a1, a2, b0, b1, b2, c0, c1)
 
-    Args: ``interpolation``: "bilinear" or "nearest"; ``fill_mode``: values outside of
-    the image, "constant" (``fill_value``), "nearest" (the edge), "reflect" (``d c b a |
-    a b c d``) or "wrap". Integers are rounded.
+    Integer images are rounded to their dtype.
 
-    Shapes: ``images`` ``[batch, height, width, channels]`` or without the batch,
-    ``transform`` ``[batch, 8]``, or ``[8]`` for all.
+    Args:
+        images: Images ``[batch, height, width, channels]``, or one without the batch.
+        transform: Coefficients ``[batch, 8]``, or ``[8]`` for all images.
+        interpolation: "bilinear" or "nearest".
+        fill_mode: Values outside the image: "constant" (``fill_value``), "nearest" (the
+            edge), "reflect" (``d c b a | a b c d``) or "wrap".
+        fill_value: Value outside the image for "constant".
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
 
-    Raises: ``ValueError`` for another ``interpolation`` or ``fill_mode``.
+    Raises:
+        ValueError: If ``interpolation`` or ``fill_mode`` is unknown.
     """
     images = convert_to_tensor(images)
     data_format = checked_format("affine_transform", data_format)
@@ -378,12 +463,20 @@ def perspective_transform(
     fill_value: TensorLike = 0,
     data_format: str | None = None,
 ) -> Tensor:
-    """``images`` projected so that the four ``start_points`` move to the ``end_points``.
+    """Apply a perspective transform that maps four points of images to four others.
 
-    Shapes: ``images`` ``[batch, height, width, channels]`` or without the batch; the
-    points ``[batch, 4, 2]`` or ``[4, 2]``, each (x, y).
+    Args:
+        images: Images ``[batch, height, width, channels]``, or one without the batch.
+        start_points: Points (x, y) of the input, ``[batch, 4, 2]``, or ``[4, 2]`` for
+            all.
+        end_points: Points of the result to which they move, in the same shape.
+        interpolation: "bilinear" or "nearest".
+        fill_value: Value outside the image.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
 
-    Raises: ``ValueError`` for other shapes of the points.
+    Raises:
+        ValueError: If the points have another shape.
     """
     start, end = cast(start_points, float32), cast(end_points, float32)
     if tuple(start.shape[-2:]) != (4, 2) or start.ndim != end.ndim:
@@ -405,21 +498,29 @@ def map_coordinates(
     fill_mode: str = "constant",
     fill_value: TensorLike = 0,
 ) -> Tensor:
-    """The values of ``inputs`` at ``coordinates``, one for each of its axes.
+    """Sample a tensor at coordinates, with interpolation.
 
-    Args: ``order``: 0 takes the nearest entry, 1 interpolates linearly; ``fill_mode``:
-    what lies outside, "constant" (``fill_value``), "nearest" (the edge), "wrap"
-    (``a b c d | a b c d``), "mirror" (``c b | a b c d``) or "reflect"
-    (``b a | a b c d``).
+    The result has the dtype of ``inputs``; integers are rounded.
 
-    Shapes: ``inputs`` of n axes, ``coordinates`` ``[n, ...]``, result ``[...]``, in the
-    dtype of ``inputs``: integers are rounded.
+    Args:
+        inputs: Tensor with n axes.
+        coordinates: Coordinates ``[n, ...]``, one for each axis.
+        order: 0 for the nearest entry, 1 for linear interpolation.
+        fill_mode: Values outside: "constant" (``fill_value``), "nearest" (the edge),
+            "wrap" (``a b c d | a b c d``), "mirror" (``c b | a b c d``) or "reflect"
+            (``b a | a b c d``).
+        fill_value: Value outside for "constant".
 
-    Raises: ``ValueError`` for another ``order`` or ``fill_mode``; ``ShapeError`` unless
-    ``coordinates`` has an entry for each axis, and two axes or more.
+    Shapes:
+        ``coordinates`` ``[n, ...]`` to ``[...]``.
+
+    Raises:
+        ValueError: If ``order`` or ``fill_mode`` is unknown.
+        ShapeError: If ``coordinates`` has fewer than two axes, or not n coordinates.
 
     Example:
-        >>> keras.ops.image.map_coordinates([[0.0, 1.0], [2.0, 3.0]], [[0.5, 1.0], [0.5, 0.0]], 1).numpy()
+        >>> x, points = [[0.0, 1.0], [2.0, 3.0]], [[0.5, 1.0], [0.5, 0.0]]
+        >>> keras.ops.image.map_coordinates(x, points, 1).numpy()
         array([1.5, 2. ], dtype=float32)
     """
     return interpolation.map_coordinates(
@@ -437,22 +538,30 @@ def scale_and_translate(
     method: str,
     antialias: bool = True,
 ) -> Tensor:
-    """``images`` with the point ``x`` of an axis moved to ``x * scale + translation``.
+    """Scale and translate images: the point ``x`` moves to ``x * scale + translation``.
 
-    The centers of the pixels are at halves; outside of ``images`` there are zeros.
+    The centers of the pixels are at halves; outside the images there are zeros. Integer
+    images are rounded and stay within the extremes of ``images``.
 
-    Args: ``scale`` and ``translation``: a number for each of the axes ``spatial_dims``;
-    ``method``: "linear", "bilinear", "trilinear" or "triangle"; "cubic", "bicubic" or
-    "tricubic", of Keys; "lanczos3" or "lanczos5"; ``antialias``: where an axis shrinks,
-    each pixel gathers from as many more.
+    Args:
+        images: Input tensor.
+        output_shape: Shape of the result, which differs from the shape of ``images``
+            along ``spatial_dims`` only.
+        scale: Factor for each of the axes ``spatial_dims``.
+        translation: Shift for each of the axes ``spatial_dims``, in pixels of the
+            result.
+        spatial_dims: Axes to scale and translate.
+        method: "linear", "bilinear", "trilinear" or "triangle"; "cubic", "bicubic" or
+            "tricubic" (Keys); "lanczos3" or "lanczos5".
+        antialias: If True, widen the filter where an axis shrinks.
 
-    Shapes: ``output_shape`` differs from that of ``images`` along ``spatial_dims`` only.
-    Integers are rounded, within the extremes of ``images``.
-
-    Raises: ``ValueError`` for another ``method``; ``ShapeError`` for other shapes.
+    Raises:
+        ValueError: If ``method`` is unknown.
+        ShapeError: If the shapes do not match.
 
     Example:
-        >>> keras.ops.image.scale_and_translate([1.0, 2.0], (4,), [2.0], [0.0], (0,), "linear").numpy()
+        >>> x, method = [1.0, 2.0], "linear"
+        >>> keras.ops.image.scale_and_translate(x, (4,), [2.0], [0.0], (0,), method).numpy()
         array([1.  , 1.25, 1.75, 2.  ], dtype=float32)
     """
     return interpolation.scale_and_translate(
@@ -471,22 +580,31 @@ def elastic_transform(
     seed: SeedLike = None,
     data_format: str | None = None,
 ) -> Tensor:
-    """Each pixel takes the value of the image at a place near it, at random but smoothly.
+    """Distort images randomly but smoothly (elastic transform).
 
-    The shifts down and across are normal draws times ``sigma * alpha``, blurred by a
-    Gaussian of width ``sigma``.
-
-    Args: ``interpolation``: "bilinear" or "nearest"; ``fill_mode``: "constant"
-    (``fill_value``), "nearest", "wrap", "mirror" or "reflect", as for `map_coordinates`;
-    ``seed``: as in `keras.random`.
-
-    Shapes: ``[batch, height, width, channels]`` or without the batch. Integers are
+    Each pixel is sampled at a shifted position. The shifts are normal random numbers
+    times ``sigma * alpha``, blurred by a Gaussian of width ``sigma``. Unlike in Keras
+    on TensorFlow, the shifts along height and width are independent. Integer images are
     rounded.
 
-    Raises: ``ValueError`` for another ``interpolation`` or ``fill_mode``.
+    Args:
+        images: Images ``[batch, height, width, channels]``, or one without the batch.
+        alpha: Strength of the distortion.
+        sigma: Standard deviation of the Gaussian; larger values distort more smoothly.
+        interpolation: "bilinear" or "nearest".
+        fill_mode: Values outside the image: "constant" (``fill_value``), "nearest",
+            "wrap", "mirror" or "reflect"; see `map_coordinates`.
+        fill_value: Value outside the image for "constant".
+        seed: Integer seed, a `keras.random.SeedGenerator`, or None for a random seed.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
 
-    Reference: Simard, Steinkraus & Platt, "Best practices for convolutional neural
-    networks" (2003). Unlike with Keras on TensorFlow, the two shifts are independent.
+    Raises:
+        ValueError: If ``interpolation`` or ``fill_mode`` is unknown.
+
+    References:
+        Simard, Steinkraus & Platt, "Best practices for convolutional neural networks"
+        (2003).
     """
     who = "elastic_transform"
     check_choice(who, "interpolation", interpolation, ("nearest", "bilinear"))
@@ -512,9 +630,17 @@ def elastic_transform(
 
 @operation(class_name="RGBToGrayscale")
 def rgb_to_grayscale(images: TensorLike, data_format: str | None = None) -> Tensor:
-    """``0.2989 red + 0.587 green + 0.114 blue``, in one channel; grey images do not change.
+    """Convert RGB images to grayscale: ``0.2989 red + 0.587 green + 0.114 blue``.
 
-    Shapes: ``[..., 3]`` or ``[..., 1]`` to ``[..., 1]``.
+    Images with one channel do not change.
+
+    Args:
+        images: Images ``[..., 3]`` or ``[..., 1]``.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+
+    Shapes:
+        ``[..., 3]`` or ``[..., 1]`` to ``[..., 1]``.
     """
     x, first = _channels_last("rgb_to_grayscale", images, data_format)
     if x.shape[-1] == 1:
@@ -537,11 +663,15 @@ def _check_colours(who, images, data_format):
 
 @operation(class_name="RGBToHSV")
 def rgb_to_hsv(images: TensorLike, data_format: str | None = None) -> Tensor:
-    """Hue, saturation and value of red, green and blue, all from 0 to 1.
+    """Convert RGB images to HSV: hue, saturation and value, all from 0 to 1.
 
-    Shapes: ``[..., 3]``, input and result.
+    Args:
+        images: Floating images ``[..., 3]``, from 0 to 1.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
 
-    Raises: ``ValueError`` for integers, or for other than three channels.
+    Raises:
+        ValueError: If ``images`` holds integers, or does not have three channels.
 
     Example:
         >>> keras.ops.image.rgb_to_hsv([[[1.0, 0.0, 0.0]]]).numpy()
@@ -553,11 +683,15 @@ def rgb_to_hsv(images: TensorLike, data_format: str | None = None) -> Tensor:
 
 @operation(class_name="HSVToRGB")
 def hsv_to_rgb(images: TensorLike, data_format: str | None = None) -> Tensor:
-    """Red, green and blue of hue, saturation and value, all from 0 to 1.
+    """Convert HSV images to RGB: red, green and blue, all from 0 to 1.
 
-    Shapes: ``[..., 3]``, input and result.
+    Args:
+        images: Floating images ``[..., 3]``: hue, saturation and value, from 0 to 1.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
 
-    Raises: ``ValueError`` for integers, or for other than three channels.
+    Raises:
+        ValueError: If ``images`` holds integers, or does not have three channels.
     """
     x, first = _check_colours("hsv_to_rgb", images, data_format)
     return _restore_format(color.hsv_to_rgb(x), first)

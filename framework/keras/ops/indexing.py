@@ -1,4 +1,4 @@
-"""`keras.ops` of NumPy that pick, order, count and compare: `take`, `where`, `sort`, ..."""
+"""`keras.ops` of NumPy that select, sort, count and compare: `take`, `where`, `sort`, ..."""
 
 from __future__ import annotations
 
@@ -98,11 +98,18 @@ def where(condition: TensorLike, x1: TensorLike, x2: TensorLike) -> Tensor: ...
 def where(
     condition: TensorLike, x1: TensorLike | None = None, x2: TensorLike | None = None
 ) -> Any:
-    """``x1`` where ``condition`` is true, else ``x2``; with neither, `nonzero`.
+    """Select entries of two tensors by a condition; without them, return `nonzero`.
 
-    Shapes: all three broadcast.
+    Args:
+        condition: Boolean tensor.
+        x1: Values where ``condition`` is true.
+        x2: Values where ``condition`` is false.
 
-    Raises: ``ValueError`` if only one of ``x1`` and ``x2`` is given.
+    Shapes:
+        All three broadcast.
+
+    Raises:
+        ValueError: If only one of ``x1`` and ``x2`` is given.
 
     Example:
         >>> keras.ops.where([True, False], [1, 2], 0.5).numpy()
@@ -118,9 +125,13 @@ def where(
 
 @operation(specs=_specs_of_nonzero)
 def nonzero(x: TensorLike) -> tuple[Tensor, ...]:
-    """The coordinates of the entries that are not 0.
+    """Return the coordinates of the entries that are not 0.
 
-    Returns: a tuple with an int32 vector for each axis.
+    Args:
+        x: Input tensor.
+
+    Returns:
+        Tuple with an int32 vector for each axis.
 
     Example:
         >>> rows, columns = keras.ops.nonzero([[0, 1], [2, 0]])
@@ -137,11 +148,18 @@ def select(
     choicelist: Sequence[TensorLike],
     default: TensorLike = 0,
 ) -> Tensor:
-    """The entry of the first choice whose condition is true there, else ``default``.
+    """Select entries from a list of tensors by a list of conditions.
 
-    Shapes: conditions and choices broadcast.
+    Args:
+        condlist: Boolean tensors; the first one that is true selects the tensor.
+        choicelist: Tensor for each condition.
+        default: Value where no condition is true.
 
-    Raises: ``ValueError`` if the lists differ in length.
+    Shapes:
+        Conditions and choices broadcast.
+
+    Raises:
+        ValueError: If the lists differ in length.
 
     Example:
         >>> x = tw.convert_to_tensor([1, 5, 9])
@@ -161,9 +179,14 @@ def select(
 
 @operation(call="x key")
 def get_item(x: TensorLike, key: Any) -> Tensor:
-    """``x[key]``; ``key`` is an int, a slice, a tensor, or a tuple of these.
+    """Index a tensor: ``x[key]``.
 
-    Raises: ``IndexError`` for an index out of range.
+    Args:
+        x: Input tensor.
+        key: Int, slice or tensor, or a tuple of these.
+
+    Raises:
+        IndexError: If an index is out of range.
 
     Example:
         >>> keras.ops.get_item([[1, 2], [3, 4]], (0, slice(1, 2))).numpy()
@@ -174,13 +197,18 @@ def get_item(x: TensorLike, key: Any) -> Tensor:
 
 @operation(call="x indices", same_as="gather", kinds=ANY)
 def take(x: TensorLike, indices: TensorLike, axis: Axis | None = None) -> Tensor:
-    """The slices of ``x`` at ``indices`` along ``axis``; None flattens ``x``.
+    """Take slices of a tensor along an axis.
 
-    Negative indices count from the end.
+    Args:
+        x: Input tensor.
+        indices: Integers, of any shape; negative indices count from the end.
+        axis: Axis to take from; None flattens ``x``.
 
-    Shapes: that of ``x`` with the axis replaced by the shape of ``indices``.
+    Shapes:
+        The shape of ``x``, with the axis replaced by the shape of ``indices``.
 
-    Raises: ``IndexError`` for an index out of range.
+    Raises:
+        IndexError: If an index is out of range.
 
     Example:
         >>> keras.ops.take([10, 20, 30], [0, -1]).numpy()
@@ -207,11 +235,18 @@ def _wrap_negative(who, indices, size):
 def take_along_axis(
     x: TensorLike, indices: TensorLike, axis: Axis | None = None
 ) -> Tensor:
-    """The entries of each row of ``x`` along ``axis`` at its row of ``indices``.
+    """Take entries of each row along an axis, at separate indices for each row.
 
-    Shapes: that of ``indices``; the other axes broadcast. None flattens ``x``.
+    Args:
+        x: Input tensor.
+        indices: Integers with as many axes as ``x``.
+        axis: Axis to take along; None flattens ``x``.
 
-    Raises: ``IndexError`` for an index out of range.
+    Shapes:
+        The shape of ``indices``; the axes other than ``axis`` broadcast.
+
+    Raises:
+        IndexError: If an index is out of range.
 
     Example:
         >>> keras.ops.take_along_axis([[1, 2], [3, 4]], [[1], [0]], axis=1).numpy()
@@ -233,17 +268,21 @@ def take_along_axis(
 
 
 def _common_size(m, n):
-    """The size to which two sizes broadcast."""
+    """Return the size to which two sizes broadcast."""
     return n if type(m) is int and m == 1 else m
 
 
 @operation
 def unravel_index(indices: TensorLike, shape: Sequence[int]) -> tuple[Tensor, ...]:
-    """The coordinates in ``shape`` of flat indices.
+    """Convert flat indices to coordinates in a shape.
 
-    Negative indices count from the end; others are not checked.
+    Args:
+        indices: Flat indices, integers; negative indices count from the end. The range
+            is not checked.
+        shape: Shape of the indexed array.
 
-    Returns: a tuple with a tensor, of the shape of ``indices``, for each axis.
+    Returns:
+        Tuple with a tensor, in the shape of ``indices``, for each axis.
 
     Example:
         >>> rows, columns = keras.ops.unravel_index([1, 5], (2, 3))
@@ -264,7 +303,11 @@ def unravel_index(indices: TensorLike, shape: Sequence[int]) -> tuple[Tensor, ..
 
 @operation(same_as="sort", kinds=REALS)
 def sort(x: TensorLike, axis: Axis | None = -1) -> Tensor:
-    """The entries of each row along ``axis`` in ascending order; None flattens ``x``.
+    """Sort the entries along an axis, in ascending order.
+
+    Args:
+        x: Input tensor.
+        axis: Axis to sort along; None flattens ``x``.
 
     Example:
         >>> keras.ops.sort([[3, 1], [2, 5]], axis=0).numpy()
@@ -279,9 +322,13 @@ def sort(x: TensorLike, axis: Axis | None = -1) -> Tensor:
 
 @operation(same_as="argsort", kinds=REALS)
 def argsort(x: TensorLike, axis: Axis | None = -1) -> Tensor:
-    """The int32 indices that sort each row along ``axis``; None flattens ``x``.
+    """Return the int32 indices that sort the entries along an axis.
 
     Equal entries keep their order.
+
+    Args:
+        x: Input tensor.
+        axis: Axis to sort along; None flattens ``x``.
 
     Example:
         >>> keras.ops.argsort([3, 1, 2]).numpy()
@@ -292,19 +339,24 @@ def argsort(x: TensorLike, axis: Axis | None = -1) -> Tensor:
 
 
 def _flatten_for_none(x, axis):
-    """Return ``(x, axis)``, with ``x`` flattened if ``axis`` is None or ``x`` a scalar."""
+    """Return ``(x, axis)``, with ``x`` flattened if ``axis`` is None or ``x`` is a scalar."""
     x = convert_to_tensor(x)
     return (x, axis) if x.ndim and axis is not None else (ravel(x), -1)
 
 
 @operation
 def argpartition(x: TensorLike, kth: int, axis: Axis | None = -1) -> Tensor:
-    """Int32 indices that put the ``kth`` entry of each row at its place in sorted order.
+    """Return int32 indices that move the ``kth`` smallest entry to its sorted position.
 
-    They are those of `argsort`, which sort the other entries as well; None flattens
-    ``x``.
+    They are the indices of `argsort`, which sorts the other entries as well.
 
-    Raises: ``ValueError`` if ``kth`` is out of range.
+    Args:
+        x: Input tensor.
+        kth: Position in sorted order.
+        axis: Axis to partition along; None flattens ``x``.
+
+    Raises:
+        ValueError: If ``kth`` is out of range.
     """
     x, axis = _flatten_for_none(x, axis)
     (place,) = normalize_axis("argpartition", axis, x.shape.rank)
@@ -319,11 +371,18 @@ def argpartition(x: TensorLike, kth: int, axis: Axis | None = -1) -> Tensor:
 
 @operation(module="math")
 def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest entries of each row, the last axis, and their indices.
+    """Return the ``k`` largest entries along the last axis, and their indices.
 
-    Shapes: ``[..., n]`` to ``[..., k]``, both.
+    Args:
+        x: Input tensor ``[..., n]``.
+        k: Number of entries.
+        sorted: Ignored; the entries are always in descending order.
 
-    Returns: ``(values, indices)``, in descending order; the indices are int32.
+    Shapes:
+        ``[..., n]`` to ``[..., k]``, both.
+
+    Returns:
+        ``(values, indices)``; the indices are int32.
 
     Example:
         >>> values, indices = keras.ops.top_k([1.0, 4.0, 2.0], k=2)
@@ -335,10 +394,15 @@ def top_k(x: TensorLike, k: int, sorted: bool = True) -> tuple[Tensor, Tensor]:
 
 @operation(call="targets predictions", module="math", same_as="in_top_k", kinds="iu")
 def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
-    """True where the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``.
+    """Test whether the target class is among the ``k`` best predictions of each example.
 
-    Shapes: ``targets`` ``[batch]``, integers; ``predictions`` ``[batch, classes]``;
-    result ``[batch]``.
+    Args:
+        targets: Classes, integers ``[batch]``.
+        predictions: Scores ``[batch, classes]``.
+        k: Number of best predictions.
+
+    Returns:
+        Booleans ``[batch]``.
 
     Example:
         >>> keras.ops.in_top_k([0, 1], [[0.1, 0.9], [0.1, 0.9]], k=1).numpy()
@@ -351,14 +415,18 @@ def in_top_k(targets: TensorLike, predictions: TensorLike, k: int) -> Tensor:
 def searchsorted(
     sorted_sequence: TensorLike, values: TensorLike, side: str = "left"
 ) -> Tensor:
-    """The indices at which ``values`` would be inserted into a sorted vector, int32.
+    """Return the int32 indices at which values would be inserted into a sorted vector.
 
-    ``side``: "left" for the number of smaller entries, "right" for smaller and equal
-    ones.
+    Args:
+        sorted_sequence: Vector ``[n]`` in ascending order.
+        values: Values to insert, of any shape.
+        side: "left" counts the smaller entries, "right" the smaller and equal entries.
 
-    Shapes: ``sorted_sequence`` ``[n]``; the result has the shape of ``values``.
+    Shapes:
+        The result has the shape of ``values``.
 
-    Raises: ``ValueError`` for another ``side``.
+    Raises:
+        ValueError: If ``side`` is unknown.
 
     Example:
         >>> keras.ops.searchsorted([1, 3, 5], [0, 3, 6]).numpy()
@@ -374,9 +442,14 @@ def searchsorted(
 
 @operation(call="x bins")
 def digitize(x: TensorLike, bins: TensorLike) -> Tensor:
-    """The number of the bin of each entry, int32: i where ``bins[i - 1] <= x < bins[i]``.
+    """Return the int32 index of the bin of each entry: i if ``bins[i - 1] <= x < bins[i]``.
 
-    Shapes: ``bins`` ``[n]``, ascending; the result has the shape of ``x``.
+    Args:
+        x: Input tensor.
+        bins: Edges of the bins, ``[n]``, in ascending order.
+
+    Shapes:
+        The result has the shape of ``x``.
 
     Example:
         >>> keras.ops.digitize([0.5, 1.5, 2.5], [1.0, 2.0]).numpy()
@@ -417,14 +490,23 @@ def unique(
     size: int | None = None,
     fill_value: TensorLike | None = None,
 ) -> Any:
-    """The distinct entries of ``x``, in ascending order.
+    """Return the unique entries of a tensor.
 
-    Args: ``axis``: compares slices along it; None flattens ``x``; ``size``: the length
-    of the result, filled up at the end with ``fill_value``.
+    Args:
+        x: Input tensor.
+        sorted: If True, return them in ascending order; else in the order of their
+            first occurrence.
+        return_index: If True, also return the index of the first occurrence of each
+            entry.
+        return_inverse: If True, also return the index among the unique entries of each
+            entry of ``x``.
+        return_counts: If True, also return the number of occurrences of each entry.
+        axis: Axis along which slices are compared; None flattens ``x``.
+        size: Length of the result, which is padded or truncated; None for all entries.
+        fill_value: Value of the padding, 0 by default.
 
-    Returns: the entries or, in a tuple with them, what ``return_index`` (the index of
-    the first occurrence of each), ``return_inverse`` (the index among them of each
-    entry of ``x``) and ``return_counts`` ask for.
+    Returns:
+        The unique entries; a tuple of them and the further results, if there are any.
 
     Example:
         >>> keras.ops.unique([3, 1, 3]).numpy()
@@ -467,9 +549,16 @@ def _resize(x, size, axis, fill):
 def isin(
     x1: TensorLike, x2: TensorLike, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
-    """True where an entry of ``x1`` is among those of ``x2``; the opposite with ``invert``.
+    """Test whether each entry of a tensor is among the entries of another.
 
-    ``assume_unique`` changes nothing. The result has the shape of ``x1``.
+    Args:
+        x1: Entries to test.
+        x2: Entries to search.
+        assume_unique: Ignored.
+        invert: If True, negate the result.
+
+    Shapes:
+        The result has the shape of ``x1``.
 
     Example:
         >>> keras.ops.isin([1, 2, 3], [2, 9]).numpy()
@@ -495,13 +584,21 @@ def bincount(
     minlength: int = 0,
     sparse: bool = False,
 ) -> Tensor:
-    """Count each number 0, 1, ... in each row of ``x``, or sum up its ``weights``.
+    """Count the occurrences of each number 0, 1, ... in each row of integers.
 
-    Shapes: ``x`` ``[n]`` to ``[length]``, or ``[batch, n]`` to ``[batch, length]``; the
-    length is the largest number plus 1, at least ``minlength``.
+    Args:
+        x: Integers ``[n]`` or ``[batch, n]``, not negative.
+        weights: Weights in the shape of ``x`` that are summed instead, or None.
+        minlength: Least length of the result, whose length is the largest number plus
+            1.
+        sparse: Must be False; there are no sparse tensors here.
 
-    Raises: ``ValueError`` for negative numbers, other ranks, or ``sparse``: there are
-    no sparse tensors.
+    Shapes:
+        ``[n]`` to ``[length]``, or ``[batch, n]`` to ``[batch, length]``.
+
+    Raises:
+        ValueError: If ``x`` holds negative numbers, has another rank, or ``sparse`` is
+            True.
 
     Example:
         >>> keras.ops.bincount([1, 1, 3]).numpy()
@@ -529,17 +626,22 @@ def bincount(
 def histogram(
     x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The number of entries of ``x`` in each of ``bins`` bins of equal width.
+    """Compute the histogram of a tensor with bins of equal width.
 
-    Args: ``range``: the ends ``(low, high)``, by default the extremes of ``x``; entries
-    beyond them are not counted.
+    Args:
+        x: Input tensor, which is flattened.
+        bins: Number of bins.
+        range: Ends ``(low, high)`` of the bins, by default the extremes of ``x``;
+            entries outside are not counted.
 
-    Shapes: ``counts`` ``[bins]``, ``edges`` ``[bins + 1]``, both in the dtype of ``x``.
+    Shapes:
+        ``counts`` ``[bins]``, ``edges`` ``[bins + 1]``, both in the dtype of ``x``.
 
-    Returns: ``(counts, edges)``.
+    Returns:
+        ``(counts, edges)``.
 
-    Raises: ``ValueError`` for ``bins`` below 1, or a ``range`` that descends or is not
-    finite.
+    Raises:
+        ValueError: If ``bins`` is below 1, or ``range`` descends or is not finite.
 
     Example:
         >>> counts, edges = keras.ops.histogram([0.0, 1.0, 4.0], bins=2)
@@ -568,11 +670,15 @@ def histogram(
 
 @operation
 def diff(a: TensorLike, n: int = 1, axis: Axis = -1) -> Tensor:
-    """The differences of neighbours along ``axis``, ``n`` times over.
+    """Compute the differences of neighboring entries along an axis.
 
-    Shapes: the axis is shorter by ``n``.
+    Args:
+        a: Input tensor.
+        n: Number of times to take the differences.
+        axis: Axis to take the differences along, which becomes shorter by ``n``.
 
-    Raises: ``ValueError`` for a negative ``n``.
+    Raises:
+        ValueError: If ``n`` is negative.
 
     Example:
         >>> keras.ops.diff([1, 4, 9]).numpy()
@@ -595,11 +701,13 @@ def diff(a: TensorLike, n: int = 1, axis: Axis = -1) -> Tensor:
 def trapezoid(
     y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: Axis = -1
 ) -> Tensor:
-    """The integral of ``y`` along ``axis`` by the trapezoidal rule.
+    """Integrate along an axis by the trapezoidal rule.
 
-    Args: ``x``: the points, or None for points ``dx`` apart.
-
-    Shapes: the result lacks ``axis``.
+    Args:
+        y: Values of the function.
+        x: Points of the values, or None for points ``dx`` apart.
+        dx: Distance between points if ``x`` is None.
+        axis: Axis to integrate along, which the result lacks.
 
     Example:
         >>> keras.ops.trapezoid([1.0, 2.0, 3.0], x=[0.0, 1.0, 3.0]).numpy()
@@ -616,9 +724,14 @@ def trapezoid(
 
 @operation(call="x1 x2")
 def gcd(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The greatest common divisor of integers.
+    """Compute the greatest common divisor of integers.
 
-    Raises: ``TypeError`` for other dtypes.
+    Args:
+        x1: First tensor of integers.
+        x2: Second tensor of integers; broadcasts with ``x1``.
+
+    Raises:
+        TypeError: If a tensor does not hold integers.
 
     Example:
         >>> keras.ops.gcd([4, 9], 6).numpy()
@@ -646,9 +759,14 @@ def _check_integers(who, *values):
 
 @operation(call="x1 x2")
 def lcm(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The least common multiple of integers.
+    """Compute the least common multiple of integers.
 
-    Raises: ``TypeError`` for other dtypes.
+    Args:
+        x1: First tensor of integers.
+        x2: Second tensor of integers; broadcasts with ``x1``.
+
+    Raises:
+        TypeError: If a tensor does not hold integers.
 
     Example:
         >>> keras.ops.lcm([4, 9], 6).numpy()

@@ -1,4 +1,4 @@
-"""`keras.ops.linalg` and products: factors, inverses, norms, `matmul`, `einsum`, ..."""
+"""`keras.ops.linalg` and products: decompositions, inverses, norms, `matmul`, `einsum`, ..."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ operation = OperationFamily(__name__, "linalg")
 
 
 def _promote_factors(*operands):
-    """The operands in their common dtype: int32 for int8 alone, whose sums overflow."""
+    """Return the operands in their common dtype: int32 for int8 alone, whose sums overflow."""
     operands = [
         x if isinstance(x, (int, float)) else convert_to_tensor(x) for x in operands
     ]
@@ -92,10 +92,15 @@ def _promote_factors(*operands):
 
 @operation(call="x1 x2", module="numpy")
 def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The matrix product over the last two axes; the axes in front broadcast.
+    """Matrix product over the last two axes; the axes in front broadcast.
 
-    Shapes: ``[..., m, k]`` and ``[..., k, n]`` to ``[..., m, n]``. A vector is a row on
-    the left and a column on the right, and the result lacks its axis.
+    Args:
+        x1: First tensor; a vector is a row.
+        x2: Second tensor; a vector is a column.
+
+    Shapes:
+        ``[..., m, k]`` and ``[..., k, n]`` to ``[..., m, n]``; the result lacks the
+        axis of a vector.
 
     Example:
         >>> keras.ops.matmul([1.0, 2.0], [[1.0], [3.0]]).numpy()
@@ -113,10 +118,15 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @operation(call="x1 x2", module="numpy")
 def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Sums of products over the last axis of ``x1`` and the one before last of ``x2``.
+    """Dot product over the last axis of ``x1`` and the second-to-last axis of ``x2``.
 
-    Shapes: ``[..., k]`` and ``[*other, k, n]`` to ``[..., *other, n]``; a vector ``x2``
-    has only that axis, and a scalar multiplies.
+    Args:
+        x1: First tensor; a scalar multiplies ``x2``.
+        x2: Second tensor; a vector has only one axis to sum over, a scalar multiplies
+            ``x1``.
+
+    Shapes:
+        ``[..., k]`` and ``[*other, k, n]`` to ``[..., *other, n]``.
 
     Example:
         >>> keras.ops.dot([1, 2], [3, 4]).numpy()
@@ -130,10 +140,14 @@ def dot(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @operation(call="x1 x2", module="numpy")
 def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Sums of products over the last axes of both.
+    """Inner product over the last axes of both tensors.
 
-    Shapes: ``[*left, k]`` and ``[*right, k]`` to ``[*left, *right]``; a scalar
-    multiplies.
+    Args:
+        x1: First tensor; a scalar multiplies ``x2``.
+        x2: Second tensor; a scalar multiplies ``x1``.
+
+    Shapes:
+        ``[*left, k]`` and ``[*right, k]`` to ``[*left, *right]``.
 
     Example:
         >>> keras.ops.inner([[1, 2], [3, 4]], [1, 1]).numpy()
@@ -145,9 +159,14 @@ def inner(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @operation(call="x1 x2", module="numpy")
 def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The product of each entry of ``x1`` with each of ``x2``.
+    """Outer product: multiply each entry of ``x1`` by each entry of ``x2``.
 
-    Shapes: both are flattened; ``[m]`` and ``[n]`` to ``[m, n]``.
+    Args:
+        x1: First tensor, which is flattened to ``[m]``.
+        x2: Second tensor, which is flattened to ``[n]``.
+
+    Shapes:
+        The result is ``[m, n]``.
 
     Example:
         >>> keras.ops.outer([1, 2], [3, 4]).numpy()
@@ -160,7 +179,14 @@ def outer(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @operation(call="x1 x2", module="numpy")
 def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The sum of the products of all entries, with those of ``x1`` conjugated; a scalar.
+    """Dot product of all entries, with ``x1`` conjugated.
+
+    Args:
+        x1: First tensor, which is flattened.
+        x2: Second tensor, which is flattened.
+
+    Returns:
+        A scalar.
 
     Example:
         >>> keras.ops.vdot([1 + 1j], [1 + 1j]).numpy()
@@ -173,14 +199,23 @@ def vdot(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @operation(call="x1 x2", module="numpy")
 def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[Any] = 2) -> Tensor:
-    """Sums of products over the last axes of ``x1`` and the first of ``x2``, or listed ones.
+    """Tensor contraction: sums of products over given axes.
 
-    Args: ``axes``: a number n, for the last n axes of ``x1`` with the first n of
-    ``x2``; or a pair of an axis or list of axes of each.
+    Args:
+        x1: First tensor.
+        x2: Second tensor.
+        axes: Number n, to contract the last n axes of ``x1`` with the first n axes of
+            ``x2``; or a pair of an axis or a list of axes for each tensor.
 
-    Shapes: the remaining axes of ``x1``, then those of ``x2``.
+    Shapes:
+        The remaining axes of ``x1``, then the remaining axes of ``x2``.
 
-    Raises: ``ValueError`` for a number beyond the smaller rank.
+    Raises:
+        ValueError: If the number of axes exceeds the smaller rank.
+
+    Example:
+        >>> keras.ops.tensordot([[1, 2], [3, 4]], [1, 1], axes=1).numpy()
+        array([3, 7], dtype=int32)
     """
     x1, x2 = promote(x1, x2)
     if isinstance(axes, int):
@@ -191,9 +226,17 @@ def tensordot(x1: TensorLike, x2: TensorLike, axes: int | Sequence[Any] = 2) -> 
 
 @operation(module="numpy")
 def einsum(subscripts: str, *operands: TensorLike, **kwargs: Any) -> Tensor:
-    """Sums of products by named axes: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
+    """Einstein summation: sums of products over named axes.
 
-    ``kwargs``: those of ``tw.einsum``.
+    Args:
+        subscripts: Names of the axes of the operands and the result, such as
+            "ij,jk->ik".
+        *operands: Tensors.
+        **kwargs: Options of `tw.einsum`.
+
+    Example:
+        >>> keras.ops.einsum("ij,jk->ik", [[1, 2]], [[3], [4]]).numpy()
+        array([[11]], dtype=int32)
     """
     return contraction.einsum(subscripts, *_promote_factors(*operands), **kwargs)
 
@@ -207,14 +250,21 @@ def cross(
     axisc: int = -1,
     axis: Axis | None = None,
 ) -> Tensor:
-    """The cross product over one axis of each, of size 3 or 2 (the third entry is then 0).
+    """Cross product of vectors of size 3 or 2.
 
-    Two vectors of size 2 give the third entry of their product alone.
+    A vector of size 2 has a third entry of 0. Two vectors of size 2 give only the third
+    entry of their product.
 
-    Args: ``axisa``, ``axisb``, ``axisc``: the axis of ``x1``, of ``x2`` and of the
-    result; ``axis``: one number for all three.
+    Args:
+        x1: First tensor.
+        x2: Second tensor; broadcasts with ``x1``.
+        axisa: Axis of the vectors in ``x1``.
+        axisb: Axis of the vectors in ``x2``.
+        axisc: Axis of the vectors in the result.
+        axis: Axis of the vectors in all three tensors; overrides the other arguments.
 
-    Raises: ``ValueError`` for other sizes.
+    Raises:
+        ValueError: If the vectors have another size.
 
     Example:
         >>> keras.ops.cross([1, 0, 0], [0, 1, 0]).numpy()
@@ -233,15 +283,20 @@ def cross(
 
 
 def _pad_to_3(x):
-    """A third entry of 0 for vectors of two."""
+    """Append a third entry of 0 to vectors of two."""
     return x if x.shape[-1] == 3 else pad(x, [(0, 0)] * (x.ndim - 1) + [(0, 1)])
 
 
 @operation(call="x1 x2", module="numpy")
 def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The Kronecker product: each entry of ``x1`` times all of ``x2``, block beside block.
+    """Kronecker product: a block matrix with each entry of ``x1`` times ``x2``.
 
-    Shapes: each size is the product of both.
+    Args:
+        x1: First tensor.
+        x2: Second tensor.
+
+    Shapes:
+        The size of each axis is the product of both sizes.
 
     Example:
         >>> keras.ops.kron([[1, 2]], [[1], [1]]).numpy()
@@ -258,12 +313,16 @@ def kron(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 @operation(call="x1 x2", module="numpy")
 def correlate(x1: TensorLike, x2: TensorLike, mode: str = "valid") -> Tensor:
-    """``sum_n x1[n + k] * x2[n]`` of two vectors, for each k.
+    """Cross-correlation of two vectors: ``sum_n x1[n + k] * x2[n]`` for each k.
 
-    Args: ``mode``: "valid" (where they overlap wholly), "same" (as many as the longer
-    has) or "full".
+    Args:
+        x1: First vector.
+        x2: Second vector.
+        mode: "valid" for complete overlaps only, "same" for the length of the longer
+            vector, or "full" for all overlaps.
 
-    Raises: ``ValueError`` for another ``mode``.
+    Raises:
+        ValueError: If ``mode`` is unknown.
 
     Example:
         >>> keras.ops.correlate([1.0, 2.0, 3.0], [0.0, 1.0]).numpy()
@@ -290,9 +349,13 @@ def correlate(x1: TensorLike, x2: TensorLike, mode: str = "valid") -> Tensor:
 
 @operation(module="numpy")
 def corrcoef(x: TensorLike) -> Tensor:
-    """The correlations of the rows of ``x`` with each other, from -1 to 1.
+    """Compute the Pearson correlation coefficients of the rows of a matrix.
 
-    Shapes: ``[m, n]`` to ``[m, m]``.
+    Args:
+        x: Matrix ``[m, n]`` with a variable in each row.
+
+    Shapes:
+        ``[m, n]`` to ``[m, m]``.
 
     Example:
         >>> keras.ops.corrcoef([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]).numpy().round(4)
@@ -313,68 +376,101 @@ def corrcoef(x: TensorLike) -> Tensor:
 
 # ---------------------------------------------------------------------- factors
 
+_SQUARE = {"x": "Square matrices ``[..., n, n]``; integers are cast to `floatx`."}
+
 det = operation.floats(
-    "det", matrix_functions.det, details="Shapes: ``[..., n, n]`` to ``[...]``."
-)
+    "det", matrix_functions.det, args=_SQUARE, details="""
+Shapes:
+    ``[..., n, n]`` to ``[...]``.
+
+Example:
+    >>> keras.ops.det([[2.0, 0.0], [0.0, 4.0]]).numpy()
+    np.float32(8.0)
+""",
+)  # fmt: skip
 eig = operation.floats(
-    "eig", decompositions.eig, kinds="", details="""
+    "eig", decompositions.eig, kinds="", args=_SQUARE, details="""
 ``x @ v = v @ diag(e)``; the eigenvalues are in no order.
 
-Shapes: ``[..., n, n]`` to ``e`` ``[..., n]`` and ``v`` ``[..., n, n]``.
+Shapes:
+    ``[..., n, n]`` to ``e`` ``[..., n]`` and ``v`` ``[..., n, n]``.
 
-Returns: ``(e, v)``.
+Returns:
+    ``(e, v)``.
 """,
 )  # fmt: skip
 eigh = operation.floats(
-    "eigh", decompositions.eigh, kinds="", details="""
-``x @ v = v @ diag(e)``. Only the lower triangle is read.
+    "eigh", decompositions.eigh, kinds="", args={
+        "x": "Hermitian matrices ``[..., n, n]``, of which only the lower triangle is "
+        "read; integers are cast to `floatx`.",
+    }, details="""
+``x @ v = v @ diag(e)``.
 
-Shapes: ``[..., n, n]`` to ``e`` ``[..., n]`` and ``v`` ``[..., n, n]``.
+Shapes:
+    ``[..., n, n]`` to ``e`` ``[..., n]`` and ``v`` ``[..., n, n]``.
 
-Returns: ``(e, v)``.
+Returns:
+    ``(e, v)``.
 
->>> keras.ops.eigh([[2.0, 0.0], [0.0, 1.0]])[0].numpy()
-array([1., 2.], dtype=float32)
+Example:
+    >>> keras.ops.eigh([[2.0, 0.0], [0.0, 1.0]])[0].numpy()
+    array([1., 2.], dtype=float32)
 """,
 )  # fmt: skip
 inv = operation.floats(
-    "inv", linear_systems.inv, "The inverse of each matrix.", same_as="inv", details="""
-Shapes: ``[..., n, n]``, input and result.
+    "inv", linear_systems.inv, "Compute the inverse of square matrices.",
+    same_as="inv", args=_SQUARE, details="""
+Shapes:
+    ``[..., n, n]``, input and result.
 
-Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
+Raises:
+    ValueError: If a matrix is singular (NumPy's LinAlgError).
 
->>> keras.ops.inv([[2.0, 0.0], [0.0, 4.0]]).numpy()
-array([[0.5 , 0.  ],
-       [0.  , 0.25]], dtype=float32)
+Example:
+    >>> keras.ops.inv([[2.0, 0.0], [0.0, 4.0]]).numpy()
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
 """,
 )  # fmt: skip
 logdet = operation.floats(
     "logdet", matrix_functions.logdet,
-    "``log(det(x))`` of Hermitian positive definite matrices, a real number.",
-    kinds="", module="math", details="""
-Shapes: ``[..., n, n]`` to ``[...]``.
+    "Compute the log-determinant of Hermitian positive definite matrices.",
+    kinds="", module="math", args=_SQUARE, details="""
+The result is real.
 
-Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is not positive definite.
+Shapes:
+    ``[..., n, n]`` to ``[...]``.
+
+Raises:
+    ValueError: If a matrix is not positive definite (NumPy's LinAlgError).
 """,
 )  # fmt: skip
 slogdet = operation.floats(
     "slogdet", lambda x: tuple(matrix_functions.slogdet(x)),
-    "The sign of the determinant of each matrix, and the logarithm of its modulus.",
-    module="numpy", details="""
-Shapes: ``[..., n, n]`` to ``[...]``, both.
+    "Compute the sign and the logarithm of the absolute value of the determinant.",
+    module="numpy", args=_SQUARE, details="""
+Shapes:
+    ``[..., n, n]`` to ``[...]``, both.
 
-Returns: ``(sign, log_abs_determinant)``.
+Returns:
+    ``(sign, log_abs_determinant)``.
 """,
 )  # fmt: skip
 
 
 @operation(same_as="cholesky", kinds=FLOATS)
 def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
-    """The lower triangular L with ``x = L @ L^H``, or its transpose with ``upper``.
+    """Cholesky decomposition: the lower triangular L with ``x = L @ L^H``.
 
-    Shapes: ``[..., n, n]``, input and result.
+    Args:
+        x: Hermitian positive definite matrices ``[..., n, n]``.
+        upper: If True, return the conjugate transpose of L.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is not positive definite.
+    Shapes:
+        ``[..., n, n]``, input and result.
+
+    Raises:
+        ValueError: If a matrix is not positive definite (NumPy's LinAlgError).
 
     Example:
         >>> keras.ops.cholesky([[4.0, 2.0], [2.0, 5.0]]).numpy()
@@ -387,9 +483,14 @@ def cholesky(x: TensorLike, upper: bool = False) -> Tensor:
 
 @operation
 def cholesky_inverse(x: TensorLike, upper: bool = False) -> Tensor:
-    """The inverse of the matrix whose `cholesky` factor is ``x``.
+    """Compute the inverse of a matrix from its `cholesky` factor.
 
-    Shapes: ``[..., n, n]``, input and result.
+    Args:
+        x: Cholesky factors ``[..., n, n]``.
+        upper: If True, ``x`` is upper triangular, else lower.
+
+    Shapes:
+        ``[..., n, n]``, input and result.
 
     Example:
         >>> keras.ops.cholesky_inverse([[2.0, 0.0], [0.0, 1.0]]).numpy()
@@ -407,10 +508,14 @@ def _identity_like(x):
 
 @operation
 def pinv(x: TensorLike, rcond: float | None = None) -> Tensor:
-    """The Moore-Penrose inverse of each matrix, ``[..., m, n]`` to ``[..., n, m]``.
+    """Compute the Moore-Penrose pseudo-inverse of matrices.
 
-    Args: ``rcond``: singular values up to ``rcond`` times the largest one count as
-    zero.
+    Args:
+        x: Matrices ``[..., m, n]``.
+        rcond: Singular values up to ``rcond`` times the largest one count as zero.
+
+    Shapes:
+        ``[..., m, n]`` to ``[..., n, m]``.
 
     Example:
         >>> keras.ops.pinv([[2.0, 0.0], [0.0, 0.0]]).numpy()
@@ -422,9 +527,15 @@ def pinv(x: TensorLike, rcond: float | None = None) -> Tensor:
 
 @operation
 def matrix_rank(x: TensorLike, tol: float | None = None) -> Tensor:
-    """The number of singular values above ``tol``, int32.
+    """Compute the rank of matrices: the number of singular values above ``tol``.
 
-    Shapes: ``[..., m, n]`` to ``[...]``.
+    Args:
+        x: Matrices ``[..., m, n]``.
+        tol: Tolerance; by default the largest singular value times the longer side
+            times the rounding error of the dtype.
+
+    Returns:
+        Tensor ``[...]`` of int32.
 
     Example:
         >>> keras.ops.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy()
@@ -435,14 +546,21 @@ def matrix_rank(x: TensorLike, tol: float | None = None) -> Tensor:
 
 @operation
 def qr(x: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
-    """Orthonormal columns ``q`` and an upper triangle ``r`` with ``x = q @ r``.
+    """QR decomposition: orthonormal columns ``q`` and a triangle ``r`` with ``x = q @ r``.
 
-    Shapes: ``[..., m, n]`` to ``q`` ``[..., m, k]`` and ``r`` ``[..., k, n]``, where k
-    is the smaller of m and n, or m with ``mode="complete"``.
+    Args:
+        x: Matrices ``[..., m, n]``.
+        mode: "reduced" or "complete".
 
-    Returns: ``(q, r)``.
+    Shapes:
+        ``q`` ``[..., m, k]`` and ``r`` ``[..., k, n]``, where k is the smaller of m and
+        n, or m with "complete".
 
-    Raises: ``ValueError`` for a ``mode`` other than "reduced" and "complete".
+    Returns:
+        ``(q, r)``.
+
+    Raises:
+        ValueError: If ``mode`` is unknown.
     """
     if mode not in ("reduced", "complete"):
         raise ValueError(f"qr: mode must be 'reduced' or 'complete', got {mode!r}")
@@ -451,15 +569,17 @@ def qr(x: TensorLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
 
 @operation
 def lu_factor(x: TensorLike) -> tuple[Tensor, Tensor]:
-    """The LU decomposition of square matrices: ``L @ U`` has the rows of ``x``, moved.
+    """LU decomposition of square matrices, with row pivoting.
 
-    Shapes: ``[..., n, n]`` to the packed factors ``lu`` ``[..., n, n]``, as in
-    `tw.linalg.lu`, and the int32 indices ``p`` ``[..., n]`` of the rows of ``L @ U`` that
-    are the rows of ``x``.
+    Args:
+        x: Square matrices ``[..., n, n]``.
 
-    Returns: ``(lu, p)``.
+    Returns:
+        ``(lu, p)``: the packed factors ``[..., n, n]``, as in `tw.linalg.lu`, and the
+        int32 indices ``[..., n]`` of the rows of ``L @ U`` that are the rows of ``x``.
 
-    Raises: ``ValueError`` if a matrix is singular.
+    Raises:
+        ValueError: If a matrix is singular.
 
     Example:
         >>> lu, p = keras.ops.lu_factor([[1.0, 2.0], [2.0, 1.0]])
@@ -480,13 +600,20 @@ def svd(
 ) -> Tensor: ...
 @operation(class_name="SVD")
 def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-    """The singular value decomposition ``x = u @ diag(s) @ v^H``.
+    """Singular value decomposition: ``x = u @ diag(s) @ v^H``.
 
-    Shapes: ``[..., m, n]`` to ``u`` ``[..., m, m]``, ``s`` ``[..., k]`` and ``v^H``
-    ``[..., n, n]``, where k is the smaller of m and n; without ``full_matrices``
-    ``[..., m, k]`` and ``[..., k, n]``.
+    Args:
+        x: Matrices ``[..., m, n]``.
+        full_matrices: If False, compute only the first k columns of ``u`` and rows of
+            ``v^H``, where k is the smaller of m and n.
+        compute_uv: If False, return ``s`` alone.
 
-    Returns: ``(u, s, v^H)``, or ``s`` alone without ``compute_uv``; ``s`` descends.
+    Shapes:
+        ``u`` ``[..., m, m]``, ``s`` ``[..., k]`` and ``v^H`` ``[..., n, n]``; without
+        ``full_matrices`` ``u`` ``[..., m, k]`` and ``v^H`` ``[..., k, n]``.
+
+    Returns:
+        ``(u, s, v^H)``, with ``s`` in descending order, or ``s``.
 
     Example:
         >>> keras.ops.svd([[0.0, 2.0], [1.0, 0.0]], compute_uv=False).numpy()
@@ -500,7 +627,7 @@ def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> A
 
 
 def _as_columns(a, b):
-    """``b`` with an axis of columns, and True if it was one axis short of ``a``."""
+    """Return ``b`` with an axis of columns, and True if it had one axis less than ``a``."""
     a, b = promote(a, b, at_least=float)
     is_vector = b.ndim == a.ndim - 1
     return a, (b[..., None] if is_vector else b), is_vector
@@ -508,12 +635,17 @@ def _as_columns(a, b):
 
 @operation(call="a b", same_as="solve", kinds=FLOATS)
 def solve(a: TensorLike, b: TensorLike) -> Tensor:
-    """The solution ``x`` of ``a @ x = b``.
+    """Solve the linear systems ``a @ x = b``.
 
-    Shapes: ``a`` ``[..., n, n]``, ``b`` ``[..., n, k]`` for columns or ``[..., n]`` for
-    one; the result has the shape of ``b``.
+    Args:
+        a: Square matrices ``[..., n, n]``.
+        b: Right-hand sides, ``[..., n, k]`` for columns or ``[..., n]`` for one.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
+    Shapes:
+        The result has the shape of ``b``.
+
+    Raises:
+        ValueError: If a matrix is singular (NumPy's LinAlgError).
 
     Example:
         >>> keras.ops.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0]).numpy()
@@ -526,11 +658,18 @@ def solve(a: TensorLike, b: TensorLike) -> Tensor:
 
 @operation(call="a b")
 def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tensor:
-    """`solve` for an upper triangular ``a``, or a ``lower`` one.
+    """Solve linear systems ``a @ x = b`` with triangular matrices.
 
-    The other half of ``a`` is not read.
+    Args:
+        a: Triangular matrices ``[..., n, n]``; the other half is not read.
+        b: Right-hand sides, ``[..., n, k]`` for columns or ``[..., n]`` for one.
+        lower: If True, ``a`` is lower triangular, else upper.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) if there is a zero on the diagonal.
+    Shapes:
+        The result has the shape of ``b``.
+
+    Raises:
+        ValueError: If there is a zero on a diagonal (NumPy's LinAlgError).
 
     Example:
         >>> keras.ops.solve_triangular([[2.0, 1.0], [0.0, 4.0]], [2.0, 4.0]).numpy()
@@ -543,13 +682,15 @@ def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Tenso
 
 @operation(call="a b")
 def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = None) -> Tensor:
-    """The shortest ``x`` that minimizes ``|a @ x - b|``.
+    """Least-squares solution: the shortest ``x`` that minimizes ``|a @ x - b|``.
 
-    Args: ``rcond``: singular values up to ``rcond`` times the largest one count as
-    zero.
+    Args:
+        a: Matrices ``[..., m, n]``.
+        b: Right-hand sides, ``[..., m, k]`` for columns or ``[..., m]`` for one.
+        rcond: Singular values up to ``rcond`` times the largest one count as zero.
 
-    Shapes: ``a`` ``[..., m, n]``, ``b`` ``[..., m, k]`` or ``[..., m]`` to ``[..., n,
-    k]`` or ``[..., n]``.
+    Shapes:
+        The result is ``[..., n, k]`` or ``[..., n]``.
     """
     a, b, is_vector = _as_columns(a, b)
     if rcond is None:
@@ -565,17 +706,19 @@ def norm(
     axis: Axes = None,
     keepdims: bool = False,
 ) -> Tensor:
-    """The norm of vectors over one axis, or of matrices over a pair of axes.
+    """Compute the norm of vectors over one axis, or of matrices over two axes.
 
-    Args: ``ord``: None is the Euclidean norm; for vectors a number, ``inf`` or
-    ``-inf``; for matrices 1, -1, 2, -2, ``inf``, ``-inf``, "fro" or "nuc"; ``axis``:
-    None takes all entries as one vector or, with an ``ord``, ``x`` as one vector or
-    matrix.
+    Args:
+        x: Input tensor.
+        ord: Order of the norm; None is the Euclidean norm. For vectors a number,
+            ``inf`` or ``-inf``; for matrices 1, -1, 2, -2, ``inf``, ``-inf``, "fro" or
+            "nuc".
+        axis: Axis of the vectors, or pair of axes of the matrices. None computes the
+            norm of all entries or, with an ``ord``, of ``x`` as one vector or matrix.
+        keepdims: If True, keep reduced axes with size 1.
 
-    Shapes: the result lacks the axes of ``axis``, or has size 1 there with
-    ``keepdims``.
-
-    Raises: ``ValueError`` for another ``ord``.
+    Raises:
+        ValueError: If ``ord`` is unknown, or the number of axes does not fit it.
 
     Example:
         >>> keras.ops.norm([[3.0, 4.0], [6.0, 8.0]], axis=1).numpy()
@@ -607,7 +750,7 @@ def norm(
 
 
 def _merge_axes(x, axes):
-    """These axes as one, the last."""
+    """Join these axes to one, the last."""
     kept = [a for a in range(x.ndim) if a not in axes]
     sizes = [*[x.shape[a] for a in kept], math.prod([x.shape[a] for a in axes])]
     return shapes.reshape(shapes.transpose(x, [*kept, *axes]), sizes)
@@ -635,12 +778,17 @@ def jvp(
     tangents: Sequence[TensorLike],
     has_aux: bool = False,
 ) -> tuple[Any, ...]:
-    """The outputs of ``fun(*primals)``, and their tangents along ``tangents``.
+    """Compute the outputs of a function and its Jacobian-vector product (forward mode).
 
-    Args: ``has_aux``: ``fun`` returns a pair, of which the second is returned as a
-    third result, not differentiated.
+    Args:
+        fun: Function of the primals.
+        primals: Arguments of ``fun``.
+        tangents: Tangents of the arguments, in their shapes.
+        has_aux: If True, ``fun`` returns a pair, of which the second is not
+            differentiated and becomes a third result.
 
-    Returns: ``(outputs, tangents)``.
+    Returns:
+        ``(outputs, tangents)``.
 
     Example:
         >>> value, slope = keras.ops.jvp(lambda x: x * x, [3.0], [1.0])

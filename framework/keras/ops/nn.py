@@ -1,4 +1,4 @@
-"""`keras.ops.nn`: activations, losses, normalization, attention, windows."""
+"""`keras.ops.nn`: activations, losses, normalization, attention, pooling, convolution."""
 
 from __future__ import annotations
 
@@ -118,7 +118,13 @@ sigmoid = operation.floats("sigmoid", activation.sigmoid, same_as="sigmoid")
 softplus = operation.floats("softplus", activation.softplus)
 softsign = operation.floats("softsign", activation.softsign)
 log_sigmoid = operation.floats("log_sigmoid", activation.log_sigmoid, kinds="")
-silu = swish = operation.floats("silu", activation.silu, aliases="swish", kinds="")
+silu = swish = operation.floats(
+    "silu",
+    activation.silu,
+    "SiLU activation, also known as swish: ``x * sigmoid(x)``.",
+    aliases="swish",
+    kinds="",
+)
 celu = operation(activations.celu)
 elu = operation(activations.elu, same_as="elu", kinds=FLOATS)
 glu = operation(activations.glu)
@@ -137,7 +143,11 @@ hard_silu = hard_swish = operation(activations.hard_silu, aliases="hard_swish")
 
 @operation
 def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
-    """``x`` moved towards 0 by ``threshold``, and 0 where it is nearer than that.
+    """Soft shrink activation: move values towards 0 by a threshold, and the rest to 0.
+
+    Args:
+        x: Input tensor; integers are cast to `floatx`.
+        threshold: Distance by which values move; smaller values become 0.
 
     Example:
         >>> keras.ops.soft_shrink([-2.0, 0.25, 2.0]).numpy()
@@ -148,7 +158,11 @@ def soft_shrink(x: TensorLike, threshold: float = 0.5) -> Tensor:
 
 @operation
 def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
-    """``x`` times the normal distribution function at ``x``; ``approximate`` uses tanh.
+    """Gaussian error linear unit (GELU): ``x * P(X <= x)`` for a standard normal X.
+
+    Args:
+        x: Input tensor; integers are cast to `floatx`.
+        approximate: If True, approximate the distribution function by tanh.
 
     Example:
         >>> keras.ops.gelu([0.0, 20.0]).numpy()
@@ -159,7 +173,11 @@ def gelu(x: TensorLike, approximate: bool = True) -> Tensor:
 
 @operation(same_as="softmax", kinds=FLOATS)
 def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
-    """``exp(x) / sum(exp(x))`` over ``axis``: an int, a tuple, or None for all axes.
+    """Softmax activation: ``exp(x) / sum(exp(x))`` over axes.
+
+    Args:
+        x: Input tensor; integers are cast to `floatx`.
+        axis: Axis or tuple of axes to normalize; None normalizes over all axes.
 
     Example:
         >>> keras.ops.softmax([0.0, 0.0]).numpy()
@@ -173,7 +191,11 @@ def softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
 
 @operation(same_as="log_softmax", kinds=FLOATS)
 def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
-    """``x - log(sum(exp(x)))`` over ``axis``: an int, a tuple, or None for all axes.
+    """Log-softmax activation: ``x - log(sum(exp(x)))`` over axes.
+
+    Args:
+        x: Input tensor; integers are cast to `floatx`.
+        axis: Axis or tuple of axes to normalize; None normalizes over all axes.
 
     Example:
         >>> keras.ops.log_softmax([0.0, 0.0]).numpy()
@@ -187,7 +209,11 @@ def log_softmax(x: TensorLike, axis: Axes = -1) -> Tensor:
 
 @operation(call="abs_ angle")
 def polar(abs_: TensorLike, angle: TensorLike) -> Tensor:
-    """Complex numbers of these moduli and angles; both broadcast.
+    """Create complex numbers from absolute values and angles.
+
+    Args:
+        abs_: Absolute values.
+        angle: Angles in radians; broadcast with ``abs_``.
 
     Example:
         >>> keras.ops.polar([1.0, 2.0], 0.0).numpy()
@@ -208,14 +234,18 @@ def one_hot(
     dtype: DTypeLike | None = None,
     sparse: bool = False,
 ) -> Tensor:
-    """1 at the index ``x`` along a new ``axis`` of size ``num_classes``, else 0.
+    """One-hot encoding: 1 at the index ``x`` along a new axis, else 0.
 
-    An index out of range gives zeros.
+    Args:
+        x: Indices, integers; an index out of range gives zeros.
+        num_classes: Size of the new axis.
+        axis: Position of the new axis in the result.
+        dtype: Dtype of the result, `floatx` by default.
+        sparse: If True, return a `SparseTensor` with an entry for each index, which is
+            0 for an index out of range.
 
-    Shapes: ``[...]`` to ``[..., num_classes]``.
-
-    Args: ``sparse``: the result is a `SparseTensor`, with an entry for each index, which
-    is 0 for one out of range.
+    Shapes:
+        ``[...]`` to ``[..., num_classes]``.
 
     Example:
         >>> keras.ops.one_hot([1, 0], 3).numpy()
@@ -237,11 +267,21 @@ def multi_hot(
     sparse: bool = False,
     **kwargs: Any,
 ) -> Tensor:
-    """1 at each of the indices in a row of ``inputs``, else 0; see `one_hot`.
+    """Multi-hot encoding: 1 at each of the indices in a row, else 0; see `one_hot`.
 
-    Shapes: ``[n]`` to ``[num_classes]``, or ``[batch, n]`` to ``[batch, num_classes]``.
+    Args:
+        inputs: Indices, integers ``[n]`` or ``[batch, n]``.
+        num_classes: Number of classes, required.
+        axis: Position of the axis of the classes.
+        dtype: Dtype of the result, `floatx` by default.
+        sparse: If True, return a `SparseTensor`.
+        **kwargs: Accepts ``num_tokens``, an older name of ``num_classes``.
 
-    Raises: ``ValueError`` for ``sparse`` with another ``axis`` than the last one.
+    Shapes:
+        ``[n]`` to ``[num_classes]``, or ``[batch, n]`` to ``[batch, num_classes]``.
+
+    Raises:
+        ValueError: If ``sparse`` is True and ``axis`` is not the last axis.
 
     Example:
         >>> keras.ops.multi_hot([[1, 2], [0, 0]], 4).numpy()
@@ -286,13 +326,15 @@ def _check_shapes(who, target, output):
 def binary_crossentropy(
     target: TensorLike, output: TensorLike, from_logits: bool = False
 ) -> Tensor:
-    """``-y * log(p) - (1 - y) * log(1 - p)``, entry by entry.
+    """Element-wise binary cross-entropy: ``-y * log(p) - (1 - y) * log(1 - p)``.
 
-    ``output`` holds the p or, with ``from_logits``, their logits.
+    Args:
+        target: Labels ``y`` from 0 to 1.
+        output: Probabilities ``p``, or logits; in the shape of ``target``.
+        from_logits: If True, ``output`` holds logits.
 
-    Shapes: ``target``, ``output`` and the result are of one shape.
-
-    Raises: ``ValueError`` if the shapes differ.
+    Raises:
+        ValueError: If the shapes differ.
 
     Example:
         >>> keras.ops.binary_crossentropy([1.0], [0.5]).numpy()
@@ -308,14 +350,20 @@ def binary_crossentropy(
 def categorical_crossentropy(
     target: TensorLike, output: TensorLike, from_logits: bool = False, axis: Axis = -1
 ) -> Tensor:
-    """``-sum(y * log(p))`` over ``axis``.
+    """Categorical cross-entropy of one-hot labels: ``-sum(y * log(p))`` over the classes.
 
-    ``output`` holds the p, which are scaled to sum 1, or with ``from_logits`` their
-    logits.
+    Args:
+        target: Labels ``y``, one-hot or probabilities, ``[..., classes]``.
+        output: Probabilities ``p``, which are scaled to a sum of 1, or logits; in the
+            shape of ``target``.
+        from_logits: If True, ``output`` holds logits.
+        axis: Axis of the classes.
 
-    Shapes: ``target`` and ``output`` ``[..., classes]``, result ``[...]``.
+    Shapes:
+        ``[..., classes]``, both, to ``[...]``.
 
-    Raises: ``ValueError`` if the shapes differ.
+    Raises:
+        ValueError: If the shapes differ.
 
     Example:
         >>> keras.ops.categorical_crossentropy([[1.0, 0.0]], [[0.5, 0.5]]).numpy()
@@ -330,14 +378,19 @@ def categorical_crossentropy(
 def sparse_categorical_crossentropy(
     target: TensorLike, output: TensorLike, from_logits: bool = False, axis: Axis = -1
 ) -> Tensor:
-    """``-log(p[label])``, with p over ``axis``.
+    """Categorical cross-entropy of integer labels: ``-log(p[label])``.
 
-    ``output`` holds the p, or with ``from_logits`` their logits.
+    Args:
+        target: Labels ``[...]``, integers from 0 to classes - 1.
+        output: Probabilities ``p`` or logits, ``[..., classes]``.
+        from_logits: If True, ``output`` holds logits.
+        axis: Axis of the classes.
 
-    Shapes: ``target`` ``[...]``, integers from 0 to classes - 1; ``output`` ``[...,
-    classes]``; result ``[...]``.
+    Shapes:
+        ``[...]`` and ``[..., classes]`` to ``[...]``.
 
-    Raises: ``ValueError`` for a label out of range on the CPU.
+    Raises:
+        ValueError: If a label is out of range, on the CPU.
 
     Example:
         >>> keras.ops.sparse_categorical_crossentropy([1], [[0.5, 0.5]]).numpy()
@@ -363,13 +416,16 @@ dot_product_attention = operation(
 def moments(
     x: TensorLike, axes: Axes, keepdims: bool = False, synchronized: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The mean and the variance over ``axes``.
+    """Compute the mean and the variance over axes.
 
-    ``synchronized`` changes nothing.
+    Args:
+        x: Input tensor.
+        axes: Axis or axes to reduce.
+        keepdims: If True, keep reduced axes with size 1.
+        synchronized: Ignored.
 
-    Shapes: both lack ``axes``, or have size 1 there with ``keepdims``.
-
-    Returns: ``(mean, variance)``.
+    Returns:
+        ``(mean, variance)``.
 
     Example:
         >>> mean, variance = keras.ops.moments([1.0, 3.0], axes=[0])
@@ -389,13 +445,23 @@ def batch_normalization(
     scale: TensorLike | None = None,
     epsilon: float = 0.001,
 ) -> Tensor:
-    """``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with vectors along ``axis``.
+    """Batch normalization: ``(x - mean) / sqrt(variance + epsilon) * scale + offset``.
 
-    Shapes: ``mean``, ``variance``, ``offset`` and ``scale`` ``[x.shape[axis]]``; the
-    last two may be None.
+    Args:
+        x: Input tensor.
+        mean: Means, a vector along ``axis``.
+        variance: Variances, a vector along ``axis``.
+        axis: Axis of the features.
+        offset: Offsets, a vector along ``axis``, or None.
+        scale: Factors, a vector along ``axis``, or None.
+        epsilon: Small number that avoids a division by zero.
+
+    Shapes:
+        ``mean``, ``variance``, ``offset`` and ``scale`` ``[x.shape[axis]]``.
 
     Example:
-        >>> keras.ops.batch_normalization([[1.0], [3.0]], [2.0], [1.0], axis=-1, epsilon=0.0).numpy()
+        >>> x, mean, variance = [[1.0], [3.0]], [2.0], [1.0]
+        >>> keras.ops.batch_normalization(x, mean, variance, axis=-1, epsilon=0.0).numpy()
         array([[-1.],
                [ 1.]], dtype=float32)
     """
@@ -422,12 +488,14 @@ def layer_normalization(
     axis: Axes = -1,
     epsilon: float | None = None,
 ) -> Tensor:
-    """``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, with moments over ``axis``.
+    """Layer normalization: ``(x - mean) / sqrt(variance + epsilon) * gamma + beta``.
 
-    ``epsilon``: 1e-7 if None.
-
-    Shapes: ``gamma`` and ``beta`` have the axes of ``axis``, one or several; both may
-    be None.
+    Args:
+        x: Input tensor.
+        gamma: Factors, in the shape of the normalized axes, or None.
+        beta: Offsets, in the shape of the normalized axes, or None.
+        axis: Axis or axes to normalize.
+        epsilon: Small number that avoids a division by zero, 1e-7 by default.
 
     Example:
         >>> keras.ops.layer_normalization([[1.0, 3.0]]).numpy()
@@ -443,11 +511,13 @@ def rms_normalization(
     axis: Axes = -1,
     epsilon: float | None = None,
 ) -> Tensor:
-    """``x / sqrt(mean(x ** 2) + epsilon) * scale``, with the mean over ``axis``.
+    """Root mean square normalization: ``x / sqrt(mean(x ** 2) + epsilon) * scale``.
 
-    ``epsilon``: 1e-7 if None.
-
-    Shapes: ``scale`` has the axes of ``axis``, one or several, or is None.
+    Args:
+        x: Input tensor.
+        scale: Factors, in the shape of the normalized axes, or None.
+        axis: Axis or axes to normalize.
+        epsilon: Small number that avoids a division by zero, 1e-7 by default.
 
     Example:
         >>> keras.ops.rms_normalization([[1.0, 7.0]]).numpy()
@@ -460,11 +530,16 @@ def rms_normalization(
 def normalize(
     x: TensorLike, axis: Axis = -1, order: int = 2, epsilon: float | None = None
 ) -> Tensor:
-    """``x`` divided by its norm along ``axis``, which is at least ``epsilon`` (1e-7).
+    """Divide a tensor by its norm along an axis.
 
-    Args: ``order``: p of the norm ``sum(|x| ** p) ** (1 / p)``.
+    Args:
+        x: Input tensor.
+        axis: Axis to normalize.
+        order: Order p of the norm ``sum(|x| ** p) ** (1 / p)``.
+        epsilon: Least value of the norm, 1e-7 by default.
 
-    Raises: ``ValueError`` for an ``order`` below 1.
+    Raises:
+        ValueError: If ``order`` is below 1.
 
     Example:
         >>> keras.ops.normalize([3.0, 4.0]).numpy()
@@ -483,9 +558,14 @@ def normalize(
 
 @operation(call="x1 x2", class_name="PSNR")
 def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
-    """The peak signal-to-noise ratio of two tensors, in decibels, a scalar.
+    """Peak signal-to-noise ratio (PSNR) of two tensors in decibels.
 
-    It is ``10 log10(max_val ** 2 / mean((x1 - x2) ** 2))``.
+    It is ``10 log10(max_val ** 2 / mean((x1 - x2) ** 2))``, a scalar.
+
+    Args:
+        x1: First tensor.
+        x2: Second tensor; broadcasts with ``x1``.
+        max_val: Largest possible value of the signal.
 
     Example:
         >>> keras.ops.psnr([0.0], [0.1], max_val=1.0).numpy()
@@ -503,13 +583,20 @@ def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Tensor:
 def depth_to_space(
     x: TensorLike, block_size: int, data_format: str = "channels_last"
 ) -> Tensor:
-    """Spread the channels of each pixel over a block of pixels: undoes `space_to_depth`.
+    """Rearrange channels into blocks of pixels, the inverse of `space_to_depth`.
 
-    Shapes: ``[batch, height, width, channels]`` to ``[batch, height * block_size, width
-    * block_size, channels / block_size ** 2]``; in "channels_first" the channels are
-    axis 1.
+    Args:
+        x: Images ``[batch, height, width, channels]``.
+        block_size: Height and width of the blocks.
+        data_format: "channels_last" or "channels_first".
 
-    Raises: ``ValueError`` for another ``data_format``.
+    Shapes:
+        ``[batch, height, width, channels]`` to ``[batch, height * block_size, width *
+        block_size, channels / block_size ** 2]``; in "channels_first" the channels are
+        axis 1.
+
+    Raises:
+        ValueError: If ``data_format`` is unknown.
     """
     return _channels_last(
         "depth_to_space", shapes.depth_to_space, x, block_size, data_format
@@ -520,13 +607,20 @@ def depth_to_space(
 def space_to_depth(
     x: TensorLike, block_size: int, data_format: str = "channels_last"
 ) -> Tensor:
-    """Stack each block of ``block_size`` times ``block_size`` pixels into the channels of one.
+    """Rearrange blocks of pixels into channels, the inverse of `depth_to_space`.
 
-    Shapes: ``[batch, height, width, channels]`` to ``[batch, height / block_size, width
-    / block_size, channels * block_size ** 2]``; in "channels_first" the channels are
-    axis 1.
+    Args:
+        x: Images ``[batch, height, width, channels]``.
+        block_size: Height and width of the blocks.
+        data_format: "channels_last" or "channels_first".
 
-    Raises: ``ValueError`` for another ``data_format``.
+    Shapes:
+        ``[batch, height, width, channels]`` to ``[batch, height / block_size, width /
+        block_size, channels * block_size ** 2]``; in "channels_first" the channels are
+        axis 1.
+
+    Raises:
+        ValueError: If ``data_format`` is unknown.
     """
     return _channels_last(
         "space_to_depth", shapes.space_to_depth, x, block_size, data_format

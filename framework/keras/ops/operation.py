@@ -1,21 +1,21 @@
 """Functions of `keras.ops` as operations: metadata where they are defined, nodes in models.
 
-Keras has a class for each function of `keras.ops`: its constructor takes the config, and
-its call takes the other arguments, such as tensors, which stand in the nodes of a model.
-The decorator of a function has the metadata of that class, if they are irregular. A call
-on symbolic tensors is one node, with the arguments as in Keras.
+Keras has a class for each function of `keras.ops`: its constructor takes the config,
+and its call takes the other arguments, such as tensors, which stand in the nodes of a
+model. The decorator of a function has the metadata of that class, if they are
+irregular. A call on symbolic tensors is one node, with the arguments as in Keras.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 import numpy as np
 
+from tapewright.core.docstrings import compose, summary_of
 from tapewright.core.dtypes import DType
 from tapewright.core.floatx import image_data_format
 from tapewright.core.naming import snake_case, unique_name
@@ -40,7 +40,6 @@ __all__ = [
     "REALS",
     "TRANSLATIONS",
     "find_class",
-    "name_operands",
 ]
 
 PREFIX = "keras.ops."  # of the functions' names
@@ -67,21 +66,24 @@ registry.register("operation class", "keras.ops.find_class", find_class)
 class OperationDef:
     """A function of `keras.ops`, the metadata of its class in Keras, and its nodes.
 
-    Args: ``prefix``: ``"image."`` for functions of ``keras.ops.image``; ``module``: that of
-    the class in ``keras.src.ops``; ``class_name``: by default the capitalized words of the
-    name; None if Keras has no class; ``aliases``: further names.
-
-    ``call``: the names of the arguments that stand in nodes, by default the first one, or
-    ``*args`` if there are any; ``**kwargs`` as the last one if they stand there, too.
-    ``fill_call``: Keras' call needs all of them, None for those that are absent. ``fixed``:
-    keys of Keras' config that the function lacks, with the only valid value.
-
-    ``same_as``: the name of an op that is the same function for dtypes of these ``kinds``:
-    inputs have the same order, attributes the same names, and others are not set.
-
-    ``specs``: a function of the same arguments, symbolic, that returns the specs of results
-    whose sizes follow from values, and None if a trace yields them. ``nested``: the
-    arguments are nests of tensors.
+    Args:
+        function: Function that computes the operation.
+        prefix: Prefix of the name in ``keras.ops``, such as ``"image."``.
+        module: Module of the class in ``keras.src.ops``.
+        class_name: Name of the class, by default the capitalized words of the
+            function's name; None if Keras has no class.
+        call: Names of the arguments in nodes, by default the first one, or ``*args`` if
+            there are any; ``**kwargs`` is the last one if they are in nodes as well.
+        fill_call: If True, Keras' call requires all of them, with None for absent
+            arguments.
+        fixed: Keys of Keras' config that the function lacks, with the only valid value.
+        aliases: Further names of the function.
+        same_as: Name of an op that is the same function for dtypes of ``kinds``. Inputs
+            have the same order, attributes the same names, and others are not set.
+        kinds: Kinds of dtypes for ``same_as``.
+        specs: Function of the same arguments, symbolic, that returns the specs of
+            results whose sizes depend on values; None if a trace infers them.
+        nested: If True, the arguments are nests of tensors.
     """
 
     def __init__(
@@ -106,12 +108,12 @@ class OperationDef:
 
     @property
     def display_name(self):
-        """The class in Keras, as in a summary; the name of the function if it has none."""
+        """The name of the class in Keras, or of the function if there is no class."""
         return self.class_name or PREFIX + self.name
 
     @property
     def default_name(self):
-        """The start of default names: the class in words, as in Keras."""
+        """The start of default names: the words of the class name, as in Keras."""
         return snake_case(self.class_name or self.name.rpartition(".")[2])
 
     @functools.cached_property
@@ -121,14 +123,14 @@ class OperationDef:
 
     @functools.cached_property
     def variadic(self):
-        """The parameter ``*operands``, if there is one, with its star."""
+        """The name of the parameter ``*operands`` with its star, or None."""
         starred = inspect.Parameter.VAR_POSITIONAL
         names = [n for n, p in self.parameters.items() if p.kind is starred]
         return f"*{names[0]}" if names else None
 
     @functools.cached_property
     def call(self):
-        """The arguments that stand in nodes, in order."""
+        """The names of the arguments in nodes, in order."""
         if self._call is not None:
             return tuple(self._call.split())
         if self.class_name is None:
@@ -136,12 +138,12 @@ class OperationDef:
         return (self.variadic or next(iter(self.parameters)),)
 
     def is_called_with(self, names):
-        """Return whether arguments of these names stand in Keras' nodes."""
+        """Return whether Keras' nodes accept arguments of these names."""
         rest = [name for name in self.call if name.startswith("**")]
         return bool(rest) or set(names) <= set(self.call)
 
     def specs(self, config, args, kwargs):
-        """Return the specs of results whose sizes follow from values; None for others."""
+        """Return the specs of results whose sizes depend on values; None for other results."""
         if self._specs is None:
             return None
         return self._specs(**dict(zip(self.call, args)), **kwargs, **config)
@@ -180,9 +182,10 @@ class OperationDef:
         return OpCall(PREFIX + self.name, config, name)(*args, **kwargs)
 
     def _with_format(self, arguments, default):
-        """Return arguments with the default of now, which is not that of a later call.
+        """Return arguments with the current default of ``data_format``.
 
-        Configs without a ``data_format`` have the channels last, whatever the default is.
+        A later call may have another default. Configs without a ``data_format`` have
+        the channels last, regardless of the default.
         """
         takes_one = "data_format" in self.parameters
         if not takes_one or arguments.get("data_format") is not None:
@@ -190,7 +193,7 @@ class OperationDef:
         return {**arguments, "data_format": default}
 
     def _split(self, arguments):
-        """Return ``(config, args, kwargs)`` of the constructor and the call in Keras."""
+        """Return ``(config, args, kwargs)`` for the constructor and the call in Keras."""
         config, kwargs = {}, {}
         for name, value in arguments.items():
             if self.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
@@ -248,7 +251,7 @@ _ARRAYS = (Tensor, np.ndarray)
 
 
 def _plain(value):
-    """Return an argument as a plain value if it is a number, sizes, or a dtype."""
+    """Return a number, sizes or a dtype as a plain value; other arguments unchanged."""
     if isinstance(value, (DType, np.dtype)):
         return value.name
     if isinstance(value, np.generic):
@@ -263,7 +266,7 @@ def _plain(value):
 
 
 def _lists_as_arrays(key):
-    """Return an index with arrays for lists, which are tuples in a config."""
+    """Return an index with arrays in place of lists, which become tuples in a config."""
     if isinstance(key, list):
         symbolic = is_nested(key) and any([isinstance(x, Tensor) for x in flatten(key)])
         return key if symbolic else np.asarray(key)
@@ -278,8 +281,10 @@ def _lists_as_arrays(key):
 class OperationFamily:
     """The decorator of the functions in one file; see `OperationDef` for its arguments.
 
-    ``file``: the file's ``__name__``; ``module``: the module of most of their classes in
-    Keras; ``prefix``: of the functions' names in `keras.ops`.
+    Args:
+        file: ``__name__`` of the file.
+        module: Module of most of their classes in Keras.
+        prefix: Prefix of the functions' names in `keras.ops`.
     """
 
     def __init__(self, file: str, module: str, prefix: str = ""):
@@ -300,21 +305,17 @@ class OperationFamily:
         return OperationDef(function, self._prefix, **metadata).make_entry()
 
     def named(
-        self, name: str, function: Callable[P, R], doc: str | None, details: str = "",
-        **metadata: Any,
+        self, name: str, function: Callable[P, R], summary: str, details: str = "",
+        args: Mapping[str, str] | None = None, **metadata: Any,
     ) -> Callable[P, R]:  # fmt: skip
-        """Define the operation of this name.
-
-        Its docstring is the first paragraph of ``doc``, then ``details``.
-        """
+        """Define the operation of this name; `docstrings.compose` makes its docstring."""
         function.__name__ = function.__qualname__ = name
         function.__module__ = self._file
-        summary = inspect.cleandoc(doc or "").partition("\n\n")[0]
-        function.__doc__ = f"{summary}\n\n{inspect.cleandoc(details)}".rstrip()
+        function.__doc__ = compose(function, summary, details, args)
         return self(function, **metadata)
 
     def unary(
-        self, name: str, op: Any, doc: str | None = None,
+        self, name: str, op: Any, summary: str | None = None,
         prepare: Callable[[Any], Tensor] = convert_to_tensor, **metadata: Any,
     ):  # fmt: skip
         """Define the operation ``op(prepare(x))``, same as ``op`` for dtypes of ``kinds``."""
@@ -323,45 +324,31 @@ class OperationFamily:
             return op(prepare(x))
 
         metadata.setdefault("same_as", _op_name(op))
-        return self.named(name, function, doc or op.__doc__, **metadata)
+        summary = summary or summary_of(op, ["x"])
+        return self.named(name, function, summary, **metadata)
 
     def floats(
-        self, name: str, op: Any, doc: str | None = None, kinds: str = FLOATS,
-        **metadata: Any,
+        self, name: str, op: Any, summary: str | None = None, kinds: str = FLOATS,
+        args: Mapping[str, str] | None = None, **metadata: Any,
     ):  # fmt: skip
         """Define the operation ``op(x)``, with integers cast to `floatx`."""
-        return self.unary(name, op, doc, to_floating, kinds=kinds, **metadata)
+        args = {"x": "Input tensor; integers are cast to `floatx`.", **(args or {})}
+        return self.unary(
+            name, op, summary, to_floating, kinds=kinds, args=args, **metadata
+        )
 
     def binary(
-        self, name: str, op: Any, doc: str | None = None,
+        self, name: str, op: Any, summary: str | None = None,
         at_least: type | None = None, **metadata: Any,
     ):  # fmt: skip
-        """Define the operation ``op(x1, x2)`` of two values, in their common dtype."""
+        """Define the operation ``op(x1, x2)`` of two tensors, in their common dtype."""
 
         def function(x1: TensorLike, x2: TensorLike) -> Tensor:
             return op(*promote(x1, x2, at_least=at_least))
 
         metadata.setdefault("same_as", _op_name(op))
-        doc = doc or name_operands(op.__doc__)
-        return self.named(name, function, doc, call="x1 x2", **metadata)
-
-
-_CODE = re.compile("``.*?``")
-
-
-_OPERANDS = {"x": "x1", "y": "x2"}
-
-
-def name_operands(doc: str) -> str:
-    """A docstring of ``x`` and ``y`` as one of ``x1`` and ``x2``, Keras' names.
-
-    Example:
-        >>> from tapewright.keras.ops.operation import name_operands
-        >>> name_operands("The larger of ``x`` and ``y``.")
-        'The larger of ``x1`` and ``x2``.'
-    """
-    rename = functools.partial(re.sub, r"\b[xy]\b", lambda name: _OPERANDS[name[0]])
-    return _CODE.sub(lambda code: rename(code[0]), doc)
+        summary = summary or summary_of(op, ["x1", "x2"])
+        return self.named(name, function, summary, call="x1 x2", **metadata)
 
 
 def _op_name(op):

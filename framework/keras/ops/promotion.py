@@ -1,4 +1,4 @@
-"""Conversions of arguments that the functions of `keras.ops` share; see `ops/promotion.py`."""
+"""Conversions of arguments that `keras.ops` functions share; see `ops/promotion.py`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 def result_type(*dtypes):
-    """The name of the dtype in which these meet; see `common_dtype`.
+    """Return the name of the common dtype; see `common_dtype`.
 
     Example:
         >>> from tapewright.keras.ops.promotion import result_type
@@ -38,19 +38,19 @@ def result_type(*dtypes):
 
 
 def to_floating(x: TensorLike) -> Tensor:
-    """``x`` as a tensor; integers and booleans as `floatx`."""
+    """Return ``x`` as a tensor; integers and booleans are cast to `floatx`."""
     x = convert_to_tensor(x)
     return x if x.dtype.is_differentiable else cast(x, default_float())
 
 
 def to_numbers(x: TensorLike) -> Tensor:
-    """``x`` as a tensor, booleans as int32."""
+    """Return ``x`` as a tensor; booleans are cast to int32."""
     x = convert_to_tensor(x)
     return cast(x, int32) if x.dtype.is_bool else x
 
 
 def keep_dtype(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator: integers in the first tensor become float64, and integers again after.
+    """Decorator: cast integers in the first tensor to float64, and the result back.
 
     For functions that move, compare or add entries, exactly up to ``2 ** 53``.
     """
@@ -69,13 +69,13 @@ def keep_dtype(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def to_bool(x: TensorLike) -> Tensor:
-    """``x`` as a tensor of booleans: numbers other than 0 are true."""
+    """Return ``x`` as a boolean tensor; numbers other than 0 are true."""
     x = convert_to_tensor(x)
     return x if x.dtype.is_bool else cast(x, "bool")
 
 
 def to_accumulator(x: TensorLike) -> Tensor:
-    """``x`` as a tensor of a dtype for sums: integers have at least 32 bits."""
+    """Return ``x`` as a tensor of a dtype for sums: integers have at least 32 bits."""
     x = to_numbers(x)
     if x.dtype.is_integer and x.dtype.size < 4:
         return cast(x, uint32 if x.dtype.is_unsigned else int32)

@@ -1,4 +1,4 @@
-"""Reductions of `keras.ops`: sums, extremes, quantiles, and those that skip NaN."""
+"""Reductions of `keras.ops`: sums, extremes, quantiles, and variants that ignore NaN."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 
 from tapewright.core import devices
+from tapewright.core.docstrings import summary_of
 from tapewright.core.dtypes import float32, float64, int32, is_half
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import Tensor, convert_to_tensor
@@ -92,66 +93,92 @@ operation = OperationFamily(__name__, "numpy")
 _range = range
 
 
-_OVER_AXIS = """
-Args: ``axis``: an int, a tuple, or None for all axes.
-
-Shapes: the result lacks these axes, or has size 1 there with ``keepdims``.
-"""
-_AS_IN_SUM = "Shapes: as in `sum`."
+_NAMES = ("x", "axis", "keepdims")
 
 
-def _reduction(name, op, prepare, doc=None, details=_AS_IN_SUM, **metadata):
-    """``op(prepare(x))`` over ``axis``: None for all, an int or a tuple."""
+def _reduction(name, op, prepare, summary=None, **metadata):
+    """Define the operation ``op(prepare(x))`` over ``axis``."""
 
     def function(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
         return op(prepare(x), axis, keepdims)
 
-    return operation.named(name, function, doc or op.__doc__, details, **metadata)
+    summary = summary or summary_of(op, _NAMES)
+    return operation.named(name, function, summary, **metadata)
 
 
 def _in_float32(op):
-    """``op``, for half precision computed in single, where no sum on the way overflows."""
+    """Return ``op`` that computes float16 and bfloat16 in float32, without overflow."""
 
+    @functools.wraps(op)
     def entry(x, axis, keepdims):
         if not is_half(x.dtype):
             return op(x, axis, keepdims)
         return cast(op(cast(x, float32), axis, keepdims), x.dtype)
 
-    entry.__doc__ = op.__doc__
     return entry
 
 
 _sum = _in_float32(reduce_sum)
 
-all = _reduction("all", reduction.reduce_all, to_bool)  # noqa: A001
-any = _reduction("any", reduction.reduce_any, to_bool)  # noqa: A001
+_SUMMED = {"x": "Input tensor; small integers and booleans are summed in 32 bits."}
+_FLOATING = {"x": "Input tensor; integers are cast to `floatx`."}
+_TRUTH = {"x": "Tensor of booleans; numbers other than 0 count as True."}
+
+all = _reduction(  # noqa: A001
+    "all", reduction.reduce_all, to_bool, args=_TRUTH, details="""
+Example:
+    >>> keras.ops.all([[True, False], [True, True]], axis=1).numpy()
+    array([False,  True])
+""",
+)  # fmt: skip
+any = _reduction(  # noqa: A001
+    "any", reduction.reduce_any, to_bool, args=_TRUTH, details="""
+Example:
+    >>> keras.ops.any([[True, False], [False, False]], axis=1).numpy()
+    array([ True, False])
+""",
+)  # fmt: skip
 logsumexp = _reduction(
     "logsumexp", _in_float32(reduction.reduce_logsumexp), to_floating, module="math",
-    same_as="reduce_logsumexp", kinds=FLOATS,
+    same_as="reduce_logsumexp", kinds=FLOATS, args=_FLOATING,
 )  # fmt: skip
 mean = _reduction(
     "mean", _in_float32(reduction.reduce_mean), to_floating,
-    "The mean over ``axis``, a floating number for integers too.",
+    "Compute the arithmetic mean over axes.", args=_FLOATING, details="""
+Example:
+    >>> keras.ops.mean([[1, 2], [3, 5]], axis=0).numpy()
+    array([2. , 3.5], dtype=float32)
+""",
 )  # fmt: skip
 std = _reduction(
     "std", _in_float32(reduction.reduce_std), to_floating,
-    "The standard deviation over ``axis``: the square root of `var`.",
+    "Compute the standard deviation over axes, the square root of `var`.",
+    args=_FLOATING, details="""
+Example:
+    >>> keras.ops.std([1.0, 3.0]).numpy()
+    np.float32(1.0)
+""",
 )  # fmt: skip
 sum = _reduction(  # noqa: A001
-    "sum", _sum, to_accumulator, "The sum over ``axis``.",
-    f"""{_OVER_AXIS}
->>> keras.ops.sum([[1, 2], [3, 4]], axis=0).numpy()
-array([4, 6], dtype=int32)
+    "sum", _sum, to_accumulator, "Sum the entries over axes.", args=_SUMMED, details="""
+Example:
+    >>> keras.ops.sum([[1, 2], [3, 4]], axis=0).numpy()
+    array([4, 6], dtype=int32)
 """,
 )  # fmt: skip
 var = _reduction(
     "var", _in_float32(reduction.reduce_variance), to_floating,
-    "The variance over ``axis``: ``mean(|x - mean(x)| ** 2)``.",
+    "Compute the variance over axes: ``mean(abs(x - mean(x)) ** 2)``.",
+    args=_FLOATING, details="""
+Example:
+    >>> keras.ops.var([1.0, 3.0]).numpy()
+    np.float32(1.0)
+""",
 )  # fmt: skip
 
 
 def _extreme(name, of_numbers, of_bools):
-    """The first of a pair over ``axis``; the second joins ``initial`` to that."""
+    """Define an extreme over axes: each pair holds a reduction and an op for ``initial``."""
 
     def function(
         x: TensorLike, axis: Axes = None, keepdims: bool = False,
@@ -163,11 +190,13 @@ def _extreme(name, of_numbers, of_bools):
         return result if initial is None else of_two(result, cast(initial, x.dtype))
 
     details = f"""
-``initial``: a number to compare with as well.
-
-{_AS_IN_SUM}
+Example:
+    >>> keras.ops.{name}([[1, 7], [5, 2]], axis=1).numpy()
+    array({[7, 5] if name == "max" else [1, 2]}, dtype=int32)
 """
-    return operation.named(name, function, of_numbers[0].__doc__, details)
+    args = {"initial": "Value that each result is compared with as well, or None."}
+    summary = summary_of(of_numbers[0], _NAMES)
+    return operation.named(name, function, summary, details, args)
 
 
 max = _extreme(  # noqa: A001
@@ -187,9 +216,14 @@ def prod(
     keepdims: bool = False,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """The product over ``axis``, in ``dtype`` if one is given.
+    """Multiply the entries over axes.
 
-    Shapes: as in `sum`.
+    Args:
+        x: Input tensor; small integers and booleans are multiplied in 32 bits unless
+            ``dtype`` is given.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
+        dtype: Dtype of the product, to which ``x`` is cast before.
 
     Example:
         >>> keras.ops.prod([[1, 2], [3, 4]], axis=1).numpy()
@@ -201,9 +235,12 @@ def prod(
 
 @operation
 def ptp(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The largest entry over ``axis`` minus the smallest.
+    """Compute the range of the entries over axes: maximum minus minimum.
 
-    Shapes: as in `sum`.
+    Args:
+        x: Input tensor.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
 
     Example:
         >>> keras.ops.ptp([[1, 5], [2, 3]], axis=1).numpy()
@@ -214,9 +251,14 @@ def ptp(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 @operation
 def count_nonzero(x: TensorLike, axis: Axes = None) -> Tensor:
-    """The number of entries over ``axis`` that are not 0, int32.
+    """Count the entries other than 0 over axes.
 
-    Shapes: the result lacks the axes of ``axis``.
+    Args:
+        x: Input tensor.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+
+    Returns:
+        Numbers of int32.
 
     Example:
         >>> keras.ops.count_nonzero([[0, 1], [2, 3]], axis=1).numpy()
@@ -229,12 +271,16 @@ def count_nonzero(x: TensorLike, axis: Axes = None) -> Tensor:
 def average(
     x: TensorLike, axis: Axes = None, weights: TensorLike | None = None
 ) -> Tensor:
-    """The weighted mean over ``axis``: ``sum(x * weights) / sum(weights)``.
+    """Compute the weighted mean over axes: ``sum(x * weights) / sum(weights)``.
 
-    Shapes: ``weights`` has the shape of ``x``, or one number for each entry of the one
-    ``axis``; the result lacks ``axis``.
+    Args:
+        x: Input tensor.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+        weights: Weights in the shape of ``x``, or a vector along the one ``axis``; None
+            weighs all entries equally.
 
-    Raises: ``ValueError`` for other ``weights``.
+    Raises:
+        ValueError: If ``weights`` has another shape.
 
     Example:
         >>> keras.ops.average([1.0, 2.0, 6.0], weights=[1.0, 1.0, 0.0]).numpy()
@@ -261,6 +307,12 @@ def average(
 # --------------------------------------------------------------- indices of extremes
 
 
+_SEARCHED = {
+    "axis": "Axis to search; None flattens ``x``.",
+    "keepdims": "If True, keep the searched axis with size 1.",
+}
+
+
 def _arg_reduction(name, op, noun):
     def function(
         x: TensorLike, axis: Axis | None = None, keepdims: bool = False
@@ -273,15 +325,14 @@ def _arg_reduction(name, op, noun):
         return reshape(result, [1] * x.ndim) if keepdims else result
 
     details = f"""
-It is an int32: the first one of equal entries. None flattens ``x``.
+The indices are int32; of equal entries the first index is returned.
 
-Shapes: the result lacks ``axis``, or has size 1 there with ``keepdims``.
-
->>> keras.ops.{name}([[1, 7], [5, 2]], axis=1).numpy()
-array({[1, 0] if name == "argmax" else [0, 1]}, dtype=int32)
+Example:
+    >>> keras.ops.{name}([[1, 7], [5, 2]], axis=1).numpy()
+    array({[1, 0] if name == "argmax" else [0, 1]}, dtype=int32)
 """
-    doc = f"The index of the {noun} entry along ``axis``."
-    return operation.named(name, function, doc, details)
+    summary = f"Return the index of the {noun} entry along an axis."
+    return operation.named(name, function, summary, details, _SEARCHED)
 
 
 argmax = _arg_reduction("argmax", _argmax, "largest")
@@ -291,6 +342,9 @@ argmin = _arg_reduction("argmin", _argmin, "smallest")
 # -------------------------------------------------------------------- running totals
 
 
+_ACCUMULATED = {"axis": "Axis to accumulate along; None flattens ``x``."}
+
+
 def _cumulative(name, op, noun, example):
     def function(
         x: TensorLike, axis: Axis | None = None, dtype: DTypeLike | None = None
@@ -298,14 +352,15 @@ def _cumulative(name, op, noun, example):
         x = to_numbers(x if dtype is None else cast(x, dtype))
         return op(reshape(x, [-1]), 0) if axis is None else op(x, axis)
 
-    doc = f"The {noun} of the entries along ``axis`` up to each one."
+    summary = f"Compute the cumulative {noun} along an axis."
     details = f"""
-None flattens ``x``; ``dtype``: that of the result.
-
->>> keras.ops.{name}([1, 2, 3]).numpy()
-array({example}, dtype=int32)
+Example:
+    >>> keras.ops.{name}([1, 2, 3]).numpy()
+    array({example}, dtype=int32)
 """
-    return operation.named(name, function, doc, details, same_as=name, kinds=FLOATS)
+    return operation.named(
+        name, function, summary, details, _ACCUMULATED, same_as=name, kinds=FLOATS
+    )
 
 
 cumsum = _cumulative("cumsum", scans.cumsum, "sum", [1, 3, 6])
@@ -316,9 +371,9 @@ cumprod = _cumulative("cumprod", scans.cumprod, "product", [1, 2, 6])
 
 
 def _without_nan(
-    name, function: Callable[P, Tensor], stand_in, doc, details=""
+    name, function: Callable[P, Tensor], stand_in, summary, args=None
 ) -> Callable[P, Tensor]:
-    """``function`` of ``x`` with ``stand_in`` for NaN."""
+    """Define the operation ``function`` with ``stand_in`` for NaN."""
 
     @functools.wraps(function)
     def call(x, *args, **kwargs):
@@ -327,11 +382,11 @@ def _without_nan(
             x = where(is_nan(x), stand_in, x)
         return function(x, *args, **kwargs)
 
-    return operation.named(name, call, doc, details)
+    return operation.named(name, call, summary, args=args)
 
 
-def _nan_reduction(name, function, stand_in, nothing, doc):
-    """``function`` of entries other than NaN, and ``nothing`` where all are NaN."""
+def _nan_reduction(name, function, stand_in, nothing, summary, args=None):
+    """Define ``function`` of the entries other than NaN; ``nothing`` if all are NaN."""
 
     def call(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
         x = convert_to_tensor(x)
@@ -341,34 +396,41 @@ def _nan_reduction(name, function, stand_in, nothing, doc):
         result = function(where(nan, stand_in, x), axis, keepdims)
         return where(reduction.reduce_all(nan, axis, keepdims), nothing, result)
 
-    return operation.named(name, call, doc, _AS_IN_SUM)
+    return operation.named(name, call, summary, args=args)
 
 
 nansum = _without_nan(
-    "nansum", sum, 0.0, "The sum over ``axis`` of the entries that are not NaN.",
-    _AS_IN_SUM,
-)  # fmt: skip
+    "nansum", sum, 0.0, "Sum the entries over axes, ignoring NaN.", _SUMMED
+)
 nanprod = _without_nan(
-    "nanprod", prod, 1.0, "The product over ``axis`` of the entries that are not NaN.",
-    _AS_IN_SUM,
+    "nanprod", prod, 1.0, "Multiply the entries over axes, ignoring NaN.",
+    {"dtype": "Dtype of the product, to which ``x`` is cast before."},
 )  # fmt: skip
-nancumsum = _without_nan("nancumsum", cumsum, 0.0, "`cumsum`, with 0 for NaN.")
-nancumprod = _without_nan("nancumprod", cumprod, 1.0, "`cumprod`, with 1 for NaN.")
+nancumsum = _without_nan(
+    "nancumsum", cumsum, 0.0,
+    "Compute the cumulative sum along an axis, counting NaN as 0.", _ACCUMULATED,
+)  # fmt: skip
+nancumprod = _without_nan(
+    "nancumprod", cumprod, 1.0,
+    "Compute the cumulative product along an axis, counting NaN as 1.", _ACCUMULATED,
+)  # fmt: skip
 nanmax = _nan_reduction(
     "nanmax", max, -math.inf, math.nan,
-    "The largest entry over ``axis`` that is not NaN; NaN if all are.",
+    "Return the largest entry over axes, ignoring NaN; NaN if all entries are NaN.",
 )  # fmt: skip
 nanmin = _nan_reduction(
     "nanmin", min, math.inf, math.nan,
-    "The smallest entry over ``axis`` that is not NaN; NaN if all are.",
+    "Return the smallest entry over axes, ignoring NaN; NaN if all entries are NaN.",
 )  # fmt: skip
 nanargmax = _nan_reduction(
     "nanargmax", argmax, -math.inf, -1,
-    "The index of the largest entry along ``axis`` that is not NaN; -1 if all are.",
+    "Return the index of the largest entry along an axis, ignoring NaN; -1 if all are.",
+    _SEARCHED,
 )  # fmt: skip
 nanargmin = _nan_reduction(
     "nanargmin", argmin, math.inf, -1,
-    "The index of the smallest entry along ``axis`` that is not NaN; -1 if all are.",
+    "Return the index of the smallest entry along an axis, ignoring NaN; -1 if all are.",
+    _SEARCHED,
 )  # fmt: skip
 
 
@@ -388,9 +450,12 @@ def _nanvar(x, axis, keepdims):
 
 @operation
 def nanmean(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The mean over ``axis`` of the entries that are not NaN; NaN if all are.
+    """Compute the mean over axes, ignoring NaN; NaN if all entries are NaN.
 
-    Shapes: as in `sum`.
+    Args:
+        x: Input tensor; integers are cast to `floatx`.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
 
     Example:
         >>> import math
@@ -402,18 +467,24 @@ def nanmean(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 @operation
 def nanvar(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The variance over ``axis`` of the entries that are not NaN; NaN if all are.
+    """Compute the variance over axes, ignoring NaN; NaN if all entries are NaN.
 
-    Shapes: as in `sum`.
+    Args:
+        x: Input tensor; integers are cast to `floatx`.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
     """
     return _nanvar(to_floating(x), axis, keepdims)
 
 
 @operation
 def nanstd(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The standard deviation over ``axis`` of the entries that are not NaN.
+    """Compute the standard deviation over axes, ignoring NaN; NaN if all entries are NaN.
 
-    Shapes: as in `sum`.
+    Args:
+        x: Input tensor; integers are cast to `floatx`.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
     """
     x = to_floating(x)
     # Taken from an entry on, as by `reduce_std`: equal numbers then deviate by 0.
@@ -435,14 +506,23 @@ def quantile(
     method: str = "linear",
     keepdims: bool = False,
 ) -> Tensor:
-    """The quantiles ``q`` over ``axis``: values with a share ``q`` of the entries below.
+    """Compute quantiles over axes.
 
-    Args: ``q``: from 0 to 1, a number or a tensor; ``method``: the value between two
-    entries, "linear", "lower", "higher", "midpoint" or "nearest".
+    A share ``q`` of the entries is below the quantile ``q``.
 
-    Shapes: as in `sum`, with the axes of ``q`` in front.
+    Args:
+        x: Input tensor; integers are cast to `floatx`.
+        q: Quantiles from 0 to 1, a number or a tensor.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+        method: Value between two entries: "linear", "lower", "higher", "midpoint" or
+            "nearest".
+        keepdims: If True, keep reduced axes with size 1.
 
-    Raises: ``ValueError`` for another ``method``, or ``q`` out of range.
+    Shapes:
+        The axes of ``q`` precede the axes of the result.
+
+    Raises:
+        ValueError: If ``method`` is unknown, or ``q`` is out of range.
 
     Example:
         >>> keras.ops.quantile([1.0, 2.0, 4.0], [0.5, 0.75]).numpy()
@@ -459,7 +539,19 @@ def nanquantile(
     method: str = "linear",
     keepdims: bool = False,
 ) -> Tensor:
-    """`quantile` of the entries that are not NaN; NaN if all are."""
+    """Compute quantiles over axes, ignoring NaN; NaN if all entries are NaN.
+
+    Args:
+        x: Input tensor; integers are cast to `floatx`.
+        q: Quantiles from 0 to 1, a number or a tensor.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+        method: Value between two entries: "linear", "lower", "higher", "midpoint" or
+            "nearest".
+        keepdims: If True, keep reduced axes with size 1.
+
+    Raises:
+        ValueError: If ``method`` is unknown, or ``q`` is out of range.
+    """
     return _quantile(x, q, axis, method, keepdims, True)
 
 
@@ -486,7 +578,7 @@ def _quantile(x, q, axis, method, keepdims, without_nan):
 
 
 def _interpolate(rows, q, method, without_nan):
-    """``[..., len(q)]``: the quantiles of sorted rows ``[..., n]``, NaN behind."""
+    """Return the quantiles ``[..., len(q)]`` of sorted rows ``[..., n]`` that end in NaN."""
     if rows.shape[-1] == 0:
         return fill([*rows.shape[:-1], q.shape[0]], cast(math.nan, rows.dtype))
     nan = is_nan(rows)
@@ -526,7 +618,15 @@ def percentile(
     method: str = "linear",
     keepdims: bool = False,
 ) -> Tensor:
-    """`quantile`, with ``q`` from 0 to 100.
+    """Compute percentiles over axes; see `quantile`.
+
+    Args:
+        x: Input tensor; integers are cast to `floatx`.
+        q: Percentiles from 0 to 100, a number or a tensor.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+        method: Value between two entries: "linear", "lower", "higher", "midpoint" or
+            "nearest".
+        keepdims: If True, keep reduced axes with size 1.
 
     Example:
         >>> keras.ops.percentile([1.0, 2.0, 4.0], 50).numpy()
@@ -543,15 +643,29 @@ def nanpercentile(
     method: str = "linear",
     keepdims: bool = False,
 ) -> Tensor:
-    """`nanquantile`, with ``q`` from 0 to 100."""
+    """Compute percentiles over axes, ignoring NaN; NaN if all entries are NaN.
+
+    Args:
+        x: Input tensor; integers are cast to `floatx`.
+        q: Percentiles from 0 to 100, a number or a tensor.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+        method: Value between two entries: "linear", "lower", "higher", "midpoint" or
+            "nearest".
+        keepdims: If True, keep reduced axes with size 1.
+    """
     return nanquantile(x, to_floating(q) / 100.0, axis, method, keepdims)
 
 
 @operation
 def median(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The entry in the middle over ``axis``, or the mean of the two there.
+    """Compute the median over axes.
 
-    Shapes: as in `sum`.
+    It is the middle entry, or the mean of the two middle entries.
+
+    Args:
+        x: Input tensor; integers are cast to `floatx`.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
 
     Example:
         >>> keras.ops.median([3.0, 1.0, 2.0]).numpy()
@@ -562,5 +676,11 @@ def median(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 @operation
 def nanmedian(x: TensorLike, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """`median` of the entries that are not NaN; NaN if all are."""
+    """Compute the median over axes, ignoring NaN; NaN if all entries are NaN.
+
+    Args:
+        x: Input tensor; integers are cast to `floatx`.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
+    """
     return nanquantile(x, 0.5, axis, keepdims=keepdims)

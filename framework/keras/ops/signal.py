@@ -1,6 +1,6 @@
 """`keras.ops` of signals, segments and complex pairs: `fft`, `stft`, `segment_sum`, ...
 
-Complex numbers come and go as pairs of tensors, real and imaginary part, as in Keras.
+As in Keras, complex numbers are pairs of tensors: the real and the imaginary part.
 """
 
 from __future__ import annotations
@@ -67,6 +67,22 @@ def _check_segments(data, segment_ids):
     raise ShapeError("segments", problem, data=data, segment_ids=segment_ids)
 
 
+_SEGMENT_ARGUMENTS = {
+    "data": "Input tensor.",
+    "segment_ids": "Segment of each row, integers; rows with a negative id are ignored.",
+    "num_segments": "Number of segments, by default the largest id plus 1; required in a "
+    "traced function.",
+    "sorted": "Ignored.",
+}
+_SEGMENTS = """
+Shapes:
+    ``data`` ``[n, ...]``, ``segment_ids`` ``[n]``, result ``[num_segments, ...]``.
+
+Raises:
+    ValueError: If an id is not below ``num_segments``.
+"""
+
+
 def _segment_reduction(name, op, noun):
     def function(
         data: TensorLike, segment_ids: TensorLike, num_segments: int | None = None,
@@ -78,26 +94,16 @@ def _segment_reduction(name, op, noun):
             num_segments = reduce_max(segment_ids) + 1
         return op(data, segment_ids, num_segments)
 
-    doc = f"The {noun} of the rows of ``data`` with each number of ``segment_ids``."
-    details = """
-Rows with a negative number count nowhere. ``sorted`` changes nothing.
-
-Args: ``num_segments``: the largest number plus 1 if None; a traced function needs it.
-
-Shapes: ``data`` ``[n, ...]``, ``segment_ids`` ``[n]``, result ``[num_segments, ...]``.
-
-Raises: ``ValueError`` for a number that is not below ``num_segments``.
-"""
+    summary = f"Compute the {noun} of the rows of ``data`` in each segment."
     return operation.named(
-        name, function, doc, details, call="data segment_ids", specs=_specs_of_segments
-    )
+        name, function, summary, _SEGMENTS, _SEGMENT_ARGUMENTS,
+        call="data segment_ids", specs=_specs_of_segments,
+    )  # fmt: skip
 
 
 segment_sum = _segment_reduction("segment_sum", segment.unsorted_segment_sum, "sum")
-segment_max = _segment_reduction("segment_max", segment.unsorted_segment_max, "largest")
-segment_min = _segment_reduction(
-    "segment_min", segment.unsorted_segment_min, "smallest"
-)
+segment_max = _segment_reduction("segment_max", segment.unsorted_segment_max, "maximum")
+segment_min = _segment_reduction("segment_min", segment.unsorted_segment_min, "minimum")
 segment_prod = _segment_reduction(
     "segment_prod", segment.unsorted_segment_prod, "product"
 )
@@ -108,11 +114,16 @@ segment_prod = _segment_reduction(
 
 @operation
 def view_as_complex(x: TensorLike) -> Tensor:
-    """``x[..., 0] + i x[..., 1]``.
+    """Convert pairs of real numbers to complex numbers: ``x[..., 0] + i x[..., 1]``.
 
-    Shapes: ``[..., 2]`` to ``[...]``.
+    Args:
+        x: Real and imaginary parts ``[..., 2]``.
 
-    Raises: ``ValueError`` for another size of the last axis.
+    Shapes:
+        ``[..., 2]`` to ``[...]``.
+
+    Raises:
+        ValueError: If the last axis does not have size 2.
 
     Example:
         >>> keras.ops.view_as_complex([[1.0, 2.0]]).numpy()
@@ -128,9 +139,13 @@ def view_as_complex(x: TensorLike) -> Tensor:
 
 @operation
 def view_as_real(x: TensorLike) -> Tensor:
-    """The real and the imaginary part of ``x`` along a new last axis.
+    """Convert complex numbers to pairs of real numbers, along a new last axis.
 
-    Shapes: ``[...]`` to ``[..., 2]``.
+    Args:
+        x: Complex tensor.
+
+    Shapes:
+        ``[...]`` to ``[..., 2]``.
 
     Example:
         >>> keras.ops.view_as_real([1.0 + 2j]).numpy()
@@ -147,7 +162,7 @@ def _to_complex(who, x):
 
 
 def _floating(who, x):
-    """``x`` as a tensor, if it is floating: as in Keras, integers are not cast."""
+    """Return ``x`` as a floating tensor; as in Keras, integers are not cast but rejected."""
     x = convert_to_tensor(x)
     if not x.dtype.is_floating:
         raise DTypeError(who, "x must be floating; cast it to float32", x=x)
@@ -163,13 +178,16 @@ def _to_pair(x):
 
 @operation(class_name="FFT")
 def fft(x: Sequence[TensorLike]) -> tuple[Tensor, Tensor]:
-    """The discrete Fourier transform along the last axis.
+    """Discrete Fourier transform along the last axis.
 
-    Args: ``x``: a pair of tensors of one shape, the real and the imaginary part.
+    Args:
+        x: Pair of floating tensors of one shape: the real and the imaginary part.
 
-    Returns: such a pair, of the same shape.
+    Returns:
+        Pair of the same shape.
 
-    Raises: ``ValueError`` if ``x`` is no pair, or not floating.
+    Raises:
+        ValueError: If ``x`` is not a pair, or not floating.
 
     Example:
         >>> real, imaginary = keras.ops.fft(([1.0, 2.0], [0.0, 0.0]))
@@ -181,30 +199,55 @@ def fft(x: Sequence[TensorLike]) -> tuple[Tensor, Tensor]:
 
 @operation(class_name="FFT2")
 def fft2(x: Sequence[TensorLike]) -> tuple[Tensor, Tensor]:
-    """The discrete Fourier transform along the last two axes.
+    """Discrete Fourier transform along the last two axes.
 
-    Arguments, results and errors are those of `fft`.
+    Args:
+        x: Pair of floating tensors of one shape: the real and the imaginary part.
+
+    Returns:
+        Pair of the same shape.
+
+    Raises:
+        ValueError: If ``x`` is not a pair, or not floating.
     """
     return _to_pair(transforms.fft2d(_to_complex("fft2", x)))
 
 
 @operation(class_name="IFFT2")
 def ifft2(x: Sequence[TensorLike]) -> tuple[Tensor, Tensor]:
-    """The inverse of `fft2`, with pairs as in `fft`."""
+    """Inverse discrete Fourier transform along the last two axes; see `fft2`.
+
+    Args:
+        x: Pair of floating tensors of one shape: the real and the imaginary part.
+
+    Returns:
+        Pair of the same shape.
+
+    Raises:
+        ValueError: If ``x`` is not a pair, or not floating.
+    """
     return _to_pair(transforms.ifft2d(_to_complex("ifft2", x)))
 
 
 @operation(class_name="RFFT")
 def rfft(x: TensorLike, fft_length: int | None = None) -> tuple[Tensor, Tensor]:
-    """`fft` of real numbers: the first half, which determines the other.
+    """Discrete Fourier transform of real numbers along the last axis.
 
-    Args: ``fft_length``: crops the last axis, or fills it up with zeros.
+    The result is the first half, which determines the other.
 
-    Shapes: ``[..., n]`` to a pair of ``[..., fft_length // 2 + 1]``.
+    Args:
+        x: Floating tensor.
+        fft_length: Length to which the last axis is cropped or padded with zeros, its
+            size by default.
 
-    Returns: the pair of the real and the imaginary part.
+    Shapes:
+        ``[..., n]`` to a pair of ``[..., fft_length // 2 + 1]``.
 
-    Raises: ``ValueError`` if ``x`` is not floating.
+    Returns:
+        Pair of the real and the imaginary part.
+
+    Raises:
+        ValueError: If ``x`` is not floating.
 
     Example:
         >>> real, imaginary = keras.ops.rfft([1.0, 2.0, 3.0, 4.0])
@@ -217,11 +260,17 @@ def rfft(x: TensorLike, fft_length: int | None = None) -> tuple[Tensor, Tensor]:
 
 @operation(class_name="IRFFT")
 def irfft(x: Sequence[TensorLike], fft_length: int | None = None) -> Tensor:
-    """The inverse of `rfft`: real numbers from a pair.
+    """Inverse of `rfft`: real numbers from a complex pair.
 
-    Shapes: a pair of ``[..., n]`` to ``[..., fft_length]``, by default ``2 * (n - 1)``.
+    Args:
+        x: Pair of floating tensors ``[..., n]``: the real and the imaginary part.
+        fft_length: Length of the result, ``2 * (n - 1)`` by default.
 
-    Raises: ``ValueError`` if ``x`` is no pair, or not floating.
+    Shapes:
+        A pair of ``[..., n]`` to ``[..., fft_length]``.
+
+    Raises:
+        ValueError: If ``x`` is not a pair, or not floating.
 
     Example:
         >>> keras.ops.irfft(keras.ops.rfft([1.0, 2.0, 3.0, 4.0])).numpy()
@@ -235,11 +284,18 @@ def irfft(x: Sequence[TensorLike], fft_length: int | None = None) -> Tensor:
 def extract_sequences(
     x: TensorLike, sequence_length: int, sequence_stride: int
 ) -> Tensor:
-    """Overlapping pieces of the last axis, one every ``sequence_stride`` entries.
+    """Split the last axis into overlapping frames.
 
-    Shapes: ``[..., n]`` to ``[..., pieces, sequence_length]``.
+    Args:
+        x: Input tensor ``[..., n]``.
+        sequence_length: Length of the frames.
+        sequence_stride: Distance between the starts of frames.
 
-    Raises: ``ValueError`` for a length or stride below 1.
+    Shapes:
+        ``[..., n]`` to ``[..., frames, sequence_length]``.
+
+    Raises:
+        ValueError: If the length or the stride is below 1.
 
     Example:
         >>> keras.ops.extract_sequences([1, 2, 3, 4, 5], 3, 2).numpy()
@@ -258,17 +314,27 @@ def stft(
     window: str | TensorLike | None = "hann",
     center: bool = True,
 ) -> tuple[Tensor, Tensor]:
-    """The spectra of overlapping pieces of a signal: `rfft` of each, weighted by ``window``.
+    """Short-time Fourier transform: `rfft` of overlapping windowed frames of a signal.
 
-    Args: ``window``: "hann", "hamming", a vector or None; ``center``: the signal is
-    mirrored at both ends, so that piece i has its middle at ``i * sequence_stride``.
+    Args:
+        x: Signals ``[..., n]`` of float32 or float64.
+        sequence_length: Length of the frames.
+        sequence_stride: Distance between the starts of frames.
+        fft_length: Length of the transforms, at least ``sequence_length``.
+        window: "hann", "hamming", a vector, or None for no window.
+        center: If True, mirror the signal at both ends, so that the middle of frame i
+            is at ``i * sequence_stride``.
 
-    Shapes: ``[..., n]`` to a pair of ``[..., pieces, fft_length // 2 + 1]``.
+    Shapes:
+        ``[..., n]`` to a pair of ``[..., frames, fft_length // 2 + 1]``.
 
-    Returns: the pair of the real and the imaginary part.
+    Returns:
+        Pair of the real and the imaginary part.
 
-    Raises: ``TypeError`` for other dtypes than float32 and float64; ``ValueError`` for
-    another ``window``, or an ``fft_length`` below ``sequence_length``.
+    Raises:
+        TypeError: If ``x`` is neither float32 nor float64.
+        ValueError: If ``window`` is unknown, or ``fft_length`` is below
+            ``sequence_length``.
 
     Example:
         >>> real, imaginary = keras.ops.stft([1.0] * 16, 8, 4, fft_length=8)
@@ -294,13 +360,23 @@ def istft(
     window: str | TensorLike | None = "hann",
     center: bool = True,
 ) -> Tensor:
-    """The signal of which ``x`` is the `stft`.
+    """Inverse short-time Fourier transform: reconstruct a signal from its `stft`.
 
-    Args: ``length``: the number of its entries; the others are those of `stft`.
+    Args:
+        x: Pair of floating tensors ``[..., frames, fft_length // 2 + 1]``: the real and
+            the imaginary part.
+        sequence_length: Length of the frames.
+        sequence_stride: Distance between the starts of frames.
+        fft_length: Length of the transforms.
+        length: Length of the signal; None for all entries.
+        window: "hann", "hamming", a vector, or None for no window.
+        center: True if the signal was mirrored at both ends.
 
-    Shapes: a pair of ``[..., pieces, fft_length // 2 + 1]`` to ``[..., length]``.
+    Shapes:
+        A pair of ``[..., frames, fft_length // 2 + 1]`` to ``[..., length]``.
 
-    Raises: ``ValueError`` if ``x`` is no pair, or not floating, or for another ``window``.
+    Raises:
+        ValueError: If ``x`` is not a pair, or not floating, or ``window`` is unknown.
 
     Example:
         >>> signal = [1.0, 2.0, 3.0, 4.0] * 4
@@ -327,9 +403,14 @@ def istft(
 
 @operation(call="x y", class_name="CDist")
 def cdist(x: TensorLike, y: TensorLike) -> Tensor:
-    """The Euclidean distance of each row of ``x`` from each row of ``y``.
+    """Compute the Euclidean distance between each row of ``x`` and each row of ``y``.
 
-    Shapes: ``[..., m, k]`` and ``[..., n, k]`` to ``[..., m, n]``.
+    Args:
+        x: First points, ``[..., m, k]``.
+        y: Second points, ``[..., n, k]``.
+
+    Shapes:
+        ``[..., m, k]`` and ``[..., n, k]`` to ``[..., m, n]``.
 
     Example:
         >>> keras.ops.cdist([[0.0, 0.0]], [[3.0, 4.0], [0.0, 1.0]]).numpy()

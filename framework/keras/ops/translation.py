@@ -1,10 +1,10 @@
 """Calls of ops and functions on symbolic tensors, recorded as calls of `keras.ops`.
 
-A model and its file then have the operations of Keras: ``x + y`` is its ``Add``. The
-definition of a function names the op that is the same as ``same_as``. This file has rules
-for ops, and for functions of several ops such as ``tw.tile``, that differ from the function
-of Keras in arguments or in some cases. A rule has the name of its op. It applies to dtypes
-for which both are equal; if it returns None, the op enters the model unchanged.
+A model and its file then contain Keras' operations: ``x + y`` is an ``Add``. A function
+of `keras.ops` names the op that it equals as ``same_as``. This file has rules for ops,
+and for functions of several ops such as ``tw.tile``, that differ from Keras' function
+in arguments or in some cases. A rule has the name of its op and applies to dtypes for
+which both are equal; if it returns None, the op enters the model unchanged.
 """
 
 import functools
@@ -37,7 +37,7 @@ _FUNCTIONS = {}  # name of a function of several ops -> rule
 
 
 def translate(op, inputs, attributes):
-    """Call the function of `keras.ops` that is the same as an op, or return None."""
+    """Call the function of `keras.ops` that equals an op, or return None."""
     kinds, rule = TRANSLATIONS.get(op, ("", None))
     if rule is None or inputs[0].dtype.kind not in kinds:
         return None
@@ -45,7 +45,7 @@ def translate(op, inputs, attributes):
 
 
 def translate_function(function, args, kwargs):
-    """Call the function of `keras.ops` that is the same as a function, or return None."""
+    """Call the function of `keras.ops` that equals another function, or return None."""
     rule = _FUNCTIONS.get(function.__name__)
     if rule is None:
         return None
@@ -59,7 +59,7 @@ registry.register("translation", "keras.ops.translate_function", translate_funct
 
 
 def _with_numbers(inputs):
-    """Return inputs with scalar constants as numbers, if a symbolic one has their dtype."""
+    """Return inputs with scalar constants as numbers, if a symbolic input has their dtype."""
     symbolic = {x.dtype for x in inputs if _is_symbolic(x)}
     return [_number(x) if x.dtype in symbolic else x for x in inputs]
 
@@ -76,7 +76,7 @@ def _is_symbolic(x):
 
 
 def _op(kinds):
-    """Decorator: the rule of the op of that name, for these kinds of dtypes."""
+    """Decorator: register the rule of the op of that name, for these kinds of dtypes."""
 
     def register(rule):
         TRANSLATIONS[rule.__name__] = kinds, rule
@@ -86,7 +86,7 @@ def _op(kinds):
 
 
 def _function(rule):
-    """Decorator: the rule of the function of that name."""
+    """Decorator: register the rule of the function of that name."""
     _FUNCTIONS[rule.__name__] = rule
     return rule
 
@@ -101,7 +101,7 @@ def matmul(a, b, transpose_a, transpose_b):
 
 
 def _bitwise(name):
-    """Register the rule of a bitwise op, which is a logical one for booleans."""
+    """Register the rule of a bitwise op, which is a logical op for booleans."""
 
     def rule(x, y):
         is_bool = (x if _is_symbolic(x) else y).dtype.is_bool
@@ -223,7 +223,7 @@ def top_k(x, k, index_type):
 
 
 def _is_static(sizes):
-    """Return whether sizes are numbers, not formulas or tensors."""
+    """Return whether sizes are numbers, neither formulas nor tensors."""
     return isinstance(sizes, (tuple, list)) and all(
         [type(n) is int and not is_symbolic(n) for n in sizes]
     )
@@ -414,7 +414,7 @@ def _pooling(pool, name, rank):
 
 
 def _spatial_sizes(sizes, rank):
-    """Return the sizes of the spatial axes; None if others are not 1."""
+    """Return the sizes of the spatial axes; None if another size is not 1."""
     if isinstance(sizes, int):
         return sizes
     if not isinstance(sizes, (list, tuple)):

@@ -1,4 +1,4 @@
-"""`keras.ops.vectorize`: a function of scalars or small arrays, for arrays of them."""
+"""`keras.ops.vectorize`: map a function of scalars or small arrays over larger arrays."""
 
 from __future__ import annotations
 
@@ -28,17 +28,20 @@ def vectorize(
     excluded: Collection[int | str] | None = None,
     signature: str | None = None,
 ) -> Callable[..., Any]:
-    """A function that applies ``pyfunc`` to the entries of arrays, which broadcast.
+    """Return a function that applies ``pyfunc`` to the entries of arrays, which broadcast.
 
-    Each op of ``pyfunc`` runs once, for all entries. Arguments that are None, and those by
-    name, are passed on as they are.
+    Each op of ``pyfunc`` runs once, for all entries. Keyword arguments and None are
+    passed unchanged.
 
-    Args: ``excluded``: positions and names of arguments that are passed on;
-    ``signature``: the last axes that ``pyfunc`` takes and returns, by names,
-    "(m,n),(n)->(m)"; by default it takes and returns scalars.
+    Args:
+        pyfunc: Function of scalars, or of the arrays that ``signature`` names.
+        excluded: Positions and names of arguments that are passed unchanged.
+        signature: Names of the last axes of the arguments and results of ``pyfunc``,
+            such as "(m,n),(n)->(m)"; by default they are scalars.
 
-    Raises: ``ValueError`` for an invalid signature, and from the function for
-    arguments that do not fit it.
+    Raises:
+        ValueError: If ``signature`` is invalid; the function raises it as well, for
+            arguments that do not match.
 
     Example:
         >>> keras.ops.vectorize(lambda a, b: a + b)([1, 2, 3], 2).numpy()
@@ -90,7 +93,7 @@ def vectorize(
 
 
 def _parsed(signature):
-    """The names of the last axes of each input and each output."""
+    """Return the names of the last axes of each input and each output."""
     group = r"\((?:\w+(?:,\w+)*)?\)"
     text = re.sub(r"\s", "", signature)
     if not re.fullmatch(f"(?:{group}(?:,{group})*)?->{group}(?:,{group})*", text):
@@ -105,7 +108,7 @@ def _parsed(signature):
 
 
 def _lead_of(inputs, names):
-    """The shape to which the axes in front broadcast, and the sizes of the last ones."""
+    """Return the broadcast shape of the axes in front, and the sizes of the last axes."""
     lead, sizes = inputs[0].shape[:0], {}
     for x, axes in zip(inputs, names):
         rank = len(x.shape) - len(axes)
