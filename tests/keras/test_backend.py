@@ -89,7 +89,7 @@ def test_labels_that_are_no_class_fill_up_those_of_ctc():
     [
         (lambda: K.softmax([1.0, 2.0]), "x must have two axes"),
         (lambda: K.batch_dot([1.0], [1.0]), "two axes or more"),
-        (lambda: K.batch_dot(np.eye(2), np.eye(2), axes=0), "axes must not be the batch"),
+        (lambda: K.batch_dot(np.eye(2), np.eye(2), axes=0), "axes must not contain the batch"),
         (lambda: K.repeat(np.ones(2), 2), "x must have two axes"),
         (lambda: K.bias_add(np.ones((2, 3, 4)), np.ones((1, 2, 3))), "bias must have 1 or 2"),
         (lambda: K.pool2d(np.ones((1, 2, 2, 1)), (2, 2), pool_mode="min"), "pool_mode"),

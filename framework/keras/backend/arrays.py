@@ -622,7 +622,7 @@ def batch_dot(
     pair = (axes, axes) if isinstance(axes, int) else tuple(axes)
     at_x, at_y = [axis % rank for axis, rank in zip(pair, ranks)]
     if 0 in (at_x, at_y):
-        raise ValueError(f"batch_dot: axes must not be the batch, got {axes!r}")
+        raise ValueError(f"batch_dot: axes must not contain the batch, got {axes!r}")
     letters = iter("bcdefghijklmnopqrstuvwxy")
     of_x = ["a", *[next(letters) for _ in range(ranks[0] - 1)]]
     of_y = ["a", *[next(letters) for _ in range(ranks[1] - 1)]]

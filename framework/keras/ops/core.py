@@ -383,9 +383,9 @@ def scan(
         (np.int32(6), array([1, 3, 6], dtype=int32))
     """
     if not callable(f):
-        raise TypeError(f"scan: f must be a function, got {f!r}")
+        raise TypeError(f"scan: f must be callable, got {f!r}")
     if xs is None and length is None:
-        raise ValueError("scan: length must be given where xs is None")
+        raise ValueError("scan: length must be given if xs is None, got None")
     if not isinstance(unroll, (bool, int)) or (unroll is not False and unroll < 1):
         raise ValueError(
             f"scan: unroll must be a positive integer or a bool, got {unroll!r}"
@@ -395,10 +395,12 @@ def scan(
     xs = nest.map_structure(_convert, xs)
     first = nest.flatten(xs)[0]
     if first.shape.rank == 0:
-        raise ShapeError("scan", "xs must have a first axis to go along", xs=first)
+        raise ShapeError("scan", "xs must have at least one axis", xs=first)
     count = first.shape[0]
     if length is not None and length != count:
-        raise ValueError(f"scan: length must be the size of xs, {count}, got {length}")
+        raise ValueError(
+            f"scan: length must equal the size of xs, {count}, got {length}"
+        )
     return _scan(f, init, xs, reverse)
 
 
@@ -446,7 +448,7 @@ def associative_scan(
     sizes = [x.shape[axis] for x in nest.flatten(elems)]
     if not all([agree(sizes[0], n) for n in sizes]):
         raise ValueError(
-            f"associative_scan: elems must have one size along axis {axis}, got {sizes}"
+            f"associative_scan: elems must have equal sizes along axis {axis}, got {sizes}"
         )
 
     def flip(x):

@@ -208,7 +208,7 @@ def arange(
     dtype = common_dtype(*map(kind_of, bounds)) if dtype is None else as_dtype(dtype)
     if dtype.is_integer and any([type(n) is float and n % 1 for n in bounds]):
         raise TypeError(
-            f"arange: {bounds} must be whole numbers for dtype {dtype.name}"
+            f"arange: numbers must be whole for dtype {dtype.name}, got {bounds}"
         )
     # In double precision: rounded to the dtype, 1 / 0.1 has one step more.
     bounds = [np.float64(n) if type(n) is float else n for n in bounds]

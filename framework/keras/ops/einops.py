@@ -95,7 +95,7 @@ def _fill_in(lengths, group, size, pattern, x):
     unknown = [name for name in group if name not in lengths]
     if len(unknown) > 1:
         raise InvalidArgumentError(
-            f"rearrange: all but one of the axes {group} need a length, got "
+            f"rearrange: lengths of all axes {group} but one must be given, got "
             f"{ {name: lengths[name] for name in group if name in lengths} }"
         )
     product = math.prod([lengths[name] for name in group if name in lengths])

@@ -369,7 +369,9 @@ def _bound(name, value, dtype):
     if type(value) not in (int, float) or not dtype.is_integer:
         return value
     if value % 1:
-        raise TypeError(f"clip: {name} must be whole for {dtype.name}, got {value}")
+        raise TypeError(
+            f"clip: {name} must be a whole number for {dtype.name}, got {value}"
+        )
     return min(max(int(value), dtype.min), dtype.max)  # what is beyond limits nothing
 
 

@@ -105,6 +105,9 @@ def resize(
         data_format: "channels_last" or "channels_first"; None means
             `image_data_format`.
 
+    Raises:
+        ValueError: If ``fill_mode`` is unknown, or both crop and pad are True.
+
     Example:
         >>> keras.ops.image.resize([[[0.0], [4.0]]], (1, 4)).numpy().ravel()
         array([0., 1., 3., 4.], dtype=float32)
@@ -181,13 +184,15 @@ def crop_images(
 def _crop_slice(name, size, before, after, target):
     if [before, after, target].count(None) != 1:
         raise ValueError(
-            f"crop_images: of the two croppings and target_{name} two must be given, got "
-            f"{before}, {after} and {target}"
+            f"crop_images: exactly two of the croppings at both edges and target_{name} "
+            f"must be given, got {before}, {after} and {target}"
         )
     start = size - target - after if before is None else before
     stop = size - after if target is None else start + target
     if start < 0 or stop > size or stop < start:
-        raise ValueError(f"crop_images: {start} to {stop} does not fit {name} {size}")
+        raise ValueError(
+            f"crop_images: the crop must lie within {name} {size}, got {start} to {stop}"
+        )
     return slice(start, stop)
 
 
@@ -236,14 +241,15 @@ def pad_images(
 def _pad_widths(name, size, before, after, target):
     if [before, after, target].count(None) != 1:
         raise ValueError(
-            f"pad_images: of the two paddings and target_{name} two must be given, got "
-            f"{before}, {after} and {target}"
+            f"pad_images: exactly two of the paddings at both edges and target_{name} "
+            f"must be given, got {before}, {after} and {target}"
         )
     before = target - size - after if before is None else before
     after = target - size - before if after is None else after
     if before < 0 or after < 0:
         raise ValueError(
-            f"pad_images: {name} {size} cannot grow by {before} and {after}"
+            f"pad_images: the paddings of {name} {size} must be 0 or more, got {before} "
+            f"and {after}"
         )
     return before, after
 

@@ -119,7 +119,7 @@ def where(
     if x1 is None and x2 is None:
         return nonzero(condition)
     if x1 is None or x2 is None:
-        raise ValueError("where: x1 and x2 must both be given, or neither")
+        raise ValueError("where: x1 and x2 must both be given, or neither, got one")
     return _where(condition, *promote(x1, x2))
 
 
@@ -168,7 +168,7 @@ def select(
     """
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError(
-            "select: condlist and choicelist must be of one length, got "
+            "select: condlist and choicelist must have the same length, got "
             f"{len(condlist)} and {len(choicelist)}"
         )
     *choices, result = promote(*choicelist, default)
@@ -606,7 +606,7 @@ def bincount(
     """
     if sparse:
         raise ValueError(
-            "bincount: sparse must be False (sparse tensors are not supported)"
+            "bincount: sparse must be False, got True; there are no sparse tensors"
         )
     x = convert_to_tensor(x)
     if minlength < 0:
@@ -626,10 +626,10 @@ def bincount(
 def histogram(
     x: TensorLike, bins: int = 10, range: tuple[float, float] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Compute the histogram of a tensor with bins of equal width.
+    """Compute the histogram of a vector with bins of equal width.
 
     Args:
-        x: Input tensor, which is flattened.
+        x: Vector.
         bins: Number of bins.
         range: Ends ``(low, high)`` of the bins, by default the extremes of ``x``;
             entries outside are not counted.
@@ -641,7 +641,8 @@ def histogram(
         ``(counts, edges)``.
 
     Raises:
-        ValueError: If ``bins`` is below 1, or ``range`` descends or is not finite.
+        ValueError: If ``x`` is not a vector, ``bins`` is below 1, or ``range`` descends or
+            is not finite.
 
     Example:
         >>> counts, edges = keras.ops.histogram([0.0, 1.0, 4.0], bins=2)

@@ -291,7 +291,8 @@ def multi_hot(
     num_classes = kwargs.pop("num_tokens", num_classes)
     if num_classes is None or kwargs:
         raise ValueError(
-            f"multi_hot: num_classes must be given, and no other argument, got {kwargs}"
+            f"multi_hot: num_classes must be given, and no unknown argument, got "
+            f"num_classes={num_classes} and {kwargs}"
         )
     if sparse:
         if axis != -1:
@@ -384,7 +385,7 @@ def sparse_categorical_crossentropy(
         target: Labels ``[...]``, integers from 0 to classes - 1.
         output: Probabilities ``p`` or logits, ``[..., classes]``.
         from_logits: If True, ``output`` holds logits.
-        axis: Axis of the classes.
+        axis: Axis of the classes, which must be the last axis.
 
     Shapes:
         ``[...]`` and ``[..., classes]`` to ``[...]``.
@@ -399,7 +400,7 @@ def sparse_categorical_crossentropy(
     output = to_floating(output)
     if axis not in (-1, output.ndim - 1):
         raise ValueError(
-            f"sparse_categorical_crossentropy: axis must be the last, got {axis}"
+            f"sparse_categorical_crossentropy: axis must be the last axis, got {axis}"
         )
     return losses.sparse_categorical_crossentropy(target, output, from_logits)
 

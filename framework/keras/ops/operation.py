@@ -157,8 +157,8 @@ class OperationDef:
         if self.variadic is None:
             if len(args) > len(self.call):
                 raise ValueError(
-                    f"{self.name}: a call takes {len(self.call)} arguments by position, "
-                    f"got {len(args)}"
+                    f"{self.name}: a call must have at most {len(self.call)} positional "
+                    f"arguments, got {len(args)}"
                 )
             return self.function(**dict(zip(self.call, args)), **kwargs, **config)
         names = list(self.parameters)

@@ -157,7 +157,9 @@ def view_as_real(x: TensorLike) -> Tensor:
 
 def _to_complex(who, x):
     if not isinstance(x, (tuple, list)) or len(x) != 2:
-        raise ValueError(f"{who}: x must be a pair, real and imaginary part")
+        raise ValueError(
+            f"{who}: x must be a pair (real, imaginary), got {type(x).__name__}"
+        )
     return _complex(*promote(*[_floating(who, part) for part in x]))
 
 

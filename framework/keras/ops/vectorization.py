@@ -60,8 +60,8 @@ def vectorize(
         names = core[0] if core else [()] * len(mapped)
         if len(names) != len(mapped):
             raise InvalidArgumentError(
-                f"vectorize: signature={signature!r} takes {len(names)} arrays, got "
-                f"{len(mapped)}"
+                f"vectorize: {len(names)} arrays must be given for "
+                f"signature={signature!r}, got {len(mapped)}"
             )
         inputs = [convert_to_tensor(args[i]) for i in mapped]
 
@@ -113,11 +113,13 @@ def _lead_of(inputs, names):
     for x, axes in zip(inputs, names):
         rank = len(x.shape) - len(axes)
         if rank < 0:
-            raise ShapeError("vectorize", f"an argument must have axes {axes}", x=x)
+            raise ShapeError(
+                "vectorize", f"arguments must have the last axes {axes}", x=x
+            )
         lead = checked_broadcast("vectorize", lead, x.shape[:rank], x=x)
         for name, size in zip(axes, x.shape[rank:]):
             if sizes.setdefault(name, size) != size:
-                what = f"the axis {name!r} has {sizes[name]} entries elsewhere"
+                what = f"the axis {name!r} must have {sizes[name]} entries"
                 raise ShapeError("vectorize", what, x=x)
     return lead, sizes
 
@@ -129,8 +131,8 @@ def _checked(out, core, sizes, signature, lead=0):
     ranks = [len(x.shape) - lead for x in parts]
     if ranks != [len(axes) for axes in core[1]]:
         raise InvalidArgumentError(
-            f"vectorize: pyfunc returns arrays of {ranks} axes, not those of "
-            f"signature={signature!r}"
+            f"vectorize: pyfunc must return arrays with the axes of "
+            f"signature={signature!r}, got {ranks} axes"
         )
     for x, axes in zip(parts, core[1]):
         for name, size in zip(axes, x.shape[lead:]):

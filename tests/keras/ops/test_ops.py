@@ -510,7 +510,10 @@ def test_parts_of_a_tensor_are_written():
             "one_hot: sparse=True needs tensors",
         ),
         (lambda: ops.scan(lambda c, x: (c, x), 0), "length must be given"),
-        (lambda: ops.scan(lambda c, x: (c, x), 0, [1]), "xs must have a first axis"),
+        (
+            lambda: ops.scan(lambda c, x: (c, x), 0, [1]),
+            "xs must have at least one axis",
+        ),
         (lambda: ops.concatenate([]), "concat: values .*at least one tensor"),
         (lambda: ops.histogram([1.0, 2.0], bins=0), "bins .*positive.*got 0"),
         (lambda: ops.scatter_update([1], [[0]], [1], reduction="avg"), "reduction"),
@@ -539,7 +542,7 @@ def test_a_wrong_argument_is_named(call, message):
 
 
 def test_a_scan_wants_a_function():
-    with pytest.raises(TypeError, match="scan: f must be a function, got 3"):
+    with pytest.raises(TypeError, match="scan: f must be callable, got 3"):
         ops.scan(3, 0, [1])
 
 
