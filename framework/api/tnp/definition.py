@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tapewright.core.docstrings import summary_of
 from tapewright.core.tensor import Tensor
 
-__all__ = ["define", "summary"]
-
-_CODE = re.compile("``.*?``")
+__all__ = ["define"]
 
 
 def define(
@@ -49,16 +47,6 @@ def define(
 
     function.__name__ = function.__qualname__ = name or op.__name__
     function.__module__ = sys._getframe(1).f_globals["__name__"]
-    function.__doc__ = doc or summary(op, renames)
+    function.__doc__ = doc or summary_of(op, firsts)
     function.__signature__ = signature  # type: ignore[attr-defined]
     return function
-
-
-def summary(op: Callable[..., Any], renames: dict[str, str]) -> str:
-    """The first paragraph of a docstring, with other names of arguments in its code."""
-    text = inspect.getdoc(op) or ""
-
-    def rename(code):
-        return re.sub(r"\w+", lambda word: renames.get(word[0], word[0]), code[0])
-
-    return _CODE.sub(rename, text.partition("\n\n")[0])

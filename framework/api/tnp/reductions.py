@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from tapewright.core.docstrings import summary_of
 from tapewright.core.dtypes import int64, uint64
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import Tensor
@@ -15,7 +16,7 @@ from tapewright.ops.array import conversion, creation, indexing, sorting
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.math import comparison, reduction
 
-from .definition import define, summary
+from .definition import define
 from .promotion import arrays, asarray, bools, floats, promote_floats, result_type
 
 __all__ = [
@@ -78,7 +79,7 @@ def _reduction(name, op, prepare, of_bools=None):
         reduced = of_bools if of_bools is not None and a.dtype.is_bool else op
         return reduced(a, axis, bool(keepdims))
 
-    doc = summary(op, {"x": "a"}) + _AXES + _DTYPE
+    doc = summary_of(op, ["a"]) + _AXES + _DTYPE
     return define(function, lambda a: [a], "a", doc, name=name)
 
 
@@ -88,7 +89,7 @@ def _without_dtype(name, op, prepare):
     ) -> Tensor:
         return op(*prepare(a), axis, bool(keepdims))
 
-    doc = summary(op, {"x": "a"}) + _AXES
+    doc = summary_of(op, ["a"]) + _AXES
     return define(function, lambda a: [a], "a", doc, name=name)
 
 
@@ -236,7 +237,7 @@ def _cumulative(name: str, op: Callable[..., Tensor]) -> Callable[..., Tensor]:
     ) -> Tensor:
         return op(_wide(a, dtype), axis)
 
-    doc = summary(op, {"x": "a"}) + " None flattens ``a``.\n" + _DTYPE
+    doc = summary_of(op, ["a"]) + " None flattens ``a``.\n" + _DTYPE
     return define(function, lambda a: [a], "a", doc, name=name)
 
 

@@ -156,11 +156,11 @@ arctanh = operation.floats("arctanh", trigonometry.atanh)
 angle = operation.floats(
     "angle",
     trigonometry.angle,
-    "Compute the angle of complex numbers, from -pi to pi; 0 or pi for real numbers.",
+    "Element-wise angle of complex numbers, from -pi to pi; 0 or pi for real numbers.",
     "c",
 )
 cbrt = operation.floats(
-    "cbrt", elementwise.cbrt, "Compute the cube root, negative for negative ``x``.", ""
+    "cbrt", elementwise.cbrt, "Element-wise cube root, negative for negative ``x``.", ""
 )
 ceil = operation.floats("ceil", elementwise.ceil)
 cos = operation.floats("cos", trigonometry.cos)
@@ -168,7 +168,7 @@ cosh = operation.floats("cosh", trigonometry.cosh)
 deg2rad = operation.floats(
     "deg2rad",
     lambda x: x * (math.pi / 180),
-    "Convert degrees to radians: ``x * pi / 180``.",
+    "Element-wise conversion of degrees to radians: ``x * pi / 180``.",
     args={"x": "Angles in degrees; integers are cast to `floatx`."},
 )
 erf = operation.floats("erf", special.erf, module="math")
@@ -178,23 +178,26 @@ exp = operation.floats("exp", elementwise.exp)
 exp2 = operation.floats("exp2", elementwise.exp2, kinds="")
 expm1 = operation.floats("expm1", elementwise.expm1)
 fabs = operation.floats(
-    "fabs", elementwise.abs, "Compute the absolute value as a floating number.", ""
+    "fabs",
+    elementwise.abs,
+    "Element-wise absolute value ``|x|`` as a floating number.",
+    "",
 )
 floor = operation.floats("floor", elementwise.floor)
 log = operation.floats("log", elementwise.log)
 log10 = operation.floats(
     "log10",
     lambda x: elementwise.log(x) / math.log(10),
-    "Compute the base-10 logarithm.",
+    "Element-wise base-10 logarithm.",
 )
 log1p = operation.floats("log1p", elementwise.log1p)
 log2 = operation.floats(
-    "log2", lambda x: elementwise.log(x) / math.log(2), "Compute the base-2 logarithm."
+    "log2", lambda x: elementwise.log(x) / math.log(2), "Element-wise base-2 logarithm."
 )
 rad2deg = operation.floats(
     "rad2deg",
     lambda x: x * (180 / math.pi),
-    "Convert radians to degrees: ``x * 180 / pi``.",
+    "Element-wise conversion of radians to degrees: ``x * 180 / pi``.",
     args={"x": "Angles in radians; integers are cast to `floatx`."},
 )
 reciprocal = operation.floats("reciprocal", elementwise.reciprocal)
@@ -203,7 +206,7 @@ sin = operation.floats("sin", trigonometry.sin)
 sinc = operation.floats(
     "sinc",
     _sinc,
-    "Compute the normalized sinc: ``sin(pi x) / (pi x)``, and 1 at 0.",
+    "Element-wise normalized sinc: ``sin(pi x) / (pi x)``, and 1 at 0.",
     "",
 )
 sinh = operation.floats("sinh", trigonometry.sinh)
@@ -214,7 +217,7 @@ tanh = operation.floats("tanh", trigonometry.tanh)
 
 @operation
 def i0(x: TensorLike) -> Tensor:
-    """Compute the modified Bessel function of the first kind of order 0.
+    """Element-wise modified Bessel function of the first kind of order 0.
 
     Args:
         x: Input tensor; integers are cast to `floatx`, int64 to float64.
@@ -231,12 +234,12 @@ isnan = operation.floats("isnan", comparison.is_nan)
 isneginf = operation.floats(
     "isneginf",
     lambda x: comparison.less(x, -_LARGEST[x.dtype]),
-    "Test element-wise for negative infinity.",
+    "Element-wise test for negative infinity.",
 )
 isposinf = operation.floats(
     "isposinf",
     lambda x: comparison.greater(x, _LARGEST[x.dtype]),
-    "Test element-wise for positive infinity.",
+    "Element-wise test for positive infinity.",
 )
 
 
@@ -281,7 +284,7 @@ def _invert(x):
     return comparison.logical_not(x) if x.dtype.is_bool else comparison.invert(x)
 
 
-_INVERT = "Invert all bits of integers; logical not for booleans."
+_INVERT = "Element-wise inversion of all bits of integers; logical not for booleans."
 _BITS = {"x": "Tensor of integers or booleans."}
 _TRUTH = {"x": "Tensor of booleans; numbers other than 0 count as True."}
 
@@ -298,7 +301,7 @@ copy = operation.unary(
 )
 imag = operation.unary("imag", conversion.imag, same_as="imag", kinds="c")
 isreal = operation.unary(
-    "isreal", _is_real, "Test element-wise for an imaginary part of 0."
+    "isreal", _is_real, "Element-wise test for an imaginary part of 0."
 )
 logical_not = operation.unary(
     "logical_not", comparison.logical_not, prepare=to_bool, args=_TRUTH, kinds="b"
@@ -307,17 +310,17 @@ negative = operation.unary("negative", elementwise.negative, kinds=NUMBERS)
 real = operation.unary("real", conversion.real, same_as="real", kinds="c")
 sign = operation.unary("sign", elementwise.sign, prepare=to_numbers, kinds=REALS)
 signbit = operation.unary(
-    "signbit", _signbit, "Test element-wise for a set sign bit, which -0.0 has as well."
+    "signbit", _signbit, "Element-wise test for a set sign bit, which -0.0 has as well."
 )
 square = operation.unary(
     "square", elementwise.square, prepare=to_numbers, kinds=NUMBERS
 )
-trunc = operation.unary("trunc", _truncate, "Round towards 0.")
+trunc = operation.unary("trunc", _truncate, "Element-wise rounding towards 0.")
 
 
 @operation(same_as="round", kinds=FLOATS)
 def round(x: TensorLike, decimals: int = 0) -> Tensor:  # noqa: A001
-    """Round to a number of decimals, half to even.
+    """Element-wise rounding to a number of decimals, half to even.
 
     Args:
         x: Input tensor.
@@ -343,7 +346,7 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:  # noqa: A001
 
 @operation
 def clip(x: TensorLike, x_min: TensorLike, x_max: TensorLike) -> Tensor:
-    """Clip values to a range.
+    """Clip values element-wise to a range.
 
     The result has the common dtype of the tensors.
 
@@ -483,7 +486,7 @@ mod = operation.binary("mod", _for_bools(elementwise.floormod), kinds=REALS)
 fmod = operation.binary(
     "fmod",
     _for_bools(elementwise.truncatemod),
-    "Compute the remainder of ``x1 / x2``, with the sign of ``x1``.",
+    "Element-wise remainder of ``x1 / x2`` with the sign of ``x1``.",
 )
 power = operation.binary("power", elementwise.pow, same_as="power", kinds=REALS)
 maximum = operation.binary("maximum", _maximum, kinds=REALS)
@@ -496,7 +499,7 @@ fmin = operation.binary(
 )
 arctan2 = operation.binary(
     "arctan2", trigonometry.atan2,
-    "Compute the arc tangent of ``x1 / x2`` in the right quadrant, from -pi to pi.",
+    "Element-wise arc tangent of ``x1 / x2`` in the right quadrant, from -pi to pi.",
     float, kinds=FLOATS, args={
         "x1": "The y coordinates.",
         "x2": "The x coordinates; broadcast with ``x1``.",
@@ -505,13 +508,13 @@ arctan2 = operation.binary(
 heaviside = operation.binary(
     "heaviside",
     _heaviside,
-    "Compute the Heaviside step: 0 where ``x1 < 0``, 1 where ``x1 > 0``, else ``x2``.",
+    "Element-wise step function: 0 where ``x1 < 0``, 1 where ``x1 > 0``, else ``x2``.",
     float,
 )
 hypot = operation.binary(
     "hypot",
     trigonometry.hypot,
-    "Compute the hypotenuse ``sqrt(x1 ** 2 + x2 ** 2)``, without overflow.",
+    "Element-wise hypotenuse: ``sqrt(x1 ** 2 + x2 ** 2)``, without overflow.",
     float,
 )
 nextafter = operation.binary(
@@ -520,20 +523,20 @@ nextafter = operation.binary(
 logaddexp = operation.binary(
     "logaddexp",
     smooth.logaddexp,
-    "Compute ``log(exp(x1) + exp(x2))``, without overflow.",
+    "Element-wise ``log(exp(x1) + exp(x2))``, without overflow.",
     float,
 )
 logaddexp2 = operation.binary(
     "logaddexp2",
     lambda x1, x2: smooth.logaddexp(x1, x2, log_base=math.log(2.0)),
-    "Compute ``log2(2 ** x1 + 2 ** x2)``, without overflow.",
+    "Element-wise ``log2(2 ** x1 + 2 ** x2)``, without overflow.",
     float,
 )
 
 
 @operation(call="x1 x2")
 def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Compute ``x1 * 2 ** x2``.
+    """Element-wise ``x1 * 2 ** x2``.
 
     Args:
         x1: Input tensor; integers are cast to `floatx`.
@@ -613,7 +616,7 @@ def isclose(
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> Tensor:
-    """Test element-wise for equality within a tolerance.
+    """Element-wise test for equality within a tolerance.
 
     An entry is True if ``|x1 - x2| <= atol + rtol * |x2|``.
 

@@ -725,7 +725,7 @@ def trapezoid(
 
 @operation(call="x1 x2")
 def gcd(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Compute the greatest common divisor of integers.
+    """Element-wise greatest common divisor of integers.
 
     Args:
         x1: First tensor of integers.
@@ -760,7 +760,7 @@ def _check_integers(who, *values):
 
 @operation(call="x1 x2")
 def lcm(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """Compute the least common multiple of integers.
+    """Element-wise least common multiple of integers.
 
     Args:
         x1: First tensor of integers.
