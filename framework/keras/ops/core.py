@@ -98,6 +98,10 @@ def convert_to_tensor(
 
     Raises:
         ValueError: If ``sparse`` or ``ragged`` is True.
+
+    Example:
+        >>> keras.ops.convert_to_tensor([1, 2], dtype="float32").numpy()
+        array([1., 2.], dtype=float32)
     """
     if sparse or ragged:
         raise ValueError(

@@ -463,6 +463,11 @@ def meshgrid(*x: TensorLike, indexing: str = "xy") -> list[Tensor]:
 
     Raises:
         ValueError: If ``indexing`` is unknown.
+
+    Example:
+        >>> x, y = keras.ops.meshgrid([1, 2], [3, 4])
+        >>> x.numpy().tolist(), y.numpy().tolist()
+        ([[1, 2], [1, 2]], [[3, 3], [4, 4]])
     """
     return creation.meshgrid(*x, indexing=indexing)
 

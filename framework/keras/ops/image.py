@@ -170,6 +170,11 @@ def crop_images(
 
     Raises:
         ValueError: If more or fewer numbers are given, or they do not fit the images.
+
+    Example:
+        >>> x = keras.ops.zeros((1, 8, 8, 3))
+        >>> keras.ops.image.crop_images(x, 1, 1, target_height=4, target_width=6).shape
+        TensorShape([1, 4, 6, 3])
     """
     x, first = _channels_last("crop_images", images, data_format)
     rows = _crop_slice(
@@ -225,6 +230,11 @@ def pad_images(
 
     Raises:
         ValueError: If more or fewer numbers are given, or they do not fit the images.
+
+    Example:
+        >>> x = keras.ops.zeros((1, 8, 8, 3))
+        >>> keras.ops.image.pad_images(x, 1, 1, 1, 1).shape
+        TensorShape([1, 10, 10, 3])
     """
     x, first = _channels_last("pad_images", images, data_format)
     rows = _pad_widths(

@@ -111,10 +111,18 @@ operation = OperationFamily(__name__, "nn")
 
 # --------------------------------------------------------------------- activations
 
-relu = operation.unary("relu", activation.relu, kinds=FLOATS)
+relu = operation.unary("relu", activation.relu, kinds=FLOATS, details="""
+Example:
+    >>> keras.ops.relu([-1.0, 2.0]).numpy()
+    array([0., 2.], dtype=float32)
+""")  # fmt: skip
 relu6 = operation.unary("relu6", activation.relu6)
 selu = operation.floats("selu", activation.selu)
-sigmoid = operation.floats("sigmoid", activation.sigmoid, same_as="sigmoid")
+sigmoid = operation.floats("sigmoid", activation.sigmoid, same_as="sigmoid", details="""
+Example:
+    >>> keras.ops.sigmoid([0.0, 40.0]).numpy()
+    array([0.5, 1. ], dtype=float32)
+""")  # fmt: skip
 softplus = operation.floats("softplus", activation.softplus)
 softsign = operation.floats("softsign", activation.softsign)
 log_sigmoid = operation.floats("log_sigmoid", activation.log_sigmoid, kinds="")

@@ -83,7 +83,7 @@ Raises:
 """
 
 
-def _segment_reduction(name, op, noun):
+def _segment_reduction(name, op, noun, example):
     def function(
         data: TensorLike, segment_ids: TensorLike, num_segments: int | None = None,
         sorted: bool = False,
@@ -95,17 +95,28 @@ def _segment_reduction(name, op, noun):
         return op(data, segment_ids, num_segments)
 
     summary = f"Compute the {noun} of the rows of ``data`` in each segment."
+    details = f"""{_SEGMENTS}
+Example:
+    >>> keras.ops.{name}([2, 3, 4], [0, 0, 1]).numpy()
+    array({example}, dtype=int32)
+"""
     return operation.named(
-        name, function, summary, _SEGMENTS, _SEGMENT_ARGUMENTS,
+        name, function, summary, details, _SEGMENT_ARGUMENTS,
         call="data segment_ids", specs=_specs_of_segments,
     )  # fmt: skip
 
 
-segment_sum = _segment_reduction("segment_sum", segment.unsorted_segment_sum, "sum")
-segment_max = _segment_reduction("segment_max", segment.unsorted_segment_max, "maximum")
-segment_min = _segment_reduction("segment_min", segment.unsorted_segment_min, "minimum")
+segment_sum = _segment_reduction(
+    "segment_sum", segment.unsorted_segment_sum, "sum", [5, 4]
+)
+segment_max = _segment_reduction(
+    "segment_max", segment.unsorted_segment_max, "maximum", [3, 4]
+)
+segment_min = _segment_reduction(
+    "segment_min", segment.unsorted_segment_min, "minimum", [2, 4]
+)
 segment_prod = _segment_reduction(
-    "segment_prod", segment.unsorted_segment_prod, "product"
+    "segment_prod", segment.unsorted_segment_prod, "product", [6, 4]
 )
 
 
