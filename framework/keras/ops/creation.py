@@ -211,9 +211,10 @@ def arange(
             f"arange: numbers must be whole for dtype {dtype.name}, got {bounds}"
         )
     # In double precision: rounded to the dtype, 1 / 0.1 has one step more.
+    start, stop = (0, start) if stop is None else (start, stop)
+    bounds = [start, stop, 1 if step is None else step]
     bounds = [np.float64(n) if type(n) is float else n for n in bounds]
-    start, stop = bounds[:2] if len(bounds) > 1 else (0, start)
-    return cast(_range(start, stop, bounds[2] if len(bounds) > 2 else 1), dtype)
+    return cast(_range(*bounds), dtype)
 
 
 @overload

@@ -609,3 +609,7 @@ def test_quantiles_between_infinite_and_large_entries_are_no_nan(method):
     x = tw.constant([[np.inf, np.inf, 1.0, 2.0], [-3e38, -3e38, 3e38, 3e38]])
     found = ops.quantile(x, [0.5, 1.0], -1, method).numpy()
     np.testing.assert_array_equal(found, [[np.inf, 0.0], [np.inf, np.float32(3e38)]])
+
+
+def test_arange_without_stop_keeps_its_step():
+    assert ops.arange(5, step=2).numpy().tolist() == [0, 2, 4]
