@@ -1,1 +1,1 @@
-"""The base of all layers: `Layer`, its weights, its calls, symbolic tensors between layers."""
+"""Base of all layers: `Layer`, weight tracking, calls, and symbolic tensors."""

@@ -1,6 +1,6 @@
-"""Bounding boxes: formats, and their transformations together with images.
+"""Bounding boxes: convert between formats, and transform boxes together with images.
 
-A box is four numbers in pixels, ``(left, top, right, bottom)`` for the format "xyxy".
+In the default format, "xyxy", a box is ``(left, top, right, bottom)`` in pixels.
 """
 
 from __future__ import annotations
@@ -52,23 +52,33 @@ def convert_format(
     width: TensorLike | None = None,
     dtype: DTypeLike = "float32",
 ) -> Any:
-    """Boxes in the format ``target``, which were in the format ``source``.
+    """Convert bounding boxes from one format to another.
 
-    Formats are "xyxy" (left, top, right, bottom), "yxyx", "xywh" (left, top, width,
-    height), "center_xywh" (the middle first) and "center_yxhw", in pixels; all but the
-    last also as shares of the image, "rel_xyxy". Capitals do not matter.
+    Formats are "xyxy" (left, top, right, bottom), "yxyx" (top, left, bottom, right),
+    "xywh" (left, top, width, height), "center_xywh" (center x, center y, width, height)
+    and "center_yxhw", all in pixels. All but the last also exist relative to the image
+    size: "rel_xyxy", "rel_yxyx" and so on. Format names are case-insensitive.
 
-    Args: ``boxes``: a tensor, or a dict with it as ``"boxes"``, which is copied;
-    ``height``, ``width``: the size of the image, needed if one format is relative;
-    ``dtype``: of the result.
+    Args:
+        boxes: Tensor of boxes, or a dict with the boxes under ``"boxes"``; a dict is
+            copied.
+        source: Format of ``boxes``.
+        target: Format to convert to.
+        height: Height of the image; required if one of the formats is relative.
+        width: Width of the image; required if one of the formats is relative.
+        dtype: Dtype of the result.
 
-    Shapes: ``[..., 4]``, input and result.
+    Shapes:
+        Boxes ``[..., 4]``; the result has the same shape.
 
-    Raises: ``ValueError`` for another format, or without the size it needs;
-    ``ShapeError`` for another last axis.
+    Raises:
+        ValueError: If a format is unknown, or is relative and the image size is
+            missing.
+        ShapeError: If the last axis of ``boxes`` does not have size 4.
 
     Example:
-        >>> keras.utils.bounding_boxes.convert_format([[10, 20, 30, 50]], "xyxy", "xywh").numpy()
+        >>> convert_format = keras.utils.bounding_boxes.convert_format
+        >>> convert_format([[10, 20, 30, 50]], "xyxy", "xywh").numpy()
         array([[10., 20., 20., 30.]], dtype=float32)
     """
     who = "convert_format"
@@ -101,7 +111,7 @@ def convert_format(
 
 
 def _corners(source, a, b, c, d):
-    """``(left, top, right, bottom)``."""
+    """Return ``(left, top, right, bottom)``."""
     if source.endswith(("yxyx", "yxhw")):
         a, b, c, d = b, a, d, c
     if source.startswith("center_"):
@@ -132,15 +142,23 @@ def clip_to_image_size(
     width: TensorLike | None = None,
     bounding_box_format: str = "xyxy",
 ) -> dict[str, Any]:
-    """The part of each box that is inside of the image; the label -1 where none is.
+    """Clip boxes to the image; the label of a box outside the image becomes -1.
 
-    Args: ``bounding_boxes``: a dict of ``"boxes"`` and, or not, ``"labels"``;
-    ``height``, ``width``: the size of the image, needed for "xyxy";
-    ``bounding_box_format``: "xyxy" or "rel_xyxy".
+    Args:
+        bounding_boxes: Dict with ``"boxes"`` and, optionally, ``"labels"``.
+        height: Height of the image; required for "xyxy".
+        width: Width of the image; required for "xyxy".
+        bounding_box_format: "xyxy" or "rel_xyxy".
 
-    Shapes: boxes ``[..., n, 4]``, labels ``[..., n]``.
+    Shapes:
+        Boxes ``[..., n, 4]``, labels ``[..., n]``.
 
-    Raises: ``ValueError`` for another format, or without a size.
+    Returns:
+        Dict with the same keys.
+
+    Raises:
+        ValueError: If the format is another one, or "xyxy" and the image size is
+            missing.
 
     Example:
         >>> boxes = {"boxes": [[-5.0, 2.0, 5.0, 4.0], [9.0, 9.0, 12.0, 12.0]], "labels": [1, 2]}
@@ -192,14 +210,26 @@ def crop(
     width: TensorLike,
     bounding_box_format: str = "xyxy",
 ) -> Tensor:
-    """Boxes in the part of an image that starts at ``top`` and ``left``, clipped to it.
+    """Shift boxes into a crop of the image, and clip them to the crop.
 
-    Shapes: ``[..., 4]``, input and result.
+    Args:
+        boxes: Boxes in the whole image.
+        top: First row of the crop.
+        left: First column of the crop.
+        height: Height of the crop.
+        width: Width of the crop.
+        bounding_box_format: Must be "xyxy".
 
-    Raises: ``NotImplementedError`` for a format other than "xyxy".
+    Shapes:
+        Boxes ``[..., 4]``; the result has the same shape.
+
+    Raises:
+        NotImplementedError: If the format is not "xyxy".
 
     Example:
-        >>> keras.utils.bounding_boxes.crop([[10.0, 20.0, 50.0, 60.0]], top=10, left=20, height=40, width=30).numpy()
+        >>> boxes = [[10.0, 20.0, 50.0, 60.0]]
+        >>> crop = keras.utils.bounding_boxes.crop
+        >>> crop(boxes, top=10, left=20, height=40, width=30).numpy()
         array([[ 0., 10., 30., 40.]], dtype=float32)
     """
     _only_xyxy("crop", bounding_box_format)
@@ -214,13 +244,21 @@ def pad(
     width: TensorLike | None = None,
     bounding_box_format: str = "xyxy",
 ) -> Tensor:
-    """Boxes in an image that has ``top`` more rows above and ``left`` more columns.
+    """Shift boxes to their positions in a padded image.
 
-    ``height`` and ``width`` change nothing.
+    Args:
+        boxes: Boxes in the image before padding.
+        top: Number of rows added above.
+        left: Number of columns added on the left.
+        height: Ignored.
+        width: Ignored.
+        bounding_box_format: Must be "xyxy".
 
-    Shapes: ``[..., 4]``, input and result.
+    Shapes:
+        Boxes ``[..., 4]``; the result has the same shape.
 
-    Raises: ``NotImplementedError`` for a format other than "xyxy".
+    Raises:
+        NotImplementedError: If the format is not "xyxy".
 
     Example:
         >>> keras.utils.bounding_boxes.pad([[10.0, 20.0, 50.0, 60.0]], top=1, left=2).numpy()
@@ -253,21 +291,40 @@ def affine_transform(
     center_y: TensorLike | None = None,
     bounding_box_format: str = "xyxy",
 ) -> Tensor:
-    """The smallest boxes around those of an image that is sheared, turned, scaled, moved.
+    """Return the axis-aligned bounding boxes of affinely transformed boxes.
 
-    Args: ``angle``, ``shear_x``, ``shear_y``: in degrees; ``translate_x``,
-    ``translate_y``: shares of ``width - 1`` and ``height - 1``; ``center_x``,
-    ``center_y``: shares as well, 0.5 by default.
+    The corners of each box are sheared, rotated, scaled and translated together with
+    the image; the result is the smallest box that contains them.
 
-    Shapes: ``boxes`` ``[batch, n, 4]``, numbers ``[batch]``; the result as ``boxes``.
+    Args:
+        boxes: Boxes in the image before the transformation.
+        angle: Rotation angles, in degrees.
+        translate_x: Horizontal shifts, as fractions of ``width - 1``.
+        translate_y: Vertical shifts, as fractions of ``height - 1``.
+        scale: Scale factors.
+        shear_x: Horizontal shear angles, in degrees.
+        shear_y: Vertical shear angles, in degrees.
+        height: Height of the image.
+        width: Width of the image.
+        center_x: Horizontal center of rotation, as a fraction of the width; 0.5 by
+            default.
+        center_y: Vertical center of rotation, as a fraction of the height; 0.5 by
+            default.
+        bounding_box_format: Must be "xyxy".
 
-    Raises: ``NotImplementedError`` for a format other than "xyxy"; ``ShapeError`` for
-    other shapes.
+    Shapes:
+        Boxes ``[batch, n, 4]``, the numbers ``[batch]``; the result has the shape of
+        ``boxes``.
+
+    Raises:
+        NotImplementedError: If the format is not "xyxy".
+        ShapeError: If the shapes differ from these.
 
     Example:
         >>> still = dict(translate_x=[0.0], translate_y=[0.0], scale=[1.0])
         >>> still |= dict(shear_x=[0.0], shear_y=[0.0], height=11, width=11)
-        >>> keras.utils.bounding_boxes.affine_transform([[[1.0, 0.0, 4.0, 2.0]]], [90.0], **still).numpy().round(3) + 0
+        >>> transform = keras.utils.bounding_boxes.affine_transform
+        >>> transform([[[1.0, 0.0, 4.0, 2.0]]], [90.0], **still).numpy().round(3) + 0
         array([[[0., 6., 2., 9.]]], dtype=float32)
     """
     who = "affine_transform"
@@ -299,10 +356,11 @@ def affine_transform(
 
 
 def pulled_back(boxes: Tensor, maps: Tensor) -> Tensor:
-    """Boxes where an image has them that takes its pixels from where ``maps`` say.
+    """Transform boxes for an image whose pixels are sampled at the positions ``maps``.
 
-    Shapes: ``boxes`` ``[batch, n, 4]``, ``maps`` ``[batch, 8]`` as in
-    `keras.ops.image.affine_transform`; the result as ``boxes``.
+    Shapes:
+        ``boxes`` ``[batch, n, 4]``, ``maps`` ``[batch, 8]`` as in
+        `keras.ops.image.affine_transform`; the result has the shape of ``boxes``.
     """
     a, b, c, d, e, f, g, h = [expand_dims(n, -1) for n in unstack(maps, axis=-1)]
 
@@ -316,7 +374,7 @@ def pulled_back(boxes: Tensor, maps: Tensor) -> Tensor:
 
 
 def enclosing_boxes(boxes: Tensor, move: Any) -> Tensor:
-    """The smallest boxes around the four corners that ``move(x, y)`` gives of each."""
+    """Return the smallest boxes around the corners that ``move(x, y)`` returns."""
     x1, y1, x2, y2 = unstack(boxes, axis=-1)
     corners = [move(x, y) for x, y in ((x1, y1), (x2, y1), (x2, y2), (x1, y2))]
     x, y = [stack(axis, axis=-1) for axis in zip(*corners)]

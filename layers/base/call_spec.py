@@ -1,4 +1,4 @@
-"""The arguments of a ``call`` method, as `Layer.__call__` needs to know them."""
+"""Signature of a ``call`` method, as `Layer.__call__` needs it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["CallSignature"]
 
 
 class CallSignature:
-    """The arguments of a ``call`` method, ``self`` left out."""
+    """Parameters of a ``call`` method, without ``self``."""
 
     def __init__(self, call):
         self.call = call
@@ -36,15 +36,15 @@ class CallSignature:
             self.masks["mask"] = self.first
 
     def first_of(self, kwargs, title):
-        """The inputs, given by name."""
+        """Return the inputs, passed by keyword."""
         if self.first not in kwargs:
             raise TypeError(f"{title}: the argument '{self.first}' is missing")
         return kwargs.pop(self.first)
 
     def training_among(self, args):
-        """The value of ``training`` if it was given by position."""
+        """Return the value of ``training`` if it was passed by position."""
         return args[self.training_at - 1] if len(args) >= self.training_at else None
 
     def given(self, inputs, args, kwargs):
-        """The arguments of a call by name."""
+        """Return the arguments of a call by name."""
         return dict(zip(self.names, (inputs, *args))) | kwargs

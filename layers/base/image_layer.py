@@ -1,6 +1,6 @@
-"""`ImageLayer`: base of the layers on images, or on dicts of images and annotations.
+"""`ImageLayer`: base class of layers that process images, or dicts with annotations.
 
-A dict of ``"images"`` may also have ``"labels"``, ``"bounding_boxes"`` and
+A dict with ``"images"`` may also have ``"labels"``, ``"bounding_boxes"`` and
 ``"segmentation_masks"``, to which the same transformation is applied.
 """
 
@@ -30,29 +30,34 @@ __all__ = ["ImageLayer", "ImageLayerOptions", "ImageOptions", "checked_range"]
 
 
 class ImageOptions(RegularizedLayerOptions, total=False):
-    """Keyword arguments that layers with a ``data_format`` hand to `ImageLayer`."""
+    """Keyword arguments that layers with a ``data_format`` pass to `ImageLayer`."""
 
     bounding_box_format: str | None
 
 
 class ImageLayerOptions(ImageOptions, total=False):
-    """Keyword arguments that the other layers hand to `ImageLayer`."""
+    """Keyword arguments that the other layers pass to `ImageLayer`."""
 
     data_format: str | None
 
 
 class ImageLayer(Layer):
-    """Base of the layers whose inputs are images, or dicts with images.
+    """Base class of layers that process images, or dicts with images and annotations.
 
-    Args: ``bounding_box_format``: what the four numbers of a box are, see
-    `keras.utils.bounding_boxes.convert_format`; needed for inputs with boxes.
+    Subclasses override the ``transform_...`` methods for the data that they change.
 
-    Shapes: images and masks ``[batch, height, width, channels]``, the channels before
-    the height for ``data_format`` "channels_first"; ``bounding_boxes`` a dict of
-    ``"boxes"`` ``[batch, n, 4]`` and ``"labels"`` ``[batch, n]``, -1 for no box. All
-    may come without the batch.
+    Args:
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        bounding_box_format: Format of the boxes, see
+            `keras.utils.bounding_boxes.convert_format`; required for inputs with boxes.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    A subclass defines the ``transform_...`` methods of what it changes.
+    Shapes:
+        Images and masks ``[batch, height, width, channels]``, or
+        ``[batch, channels, height, width]`` with "channels_first"; ``bounding_boxes``
+        is a dict of ``"boxes"`` ``[batch, n, 4]`` and ``"labels"`` ``[batch, n]``,
+        where -1 marks a missing box. The batch axis may be absent from all of them.
     """
 
     data_format: str
@@ -145,19 +150,41 @@ class ImageLayer(Layer):
     def get_random_transformation(
         self, data: Any, training: bool | None = True, seed: SeedLike = None
     ) -> Any:
-        """Draw what the ``transform_...`` methods need; here None."""
+        """Draw the random numbers for the ``transform_...`` methods; None by default.
+
+        Args:
+            data: Images, or a dict with images and annotations.
+            training: If False, draw nothing and return None.
+            seed: Seed or generator to use instead of the layer's own.
+
+        Returns:
+            Value passed as ``transformation`` to the ``transform_...`` methods.
+        """
         return None
 
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
-        """Return the transformed images, floating; here only cast."""
+        """Return the transformed images, floating-point; by default they are only cast.
+
+        Args:
+            images: Images ``[batch, height, width, channels]``, or one image without
+                the batch axis.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         return self._tw_as_own_dtype(convert_to_tensor(images))
 
     def transform_labels(
         self, labels: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
-        """Return the labels of the transformed images; here those of the images."""
+        """Return the labels of the transformed images; unchanged by default.
+
+        Args:
+            labels: Labels of the images.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         return labels
 
     def transform_bounding_boxes(
@@ -166,7 +193,14 @@ class ImageLayer(Layer):
         transformation: Any = None,
         training: bool | None = True,
     ) -> dict[str, Any]:
-        """Return the boxes in the transformed images; here where they were."""
+        """Return the boxes in the transformed images; unchanged by default.
+
+        Args:
+            bounding_boxes: Dict of ``"boxes"`` ``[batch, n, 4]`` and ``"labels"``
+                ``[batch, n]``.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         return bounding_boxes
 
     def transform_segmentation_masks(
@@ -175,19 +209,38 @@ class ImageLayer(Layer):
         transformation: Any = None,
         training: bool | None = True,
     ) -> Tensor:
-        """Return the masks of the transformed images; here those of the images."""
+        """Return the masks of the transformed images; unchanged by default.
+
+        Args:
+            segmentation_masks: Masks ``[batch, height, width, channels]`` that belong
+                to the images.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         return segmentation_masks
 
     def transform_single_image(
         self, image: Tensor, transformation: Any, training: bool | None = True
     ) -> Tensor:
-        """`transform_images` of one image."""
+        """Apply `transform_images` to one image.
+
+        Args:
+            image: Image ``[height, width, channels]``.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         return self._tw_one(self.transform_images, image, transformation, training)
 
     def transform_single_label(
         self, label: Tensor, transformation: Any, training: bool | None = True
     ) -> Tensor:
-        """`transform_labels` of one label."""
+        """Apply `transform_labels` to one label.
+
+        Args:
+            label: Label of one image.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         return self._tw_one(self.transform_labels, label, transformation, training)
 
     def transform_single_bounding_box(
@@ -196,7 +249,13 @@ class ImageLayer(Layer):
         transformation: Any,
         training: bool | None = True,
     ) -> dict[str, Any]:
-        """`transform_bounding_boxes` of one image's boxes."""
+        """Apply `transform_bounding_boxes` to the boxes of one image.
+
+        Args:
+            bounding_box: Dict of ``"boxes"`` ``[n, 4]`` and ``"labels"`` ``[n]``.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         known = {"boxes", "labels"} & bounding_box.keys()
         batch = {key: expand_dims(bounding_box[key], 0) for key in known}
         batch = self.transform_bounding_boxes(
@@ -210,7 +269,13 @@ class ImageLayer(Layer):
         transformation: Any,
         training: bool | None = True,
     ) -> Tensor:
-        """`transform_segmentation_masks` of one mask."""
+        """Apply `transform_segmentation_masks` to one mask.
+
+        Args:
+            segmentation_mask: Mask ``[height, width, channels]``.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         transform = self.transform_segmentation_masks
         return self._tw_one(transform, segmentation_mask, transformation, training)
 
@@ -221,7 +286,7 @@ class ImageLayer(Layer):
 
     @staticmethod
     def _tw_as_batch(function, images, *arguments):
-        """``function`` of a batch of images; one image is a batch of one."""
+        """Apply ``function`` to a batch; a single image becomes a batch of one."""
         if len(images.shape) == 4:
             return function(images, *arguments)
         return squeeze(function(expand_dims(images, 0), *arguments), 0)
@@ -254,7 +319,7 @@ class ImageLayer(Layer):
         }
 
     def _tw_image_shape(self, shape):
-        """The shape of the outputs for images of that shape; here the same."""
+        """Return the output shape for images of this shape; the same by default."""
         return shape
 
     def _tw_images_of(self, data):
@@ -271,7 +336,7 @@ class ImageLayer(Layer):
     # --- what several layers do to images and boxes
 
     def _tw_cut(self, images, top, left, height, width):
-        """The box of that size, as far as there are pixels."""
+        """Crop a box of this size, clipped to the image."""
         index = [..., slice(top, top + height), slice(left, left + width)]
         if self.data_format == "channels_last":
             index.append(slice(None))
@@ -284,7 +349,7 @@ class ImageLayer(Layer):
         return self._tw_channels_last(resize, images)
 
     def _tw_channels_last(self, function, images):
-        """``function`` of images whose channels are last."""
+        """Apply ``function`` to the images with channels last."""
         if self.data_format == "channels_last":
             return function(images)
         ahead = (0,) if len(images.shape) == 4 else ()
@@ -293,13 +358,13 @@ class ImageLayer(Layer):
         return transpose(images, (*ahead, k + 2, k, k + 1))
 
     def _tw_largest_box(self, rows, columns, height, width):
-        """Top, left, height and width of the largest box of that ratio, in the middle."""
+        """Return top, left, height, width of the largest centered box of this ratio."""
         inner = max(min(rows, columns * height // width), 1)
         across = max(min(columns, rows * width // height), 1)
         return (rows - inner) // 2, (columns - across) // 2, inner, across
 
     def _tw_boxes_as(self, target, bounding_boxes, size, source=None):
-        """Bounding boxes in another format, in an image of ``size``."""
+        """Convert bounding boxes to another format, in an image of ``size``."""
         source = source or self.bounding_box_format
         boxes = convert_format(bounding_boxes["boxes"], source, target, *size)
         return bounding_boxes | {"boxes": boxes}
@@ -312,7 +377,7 @@ def checked_range(
     least: float = -1,
     most: float = 1,
 ) -> tuple[float, float]:
-    """``(lowest, highest)``; one number is the highest, and the lowest its negative."""
+    """Return ``(lowest, highest)``; a single number ``x`` means ``(-x, x)``."""
     pair = factor if isinstance(factor, (list, tuple)) else (factor, factor)
     numbers = [isinstance(n, (int, float)) and least <= n <= most for n in pair]
     if len(pair) != 2 or not all(numbers):

@@ -1,4 +1,4 @@
-"""`Input`: where a model begins."""
+"""`Input`: the entry point of a model."""
 
 from __future__ import annotations
 
@@ -23,12 +23,25 @@ __all__ = ["Input", "InputLayer"]
 
 
 class InputLayer(Layer):
-    """The layer of an `Input`, a placeholder for the arrays that a model gets.
+    """Layer of an `Input`: a placeholder for the data passed to a model.
 
-    Args: as for `Input`, with ``input_tensor`` for its ``tensor``. Pass the layer to a
-    `Sequential`, or its `output` to other layers.
+    Pass the layer to a `Sequential`, or its `output` to other layers.
 
-    Raises: ``ValueError`` without a shape.
+    Args:
+        shape: Shape of one example, without the batch axis; None for sizes that vary.
+        batch_size: Batch size, or None if it varies.
+        dtype: Dtype of the input, `floatx` by default.
+        sparse: If True, the model receives a `SparseTensor`, which `Dense` multiplies.
+        ragged: Must be False: ragged inputs are not supported.
+        batch_shape: Shape with the batch axis, instead of ``shape`` and ``batch_size``.
+        input_tensor: Symbolic tensor to use as the input, such as the output of a
+            layer.
+        optional: If True, the model accepts None for this input.
+        name: Name of the input, unique by default; its key if `fit` gets a dict.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
+
+    Raises:
+        ValueError: If neither ``shape`` nor ``batch_shape`` is given.
 
     Example:
         >>> keras.layers.InputLayer((3,), name="features").output.shape
@@ -88,7 +101,7 @@ class InputLayer(Layer):
         return inputs
 
     def get_config(self) -> dict[str, Any]:
-        """Return the shape with the batch, the dtype and the name."""
+        """Return a dict of the shape with the batch axis, the dtype and the name."""
         return {
             "batch_shape": self.batch_shape and list(self.batch_shape),
             "dtype": self.dtype,
@@ -111,17 +124,23 @@ def Input(
 ) -> Tensor:
     """Return a symbolic tensor, the input of a model: ``Model(inputs, outputs)``.
 
-    Args: ``shape`` of one example, None for sizes that vary; ``batch_size`` if it is
-    fixed; ``batch_shape``: both in one; ``dtype``, default `floatx`; ``name``: the key
-    of this input if `fit` gets a dict; ``tensor``: a symbolic tensor to use as the
-    input, also one that layers made; ``optional``: the model may get None for it;
-    ``sparse``: the model gets a `SparseTensor`, which `Dense` multiplies; ``ragged``: not
-    supported, it must be False.
+    Args:
+        shape: Shape of one example, without the batch axis; None for sizes that vary.
+        batch_size: Batch size, or None if it varies.
+        dtype: Dtype of the input, `floatx` by default.
+        sparse: If True, the model receives a `SparseTensor`, which `Dense` multiplies.
+        ragged: Must be False: ragged inputs are not supported.
+        batch_shape: Shape with the batch axis, instead of ``shape`` and ``batch_size``.
+        name: Name of the input, unique by default; its key if `fit` gets a dict.
+        tensor: Symbolic tensor to use as the input, such as the output of a layer.
+        optional: If True, the model accepts None for this input.
 
-    Shapes: the result is ``[batch_size, *shape]``.
+    Shapes:
+        The result is ``[batch_size, *shape]``.
 
-    Raises: ``ValueError`` without a shape, for an int as shape, or for ``shape`` and
-    ``batch_shape`` both.
+    Raises:
+        ValueError: If no shape is given, if the shape is an integer, or if both
+            ``shape`` and ``batch_shape`` are given.
 
     Example:
         >>> from tapewright.layers import Dense, Input
@@ -136,7 +155,7 @@ def Input(
 
 
 def _of_tensor(tensor, shape, batch_size, batch_shape, dtype):
-    """Shape and dtype of a symbolic tensor, which those given must not contradict."""
+    """Return shape and dtype of a symbolic tensor; check the arguments against them."""
     if type(tensor) is not KerasTensor:
         raise ValueError(
             "Input: tensor must be symbolic, such as Input(...) or the output of "

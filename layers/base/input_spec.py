@@ -1,4 +1,4 @@
-"""`InputSpec`: what a layer demands of the shapes of its inputs."""
+"""`InputSpec`: constraints of a layer on the shapes of its inputs."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ __all__ = ["InputSpec"]
 
 
 class InputSpec:
-    """Constraints of a layer on an input: its rank, sizes of axes, its dtype.
+    """Constraints of a layer on an input: its rank, axis sizes and dtype.
 
-    Args: ``shape``: rank and sizes together, None where any size is allowed; ``ndim``,
-    ``min_ndim``, ``max_ndim``: the rank; ``axes``: ``{axis: size}``;
-    ``allow_last_axis_squeeze``: ignore a last axis of size 1 on either side;
-    ``optional``: the input may be None.
+    A `Layer` with the attribute ``input_spec`` checks each call, and raises
+    `ShapeError`, a ``ValueError``, for inputs that do not match.
 
-    A `Layer` with the attribute ``input_spec`` checks each call and raises
-    `ShapeError`, a ``ValueError``.
+    Args:
+        dtype: Required dtype, or None for any.
+        shape: Rank and axis sizes together; None for an axis of any size.
+        ndim: Required rank.
+        max_ndim: Highest rank.
+        min_ndim: Lowest rank.
+        axes: Dict of required sizes by axis, ``{axis: size}``.
+        allow_last_axis_squeeze: If True, ignore a last axis of size 1 in ``shape`` or
+            in the input.
+        name: Key of this input if the inputs are a dict.
+        optional: If True, the input may be None.
 
     Example:
         >>> keras.layers.InputSpec(min_ndim=2, axes={-1: 3}).problem((5, 4))
@@ -59,7 +66,12 @@ class InputSpec:
     def problem(
         self, shape: Shape | None, dtype: DTypeLike | None = None
     ) -> str | None:
-        """Return the constraint that a shape and a dtype break, in words; None if they fit."""
+        """Describe the violated constraint in words; return None if all hold.
+
+        Args:
+            shape: Shape of the input.
+            dtype: Dtype of the input, or None to skip its check.
+        """
         rank = len(shape)
         if self.allow_last_axis_squeeze and self.shape is not None:
             if not _same(_squeezed(self.shape), _squeezed(shape)):

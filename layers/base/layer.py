@@ -1,10 +1,10 @@
-"""`Layer`: weights made on the first call, a computation, and a config.
+"""`Layer`: weights created on the first call, a computation, and a config.
 
-``__init__`` keeps the arguments, ``build`` makes the weights once the shape of the
-inputs is known, ``call`` computes. `Layer.__call__` puts them together: it converts the
-inputs, builds, hands ``training`` and masks down, and says in errors which layer they
-come from. Called on the `KerasTensor` of a model that is being put together, it notes
-the call instead (`symbolic_tensor`).
+``__init__`` keeps the arguments, ``build`` creates the weights once the shape of the
+inputs is known, and ``call`` computes. `Layer.__call__` ties them together: it converts
+the inputs, builds the layer, passes ``training`` and masks on, and adds the name of the
+layer to errors. Called on a `KerasTensor`, it records the call in the graph of the
+model instead (`symbolic_tensor`).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _MISSING = object()
 
 
 class _Call:
-    """The settings that a call hands to the calls inside of it."""
+    """Settings that a call passes on to the calls inside it."""
 
     __slots__ = ("in_layer", "training")
 
@@ -87,10 +87,14 @@ class _Call:
 
 @contextmanager
 def call_context(training: bool | None) -> Iterator[None]:
-    """Give ``training`` to the layers called inside, unless it is None.
+    """Set ``training`` for the layers called inside the context, unless it is None.
 
-    For a `call` that calls other layers: its ``training`` differs from that of the call
-    around it where it is called by itself, as by ``super().call(x, training=True)``.
+    Needed in a `call` that calls other layers and may run directly, without
+    ``__call__``, as by ``super().call(x, training=True)``: its ``training`` may then
+    differ from the value of the enclosing call.
+
+    Args:
+        training: Value for the layers called inside; None leaves it unchanged.
     """
     around = _INSIDE.get()
     if training is None or (around is not None and around.training is training):
@@ -108,48 +112,72 @@ Outputs = TypeVar("Outputs", covariant=True)
 
 
 class HasCall(Protocol[Outputs]):
-    """A layer whose `call` gives these outputs, which calling the layer gives, too."""
+    """Layer with typed `call`; calling the layer returns the same type."""
 
     def call(self, *args: Any, **kwargs: Any) -> Outputs: ...
 
 
 class Layer(Operation, Tracked, LayerConfig):
-    """Base of all layers: a computation with weights.
+    """Base class of all layers: a computation with weights.
 
-    Args: ``name``, unique by default; ``trainable``: False freezes the weights;
-    ``dtype``: that of weights and computations, to which floating inputs are cast, or
-    a `DTypePolicy` with one of each (default `keras.config.dtype_policy`);
-    ``activity_regularizer``: adds a penalty on the outputs, divided by the batch size,
-    to `losses`; ``autocast``: False leaves the dtype of the inputs alone;
-    ``input_shape``: the shape of an example, for the first layer of a `Sequential`.
+    To write a layer, subclass `Layer` and define:
 
-    While `call` runs, weights are read in the dtype of computations; their gradients
-    have that of the weights.
+    - ``__init__(self, ..., **kwargs)``, which calls ``super().__init__(**kwargs)`` and
+      keeps its arguments as attributes of the same names: `get_config` reads them
+      there.
+    - ``build(self, input_shape)``, if the layer has weights, which creates them with
+      `add_weight`. It runs once, on the first call.
+    - ``call(self, inputs)``, the computation. It may also accept ``training`` and
+      ``mask``.
 
-    Subclasses define ``call(inputs)``, which may also take ``training`` and ``mask``,
-    and ``build(input_shape)`` if they have weights. They keep constructor arguments as
-    attributes of the same names: these are the config. Set ``supports_masking = True``
-    to pass the mask of the inputs on, and ``input_spec`` to an `InputSpec` to check
-    inputs.
+    Set ``self.supports_masking = True`` to pass the mask of the inputs on to the
+    outputs, and ``self.input_spec`` to an `InputSpec` to check the inputs.
 
-    Weights are what `add_weight` makes, and each ``keras.Variable`` in an attribute, a list
-    or a dict. As in Keras 3, a ``tw.Variable`` in an attribute is none: it is not among
-    `trainable_variables`, so that `fit` does not train it, nor in files of weights.
+    Tracked weights are the variables created by `add_weight`, and each
+    ``keras.Variable`` in an attribute, list or dict. As in Keras 3, a ``tw.Variable``
+    in an attribute is not tracked: it is not in `trainable_variables`, so `fit` does
+    not train it, and weights files do not contain it.
 
-    Raises: ``TypeError`` for an unknown argument; ``ValueError`` for a name with "/".
+    While `call` runs, weights are cast to the compute dtype when they are read; their
+    gradients have the dtype of the weights.
+
+    Args:
+        activity_regularizer: Regularizer of the outputs, or None. Its penalty, divided
+            by the batch size, is added to `losses`.
+        trainable: If False, the weights are frozen: optimizers do not update them.
+        dtype: Dtype of both the weights and the computation, or a `keras.DTypePolicy`
+            with one for each; `keras.config.dtype_policy` by default. Floating-point
+            inputs are cast to the compute dtype.
+        autocast: If False, inputs keep their dtype.
+        name: Name of the layer, unique by default; it must not contain "/".
+        **kwargs: Shape of the inputs, for the first layer of a `Sequential`:
+            ``input_shape`` (one example) with an optional ``batch_size``, ``input_dim``
+            (vectors), or ``batch_shape``.
+
+    Raises:
+        TypeError: If an argument is unknown.
+        ValueError: If ``name`` contains "/".
 
     Example:
-        >>> class Scale(keras.layers.Layer):
+        >>> class Linear(keras.layers.Layer):
+        ...     def __init__(self, units, **kwargs):
+        ...         super().__init__(**kwargs)
+        ...         self.units = units
+        ...
         ...     def build(self, input_shape):
-        ...         self.gamma = self.add_weight((input_shape[-1],), "ones", name="gamma")
+        ...         self.kernel = self.add_weight(
+        ...             (input_shape[-1], self.units), "ones", name="kernel"
+        ...         )
         ...
         ...     def call(self, inputs):
-        ...         return inputs * self.gamma
-        >>> layer = Scale(name="scale")
+        ...         return inputs @ self.kernel
+        >>> layer = Linear(2, name="linear")
         >>> layer([[2.0, 3.0]]).numpy()
-        array([[2., 3.]], dtype=float32)
+        array([[5., 5.]], dtype=float32)
         >>> layer.weights[0].path
-        'scale/gamma'
+        'linear/kernel'
+        >>> layer.get_config()["units"]
+        2
     """
 
     _tw_kind: str = "layer"
@@ -233,13 +261,20 @@ class Layer(Operation, Tracked, LayerConfig):
     # --- what subclasses define
 
     def build(self, input_shape: Any) -> None:
-        """Create the weights for inputs of this shape; by default there are none.
+        """Create the weights for inputs of this shape.
 
-        A layer builds itself in its first call. For several inputs with a shape each,
-        name the arguments after those of `call`: ``build(query_shape, value_shape)``.
-        Without a `build` of its own, the layers inside are built by a trace of `call`, or
-        by the first call if that needs more than shapes. A subclass that overrides `build`
-        builds them there, or leaves them to the first call.
+        The first call builds the layer. For several inputs with different shapes, name
+        the arguments after the arguments of `call`:
+        ``build(query_shape, value_shape)``.
+
+        The default creates no weights; it builds the inner layers by tracing `call`, or
+        leaves them to the first call if the trace needs more than shapes. A subclass
+        that overrides `build` builds its inner layers there, or leaves them to the
+        first call.
+
+        Args:
+            input_shape: Shape of the inputs, with None for unknown sizes; a nest of
+                shapes for a nest of inputs.
         """
         by_hand = type(self).build is Layer.build and _OWNER.get() is not self
         if not by_hand or self._tw_all_built():
@@ -255,18 +290,36 @@ class Layer(Operation, Tracked, LayerConfig):
             self.built = False
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the outputs; subclasses define it, users call the layer itself."""
+        """Compute the outputs. Subclasses define it; users call the layer itself.
+
+        Args:
+            *args: Inputs: tensors or nests of them.
+            **kwargs: Further arguments of the subclass, such as ``training`` and
+                ``mask``.
+
+        Returns:
+            Tensor or nest of tensors.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define call(inputs)")
 
     def compute_mask(self, inputs: Any, previous_mask: Any) -> Any:
-        """Return the mask of the outputs, by default that of the inputs."""
+        """Return the mask of the outputs; by default, the mask of the inputs.
+
+        Args:
+            inputs: Inputs of the call.
+            previous_mask: Mask of the inputs, or None.
+        """
         return previous_mask
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """Return the shape of the outputs, by default found by a trace of `call`.
+        """Return the shape of the outputs; by default, `call` is traced to find it.
 
-        ``input_shape`` has None for unknown sizes. For a nest of inputs it is a nest of
-        shapes, as is the result for several outputs.
+        Args:
+            input_shape: Shape of the inputs, with None for unknown sizes; a nest of
+                shapes for a nest of inputs.
+
+        Returns:
+            Tuple; a nest of tuples for several outputs.
         """
         inputs = _map_shapes(
             lambda s: KerasTensor(s, self._tw_compute_dtype), input_shape
@@ -275,9 +328,13 @@ class Layer(Operation, Tracked, LayerConfig):
         return map_structure(lambda x: tuple(x.shape), outputs)
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
-        """Return a `KerasTensor` with shape and dtype for each of the outputs.
+        """Return a `KerasTensor` with the shape and dtype of each output.
 
         The layer is built for these inputs; `call` is traced, not run.
+
+        Args:
+            *args: Inputs: `KerasTensor` objects or tensors.
+            **kwargs: Keyword arguments of `call`.
         """
         if not self.built:
             with self._tw_building():
@@ -313,7 +370,7 @@ class Layer(Operation, Tracked, LayerConfig):
         return type(self).compute_output_shape is not Layer.compute_output_shape
 
     def _tw_is_plain(self, x):
-        """Return whether ``x`` is a tensor whose outputs are known without a trace."""
+        """Return whether the output spec for ``x`` is known without a trace."""
         return (
             type(x) is KerasTensor
             and x.mask_spec is None
@@ -325,7 +382,7 @@ class Layer(Operation, Tracked, LayerConfig):
         )
 
     def _tw_call_as_it_is(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the layer, and discard the losses and the output shape of the call."""
+        """Call the layer, and discard the losses and output shape of the call."""
         shape = self._tw_output_shape
         try:
             return self(*args, **kwargs)
@@ -343,11 +400,18 @@ class Layer(Operation, Tracked, LayerConfig):
         training: bool | None = None,
         **kwargs: Any,
     ) -> Outputs:
-        """Return the outputs of `call`; build the layer first if it is not built.
+        """Build the layer if needed, and return the outputs of `call`.
 
-        ``training`` goes to `call` if it takes one, and to all layers called inside;
-        masks of the tensors go where `call` has an argument for them (``mask``, and
-        ``value_mask`` for an argument ``value``) and it is not given.
+        ``training`` is passed to `call` if it accepts it, and to all layers called
+        inside. The mask of a tensor is passed to the argument for it (``mask``, or
+        ``value_mask`` for an argument ``value``) unless that is given.
+
+        Args:
+            inputs: Tensor or nest of tensors; arrays and numbers are converted.
+            *args: Further positional arguments of `call`.
+            training: True in training, False in inference; None means the value of the
+                enclosing call.
+            **kwargs: Keyword arguments of `call`.
         """
         if type(self).call is not self._tw_signature.call:
             self._call_signature()
@@ -396,16 +460,27 @@ class Layer(Operation, Tracked, LayerConfig):
         return_losses: bool = False,
         **kwargs: Any,
     ) -> Any:
-        """Call the layer with these values of its variables, which then are as before.
+        """Call the layer with given values of its variables, without changing them.
 
-        Args: a value of each of `trainable_variables` and `non_trainable_variables`, by
-        which gradients pass; those of the call; ``return_losses``: return `losses`, too.
+        Gradients flow to the given values.
 
-        Returns: ``(outputs, non_trainable_variables)``, the latter as the call leaves them,
-        and a list of losses. Random generators are no variables of the layer: they advance.
+        Args:
+            trainable_variables: One value for each of the layer's
+                `trainable_variables`.
+            non_trainable_variables: One value for each of its
+                `non_trainable_variables`.
+            *args: Positional arguments of the call.
+            return_losses: If True, also return `losses`.
+            **kwargs: Keyword arguments of the call.
 
-        Raises: ``ValueError`` if the layer is not built, or for another number or shape of
-        values.
+        Returns:
+            ``(outputs, non_trainable_variables)``, with the variables' values after the
+            call, followed by the list of losses if ``return_losses``. Random generators
+            are not variables of the layer: their state advances.
+
+        Raises:
+            ValueError: If the layer is not built, or the number or shapes of the values
+                differ from the variables.
 
         Example:
             >>> import numpy as np
@@ -413,7 +488,9 @@ class Layer(Operation, Tracked, LayerConfig):
             >>> layer = BatchNormalization(momentum=0.5)
             >>> layer.build((None, 1))
             >>> x = np.float32([[2.0], [4.0]])
-            >>> _, (mean, _) = layer.stateless_call([[3.0], [1.0]], [[0], [1]], x, training=True)
+            >>> _, (mean, variance) = layer.stateless_call(
+            ...     [[3.0], [1.0]], [[0], [1]], x, training=True
+            ... )
             >>> mean.numpy(), layer.moving_mean.numpy()
             (array([1.5], dtype=float32), array([0.], dtype=float32))
         """
@@ -440,13 +517,13 @@ class Layer(Operation, Tracked, LayerConfig):
 
     @classmethod
     def _call_signature(cls):
-        """The arguments of `call`, which a class may be given after its definition."""
+        """Return the signature of `call`, which may be assigned to the class later."""
         if cls.call is not cls._tw_signature.call:
             cls._tw_signature = CallSignature(cls.call)
         return cls._tw_signature
 
     def _tw_training_of(self, training, args, around):
-        """``training`` as given, else as of the layer around, else as `call` has it."""
+        """Resolve ``training``: as given, from the enclosing call, or the default."""
         if training is None and args:
             training = self._tw_signature.training_among(args)
         if training is not None:
@@ -454,7 +531,7 @@ class Layer(Operation, Tracked, LayerConfig):
         return self._tw_signature.default if around is None else around.training
 
     def _tw_checked_call(self, inputs, args, kwargs, training, is_outermost):
-        """Run `call` on tensors; checks come before it, penalties on outputs after it."""
+        """Check the inputs, run `call` on tensors, and add penalties on the outputs."""
         signature = self._tw_signature
         if args or kwargs:
             args = [self._tw_converted_if_array(x) for x in args]
@@ -484,7 +561,7 @@ class Layer(Operation, Tracked, LayerConfig):
         return outputs
 
     def _tw_name_in(self, error):
-        """Add the name of the layer to an error that does not have it."""
+        """Add the name of the layer to an error that lacks it."""
         known = [str(error), *getattr(error, "__notes__", ())]
         if not any([self._tw_title in text for text in known]):
             error.add_note(f"in {self._tw_title}")
@@ -492,7 +569,7 @@ class Layer(Operation, Tracked, LayerConfig):
                 self._tw_name_configs(error)
 
     def _tw_name_configs(self, error):
-        """Say in an error that an attribute is a config, in place of the object."""
+        """Add to an error that an attribute is a config, not the object."""
         for name, value in vars(self).items():
             if isinstance(value, dict) and {"class_name", "config"} <= value.keys():
                 error.add_note(
@@ -514,24 +591,29 @@ class Layer(Operation, Tracked, LayerConfig):
     def rematerialized_call(
         self, layer_call: Callable[..., Any], *args: Any, **kwargs: Any
     ) -> Callable[..., Any]:
-        """``layer_call``, as the `RematScope` in which the layer was made has it.
+        """Wrap ``layer_call`` as the layer's `RematScope` requires.
 
-        Args: the function, `call`, and the arguments for which it is asked.
+        The scope is the one in which the layer was created.
+
+        Args:
+            layer_call: Function to wrap, usually `call`.
+            *args: Positional arguments of the coming call.
+            **kwargs: Keyword arguments of the coming call.
         """
         if self._tw_remat_scope is None:
             return layer_call
         return rematerialized(self, self._tw_remat_scope, layer_call, args, kwargs)
 
     def _tw_reads_in_another_dtype(self):
-        """Return whether the dtype of reads may have to change for `call`."""
+        """Return whether `call` may have to change the dtype of variable reads."""
         is_mixed = self._tw_compute_dtype is not self._tw_variable_dtype
         return is_mixed or autocast_dtype() is not None
 
     def _tw_dtype_of_reads(self):
-        """The dtype in which `call` reads variables; None: in their own.
+        """Return the dtype in which `call` reads variables; None for their own.
 
-        That is so for a layer that computes in no floating dtype, and for one without
-        autocast inside of another layer: in both as in Keras.
+        None is returned for a layer whose compute dtype is not floating-point, and for
+        one without autocast inside another layer, both as in Keras.
         """
         dtype = self._tw_compute_dtype
         casts = dtype.is_floating and (self.autocast or autocast_dtype() is None)
@@ -558,7 +640,7 @@ class Layer(Operation, Tracked, LayerConfig):
             return self._tw_call_function(inputs, args, kwargs)(inputs, *args, **kwargs)
 
     def _tw_build_for(self, args, kwargs):
-        """Build for tensors: their shapes go to `build`, by name if it takes several."""
+        """Build for tensors: pass their shapes to `build`, by name if several."""
         given = self._tw_signature.given(args[0], args[1:], kwargs)
         shapes = {f"{name}_shape": _shapes_in(x) for name, x in given.items()}
         if not set(self._tw_shapes) <= {
@@ -583,7 +665,7 @@ class Layer(Operation, Tracked, LayerConfig):
 
     @contextmanager
     def _tw_building(self):
-        """Weights and layers made inside belong to this layer; none stay on an error."""
+        """Own the weights and layers created inside; drop them on an error."""
         self._tw_find_place()
         counts = len(self._tw_weights), len(self._tw_penalties)
         token = _OWNER.set(self)
@@ -598,14 +680,14 @@ class Layer(Operation, Tracked, LayerConfig):
             _OWNER.reset(token)
 
     def _tw_find_place(self):
-        """Take the path, and the dtypes for it, from the layer in whose first call this is."""
+        """Take the path, and its dtypes, from the layer whose first call is running."""
         around = _OWNER.get()
         if self._parent_path is None and around is not None and around is not self:
             self._parent_path = around.path
             self._tw_find_dtypes()
 
     def _tw_note_call(self, training, inputs, args, kwargs):
-        """Become part of a model: `KerasTensor`s in, `KerasTensor`s out."""
+        """Record the call in the graph of a model: `KerasTensor` inputs and outputs."""
         if self.input_spec is not None:
             self._tw_check_inputs(inputs)
         kwargs = dict(kwargs)
@@ -626,7 +708,7 @@ class Layer(Operation, Tracked, LayerConfig):
     # --- inputs
 
     def _tw_converted(self, inputs):
-        """Inputs as tensors; floating ones in the dtype of the layer."""
+        """Convert inputs to tensors; cast floating-point inputs to the compute dtype."""
         if inputs is None:
             return None
         casts = self.autocast and self._tw_casts_inputs
@@ -690,7 +772,7 @@ class Layer(Operation, Tracked, LayerConfig):
     # --- masks and losses
 
     def _tw_fill_masks(self, inputs, args, kwargs):
-        """The mask of the first input; puts masks where `call` has arguments for them."""
+        """Return the mask of the first input; fill the mask arguments of `call`."""
         signature = self._tw_signature
         if signature.masks:
             given = signature.given(inputs, args, kwargs)
@@ -724,10 +806,14 @@ class Layer(Operation, Tracked, LayerConfig):
         )
 
     def add_loss(self, loss: Any) -> None:
-        """Add scalars, computed in `call`, to `losses` until the next call.
+        """Add scalar losses, computed in `call`, to `losses` until the next call.
 
-        Raises: ``ValueError`` for a value that is no tensor, or is symbolic outside of a
-        call, which no later call would compute, and inside of `remat`.
+        Args:
+            loss: Scalar tensor, or a nest of scalar tensors.
+
+        Raises:
+            ValueError: If a value is not a tensor, is symbolic and added outside of a
+                call (no later call would compute it), or is added inside `remat`.
         """
         losses, is_outside = flatten(loss), _INSIDE.get() is None
         for each in losses:
@@ -763,7 +849,7 @@ class Layer(Operation, Tracked, LayerConfig):
 
     @property
     def path(self) -> str:
-        """The names of the layers around, and its own: ``sequential/dense``."""
+        """Names of the enclosing layers and of this one: ``sequential/dense``."""
         return (
             f"{self._parent_path}/{self._tw_name}"
             if self._parent_path
@@ -772,7 +858,7 @@ class Layer(Operation, Tracked, LayerConfig):
 
     @property
     def name(self) -> str:
-        """The name, by default made of the class: ``dense``, ``dense_1``."""
+        """Name of the layer; by default, from its class: ``dense``, ``dense_1``."""
         return self._tw_name or snake_case(type(self).__name__)
 
     @name.setter
@@ -782,9 +868,9 @@ class Layer(Operation, Tracked, LayerConfig):
 
     @property
     def dtype_policy(self) -> DTypePolicy:
-        """The policy with the dtypes of computations and of weights; it may be set.
+        """Policy with the dtypes of the computation and of the weights; can be set.
 
-        Weights that exist already keep their dtype.
+        Existing weights keep their dtype.
         """
         return self._tw_policy
 
@@ -795,7 +881,7 @@ class Layer(Operation, Tracked, LayerConfig):
         self._tw_find_dtypes()
 
     def _tw_find_dtypes(self):
-        """Look the dtypes up in the policy, which may be one of several by path."""
+        """Look up the dtypes in the policy, which may be a map of policies by path."""
         policy = self._tw_policy[self.path] if self._tw_by_path else self._tw_policy
         self._tw_compute_dtype = as_dtype(policy.compute_dtype)
         self._tw_variable_dtype = as_dtype(policy.variable_dtype)
@@ -804,12 +890,12 @@ class Layer(Operation, Tracked, LayerConfig):
 
     @property
     def variable_dtype(self) -> str:
-        """The name of the dtype of the weights."""
+        """Name of the dtype of the weights."""
         return self._tw_variable_dtype.name
 
     @property
     def compute_dtype(self) -> str:
-        """The name of the dtype of computations, to which floating inputs are cast."""
+        """Name of the compute dtype, to which floating-point inputs are cast."""
         return self._tw_compute_dtype.name
 
     # One property each: an error names the last attribute that a property became.
@@ -822,7 +908,15 @@ class Layer(Operation, Tracked, LayerConfig):
         return None
 
     def quantize(self, mode: Any = None, **options: Any) -> NoReturn:
-        """Raise ``NotImplementedError``: quantized layers are not supported."""
+        """Raise ``NotImplementedError``: quantized layers are not supported.
+
+        Args:
+            mode: Ignored.
+            **options: Ignored.
+
+        Raises:
+            NotImplementedError: Always.
+        """
         raise NotImplementedError(
             f"{self._tw_title}: quantize({mode!r}) is not supported, as there are no "
             "quantized layers; the policies 'bfloat16' and 'float16' halve the weights"
@@ -837,7 +931,7 @@ class Layer(Operation, Tracked, LayerConfig):
 
 
 class ShapePreserving:
-    """Mixin for layers whose outputs have the shape of the inputs."""
+    """Mixin for layers whose outputs have the shape of their inputs."""
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         return tuple(input_shape)
@@ -858,7 +952,7 @@ def _any_symbolic(nest):
 
 
 def _map_shapes(function, shapes):
-    """``function`` of each shape in a nest of shapes."""
+    """Apply ``function`` to each shape in a nest of shapes."""
     if is_shape(shapes):
         return function(tuple(shapes))
     if isinstance(shapes, dict):
@@ -883,7 +977,7 @@ def _shape_arguments(build):
 
 
 def _given_shape(kwargs):
-    """The shape, batch included, that Keras' arguments for a first layer give."""
+    """Return the shape, batch included, from Keras' arguments for a first layer."""
     size = kwargs.pop("batch_size", None)
     shape = kwargs.pop("input_shape", None)
     if "input_dim" in kwargs and shape is None:
@@ -895,7 +989,7 @@ def _given_shape(kwargs):
 
 
 def _refuse(cls, kwargs, **absent):
-    """Take Keras' arguments for what does not exist here, as long as they ask for nothing."""
+    """Accept Keras' arguments for unsupported features if they are turned off."""
     for name, off in absent.items():
         value = kwargs.pop(name, off)
         if value != off:
@@ -906,7 +1000,7 @@ def _refuse(cls, kwargs, **absent):
 
 @contextmanager
 def _build_of(layer):
-    """Layers made inside are its own. It stays unbuilt on an error, whatever it has set."""
+    """Make ``layer`` own the layers created inside; an error leaves it unbuilt."""
     try:
         with making_children(layer):
             yield
@@ -916,7 +1010,7 @@ def _build_of(layer):
 
 
 def _once(build):
-    """``build`` made to run once, in the name of its layer, and to mark it as built."""
+    """Wrap ``build`` to run once, in the scope of its layer, and mark it as built."""
 
     @functools.wraps(build)
     def build_once(self, *args, **kwargs):

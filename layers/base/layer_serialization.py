@@ -1,6 +1,6 @@
-"""`LayerConfig`: what a layer writes down of itself, and how it is made and built again.
+"""`LayerConfig`: serialize a layer to a config, and create and build it from one.
 
-Names and forms are those of Keras' ``get_config`` and ``get_build_config``.
+Names and formats are the same as in Keras' ``get_config`` and ``get_build_config``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BASE = ("name", "trainable", "dtype")  # in every config of a layer
 
 
 class LayerConfig(Configured):
-    """The part of a `Layer` that has to do with configs."""
+    """Serialization mixin of `Layer`."""
 
     built: bool
     dtype_policy: Any
@@ -33,11 +33,11 @@ class LayerConfig(Configured):
 
     @from_constructor
     def get_config(self) -> dict[str, Any]:
-        """Return name, trainable, dtype, and the arguments of the constructor.
+        """Return a dict of the name, trainable, dtype and the constructor arguments.
 
-        A subclass may extend it with what its ``from_config`` needs. Arguments that are
-        plain values (numbers, strings, lists and dicts of them) need not be kept as
-        attributes.
+        A subclass may extend it with what its ``from_config`` needs. Constructor
+        arguments that are plain values (numbers, strings, and lists or dicts of them)
+        need not be kept as attributes.
         """
         config = super().get_config()
         if config.get("autocast") == type(self).autocast:
@@ -51,9 +51,9 @@ class LayerConfig(Configured):
         return base | config
 
     def _tw_dtype_config(self) -> Any:
-        """Return the config of the policy; the name, if that of one dtype says it all.
+        """Return the config of the policy, or just its name if that defines it.
 
-        Keras reads both, and Keras 2 the name alone.
+        Keras reads both forms, Keras 2 only the name.
         """
         policy = self.dtype_policy
         is_plain = policy.name == policy.compute_dtype
@@ -61,7 +61,11 @@ class LayerConfig(Configured):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Return a layer with this config, and new weights."""
+        """Create a layer from its config, with new weights.
+
+        Args:
+            config: Dict returned by `get_config`.
+        """
         known = constructor_arguments(cls)
         rest = {key: config[key] for key in _BASE if key in config and key not in known}
         layer = cls(**{key: value for key, value in config.items() if key not in rest})
@@ -74,10 +78,11 @@ class LayerConfig(Configured):
         return layer
 
     def get_build_config(self) -> dict[str, Any] | None:
-        """Return the shapes that `build_from_config` takes; None before the layer is built.
+        """Return the shapes that `build_from_config` needs; None if not built yet.
 
-        ``{"input_shape": shape}``, or ``{"shapes_dict": shapes}`` for several inputs
-        with a shape each.
+        Returns:
+            ``{"input_shape": shape}``, or ``{"shapes_dict": shapes}`` for several
+            inputs with different shapes.
         """
         if self._tw_build_shapes is None:
             return None
@@ -87,7 +92,11 @@ class LayerConfig(Configured):
         return {"shapes_dict": dict(shapes)}
 
     def build_from_config(self, config: dict[str, Any] | None) -> None:
-        """Build the layer for the shapes of `get_build_config`."""
+        """Build the layer for the shapes returned by `get_build_config`.
+
+        Args:
+            config: Dict returned by `get_build_config`, or None to do nothing.
+        """
         if not config or self.built:
             return
         if "input_shape" in config:
@@ -123,7 +132,7 @@ def is_shape(value):
 
 
 def _shape_of_lists(shape):
-    """A shape, or nest of them, in which JSON left lists for tuples."""
+    """Convert the lists in a shape, or a nest of shapes, loaded from JSON to tuples."""
     if isinstance(shape, dict):
         return {key: _shape_of_lists(each) for key, each in shape.items()}
     if not isinstance(shape, (list, tuple)):

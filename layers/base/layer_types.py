@@ -1,4 +1,4 @@
-"""Types of the arguments that many layers share, for type checkers alone."""
+"""Types of arguments shared by many layers, for type checkers only."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SeedLike: TypeAlias = int | Generator | None
 
 
 class LayerOptions(TypedDict, total=False):
-    """Keyword arguments that every layer hands to `Layer`."""
+    """Keyword arguments that every layer passes to `Layer`."""
 
     name: str | None
     dtype: DTypePolicyLike

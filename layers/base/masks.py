@@ -1,7 +1,7 @@
-"""Masks on their way from layer to layer: which entries, time steps mostly, count.
+"""Masks passed from layer to layer: which entries, usually time steps, are valid.
 
-A tensor carries its mask as ``_keras_mask``, as in Keras. `in_use` tells whether any
-tensor of this process ever did: where none does, layers need not look.
+A tensor carries its mask as ``_keras_mask``, as in Keras. `in_use` returns whether any
+tensor of this process ever had one: if not, layers need not look.
 """
 
 from tapewright.core.nest import flatten, is_nested, map_structure
@@ -14,7 +14,7 @@ _seen = False
 
 
 def in_use(inputs=None):
-    """Return whether a mask was ever attached, be it by hand to one of these inputs."""
+    """Return whether a mask was ever attached, also by hand to one of these inputs."""
     global _seen
     if not _seen:
         tensors = inputs if isinstance(inputs, (list, tuple)) else (inputs,)
@@ -23,7 +23,7 @@ def in_use(inputs=None):
 
 
 def mask_of(value):
-    """The mask of a tensor, or None; of a nest, the nest of theirs."""
+    """Return the mask of a tensor, or None; for a nest, return a nest of masks."""
     if is_nested(value):
         return map_structure(mask_of, value)
     if hasattr(value, "mask_spec"):  # of a `KerasTensor`: the later tensors carry it
@@ -32,9 +32,9 @@ def mask_of(value):
 
 
 def attach(outputs, masks):
-    """Attach to the tensors of ``outputs`` the masks at the same positions.
+    """Attach masks to the tensors at the same positions in ``outputs``.
 
-    A tensor that has one keeps it, and None is none.
+    A tensor that already has a mask keeps it; a mask of None is not attached.
     """
     global _seen
     masks = flatten(masks)
@@ -50,7 +50,7 @@ def attach(outputs, masks):
 
 
 def cast_masked(tensor, dtype):
-    """The tensor in another dtype, with its mask."""
+    """Cast a tensor to another dtype, and keep its mask."""
     converted = cast(tensor, dtype)
     if in_use():
         attach(converted, mask_of(tensor))
@@ -58,7 +58,7 @@ def cast_masked(tensor, dtype):
 
 
 def masked(tensor, mask):
-    """The tensor with this mask, whatever mask it has itself; that one stays as it is."""
+    """Return a copy of the tensor with this mask; the tensor itself stays as it is."""
     if mask is None or mask is mask_of(tensor):
         return tensor
     twin = identity(tensor)

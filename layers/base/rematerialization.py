@@ -1,4 +1,4 @@
-"""`RematScope`: layers whose `call` is computed again in the backward pass."""
+"""`RematScope`: recompute the `call` of layers in the backward pass."""
 
 from __future__ import annotations
 
@@ -21,17 +21,23 @@ _MODES = "full", "activations", "larger_than", "list_of_layers", None
 
 
 class RematScope:
-    """A scope whose layers keep no intermediate values: see `remat`.
+    """Gradient checkpointing: layers created in the scope recompute their activations.
 
-    It applies to the layers that are made inside, wherever they are called.
+    Intermediate values of these layers are not stored in the forward pass, but computed
+    again in the backward pass, wherever the layers are called; see `remat`.
 
-    Args: ``mode``: "full": the `call` of every layer is computed again; "activations": only
-    the ``activation`` of layers that have one; "larger_than": layers whose outputs have
-    more entries than ``output_size_threshold``, where an unknown size counts as 1;
-    "list_of_layers": layers whose names are in ``layer_names``; None: no layer, inside of
-    another scope.
+    Args:
+        mode: "full" recomputes the `call` of every layer; "activations" only the
+            ``activation`` of layers that have one; "larger_than" the `call` of layers
+            whose outputs have more entries than ``output_size_threshold``;
+            "list_of_layers" the `call` of the layers in ``layer_names``. None turns off
+            an enclosing scope.
+        output_size_threshold: Number of output entries for "larger_than"; an unknown
+            size counts as 1.
+        layer_names: Names of layers for "list_of_layers".
 
-    Raises: ``ValueError`` for another mode.
+    Raises:
+        ValueError: If ``mode`` is unknown.
 
     Example:
         >>> from tapewright.layers import Dense
@@ -64,7 +70,7 @@ class RematScope:
 
 
 def active_remat_scope() -> RematScope | None:
-    """The innermost scope, None if there is none or if it is one of mode None."""
+    """Return the innermost scope; None outside of scopes, or if its mode is None."""
     scopes = _SCOPES.get()
     return scopes[-1] if scopes and scopes[-1].mode is not None else None
 
@@ -72,7 +78,7 @@ def active_remat_scope() -> RematScope | None:
 def rematerialized(
     layer: Any, scope: RematScope, call: Callable[..., Any], args: Any, kwargs: Any
 ) -> Callable[..., Any]:
-    """``call`` of a layer, computed again in the backward pass if the scope wants it."""
+    """Return ``call`` of a layer, rematerialized if the scope applies to it."""
     if scope.mode == "activations":
         is_method = getattr(call, "__self__", None) is layer
         if not is_method or vars(layer).get("activation") is None:
@@ -88,7 +94,7 @@ def rematerialized(
 
 
 def _with_remade_activation(call):
-    """A method, bound to a view of its layer: other threads may call the layer itself."""
+    """Bind a method to a view of its layer: other threads may call the layer."""
     layer = call.__self__
     cls = type(layer)
     if "_tw_view" not in vars(cls):
@@ -101,10 +107,10 @@ def _with_remade_activation(call):
 
 
 class _View:
-    """A layer by another object, whose ``activation`` is computed again."""
+    """View of a layer with a rematerialized ``activation``."""
 
     def __init_subclass__(cls):
-        """Let the classes of layers take no note of that of a view."""
+        """Skip `Layer.__init_subclass__`: a view is not a new layer class."""
 
     @property
     def activation(self):
@@ -117,7 +123,7 @@ class _View:
 
 
 def _output_size(call, args, kwargs):
-    """The number of entries of all outputs."""
+    """Return the number of entries in all outputs."""
     args, kwargs = map_structure(
         lambda x: KerasTensor(x.shape, x.dtype) if is_tensor(x) else x, [args, kwargs]
     )

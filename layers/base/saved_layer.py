@@ -1,4 +1,4 @@
-"""`SavedLayer`: a layer from a file, of a class that is not known here."""
+"""`SavedLayer`: a layer loaded from a file whose class is not available."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ __all__ = ["SavedLayer"]
 
 
 class SavedLayer(Layer):
-    """A layer from a file whose class is not known: it runs the graphs of its saved calls.
+    """Layer loaded from a file whose class is not available: it runs its saved graphs.
 
-    Made by `load_model`. Custom gradients are those that were saved. ``class_name`` and
-    ``config`` describe the layer that was saved, ``saved_calls`` are its functions in
-    inference and in training, ``saved_losses`` the numbers of losses that these add.
+    Created by `load_model`. Custom gradients are restored, too. The attribute
+    ``saved_calls`` holds the functions for inference and training, ``saved_losses`` the
+    number of losses that they add.
+
+    Args:
+        class_name: Class name of the saved layer.
+        config: Config of the saved layer.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
     """
 
     class_name: str
@@ -36,7 +41,7 @@ class SavedLayer(Layer):
         return outputs
 
     def get_config(self) -> dict[str, Any]:
-        """Return the config of the layer that was saved."""
+        """Return the config of the saved layer."""
         return self.config
 
     @classmethod

@@ -1,4 +1,4 @@
-"""`SeedGenerator`, and what layers and initializers take for a ``seed``."""
+"""`SeedGenerator`, and the ``seed`` argument of layers and initializers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,18 @@ __all__ = ["SeedGenerator", "checked_seed", "generator_of"]
 
 
 class SeedGenerator(Generator):
-    """A stream of random numbers for the ``seed`` of a draw; each draw advances it.
+    """Random number generator whose state advances with each draw.
 
-    As the attribute of a layer it gives another draw at every call of a traced
-    function.
+    Pass it as ``seed`` to a random function or layer. Keep it as the attribute of a
+    layer to get new random numbers in each call of a traced function.
 
-    Args: ``seed``: an int, or None for one from Python's ``random``, which
-    `keras.utils.set_random_seed` seeds.
+    Args:
+        seed: Integer seed, or None for one from Python's ``random``, which
+            `keras.utils.set_random_seed` seeds.
+        name: Name of the generator.
 
-    Raises: ``ValueError`` for another ``seed``.
+    Raises:
+        ValueError: If ``seed`` is neither an integer nor None.
 
     Example:
         >>> from tapewright.keras.random import normal
@@ -49,16 +52,24 @@ class SeedGenerator(Generator):
         self.name: str = name or unique_name("seed_generator")
 
     def next(self, ordered: bool = True) -> Variable:
-        """The state from which the next draw would start; advances the stream."""
+        """Return the state for the next draw, and advance the generator.
+
+        Args:
+            ordered: Ignored.
+        """
         return self.stream().state
 
     def get_config(self) -> dict[str, Any]:
-        """``seed`` and ``name``."""
+        """Return a dict of ``seed`` and ``name``."""
         return {"seed": self.seed, "name": self.name}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """A generator at the start of the stream that `get_config` named."""
+        """Create a generator in the initial state of the one with this config.
+
+        Args:
+            config: Dict returned by `get_config`.
+        """
         return cls(**config)
 
 
@@ -66,7 +77,7 @@ registry.register("seed_generator", "SeedGenerator", SeedGenerator)
 
 
 def checked_seed(who: Any, seed: Any) -> SeedLike:
-    """``seed``: an int, None or a generator; a `SeedGenerator` of the config of one."""
+    """Return ``seed``, an int, None or a generator; create one from its config."""
     if isinstance(seed, dict):
         return object_config.deserialize("seed_generator", seed)
     whole = hasattr(seed, "__index__") and not isinstance(seed, bool)
@@ -79,5 +90,5 @@ def checked_seed(who: Any, seed: Any) -> SeedLike:
 
 
 def generator_of(seed: SeedLike) -> Generator | None:
-    """The stream that a checked seed stands for; None for the global one."""
+    """Return the generator for a checked seed; None for the global one."""
     return seed if seed is None or isinstance(seed, Generator) else Generator(seed)

@@ -1,4 +1,4 @@
-"""Arguments that layers with spatial axes share, and the sizes that follow from them."""
+"""Arguments that layers with spatial axes share, and the output sizes they imply."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LETTERS = {1: "W", 2: "HW", 3: "DHW"}
 
 
 def checked_format(who: Any, data_format: str | None) -> str:
-    """``data_format``, `image_data_format` for None; ``who``: a layer, or a name."""
+    """Check ``data_format``; None means `image_data_format`."""
     known = ("channels_last", "channels_first")
     data_format = image_data_format() if data_format is None else data_format
     return one_of(who, "data_format", data_format, known)
@@ -33,20 +33,20 @@ def checked_format(who: Any, data_format: str | None) -> str:
 def checked_padding(
     layer: Any, padding: Any, choices: Sequence[str] = ("valid", "same")
 ) -> str:
-    """``padding`` in small letters."""
+    """Return ``padding`` in lower case."""
     given = padding.lower() if isinstance(padding, str) else padding
     return one_of(layer, "padding", given, choices)
 
 
 def format_of_ops(data_format: str, rank: int) -> str:
-    """The name that ops have for it: "NHWC", "NCW" and so on."""
+    """Return the data format that ops use: "NHWC", "NCW" and so on."""
     if data_format == "channels_first":
         return f"NC{_LETTERS[rank]}"
     return f"N{_LETTERS[rank]}C"
 
 
 def spatial_axes(data_format: str, rank: int) -> tuple[int, ...]:
-    """The axes that are neither the batch nor the channels.
+    """Return the axes other than batch and channels.
 
     Example:
         >>> from tapewright.layers.base.spatial import spatial_axes
@@ -58,7 +58,7 @@ def spatial_axes(data_format: str, rank: int) -> tuple[int, ...]:
 
 
 def to_channels_last(shape: Any, data_format: str) -> Any:
-    """A shape, or any list of axes, with the channels moved to the end."""
+    """Move the channels of a shape, or of any list with one item per axis, last."""
     if data_format == "channels_last":
         return tuple(shape)
     batch, channels, *sizes = shape
@@ -66,7 +66,7 @@ def to_channels_last(shape: Any, data_format: str) -> Any:
 
 
 def from_channels_last(shape: Any, data_format: str) -> Any:
-    """The inverse of `to_channels_last`."""
+    """Invert `to_channels_last`."""
     if data_format == "channels_last":
         return tuple(shape)
     batch, *sizes, channels = shape
@@ -74,9 +74,10 @@ def from_channels_last(shape: Any, data_format: str) -> Any:
 
 
 def window_counts(layer, sizes, window, strides, padding, dilations=None):
-    """The number of windows along axes of these sizes; None where one is None.
+    """Return the number of windows along axes of these sizes; None for unknown sizes.
 
-    Raises: ``ShapeError`` if a window is larger than the inputs.
+    Raises:
+        ShapeError: If a window is larger than the inputs.
     """
     counts = []
     for i, size in enumerate(sizes):
@@ -98,11 +99,12 @@ def window_counts(layer, sizes, window, strides, padding, dilations=None):
 
 
 def transposed_sizes(sizes, window, strides, dilations, padding, output_padding=None):
-    """``(sizes, margins)`` of a transposed convolution's outputs, for inputs of ``sizes``.
+    """Return ``(sizes, margins)`` of a transposed convolution's outputs.
 
-    Spread out with the strides, n inputs reach over ``(n - 1) * stride + reach`` entries.
-    The outputs are these without some of them, the margins (before, after) with which the
-    convolution pads whose adjoint this is, or with more behind. None stays None.
+    Spread out with the strides, n inputs cover ``(n - 1) * stride + reach`` entries.
+    The outputs are these entries without the margins (before, after), by which the
+    adjoint convolution pads its inputs, or with more entries at the end. None stays
+    None.
     """
     output_sizes, margins = [], []
     for i, size in enumerate(sizes):

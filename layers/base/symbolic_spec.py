@@ -1,4 +1,4 @@
-"""Shape and dtype of symbolic tensors: they print as Keras', a tuple and a name."""
+"""Shape and dtype of symbolic tensors, printed as in Keras: a tuple and a name."""
 
 import functools
 
@@ -9,7 +9,7 @@ __all__ = ["SymbolicShape", "named_dtype"]
 
 
 class SymbolicShape(TensorShape):
-    """The shape of a symbolic tensor: it prints and slices as the tuple that it is."""
+    """Shape of a symbolic tensor: it prints and slices like a tuple."""
 
     def __new__(cls, shape):
         made = tuple.__new__(cls, shape)
@@ -31,7 +31,7 @@ class SymbolicShape(TensorShape):
 
 
 class SymbolicDType(DType):
-    """The dtype of a symbolic tensor: it prints as its name."""
+    """Dtype of a symbolic tensor: it prints as its name."""
 
     __slots__ = ()
 
@@ -49,5 +49,5 @@ class SymbolicDType(DType):
 
 @functools.cache
 def named_dtype(dtype):
-    """The dtype that prints as its name."""
+    """Return the dtype that prints as its name."""
     return SymbolicDType(dtype.name, dtype.dtype)

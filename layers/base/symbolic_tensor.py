@@ -1,8 +1,8 @@
-"""Models as graphs of layers: the tensors between them, and the calls that made these.
+"""Models as graphs of layers: symbolic tensors, and the calls that return them.
 
-A `KerasTensor` has a shape and a dtype, and no values. A layer called on one notes a
-`Node` and gives further ones; so does an op, as an `OpCall`. What lies between two sets of
-them is a model, see `keras/models/functional.py`.
+A `KerasTensor` has a shape and a dtype, but no values. A layer called on one records a
+`Node` and returns more symbolic tensors; so does an op, as an `OpCall`. The graph
+between inputs and outputs is a model, see `keras/models/functional.py`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _IN_A_LAYER = "Use it in the call() of a Layer that keeps it as an attribute"
 
 
 class KerasHistory(NamedTuple):
-    """The layer call, and the output of it, that made a symbolic tensor."""
+    """Layer call, and the index of its output, that a symbolic tensor comes from."""
 
     operation: object
     node_index: int
@@ -63,14 +63,23 @@ class KerasHistory(NamedTuple):
 
 
 class KerasTensor(Tensor):
-    """A symbolic tensor between the layers of a model: a shape and a dtype, no values.
+    """Symbolic tensor between the layers of a model: a shape and a dtype, no values.
 
-    `Input` returns one. Layers and ops that get it record the call and return symbolic
-    tensors as well. ``mask_spec`` is the `TensorSpec` of the mask that the later
-    tensors will carry, or None.
+    `Input` returns one. Layers and ops called on it record the call and return symbolic
+    tensors. The attribute ``mask_spec`` is the `TensorSpec` of the mask that the actual
+    tensor will carry, or None.
 
-    Raises: ``TypeError`` for uses that need values, such as ``numpy()``, ``if`` or
-    ``for``.
+    Args:
+        shape: Shape with the batch axis; None for unknown sizes.
+        dtype: Dtype, `floatx` by default.
+        sparse: True for a `SparseTensor`.
+        ragged: Must be False: ragged symbolic tensors are not supported.
+        record_history: Must be True.
+        name: Name of the tensor.
+
+    Raises:
+        TypeError: If it is used where values are needed, as in ``numpy()``, ``if`` or
+            ``for``.
 
     Example:
         >>> x = keras.KerasTensor((None, 3), "float32", name="x")
@@ -104,12 +113,12 @@ class KerasTensor(Tensor):
 
     @property
     def shape(self) -> TensorShape:
-        """A tuple, as in Keras, with None for unknown sizes."""
+        """Tuple, as in Keras, with None for unknown sizes."""
         return SymbolicShape(self._shape)
 
     @property
     def dtype(self) -> DType:
-        """The dtype, which prints as its name."""
+        """Dtype, which prints as its name."""
         return named_dtype(super().dtype)
 
     @property
@@ -122,11 +131,19 @@ class KerasTensor(Tensor):
         return None if spec is None else KerasTensor(spec.shape, spec.dtype, name=name)
 
     def reshape(self, newshape: Any) -> Any:
-        """`tw.reshape` to another shape."""
+        """Reshape the tensor, see `tw.reshape`.
+
+        Args:
+            newshape: New shape; one size may be -1.
+        """
         return reshape(self, newshape)
 
     def squeeze(self, axis: Any = None) -> Any:
-        """`tw.squeeze` of axes of size 1."""
+        """Remove axes of size 1, see `tw.squeeze`.
+
+        Args:
+            axis: Axis or axes to remove; None for all of size 1.
+        """
         return squeeze(self, axis)
 
     def _no_value(self, what):
@@ -137,10 +154,14 @@ class KerasTensor(Tensor):
         )
 
     def record_op(self, op: Any, inputs: Any, attributes: dict[str, Any]) -> Any:
-        """Record the call of an op, and return its symbolic outputs.
+        """Record a call of an op, and return its symbolic outputs.
 
-        It is recorded as the function of `keras.ops` that does the same, if there is
-        one.
+        It is recorded as the equivalent function of `keras.ops`, if there is one.
+
+        Args:
+            op: Primitive that is called.
+            inputs: Its positional inputs.
+            attributes: Its attributes by name.
         """
         refuse_variables(op.name, inputs)
         translate = registry.find("translation", "keras.ops.translate")
@@ -150,7 +171,13 @@ class KerasTensor(Tensor):
     def record_function(
         self, function: Callable[..., Any], args: Any, kwargs: Any
     ) -> Any:
-        """Record the call of a function of several ops, as one call or as those of its ops."""
+        """Record a call of a composite function, as one call or as its ops.
+
+        Args:
+            function: Function that is called.
+            args: Its positional arguments.
+            kwargs: Its keyword arguments.
+        """
         refuse_variables(function.__name__, args)
         translate = registry.find("translation", "keras.ops.translate_function")
         outputs = translate(function, args, kwargs)
@@ -220,25 +247,28 @@ class KerasTensor(Tensor):
 
 
 class Operation(Configured):
-    """Base of layers and ops: a call on a `KerasTensor` becomes part of a model.
+    """Base class of layers and ops: a call on a `KerasTensor` becomes part of a model.
 
-    Args: ``name``, unique by default.
+    A subclass defines ``call(...)``, a computation without weights, and may define
+    ``compute_output_spec(...)``, which returns a `KerasTensor` for each output; by
+    default, the call is traced. As for a layer, the config consists of the constructor
+    arguments that are plain values or kept as attributes of the same names. To load the
+    class from a file, decorate it with ``register_keras_serializable()`` or pass it in
+    ``custom_objects``. The recorded nodes belong to the models that contain them; a
+    copy of the operation has none.
 
-    A subclass defines ``call(...)``, which has no weights, and may define
-    ``compute_output_spec(...)``, which returns a `KerasTensor` for each output; by default
-    the call is traced. As for a layer, plain arguments of the constructor, and attributes
-    of their names, are the config: in a file the class is known by
-    ``register_keras_serializable()``, or by ``custom_objects``. The nodes belong to the
-    models that they make up, and are left out of a copy.
+    Args:
+        name: Name of the operation, unique by default.
 
-    Raises: ``ValueError`` for a name with "/".
+    Raises:
+        ValueError: If ``name`` contains "/".
 
     Example:
-        >>> from tapewright import keras
         >>> class Power(keras.Operation):
         ...     def __init__(self, exponent, name=None):
         ...         super().__init__(name=name)
         ...         self.exponent = exponent
+        ...
         ...     def call(self, x):
         ...         return x**self.exponent
         >>> float(Power(2.0)(keras.ops.array(3.0))), Power(2.0)(keras.Input((3,))).shape
@@ -262,7 +292,12 @@ class Operation(Configured):
         return converted(self.call)(*args, **kwargs)
 
     def symbolic_call(self, *args: Any, **kwargs: Any) -> Any:
-        """Note a call on symbolic tensors, and return its symbolic outputs."""
+        """Record a call on symbolic tensors, and return its symbolic outputs.
+
+        Args:
+            *args: Positional arguments of `call`.
+            **kwargs: Keyword arguments of `call`.
+        """
         with use_interpreters(()):
             outputs = self.compute_output_spec(*args, **kwargs)
         given = {id(x) for x in flatten((args, kwargs))}
@@ -280,26 +315,38 @@ class Operation(Configured):
         return outputs
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the outputs for tensors; subclasses define it."""
+        """Compute the outputs from tensors; subclasses define it.
+
+        Args:
+            *args: Inputs: tensors or nests of them.
+            **kwargs: Further arguments of the subclass.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define call")
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
-        """Return a `KerasTensor` for each output, by default by a trace of `call`."""
+        """Return a `KerasTensor` for each output; by default, `call` is traced.
+
+        Args:
+            *args: Positional arguments of `call`.
+            **kwargs: Keyword arguments of `call`.
+        """
         return symbolic_outputs(self.call, args, kwargs)
 
     @property
     def input(self) -> Any:
-        """The symbolic inputs of the first call in a model, see `Input`.
+        """Symbolic inputs of the first call in a model, see `Input`.
 
-        Raises: ``AttributeError`` if there was no such call.
+        Raises:
+            AttributeError: If there was no such call.
         """
         return self._tw_first_node("input").inputs
 
     @property
     def output(self) -> Any:
-        """The symbolic outputs of the first call in a model.
+        """Symbolic outputs of the first call in a model.
 
-        Raises: ``AttributeError`` if there was no such call.
+        Raises:
+            AttributeError: If there was no such call.
         """
         return self._tw_first_node("output").outputs
 
@@ -313,7 +360,7 @@ class Operation(Configured):
 
     @property
     def _tw_display_name(self) -> str:
-        """The name of the class, as in a summary."""
+        """Name of the class, as in a summary."""
         return type(self).__name__
 
     @property
@@ -331,11 +378,11 @@ class Operation(Configured):
 
 
 class OpCall(Operation):
-    """An op in a model, with its attributes: what stands where others have a layer.
+    """Op with its attributes, in the place of a layer in a model.
 
-    ``op`` names a primitive, which gets tensors and nothing else, or a function of
-    `keras.ops`: then the attributes are those arguments that its operation in Keras
-    gets from its config.
+    ``op`` is the name of a primitive, which receives only tensors, or of a function of
+    `keras.ops`; then the attributes are the arguments that the operation in Keras reads
+    from its config.
     """
 
     _tw_kind = "operation"
@@ -353,12 +400,12 @@ class OpCall(Operation):
 
     @property
     def definition(self) -> Any:
-        """The `OperationDef` of a function of `keras.ops`; None for a primitive."""
+        """`OperationDef` of a function of `keras.ops`; None for a primitive."""
         return registry.find("operation", self.op) if "." in self.op else None
 
     @property
     def _tw_display_name(self) -> str:
-        """The class of the operation in Keras, or the name of the op."""
+        """Class name of the operation in Keras, or the name of the op."""
         definition = self.definition
         return self.op if definition is None else definition.display_name
 
@@ -382,9 +429,9 @@ class OpCall(Operation):
 
 
 def refuse_variables(who, values):
-    """Raise ``TypeError`` if one of the values is a variable, or its value now.
+    """Raise ``TypeError`` if a value is a variable, or its current value.
 
-    What was computed from variables before is a constant, see `warn_of_constants`.
+    Values computed from variables earlier are constants, see `warn_of_constants`.
     """
     for x in values:
         variable = x if isinstance(x, Variable) else variable_of(x)
@@ -397,9 +444,10 @@ def refuse_variables(who, values):
 
 
 def warn_of_constants(who, values):
-    """Warn if one of the values was computed from a variable, such as a layer's weight.
+    """Warn if a value was computed from a variable, such as a layer's weight.
 
-    As in Keras it is a constant of the model, which the variable does not belong to.
+    As in Keras, it is a constant of the model, and the variable is not part of the
+    model.
     """
     for x in values:
         key = None if type(x) is KerasTensor else getattr(x, "key", None)
@@ -412,7 +460,7 @@ def warn_of_constants(who, values):
 
 
 class Node:
-    """One call of a layer or op on symbolic tensors: arguments and outputs."""
+    """Call of a layer or op on symbolic tensors: its arguments and outputs."""
 
     __slots__ = ("operation", "args", "kwargs", "inputs", "outputs")
 
@@ -425,7 +473,7 @@ class Node:
         self.join()
 
     def join(self):
-        """Add this call to those of the operation, as the origin of the outputs."""
+        """Register this call with its operation, as the origin of the outputs."""
         index = len(self.operation._inbound_nodes)
         for i, tensor in enumerate(self.output_tensors):
             if tensor is not None:
@@ -434,7 +482,7 @@ class Node:
 
     @property
     def input_tensors(self):
-        """The symbolic tensors among the arguments, in order."""
+        """Symbolic tensors among the arguments, in order."""
         leaves = flatten((self.args, self.kwargs))
         return [x for x in leaves if type(x) is KerasTensor]
 
@@ -444,13 +492,15 @@ class Node:
 
     @property
     def parents(self):
-        """The nodes that made the inputs, each once."""
+        """Nodes that produced the inputs, without duplicates."""
         made = [node_of(x) for x in self.input_tensors]
         return list({id(node): node for node in made}.values())
 
     def call(self, values, operation=None):
-        """Call the layer or op, or another in its place, on the tensors of ``values``:
-        id of a symbolic tensor -> what it stands for."""
+        """Call the layer or op, or ``operation`` in its place, on actual values.
+
+        ``values`` maps the id of a symbolic tensor to its value.
+        """
 
         def filled(nest):
             leaves = [
@@ -463,21 +513,21 @@ class Node:
 
 
 def _own(nest):
-    """The leaves of a nest in containers that nobody else can change."""
+    """Copy the containers of a nest, so that later changes to them have no effect."""
     return map_structure(lambda leaf: leaf, nest)
 
 
 def node_of(tensor):
-    """The node that made a symbolic tensor."""
+    """Return the node that produced a symbolic tensor."""
     operation, index, _ = tensor._keras_history
     return operation._inbound_nodes[index]
 
 
 def symbolic_outputs(call, args, kwargs):
-    """Trace ``call`` on these arguments: its result, with a `KerasTensor` for each tensor.
+    """Trace ``call`` on these arguments, and return a `KerasTensor` for each tensor.
 
-    `KerasTensor`s among the arguments stand for tensors with their shapes, dtypes and
-    masks, of any size where that is None. The call is traced, and nothing computed.
+    `KerasTensor` arguments represent tensors with their shapes, dtypes and masks; a
+    size of None is any size. The call is only traced, nothing is computed.
     """
     nest = (args, kwargs)
     leaves = flatten(nest)
@@ -512,9 +562,9 @@ _LARGE, _SMALL = (60, 120, 84, 168, 180, 360), (2, 3)
 
 
 def _traces(call, run, specs):
-    """Call ``run``; with some sizes in place of the unknown ones, if it depends on them.
+    """Call ``run``; if it depends on the unknown sizes, call it with some actual sizes.
 
-    Raises: what it raises for ``specs``, if there are no two sizes that it takes.
+    Raises the error of the call with ``specs`` if no two sizes are accepted.
     """
     try:
         outputs, holds_for_all = _traced(call, run, specs)
@@ -531,7 +581,7 @@ def _traces(call, run, specs):
 
 
 def _traces_of_sizes(call, run, specs):
-    """Call ``run`` for some sizes: the results, and the errors for others."""
+    """Call ``run`` for several sizes; return the results, and the errors."""
     results, refusals = [], []
     if not any([None in tuple(spec.shape) for spec in specs]):
         return results, refusals
@@ -563,7 +613,7 @@ def _symbolic(spec, mask_spec):
 
 
 def _sized(spec, size, batch):
-    """The spec with ``size`` in place of None, and ``batch`` for the first axis."""
+    """Replace None by ``size`` in a spec, and by ``batch`` on the first axis."""
     shape = [size if n is None else n for n in spec.shape]
     if batch is not None and shape and spec.shape[0] is None:
         shape[0] = batch
@@ -571,7 +621,10 @@ def _sized(spec, size, batch):
 
 
 def _traced(call, run, specs):
-    """Call ``run``: the result, and if it holds for all sizes, or for those above 5, say."""
+    """Call ``run``; return the result, and whether it holds for all sizes.
+
+    It does not if a branch depends on a size, as in sizes above 5.
+    """
     with use_interpreters(()):
         concrete = Function(run).get_concrete_function(*specs)
     if isinstance(concrete, UntracedFunction):
@@ -598,7 +651,7 @@ def _plain(spec):
 
 
 def _common(first, *others):
-    """The shape that specs share: None for a size on which they disagree."""
+    """Return the common shape of specs, with None for sizes that differ."""
     if not isinstance(first, TensorSpec):
         return first
     if any([len(spec.shape) != len(first.shape) for spec in others]):

@@ -1,4 +1,4 @@
-"""`Tracked`: the weights of a layer and of the layers inside, created, listed and counted."""
+"""`Tracked`: create, list and count the weights of a layer and of its inner layers."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _FAMILIES = {
 
 
 class Tracked(Module):
-    """Find weights, layers inside and penalties of a layer by its attributes.
+    """Mixin that finds the weights, inner layers and penalties among the attributes.
 
-    As in Keras 3, a ``keras.Variable`` in an attribute is a weight, and a ``tw.Variable``
-    or a `Module` that is no layer is not: `fit` does not train it, and files of weights
-    do not hold it.
+    As in Keras 3, a ``keras.Variable`` in an attribute is a weight. A ``tw.Variable``,
+    or a `Module` that is not a layer, is not: `fit` does not train it, and weights
+    files do not contain it.
     """
 
     _tw_keeps_variables = True
@@ -59,7 +59,7 @@ class Tracked(Module):
         return children
 
     def _tw_track(self, trainable):
-        """Start with no weights."""
+        """Start without weights."""
         self._trainable = truth(self, "trainable", trainable)
         self._tw_weights = []
         self._tw_frozen = set()  # references to variables that `trainable` switched off
@@ -81,19 +81,24 @@ class Tracked(Module):
     ) -> Variable:
         """Create a variable that belongs to the layer.
 
-        Shape, initializer and dtype may be given by position, as in Keras 3.
+        Args:
+            *args: ``shape``, ``initializer`` and ``dtype`` by position, as in Keras 3.
+            shape: Shape of the variable, ``()`` by default.
+            initializer: `Initializer` or its name; by default "glorot_uniform", or
+                "zeros" for integers.
+            dtype: Dtype of the variable, by default the `variable_dtype` of the layer.
+            trainable: If False, exclude the variable from `trainable_variables`.
+            autocast: If False, `call` reads the variable without casting it to the
+                compute dtype.
+            regularizer: Regularizer whose penalty is added to `losses`, or None.
+            constraint: Function that optimizers apply to the variable after each
+                update, or None.
+            aggregation: Ignored: values assigned by replicas are not combined.
+            name: Name of the variable.
 
-        Args: ``shape``: ``()`` by default; ``initializer``: an `Initializer` or its
-        name (default: "glorot_uniform", or "zeros" for integers); ``dtype``: by default
-        the `variable_dtype` of the layer; ``trainable``: False excludes it from
-        `trainable_variables`; ``autocast``: False reads it as it is in `call`, also if
-        the layer computes in another dtype; ``regularizer``: adds a penalty to
-        `losses`; ``constraint``: a function that an optimizer applies to the variable
-        after each update. ``aggregation`` changes nothing: replicas do not combine the
-        values that they assign.
-
-        Raises: ``ValueError`` if a dimension of ``shape`` is unknown, a name is given by
-        position, or the layer is built already, as in `call`.
+        Raises:
+            ValueError: If a size in ``shape`` is unknown, a name is passed by position,
+                or the layer is already built, as it is in `call`.
         """
         if self._tw_name is None:
             raise RuntimeError(
@@ -141,8 +146,9 @@ class Tracked(Module):
     def _tw_keep_weight_arguments(self, arguments):
         """Keep the initializers, regularizers, constraints and activations of weights.
 
-        ``arguments``: the ``locals()`` of a constructor. Each becomes the attribute of its
-        name, such as ``kernel_initializer``; an ``activity_regularizer`` is for outputs.
+        ``arguments`` are the ``locals()`` of a constructor. Each becomes the attribute
+        of its name, such as ``kernel_initializer``; an ``activity_regularizer`` applies
+        to the outputs.
         """
         for name, value in arguments.items():
             family = _FAMILIES.get(name.rpartition("_")[2])
@@ -157,9 +163,9 @@ class Tracked(Module):
         initializer: InitializerLike = None,
         autocast: bool = True,
     ) -> Variable:
-        """Add a weight by the kept arguments ``<prefix>_initializer`` and so on.
+        """Add a weight with the kept arguments ``<prefix>_initializer`` and so on.
 
-        ``prefix``: by default ``name``; ``initializer``: in place of the one kept.
+        ``prefix`` is ``name`` by default; ``initializer`` overrides the kept one.
         """
         prefix = prefix or name
         if initializer is None:
@@ -175,43 +181,43 @@ class Tracked(Module):
 
     @property
     def weights(self) -> list[Variable]:
-        """All weights, with those of inner layers; of each layer the trainable ones first."""
+        """All weights, including inner layers; in each layer, trainable ones first."""
         return self._tw_gather(with_states=False)
 
     @property
     def variables(self) -> list[Variable]:
-        """The weights, and the states of random generators."""
+        """All weights, and the states of random generators."""
         return self._tw_gather(with_states=True)
 
     @property
     def trainable_variables(self) -> list[Variable]:
-        """The variables that training changes; none while ``trainable`` is False."""
+        """Variables updated by training; empty while ``trainable`` is False."""
         if not self._trainable:
             return []
         return [v for v in self.variables if v.trainable]
 
     @property
     def non_trainable_variables(self) -> list[Variable]:
-        """The variables that training does not change, with the states of random generators."""
+        """Variables not updated by training, and the states of random generators."""
         if not self._trainable:
             return self.variables
         return [v for v in self.variables if not v.trainable]
 
     @property
     def trainable_weights(self) -> list[Variable]:
-        """The weights that training changes; none while ``trainable`` is False."""
+        """Weights updated by training; empty while ``trainable`` is False."""
         return [v for v in self.weights if v.trainable] if self._trainable else []
 
     @property
     def non_trainable_weights(self) -> list[Variable]:
-        """The weights that training does not change."""
+        """Weights not updated by training."""
         if not self._trainable:
             return self.weights
         return [v for v in self.weights if not v.trainable]
 
     @property
     def trainable(self) -> bool:
-        """True if training changes the weights; setting it sets it for inner layers as well."""
+        """True if training updates the weights; setting it also sets inner layers."""
         return self._trainable
 
     @trainable.setter
@@ -229,9 +235,9 @@ class Tracked(Module):
 
     @property
     def losses(self) -> list[Tensor]:
-        """The losses given to `add_loss` in the latest call, and the penalties of weights.
+        """Losses added by `add_loss` in the latest call, and regularization penalties.
 
-        One scalar each; only regularized trainable weights have a penalty.
+        A list of scalars; only trainable weights with a regularizer have a penalty.
         """
         added, penalties = [], []
         for layer, _ in self._tw_walk():
@@ -242,7 +248,7 @@ class Tracked(Module):
         return added + penalties
 
     def _tw_take_losses(self) -> list[Tensor]:
-        """Return the losses given to `add_loss` in the latest call, and forget them."""
+        """Return and clear the losses added by `add_loss` in the latest call."""
         added = []
         for layer, _ in self._tw_walk():
             added += layer._tw_added
@@ -250,12 +256,12 @@ class Tracked(Module):
         return added
 
     def _tw_all_penalties(self) -> list[tuple[Variable, Any]]:
-        """Return pairs of a weight and its regularizer, with those of inner layers."""
+        """Return pairs of a weight and its regularizer, including inner layers."""
         return [pair for layer, _ in self._tw_walk() for pair in layer._tw_penalties]
 
     @property
     def metrics(self) -> list[Any]:
-        """The metrics among the attributes, with those of inner layers."""
+        """Metrics among the attributes, including inner layers."""
         metrics = []
         for layer, _ in self._tw_walk():
             metrics += [leaf for leaf in owned(layer) if _is_metric(leaf)]
@@ -263,13 +269,14 @@ class Tracked(Module):
 
     @property
     def metrics_variables(self) -> list[Variable]:
-        """The variables of all metrics."""
+        """Variables of all metrics."""
         return [v for metric in self.metrics for v in metric.variables]
 
     def count_params(self) -> int:
-        """Return the number of entries of all weights.
+        """Return the total number of scalars in all weights.
 
-        Raises: ``ValueError`` if the layer is not built.
+        Raises:
+            ValueError: If the layer is not built.
         """
         if not self.built and not self.weights:
             raise ValueError(
@@ -285,8 +292,11 @@ class Tracked(Module):
     def set_weights(self, weights: Sequence[TensorLike]) -> None:
         """Assign arrays to the weights, in the order of `get_weights`; they are cast.
 
-        Raises: ``ValueError`` if their number or a shape differs; then none is
-        assigned.
+        Args:
+            weights: One array for each of `weights`.
+
+        Raises:
+            ValueError: If their number or a shape differs; no weight is assigned then.
         """
         variables, values = self.weights, list(weights)
         if not self.built and len(values) != len(variables):
@@ -301,17 +311,17 @@ class Tracked(Module):
     load_own_variables = load_own_variables
 
     def _tw_own_variables(self) -> list[Variable]:
-        """Return the weights of this layer itself, without those of inner layers."""
+        """Return the weights of this layer, without inner layers."""
         own = {id(v): v for v in _variables_of(self._tw_parts())}
         return sorted(own.values(), key=self._tw_is_never_trainable)
 
     def _tw_own_variables_before(self) -> list[Variable]:
-        """Return these and the variables that are no weights, as files of 0.2 have them."""
+        """Return these and variables that are not weights, as files of 0.2 have them."""
         own = {id(v): v for v in _with_untracked(self._tw_parts())}
         return sorted(own.values(), key=self._tw_is_never_trainable)
 
     def _tw_untracked(self) -> list[Variable]:
-        """Return the variables among the attributes, here and inside, that are no weights."""
+        """Return untracked variables among the attributes, including inner layers."""
         found = [v for _, parts in self._tw_walk() for v in _with_untracked(parts)]
         found, weights = {id(v): v for v in found}, {id(v) for v in self.weights}
         return [v for key, v in found.items() if key not in weights]
@@ -325,13 +335,13 @@ class Tracked(Module):
         return not (variable.trainable or variable.ref() in self._tw_frozen)
 
     def _tw_parts(self):
-        """Variables, modules and generators, in the order in which they became attributes."""
+        """Yield variables, modules and generators, in order of assignment."""
         leaves = owned(self, in_order=True)  # files depend on it
         parts = [leaf for leaf in leaves if isinstance(leaf, _PARTS)]
         return [part for part in parts if not _is_metric(part)]
 
     def _tw_walk(self):
-        """Pairs of a layer and its `_tw_parts`: this one and all inside, each once."""
+        """Yield each layer, this one and all inner layers once, with its `_tw_parts`."""
         pairs, seen, ahead = [], set(), [self]
         while ahead:
             layer = ahead.pop()
@@ -343,7 +353,7 @@ class Tracked(Module):
         return pairs
 
     def _tw_all_built(self):
-        """Return whether this layer and all inside are built."""
+        """Return whether this layer and all inner layers are built."""
         return all([layer.built for layer, _ in self._tw_walk()])
 
     def _tw_gather(self, with_states):
@@ -365,12 +375,12 @@ def _is_metric(part):
 
 
 def _variables_of(parts):
-    """The weights among them."""
+    """Return the weights among the parts."""
     return [part for part in parts if isinstance(part, Variable) and part.is_weight]
 
 
 def _with_untracked(parts):
-    """All variables among them, with those of modules that are no layers."""
+    """Return all variables among the parts, including modules that are not layers."""
     variables = []
     for part in parts:
         if isinstance(part, Variable):
@@ -381,7 +391,7 @@ def _with_untracked(parts):
 
 
 def _by_position(args, by_name):
-    """Shape, initializer and dtype, of which the first were given by position."""
+    """Return shape, initializer and dtype, the first of which may be positional."""
     names = ("shape", "initializer", "dtype")
     if isinstance(args[0], str):
         raise ValueError(
