@@ -1,4 +1,4 @@
-"""Layers that augment images: random changes of geometry and of values, in training."""
+"""Image augmentation layers: random changes of geometry and pixel values."""
 
 from . import (
     box_counts,

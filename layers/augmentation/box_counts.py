@@ -1,4 +1,4 @@
-"""`MaxNumBoundingBoxes`: a fixed number of bounding boxes for each image."""
+"""`MaxNumBoundingBoxes`: pad or truncate to a fixed number of boxes per image."""
 
 from __future__ import annotations
 
@@ -20,15 +20,21 @@ __all__ = ["MaxNumBoundingBoxes"]
 
 
 class MaxNumBoundingBoxes(ImageLayer):
-    """Truncates or pads the bounding boxes of each image to ``max_number``.
+    """Pad or truncate the bounding boxes of each image to ``max_number``.
 
-    Args: ``fill_value``: the numbers and the labels of the boxes that are added;
-    ``bounding_box_format`` must be given, though it changes nothing.
+    Args:
+        max_number: Number of boxes per image, a positive integer.
+        fill_value: Coordinates and labels of the added boxes.
+        **kwargs: ``bounding_box_format``, which is required although it has no effect
+            here, and base class arguments; see `keras.layers.Layer`.
 
-    Shapes: dicts as for `RandomFlip`, with ``"boxes"`` ``[batch, n, 4]`` that become
-    ``[batch, max_number, 4]``, and ``"labels"`` alike.
+    Shapes:
+        Dicts as in `RandomFlip`: ``"boxes"`` ``[batch, n, 4]`` become
+        ``[batch, max_number, 4]``, and ``"labels"`` ``[batch, n]`` become
+        ``[batch, max_number]``.
 
-    Raises: ``ValueError`` for a ``max_number`` that is no positive integer.
+    Raises:
+        ValueError: If ``max_number`` is not a positive integer.
 
     Example:
         >>> boxes = {"boxes": [[1.0, 2.0, 3.0, 4.0]], "labels": [7]}
@@ -55,7 +61,14 @@ class MaxNumBoundingBoxes(ImageLayer):
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
-        """Return the images as they are."""
+        """Return the images unchanged.
+
+        Args:
+            images: Images ``[batch, height, width, channels]``, or one image without
+                the batch axis.
+            transformation: Ignored.
+            training: Ignored.
+        """
         return images
 
     def transform_bounding_boxes(
@@ -64,7 +77,14 @@ class MaxNumBoundingBoxes(ImageLayer):
         transformation: Any = None,
         training: bool | None = True,
     ) -> dict[str, Any]:
-        """Return the first boxes, and as many more as are lacking."""
+        """Return the first ``max_number`` boxes, padded if there are fewer.
+
+        Args:
+            bounding_boxes: Dict of ``"boxes"`` ``[batch, n, 4]`` and ``"labels"``
+                ``[batch, n]``.
+            transformation: Ignored.
+            training: Ignored.
+        """
         return bounding_boxes | {
             key: self._tw_fitted(bounding_boxes[key]) for key in ("boxes", "labels")
         }

@@ -1,6 +1,6 @@
-"""Random changes of colour: hue, saturation, grey.
+"""Random color changes: hue, saturation, grayscale.
 
-Boxes, masks and labels stay as they are.
+Boxes, masks and labels are unchanged.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class _Coloured(RandomLayer):
-    """A layer on images of three channels: red, green and blue."""
+    """Layer that processes RGB images."""
 
     _tw_channel_counts: tuple[int, ...] = (3,)
 
@@ -57,7 +57,7 @@ class _Coloured(RandomLayer):
             raise ShapeError(self._tw_title, what, images=images)
 
     def _tw_of_hsv(self, images, change):
-        """``change(hue, saturation, value)`` of the images, as such."""
+        """Apply ``change(hue, saturation, value)`` to RGB images."""
 
         def changed(x):
             hsv = unstack(rgb_to_hsv(x), axis=-1)
@@ -67,17 +67,28 @@ class _Coloured(RandomLayer):
 
 
 class RandomHue(_Coloured):
-    """In training, rotates the hue of each image on the colour circle.
+    """Randomly rotate the hue of each image in training.
 
-    Args: ``factor``: the largest rotation either way, 1 for half a turn, or a pair
-    (least, largest); ``value_range``: the lowest and the highest value of a pixel;
-    ``seed``, ``data_format`` as for `RandomFlip`.
+    Args:
+        factor: Largest rotation in either direction, from 0 to 1 (half a turn of the
+            color wheel), or a pair (least, largest).
+        value_range: Pair of the lowest and the highest pixel value.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, 3]``, or one image without the
-    batch. Integers are cast. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, 3]``, or one image without the batch
+        axis; integers are cast to the compute dtype. Dicts of images and annotations as
+        in `RandomFlip`.
 
-    Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1; ``ShapeError`` for
-    other than three channels.
+    Raises:
+        ValueError: If ``factor`` is not between 0 and 1.
+        ShapeError: If the images do not have three channels.
 
     Example:
         >>> layer = keras.layers.RandomHue((1.0, 1.0), value_range=(0, 1))
@@ -115,17 +126,28 @@ class RandomHue(_Coloured):
 
 
 class RandomSaturation(_Coloured):
-    """In training, multiplies the saturation of each image by ``f / (1 - f)``.
+    """Randomly multiply the saturation of each image by ``f / (1 - f)`` in training.
 
-    Args: ``factor``: a pair (lowest, highest) for ``f``, or the highest, the lowest
-    being its negative; 0.5 changes nothing, 0 and less leaves grey; ``value_range``:
-    bounds of the saturation; ``seed``, ``data_format`` as for `RandomFlip`.
+    Args:
+        factor: Largest ``f``, or a pair (lowest, highest); one number ``x`` means
+            ``(-x, x)``. A value of 0.5 keeps the saturation, 0 or less results in gray.
+        value_range: Bounds to which the saturation is clipped.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, 3]``, or one image without the
-    batch. Integers are cast. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, 3]``, or one image without the batch
+        axis; integers are cast to the compute dtype. Dicts of images and annotations as
+        in `RandomFlip`.
 
-    Raises: ``ValueError`` for a ``factor`` that is not from -1 to 1; ``ShapeError`` for
-    other than three channels.
+    Raises:
+        ValueError: If ``factor`` is not between -1 and 1.
+        ShapeError: If the images do not have three channels.
 
     Example:
         >>> layer = keras.layers.RandomSaturation((0.0, 0.0))
@@ -163,7 +185,7 @@ class RandomSaturation(_Coloured):
 
 
 def _gray(layer, images):
-    """The luminance, in one channel; of one channel, that channel."""
+    """Return the luminance as one channel; a single channel is returned unchanged."""
     if images.shape[layer._tw_channels] == 1:
         return images
     weights = cast([0.2989, 0.587, 0.114], images.dtype)
@@ -176,15 +198,26 @@ def _gray(layer, images):
 
 
 class RandomGrayscale(_Coloured):
-    """In training, makes each image grey with probability ``factor``; it keeps its channels.
+    """Randomly convert images to grayscale in training; the number of channels stays.
 
-    Args: ``factor``: from 0 to 1; ``seed``, ``data_format`` as for `RandomFlip`.
+    Args:
+        factor: Probability of the conversion of each image, from 0 to 1.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]`` with 3 channels or
-    1, or one image without the batch. The dtype stays. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]`` with 3 channels or 1, or
+        one image without the batch axis; the dtype is kept. Dicts of images and
+        annotations as in `RandomFlip`.
 
-    Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1; ``ShapeError`` for
-    other channels.
+    Raises:
+        ValueError: If ``factor`` is not between 0 and 1.
+        ShapeError: If the images have neither 3 channels nor 1.
 
     Example:
         >>> keras.layers.RandomGrayscale(1.0)([[[1.0, 0.0, 0.0]]]).numpy().ravel()
@@ -210,7 +243,14 @@ class RandomGrayscale(_Coloured):
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
-        """Return the images, some of them grey, in their dtype."""
+        """Convert some of the images to grayscale; their dtype is kept.
+
+        Args:
+            images: Images ``[batch, height, width, channels]``, or one image without
+                the batch axis.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         images = convert_to_tensor(images)
         if not training or transformation is None:
             return images
@@ -222,23 +262,37 @@ class RandomGrayscale(_Coloured):
 
 
 class RandomColorDegeneration(_Coloured):
-    """In training, ``(1 - factor) * x + factor * grey``, with a factor for each image.
+    """Randomly blend each image with its grayscale version in training.
 
-    The result is clipped to ``value_range``.
+        outputs = (1 - f) * x + f * gray
 
-    Args: ``factor``: a pair (lowest, highest), or the highest, the lowest being its
-    negative; 1 leaves grey, less than 0 makes colours stronger; ``value_range``: the
-    lowest and the highest value of a pixel; ``seed``, ``data_format`` as for
-    `RandomFlip`.
+    The outputs are clipped to ``value_range``.
 
-    Shapes: inputs and outputs ``[batch, height, width, 3]``, or one image without the
-    batch. Integers are cast. Dicts as for `RandomFlip`.
+    Args:
+        factor: Largest ``f``, or a pair (lowest, highest); one number ``x`` means
+            ``(-x, x)``. A value of 1 results in gray, a negative one increases the
+            saturation.
+        value_range: Pair of the lowest and the highest pixel value.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Raises: ``ValueError`` for a ``factor`` that is not from -1 to 1; ``ShapeError`` for
-    other than three channels.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, 3]``, or one image without the batch
+        axis; integers are cast to the compute dtype. Dicts of images and annotations as
+        in `RandomFlip`.
+
+    Raises:
+        ValueError: If ``factor`` is not between -1 and 1.
+        ShapeError: If the images do not have three channels.
 
     Example:
-        >>> keras.layers.RandomColorDegeneration((0.5, 0.5))([[[200.0, 0.0, 0.0]]]).numpy().round(2)
+        >>> layer = keras.layers.RandomColorDegeneration((0.5, 0.5))
+        >>> layer([[[200.0, 0.0, 0.0]]]).numpy().round(2)
         array([[[129.89,  29.89,  29.89]]], dtype=float32)
     """
 
@@ -269,19 +323,35 @@ class RandomColorDegeneration(_Coloured):
 
 
 class RandomColorJitter(RandomLayer):
-    """In training, `RandomBrightness`, then contrast, saturation and hue.
+    """Randomly change brightness, contrast, saturation and hue in training.
 
-    Args: ``brightness_factor``, ``contrast_factor``, ``saturation_factor``,
-    ``hue_factor``: those of `RandomBrightness`, `RandomContrast`, `RandomSaturation` and
-    `RandomHue`; None leaves that change out; ``value_range``: the lowest and the highest
-    value of a pixel; ``seed``, ``data_format`` as for `RandomFlip`.
+    The changes are applied in this order.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+    Args:
+        value_range: Pair of the lowest and the highest pixel value.
+        brightness_factor: Argument ``factor`` of `RandomBrightness`, or None to keep
+            the brightness.
+        contrast_factor: Argument ``factor`` of `RandomContrast`, or None to keep the
+            contrast.
+        saturation_factor: Argument ``factor`` of `RandomSaturation`, or None to keep
+            the saturation.
+        hue_factor: Argument ``factor`` of `RandomHue`, or None to keep the hue.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
+
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Dicts of images and
+        annotations as in `RandomFlip`.
 
     Example:
-        >>> layer = keras.layers.RandomColorJitter(brightness_factor=(0.1, 0.1), contrast_factor=(0.0, 0.0))
-        >>> layer([[[1.0, 2.0, 3.0]]]).numpy().ravel()
+        >>> jitter = {"brightness_factor": (0.1, 0.1), "contrast_factor": (0.0, 0.0)}
+        >>> keras.layers.RandomColorJitter(**jitter)([[[1.0, 2.0, 3.0]]]).numpy().ravel()
         array([26.5, 27.5, 28.5], dtype=float32)
     """
 

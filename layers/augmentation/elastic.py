@@ -1,4 +1,4 @@
-"""`RandomElasticTransform`: random smooth displacements of pixels."""
+"""`RandomElasticTransform`: smooth random displacements of pixels."""
 
 from __future__ import annotations
 
@@ -29,32 +29,48 @@ __all__ = [
 
 
 class RandomElasticTransform(Warping):
-    """In training, displaces the pixels of some of the images smoothly.
+    """Randomly deform images by a smooth displacement field in training.
 
-    The displacements are normally distributed numbers, blurred by a Gaussian. Values are
-    clipped to ``value_range``.
+    The displacements are normally distributed and smoothed by a Gaussian filter.
+    Outputs are clipped to ``value_range``.
 
-    Args: ``factor``: the highest probability, or a pair (lowest, highest), between
-    which the probability for each image is drawn; ``scale``: from 0 to 1, the largest
-    strength, or a pair (lowest, highest), one for each call: the Gaussian's width is
-    5% of the shorter side times it; ``fill_mode``: "reflect", "mirror", "wrap",
-    "nearest" or "constant", which is ``fill_value``; ``value_range``: the lowest and
-    the highest value of a pixel; ``interpolation``, ``seed``, ``data_format`` as for
-    `RandomRotation`.
+    Args:
+        factor: Highest probability that an image is changed, or a pair (lowest,
+            highest), between which the probability of each image is drawn.
+        scale: Largest strength, from 0 to 1, or a pair (lowest, highest), between which
+            one is drawn for each call. The width of the Gaussian is 5% of the shorter
+            side of the images times the strength.
+        interpolation: "bilinear" or "nearest".
+        fill_mode: Source of the pixels outside the image: "reflect"
+            (``d c b a | a b c d``), "mirror", "wrap", "nearest" or "constant"
+            (``fill_value``).
+        fill_value: Value of the pixels outside the image if ``fill_mode`` is
+            "constant".
+        value_range: Pair of the lowest and the highest pixel value.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch, of known size. Integers are cast. Dicts as for `RandomFlip`,
-    without boxes.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis, of known size; integers are cast to the compute dtype. Dicts of
+        images and annotations as in `RandomFlip`, without boxes.
 
-    Raises: ``ValueError`` for a ``factor`` or ``scale`` that is not from 0 to 1, or
-    images of unknown size; ``NotImplementedError`` for boxes.
+    Raises:
+        ValueError: If ``factor`` or ``scale`` is not between 0 and 1, or the size of
+            the images is unknown.
+        NotImplementedError: If the inputs have bounding boxes.
 
-    Reference: Simard et al., "Best practices for convolutional neural networks applied
-    to visual document analysis" (2003).
+    References:
+        Simard et al., "Best practices for convolutional neural networks applied to
+        visual document analysis" (2003).
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.RandomElasticTransform(scale=0.5)(ones([2, 8, 8, 3])).shape
+        >>> keras.layers.RandomElasticTransform(scale=0.5)(tw.ones([2, 8, 8, 3])).shape
         TensorShape([2, 8, 8, 3])
     """
 
@@ -92,7 +108,7 @@ class RandomElasticTransform(Warping):
         }
 
     def _tw_moves(self, transformation):
-        """The displacements of sources, down and right, each ``[batch, height, width]``."""
+        """Return the displacements down and right, each ``[batch, height, width]``."""
         noise, factor = transformation["noise"], transformation["distortion_factor"]
         sides = tuple(noise.shape)[1:3]
         sigma = min(sides) * 0.05 * factor
@@ -129,5 +145,15 @@ class RandomElasticTransform(Warping):
         transformation: Any = None,
         training: bool | None = True,
     ) -> dict[str, Any]:
-        """Raise ``NotImplementedError``: what becomes of boxes is not defined."""
+        """Raise ``NotImplementedError``: elastic transforms of boxes are not supported.
+
+        Args:
+            bounding_boxes: Dict of ``"boxes"`` ``[batch, n, 4]`` and ``"labels"``
+                ``[batch, n]``.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: Ignored.
+
+        Raises:
+            NotImplementedError: Always.
+        """
         raise NotImplementedError(f"{self._tw_title}: does not take bounding_boxes")

@@ -1,6 +1,6 @@
 """Random sharpening and blurring of images.
 
-Boxes, masks and labels stay as they are.
+Boxes, masks and labels are unchanged.
 """
 
 from __future__ import annotations
@@ -29,19 +29,33 @@ _SMOOTHING = [[_A, _A, _A], [_A, _B, _A], [_A, _A, _A]]
 
 
 class RandomSharpness(RandomLayer):
-    """In training, ``x + (1 - 2 factor) * (smooth(x) - x)``, with a factor for each image.
+    """Randomly sharpen or smooth each image in training.
 
-    ``smooth`` is a mean of nine pixels, the middle one five times. The result is clipped
-    to ``value_range``.
+        outputs = x + (1 - 2 * f) * (smooth(x) - x)
 
-    Args: ``factor``: a pair (lowest, highest), or the highest, from 0; 0.5 changes
-    nothing, less smoothes, more sharpens; ``value_range``: the lowest and the highest
-    value of a pixel; ``seed``, ``data_format`` as for `RandomFlip`.
+    ``smooth`` averages 3x3 pixels, the center with weight 5. The outputs are clipped to
+    ``value_range``.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+    Args:
+        factor: Largest ``f``, or a pair (lowest, highest), from 0; one number ``x``
+            means ``(0, x)``. A value of 0.5 keeps the image, less smooths, more
+            sharpens.
+        value_range: Pair of the lowest and the highest pixel value.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Dicts of images and
+        annotations as in `RandomFlip`.
+
+    Raises:
+        ValueError: If ``factor`` is not between 0 and 1.
 
     Example:
         >>> keras.layers.RandomSharpness((0.0, 0.0))([[[0.0], [13.0], [0.0]]]).numpy().ravel()
@@ -72,22 +86,34 @@ class RandomSharpness(RandomLayer):
 
 
 class RandomGaussianBlur(RandomLayer):
-    """In training, blurs some of the images, all with the same Gaussian.
+    """Randomly blur images with a Gaussian filter in training.
 
-    The result is clipped to ``value_range``; outside of the image are zeros.
+    All blurred images of a call share the same filter. The outputs are clipped to
+    ``value_range``; images are padded with zeros.
 
-    Args: ``factor``: the highest probability, or a pair (lowest, highest), between
-    which the probability for each image is drawn; ``kernel_size``: an odd number of
-    pixels, or two; ``sigma``: the largest width of the Gaussian, at most 1, or a pair
-    (lowest, highest); both widths, across and down, are drawn for each call;
-    ``value_range``: the lowest and the highest value of a pixel; ``seed``,
-    ``data_format`` as for `RandomFlip`.
+    Args:
+        factor: Highest probability that an image is changed, or a pair (lowest,
+            highest), between which the probability of each image is drawn.
+        kernel_size: Size of the filter in pixels, one or two odd integers.
+        sigma: Largest standard deviation of the Gaussian, at most 1, or a pair (lowest,
+            highest). One for each of the two directions is drawn per call.
+        value_range: Pair of the lowest and the highest pixel value.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Dicts of images and
+        annotations as in `RandomFlip`.
 
-    Raises: ``ValueError`` for a ``factor`` or ``sigma`` that is not from 0 to 1, or an
-    even ``kernel_size``.
+    Raises:
+        ValueError: If ``factor`` or ``sigma`` is not between 0 and 1, or
+            ``kernel_size`` is even.
 
     Example:
         >>> layer = keras.layers.RandomGaussianBlur((1.0, 1.0), sigma=(1.0, 1.0))

@@ -1,4 +1,4 @@
-"""Images mirrored, cropped and stretched at random."""
+"""Random flips, crops and stretches of images."""
 
 from __future__ import annotations
 
@@ -35,20 +35,30 @@ __all__ = ["RandomCrop", "RandomFlip", "RandomHeight", "RandomWidth"]
 
 
 class RandomFlip(RandomLayer):
-    """In training, mirrors each image with probability 1/2.
+    """Randomly flip images in training, each with probability 1/2.
 
-    Args: ``mode``: "horizontal" (swaps left and right), "vertical" (up and down) or
-    "horizontal_and_vertical" (both at once); ``seed``: an int or a
-    `keras.random.SeedGenerator` for a random stream of the layer's own; None draws from
-    the global stream; ``data_format``: "channels_last" (default) or "channels_first";
-    ``bounding_box_format``: see `keras.utils.bounding_boxes.convert_format`.
+    Args:
+        mode: "horizontal" (swap left and right), "vertical" (swap top and bottom) or
+            "horizontal_and_vertical" (both at once).
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Instead of images, a dict of ``"images"`` and
-    of ``"labels"``, ``"bounding_boxes"`` (a dict of ``"boxes"`` ``[batch, n, 4]`` and
-    ``"labels"`` ``[batch, n]``) or ``"segmentation_masks"`` that belong to them.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Instead of images, the
+        layer also accepts a dict of ``"images"`` with any of the annotations
+        ``"labels"``, ``"bounding_boxes"`` (a dict of ``"boxes"`` ``[batch, n, 4]`` and
+        ``"labels"`` ``[batch, n]``) and ``"segmentation_masks"``, and transforms them
+        together.
 
-    Raises: ``ValueError`` for another ``mode``, or for boxes without their format.
+    Raises:
+        ValueError: If ``mode`` is unknown, or if there are boxes and
+            ``bounding_box_format`` is not given.
 
     Example:
         >>> layer = keras.layers.RandomFlip("horizontal", seed=0)
@@ -84,7 +94,14 @@ class RandomFlip(RandomLayer):
         transformation: Any = None,
         training: bool | None = True,
     ) -> dict[str, Any]:
-        """Return the boxes, mirrored where their images are."""
+        """Flip the boxes of the images that are flipped.
+
+        Args:
+            bounding_boxes: Dict of ``"boxes"`` ``[batch, n, 4]`` and ``"labels"``
+                ``[batch, n]``.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         if not training or transformation is None:
             return bounding_boxes
         shape = transformation["input_shape"]
@@ -108,28 +125,46 @@ class RandomFlip(RandomLayer):
         transformation: Any = None,
         training: bool | None = True,
     ) -> Tensor:
-        """Return the masks, mirrored where their images are."""
+        """Flip the masks of the images that are flipped.
+
+        Args:
+            segmentation_masks: Masks ``[batch, height, width, channels]`` that belong
+                to the images.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         return self.transform_images(segmentation_masks, transformation, training)
 
 
 class RandomCrop(RandomLayer):
-    """In training, cuts a box of ``height`` by ``width`` out of the images, at a random place.
+    """Crop images to ``height`` by ``width`` at a random position in training.
 
-    All images of a batch have the same place. Images that are not larger on both axes
-    are cut around the middle, and resized. Outside of training nothing is cut, as in
-    Keras 3: add a `CenterCrop` or `Resizing` if later layers need that size.
+    All images of a batch are cropped at the same position. Images that are not larger
+    than the crop on both axes are cropped around the center and resized. Outside of
+    training nothing is cropped, as in Keras 3: add a `CenterCrop` or `Resizing` if
+    later layers require the size.
 
-    Args: ``seed``, ``data_format``, ``bounding_box_format`` as for `RandomFlip`.
+    Args:
+        height: Height of the crop, positive.
+        width: Width of the crop, positive.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, rows, columns, channels]``, or one image without the batch,
-    outputs with ``height`` and ``width`` in place of rows and columns. Integers are
-    cast. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs ``[batch, rows, columns, channels]``, or one image without the batch
+        axis; outputs ``[batch, height, width, channels]`` in training. Integers are
+        cast to the compute dtype. Dicts of images and annotations as in `RandomFlip`.
 
-    Raises: ``ValueError`` for sizes that are not positive.
+    Raises:
+        ValueError: If a size is not positive.
 
     Example:
-        >>> from tapewright import ones
-        >>> layer, images = keras.layers.RandomCrop(4, 4), ones([2, 8, 8, 3])
+        >>> layer, images = keras.layers.RandomCrop(4, 4), tw.ones([2, 8, 8, 3])
         >>> layer(images).shape, layer(images, training=False).shape
         (TensorShape([2, 4, 4, 3]), TensorShape([2, 8, 8, 3]))
     """
@@ -149,7 +184,13 @@ class RandomCrop(RandomLayer):
     def get_random_transformation(
         self, data: Any, training: bool | None = True, seed: SeedLike = None
     ) -> Any:
-        """Draw the upper left corner of the box; None if not ``training``."""
+        """Draw the upper left corner of the crop; return None if not ``training``.
+
+        Args:
+            data: Images, or a dict with images and annotations.
+            training: If False, draw nothing and return None.
+            seed: Seed or generator to use instead of the layer's own.
+        """
         drawn = super().get_random_transformation(data, training, seed)
         size = self._tw_size_of(self._tw_images_of(data))
         return drawn if drawn is None else _Corner(drawn, size)
@@ -163,7 +204,7 @@ class RandomCrop(RandomLayer):
         return tuple([cast(start, "int32") for start in starts])
 
     def _tw_changed(self, images, transformation):
-        """The box whose upper left corner is ``transformation``."""
+        """Crop the images; ``transformation`` is the upper left corner."""
         top, left = transformation
         rows, columns = self._tw_size_of(images)
         if rows > self.height and columns > self.width:
@@ -176,7 +217,7 @@ class RandomCrop(RandomLayer):
         return self._tw_resized(images, self.height, self.width)
 
     def _tw_part(self, rows, columns, top, left):
-        """The height and the width of what is cut out of smaller images."""
+        """Return height and width of the part that is cropped from smaller images."""
         return min(self.height, rows - top), min(self.width, columns - left)
 
     def transform_bounding_boxes(
@@ -185,7 +226,14 @@ class RandomCrop(RandomLayer):
         transformation: Any = None,
         training: bool | None = True,
     ) -> dict[str, Any]:
-        """Return the parts of the boxes inside of the crop."""
+        """Shift the boxes into the crop and clip them to it.
+
+        Args:
+            bounding_boxes: Dict of ``"boxes"`` ``[batch, n, 4]`` and ``"labels"``
+                ``[batch, n]``.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         if not training or transformation is None:
             return bounding_boxes
         if not isinstance(transformation, _Corner):
@@ -212,7 +260,14 @@ class RandomCrop(RandomLayer):
         transformation: Any = None,
         training: bool | None = True,
     ) -> Tensor:
-        """Return the part of the masks that is cut out of the images."""
+        """Crop the masks like the images.
+
+        Args:
+            segmentation_masks: Masks ``[batch, height, width, channels]`` that belong
+                to the images.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         return self.transform_images(segmentation_masks, transformation, training)
 
     def _tw_image_shape(self, shape):
@@ -220,7 +275,7 @@ class RandomCrop(RandomLayer):
 
 
 class _Corner(tuple):
-    """``(top, left)`` of the box, and the ``size`` of the images it is cut out of."""
+    """Corner ``(top, left)`` of the crop, and the ``size`` of the whole images."""
 
     def __new__(cls, corner, size):
         made = super().__new__(cls, corner)
@@ -229,7 +284,7 @@ class _Corner(tuple):
 
 
 class _Stretch(Layer):
-    """Scales one axis of a batch of images by one random factor, in training."""
+    """Scale one axis of a batch of images by one random factor, in training."""
 
     _tw_stretched = 0  # the axis
     generator: Generator | None
@@ -280,28 +335,31 @@ class _Stretch(Layer):
 
 
 class RandomHeight(_Stretch):
-    """In training, scales the height of the images by a random factor.
+    """Randomly scale the height of the images in training.
 
-    All images of a batch become ``int(height * (1 + u))`` rows high, with one ``u`` drawn
-    uniformly between the bounds. A layer of Keras 2; `RandomZoom` keeps the size. Inside of
-    a `tw.function` or `fit` the size is only known as it runs, so these run op by op.
+    All images of a batch are resized to ``int(height * (1 + u))`` rows, with one ``u``
+    drawn uniformly between the bounds. A layer of Keras 2; `RandomZoom` keeps the size.
+    The output size is only known at run time, so a `tw.function` or `fit` with this
+    layer runs op by op.
 
     Args:
-        factor: The lowest and the highest ``u``, both -1 or more; one number from 0 to
-            1 is the highest, and the lowest its negative. ``interpolation``: a method
-            of `tw.image.resize`; ``seed`` as for `RandomFlip`.
+        factor: Pair of the lowest and the highest ``u``, both -1 or more; one number
+            ``x`` from 0 to 1 means ``(-x, x)``.
+        interpolation: Method of `tw.image.resize`.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
     Shapes:
-        Inputs ``[batch, height, width, channels]`` or one image without the batch;
-        outputs with another height. Integers are cast.
+        Inputs ``[batch, height, width, channels]``, or one image without the batch
+        axis; outputs with another height. Integers are cast to the compute dtype.
 
     Raises:
-        ValueError: For another ``factor`` or ``interpolation``;
-            ``InvalidArgumentError``, a ``ValueError``, if no rows are left.
+        ValueError: If ``factor`` or ``interpolation`` is not one of these.
+        InvalidArgumentError: If no rows are left; it is a ``ValueError``.
 
     Example:
-        >>> from tapewright import ones
-        >>> layer, images = keras.layers.RandomHeight((0.5, 0.5)), ones([2, 8, 8, 3])
+        >>> layer, images = keras.layers.RandomHeight((0.5, 0.5)), tw.ones([2, 8, 8, 3])
         >>> layer(images).shape, layer(images, training=False).shape
         (TensorShape([2, 12, 8, 3]), TensorShape([2, 8, 8, 3]))
     """
@@ -310,17 +368,29 @@ class RandomHeight(_Stretch):
 
 
 class RandomWidth(_Stretch):
-    """In training, scales the width of the images by a random factor.
+    """Randomly scale the width of the images in training.
 
-    As `RandomHeight`, with columns for rows, and with the same arguments and errors.
+    All images of a batch are resized to ``int(width * (1 + u))`` columns; see
+    `RandomHeight`.
+
+    Args:
+        factor: Pair of the lowest and the highest ``u``, both -1 or more; one number
+            ``x`` from 0 to 1 means ``(-x, x)``.
+        interpolation: Method of `tw.image.resize`.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
     Shapes:
-        Inputs ``[batch, height, width, channels]`` or one image without the batch;
-        outputs with another width. Integers are cast.
+        Inputs ``[batch, height, width, channels]``, or one image without the batch
+        axis; outputs with another width. Integers are cast to the compute dtype.
+
+    Raises:
+        ValueError: If ``factor`` or ``interpolation`` is not one of these.
+        InvalidArgumentError: If no columns are left; it is a ``ValueError``.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.RandomWidth((0.5, 0.5))(ones([2, 8, 8, 3])).shape
+        >>> keras.layers.RandomWidth((0.5, 0.5))(tw.ones([2, 8, 8, 3])).shape
         TensorShape([2, 8, 12, 3])
     """
 

@@ -1,6 +1,6 @@
-"""Contrast from the histogram of an image: stretched, equalized, by tiles. Not random.
+"""Contrast changes by image histograms: auto-contrast, equalization, CLAHE.
 
-Boxes, masks and labels stay as they are.
+Boxes, masks and labels are unchanged.
 """
 
 from __future__ import annotations
@@ -37,17 +37,23 @@ __all__ = [
 
 
 class AutoContrast(ImageLayer):
-    """Stretches the values of each channel of an image over the whole ``value_range``.
+    """Stretch the values of each channel of each image to the whole ``value_range``.
 
         outputs = low + (x - min(x)) * (high - low) / (max(x) - min(x))
 
-    A channel of one value stays as it is. ``training`` changes nothing.
+    A constant channel is unchanged. The layer does the same in training and inference.
 
-    Args: ``value_range``: the lowest and the highest value of a pixel;
-    ``data_format``: "channels_last" (default) or "channels_first".
+    Args:
+        value_range: Pair of the lowest and the highest pixel value.
+        **kwargs: ``data_format`` ("channels_last" or "channels_first"),
+            ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Dicts of images and
+        annotations as in `RandomFlip`.
 
     Example:
         >>> keras.layers.AutoContrast()([[[100.0], [110.0], [120.0]]]).numpy().ravel()
@@ -65,7 +71,14 @@ class AutoContrast(ImageLayer):
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
-        """Return the images with stretched values."""
+        """Stretch the values of the images.
+
+        Args:
+            images: Images ``[batch, height, width, channels]``, or one image without
+                the batch axis.
+            transformation: Ignored.
+            training: Ignored.
+        """
         given = self._tw_as_own_dtype(convert_to_tensor(images))
         images = rescaled(given, self.value_range, (0, 255))
         axes = (self._tw_rows, self._tw_columns)
@@ -77,19 +90,28 @@ class AutoContrast(ImageLayer):
 
 
 class Equalization(ImageLayer):
-    """In training, makes the values of each channel about equally frequent.
+    """Histogram equalization: make the values of each channel about equally frequent.
 
-    Each value becomes the share of the channel's values up to it, times 255; the
-    channel is counted over the whole batch, as in Keras.
+    Each value is replaced by 255 times the fraction of the channel's values that do not
+    exceed it. As in Keras, the histogram of a channel covers the whole batch. Only
+    applied in training.
 
-    Args: ``value_range``: the lowest and the highest value of a pixel; ``bins``: how
-    many values are told apart; ``data_format``: "channels_last" (default) or
-    "channels_first".
+    Args:
+        value_range: Pair of the lowest and the highest pixel value.
+        bins: Number of bins of the histogram, positive.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Dicts of images and
+        annotations as in `RandomFlip`.
 
-    Raises: ``ValueError`` for ``bins`` that are not positive.
+    Raises:
+        ValueError: If ``bins`` is not positive.
 
     Example:
         >>> keras.layers.Equalization()([[[10.0], [11.0], [11.0], [12.0]]]).numpy().ravel()
@@ -110,13 +132,26 @@ class Equalization(ImageLayer):
     def get_random_transformation(
         self, data: Any, training: bool | None = True, seed: Any = None
     ) -> Any:
-        """Return nothing that is random: an empty dict, None if not ``training``."""
+        """Return an empty dict, since nothing is random, or None if not ``training``.
+
+        Args:
+            data: Ignored.
+            training: If False, return None.
+            seed: Ignored.
+        """
         return {} if training else None
 
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
-        """Return the images with equalized channels; only cast if not ``training``."""
+        """Equalize the channels of the images; only cast them if not ``training``.
+
+        Args:
+            images: Images ``[batch, height, width, channels]``, or one image without
+                the batch axis.
+            transformation: Ignored.
+            training: If False, nothing is changed.
+        """
         images = self._tw_as_own_dtype(convert_to_tensor(images))
         if not training:
             return images
@@ -149,28 +184,38 @@ class Equalization(ImageLayer):
 
 
 class ContrastLimitedAdaptiveHistogramEqualization(ImageLayer):
-    """Makes values about equally frequent in each tile of an image, within limits: CLAHE.
+    """Contrast limited adaptive histogram equalization (CLAHE) of images, by tiles.
 
-    The counts of each tile are cut off at ``clip_limit`` times their mean, and what is
-    cut off is given to all values alike. A pixel takes the mean of what the four tiles
-    next to it make of its value, weighted by how near they are. ``training`` changes
-    nothing.
+    The histogram of each tile is clipped at ``clip_limit`` times its mean, and the
+    excess is distributed evenly over all values. The output of a pixel interpolates
+    bilinearly between the equalizations of the four nearest tiles. The layer does the
+    same in training and inference.
 
-    Args: ``value_range``: the lowest and the highest value of a pixel; ``clip_limit``: 0
-    for none; ``tile_grid_size``: the number of tiles (down, across); ``data_format``:
-    "channels_last" (default) or "channels_first".
+    Args:
+        value_range: Pair of the lowest and the highest pixel value.
+        clip_limit: Limit relative to the mean count; 0 for no limit.
+        tile_grid_size: Number of tiles (vertically, horizontally).
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. The dtype stays. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; the dtype is kept. Dicts of images and annotations as in
+        `RandomFlip`.
 
-    Raises: ``ValueError`` for a negative ``clip_limit``, or tiles that are no positive
-    integers.
+    Raises:
+        ValueError: If ``clip_limit`` is negative, or the numbers of tiles are not
+            positive integers.
 
-    Reference: Zuiderveld, "Contrast limited adaptive histogram equalization" (1994).
+    References:
+        Zuiderveld, "Contrast limited adaptive histogram equalization" (1994).
 
     Example:
-        >>> layer = keras.layers.ContrastLimitedAdaptiveHistogramEqualization(tile_grid_size=(1, 1))
-        >>> layer([[[0.0], [100.0]]]).numpy().ravel().round(1)
+        >>> CLAHE = keras.layers.ContrastLimitedAdaptiveHistogramEqualization
+        >>> CLAHE(tile_grid_size=(1, 1))([[[0.0], [100.0]]]).numpy().ravel().round(1)
         array([  0. , 102.5], dtype=float32)
     """
 
@@ -190,7 +235,14 @@ class ContrastLimitedAdaptiveHistogramEqualization(ImageLayer):
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
-        """Return the equalized images, in their dtype."""
+        """Equalize the images; their dtype is kept.
+
+        Args:
+            images: Images ``[batch, height, width, channels]``, or one image without
+                the batch axis.
+            transformation: Ignored.
+            training: Ignored.
+        """
         images = convert_to_tensor(images)
         out = cast(images, "float32")
         out = rescaled(out, self.value_range, (0, 255))
@@ -212,7 +264,7 @@ class ContrastLimitedAdaptiveHistogramEqualization(ImageLayer):
         tables = reshape(self._tw_tables(tiles), (-1,))
 
         def place(y, x):
-            """The index of each pixel's value in the table of the tile ``(y, x)``."""
+            """Return the index of each pixel in the table of the tile ``(y, x)``."""
             images = reshape(arange(batch, dtype="int32"), (-1, 1, 1, 1))
             tile = (images * down + reshape(y, (-1, 1, 1))) * across
             tile = tile + reshape(x, (-1, 1))
@@ -231,7 +283,7 @@ class ContrastLimitedAdaptiveHistogramEqualization(ImageLayer):
         return outputs[:, :height, :width]
 
     def _tw_tables(self, tiles):
-        """The new values in each tile, ``[batch, down, across, channels, 256]``."""
+        """Return the new values per tile, ``[batch, down, across, channels, 256]``."""
         size = cast(tiles.shape[-1], "float32")
         counts = bincount(tiles, minlength=256, maxlength=256, axis=-1, dtype="float32")
         if self.clip_limit > 0:
@@ -245,7 +297,7 @@ class ContrastLimitedAdaptiveHistogramEqualization(ImageLayer):
 
 
 def _between(size, tiles):
-    """The tiles before and after each of their pixels, and how near the latter is."""
+    """Return the tiles before and after each pixel, and the weight of the latter."""
     at = (arange(size * tiles, dtype="float32") - size / 2.0) / cast(size, "float32")
     at = at + 1.0  # rounded as in Keras, whose tables have one more tile at each end
     after = floor(at)

@@ -1,6 +1,6 @@
-"""Random changes of intensities, value by value: brightness, contrast, inversion, bits.
+"""Random changes of pixel values: brightness, contrast, inversion, posterization.
 
-Boxes, masks and labels stay as they are.
+Boxes, masks and labels are unchanged.
 """
 
 from __future__ import annotations
@@ -37,16 +37,28 @@ __all__ = [
 
 
 class RandomBrightness(RandomLayer):
-    """In training, adds a random number to each image, and clips to ``value_range``.
+    """Randomly change the brightness of each image in training, by adding a number.
 
-    Args: ``factor``: the largest share of the range either way, or a pair (lowest,
-    highest); ``value_range``: the lowest and the highest value of a pixel; ``seed``,
-    ``data_format`` as for `RandomFlip`.
+    The outputs are clipped to ``value_range``.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+    Args:
+        factor: Largest change in either direction, as a fraction of the range, or a
+            pair (lowest, highest).
+        value_range: Pair of the lowest and the highest pixel value.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: ``data_format`` ("channels_last" or "channels_first"),
+            ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Raises: ``ValueError`` for a ``factor`` that is not from -1 to 1.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Dicts of images and
+        annotations as in `RandomFlip`.
+
+    Raises:
+        ValueError: If ``factor`` is not between -1 and 1.
 
     Example:
         >>> layer = keras.layers.RandomBrightness((0.5, 0.5), value_range=(0, 1))
@@ -76,20 +88,34 @@ class RandomBrightness(RandomLayer):
 
 
 class RandomContrast(RandomLayer):
-    """In training, ``(x - mean) * factor + mean`` with a random factor for each image.
+    """Randomly change the contrast of each image in training.
 
-    The mean is that of the image's channel; the result is clipped to ``value_range``.
+        outputs = (x - mean) * f + mean
 
-    Args: ``factor``: a pair (lower, upper), for factors from ``1 - lower`` to ``1 +
-    upper``, or one number for both; ``seed``, ``data_format`` as for `RandomFlip`.
+    The mean is taken over each channel of each image. The outputs are clipped to
+    ``value_range``.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+    Args:
+        factor: Pair (lower, upper), for ``f`` between ``1 - lower`` and ``1 + upper``,
+            or one number for both.
+        value_range: Pair of the lowest and the highest pixel value.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: ``data_format`` ("channels_last" or "channels_first"),
+            ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Dicts of images and
+        annotations as in `RandomFlip`.
+
+    Raises:
+        ValueError: If ``factor`` is not between 0 and 1.
 
     Example:
-        >>> layer = keras.layers.RandomContrast(0.0)  # the factor is 1
+        >>> layer = keras.layers.RandomContrast(0.0)  # f is 1
         >>> layer([[[0.25], [0.75]]]).numpy().ravel()
         array([0.25, 0.75], dtype=float32)
     """
@@ -119,16 +145,27 @@ class RandomContrast(RandomLayer):
 
 
 class RandomInvert(RandomLayer):
-    """In training, ``value_range[1] - x`` for some of the images.
+    """Randomly invert images in training: ``outputs = value_range[1] - x``.
 
-    Args: ``factor``: the highest probability, or a pair (lowest, highest), between
-    which the probability for each image is drawn; ``value_range``: the lowest and the
-    highest value of a pixel; ``seed``, ``data_format`` as for `RandomFlip`.
+    Args:
+        factor: Highest probability that an image is changed, or a pair (lowest,
+            highest), between which the probability of each image is drawn.
+        value_range: Pair of the lowest and the highest pixel value.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Dicts of images and
+        annotations as in `RandomFlip`.
 
-    Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1.
+    Raises:
+        ValueError: If ``factor`` is not between 0 and 1.
 
     Example:
         >>> keras.layers.RandomInvert((1.0, 1.0))([[[0.0], [200.0]]]).numpy().ravel()
@@ -157,20 +194,32 @@ class RandomInvert(RandomLayer):
 
 
 class RandomPosterization(RandomLayer):
-    """In training, keeps only the first bits of each value: fewer shades.
+    """Randomly reduce the number of bits per channel value in training.
 
-    Args: ``factor``: the number of bits of 8, 1 to 8: a pair (lowest, highest), the
-    highest excluded unless it is the lowest, or the highest alone, from 1;
-    ``value_range``: the lowest and the highest value of a pixel; ``seed``,
-    ``data_format`` as for `RandomFlip`.
+    Args:
+        factor: Largest number of bits, from 1 to 8, or a pair (lowest, highest), whose
+            highest is excluded unless both are equal. One number ``x`` means
+            ``(1, x)``.
+        value_range: Pair of the lowest and the highest pixel value.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Dicts of images and
+        annotations as in `RandomFlip`.
 
-    Raises: ``ValueError`` for a ``factor`` that is not from 1 to 8.
+    Raises:
+        ValueError: If ``factor`` is not between 1 and 8.
 
     Example:
-        >>> keras.layers.RandomPosterization((2, 2))([[[63.0], [64.0], [255.0]]]).numpy().ravel()
+        >>> layer = keras.layers.RandomPosterization((2, 2))
+        >>> layer([[[63.0], [64.0], [255.0]]]).numpy().ravel()
         array([  0.,  64., 192.], dtype=float32)
     """
 
@@ -199,22 +248,38 @@ class RandomPosterization(RandomLayer):
 
 
 class Solarization(RandomLayer):
-    """In training, ``y = x + addition``, and ``255 - y`` where it is not below a threshold.
+    """Randomly brighten images, and invert the values above a threshold, in training.
 
-    All on the scale of 0 to 255, to which ``y`` is clipped.
+        y = clip(x + addition, 0, 255)
+        outputs = y if y < threshold else 255 - y
 
-    Args: ``addition_factor``, ``threshold_factor``: a number for an addition, or a
-    threshold, from 0 to that share of 255; of a pair (lowest, highest) the lowest
-    counts by itself, as in Keras; ``value_range``: the lowest and the highest value of
-    a pixel; ``seed``, ``data_format`` as for `RandomFlip`.
+    Values are computed on the scale from 0 to 255, and then mapped back to
+    ``value_range``.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+    Args:
+        addition_factor: Largest addition, as a fraction of 255, or a pair (lowest,
+            highest). As in Keras, only the highest is multiplied by 255.
+        threshold_factor: Largest threshold, as a fraction of 255, or a pair (lowest,
+            highest). As in Keras, only the highest is multiplied by 255.
+        value_range: Pair of the lowest and the highest pixel value.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: ``data_format`` ("channels_last" or "channels_first"),
+            ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Raises: ``ValueError`` for a factor that is not from 0 to 1.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Dicts of images and
+        annotations as in `RandomFlip`.
+
+    Raises:
+        ValueError: If a factor is not between 0 and 1.
 
     Example:
-        >>> keras.layers.Solarization()([[[0.0], [200.0]]]).numpy().ravel()  # the threshold is 0
+        >>> layer = keras.layers.Solarization()  # the threshold is 0
+        >>> layer([[[0.0], [200.0]]]).numpy().ravel()
         array([255.,  55.], dtype=float32)
     """
 

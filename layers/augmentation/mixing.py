@@ -1,6 +1,6 @@
-"""Images mixed with others of the batch, or with noise.
+"""Mix images with other images of the batch, or with noise.
 
-`CutMix` and `MixUp` mix the labels alike, which must be one-hot, or probabilities.
+`CutMix` and `MixUp` also mix the labels, which must be one-hot or probabilities.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = ["CutMix", "MixUp", "RandomErasing"]
 
 
 class _Cutting(RandomLayer):
-    """A layer that draws a box in each image."""
+    """Layer that draws a box in each image."""
 
     def _tw_box(self, images, shares, draws):
-        """Truth values inside of boxes with these shares of the sides; and their area."""
+        """Return masks of boxes with sides of these fractions, and their area."""
         sides = zip(self._tw_size_of(images), shares)
         inside, area = None, 1.0
         for axis, (length, share) in zip((self._tw_rows, self._tw_columns), sides):
@@ -52,28 +52,41 @@ class _Cutting(RandomLayer):
 
 
 class CutMix(_Cutting):
-    """In training, replaces a box of each image by that of another image of the batch.
+    """Replace a random box of each image by pixels of another image of the batch.
 
-        labels = weight * labels + (1 - weight) * labels of the other image,
+    The labels are mixed by area, in training only:
 
-    with the share of the area that is not replaced as the weight. One image alone stays
-    as it is.
+        labels = weight * labels + (1 - weight) * labels of the other image
 
-    Args: ``factor``: the highest ``alpha``, or a pair (lowest, highest), between which it
-    is drawn for each batch; the weights have the density ``(w (1 - w)) ** (alpha - 1)``;
-    ``seed``, ``data_format`` as for `RandomFlip`.
+    where ``weight`` is the fraction of the area that is not replaced. A single image
+    without a batch axis is unchanged.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``; labels ``[batch,
-    classes]``. Integers are cast. Dicts as for `RandomFlip`, without boxes.
+    Args:
+        factor: Largest ``alpha``, or a pair (lowest, highest), between which it is
+            drawn for each batch. The weights have the density
+            ``(w (1 - w)) ** (alpha - 1)``.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1;
-    ``NotImplementedError`` for boxes.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, labels
+        ``[batch, classes]``; integers are cast to the compute dtype. Dicts of images
+        and annotations as in `RandomFlip`, without boxes.
 
-    Reference: Yun et al., "CutMix" (2019).
+    Raises:
+        ValueError: If ``factor`` is not between 0 and 1.
+        NotImplementedError: If the inputs have bounding boxes.
+
+    References:
+        Yun et al., "CutMix" (2019).
 
     Example:
-        >>> from tapewright import one_hot, ones
-        >>> data = {"images": ones([2, 8, 8, 3]), "labels": one_hot([0, 1], 2)}
+        >>> data = {"images": tw.ones([2, 8, 8, 3]), "labels": tw.one_hot([0, 1], 2)}
         >>> keras.layers.CutMix()(data)["labels"].shape
         TensorShape([2, 2])
     """
@@ -108,7 +121,13 @@ class CutMix(_Cutting):
     def transform_labels(
         self, labels: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
-        """Return the labels, mixed as the areas are."""
+        """Mix the labels by the areas of the images.
+
+        Args:
+            labels: Labels ``[batch, classes]``.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         return _mixed(labels, transformation) if training else labels
 
     def transform_bounding_boxes(
@@ -117,7 +136,17 @@ class CutMix(_Cutting):
         transformation: Any = None,
         training: bool | None = True,
     ) -> dict[str, Any]:
-        """Raise ``NotImplementedError``: parts of boxes have no format."""
+        """Raise ``NotImplementedError``: parts of boxes cannot be represented.
+
+        Args:
+            bounding_boxes: Dict of ``"boxes"`` ``[batch, n, 4]`` and ``"labels"``
+                ``[batch, n]``.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: Ignored.
+
+        Raises:
+            NotImplementedError: Always.
+        """
         raise NotImplementedError(f"{self._tw_title}: does not take bounding_boxes")
 
     def transform_segmentation_masks(
@@ -126,29 +155,48 @@ class CutMix(_Cutting):
         transformation: Any = None,
         training: bool | None = True,
     ) -> Tensor:
-        """Return the masks, with the boxes replaced as in the images."""
+        """Replace the same box of the masks as of the images.
+
+        Args:
+            segmentation_masks: Masks ``[batch, height, width, channels]`` that belong
+                to the images.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         return self.transform_images(segmentation_masks, transformation, training)
 
 
 class MixUp(RandomLayer):
-    """In training, ``weight * image + (1 - weight) * another image`` of the batch.
+    """Blend each image with another image of the batch in training.
 
-    Labels and masks alike; an image has the boxes of both.
+        outputs = weight * image + (1 - weight) * other image
 
-    Args: ``alpha``: the weights have the density ``(w (1 - w)) ** (alpha - 1)``, near 0
-    and 1 for small ones; ``seed``, ``data_format`` as for `RandomFlip`.
+    Labels and masks are blended in the same way; an image gets the boxes of both.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``; labels ``[batch,
-    classes]``; of ``n`` boxes become ``2 n``. Integers are cast. Dicts as for
-    `RandomFlip`.
+    Args:
+        alpha: Parameter of the distribution of the weights, whose density is
+            ``(w (1 - w)) ** (alpha - 1)``; if small, most weights are near 0 or 1.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Raises: ``ValueError`` for a negative ``alpha``.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, labels
+        ``[batch, classes]``; ``n`` boxes become ``2 n``. Integers are cast to the
+        compute dtype. Dicts of images and annotations as in `RandomFlip`.
 
-    Reference: Zhang et al., "mixup: beyond empirical risk minimization" (2018).
+    Raises:
+        ValueError: If ``alpha`` is negative.
+
+    References:
+        Zhang et al., "mixup: beyond empirical risk minimization" (2018).
 
     Example:
-        >>> from tapewright import one_hot, ones
-        >>> data = {"images": ones([2, 8, 8, 3]), "labels": one_hot([0, 1], 2)}
+        >>> data = {"images": tw.ones([2, 8, 8, 3]), "labels": tw.one_hot([0, 1], 2)}
         >>> mixed = keras.layers.MixUp()(data)["labels"]
         >>> mixed.numpy().sum(1).round(4)
         array([1., 1.], dtype=float32)
@@ -177,7 +225,13 @@ class MixUp(RandomLayer):
     def transform_labels(
         self, labels: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
-        """Return the labels, mixed as the images are."""
+        """Mix the labels like the images.
+
+        Args:
+            labels: Labels ``[batch, classes]``.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         return _mixed(labels, transformation) if training else labels
 
     def transform_bounding_boxes(
@@ -186,7 +240,14 @@ class MixUp(RandomLayer):
         transformation: Any = None,
         training: bool | None = True,
     ) -> dict[str, Any]:
-        """Return the boxes of both images, those of the other one last."""
+        """Return the boxes of both images: first the image's boxes, then the other's.
+
+        Args:
+            bounding_boxes: Dict of ``"boxes"`` ``[batch, n, 4]`` and ``"labels"``
+                ``[batch, n]``.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         if not training or transformation is None:
             return bounding_boxes
         order = transformation["permutation_order"]
@@ -202,14 +263,21 @@ class MixUp(RandomLayer):
         transformation: Any = None,
         training: bool | None = True,
     ) -> Tensor:
-        """Return the masks, mixed as the images are."""
+        """Mix the masks like the images.
+
+        Args:
+            segmentation_masks: Masks ``[batch, height, width, channels]`` that belong
+                to the images.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         if not training:
             return segmentation_masks
         return _mixed(segmentation_masks, transformation)
 
 
 def _mixed(x, transformation):
-    """Rows mixed with others, by the weights; integers become float32."""
+    """Mix rows with others by the weights; integers become float32."""
     x = convert_to_tensor(x)
     if transformation is None:
         return x
@@ -221,26 +289,41 @@ def _mixed(x, transformation):
 
 
 class RandomErasing(_Cutting):
-    """In training, fills a box in some of the images.
+    """Randomly fill a box of images in training, with a constant or with noise.
 
-    Args: ``factor``: the highest probability, or a pair (lowest, highest), between
-    which the probability for each image is drawn; ``scale``: the highest square of a
-    share of a side, or a pair (lowest, highest): the box has the square root of one for
-    each side; ``fill_value``: a number, three for the channels, or None for normally
-    distributed ones times the end of the range; ``value_range``: the lowest and the
-    highest value of a pixel, between which the filling is; ``seed``, ``data_format`` as
-    for `RandomFlip`.
+    Args:
+        factor: Highest probability that an image is changed, or a pair (lowest,
+            highest), between which the probability of each image is drawn.
+        scale: Largest squared side fraction, or a pair (lowest, highest). Height and
+            width of the box, as fractions of the image, are the square roots of numbers
+            drawn between the bounds.
+        fill_value: Number, three numbers for the channels, or None for normal noise
+            times the highest value of ``value_range``.
+        value_range: Pair of the lowest and the highest pixel value, to which the
+            filling is clipped.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Dicts of images and
+        annotations as in `RandomFlip`.
 
-    Raises: ``ValueError`` for a ``factor`` or ``scale`` that is not from 0 to 1, or
-    another ``fill_value``.
+    Raises:
+        ValueError: If ``factor`` or ``scale`` is not between 0 and 1, or ``fill_value``
+            is not one of these.
 
-    Reference: Zhong et al., "Random erasing data augmentation" (2017).
+    References:
+        Zhong et al., "Random erasing data augmentation" (2017).
 
     Example:
-        >>> layer = keras.layers.RandomErasing((1.0, 1.0), scale=(1.0, 1.0), fill_value=7.0)
+        >>> options = {"scale": (1.0, 1.0), "fill_value": 7.0}
+        >>> layer = keras.layers.RandomErasing((1.0, 1.0), **options)
         >>> layer([[[1.0], [2.0]]]).numpy().ravel()
         array([7., 7.], dtype=float32)
     """

@@ -48,7 +48,7 @@ _MORE = (
 
 
 class _Policy(RandomLayer):
-    """A layer with others inside, of which some are drawn for each batch."""
+    """Layer with inner layers, some of which are drawn for each batch."""
 
     factor: Any
     value_range: Any
@@ -67,7 +67,7 @@ class _Policy(RandomLayer):
     _tw_names: tuple[str, ...]
 
     def _tw_keep_layers(self, names):
-        """Make the layers of these names, as attributes of the layer."""
+        """Create the layers with these names as attributes of the layer."""
         self._tw_names = names
         more = {
             "seed": self.seed,
@@ -104,14 +104,14 @@ class _Policy(RandomLayer):
         return [getattr(self, name) for name in self._tw_names]
 
     def _tw_transformations(self, images, draws):
-        """A transformation of each of the layers."""
+        """Draw a transformation for each of the layers."""
         return {
             name: layer.get_random_transformation(images, seed=draws.generator)
             for name, layer in zip(self._tw_names, self._layers())
         }
 
     def _tw_one_of(self, number, x, transforms, method):
-        """``x`` as the layer of that number transforms it; as it is for -1."""
+        """Transform ``x`` by the layer with this number; -1 leaves it unchanged."""
 
         def branch(name):
             transform = getattr(getattr(self, name), method)
@@ -122,27 +122,40 @@ class _Policy(RandomLayer):
 
 
 class RandAugment(_Policy):
-    """In training, changes a batch in ``num_ops`` ways, of eleven.
+    """RandAugment policy: apply ``num_ops`` random augmentations to each batch.
 
-    Shear, translation, rotation, brightness, color degeneration, contrast, sharpness,
-    posterization, solarization, contrast over the whole range, equalization.
+    The augmentations are drawn from eleven: shear, translation, rotation, brightness,
+    color degeneration, contrast, sharpness, posterization, solarization, auto-contrast
+    and equalization. They are only applied in training.
 
-    Args: ``value_range``: the lowest and the highest value of a pixel; ``factor``: the
-    largest strength, from 0 to 1, or a pair (least, largest), which the other layers
-    take; ``interpolation``: "bilinear" or "nearest"; ``seed``, ``data_format``,
-    ``bounding_box_format`` as for `RandomFlip`.
+    Args:
+        value_range: Pair of the lowest and the highest pixel value.
+        num_ops: Number of augmentations per batch, a positive integer.
+        factor: Largest strength, from 0 to 1, or a pair (least, largest), passed on to
+            the augmentations.
+        interpolation: "bilinear" or "nearest".
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, 3]``, or one image without the
-    batch. Integers are cast. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, 3]``, or one image without the batch
+        axis; integers are cast to the compute dtype. Dicts of images and annotations as
+        in `RandomFlip`.
 
-    Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1, or ``num_ops`` that
-    is no positive integer.
+    Raises:
+        ValueError: If ``factor`` is not between 0 and 1, or ``num_ops`` is not a
+            positive integer.
 
-    Reference: Cubuk et al., "RandAugment" (2019).
+    References:
+        Cubuk et al., "RandAugment" (2019).
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.RandAugment(factor=0.3, seed=1)(ones([2, 8, 8, 3])).shape
+        >>> keras.layers.RandAugment(factor=0.3, seed=1)(tw.ones([2, 8, 8, 3])).shape
         TensorShape([2, 8, 8, 3])
     """
 
@@ -184,7 +197,14 @@ class RandAugment(_Policy):
         transformation: Any = None,
         training: bool | None = True,
     ) -> dict[str, Any]:
-        """Return the boxes where the layers that were drawn put them."""
+        """Transform the boxes by the layers that were drawn.
+
+        Args:
+            bounding_boxes: Dict of ``"boxes"`` ``[batch, n, 4]`` and ``"labels"``
+                ``[batch, n]``.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         if not training or transformation is None:
             return bounding_boxes
         both = {key: bounding_boxes[key] for key in ("boxes", "labels")}
@@ -197,7 +217,14 @@ class RandAugment(_Policy):
         transformation: Any = None,
         training: bool | None = True,
     ) -> Tensor:
-        """Return the masks as the layers that were drawn transform them."""
+        """Transform the masks by the layers that were drawn.
+
+        Args:
+            segmentation_masks: Masks ``[batch, height, width, channels]`` that belong
+                to the images.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         masks = convert_to_tensor(segmentation_masks)
         if not training or transformation is None:
             return masks
@@ -206,31 +233,46 @@ class RandAugment(_Policy):
 
 
 class AugMix(_Policy):
-    """In training, mixes images with the mean of several chains of changes.
+    """AugMix policy: mix images with a weighted mean of several augmented versions.
 
         outputs = w * x + (1 - w) * sum_i weight[i] * chain[i](x)
 
-    A chain is up to ``chain_depth`` changes, one after the other, as in `RandAugment`;
-    the weights are of a Dirichlet distribution, ``w`` of a beta distribution. Boxes
-    and labels stay as they are.
+    A chain applies up to ``chain_depth`` augmentations in sequence, drawn as in
+    `RandAugment`. The weights follow a Dirichlet distribution, ``w`` a beta
+    distribution. Boxes and labels are unchanged. Only applied in training.
 
-    Args: ``value_range``: the lowest and the highest value of a pixel; ``num_chains``,
-    ``chain_depth``: how many chains, and changes in each; ``factor``: the largest
-    strength, from 0 to 1, or a pair (least, largest); ``alpha``: of both distributions;
-    ``all_ops``: False leaves out brightness, color degeneration, contrast and
-    sharpness; ``interpolation``, ``seed``, ``data_format`` as for `RandAugment`.
+    Args:
+        value_range: Pair of the lowest and the highest pixel value.
+        num_chains: Number of chains.
+        chain_depth: Largest number of augmentations per chain.
+        factor: Largest strength, from 0 to 1, or a pair (least, largest), passed on to
+            the augmentations.
+        alpha: Parameter of the Dirichlet and the beta distribution.
+        all_ops: If False, leave out brightness, color degeneration, contrast and
+            sharpness.
+        interpolation: "bilinear" or "nearest".
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, 3]``, or one image without the
-    batch. Integers are cast. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, 3]``, or one image without the batch
+        axis; integers are cast to the compute dtype. Dicts of images and annotations as
+        in `RandomFlip`.
 
-    Raises: ``ValueError`` for a ``factor`` that is not from 0 to 1, or numbers of
-    chains or changes that are no positive integers.
+    Raises:
+        ValueError: If ``factor`` is not between 0 and 1, or ``num_chains`` or
+            ``chain_depth`` is not a positive integer.
 
-    Reference: Hendrycks et al., "AugMix" (2020).
+    References:
+        Hendrycks et al., "AugMix" (2020).
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.AugMix(seed=1)(ones([2, 8, 8, 3])).shape
+        >>> keras.layers.AugMix(seed=1)(tw.ones([2, 8, 8, 3])).shape
         TensorShape([2, 8, 8, 3])
     """
 
@@ -268,7 +310,7 @@ class AugMix(_Policy):
         }
 
     def _tw_of_places(self, images, draws, count):
-        """A transformation of each layer for each place in a chain, in one tensor."""
+        """Stack one transformation of each layer for each position in a chain."""
         drawn = [self._tw_transformations(images, draws) for _ in range(count)]
         return {
             name: parts
@@ -318,7 +360,14 @@ class AugMix(_Policy):
         transformation: Any = None,
         training: bool | None = True,
     ) -> Tensor:
-        """Return the masks, mixed as the images; integers become floating."""
+        """Mix the masks like the images; integer masks become floating-point.
+
+        Args:
+            segmentation_masks: Masks ``[batch, height, width, channels]`` that belong
+                to the images.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         masks = convert_to_tensor(segmentation_masks)
         if not training or transformation is None:
             return masks

@@ -1,4 +1,4 @@
-"""`RandomLayer`: base of the layers that draw a transformation of images, in training."""
+"""`RandomLayer`: base class of layers that transform images at random in training."""
 
 from __future__ import annotations
 
@@ -29,46 +29,46 @@ MAX_VALUE = 1e30  # of a pixel: its multiples stay within the range of float32
 
 
 class Draws:
-    """Uniform and other random numbers from one stream, float32."""
+    """Random float32 numbers from one stream."""
 
     def __init__(self, generator):
         self.generator: Generator = generator
 
     def uniform(self, shape: Any, low: float = 0.0, high: float = 1.0) -> Tensor:
-        """Evenly distributed numbers."""
+        """Draw uniformly distributed numbers."""
         return self.generator.uniform(shape, low, high)
 
     def normal(self, shape: Any) -> Tensor:
-        """Normally distributed numbers."""
+        """Draw normally distributed numbers."""
         return self.generator.normal(shape)
 
     def integers(self, shape: Any, low: int, high: int) -> Tensor:
-        """Integers from ``low`` up to, and without, ``high``."""
+        """Draw integers from ``low`` (included) to ``high`` (excluded)."""
         return self.generator.uniform(shape, low, high, "int32")
 
     def gamma(self, shape: Any, alpha: Any) -> Tensor:
-        """Gamma distributed numbers."""
+        """Draw gamma distributed numbers."""
         return draw_gamma(self.generator.stream(), shape, cast(alpha, "float32"), None)
 
     def beta(self, shape: Any, alpha: Any) -> Tensor:
-        """Numbers from 0 to 1 whose density is ``(x (1 - x)) ** (alpha - 1)``."""
+        """Draw numbers from 0 to 1 with the density ``(x (1 - x)) ** (alpha - 1)``."""
         first = self.gamma(shape, alpha)
         return first / (first + self.gamma(shape, alpha))
 
     def shuffled(self, rows: Tensor) -> Tensor:
-        """The rows in another order."""
+        """Shuffle the rows."""
         return draw_shuffled(self.generator.stream(), rows)
 
     def happens(self, shape: Any, factor: Sequence[float]) -> Tensor:
-        """Booleans, each True with a probability drawn uniformly between ``factor``."""
+        """Draw booleans, each with a probability drawn uniformly in ``factor``."""
         return less(self.uniform(shape), self.uniform(shape, *factor))
 
 
 class RandomLayer(ImageLayer, ABC):
-    """Draws a transformation of each image and carries it out, in training.
+    """Base class of layers that draw a transformation of each image in training.
 
-    ``seed``: for a stream of random numbers of its own. A subclass defines `_tw_drawn` and
-    `_tw_changed`, which both take batches of images.
+    ``seed`` is for the layer's own random stream. A subclass defines `_tw_drawn` and
+    `_tw_changed`, both for batches of images.
     """
 
     generator: Generator | None
@@ -86,7 +86,13 @@ class RandomLayer(ImageLayer, ABC):
     def get_random_transformation(
         self, data: Any, training: bool | None = True, seed: SeedLike = None
     ) -> Any:
-        """Draw a transformation for these images; None if not ``training``."""
+        """Draw a transformation for these images; return None if not ``training``.
+
+        Args:
+            data: Images, or a dict with images and annotations.
+            training: If False, draw nothing and return None.
+            seed: Seed or generator to use instead of the layer's own.
+        """
         if not training:
             return None
         generator = generator_of(checked_seed(self, seed)) or self.generator
@@ -96,7 +102,14 @@ class RandomLayer(ImageLayer, ABC):
     def transform_images(
         self, images: Tensor, transformation: Any = None, training: bool | None = True
     ) -> Tensor:
-        """Return the transformed images, floating; only cast if not ``training``."""
+        """Transform the images; only cast them if not ``training``.
+
+        Args:
+            images: Images ``[batch, height, width, channels]``, or one image without
+                the batch axis.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         images = super().transform_images(images)
         if not training or transformation is None:
             return images
@@ -104,23 +117,23 @@ class RandomLayer(ImageLayer, ABC):
 
     @abstractmethod
     def _tw_drawn(self, images, draws):
-        """The transformation of a batch of images, by random numbers from `Draws`."""
+        """Draw the transformation of a batch of images with `Draws`."""
 
     @abstractmethod
     def _tw_changed(self, images, transformation):
-        """The transformed images of a batch."""
+        """Transform a batch of images."""
 
     def _tw_batch_of(self, images):
-        """The number of images."""
+        """Return the number of images."""
         return images.shape[0] if len(images.shape) == 4 else 1
 
     def _tw_for_each(self, numbers, images):
-        """Numbers ``[batch]`` beside images, in the dtype of these."""
+        """Reshape numbers ``[batch]`` to broadcast with images, and cast them."""
         return reshape(cast(convert_to_tensor(numbers), images.dtype), (-1, 1, 1, 1))
 
 
 def checked_value_range(layer: Any, value_range: Sequence[float]) -> tuple[float, ...]:
-    """The lowest and the highest value of a pixel; ``ValueError`` unless they differ."""
+    """Check that the lowest and highest pixel value differ, and return them."""
     is_pair = isinstance(value_range, (list, tuple)) and len(value_range) == 2
     numbers = is_pair and all([isinstance(n, Real) for n in value_range])
     if (
@@ -138,7 +151,7 @@ def checked_value_range(layer: Any, value_range: Sequence[float]) -> tuple[float
 def rescaled(
     images: Tensor, source: Sequence[float], target: Sequence[float]
 ) -> Tensor:
-    """Values of the range ``source`` as those of the range ``target``."""
+    """Map values from the range ``source`` to the range ``target``."""
     (low, high), (new_low, new_high) = source, target
     if (low, high) == (new_low, new_high):
         return images

@@ -1,6 +1,6 @@
 """Random projective maps of images: rotation, translation, zoom, shear, perspective.
 
-A box becomes the smallest one around its mapped corners; masks take the nearest pixel.
+A box becomes the smallest box around its mapped corners; masks use the nearest pixel.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ __all__ = [
 
 
 class Warping(RandomLayer):
-    """A random map; what comes from outside the image is as ``fill_mode`` says.
+    """Random map of images; ``fill_mode`` determines the pixels from outside the image.
 
-    ``fill_mode``: "reflect" (``d c b a | a b c d``), "wrap", "nearest" or "constant",
-    which is ``fill_value``; ``interpolation``: "bilinear" or "nearest".
+    ``fill_mode`` is "reflect" (``d c b a | a b c d``), "wrap", "nearest" or "constant"
+    (``fill_value``); ``interpolation`` is "bilinear" or "nearest".
     """
 
     _tw_fill_mode: Any = property(attrgetter("fill_mode"))
@@ -72,7 +72,14 @@ class Warping(RandomLayer):
         transformation: Any = None,
         training: bool | None = True,
     ) -> Tensor:
-        """Return the masks, moved as the images, by the nearest pixels."""
+        """Warp the masks like the images, with the nearest pixels.
+
+        Args:
+            segmentation_masks: Masks ``[batch, height, width, channels]`` that belong
+                to the images.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         masks = convert_to_tensor(segmentation_masks)
         if not training or transformation is None:
             return masks
@@ -81,11 +88,11 @@ class Warping(RandomLayer):
 
 
 class _Mapping(Warping):
-    """A warping by one projective map for each image."""
+    """Warping by one projective map per image."""
 
     @abstractmethod
     def _tw_maps(self, images_shape, transformation):
-        """The maps of pixels to their sources, ``[batch, 8]`` as in `affine_transform`."""
+        """Return maps of pixels to sources, ``[batch, 8]`` as in `affine_transform`."""
 
     def _tw_changed(self, images, transformation, interpolation=None):
         return affine_transform(
@@ -103,7 +110,14 @@ class _Mapping(Warping):
         transformation: Any = None,
         training: bool | None = True,
     ) -> dict[str, Any]:
-        """Return the smallest boxes around where the corners go, inside of the images."""
+        """Return the smallest boxes around the mapped corners, clipped to the images.
+
+        Args:
+            bounding_boxes: Dict of ``"boxes"`` ``[batch, n, 4]`` and ``"labels"``
+                ``[batch, n]``.
+            transformation: Value returned by `get_random_transformation`, or None.
+            training: If False, nothing is changed.
+        """
         if not training or transformation is None:
             return bounding_boxes
         shape = transformation["input_shape"]
@@ -117,34 +131,46 @@ class _Mapping(Warping):
         return pulled_back(boxes, self._tw_maps(shape, transformation))
 
     def _tw_middle(self, shape):
-        """Half of the last row's and of the last column's number."""
+        """Return half of the last row index and half of the last column index."""
         sizes = shape[self._tw_rows], shape[self._tw_columns]
         return [(cast(n, "float32") - 1.0) / 2.0 for n in sizes]
 
 
 def _rows_of_eight(a0, a1, a2, b0, b1, b2):
-    """``[batch, 8]``: the map of (x, y) to (a0 x + a1 y + a2, b0 x + b1 y + b2)."""
+    """Return ``[batch, 8]``: maps of (x, y) to (a0 x + a1 y + a2, b0 x + b1 y + b2)."""
     zeros = zeros_like(a0)
     return stack([a0, a1, a2, b0, b1, b2, zeros, zeros], axis=1)
 
 
 class RandomRotation(_Mapping):
-    """In training, rotates each image about its center by a random angle.
+    """Rotate each image about its center by a random angle in training.
 
-    Args: ``factor``: the largest angle either way, as a share of a full turn, or a pair
-    (lowest, highest); positive angles turn counter-clockwise. ``fill_mode``: the pixels
-    outside of the image are "reflect" (``d c b a | a b c d``), "wrap", "nearest" or
-    "constant", which is ``fill_value``; ``interpolation``: "bilinear" or "nearest";
-    ``seed``, ``data_format``, ``bounding_box_format`` as for `RandomFlip`.
+    Args:
+        factor: Largest angle in either direction, as a fraction of a full turn, or a
+            pair (lowest, highest); positive angles are counter-clockwise.
+        fill_mode: Source of the pixels outside the image: "reflect"
+            (``d c b a | a b c d``), "wrap", "nearest" or "constant" (``fill_value``).
+        interpolation: "bilinear" or "nearest".
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        fill_value: Value of the pixels outside the image if ``fill_mode`` is
+            "constant".
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Dicts of images and
+        annotations as in `RandomFlip`.
 
-    Raises: ``ValueError`` for a ``factor`` that is not from -1 to 1, or another mode.
+    Raises:
+        ValueError: If ``factor`` is not between -1 and 1, or a mode is unknown.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.RandomRotation(0.1)(ones([2, 8, 8, 3])).shape
+        >>> keras.layers.RandomRotation(0.1)(tw.ones([2, 8, 8, 3])).shape
         TensorShape([2, 8, 8, 3])
     """
 
@@ -183,19 +209,37 @@ class RandomRotation(_Mapping):
 
 
 class RandomTranslation(_Mapping):
-    """In training, moves each image by a random share of its height and of its width.
+    """Randomly shift each image vertically and horizontally in training.
 
-    Args: ``height_factor``, ``width_factor``: the largest share either way, or a pair
-    (lowest, highest); positive shares move down and to the right. The others as for
-    `RandomRotation`.
+    Args:
+        height_factor: Largest shift in either direction, as a fraction of the height,
+            or a pair (lowest, highest); positive values shift down.
+        width_factor: Largest shift in either direction, as a fraction of the width, or
+            a pair (lowest, highest); positive values shift right.
+        fill_mode: Source of the pixels outside the image: "reflect"
+            (``d c b a | a b c d``), "wrap", "nearest" or "constant" (``fill_value``).
+        interpolation: "bilinear" or "nearest".
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        fill_value: Value of the pixels outside the image if ``fill_mode`` is
+            "constant".
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Dicts of images and
+        annotations as in `RandomFlip`.
 
-    Raises: ``ValueError`` for a factor that is not from -1 to 1, or another mode.
+    Raises:
+        ValueError: If a factor is not between -1 and 1, or a mode is unknown.
 
     Example:
-        >>> layer = keras.layers.RandomTranslation((0.0, 0.0), (0.5, 0.5), fill_mode="constant")
+        >>> options = {"fill_mode": "constant"}
+        >>> layer = keras.layers.RandomTranslation((0.0, 0.0), (0.5, 0.5), **options)
         >>> layer([[[1.0], [2.0]]]).numpy().ravel()
         array([0., 1.], dtype=float32)
     """
@@ -235,22 +279,35 @@ class RandomTranslation(_Mapping):
 
 
 class RandomZoom(_Mapping):
-    """In training, enlarges or shrinks each image by a random factor.
+    """Randomly zoom in or out of each image in training.
 
-    Args: ``height_factor``: the largest change either way, or a pair (lowest, highest);
-    0.2 shows a fifth more of the height, and so smaller, -0.2 a fifth less;
-    ``width_factor``: the same for the width; None keeps the ratio. The others as for
-    `RandomRotation`.
+    Args:
+        height_factor: Largest change in either direction, or a pair (lowest, highest).
+            A value of 0.2 zooms out vertically by 20%, -0.2 zooms in by 20%.
+        width_factor: Same for the width; None keeps the aspect ratio.
+        fill_mode: Source of the pixels outside the image: "reflect"
+            (``d c b a | a b c d``), "wrap", "nearest" or "constant" (``fill_value``).
+        interpolation: "bilinear" or "nearest".
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        fill_value: Value of the pixels outside the image if ``fill_mode`` is
+            "constant".
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Dicts of images and
+        annotations as in `RandomFlip`.
 
-    Raises: ``ValueError`` for a factor that is not above -1 and at most 1, or another
-    mode.
+    Raises:
+        ValueError: If a factor is not above -1 and at most 1, or a mode is unknown.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.RandomZoom(0.2)(ones([2, 8, 8, 3])).shape
+        >>> keras.layers.RandomZoom(0.2)(tw.ones([2, 8, 8, 3])).shape
         TensorShape([2, 8, 8, 3])
     """
 
@@ -300,21 +357,38 @@ class RandomZoom(_Mapping):
 
 
 class RandomShear(_Mapping):
-    """In training, moves the rows, and the columns, of each image against each other.
+    """Randomly shear each image horizontally and vertically in training.
 
-        out[y, x] = images[y + b x, x + a y]
+        outputs[y, x] = images[y + b x, x + a y]
 
-    Args: ``x_factor``: the largest ``a`` either way, from 0 to 1, or a pair (lowest,
-    highest), whose sign is drawn, too; ``y_factor``: the same for ``b``. The others as
-    for `RandomRotation`.
+    Args:
+        x_factor: Largest ``a`` in either direction, from 0 to 1, or a pair (lowest,
+            highest); the sign is drawn as well.
+        y_factor: Same for ``b``.
+        interpolation: "bilinear" or "nearest".
+        fill_mode: Source of the pixels outside the image: "reflect"
+            (``d c b a | a b c d``), "wrap", "nearest" or "constant" (``fill_value``).
+        fill_value: Value of the pixels outside the image if ``fill_mode`` is
+            "constant".
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Dicts of images and
+        annotations as in `RandomFlip`.
 
-    Raises: ``ValueError`` for a factor that is not from -1 to 1, or another mode.
+    Raises:
+        ValueError: If a factor is not between -1 and 1, or a mode is unknown.
 
     Example:
-        >>> layer = keras.layers.RandomShear(x_factor=(1.0, 1.0), fill_mode="constant", seed=3)
+        >>> options = {"fill_mode": "constant", "seed": 3}
+        >>> layer = keras.layers.RandomShear(x_factor=(1.0, 1.0), **options)
         >>> layer([[[1.0], [2.0]], [[3.0], [4.0]]]).numpy()[..., 0]
         array([[1., 2.],
                [0., 3.]], dtype=float32)
@@ -355,24 +429,35 @@ class RandomShear(_Mapping):
 
 
 class RandomPerspective(_Mapping):
-    """In training, moves the corners of each image, each by a random share.
+    """Randomly change the perspective of images in training, by moving their corners.
 
-    The upper left corner stays where it is, as in Keras; what comes from outside is
-    ``fill_value``.
+    The upper left corner is fixed, as in Keras.
 
-    Args: ``factor``: the highest probability that an image changes, or a pair (lowest,
-    highest), between which it is drawn; ``scale``: from 0 to 1, twice the largest share
-    of its coordinates by which a corner moves; ``interpolation``, ``seed``,
-    ``data_format``, ``bounding_box_format`` as for `RandomRotation`.
+    Args:
+        factor: Highest probability that an image is changed, or a pair (lowest,
+            highest), between which the probability of each image is drawn.
+        scale: Twice the largest shift of a corner, relative to its coordinates; from 0
+            to 1.
+        interpolation: "bilinear" or "nearest".
+        fill_value: Value of the pixels outside the image.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: ``bounding_box_format``, the format of the boxes in dict inputs (see
+            `keras.utils.bounding_boxes.convert_format`), and base class arguments; see
+            `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``, or one image
-    without the batch. Integers are cast. Dicts as for `RandomFlip`.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or one image without
+        the batch axis; integers are cast to the compute dtype. Dicts of images and
+        annotations as in `RandomFlip`.
 
-    Raises: ``ValueError`` for a ``factor`` or ``scale`` that is not from 0 to 1.
+    Raises:
+        ValueError: If ``factor`` or ``scale`` is not between 0 and 1.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.RandomPerspective(scale=0.5)(ones([2, 8, 8, 3])).shape
+        >>> keras.layers.RandomPerspective(scale=0.5)(tw.ones([2, 8, 8, 3])).shape
         TensorShape([2, 8, 8, 3])
     """
 
