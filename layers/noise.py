@@ -1,7 +1,7 @@
-"""Layers that are noisy in training: kinds of dropout, Gaussian noise; and a penalty.
+"""Noise layers: variants of dropout, and Gaussian noise; and an activity penalty.
 
-Outside of training each hands its inputs on. Random numbers are from the global stream,
-or from a stream of the layer's own if it has a ``seed``.
+Outside of training the noise layers return their inputs unchanged. Random numbers come
+from the global stream, or from the layer's own stream if it has a ``seed``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 
 
 class BaseNoise(ShapePreserving, Layer):
-    """Base of the layers that draw random numbers in training, and keep the shape."""
+    """Base class of layers that draw random numbers in training and keep the shape."""
 
     supports_masking = True
     _tw_shape_tells = True
@@ -59,23 +59,30 @@ class BaseNoise(ShapePreserving, Layer):
 
 
 class Dropout(BaseNoise):
-    """In training, sets each input to 0 with probability ``rate`` and scales up the others.
+    """Randomly set inputs to 0 in training, and scale up the others.
 
         outputs = inputs * mask / (1 - rate),   mask 0 or 1
 
-    Outside of training the inputs pass unchanged.
+    Each input is dropped with probability ``rate``. Outside of training the inputs are
+    returned unchanged.
 
-    Args: ``rate``: from 0 to 1; ``noise_shape``: the shape of the mask, None for an
-    axis as in the inputs; axes of size 1 share one draw. ``seed``: an int or a
-    `keras.random.SeedGenerator` for a random stream of the layer's own; None draws from
-    the global stream, see `keras.utils.set_random_seed`.
+    Args:
+        rate: Probability that an input is dropped, from 0 to 1.
+        noise_shape: Shape of the mask; None for an axis of the size of the inputs. Axes
+            of size 1 share one draw.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[...]``, floating.
+    Shapes:
+        Inputs and outputs ``[...]``, floating-point.
 
-    Raises: ``ValueError`` if ``rate`` is not from 0 to 1.
+    Raises:
+        ValueError: If ``rate`` is not between 0 and 1.
 
-    Reference: Srivastava et al., "Dropout: a simple way to prevent neural networks from
-    overfitting" (2014).
+    References:
+        Srivastava et al., "Dropout: a simple way to prevent neural networks from
+        overfitting" (2014).
 
     Example:
         >>> layer = keras.layers.Dropout(0.5, seed=0)
@@ -109,7 +116,7 @@ class Dropout(BaseNoise):
 
 
 class _SpatialDropout(Dropout):
-    """Drops all of a channel, of an example, at once: ``rank`` is that of the inputs."""
+    """Dropout of whole channels; ``_tw_rank`` is the rank of the inputs."""
 
     _tw_rank = 3
     _tw_data_format: Any = "channels_last"
@@ -134,14 +141,24 @@ class _SpatialDropout(Dropout):
 
 
 class SpatialDropout1D(_SpatialDropout):
-    """`Dropout` of whole channels: a channel of an example is 0 at all time steps.
+    """Dropout of whole channels of sequences: a dropped channel is 0 at all time steps.
 
-    Shapes: inputs and outputs ``[batch, steps, channels]``.
+    Args:
+        rate: Probability that a channel is dropped, from 0 to 1.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        name: Name of the layer, unique by default.
+        dtype: Dtype or `keras.DTypePolicy` of the computation.
 
-    Raises: ``ValueError`` if ``rate`` is not from 0 to 1.
+    Shapes:
+        Inputs and outputs ``[batch, steps, channels]``.
 
-    Reference: Tompson et al., "Efficient object localization using convolutional
-    networks" (2015).
+    Raises:
+        ValueError: If ``rate`` is not between 0 and 1.
+
+    References:
+        Tompson et al., "Efficient object localization using convolutional networks"
+        (2015).
     """
 
 
@@ -161,18 +178,27 @@ class _SpatialDropoutOfImages(_SpatialDropout):
 
 
 class SpatialDropout2D(_SpatialDropoutOfImages):
-    """`Dropout` of whole channels of images.
+    """Dropout of whole channels of images.
 
-    Args: ``data_format``: "channels_last" (default), or "channels_first" with the
-    channels on axis 1; ``rate`` and ``seed`` as for `Dropout`.
+    Args:
+        rate: Probability that a channel is dropped, from 0 to 1.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        name: Name of the layer, unique by default.
+        dtype: Dtype or `keras.DTypePolicy` of the computation.
 
-    Shapes: inputs and outputs ``[batch, height, width, channels]``.
+    Shapes:
+        Inputs and outputs ``[batch, height, width, channels]``, or
+        ``[batch, channels, height, width]`` with "channels_first".
 
-    Raises: ``ValueError`` if ``rate`` is not from 0 to 1.
+    Raises:
+        ValueError: If ``rate`` is not between 0 and 1.
 
     Example:
-        >>> from tapewright import ones
-        >>> outputs = keras.layers.SpatialDropout2D(0.5, seed=0)(ones([1, 2, 2, 3]), training=True)
+        >>> layer = keras.layers.SpatialDropout2D(0.5, seed=0)
+        >>> outputs = layer(tw.ones([1, 2, 2, 3]), training=True)
         >>> all(len(set(outputs.numpy()[0, :, :, c].ravel())) == 1 for c in range(3))
         True
     """
@@ -181,31 +207,46 @@ class SpatialDropout2D(_SpatialDropoutOfImages):
 
 
 class SpatialDropout3D(_SpatialDropoutOfImages):
-    """`Dropout` of whole channels of volumes.
+    """Dropout of whole channels of volumes.
 
-    Args: as for `SpatialDropout2D`.
+    Args:
+        rate: Probability that a channel is dropped, from 0 to 1.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        name: Name of the layer, unique by default.
+        dtype: Dtype or `keras.DTypePolicy` of the computation.
 
-    Shapes: inputs and outputs ``[batch, depth, height, width, channels]``.
+    Shapes:
+        Inputs and outputs ``[batch, depth, height, width, channels]``, or
+        ``[batch, channels, depth, height, width]`` with "channels_first".
 
-    Raises: ``ValueError`` if ``rate`` is not from 0 to 1.
+    Raises:
+        ValueError: If ``rate`` is not between 0 and 1.
     """
 
     _tw_rank = 5
 
 
 class GaussianNoise(BaseNoise):
-    """In training, adds normal noise: ``outputs = inputs + normal(0, stddev)``.
+    """Add Gaussian noise in training: ``outputs = inputs + normal(0, stddev)``.
 
-    Args: ``stddev``: 0 or more; ``seed`` as for `Dropout`.
+    Args:
+        stddev: Standard deviation of the noise, not negative.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[...]``, floating.
+    Shapes:
+        Inputs and outputs ``[...]``, floating-point.
 
-    Raises: ``ValueError`` if ``stddev`` is negative.
+    Raises:
+        ValueError: If ``stddev`` is negative.
 
     Example:
-        >>> from tapewright import zeros
         >>> layer = keras.layers.GaussianNoise(1.0, seed=0)
-        >>> bool((layer(zeros([2, 3]), training=True).numpy() != 0).all())
+        >>> bool((layer(tw.zeros([2, 3]), training=True).numpy() != 0).all())
         True
     """
 
@@ -229,17 +270,26 @@ class GaussianNoise(BaseNoise):
 
 
 class GaussianDropout(BaseNoise):
-    """In training, multiplies by normal noise: ``outputs = inputs * normal(1, stddev)``.
+    """Multiply by Gaussian noise in training: ``outputs = inputs * normal(1, stddev)``.
 
-    ``stddev`` is ``sqrt(rate / (1 - rate))``, that of the mask of a `Dropout`.
+    ``stddev = sqrt(rate / (1 - rate))``, as for the mask of a `Dropout` with this
+    ``rate``.
 
-    Args: ``rate``: 0 or more and less than 1; ``seed`` as for `Dropout`.
+    Args:
+        rate: Drop probability of the corresponding `Dropout`, at least 0 and less than
+            1.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[...]``, floating.
+    Shapes:
+        Inputs and outputs ``[...]``, floating-point.
 
-    Raises: ``ValueError`` for another ``rate``.
+    Raises:
+        ValueError: If ``rate`` is negative, or 1 or more.
 
-    Reference: Srivastava et al., "Dropout" (2014), section 10.
+    References:
+        Srivastava et al., "Dropout" (2014), section 10.
 
     Example:
         >>> keras.layers.GaussianDropout(0.5)([[1.0, 2.0]]).numpy()  # not in training
@@ -270,25 +320,34 @@ _LOWEST = -1.6732632423543772 * 1.0507009873554805
 
 
 class AlphaDropout(BaseNoise):
-    """In training, sets inputs to the low end of `selu`, and keeps mean and variance.
+    """Dropout for `selu` networks, which preserves mean and variance of the inputs.
 
         outputs = a * where(kept, inputs, low) + b
 
-    ``a`` and ``b`` are such that inputs of mean 0 and variance 1 keep both.
+    In training, dropped inputs are set to ``low``, the lower limit of `selu`. With
+    ``a`` and ``b``, inputs of mean 0 and variance 1 keep both.
 
-    Args: ``rate``: 0 or more and less than 1; ``noise_shape`` and ``seed`` as for
-    `Dropout`.
+    Args:
+        rate: Probability that an input is dropped, at least 0 and less than 1.
+        noise_shape: Shape of the mask; None for an axis of the size of the inputs. Axes
+            of size 1 share one draw.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[...]``, floating.
+    Shapes:
+        Inputs and outputs ``[...]``, floating-point.
 
-    Raises: ``ValueError`` for another ``rate``.
+    Raises:
+        ValueError: If ``rate`` is negative, or 1 or more.
 
-    Reference: Klambauer et al., "Self-normalizing neural networks" (2017).
+    References:
+        Klambauer et al., "Self-normalizing neural networks" (2017).
 
     Example:
-        >>> from tapewright import zeros
-        >>> outputs = keras.layers.AlphaDropout(0.5, seed=0)(zeros([1, 100]), training=True)
-        >>> len(set(outputs.numpy()[0].round(4).tolist()))  # kept inputs, and the low end
+        >>> layer = keras.layers.AlphaDropout(0.5, seed=0)
+        >>> outputs = layer(tw.zeros([1, 100]), training=True)
+        >>> len(set(outputs.numpy()[0].round(4).tolist()))  # kept inputs, and the limit
         2
     """
 
@@ -320,13 +379,20 @@ class AlphaDropout(BaseNoise):
 
 
 class ActivityRegularization(ShapePreserving, Layer):
-    """Returns its inputs, and adds ``l1 * sum(|x|) + l2 * sum(x ** 2)`` to `losses`.
+    """Add ``l1 * sum(|x|) + l2 * sum(x ** 2)`` to the losses, and return the inputs.
 
     The penalty is divided by the batch size.
 
-    Shapes: inputs and outputs ``[batch, ...]``.
+    Args:
+        l1: Factor of the absolute values, not negative.
+        l2: Factor of the squares, not negative.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: ``ValueError`` if ``l1`` or ``l2`` is negative.
+    Shapes:
+        Inputs and outputs ``[batch, ...]``.
+
+    Raises:
+        ValueError: If ``l1`` or ``l2`` is negative.
 
     Example:
         >>> layer = keras.layers.ActivityRegularization(l2=0.1)

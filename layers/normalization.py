@@ -54,7 +54,7 @@ __all__ = [
 
 
 class _ScaleAndShift(ShapePreserving, Layer):
-    """Base of the layers with a ``gamma`` if ``scale`` and a ``beta`` if ``center``."""
+    """Base class of layers with ``gamma`` if ``scale`` and ``beta`` if ``center``."""
 
     beta_initializer: Any
     gamma_initializer: Any
@@ -77,51 +77,75 @@ class _ScaleAndShift(ShapePreserving, Layer):
     # Statistics of half precision are in single, and so is all that follows from them.
 
     def _tw_in_single(self, inputs):
-        """Inputs of another dtype than that of computations, half ones in single."""
+        """Cast inputs to the compute dtype, and half precision to float32."""
         own = self._tw_compute_dtype
         return cast(inputs, float32) if is_half(own) else self._tw_as_own_dtype(inputs)
 
     def _tw_like(self, inputs, *weights):
-        """The weights in the dtype of the inputs."""
+        """Return the weights in the dtype of the inputs."""
         if inputs.dtype is self._tw_variable_dtype:
             return weights
         return [w if w is None else cast(w, inputs.dtype) for w in weights]
 
 
 class BatchNormalization(_ScaleAndShift):
-    """Gives each channel mean 0 and variance 1 over the batch, then scales and shifts.
+    """Batch normalization: normalize each channel over the batch, then scale and shift.
 
         outputs = (inputs - mean) / sqrt(variance + epsilon) * gamma + beta
 
-    With ``training=True`` mean and (biased) variance are those of the batch, and the
-    moving ones follow: ``moving <- moving * momentum + new * (1 - momentum)``.
-    Otherwise, and while ``trainable`` is False, the layer uses the moving ones.
-    Derivatives are exact at every order, also through mean and variance.
+    With ``training=True``, ``mean`` and the (biased) ``variance`` are computed from the
+    batch, and the moving statistics are updated:
+    ``moving <- moving * momentum + new * (1 - momentum)``. In inference, and while
+    ``trainable`` is False, the layer uses the moving statistics. Derivatives are exact
+    at every order, also through mean and variance.
 
-    Args: ``axis``: the channels; ``momentum``: the share of the moving statistics that
-    an update keeps; ``center``, ``scale``: False leaves out ``beta``, ``gamma``;
-    ``synchronized``: use the statistics of the batches of all processes, which must all
-    make the call. Without it the replicas of a strategy average their moving statistics.
+    With ``renorm``, the training outputs become ``outputs * r + d`` before ``gamma``
+    and ``beta`` are applied, which is nearly the normalization by the moving
+    statistics. ``r = stddev / renorm_stddev`` and
+    ``d = (mean - renorm_mean) / renorm_stddev`` are treated as constants in gradients.
 
-    ``renorm``: in training, outputs become ``outputs * r + d`` before ``gamma`` and
-    ``beta``, so that they are nearly those by moving statistics: ``r = stddev /
-    renorm_stddev`` and ``d = (mean - renorm_mean) / renorm_stddev``, without a gradient;
-    ``renorm_clipping``: limits, a dict of "rmin", "rmax" and "dmax" (of the magnitude);
-    ``renorm_momentum``: the share that an update of these two keeps.
+    The call accepts a ``mask`` with all axes of the inputs but the last: entries where
+    it is False are excluded from mean and variance.
 
-    The call takes a ``mask`` with all axes of the inputs but the last: entries where it
-    is False do not count in mean and variance.
+    Args:
+        axis: Axis of the channels.
+        momentum: Fraction of the moving statistics that an update keeps, from 0 to 1.
+        epsilon: Small number added to the variance, not negative.
+        center: If False, the layer has no ``beta``.
+        scale: If False, the layer has no ``gamma``.
+        beta_initializer: Initializer of ``beta``: an object or its name.
+        gamma_initializer: Initializer of ``gamma``: an object or its name.
+        moving_mean_initializer: Initializer of ``moving_mean``: an object or its name.
+        moving_variance_initializer: Initializer of ``moving_variance``: an object or
+            its name.
+        beta_regularizer: Regularizer of ``beta``, or None.
+        gamma_regularizer: Regularizer of ``gamma``, or None.
+        beta_constraint: Constraint on ``beta``, or None.
+        gamma_constraint: Constraint on ``gamma``, or None.
+        renorm: If True, use batch renormalization.
+        renorm_clipping: Dict of limits: "rmin" and "rmax" of ``r``, "dmax" of the
+            magnitude of ``d``.
+        renorm_momentum: Fraction of ``renorm_mean`` and ``renorm_stddev`` that an
+            update keeps.
+        synchronized: If True, compute the statistics over the batches of all processes,
+            each of which must make the call. Otherwise, the replicas of a strategy
+            average their moving statistics.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, ..., channels]``; weights ``gamma``, ``beta``,
-    ``moving_mean`` and ``moving_variance`` ``[channels]``, the last two not trainable;
-    with ``renorm`` also ``moving_stddev``, ``renorm_mean`` and ``renorm_stddev``.
+    Shapes:
+        Inputs and outputs ``[batch, ..., channels]``; weights ``gamma``, ``beta``,
+        ``moving_mean`` and ``moving_variance`` ``[channels]``, the last two not
+        trainable; with ``renorm`` also ``moving_stddev``, ``renorm_mean`` and
+        ``renorm_stddev``.
 
-    Raises: ``ValueError`` for a ``momentum`` that is not from 0 to 1, a negative
-    ``epsilon``, other keys or limits that exclude each other in ``renorm_clipping``;
-    ``TypeError`` if ``axis`` is no int.
+    Raises:
+        ValueError: If ``momentum`` is not between 0 and 1, ``epsilon`` is negative, or
+            ``renorm_clipping`` has other keys or contradictory limits.
+        TypeError: If ``axis`` is not an integer.
 
-    References: Ioffe & Szegedy, "Batch normalization" (2015); Ioffe, "Batch
-    renormalization" (2017).
+    References:
+        Ioffe & Szegedy, "Batch normalization" (2015).
+        Ioffe, "Batch renormalization" (2017).
 
     Example:
         >>> layer = keras.layers.BatchNormalization(momentum=0.9)
@@ -244,7 +268,7 @@ class BatchNormalization(_ScaleAndShift):
         return outputs
 
     def _tw_by_some(self, inputs, mask):
-        """By the moments of the entries that the mask keeps, or of all."""
+        """Normalize by the moments of the unmasked entries."""
         kept = None if mask is None else self._tw_kept(inputs, mask)
         mean, variance, count = self._moments(inputs, kept)
         outputs = self._tw_by_moments(inputs, mean, variance, of_batch=True)
@@ -252,7 +276,7 @@ class BatchNormalization(_ScaleAndShift):
         return outputs
 
     def _tw_by_all(self, inputs, mask):
-        """By the moments of the batches of all processes."""
+        """Normalize by the moments of the batches of all processes."""
 
         def sum_over_processes(x):
             return all_reduce(zero_if_idle(x))
@@ -264,7 +288,7 @@ class BatchNormalization(_ScaleAndShift):
         return outputs
 
     def _tw_renormalizing(self, mean, variance, beta, gamma):
-        """The moments of a batch, with offset and scale that renormalize as well."""
+        """Return the moments of a batch, and a renormalizing offset and scale."""
         known_mean, known = self._tw_like(mean, self.renorm_mean, self.renorm_stddev)
         known = maximum(known, self.epsilon**0.5)  # as in Keras: it may begin at 0
         r = sqrt(variance + self.epsilon) / known
@@ -281,9 +305,9 @@ class BatchNormalization(_ScaleAndShift):
         return [mean, variance, offset if beta is None else offset + beta, scale]
 
     def _moments(self, inputs, kept, reduce=lambda sums: sums):
-        """Mean and variance of the entries that are kept, or of all; and their number.
+        """Return mean and variance of the unmasked entries, and their number.
 
-        ``reduce`` makes sums those of all processes.
+        ``reduce`` adds up sums over all processes.
         """
 
         def sums(x):
@@ -320,9 +344,10 @@ class BatchNormalization(_ScaleAndShift):
         )
 
     def _tw_follow(self, mean, variance, count=None):
-        """Let the moving moments follow those of the batch, or of the parts of replicas.
+        """Update the moving moments by the moments of the batch, or of its parts.
 
-        The latter are averaged, weighted by ``count``, by default the share of examples.
+        The moments of the replicas' parts are averaged, weighted by ``count``, by
+        default their fraction of the examples.
         """
         context = replica_context()
         if context is not None:
@@ -356,7 +381,7 @@ class BatchNormalization(_ScaleAndShift):
 
 
 def _limits(clipping):
-    """The limits of the corrections, a dict. Raises: ``ValueError`` for others."""
+    """Check the limits of the corrections, and return them as a dict."""
     limits, known = dict(clipping or {}), ("rmin", "rmax", "dmax")
     rmin, rmax, dmax = [limits.get(key) for key in known]
     if set(limits) - set(known):
@@ -371,24 +396,38 @@ def _limits(clipping):
 
 
 class LayerNormalization(_ScaleAndShift):
-    """Gives each example mean 0 and variance 1 over ``axis``, then scales and shifts.
+    """Layer normalization: normalize each example over ``axis``, then scale and shift.
 
         outputs = (inputs - mean) / sqrt(variance + epsilon) * gamma + beta
 
     Derivatives are exact at every order.
 
-    Args: ``axis``: one axis or several; ``center``, ``scale``: False leaves out
-    ``beta``, ``gamma``; ``rms_scaling``: compute ``inputs / sqrt(variance + epsilon) *
-    gamma`` instead, as Keras does for old models (`RMSNormalization` divides by the
-    root mean square).
+    Args:
+        axis: Axis or axes over which mean and variance are computed.
+        epsilon: Small number added to the variance, not negative.
+        center: If False, the layer has no ``beta``.
+        scale: If False, the layer has no ``gamma``.
+        beta_initializer: Initializer of ``beta``: an object or its name.
+        gamma_initializer: Initializer of ``gamma``: an object or its name.
+        beta_regularizer: Regularizer of ``beta``, or None.
+        gamma_regularizer: Regularizer of ``gamma``, or None.
+        beta_constraint: Constraint on ``beta``, or None.
+        gamma_constraint: Constraint on ``gamma``, or None.
+        rms_scaling: If True, compute ``inputs / sqrt(variance + epsilon) * gamma``
+            instead, as Keras does for old models; `RMSNormalization` divides by the
+            root mean square.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, ...]``; weights ``gamma`` and ``beta`` with the
-    sizes along ``axis``, in the order of the inputs.
+    Shapes:
+        Inputs and outputs ``[batch, ...]``; weights ``gamma`` and ``beta`` with the
+        sizes along ``axis``, in the order of the inputs.
 
-    Raises: ``ValueError`` for a negative ``epsilon``; ``TypeError`` if ``axis`` is
-    neither an int nor a list of ints.
+    Raises:
+        ValueError: If ``epsilon`` is negative.
+        TypeError: If ``axis`` is neither an integer nor a list of integers.
 
-    Reference: Ba et al., "Layer normalization" (2016).
+    References:
+        Ba et al., "Layer normalization" (2016).
 
     Example:
         >>> keras.layers.LayerNormalization()([[1.0, 3.0]]).numpy().round(2)
@@ -443,25 +482,43 @@ class LayerNormalization(_ScaleAndShift):
 
 
 class GroupNormalization(_ScaleAndShift):
-    """Gives each group of channels of an example mean 0 and variance 1, scales and shifts.
+    """Group normalization: normalize groups of channels of each example.
+
+    Each group is normalized to mean 0 and variance 1, then scaled and shifted:
 
         outputs = (inputs - mean) / sqrt(variance + epsilon) * gamma + beta
 
     Derivatives are exact at every order.
 
-    Args: ``groups``: a divisor of the number of channels; 1 is layer normalization over
-    all axes, -1 (a group for each channel) instance normalization; ``axis``: the
-    channels; ``center``, ``scale``: False leaves out ``beta``, ``gamma``.
+    Args:
+        groups: Number of groups, which must divide the number of channels. 1 is layer
+            normalization over all axes; -1, one group per channel, is instance
+            normalization.
+        axis: Axis of the channels.
+        epsilon: Small number added to the variance, not negative.
+        center: If False, the layer has no ``beta``.
+        scale: If False, the layer has no ``gamma``.
+        beta_initializer: Initializer of ``beta``: an object or its name.
+        gamma_initializer: Initializer of ``gamma``: an object or its name.
+        beta_regularizer: Regularizer of ``beta``, or None.
+        gamma_regularizer: Regularizer of ``gamma``, or None.
+        beta_constraint: Constraint on ``beta``, or None.
+        gamma_constraint: Constraint on ``gamma``, or None.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, ..., channels]``; weights ``gamma`` and
-    ``beta`` ``[channels]``.
+    Shapes:
+        Inputs and outputs ``[batch, ..., channels]``; weights ``gamma`` and ``beta``
+        ``[channels]``.
 
-    Raises: ``ValueError`` if ``groups`` does not divide the number of channels.
+    Raises:
+        ValueError: If ``groups`` does not divide the number of channels.
 
-    Reference: Wu & He, "Group normalization" (2018).
+    References:
+        Wu & He, "Group normalization" (2018).
 
     Example:
-        >>> keras.layers.GroupNormalization(groups=2)([[1.0, 3.0, 10.0, 30.0]]).numpy().round(2)
+        >>> layer = keras.layers.GroupNormalization(groups=2)
+        >>> layer([[1.0, 3.0, 10.0, 30.0]]).numpy().round(2)
         array([[-1.,  1., -1.,  1.]], dtype=float32)
     """
 
@@ -519,19 +576,25 @@ class GroupNormalization(_ScaleAndShift):
 
 
 class RMSNormalization(ShapePreserving, Layer):
-    """Gives each example mean square 1 over ``axis``, then scales.
+    """RMS normalization: divide each example by its root mean square, then scale.
 
         outputs = inputs / sqrt(mean(inputs ** 2) + epsilon) * scale
 
-    Args: ``axis``: one axis or several.
+    Args:
+        axis: Axis or axes over which the mean is computed.
+        epsilon: Small number added to the mean square, not negative.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[batch, ...]``; weight ``scale`` with the sizes along
-    ``axis``, in the order of the inputs.
+    Shapes:
+        Inputs and outputs ``[batch, ...]``; weight ``scale`` with the sizes along
+        ``axis``, in the order of the inputs.
 
-    Raises: ``ValueError`` for a negative ``epsilon``; ``TypeError`` if ``axis`` is
-    neither an int nor a list of ints.
+    Raises:
+        ValueError: If ``epsilon`` is negative.
+        TypeError: If ``axis`` is neither an integer nor a list of integers.
 
-    Reference: Zhang & Sennrich, "Root mean square layer normalization" (2019).
+    References:
+        Zhang & Sennrich, "Root mean square layer normalization" (2019).
 
     Example:
         >>> keras.layers.RMSNormalization()([[1.0, 7.0]]).numpy().round(3)
@@ -562,11 +625,17 @@ class RMSNormalization(ShapePreserving, Layer):
 
 
 class UnitNormalization(ShapePreserving, Layer):
-    """Scales each example to Euclidean length 1 over ``axis``, one or several.
+    """L2 normalization: scale each example to Euclidean norm 1 over ``axis``.
 
-    Shapes: inputs and outputs ``[batch, ...]``.
+    Args:
+        axis: Axis or axes over which the norm is computed.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: ``TypeError`` if ``axis`` is neither an int nor a list of ints.
+    Shapes:
+        Inputs and outputs ``[batch, ...]``.
+
+    Raises:
+        TypeError: If ``axis`` is neither an integer nor a list of integers.
 
     Example:
         >>> keras.layers.UnitNormalization()([[3.0, 4.0]]).numpy()
@@ -594,9 +663,9 @@ def _axes(who, axis):
 def _sizes(
     layer: Any, input_shape: Shape, any_rank: bool = False
 ) -> tuple[Shape, InputSpec]:
-    """The sizes of a layer's axes, in order, and the spec that holds inputs to them.
+    """Return the sizes of a layer's axes, in order, and the spec that checks inputs.
 
-    With ``any_rank`` to the sizes alone, on the axes as they were given.
+    With ``any_rank`` the spec only fixes the sizes, on the axes as they were given.
     """
     rank = len(input_shape)
     axes = sorted(normalize_axis(layer._tw_title, layer.axis, rank))

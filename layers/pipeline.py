@@ -1,4 +1,4 @@
-"""`Pipeline`: layers one after the other, mostly those that prepare inputs."""
+"""`Pipeline`: apply layers in sequence, mostly to preprocess inputs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ __all__ = ["Pipeline"]
 
 
 class Pipeline(Layer):
-    """Applies layers in turn, as a layer that trains and transforms by default.
+    """Apply layers in sequence, for preprocessing and data augmentation.
 
-    Unlike a `Sequential` it is no model, its inputs may be any nest that the first layer
-    takes, and a call without ``training`` is one in training: layers such as `RandomFlip`
-    act, also in `Dataset.map`.
+    Unlike a `Sequential`, it is not a model, its inputs may be any nest that the first
+    layer accepts, and ``training`` defaults to True: layers such as `RandomFlip` are
+    active, also in `Dataset.map`.
 
-    Raises: ``ValueError`` unless ``layers`` is a list of layers.
+    Args:
+        layers: List of layers.
+        name: Name of the layer, unique by default.
+
+    Raises:
+        ValueError: If ``layers`` is not a list of layers.
 
     Example:
-        >>> import tapewright as tw
         >>> from tapewright.layers import CenterCrop, Pipeline, Rescaling
         >>> prepare = Pipeline([CenterCrop(2, 2), Rescaling(1 / 255)])
         >>> dataset = tw.data.Dataset.from_tensors(tw.ones([4, 4, 3])).map(prepare)
@@ -55,7 +59,7 @@ class Pipeline(Layer):
         return None  # the outputs have that of the last layer
 
     def get_config(self) -> dict[str, Any]:
-        """Return the layers and the name."""
+        """Return a dict of the layers and the name."""
         return {"layers": [serialize(x) for x in self.layers], "name": self.name}
 
     @classmethod

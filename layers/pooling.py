@@ -1,4 +1,4 @@
-"""Pooling layers: maxima and means over sliding windows, whole axes, adaptive windows."""
+"""Pooling layers: maximum and average over sliding, global or adaptive windows."""
 
 from __future__ import annotations
 
@@ -69,11 +69,10 @@ MAX_WINDOW = 1 << 20  # positions of a window, each of which is a step
 
 
 class _Pooling(Layer):
-    """Reduce each window of ``pool_size`` by ``pooled``, windows ``strides`` apart.
+    """Reduce windows of ``pool_size``, ``strides`` apart, by the method ``pooled``.
 
-    Args: ``pool_size``, ``strides`` (by default the pool size): an int, or one for each
-    spatial axis; ``padding``: "valid", or "same" with margins that do not count;
-    ``data_format``: "channels_last" (default) or "channels_first".
+    ``strides`` defaults to the pool size. Both are an int, or one for each spatial
+    axis. ``padding`` is "valid", or "same" with margins that the reduction ignores.
     """
 
     _tw_rank = None
@@ -132,21 +131,30 @@ class _AveragePooling(_Pooling):
 
 
 def _floating(layer, inputs):
-    """The inputs; whole numbers, whose mean is none, in the dtype of the layer."""
+    """Return the inputs; cast integers, which have no mean, to the layer's dtype."""
     exact = not (inputs.dtype.is_floating or inputs.dtype.is_complex)
     return layer._tw_as_own_dtype(inputs) if exact else inputs
 
 
 class MaxPooling1D(_MaxPooling):
-    """The largest entry of each window of ``pool_size`` steps, channel by channel.
+    """Max pooling of sequences: the maximum of each window of ``pool_size`` steps.
 
-    Args: as for `MaxPooling2D`, with ints for ``pool_size`` and ``strides``.
+    Args:
+        pool_size: Size of the windows, an integer.
+        strides: Distance between windows, an integer; ``pool_size`` by default.
+        padding: "valid" (only windows inside the inputs) or "same" (padding, which is
+            ignored by the reduction).
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, channels]``
-    with ``(steps - pool_size) // strides + 1`` windows ("valid") or ``steps /
-    strides``, rounded up ("same").
+    Shapes:
+        Inputs ``[batch, steps, channels]``, outputs ``[batch, windows, channels]`` with
+        ``(steps - pool_size) // strides + 1`` windows ("valid") or ``steps / strides``,
+        rounded up ("same").
 
-    Raises: as `MaxPooling2D`.
+    Raises:
+        ShapeError: If a window is larger than the inputs.
 
     Example:
         >>> keras.layers.MaxPooling1D(2)([[[1.0], [3.0], [2.0], [0.0]]]).numpy().ravel()
@@ -157,21 +165,29 @@ class MaxPooling1D(_MaxPooling):
 
 
 class MaxPooling2D(_MaxPooling):
-    """The largest entry of each window of ``pool_size`` pixels, channel by channel.
+    """Max pooling of images: the maximum of each window of ``pool_size`` pixels.
 
-    Args: ``pool_size``, ``strides`` (default: the pool size): an int or (height,
-    width); ``padding``: "valid" (windows inside the inputs only), or "same" with
-    margins that never win; ``data_format``: "channels_last" (default), or
-    "channels_first" with the channels on axis 1.
+    Args:
+        pool_size: Size of the windows: an integer or (height, width).
+        strides: Distances between windows, an integer or (height, width); ``pool_size``
+            by default.
+        padding: "valid" (only windows inside the inputs) or "same" (padding, which is
+            ignored by the reduction).
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows,
-    columns, channels]`` with ``(size - pool_size) // strides + 1`` windows ("valid") or
-    ``size / strides``, rounded up ("same").
+    Shapes:
+        Inputs ``[batch, height, width, channels]``, outputs
+        ``[batch, rows, columns, channels]`` with ``(size - pool_size) // strides + 1``
+        windows along an axis ("valid") or ``size / strides``, rounded up ("same").
 
-    Raises: `ShapeError` if a window is larger than the inputs.
+    Raises:
+        ShapeError: If a window is larger than the inputs.
 
     Example:
-        >>> keras.layers.MaxPooling2D()([[[[1.0], [2.0]], [[4.0], [3.0]]]]).numpy().ravel()
+        >>> images = [[[[1.0], [2.0]], [[4.0], [3.0]]]]
+        >>> keras.layers.MaxPooling2D()(images).numpy().ravel()
         array([4.], dtype=float32)
     """
 
@@ -179,18 +195,27 @@ class MaxPooling2D(_MaxPooling):
 
 
 class MaxPooling3D(_MaxPooling):
-    """The largest entry of each window of ``pool_size`` voxels, channel by channel.
+    """Max pooling of volumes: the maximum of each window of ``pool_size`` voxels.
 
-    Args: as for `MaxPooling2D`, with (depth, height, width) for pairs.
+    Args:
+        pool_size: Size of the windows: an integer or (depth, height, width).
+        strides: Distances between windows, an integer or (depth, height, width);
+            ``pool_size`` by default.
+        padding: "valid" (only windows inside the inputs) or "same" (padding, which is
+            ignored by the reduction).
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs likewise with
-    the numbers of windows along the three spatial axes.
+    Shapes:
+        Inputs ``[batch, depth, height, width, channels]``, outputs of the same rank
+        with the numbers of windows along the three spatial axes, as in `MaxPooling2D`.
 
-    Raises: as `MaxPooling2D`.
+    Raises:
+        ShapeError: If a window is larger than the inputs.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.MaxPooling3D(2)(ones([1, 4, 4, 4, 3])).shape
+        >>> keras.layers.MaxPooling3D(2)(tw.ones([1, 4, 4, 4, 3])).shape
         TensorShape([1, 2, 2, 2, 3])
     """
 
@@ -198,17 +223,27 @@ class MaxPooling3D(_MaxPooling):
 
 
 class AveragePooling1D(_AveragePooling):
-    """The mean of each window of ``pool_size`` steps; "same" margins do not count.
+    """Average pooling of sequences: the mean of each window of ``pool_size`` steps.
 
-    Args: as for `MaxPooling1D`, but ``pool_size`` has no default.
+    Args:
+        pool_size: Size of the windows, an integer.
+        strides: Distance between windows, an integer; ``pool_size`` by default.
+        padding: "valid" (only windows inside the inputs) or "same" (padding, which is
+            ignored by the reduction).
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, windows, channels]``,
-    as for `MaxPooling1D`. Integer inputs are cast.
+    Shapes:
+        Inputs ``[batch, steps, channels]``, outputs ``[batch, windows, channels]`` as
+        in `MaxPooling1D`. Integer inputs are cast to the compute dtype.
 
-    Raises: as `AveragePooling2D`.
+    Raises:
+        ShapeError: If a window is larger than the inputs.
 
     Example:
-        >>> keras.layers.AveragePooling1D(2)([[[1.0], [3.0], [2.0], [0.0]]]).numpy().ravel()
+        >>> inputs = [[[1.0], [3.0], [2.0], [0.0]]]
+        >>> keras.layers.AveragePooling1D(2)(inputs).numpy().ravel()
         array([2., 1.], dtype=float32)
     """
 
@@ -216,17 +251,29 @@ class AveragePooling1D(_AveragePooling):
 
 
 class AveragePooling2D(_AveragePooling):
-    """The mean of each window of ``pool_size`` pixels; "same" margins do not count.
+    """Average pooling of images: the mean of each window of ``pool_size`` pixels.
 
-    Args: as for `MaxPooling2D`, but ``pool_size`` has no default.
+    Args:
+        pool_size: Size of the windows: an integer or (height, width).
+        strides: Distances between windows, an integer or (height, width); ``pool_size``
+            by default.
+        padding: "valid" (only windows inside the inputs) or "same" (padding, which is
+            ignored by the reduction).
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, rows,
-    columns, channels]``, as for `MaxPooling2D`. Integer inputs are cast.
+    Shapes:
+        Inputs ``[batch, height, width, channels]``, outputs
+        ``[batch, rows, columns, channels]`` as in `MaxPooling2D`. Integer inputs are
+        cast to the compute dtype.
 
-    Raises: `ShapeError` if a window is larger than the inputs.
+    Raises:
+        ShapeError: If a window is larger than the inputs.
 
     Example:
-        >>> keras.layers.AveragePooling2D(2)([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy().ravel()
+        >>> images = [[[[1.0], [2.0]], [[4.0], [5.0]]]]
+        >>> keras.layers.AveragePooling2D(2)(images).numpy().ravel()
         array([3.], dtype=float32)
     """
 
@@ -234,18 +281,27 @@ class AveragePooling2D(_AveragePooling):
 
 
 class AveragePooling3D(_AveragePooling):
-    """The mean of each window of ``pool_size`` voxels; "same" margins do not count.
+    """Average pooling of volumes: the mean of each window of ``pool_size`` voxels.
 
-    Args: as for `MaxPooling3D`, but ``pool_size`` has no default.
+    Args:
+        pool_size: Size of the windows: an integer or (depth, height, width).
+        strides: Distances between windows, an integer or (depth, height, width);
+            ``pool_size`` by default.
+        padding: "valid" (only windows inside the inputs) or "same" (padding, which is
+            ignored by the reduction).
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs as for
-    `MaxPooling3D`. Integer inputs are cast.
+    Shapes:
+        Inputs ``[batch, depth, height, width, channels]``, outputs as in
+        `MaxPooling3D`. Integer inputs are cast to the compute dtype.
 
-    Raises: as `AveragePooling2D`.
+    Raises:
+        ShapeError: If a window is larger than the inputs.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.AveragePooling3D(2)(ones([1, 4, 4, 4, 3])).shape
+        >>> keras.layers.AveragePooling3D(2)(tw.ones([1, 4, 4, 4, 3])).shape
         TensorShape([1, 2, 2, 2, 3])
     """
 
@@ -256,7 +312,7 @@ class AveragePooling3D(_AveragePooling):
 
 
 class _GlobalPooling(Layer):
-    """``reduced`` over all spatial axes; ``keepdims`` leaves them with size 1."""
+    """Apply ``reduced`` over all spatial axes; ``keepdims`` keeps them with size 1."""
 
     _tw_rank = None
     _tw_shape_tells = True
@@ -294,12 +350,17 @@ class _GlobalAveragePooling(_GlobalPooling):
 
 
 class GlobalMaxPooling1D(_GlobalMaxPooling):
-    """The largest entry of each channel over all steps.
+    """Global max pooling of sequences: the maximum of each channel over all steps.
 
-    Args: as for `GlobalAveragePooling2D`.
+    Args:
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        keepdims: If True, keep the spatial axes with size 1.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, channels]``, or
-    ``[batch, 1, channels]`` with ``keepdims``.
+    Shapes:
+        Inputs ``[batch, steps, channels]``, outputs ``[batch, channels]``, or
+        ``[batch, 1, channels]`` with ``keepdims``.
 
     Example:
         >>> keras.layers.GlobalMaxPooling1D()([[[1.0, 5.0], [3.0, 2.0]]]).numpy()
@@ -310,12 +371,17 @@ class GlobalMaxPooling1D(_GlobalMaxPooling):
 
 
 class GlobalMaxPooling2D(_GlobalMaxPooling):
-    """The largest entry of each channel of an image.
+    """Global max pooling of images: the maximum of each channel.
 
-    Args: as for `GlobalAveragePooling2D`.
+    Args:
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        keepdims: If True, keep the spatial axes with size 1.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, channels]``,
-    or ``[batch, 1, 1, channels]`` with ``keepdims``.
+    Shapes:
+        Inputs ``[batch, height, width, channels]``, outputs ``[batch, channels]``, or
+        ``[batch, 1, 1, channels]`` with ``keepdims``.
 
     Example:
         >>> keras.layers.GlobalMaxPooling2D()([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy()
@@ -326,16 +392,20 @@ class GlobalMaxPooling2D(_GlobalMaxPooling):
 
 
 class GlobalMaxPooling3D(_GlobalMaxPooling):
-    """The largest entry of each channel of a volume.
+    """Global max pooling of volumes: the maximum of each channel.
 
-    Args: as for `GlobalAveragePooling2D`.
+    Args:
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        keepdims: If True, keep the spatial axes with size 1.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch,
-    channels]``, or ``[batch, 1, 1, 1, channels]`` with ``keepdims``.
+    Shapes:
+        Inputs ``[batch, depth, height, width, channels]``, outputs
+        ``[batch, channels]``, or ``[batch, 1, 1, 1, channels]`` with ``keepdims``.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.GlobalMaxPooling3D(keepdims=True)(ones([1, 4, 4, 4, 3])).shape
+        >>> keras.layers.GlobalMaxPooling3D(keepdims=True)(tw.ones([1, 4, 4, 4, 3])).shape
         TensorShape([1, 1, 1, 1, 3])
     """
 
@@ -343,17 +413,22 @@ class GlobalMaxPooling3D(_GlobalMaxPooling):
 
 
 class GlobalAveragePooling1D(_GlobalAveragePooling):
-    """The mean of each channel over the steps that the mask keeps.
+    """Global average pooling of sequences: the mean over unmasked steps.
 
-    Args: as for `GlobalAveragePooling2D`. If an example has no step that counts its
-    outputs are NaN.
+    Args:
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        keepdims: If True, keep the spatial axes with size 1.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, steps, channels]``, ``mask`` ``[batch, steps]``, outputs
-    ``[batch, channels]``, or ``[batch, 1, channels]`` with ``keepdims``.
+    Shapes:
+        Inputs ``[batch, steps, channels]``, ``mask`` ``[batch, steps]``, outputs
+        ``[batch, channels]``, or ``[batch, 1, channels]`` with ``keepdims``. If all
+        steps of an example are masked, its outputs are NaN.
 
     Example:
-        >>> inputs = [[[1.0], [3.0], [8.0]]]
-        >>> keras.layers.GlobalAveragePooling1D()(inputs, mask=[[True, True, False]]).numpy()
+        >>> inputs, mask = [[[1.0], [3.0], [8.0]]], [[True, True, False]]
+        >>> keras.layers.GlobalAveragePooling1D()(inputs, mask=mask).numpy()
         array([[2.]], dtype=float32)
     """
 
@@ -377,18 +452,25 @@ class GlobalAveragePooling1D(_GlobalAveragePooling):
 
 
 class GlobalAveragePooling2D(_GlobalAveragePooling):
-    """The mean of each channel of an image.
+    """Global average pooling of images: the mean of each channel.
 
-    Args: ``data_format``: "channels_last" (default), or "channels_first" with the
-    channels on axis 1; ``keepdims``: keep the spatial axes, with size 1.
+    Args:
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        keepdims: If True, keep the spatial axes with size 1.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, channels]``,
-    or ``[batch, 1, 1, channels]`` with ``keepdims``. Integer inputs are cast.
+    Shapes:
+        Inputs ``[batch, height, width, channels]``, outputs ``[batch, channels]``, or
+        ``[batch, 1, 1, channels]`` with ``keepdims``. Integer inputs are cast to the
+        compute dtype.
 
-    Raises: ``ValueError`` for another ``data_format``.
+    Raises:
+        ValueError: If ``data_format`` is unknown.
 
     Example:
-        >>> keras.layers.GlobalAveragePooling2D()([[[[1.0], [2.0]], [[4.0], [5.0]]]]).numpy()
+        >>> images = [[[[1.0], [2.0]], [[4.0], [5.0]]]]
+        >>> keras.layers.GlobalAveragePooling2D()(images).numpy()
         array([[3.]], dtype=float32)
     """
 
@@ -396,16 +478,20 @@ class GlobalAveragePooling2D(_GlobalAveragePooling):
 
 
 class GlobalAveragePooling3D(_GlobalAveragePooling):
-    """The mean of each channel of a volume.
+    """Global average pooling of volumes: the mean of each channel.
 
-    Args: as for `GlobalAveragePooling2D`.
+    Args:
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        keepdims: If True, keep the spatial axes with size 1.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch,
-    channels]``, or ``[batch, 1, 1, 1, channels]`` with ``keepdims``.
+    Shapes:
+        Inputs ``[batch, depth, height, width, channels]``, outputs
+        ``[batch, channels]``, or ``[batch, 1, 1, 1, channels]`` with ``keepdims``.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.GlobalAveragePooling3D()(ones([1, 4, 4, 4, 3])).shape
+        >>> keras.layers.GlobalAveragePooling3D()(tw.ones([1, 4, 4, 4, 3])).shape
         TensorShape([1, 3])
     """
 
@@ -426,10 +512,10 @@ MOST = 4096  # windows
 
 
 class _AdaptivePooling(Layer):
-    """``reduced`` over ``output_size`` windows that cover each spatial axis.
+    """Apply ``reduced`` over ``output_size`` windows that cover each spatial axis.
 
-    Of n entries and k windows, window i has those from ``i n / k``, rounded down, to
-    ``(i + 1) n / k``, rounded up; neighbours may share an entry.
+    Of n entries and k windows, window i covers ``i n / k``, rounded down, to
+    ``(i + 1) n / k``, rounded up; neighboring windows may share an entry.
     """
 
     _tw_rank = None
@@ -488,17 +574,25 @@ class _AdaptiveMaxPooling(_AdaptivePooling):
 
 
 class AdaptiveAveragePooling1D(_AdaptiveAveragePooling):
-    """The means of ``output_size`` windows that together cover all steps.
+    """Adaptive average pooling of sequences to ``output_size`` windows.
 
-    Args: as for `AdaptiveAveragePooling2D`.
+    The windows cover all steps, as in `AdaptiveAveragePooling2D`.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, output_size,
-    channels]``.
+    Args:
+        output_size: Number of windows, at most 4096.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: as `AdaptiveAveragePooling2D`.
+    Shapes:
+        Inputs ``[batch, steps, channels]``, outputs ``[batch, output_size, channels]``.
+
+    Raises:
+        ValueError: If ``output_size`` is not positive, or is above 4096.
 
     Example:
-        >>> keras.layers.AdaptiveAveragePooling1D(2)([[[1.0], [2.0], [6.0]]]).numpy().ravel()
+        >>> inputs = [[[1.0], [2.0], [6.0]]]
+        >>> keras.layers.AdaptiveAveragePooling1D(2)(inputs).numpy().ravel()
         array([1.5, 4. ], dtype=float32)
     """
 
@@ -506,21 +600,29 @@ class AdaptiveAveragePooling1D(_AdaptiveAveragePooling):
 
 
 class AdaptiveAveragePooling2D(_AdaptiveAveragePooling):
-    """The means of ``output_size`` windows that together cover each spatial axis.
+    """Adaptive average pooling of images to ``output_size`` windows.
 
-    Of ``n`` entries and ``k`` windows, window ``i`` has the entries from ``i * n / k``,
-    rounded down, to ``(i + 1) * n / k``, rounded up; neighbours may share an entry.
+    The windows cover each spatial axis. Of ``n`` entries and ``k`` windows, window
+    ``i`` covers the entries from ``i * n / k``, rounded down, to ``(i + 1) * n / k``,
+    rounded up; neighboring windows may share an entry.
 
-    Args: ``output_size``: an int or (height, width), at most 4096; ``data_format``:
-    "channels_last" (default), or "channels_first" with the channels on axis 1.
+    Args:
+        output_size: Number of windows: an integer or (height, width), at most 4096.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, *output_size,
-    channels]``. Integer inputs are cast; `AdaptiveMaxPooling2D` keeps them.
+    Shapes:
+        Inputs ``[batch, height, width, channels]``, outputs
+        ``[batch, *output_size, channels]``. Integer inputs are cast to the compute
+        dtype; `AdaptiveMaxPooling2D` keeps them.
 
-    Raises: ``ValueError`` for an ``output_size`` that is not positive, or too large.
+    Raises:
+        ValueError: If ``output_size`` is not positive, or is above 4096.
 
     Example:
-        >>> keras.layers.AdaptiveAveragePooling2D((1, 2))([[[[1.0], [2.0], [6.0]]]]).numpy().ravel()
+        >>> images = [[[[1.0], [2.0], [6.0]]]]
+        >>> keras.layers.AdaptiveAveragePooling2D((1, 2))(images).numpy().ravel()
         array([1.5, 4. ], dtype=float32)
     """
 
@@ -528,18 +630,26 @@ class AdaptiveAveragePooling2D(_AdaptiveAveragePooling):
 
 
 class AdaptiveAveragePooling3D(_AdaptiveAveragePooling):
-    """The means of ``output_size`` windows that together cover each spatial axis.
+    """Adaptive average pooling of volumes to ``output_size`` windows.
 
-    Args: as for `AdaptiveAveragePooling2D`.
+    The windows cover each spatial axis, as in `AdaptiveAveragePooling2D`.
 
-    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch,
-    *output_size, channels]``.
+    Args:
+        output_size: Number of windows: an integer or (depth, height, width), at most
+            4096.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: as `AdaptiveAveragePooling2D`.
+    Shapes:
+        Inputs ``[batch, depth, height, width, channels]``, outputs
+        ``[batch, *output_size, channels]``.
+
+    Raises:
+        ValueError: If ``output_size`` is not positive, or is above 4096.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.AdaptiveAveragePooling3D((1, 2, 3))(ones([1, 4, 4, 4, 5])).shape
+        >>> keras.layers.AdaptiveAveragePooling3D((1, 2, 3))(tw.ones([1, 4, 4, 4, 5])).shape
         TensorShape([1, 1, 2, 3, 5])
     """
 
@@ -547,14 +657,21 @@ class AdaptiveAveragePooling3D(_AdaptiveAveragePooling):
 
 
 class AdaptiveMaxPooling1D(_AdaptiveMaxPooling):
-    """The maxima of ``output_size`` windows that together cover all steps.
+    """Adaptive max pooling of sequences to ``output_size`` windows.
 
-    Args: as for `AdaptiveAveragePooling2D`, which also defines the windows.
+    The windows cover all steps, as in `AdaptiveAveragePooling2D`.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, output_size,
-    channels]``.
+    Args:
+        output_size: Number of windows, at most 4096.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: as `AdaptiveAveragePooling2D`.
+    Shapes:
+        Inputs ``[batch, steps, channels]``, outputs ``[batch, output_size, channels]``.
+
+    Raises:
+        ValueError: If ``output_size`` is not positive, or is above 4096.
 
     Example:
         >>> keras.layers.AdaptiveMaxPooling1D(2)([[[1.0], [2.0], [6.0]]]).numpy().ravel()
@@ -565,17 +682,26 @@ class AdaptiveMaxPooling1D(_AdaptiveMaxPooling):
 
 
 class AdaptiveMaxPooling2D(_AdaptiveMaxPooling):
-    """The maxima of ``output_size`` windows that together cover each spatial axis.
+    """Adaptive max pooling of images to ``output_size`` windows.
 
-    Args: as for `AdaptiveAveragePooling2D`, which also defines the windows.
+    The windows cover each spatial axis, as in `AdaptiveAveragePooling2D`.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, *output_size,
-    channels]``.
+    Args:
+        output_size: Number of windows: an integer or (height, width), at most 4096.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: as `AdaptiveAveragePooling2D`.
+    Shapes:
+        Inputs ``[batch, height, width, channels]``, outputs
+        ``[batch, *output_size, channels]``.
+
+    Raises:
+        ValueError: If ``output_size`` is not positive, or is above 4096.
 
     Example:
-        >>> keras.layers.AdaptiveMaxPooling2D((1, 2))([[[[1.0], [2.0], [6.0]]]]).numpy().ravel()
+        >>> images = [[[[1.0], [2.0], [6.0]]]]
+        >>> keras.layers.AdaptiveMaxPooling2D((1, 2))(images).numpy().ravel()
         array([2., 6.], dtype=float32)
     """
 
@@ -583,18 +709,26 @@ class AdaptiveMaxPooling2D(_AdaptiveMaxPooling):
 
 
 class AdaptiveMaxPooling3D(_AdaptiveMaxPooling):
-    """The maxima of ``output_size`` windows that together cover each spatial axis.
+    """Adaptive max pooling of volumes to ``output_size`` windows.
 
-    Args: as for `AdaptiveAveragePooling2D`, which also defines the windows.
+    The windows cover each spatial axis, as in `AdaptiveAveragePooling2D`.
 
-    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs ``[batch,
-    *output_size, channels]``.
+    Args:
+        output_size: Number of windows: an integer or (depth, height, width), at most
+            4096.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: as `AdaptiveAveragePooling2D`.
+    Shapes:
+        Inputs ``[batch, depth, height, width, channels]``, outputs
+        ``[batch, *output_size, channels]``.
+
+    Raises:
+        ValueError: If ``output_size`` is not positive, or is above 4096.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.AdaptiveMaxPooling3D((1, 2, 3))(ones([1, 4, 4, 4, 5])).shape
+        >>> keras.layers.AdaptiveMaxPooling3D((1, 2, 3))(tw.ones([1, 4, 4, 4, 5])).shape
         TensorShape([1, 1, 2, 3, 5])
     """
 

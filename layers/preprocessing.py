@@ -1,4 +1,4 @@
-"""Layers that prepare numbers: scaled, normalized, put into bins, as categories."""
+"""Preprocessing layers for numbers: rescaling, normalization, binning, categories."""
 
 from __future__ import annotations
 
@@ -40,15 +40,20 @@ _BLOCK = 1 << 20  # numbers of an array that `adapt` looks at together
 
 
 class Rescaling(ShapePreserving, Layer):
-    """``outputs = inputs * scale + offset``; integers are cast first.
+    """Rescale inputs: ``outputs = inputs * scale + offset``.
 
-    Args: ``scale``, ``offset``: numbers, or arrays that broadcast to the inputs.
+    Args:
+        scale: Factor: a number, or an array that broadcasts to the inputs.
+        offset: Number to add, or an array that broadcasts to the inputs.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs and outputs ``[...]``.
+    Shapes:
+        Inputs and outputs ``[...]``; integers are cast to the compute dtype first.
 
     Example:
         >>> import numpy as np
-        >>> keras.layers.Rescaling(1 / 127.5, offset=-1)(np.array([0, 255], np.uint8)).numpy()
+        >>> layer = keras.layers.Rescaling(1 / 127.5, offset=-1)
+        >>> layer(np.array([0, 255], np.uint8)).numpy()
         array([-1.,  1.], dtype=float32)
     """
 
@@ -75,19 +80,26 @@ class Rescaling(ShapePreserving, Layer):
 
 
 class Normalization(ShapePreserving, Layer):
-    """``outputs = (inputs - mean) / sqrt(variance)``, with statistics of a data set.
+    """Normalize by statistics of a dataset: ``(inputs - mean) / sqrt(variance)``.
 
-    Args: ``axis``: an int, several, or None: a mean and a variance for each position
-    along these axes; ``mean``, ``variance``: the statistics; without them `adapt` finds
-    them; ``invert``: undo it, ``inputs * sqrt(variance) + mean``. A standard deviation
-    below 1e-7 counts as 1e-7.
+    A standard deviation below 1e-7 is replaced by 1e-7.
 
-    Shapes: inputs and outputs ``[batch, ...]``; weights, unless mean and variance are
-    given, ``mean`` and ``variance`` with the sizes along ``axis`` and ``count []``, not
-    trainable.
+    Args:
+        axis: Axis or axes along which each position has its own mean and variance; None
+            for scalar statistics.
+        mean: Mean; if it is omitted, `adapt` computes the statistics.
+        variance: Variance; required if ``mean`` is given.
+        invert: If True, undo the normalization: ``inputs * sqrt(variance) + mean``.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: ``ValueError`` if only one of ``mean`` and ``variance`` is given, or their
-    shapes differ.
+    Shapes:
+        Inputs and outputs ``[batch, ...]``; unless mean and variance are given,
+        non-trainable weights ``mean`` and ``variance`` with the sizes along ``axis``,
+        and ``count []``.
+
+    Raises:
+        ValueError: If only one of ``mean`` and ``variance`` is given, or their shapes
+            differ.
 
     Example:
         >>> import numpy as np
@@ -168,7 +180,7 @@ class Normalization(ShapePreserving, Layer):
         )
 
     def _tw_align(self, statistic):
-        """Shape a statistic of the user's to meet the inputs, its last axes last."""
+        """Reshape a given statistic to broadcast with the inputs."""
         statistic = np.asarray(statistic, self._tw_compute_dtype.dtype)
         shape = [1] * len(self._tw_aligned)
         for axis, size in zip(reversed(self._tw_kept), reversed(statistic.shape)):
@@ -178,12 +190,12 @@ class Normalization(ShapePreserving, Layer):
 
     @property
     def mean(self) -> Tensor:
-        """The mean, in a shape that broadcasts to the inputs; None before `build`."""
+        """Mean, in a shape that broadcasts to the inputs; None before `build`."""
         return self._tw_statistic(0)
 
     @property
     def variance(self) -> Tensor:
-        """The variance, in a shape that broadcasts to the inputs; None before `build`."""
+        """Variance, in a shape that broadcasts to the inputs; None before `build`."""
         return self._tw_statistic(1)
 
     def _tw_statistic(self, which):
@@ -206,14 +218,17 @@ class Normalization(ShapePreserving, Layer):
         return {**super().get_config(), "mean": mean, "variance": variance}
 
     def adapt(self, data: Any) -> None:
-        """Set mean and (biased) variance to those of ``data``.
+        """Compute mean and (biased) variance from ``data``; each call starts anew.
 
-        Each call starts anew. Args: ``data``: an array or tensor, or batches: a
-        dataset, or an iterable of arrays or of tuples whose first entry is an array.
+        Args:
+            data: Array or tensor, or batches: a dataset, or an iterable of arrays or of
+                tuples that start with an array.
 
-        Raises: ``ValueError`` if there are no data, or mean and variance were given to
-        the constructor; `ShapeError` for data of other sizes than the layer was built
-        for; ``TypeError`` for other objects.
+        Raises:
+            ValueError: If there is no data, or mean and variance were passed to the
+                constructor.
+            ShapeError: If the layer was built for other sizes.
+            TypeError: If ``data`` is another object.
         """
         if self.input_mean is not None:
             raise ValueError(
@@ -255,7 +270,7 @@ class Normalization(ShapePreserving, Layer):
 
 
 def _batches(data):
-    """Arrays of a data set, one after the other; an array comes in blocks of rows."""
+    """Iterate over the arrays of a dataset; an array is split into blocks of rows."""
     if is_tensor(data) or isinstance(data, np.ndarray) or hasattr(data, "__array__"):
         array = np.asarray(data.numpy() if hasattr(data, "numpy") else data)
         rows = array.reshape(-1) if array.ndim == 0 else array
@@ -284,20 +299,28 @@ def _batches(data):
 
 
 class CategoryEncoding(CategoryLayer):
-    """Encodes integers from 0 to ``num_tokens - 1`` as vectors of ``num_tokens`` numbers.
+    """Encode integers as one-hot, multi-hot or count vectors of size ``num_tokens``.
 
-    Args: ``output_mode``: "multi_hot" (1 for each integer that occurs in an example),
-    "one_hot" (a vector for each integer) or "count" (how often each occurs, or the sum
-    of its ``count_weights``, an argument of the call); ``sparse``: outputs are a
-    `SparseTensor`; in traced functions only for "one_hot". Integers outside of the range
-    are ignored.
+    Integers outside of 0 to ``num_tokens - 1`` are ignored.
 
-    Shapes: inputs ``[batch, n]``, outputs ``[batch, num_tokens]``; for "one_hot" inputs
-    ``[...]`` or ``[..., 1]``, outputs ``[..., num_tokens]``. For the other modes a
-    `RaggedTensor` or `SparseTensor` ``[batch, n]`` will do, too.
+    Args:
+        num_tokens: Number of categories.
+        output_mode: "multi_hot" (one vector per example, 1 for each integer in it),
+            "one_hot" (one vector per integer) or "count" (one vector per example with
+            the number of occurrences, or the sum of their ``count_weights``, an
+            argument of the call).
+        sparse: If True, return a `SparseTensor`; in traced functions only for
+            "one_hot".
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: ``ValueError`` without ``num_tokens``, for another ``output_mode``, or for
-    ``count_weights`` in another mode than "count".
+    Shapes:
+        Inputs ``[batch, n]``, outputs ``[batch, num_tokens]``; for "one_hot", inputs
+        ``[...]`` or ``[..., 1]``, outputs ``[..., num_tokens]``. The other modes also
+        accept a `RaggedTensor` or `SparseTensor` ``[batch, n]``.
+
+    Raises:
+        ValueError: If ``num_tokens`` is missing, ``output_mode`` is unknown, or
+            ``count_weights`` are passed in another mode than "count".
 
     Example:
         >>> keras.layers.CategoryEncoding(3, "count")([[0, 2, 2]]).numpy()
@@ -338,18 +361,26 @@ class CategoryEncoding(CategoryLayer):
 
 
 class Discretization(CategoryLayer):
-    """Returns the bin of each input: the number of boundaries that are not above it.
+    """Map numbers to bins: the index is the number of boundaries not above the input.
 
-    Args: ``bin_boundaries``, ascending, or ``num_bins``, for which `adapt` finds
-    boundaries with as many values between any two, up to a share of ``epsilon``;
-    ``output_mode``: "int" (int32), or "one_hot", "multi_hot", "count" as for
-    `CategoryEncoding`, as is ``sparse``.
+    Args:
+        bin_boundaries: Boundaries of the bins, in ascending order.
+        num_bins: Number of bins, instead of ``bin_boundaries``; `adapt` then computes
+            quantiles as boundaries.
+        epsilon: Error tolerance of the quantiles, as a fraction of the data.
+        output_mode: "int" (int32 indices), or "one_hot", "multi_hot" or "count" as in
+            `CategoryEncoding`.
+        sparse: If True, return a `SparseTensor`; in traced functions only for
+            "one_hot".
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, ...]``, outputs the same ("int"), or as for
-    `CategoryEncoding` with the number of bins.
+    Shapes:
+        Inputs ``[batch, ...]``; outputs of the same shape ("int"), or as in
+        `CategoryEncoding` with the number of bins.
 
-    Raises: ``ValueError`` unless exactly one of ``bin_boundaries`` and ``num_bins`` is
-    given, and for a call before `adapt`.
+    Raises:
+        ValueError: If not exactly one of ``bin_boundaries`` and ``num_bins`` is given,
+            or in a call before `adapt`.
 
     Example:
         >>> keras.layers.Discretization([0.0, 1.0])([[-1.5, 0.0, 3.0]]).numpy()
@@ -419,12 +450,16 @@ class Discretization(CategoryLayer):
         return self.num_bins if boundaries is None else len(boundaries) + 1
 
     def adapt(self, data: Any, steps: int | None = None) -> None:
-        """Find ``num_bins - 1`` boundaries between which ``data`` is spread evenly.
+        """Compute ``num_bins - 1`` boundaries that divide ``data`` evenly.
 
-        Args: ``data``: as for `Normalization.adapt`; ``steps``: the largest number of
-        batches to look at.
+        Args:
+            data: Array or tensor, or batches: a dataset, or an iterable of arrays or of
+                tuples that start with an array.
+            steps: Maximum number of batches to use, or None for all.
 
-        Raises: ``ValueError`` if there are no data, or ``bin_boundaries`` were given.
+        Raises:
+            ValueError: If there is no data, or ``bin_boundaries`` were passed to the
+                constructor.
         """
         if self.num_bins is None:
             raise ValueError(
@@ -450,7 +485,7 @@ class Discretization(CategoryLayer):
 
 
 def _ascending(boundaries):
-    """Boundaries of bins as a list; None for None."""
+    """Return the boundaries of bins as a list, or None."""
     if boundaries is None:
         return None
     ascending = np.asarray(boundaries, np.float64)
@@ -475,7 +510,7 @@ def _summary(values, epsilon):
 
 
 def _compressed(summary, epsilon):
-    """A summary of ``1 / epsilon`` values, between the old ones by their shares."""
+    """Compress a summary to ``1 / epsilon`` values, by interpolation."""
     values, counts = summary
     if values.size * epsilon < 1:
         return summary
