@@ -1,7 +1,7 @@
-"""`SimpleRNN`, `LSTM` and `GRU`: layers that make a cell and run it.
+"""`SimpleRNN`, `LSTM` and `GRU`: layers that create a cell and run it.
 
-With the usual activations all steps are one op, forward and backward (see
-`tapewright.ops.nn.recurrence`); else the cell runs step by step, as in `RNN`.
+With the default activations all steps are one op, forward and backward (see
+`tapewright.ops.nn.recurrence`); otherwise the cell runs step by step, as in `RNN`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["GRU", "LSTM", "SimpleRNN"]
 
 
 class CellLayer(RNN):
-    """An `RNN` that makes its cell of its own arguments, which are the config."""
+    """`RNN` that creates its cell from its own arguments, which form the config."""
 
     input_spec: InputSpec
 
@@ -49,7 +49,7 @@ class CellLayer(RNN):
     }
 
     def _tw_make(self, cell_class, name, arguments):
-        """Keep a constructor's arguments: in a cell, and what is left here."""
+        """Pass a constructor's arguments to the cell, and keep the others."""
         kwargs = arguments["kwargs"]
         known = [n for n in constructor_arguments(cell_class) if n in arguments]
         of_cell = {n: arguments[n] for n in known if n != "activity_regularizer"}
@@ -98,8 +98,11 @@ class CellLayer(RNN):
         return states[0] if mask is None else outputs[:, -1], states
 
     def _tw_is_one_op(self, training=True):
-        """Return whether one op makes all steps: with the usual activations, and without
-        dropout that needs masks for the state, or for each gate."""
+        """Return whether one op can compute all steps.
+
+        This requires the default activations, and no dropout that needs masks for the
+        state or for each gate.
+        """
         cell = self.cell
         gate = getattr(cell, "recurrent_activation", activations.sigmoid)
         by_gate = cell.recurrent_dropout or cell.implementation == 1
@@ -123,16 +126,49 @@ for _name in (
 
 
 class SimpleRNN(CellLayer):
-    """A plain recurrent network: `RNN` of a `SimpleRNNCell`.
+    """Fully connected recurrent layer: `RNN` with a `SimpleRNNCell`.
 
         h <- activation(inputs @ kernel + h @ recurrent_kernel + bias)
 
-    Args: those of `SimpleRNNCell` and of `RNN`.
+    Args:
+        units: Size of the state and of the outputs, positive.
+        activation: Function of the new state: a name in `keras.activations`, a function
+            of a tensor, or None for no activation.
+        use_bias: If False, the layer has no ``bias``.
+        kernel_initializer: Initializer of ``kernel``: an object or its name.
+        recurrent_initializer: Initializer of ``recurrent_kernel``: an object or its
+            name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        kernel_regularizer: Regularizer of ``kernel``, or None.
+        recurrent_regularizer: Regularizer of ``recurrent_kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        activity_regularizer: Regularizer of the outputs, or None.
+        kernel_constraint: Constraint on ``kernel``, or None.
+        recurrent_constraint: Constraint on ``recurrent_kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        dropout: Fraction of the inputs to drop in training, from 0 to 1. An `RNN` uses
+            the same mask for all steps of a call.
+        recurrent_dropout: Fraction of the state to drop in training, from 0 to 1.
+        return_sequences: If True, return the outputs of all steps, otherwise only the
+            last.
+        return_state: If True, also return the last states.
+        go_backwards: If True, run from the last step to the first.
+        stateful: If True, start each call with the last states of the previous call,
+            see `reset_state`.
+        unroll: If True, unroll the loop over the steps in traced functions.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        implementation: 1 draws a separate dropout mask for each gate, as
+            ``recurrent_dropout`` always does; 2 draws one mask for all gates.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, time, features]``, outputs ``[batch, units]``, or ``[batch,
-    time, units]`` with ``return_sequences``; weights as of `SimpleRNNCell`.
+    Shapes:
+        Inputs ``[batch, time, features]``, outputs ``[batch, units]``, or
+        ``[batch, time, units]`` with ``return_sequences``; weights as in
+        `SimpleRNNCell`.
 
-    Raises: ``ValueError`` if ``units`` is not a positive integer.
+    Raises:
+        ValueError: If ``units`` is not a positive integer.
 
     Example:
         >>> keras.layers.SimpleRNN(4)([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]).shape
@@ -185,24 +221,62 @@ _ACTIVATIONS = {
 
 
 class LSTM(CellLayer):
-    """A long short-term memory: `RNN` of an `LSTMCell`, whose states are h and c.
+    """Long short-term memory (LSTM) layer: `RNN` with an `LSTMCell`.
 
         i, f, n, o = the quarters of inputs @ kernel + h @ recurrent_kernel + bias
         c <- sigmoid(f) * c + sigmoid(i) * tanh(n)        h <- sigmoid(o) * tanh(c)
 
-    With the default activations and no ``recurrent_dropout`` all steps are one op.
+    The states are ``h``, which is also the output, and ``c``. With the default
+    activations and no ``recurrent_dropout``, all steps are computed by one op.
 
-    Args: those of `LSTMCell` and of `RNN`; ``use_cudnn``: "auto" and False change
-    nothing, True requires the arguments that make one op.
+    Args:
+        units: Size of the state and of the outputs, positive.
+        activation: Function in place of ``tanh``: a name in `keras.activations` or a
+            function of a tensor.
+        recurrent_activation: Function in place of ``sigmoid``: a name in
+            `keras.activations` or a function of a tensor.
+        use_bias: If False, the layer has no ``bias``.
+        kernel_initializer: Initializer of ``kernel``: an object or its name.
+        recurrent_initializer: Initializer of ``recurrent_kernel``: an object or its
+            name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        unit_forget_bias: If True, initialize the bias of the forget gate with 1.
+        kernel_regularizer: Regularizer of ``kernel``, or None.
+        recurrent_regularizer: Regularizer of ``recurrent_kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        activity_regularizer: Regularizer of the outputs, or None.
+        kernel_constraint: Constraint on ``kernel``, or None.
+        recurrent_constraint: Constraint on ``recurrent_kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        dropout: Fraction of the inputs to drop in training, from 0 to 1. An `RNN` uses
+            the same mask for all steps of a call.
+        recurrent_dropout: Fraction of the state to drop in training, from 0 to 1.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        return_sequences: If True, return the outputs of all steps, otherwise only the
+            last.
+        return_state: If True, also return the last states.
+        go_backwards: If True, run from the last step to the first.
+        stateful: If True, start each call with the last states of the previous call,
+            see `reset_state`.
+        unroll: If True, unroll the loop over the steps in traced functions.
+        use_cudnn: "auto" and False have no effect; True raises an error unless all
+            steps are computed by one op.
+        implementation: 1 draws a separate dropout mask for each gate, as
+            ``recurrent_dropout`` always does; 2 draws one mask for all gates.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, time, features]``, outputs ``[batch, units]``, or ``[batch,
-    time, units]`` with ``return_sequences``; with ``return_state`` also h and c
-    ``[batch, units]``; weights as of `LSTMCell`.
+    Shapes:
+        Inputs ``[batch, time, features]``, outputs ``[batch, units]``, or
+        ``[batch, time, units]`` with ``return_sequences``; with ``return_state`` also
+        ``h`` and ``c`` ``[batch, units]``; weights as in `LSTMCell`.
 
-    Raises: ``ValueError`` if ``units`` is not a positive integer, or for
-    ``use_cudnn=True`` with other activations.
+    Raises:
+        ValueError: If ``units`` is not a positive integer, or ``use_cudnn`` is True
+            with other activations or ``recurrent_dropout``.
 
-    Reference: Hochreiter & Schmidhuber, "Long short-term memory" (1997).
+    References:
+        Hochreiter & Schmidhuber, "Long short-term memory" (1997).
 
     Example:
         >>> layer = keras.layers.LSTM(4, return_sequences=True, return_state=True)
@@ -250,27 +324,68 @@ class LSTM(CellLayer):
 
 
 class GRU(CellLayer):
-    """A gated recurrent unit: `RNN` of a `GRUCell`.
+    """Gated recurrent unit (GRU) layer: `RNN` with a `GRUCell`.
 
         x = inputs @ kernel + bias[0]       y = h @ recurrent_kernel + bias[1]
         z, r = sigmoid(x_z + y_z), sigmoid(x_r + y_r)
         h <- z * h + (1 - z) * tanh(x_n + r * y_n)
 
-    With the default activations, ``reset_after`` and no ``recurrent_dropout`` all steps
-    are one op.
+    With the default activations, ``reset_after`` and no ``recurrent_dropout``, all
+    steps are computed by one op.
 
-    Args: those of `GRUCell` and of `RNN`; ``use_cudnn`` as for `LSTM`.
+    Args:
+        units: Size of the state and of the outputs, positive.
+        activation: Function in place of ``tanh``: a name in `keras.activations` or a
+            function of a tensor.
+        recurrent_activation: Function in place of ``sigmoid``: a name in
+            `keras.activations` or a function of a tensor.
+        use_bias: If False, the layer has no ``bias``.
+        kernel_initializer: Initializer of ``kernel``: an object or its name.
+        recurrent_initializer: Initializer of ``recurrent_kernel``: an object or its
+            name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        kernel_regularizer: Regularizer of ``kernel``, or None.
+        recurrent_regularizer: Regularizer of ``recurrent_kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        activity_regularizer: Regularizer of the outputs, or None.
+        kernel_constraint: Constraint on ``kernel``, or None.
+        recurrent_constraint: Constraint on ``recurrent_kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        dropout: Fraction of the inputs to drop in training, from 0 to 1. An `RNN` uses
+            the same mask for all steps of a call.
+        recurrent_dropout: Fraction of the state to drop in training, from 0 to 1.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        return_sequences: If True, return the outputs of all steps, otherwise only the
+            last.
+        return_state: If True, also return the last states.
+        go_backwards: If True, run from the last step to the first.
+        stateful: If True, start each call with the last states of the previous call,
+            see `reset_state`.
+        unroll: If True, unroll the loop over the steps in traced functions.
+        reset_after: If True, apply the reset gate after the matrix product of the
+            state, else before it, with a single bias.
+        use_cudnn: "auto" and False have no effect; True raises an error unless all
+            steps are computed by one op.
+        implementation: 1 draws a separate dropout mask for each gate, as
+            ``recurrent_dropout`` always does; 2 draws one mask for all gates.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, time, features]``, outputs ``[batch, units]``, or ``[batch,
-    time, units]`` with ``return_sequences``; weights as of `GRUCell`.
+    Shapes:
+        Inputs ``[batch, time, features]``, outputs ``[batch, units]``, or
+        ``[batch, time, units]`` with ``return_sequences``; weights as in `GRUCell`.
 
-    Raises: ``ValueError`` if ``units`` is not a positive integer.
+    Raises:
+        ValueError: If ``units`` is not a positive integer, or ``use_cudnn`` is True and
+            the steps are not computed by one op.
 
-    Reference: Cho et al., "Learning phrase representations using RNN encoder-decoder
-    for statistical machine translation" (2014).
+    References:
+        Cho et al., "Learning phrase representations using RNN encoder-decoder for
+        statistical machine translation" (2014).
 
     Example:
-        >>> keras.layers.GRU(4, return_sequences=True)([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]).shape
+        >>> layer = keras.layers.GRU(4, return_sequences=True)
+        >>> layer([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]).shape
         TensorShape([1, 3, 4])
     """
 

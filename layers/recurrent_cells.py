@@ -1,7 +1,7 @@
-"""One step of a recurrent network: the cells that `RNN` takes through sequences.
+"""Recurrent cells: one step of a recurrent network, which `RNN` applies to sequences.
 
-A cell is called with the inputs of a step and a list of states, and gives the outputs and
-the new states: ``outputs, states = cell(inputs, states)``.
+A cell is called with the inputs of a step and a list of states, and returns the outputs
+and the new states: ``outputs, states = cell(inputs, states)``.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ __all__ = ["GRUCell", "LSTMCell", "SimpleRNNCell", "StackedRNNCells"]
 
 
 class RecurrentCell(Layer):
-    """Base of the cells: two kernels, a bias, and dropout in front of the kernels.
+    """Base class of cells: two kernels, a bias, and dropout before the kernels.
 
-    ``gates``: how many blocks of columns the kernels have. With ``implementation`` 1, or
-    ``recurrent_dropout``, each block has masks of its own.
+    ``_tw_gates`` is the number of column blocks in the kernels. With ``implementation``
+    1, or ``recurrent_dropout``, each block has its own masks.
     """
 
     units: int
@@ -61,7 +61,7 @@ class RecurrentCell(Layer):
     _tw_gates = 1
 
     def _tw_keep(self, arguments):
-        """Make attributes of the constructor's arguments."""
+        """Keep the constructor's arguments as attributes."""
         for name, value in arguments.items():
             if name not in ("self", "kwargs", "__class__"):
                 setattr(self, name, value)
@@ -88,7 +88,11 @@ class RecurrentCell(Layer):
         return self._tw_new_weight("bias", (width,))
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
-        """Return a list of states of zeros, ``[batch, units]`` each."""
+        """Return a list of zero states, ``[batch, units]`` each.
+
+        Args:
+            batch_size: Number of examples.
+        """
         sizes = flatten(self.state_size)
         return [zeros((batch_size, size), self._tw_compute_dtype) for size in sizes]
 
@@ -96,7 +100,7 @@ class RecurrentCell(Layer):
 
     @contextmanager
     def _tw_one_mask(self) -> Any:
-        """Inside, dropout draws its masks once, for all steps."""
+        """Draw dropout masks only once inside the context, for all steps."""
         self._tw_masks = {}
         try:
             yield
@@ -104,7 +108,7 @@ class RecurrentCell(Layer):
             self._tw_masks = None
 
     def _tw_of_inputs(self, inputs: Tensor, training: bool) -> Any:
-        """``inputs @ kernel + bias``."""
+        """Compute ``inputs @ kernel + bias``."""
         inputs = self._tw_as_own_dtype(inputs)
         masks = self._tw_dropped("dropout", inputs) if training else []
         bias = self.bias if self.bias is None or self.bias.ndim == 1 else self.bias[0]
@@ -117,14 +121,14 @@ class RecurrentCell(Layer):
         return product if bias is None else product + bias
 
     def _tw_of_state(self, state: Any, training: bool) -> Any:
-        """``state @ recurrent_kernel``."""
+        """Compute ``state @ recurrent_kernel``."""
         masks = self._tw_dropped("recurrent_dropout", state) if training else []
         if not masks:
             return matmul(state, self.recurrent_kernel)
         return _by_blocks(state, masks, self.recurrent_kernel)
 
     def _tw_dropped(self, which: Any, inputs: Tensor) -> Any:
-        """The masks of "dropout" or "recurrent_dropout": one, or one for each gate."""
+        """Return the masks of "dropout" or "recurrent_dropout": one, or one a gate."""
         rate = getattr(self, which)
         if not 0 < rate < 1 and (rate == 0 or self._tw_gates > 1):  # as in Keras
             return []
@@ -142,31 +146,54 @@ class RecurrentCell(Layer):
 
 
 def _by_blocks(x, masks, kernel):
-    """``x @ kernel``, where each block of columns has a mask of its own."""
+    """Compute ``x @ kernel`` with a mask of ``x`` for each block of columns."""
     blocks = split(kernel, len(masks), axis=1)
     return concat([matmul(x * m, block) for m, block in zip(masks, blocks)], 1)
 
 
 class SimpleRNNCell(RecurrentCell):
-    """One step of a plain recurrent network, whose output is its state.
+    """Cell of a `SimpleRNN`: one step of a fully connected recurrent network.
 
         h <- activation(inputs @ kernel + h @ recurrent_kernel + bias)
 
-    Args: ``dropout``, ``recurrent_dropout``: the share of the inputs and of the state
-    that is dropped in training, from 0 to 1; inside an `RNN` with one mask for all
-    steps of a call. ``seed`` as for `Dropout`; ``implementation``: 1 draws a dropout
-    mask for each gate, as ``recurrent_dropout`` does anyhow.
+    ``cell(inputs, states)`` returns ``(outputs, new_states)``; the outputs are the new
+    state.
 
-    Inputs: ``cell(inputs, states)`` returns ``(outputs, new_states)``.
+    Args:
+        units: Size of the state and of the outputs, positive.
+        activation: Function of the new state: a name in `keras.activations`, a function
+            of a tensor, or None for no activation.
+        use_bias: If False, the layer has no ``bias``.
+        kernel_initializer: Initializer of ``kernel``: an object or its name.
+        recurrent_initializer: Initializer of ``recurrent_kernel``: an object or its
+            name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        kernel_regularizer: Regularizer of ``kernel``, or None.
+        recurrent_regularizer: Regularizer of ``recurrent_kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        kernel_constraint: Constraint on ``kernel``, or None.
+        recurrent_constraint: Constraint on ``recurrent_kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        dropout: Fraction of the inputs to drop in training, from 0 to 1. An `RNN` uses
+            the same mask for all steps of a call.
+        recurrent_dropout: Fraction of the state to drop in training, from 0 to 1.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        implementation: 1 draws a separate dropout mask for each gate, as
+            ``recurrent_dropout`` always does; 2 draws one mask for all gates.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, features]``, state and outputs ``[batch, units]``; weights
-    ``kernel [features, units]``, ``recurrent_kernel [units, units]``, ``bias [units]``.
+    Shapes:
+        Inputs ``[batch, features]``, state and outputs ``[batch, units]``; weights
+        ``kernel [features, units]``, ``recurrent_kernel [units, units]``,
+        ``bias [units]``.
 
-    Raises: ``ValueError`` if ``units`` is not a positive integer.
+    Raises:
+        ValueError: If ``units`` is not a positive integer.
 
     Example:
-        >>> from tapewright import ones
-        >>> outputs, states = keras.layers.SimpleRNNCell(4)(ones([2, 3]), [tw.zeros([2, 4])])
+        >>> cell = keras.layers.SimpleRNNCell(4)
+        >>> outputs, states = cell(tw.ones([2, 3]), [tw.zeros([2, 4])])
         >>> outputs.shape, len(states)
         (TensorShape([2, 4]), 1)
     """
@@ -202,9 +229,10 @@ class SimpleRNNCell(RecurrentCell):
 
 
 class LSTMBase(RecurrentCell):
-    """Base of `LSTMCell`, and of the cells whose products are convolutions.
+    """Base class of `LSTMCell`, and of cells whose products are convolutions.
 
-    ``gate_axis``: the axis along which the products of the four gates follow each other.
+    ``_tw_gate_axis`` is the axis along which the products of the four gates are
+    concatenated.
     """
 
     unit_forget_bias: bool
@@ -232,26 +260,54 @@ class LSTMBase(RecurrentCell):
 
 
 class LSTMCell(LSTMBase):
-    """One step of a long short-term memory, with the states h (the output) and c.
+    """Cell of an `LSTM`: one step of a long short-term memory.
 
         i, f, n, o = the quarters of inputs @ kernel + h @ recurrent_kernel + bias
         c <- sigmoid(f) * c + sigmoid(i) * tanh(n)        h <- sigmoid(o) * tanh(c)
 
-    Args: ``recurrent_activation`` replaces the sigmoids, ``activation`` tanh;
-    ``unit_forget_bias``: the bias of f starts at 1; dropout as for `SimpleRNNCell`.
+    ``cell(inputs, [h, c])`` returns ``(h, [h, c])`` with the new states.
 
-    Shapes: inputs ``[batch, features]``, states and outputs ``[batch, units]``; weights
-    ``kernel [features, 4 * units]``, ``recurrent_kernel [units, 4 * units]``, ``bias [4
-    * units]``.
+    Args:
+        units: Size of the state and of the outputs, positive.
+        activation: Function in place of ``tanh``: a name in `keras.activations` or a
+            function of a tensor.
+        recurrent_activation: Function in place of ``sigmoid``: a name in
+            `keras.activations` or a function of a tensor.
+        use_bias: If False, the layer has no ``bias``.
+        kernel_initializer: Initializer of ``kernel``: an object or its name.
+        recurrent_initializer: Initializer of ``recurrent_kernel``: an object or its
+            name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        unit_forget_bias: If True, initialize the bias of the forget gate with 1.
+        kernel_regularizer: Regularizer of ``kernel``, or None.
+        recurrent_regularizer: Regularizer of ``recurrent_kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        kernel_constraint: Constraint on ``kernel``, or None.
+        recurrent_constraint: Constraint on ``recurrent_kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        dropout: Fraction of the inputs to drop in training, from 0 to 1. An `RNN` uses
+            the same mask for all steps of a call.
+        recurrent_dropout: Fraction of the state to drop in training, from 0 to 1.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        implementation: 1 draws a separate dropout mask for each gate, as
+            ``recurrent_dropout`` always does; 2 draws one mask for all gates.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: ``ValueError`` if ``units`` is not a positive integer.
+    Shapes:
+        Inputs ``[batch, features]``, states and outputs ``[batch, units]``; weights
+        ``kernel [features, 4 * units]``, ``recurrent_kernel [units, 4 * units]``,
+        ``bias [4 * units]``.
 
-    Reference: Hochreiter & Schmidhuber, "Long short-term memory" (1997).
+    Raises:
+        ValueError: If ``units`` is not a positive integer.
+
+    References:
+        Hochreiter & Schmidhuber, "Long short-term memory" (1997).
 
     Example:
-        >>> from tapewright import ones
         >>> cell = keras.layers.LSTMCell(4)
-        >>> outputs, states = cell(ones([2, 3]), cell.get_initial_state(2))
+        >>> outputs, states = cell(tw.ones([2, 3]), cell.get_initial_state(2))
         >>> outputs.shape, len(states)
         (TensorShape([2, 4]), 2)
     """
@@ -284,29 +340,59 @@ class LSTMCell(LSTMBase):
 
 
 class GRUCell(RecurrentCell):
-    """One step of a gated recurrent unit, whose output is its state.
+    """Cell of a `GRU`: one step of a gated recurrent unit.
 
         x = inputs @ kernel + bias[0]       y = h @ recurrent_kernel + bias[1]
         z, r = sigmoid(x_z + y_z), sigmoid(x_r + y_r)
         h <- z * h + (1 - z) * tanh(x_n + r * y_n)
 
-    Args: ``recurrent_activation`` replaces the sigmoids, ``activation`` tanh;
-    ``reset_after``: False applies r to h in place of the product, with the first bias
-    alone; dropout as for `SimpleRNNCell`.
+    ``cell(inputs, states)`` returns ``(outputs, new_states)``; the outputs are the new
+    state.
 
-    Shapes: inputs ``[batch, features]``, state and outputs ``[batch, units]``; weights,
-    in the order z, r, n, ``kernel [features, 3 * units]``, ``recurrent_kernel [units, 3
-    * units]``, ``bias [2, 3 * units]``, or ``[3 * units]`` without ``reset_after``.
+    Args:
+        units: Size of the state and of the outputs, positive.
+        activation: Function in place of ``tanh``: a name in `keras.activations` or a
+            function of a tensor.
+        recurrent_activation: Function in place of ``sigmoid``: a name in
+            `keras.activations` or a function of a tensor.
+        use_bias: If False, the layer has no ``bias``.
+        kernel_initializer: Initializer of ``kernel``: an object or its name.
+        recurrent_initializer: Initializer of ``recurrent_kernel``: an object or its
+            name.
+        bias_initializer: Initializer of ``bias``: an object or its name.
+        kernel_regularizer: Regularizer of ``kernel``, or None.
+        recurrent_regularizer: Regularizer of ``recurrent_kernel``, or None.
+        bias_regularizer: Regularizer of ``bias``, or None.
+        kernel_constraint: Constraint on ``kernel``, or None.
+        recurrent_constraint: Constraint on ``recurrent_kernel``, or None.
+        bias_constraint: Constraint on ``bias``, or None.
+        dropout: Fraction of the inputs to drop in training, from 0 to 1. An `RNN` uses
+            the same mask for all steps of a call.
+        recurrent_dropout: Fraction of the state to drop in training, from 0 to 1.
+        reset_after: If True, apply the reset gate after the matrix product of the
+            state, else before it, with a single bias.
+        seed: Integer or `keras.random.SeedGenerator` for a random stream that belongs
+            to the layer, or None to draw from the global stream.
+        implementation: 1 draws a separate dropout mask for each gate, as
+            ``recurrent_dropout`` always does; 2 draws one mask for all gates.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: ``ValueError`` if ``units`` is not a positive integer.
+    Shapes:
+        Inputs ``[batch, features]``, state and outputs ``[batch, units]``; weights, in
+        the order z, r, n, ``kernel [features, 3 * units]``,
+        ``recurrent_kernel [units, 3 * units]``, ``bias [2, 3 * units]``, or
+        ``[3 * units]`` without ``reset_after``.
 
-    Reference: Cho et al., "Learning phrase representations using RNN encoder-decoder
-    for statistical machine translation" (2014).
+    Raises:
+        ValueError: If ``units`` is not a positive integer.
+
+    References:
+        Cho et al., "Learning phrase representations using RNN encoder-decoder for
+        statistical machine translation" (2014).
 
     Example:
-        >>> from tapewright import ones
         >>> cell = keras.layers.GRUCell(4)
-        >>> outputs, states = cell(ones([2, 3]), cell.get_initial_state(2))
+        >>> outputs, states = cell(tw.ones([2, 3]), cell.get_initial_state(2))
         >>> outputs.shape, len(states)
         (TensorShape([2, 4]), 1)
     """
@@ -365,21 +451,25 @@ class GRUCell(RecurrentCell):
 
 
 class StackedRNNCells(Layer):
-    """Stacks cells to one: each takes the outputs of the one below.
+    """Stack recurrent cells into one: the outputs of a cell are the inputs of the next.
 
-    Args: ``cells``: a list of cells.
+    Args:
+        cells: List of cells.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, features]``, outputs ``[batch, units of the last cell]``;
-    the states are a list with an entry for each cell, a list where it has several.
+    Shapes:
+        Inputs ``[batch, features]``, outputs ``[batch, units of the last cell]``; the
+        states are a list with one entry per cell, itself a list if the cell has several
+        states.
 
-    Raises: ``ValueError`` for an empty list, or an entry without ``call`` or
-    ``state_size``.
+    Raises:
+        ValueError: If the list is empty, or an entry has no ``call`` or no
+            ``state_size``.
 
     Example:
-        >>> from tapewright import ones
-        >>> from tapewright.layers import RNN
-        >>> layer = RNN(keras.layers.StackedRNNCells([keras.layers.LSTMCell(4), keras.layers.LSTMCell(3)]))
-        >>> layer(ones([2, 5, 1])).shape
+        >>> cells = [keras.layers.LSTMCell(4), keras.layers.LSTMCell(3)]
+        >>> layer = keras.layers.RNN(keras.layers.StackedRNNCells(cells))
+        >>> layer(tw.ones([2, 5, 1])).shape
         TensorShape([2, 3])
     """
 
@@ -402,12 +492,12 @@ class StackedRNNCells(Layer):
 
     @property
     def state_size(self) -> Any:
-        """The state sizes of the cells, a list."""
+        """List of the state sizes of the cells."""
         return [cell.state_size for cell in self.cells]
 
     @property
     def output_size(self) -> Any:
-        """The output size of the last cell."""
+        """Output size of the last cell."""
         return size_of_output(self.cells[-1])
 
     def build(self, input_shape: Any) -> None:
@@ -417,7 +507,11 @@ class StackedRNNCells(Layer):
             input_shape = (input_shape[0], size_of_output(cell))
 
     def get_initial_state(self, batch_size: int | None = None) -> list[Tensor]:
-        """Return a list of states of zeros for each cell."""
+        """Return a list of the initial states of each cell.
+
+        Args:
+            batch_size: Number of examples.
+        """
         states = []
         for cell in self.cells:
             if hasattr(cell, "get_initial_state"):
@@ -448,7 +542,7 @@ class StackedRNNCells(Layer):
 
 
 def size_of_output(cell):
-    """The ``output_size`` of a cell, or else the size of its first state."""
+    """Return the ``output_size`` of a cell, or the size of its first state."""
     size = getattr(cell, "output_size", None)
     if size is None:
         size = cell.state_size

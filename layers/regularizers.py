@@ -34,7 +34,20 @@ __all__ = [
 
 
 class Regularizer(Configured):
-    """The base of regularizers: a subclass defines ``__call__(x)``, which returns a scalar."""
+    """Base class of regularizers.
+
+    A subclass defines ``__call__(x)``, which returns a scalar penalty.
+
+    Args:
+        *args: Constructor arguments of the subclass, recorded for its config.
+        **kwargs: Keyword arguments of the subclass, recorded for its config.
+
+    Example:
+        >>> class Cubic(keras.regularizers.Regularizer):
+        ...     def __call__(self, x):
+        ...         return 0.01 * tw.reduce_sum(tw.abs(x) ** 3)
+        >>> layer = keras.layers.Dense(2, kernel_regularizer=Cubic())
+    """
 
     _tw_kind: str = "regularizer"
 
@@ -43,9 +56,13 @@ class Regularizer(Configured):
 
 
 class L1(Regularizer):
-    """The regularizer ``l1 * sum(|x|)``.
+    """L1 regularizer: ``l1 * sum(|x|)``.
 
-    Raises: ``ValueError`` for a negative factor.
+    Args:
+        l1: Factor, not negative.
+
+    Raises:
+        ValueError: If the factor is negative.
 
     Example:
         >>> keras.regularizers.L1(0.5)([1.0, -3.0]).numpy()
@@ -60,9 +77,13 @@ class L1(Regularizer):
 
 
 class L2(Regularizer):
-    """The regularizer ``l2 * sum(x ** 2)``.
+    """L2 regularizer: ``l2 * sum(x ** 2)``.
 
-    Raises: ``ValueError`` for a negative factor.
+    Args:
+        l2: Factor, not negative.
+
+    Raises:
+        ValueError: If the factor is negative.
 
     Example:
         >>> keras.regularizers.L2(0.5)([1.0, -3.0]).numpy()
@@ -77,9 +98,14 @@ class L2(Regularizer):
 
 
 class L1L2(Regularizer):
-    """The regularizer ``l1 * sum(|x|) + l2 * sum(x ** 2)``.
+    """L1 and L2 regularizer: ``l1 * sum(|x|) + l2 * sum(x ** 2)``.
 
-    Raises: ``ValueError`` for a negative factor.
+    Args:
+        l1: Factor of the absolute values, not negative.
+        l2: Factor of the squares, not negative.
+
+    Raises:
+        ValueError: If a factor is negative.
 
     Example:
         >>> keras.regularizers.L1L2(l1=0.5, l2=0.5)([1.0, -3.0]).numpy()
@@ -101,15 +127,19 @@ class L1L2(Regularizer):
 
 
 class OrthogonalRegularizer(Regularizer):
-    """``factor`` times the mean modulus of the cosine between any two rows of a matrix.
+    """Orthogonality regularizer: mean absolute cosine between rows of a matrix.
 
-    Args: ``mode``: "rows", or "columns" for any two columns.
+    Args:
+        factor: Factor of the mean, not negative.
+        mode: "rows", or "columns" for the cosines between columns.
 
-    Raises: ``ValueError`` for another ``mode``, or when it is called for a tensor that
-    is no matrix.
+    Raises:
+        ValueError: If ``mode`` is unknown, or if it is called with a tensor that is not
+            a matrix.
 
     Example:
-        >>> keras.regularizers.OrthogonalRegularizer(1.0)([[1.0, 0.0], [0.0, 2.0], [0.0, 3.0]]).numpy().round(6)
+        >>> regularizer = keras.regularizers.OrthogonalRegularizer(1.0)
+        >>> regularizer([[1.0, 0.0], [0.0, 2.0], [0.0, 3.0]]).numpy().round(6)
         np.float32(0.333333)
     """
 
@@ -144,7 +174,7 @@ get, serialize, deserialize = _family.get, _family.serialize, _family.deserializ
 
 
 def _checked(who, name, factor):
-    """The factor as a float. Raises: ``ValueError`` if it is negative or no number."""
+    """Return the factor as a float; raise ``ValueError`` if it is negative."""
     try:
         factor = float(factor)
     except (TypeError, ValueError):

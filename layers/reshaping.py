@@ -1,4 +1,4 @@
-"""Layers that arrange entries anew: flat, permuted, repeated, padded, cropped."""
+"""Reshaping layers: flatten, reshape, permute, repeat, pad and crop."""
 
 from __future__ import annotations
 
@@ -52,15 +52,20 @@ __all__ = [
 
 
 class Flatten(Layer):
-    """Makes one axis of all axes but the batch.
+    """Flatten each example to a vector.
 
-    Args: ``data_format``: "channels_last" (default), or "channels_first", which moves
-    axis 1 to the end first.
+    Args:
+        data_format: "channels_first" moves axis 1 to the end before flattening;
+            "channels_last" keeps the order. None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, ...]``, outputs ``[batch, n]``; ``[batch, 1]`` for inputs
-    ``[batch]``.
+    Shapes:
+        Inputs ``[batch, ...]``, outputs ``[batch, n]``; ``[batch, 1]`` for inputs
+        ``[batch]``.
 
-    Raises: ``ValueError`` for another ``data_format``.
+    Raises:
+        ValueError: If ``data_format`` is unknown.
 
     Example:
         >>> keras.layers.Flatten()([[[1.0, 2.0], [3.0, 4.0]]]).numpy()
@@ -88,15 +93,18 @@ class Flatten(Layer):
 
 
 class Reshape(Layer):
-    """Gives each example the shape ``target_shape``.
+    """Reshape each example to ``target_shape``.
 
-    Args: ``target_shape``: without the batch; one axis may be -1, for the size that is
-    left.
+    Args:
+        target_shape: Shape without the batch axis; one size may be -1 and is inferred.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, ...]``, outputs ``[batch, *target_shape]``.
+    Shapes:
+        Inputs ``[batch, ...]``, outputs ``[batch, *target_shape]``.
 
-    Raises: ``ValueError`` if more than one axis is -1; `ShapeError` if the number of
-    entries differs.
+    Raises:
+        ValueError: If more than one size is -1.
+        ShapeError: If the number of entries differs.
 
     Example:
         >>> keras.layers.Reshape((-1, 2))([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]]).shape
@@ -146,13 +154,18 @@ class Reshape(Layer):
 
 
 class Permute(Layer):
-    """Puts the axes of each example in another order.
+    """Permute the axes of each example.
 
-    Args: ``dims``: for each axis of the outputs that of the inputs, from 1.
+    Args:
+        dims: Permutation of the axes, counted from 1 without the batch axis: axis ``i``
+            of the outputs is axis ``dims[i - 1]`` of the inputs.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, ...]`` of rank ``len(dims) + 1``, outputs with these axes.
+    Shapes:
+        Inputs ``[batch, ...]`` of rank ``len(dims) + 1``, outputs with permuted axes.
 
-    Raises: ``ValueError`` if ``dims`` is not a permutation of 1 to its length.
+    Raises:
+        ValueError: If ``dims`` is not a permutation of 1 to its length.
 
     Example:
         >>> keras.layers.Permute((2, 1))([[[1, 2, 3]]]).shape
@@ -179,11 +192,17 @@ class Permute(Layer):
 
 
 class RepeatVector(Layer):
-    """Repeats each vector ``n`` times.
+    """Repeat each vector ``n`` times.
 
-    Shapes: inputs ``[batch, features]``, outputs ``[batch, n, features]``.
+    Args:
+        n: Number of repetitions, positive.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: ``ValueError`` if ``n`` is not a positive integer.
+    Shapes:
+        Inputs ``[batch, features]``, outputs ``[batch, n, features]``.
+
+    Raises:
+        ValueError: If ``n`` is not a positive integer.
 
     Example:
         >>> keras.layers.RepeatVector(2)([[1.0, 2.0]]).numpy()
@@ -209,7 +228,7 @@ class RepeatVector(Layer):
 
 
 class _UpSampling(Layer):
-    """Each entry ``size`` times along the spatial axes."""
+    """Repeat each entry ``size`` times along the spatial axes."""
 
     input_spec: InputSpec
 
@@ -236,12 +255,18 @@ class _UpSampling(Layer):
 
 
 class UpSampling1D(_UpSampling):
-    """Repeats each step ``size`` times.
+    """Upsample sequences: repeat each step ``size`` times.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, steps * size,
-    channels]``.
+    Args:
+        size: Number of repetitions, positive.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Raises: ``ValueError`` if ``size`` is not a positive integer.
+    Shapes:
+        Inputs ``[batch, steps, channels]``, outputs
+        ``[batch, steps * size, channels]``.
+
+    Raises:
+        ValueError: If ``size`` is not a positive integer.
 
     Example:
         >>> keras.layers.UpSampling1D(2)([[[1.0], [2.0]]]).numpy().ravel()
@@ -260,17 +285,22 @@ class UpSampling1D(_UpSampling):
 
 
 class UpSampling2D(_UpSampling):
-    """Repeats each row and column ``size`` times, or resizes the images by this factor.
+    """Upsample images: repeat rows and columns, or resize by interpolation.
 
-    Args: ``size``: an int or (height, width); ``interpolation``: "nearest" (repeats),
-    "bilinear", "bicubic", "lanczos3" or "lanczos5"; ``data_format``: "channels_last"
-    (default), or "channels_first" with the channels on axis 1.
+    Args:
+        size: Upsampling factor: an integer or (height, width).
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        interpolation: "nearest" (repetition), "bilinear", "bicubic", "lanczos3" or
+            "lanczos5".
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs with height and width
-    times ``size``.
+    Shapes:
+        Inputs ``[batch, height, width, channels]``, outputs with height and width
+        multiplied by ``size``.
 
-    Raises: ``ValueError`` for a ``size`` that is not positive, or another
-    ``interpolation``.
+    Raises:
+        ValueError: If ``size`` is not positive, or ``interpolation`` is unknown.
 
     Example:
         >>> keras.layers.UpSampling2D((1, 2))([[[[1.0], [2.0]]]]).numpy().ravel()
@@ -309,19 +339,23 @@ class UpSampling2D(_UpSampling):
 
 
 class UpSampling3D(_UpSampling):
-    """Repeats each entry ``size`` times along the three spatial axes.
+    """Upsample volumes: repeat each entry along the three spatial axes.
 
-    Args: ``size``: an int or (depth, height, width); ``data_format`` as for
-    `UpSampling2D`.
+    Args:
+        size: Number of repetitions: an integer or (depth, height, width).
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs with the three
-    spatial sizes times ``size``.
+    Shapes:
+        Inputs ``[batch, depth, height, width, channels]``, outputs with the three
+        spatial sizes multiplied by ``size``.
 
-    Raises: ``ValueError`` for a ``size`` that is not positive.
+    Raises:
+        ValueError: If ``size`` is not positive.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.UpSampling3D((1, 2, 3))(ones([1, 2, 2, 2, 1])).shape
+        >>> keras.layers.UpSampling3D((1, 2, 3))(tw.ones([1, 2, 2, 2, 1])).shape
         TensorShape([1, 2, 4, 6, 1])
     """
 
@@ -344,7 +378,7 @@ class UpSampling3D(_UpSampling):
 
 
 def _pairs(layer, name, value, rank):
-    """A pair (before, after) for each axis: from an int, ints, or pairs."""
+    """Return a pair (before, after) for each axis, from an int, ints or pairs."""
     values = value if isinstance(value, (list, tuple)) else [value] * rank
     try:
         if len(values) != rank:
@@ -359,7 +393,7 @@ def _pairs(layer, name, value, rank):
 
 
 class _ZeroPadding(Layer):
-    """Zeros around the spatial axes, as many as ``_tw_margins`` has for each."""
+    """Pad the spatial axes with zeros; ``_tw_margins`` has a pair for each."""
 
     _tw_rank = None
 
@@ -393,15 +427,20 @@ class _ZeroPadding(Layer):
 
 
 class ZeroPadding1D(_ZeroPadding):
-    """Adds zeros before and after the steps.
+    """Pad sequences with zeros before the first and after the last step.
 
-    Args: ``padding``: an int for both ends, or (before, after); ``data_format``:
-    "channels_last" (default), or "channels_first" with the channels on axis 1.
+    Args:
+        padding: Number of zeros: an integer for both ends, or (before, after).
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, before + steps +
-    after, channels]``.
+    Shapes:
+        Inputs ``[batch, steps, channels]``, outputs
+        ``[batch, before + steps + after, channels]``.
 
-    Raises: ``ValueError`` for a negative number.
+    Raises:
+        ValueError: If a number is negative.
 
     Example:
         >>> keras.layers.ZeroPadding1D((1, 0))([[[5.0], [6.0]]]).numpy().ravel()
@@ -415,16 +454,21 @@ class ZeroPadding1D(_ZeroPadding):
 
 
 class ZeroPadding2D(_ZeroPadding):
-    """Adds rows and columns of zeros around images.
+    """Pad images with rows and columns of zeros.
 
-    Args: ``padding``: an int, (height, width), or ((top, bottom), (left, right));
-    ``data_format``: "channels_last" (default), or "channels_first" with the channels on
-    axis 1.
+    Args:
+        padding: Number of zeros: an integer for all sides, (height, width), or ((top,
+            bottom), (left, right)).
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, top + height
-    + bottom, left + width + right, channels]``.
+    Shapes:
+        Inputs ``[batch, height, width, channels]``, outputs
+        ``[batch, top + height + bottom, left + width + right, channels]``.
 
-    Raises: ``ValueError`` for a negative number.
+    Raises:
+        ValueError: If a number is negative.
 
     Example:
         >>> keras.layers.ZeroPadding2D(((0, 1), (1, 0)))([[[[5.0]]]]).numpy()[0, :, :, 0]
@@ -436,19 +480,24 @@ class ZeroPadding2D(_ZeroPadding):
 
 
 class ZeroPadding3D(_ZeroPadding):
-    """Adds zeros around volumes.
+    """Pad volumes with zeros.
 
-    Args: ``padding``: an int, one for each axis, or a pair (before, after) for each;
-    ``data_format`` as for `ZeroPadding2D`.
+    Args:
+        padding: Number of zeros: an integer for all sides, one for each axis, or a pair
+            (before, after) for each axis.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs with each
-    spatial axis longer by its pair.
+    Shapes:
+        Inputs ``[batch, depth, height, width, channels]``, outputs with each spatial
+        size increased by its pair.
 
-    Raises: ``ValueError`` for a negative number.
+    Raises:
+        ValueError: If a number is negative.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.ZeroPadding3D((1, 2, 3))(ones([1, 2, 2, 2, 1])).shape
+        >>> keras.layers.ZeroPadding3D((1, 2, 3))(tw.ones([1, 2, 2, 2, 1])).shape
         TensorShape([1, 4, 6, 8, 1])
     """
 
@@ -456,7 +505,7 @@ class ZeroPadding3D(_ZeroPadding):
 
 
 class _Cropping(Layer):
-    """The spatial axes without as many entries at both ends as ``_tw_margins`` has."""
+    """Crop the spatial axes at both ends; ``_tw_margins`` has a pair for each."""
 
     input_spec: InputSpec
 
@@ -492,14 +541,20 @@ class _Cropping(Layer):
 
 
 class Cropping1D(_Cropping):
-    """Removes steps at both ends.
+    """Crop sequences: remove the first and last steps.
 
-    Args: ``cropping``: an int for both ends, or (before, after).
+    Args:
+        cropping: Number of steps to remove: an integer for both ends, or (before,
+            after).
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, steps, channels]``, outputs ``[batch, steps - before -
-    after, channels]``.
+    Shapes:
+        Inputs ``[batch, steps, channels]``, outputs
+        ``[batch, steps - before - after, channels]``.
 
-    Raises: ``ValueError`` for a negative number; `ShapeError` if no step is left.
+    Raises:
+        ValueError: If a number is negative.
+        ShapeError: If no step is left.
 
     Example:
         >>> keras.layers.Cropping1D((1, 0))([[[1.0], [2.0], [3.0]]]).numpy().ravel()
@@ -521,19 +576,26 @@ class Cropping1D(_Cropping):
 
 
 class Cropping2D(_Cropping):
-    """Removes rows and columns around images.
+    """Crop images: remove rows and columns at the edges.
 
-    Args: ``cropping``: an int, (height, width), or ((top, bottom), (left, right));
-    ``data_format``: "channels_last" (default), or "channels_first" with the channels on
-    axis 1.
+    Args:
+        cropping: Number of pixels to remove: an integer for all sides, (height, width),
+            or ((top, bottom), (left, right)).
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, height, width, channels]``, outputs ``[batch, height - top
-    - bottom, width - left - right, channels]``.
+    Shapes:
+        Inputs ``[batch, height, width, channels]``, outputs
+        ``[batch, height - top - bottom, width - left - right, channels]``.
 
-    Raises: ``ValueError`` for a negative number; `ShapeError` if nothing is left.
+    Raises:
+        ValueError: If a number is negative.
+        ShapeError: If nothing is left.
 
     Example:
-        >>> keras.layers.Cropping2D(((0, 0), (1, 0)))([[[[1.0], [2.0], [3.0]]]]).numpy().ravel()
+        >>> images = [[[[1.0], [2.0], [3.0]]]]
+        >>> keras.layers.Cropping2D(((0, 0), (1, 0)))(images).numpy().ravel()
         array([2., 3.], dtype=float32)
     """
 
@@ -551,19 +613,26 @@ class Cropping2D(_Cropping):
 
 
 class Cropping3D(_Cropping):
-    """Removes entries around volumes.
+    """Crop volumes: remove voxels at the faces.
 
-    Args: ``cropping``: an int, one for each axis, or a pair (before, after) for each;
-    ``data_format`` as for `Cropping2D`.
+    Args:
+        cropping: Number of voxels to remove: an integer for all sides, one for each
+            axis, or a pair (before, after) for each axis.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, depth, height, width, channels]``, outputs with each
-    spatial axis shorter by its pair.
+    Shapes:
+        Inputs ``[batch, depth, height, width, channels]``, outputs with each spatial
+        size reduced by its pair.
 
-    Raises: ``ValueError`` for a negative number; `ShapeError` if nothing is left.
+    Raises:
+        ValueError: If a number is negative.
+        ShapeError: If nothing is left.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.Cropping3D(((1, 0), (0, 2), (0, 0)))(ones([1, 4, 4, 4, 1])).shape
+        >>> cropping = ((1, 0), (0, 2), (0, 0))
+        >>> keras.layers.Cropping3D(cropping)(tw.ones([1, 4, 4, 4, 1])).shape
         TensorShape([1, 3, 2, 4, 1])
     """
 

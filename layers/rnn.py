@@ -1,7 +1,7 @@
-"""`RNN`: a cell taken through the steps of sequences.
+"""`RNN`: run a cell over the steps of sequences.
 
-Outside of traced functions, or with ``unroll``, that is a loop of Python; inside, one
-node repeats the cell, whatever the number of steps, known or not.
+Outside of traced functions, or with ``unroll``, this is a Python loop; inside, one node
+repeats the cell for any number of steps, known or unknown.
 """
 
 from __future__ import annotations
@@ -34,27 +34,38 @@ __all__ = ["RNN"]
 
 
 class RNN(Layer):
-    """Applies a cell to all steps of sequences.
+    """Recurrent layer: run a cell over all steps of sequences.
 
-    Args: ``cell``: an object with ``call(inputs, states)``, which returns the outputs
-    of a step and the new states, and with ``state_size`` (a number or a list of them);
-    it may have ``output_size`` and ``get_initial_state(batch_size)``. A list of cells
-    is stacked. ``return_sequences``: return the outputs of all steps, not of the last;
-    ``return_state``: return the last states as well; ``go_backwards``: run from the
-    last step to the first; ``stateful``: start each call with the last states of the
-    call before, see `reset_state`; ``unroll``: write each step down in traced functions
-    instead of a loop; ``zero_output_for_mask``: with ``return_sequences``, outputs of
-    masked steps are 0, not those of the step before.
+    The call also accepts ``initial_state``, a list of states (zeros by default), and a
+    boolean ``mask`` ``[batch, time]``: the states are unchanged at steps where it is
+    False.
 
-    Inputs: ``initial_state``: a list of states, zeros by default; ``mask`` ``[batch,
-    time]``, boolean: where it is False the states stay as they are.
+    Args:
+        cell: Object with ``call(inputs, states)``, which returns the outputs of a step
+            and the new states, and ``state_size`` (a number or a list of numbers), such
+            as `LSTMCell`. It may define ``output_size`` and
+            ``get_initial_state(batch_size)``. A list of cells is stacked, see
+            `StackedRNNCells`.
+        return_sequences: If True, return the outputs of all steps, otherwise only the
+            last.
+        return_state: If True, also return the last states.
+        go_backwards: If True, run from the last step to the first.
+        stateful: If True, start each call with the last states of the previous call,
+            see `reset_state`.
+        unroll: If True, unroll the loop over the steps in traced functions.
+        zero_output_for_mask: If True, outputs of masked steps are 0, otherwise they
+            repeat the step before; only with ``return_sequences``.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, time, ...]``, outputs ``[batch, output_size]``, or
-    ``[batch, time, output_size]`` with ``return_sequences``; with ``return_state`` then
-    each state ``[batch, size]``.
+    Shapes:
+        Inputs ``[batch, time, ...]``, outputs ``[batch, output_size]``, or
+        ``[batch, time, output_size]`` with ``return_sequences``; with ``return_state``
+        followed by each state ``[batch, size]``.
 
-    Raises: ``ValueError`` for a cell without ``call`` or ``state_size``, initial states
-    of other sizes, a mask of another shape, or a batch of another size if ``stateful``.
+    Raises:
+        ValueError: If the cell has no ``call`` or no ``state_size``, the sizes of the
+            initial states or the shape of the mask do not match, or the batch size of a
+            ``stateful`` layer changes.
 
     Example:
         >>> from tapewright.layers import RNN, SimpleRNNCell
@@ -101,7 +112,7 @@ class RNN(Layer):
 
     @property
     def states(self) -> Any:
-        """The states that a ``stateful`` layer keeps, a list of variables; None otherwise."""
+        """List of the state variables of a ``stateful`` layer; None for others."""
         return self._tw_kept.states
 
     def build(self, sequences_shape: Any, initial_state_shape: Any = None) -> None:
@@ -125,7 +136,11 @@ class RNN(Layer):
         return Variable(value, trainable=False, name="rnn_state")
 
     def get_initial_state(self, batch_size: int | None) -> list[Tensor]:
-        """Return a list of the initial states: those of the cell, by default zeros."""
+        """Return a list of the initial states, as defined by the cell, or zeros.
+
+        Args:
+            batch_size: Number of examples.
+        """
         make = getattr(self.cell, "get_initial_state", None)
         if make is None:
             return [
@@ -135,7 +150,7 @@ class RNN(Layer):
         return list(states) if is_nested(states) else [states]
 
     def reset_state(self) -> None:
-        """Set the states of a ``stateful`` layer to zero; also called ``reset_states``."""
+        """Set the states of a ``stateful`` layer to zero; alias ``reset_states``."""
         for state in flatten(self.states or []):
             state.assign(zeros_like(state))
 
@@ -168,11 +183,11 @@ class RNN(Layer):
         return (outputs, *states) if self.return_state else outputs
 
     def _tw_floating(self, x):
-        """Return what a cell with another policy gives in the dtype of this layer."""
+        """Cast floating-point results of a cell to the dtype of this layer."""
         return self._tw_as_own_dtype(x) if x.dtype.is_floating else x
 
     def _tw_check_states(self, states):
-        """Refuse another number of states, or other sizes, than those of the cell."""
+        """Raise an error if number or sizes of the states do not match the cell."""
         sizes = flatten(self.state_size)
         actual = [x.shape[-1] if len(x.shape) else None for x in flatten(states)]
         fits = len(actual) == len(sizes) and all(
@@ -185,7 +200,7 @@ class RNN(Layer):
             )
 
     def _tw_check_mask(self, sequences, mask):
-        """Refuse a mask that is not ``[batch, time]``, as far as sizes are known."""
+        """Raise an error if the mask is not ``[batch, time]``."""
         if mask is None:
             return
         wanted, shape = sequences.array.shape[:2], tuple(convert_to_tensor(mask).shape)
@@ -208,7 +223,14 @@ class RNN(Layer):
     def inner_loop(
         self, sequences: Tensor, initial_state: Any, mask: Any, training: bool = False
     ) -> Any:
-        """Return the outputs, of all steps or the last, and the last states."""
+        """Run the cell over all steps; return the outputs and the last states.
+
+        Args:
+            sequences: Inputs ``[batch, time, ...]``.
+            initial_state: List of states.
+            mask: Boolean mask ``[batch, time]``, or None.
+            training: True in training, False in inference.
+        """
         x = time_first(sequences)
         mask = None if mask is None else time_first(cast(mask, "bool"))
         if self.go_backwards:
@@ -227,8 +249,11 @@ class RNN(Layer):
         return self.zero_output_for_mask and self.return_sequences
 
     def _tw_steps(self, x, mask, states):
-        """Outputs, time first, and the last states. The first step is done outside of
-        the loop: it shows what the outputs are, and draws the masks of dropout."""
+        """Return the outputs, time first, and the last states.
+
+        The first step runs outside of the loop: it determines the structure of the
+        outputs, and draws the dropout masks.
+        """
         first = self._tw_step(None, states, x[0], None if mask is None else mask[0])
         rows = x[1:] if mask is None else (x[1:], mask[1:])
 
@@ -253,7 +278,7 @@ class RNN(Layer):
         return stack(outputs) if self.return_sequences else now[0], now[1]
 
     def _tw_step(self, before, states, inputs, counted):
-        """Outputs and states after one more step; ``before``: the outputs before it."""
+        """Return the outputs and states of a step; ``before`` are the last outputs."""
         run = self.cell if callable(self.cell) else self.cell.call
         outputs, new_states = run(inputs, tuple(states))
         new_states = pack(states, [convert_to_tensor(x) for x in flatten(new_states)])
@@ -287,7 +312,7 @@ class RNN(Layer):
 
 
 class _Kept:
-    """Holds states that are no weights: a layer does not look for variables here."""
+    """Container that hides states, which are not weights, from variable tracking."""
 
     states = None
 
@@ -299,12 +324,12 @@ def _cells_of(cell):
 
 
 def time_first(x):
-    """Swap the axes of batch and time."""
+    """Swap the batch and time axes."""
     return transpose(x, (1, 0, *range(2, len(x.shape))))
 
 
 def _where(counted, x, y):
-    """``x`` for the examples that count, else ``y``."""
+    """Select ``x`` for the examples that count, otherwise ``y``."""
     for _ in range(len(x.shape) - 1):
         counted = expand_dims(counted, -1)
     return where(counted, x, y)

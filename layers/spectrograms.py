@@ -39,26 +39,41 @@ MAX_LENGTH = 1 << 17  # of a window: 2.7 seconds at 48 kHz
 
 
 class MelSpectrogram(Layer):
-    """The power of a signal in bands of the mel scale, over time, in decibels.
+    """Mel spectrogram of audio signals: power per mel band over time, in decibels.
 
         outputs = 10 log10(max(mel @ abs(stft(x)) ** mag_exp, min_power) / ref_power)
 
-    Args: ``fft_length``, ``sequence_stride``, ``sequence_length``, ``window``: those of
-    `keras.ops.stft`, a length of ``fft_length`` by default; ``sampling_rate``: of the
-    signal, in hertz; ``num_mel_bins``: the number of bands, from ``min_freq`` to
-    ``max_freq`` (half of the rate by default); ``power_to_db``: False leaves out the
-    logarithm; ``top_db``: what is further below the largest value of all is raised to
-    that.
+    Args:
+        fft_length: Length of the FFT.
+        sequence_stride: Number of samples between the starts of frames.
+        sequence_length: Number of samples in a frame; ``fft_length`` by default.
+        window: Window function of `keras.ops.stft`: "hann", "hamming", a vector or
+            None.
+        sampling_rate: Sampling rate of the signal, in hertz.
+        num_mel_bins: Number of mel bands.
+        min_freq: Lowest frequency of the bands, in hertz.
+        max_freq: Highest frequency of the bands, in hertz; half of the sampling rate by
+            default.
+        power_to_db: If False, omit the logarithm.
+        top_db: Dynamic range: outputs more than this below the maximum of all outputs
+            are raised to this level.
+        mag_exp: Exponent of the magnitudes; 2 for power.
+        min_power: Smallest power in the logarithm.
+        ref_power: Power of 0 decibels.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, time]`` or ``[time]``, outputs ``[batch, num_mel_bins,
-    frames]`` or ``[num_mel_bins, frames]``. Computed in float32 at least.
+    Shapes:
+        Inputs ``[batch, time]`` or ``[time]``, outputs
+        ``[batch, num_mel_bins, frames]`` or ``[num_mel_bins, frames]``. Computed in
+        float32 at least.
 
-    Raises: ``ValueError`` if ``sequence_length`` is larger than ``fft_length``,
-    ``min_freq`` is not below ``max_freq``, or for another window.
+    Raises:
+        ValueError: If ``sequence_length`` is larger than ``fft_length``, ``min_freq``
+            is not below ``max_freq``, or ``window`` is unknown.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.MelSpectrogram(fft_length=64, sequence_stride=16, num_mel_bins=8)(ones([2, 160])).shape
+        >>> options = {"fft_length": 64, "sequence_stride": 16, "num_mel_bins": 8}
+        >>> keras.layers.MelSpectrogram(**options)(tw.ones([2, 160])).shape
         TensorShape([2, 8, 11])
     """
 
@@ -142,10 +157,19 @@ class MelSpectrogram(Layer):
         upper_edge_hertz: float = 3800.0,
         dtype: DTypeLike = "float32",
     ) -> Tensor:
-        """Return triangular weights that add frequencies to bands: ``[frequencies, bands]``.
+        """Return the matrix of triangular mel filters, ``[frequencies, bands]``.
 
-        The middles of the bands are as far from each other on the mel scale; a triangle
-        reaches from the middle before to the middle after.
+        The centers of the bands are evenly spaced on the mel scale; a triangle spans
+        from the center of the previous band to the center of the next.
+
+        Args:
+            num_mel_bins: Number of bands.
+            num_spectrogram_bins: Number of frequencies, evenly spaced from 0 to half of
+                the sampling rate.
+            sampling_rate: Sampling rate of the signal, in hertz.
+            lower_edge_hertz: Lowest frequency of the bands.
+            upper_edge_hertz: Highest frequency of the bands.
+            dtype: Dtype of the result.
         """
         shape = num_spectrogram_bins, num_mel_bins
         check_fits("MelSpectrogram", shape, np.float64)
@@ -174,30 +198,44 @@ def _mel(hertz):
 
 
 class STFTSpectrogram(Layer):
-    """Spectra of frames of a signal, by convolution with trainable sinusoids.
+    """Short-time Fourier transform of signals, as a convolution with trainable kernels.
 
-    Args: ``mode``: "stft" (real and imaginary parts), "real", "imag", "angle",
-    "magnitude", "log" (of the magnitude) or "psd" (power, of both halves of the
-    spectrum); ``frame_length``: samples of a frame; ``frame_step``: samples to the next
-    one, half of it by default; ``fft_length``: the number of frequencies of the whole
-    spectrum, by default the next power of two; ``window``, ``scaling``, ``periodic``:
-    those of `keras.initializers.STFT`; ``padding``: "valid" or "same"; ``expand_dims``:
-    frequencies on an axis of their own; ``data_format``: "channels_last" (default) or
-    "channels_first".
+    Args:
+        mode: "stft" (real and imaginary parts), "real", "imag", "angle", "magnitude",
+            "log" (of the magnitude) or "psd" (power, of both halves of the spectrum).
+        frame_length: Number of samples in a frame.
+        frame_step: Number of samples between the starts of frames; half of
+            ``frame_length`` by default.
+        fft_length: Number of frequencies of the whole spectrum; the next power of two
+            by default.
+        window: Window function of `keras.initializers.STFT`: a name, ``frame_length``
+            numbers, or None.
+        periodic: If True, the window is periodic, otherwise symmetric.
+        scaling: "density", "spectrum" or None, see `keras.initializers.STFT`.
+        padding: "valid" or "same".
+        expand_dims: If True, put the frequencies on a separate axis.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, time, channels]``, floating; outputs ``[batch, frames,
-    channels * frequencies]``, or ``[batch, frames, frequencies, channels]`` with
-    ``expand_dims``, for ``fft_length // 2 + 1`` frequencies, twice as many for "stft";
-    ``[batch, channels, time]`` to ``[batch, channels * frequencies, frames]`` or
-    ``[batch, channels, frames, frequencies]`` for "channels_first". Weights
-    ``real_kernel`` and ``imag_kernel`` ``[frame_length, 1, frequencies]``.
+    Shapes:
+        Inputs ``[batch, time, channels]``, floating-point; outputs
+        ``[batch, frames, channels * frequencies]``, or
+        ``[batch, frames, frequencies, channels]`` with ``expand_dims``, for
+        ``fft_length // 2 + 1`` frequencies, twice as many for "stft". With
+        "channels_first", inputs ``[batch, channels, time]``, outputs
+        ``[batch, channels * frequencies, frames]`` or
+        ``[batch, channels, frames, frequencies]``. Weights ``real_kernel`` and
+        ``imag_kernel`` ``[frame_length, 1, frequencies]``.
 
-    Raises: ``ValueError`` for other names, a ``frame_step`` above ``frame_length`` or an
-    ``fft_length`` below it; ``TypeError`` for integers.
+    Raises:
+        ValueError: If a name is unknown, ``frame_step`` is above ``frame_length``, or
+            ``fft_length`` below it.
+        TypeError: If the inputs are integers.
 
     Example:
-        >>> from tapewright import ones
-        >>> keras.layers.STFTSpectrogram(frame_length=16, frame_step=8)(ones([2, 160, 1])).shape
+        >>> layer = keras.layers.STFTSpectrogram(frame_length=16, frame_step=8)
+        >>> layer(tw.ones([2, 160, 1])).shape
         TensorShape([2, 19, 9])
     """
 
@@ -284,7 +322,10 @@ class STFTSpectrogram(Layer):
         return self._tw_arranged(self._tw_spectra(inputs))
 
     def _tw_spectra(self, signals):
-        """``[batch, channels, frames, frequencies]`` of signals ``[batch, channels, time]``."""
+        """Transform signals ``[batch, channels, time]`` to spectra.
+
+        The result is ``[batch, channels, frames, frequencies]``.
+        """
         batch, channels, time = signals.shape
         signals = reshape(signals, (batch * channels, time, 1))
 

@@ -1,4 +1,4 @@
-"""`TextVectorization`: map texts to the indices of their words, or to counts of these."""
+"""`TextVectorization`: tokenize text and map it to token indices or counts."""
 
 from __future__ import annotations
 
@@ -39,29 +39,45 @@ SPLITS = ("whitespace", "character")
 
 
 class TextVectorization(Layer):
-    """Map texts to indices of words: standardize, split, look up in a vocabulary.
+    """Tokenize text: standardize strings, split them, and look up the tokens.
 
-    Args: ``max_tokens``: the largest number of indices; ``standardize``: None,
-    "lower_and_strip_punctuation", "lower", "strip_punctuation" or a function of a
-    tensor of strings; ``split``: None, "whitespace", "character", or a function of
-    ``[batch]`` strings that returns a `RaggedTensor` or a matrix; ``ngrams``: None, a
-    number n for the n-grams of 1 to n words, or a tuple of numbers;
-    ``output_mode``: "int", or as for `StringLookup`; ``output_sequence_length``: the
-    number of indices for each text, which is truncated or padded with 0;
-    ``ragged``: return a `RaggedTensor` of rows of up to ``output_sequence_length``
-    indices; not in traced functions;
-    ``pad_to_max_tokens``, ``sparse``, ``vocabulary``, ``idf_weights``, ``encoding``: see
-    `StringLookup`. Functions in configs must be registered.
+    In mode "int", index 0 is padding and index 1 represents out-of-vocabulary tokens;
+    in the other modes, index 0 does.
 
-    In mode "int" index 0 is padding and index 1 stands for words out of the vocabulary;
-    in other modes index 0 does.
+    Args:
+        max_tokens: Maximum size of the vocabulary, with special tokens; None for no
+            limit.
+        standardize: "lower_and_strip_punctuation", "lower", "strip_punctuation", a
+            function of a tensor of strings, or None.
+        split: "whitespace", "character", None, or a function of ``[batch]`` strings
+            that returns a `RaggedTensor` or a matrix. Functions must be registered to
+            be serialized.
+        ngrams: Integer ``n`` for n-grams of 1 to ``n`` tokens, a tuple of the lengths,
+            or None.
+        output_mode: "int", or a mode of `StringLookup` such as "multi_hot", "count" or
+            "tf_idf".
+        output_sequence_length: Number of indices per text, which is truncated or padded
+            with 0; only for "int".
+        pad_to_max_tokens: If True, pad vectors to ``max_tokens`` entries even if the
+            vocabulary is smaller.
+        vocabulary: List of tokens, or path of a file with one token per line; if None,
+            call `adapt`.
+        idf_weights: One weight per token of ``vocabulary``, for "tf_idf".
+        sparse: If True, return vectors as a `SparseTensor`.
+        ragged: If True, return a `RaggedTensor` with rows of up to
+            ``output_sequence_length`` indices; not in traced functions.
+        encoding: Encoding of the strings that `get_vocabulary` returns.
+        name: Name of the layer, unique by default.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch]`` or ``[batch, 1]``; outputs int64, ``[batch, length]``,
-    that of the longest text unless given, with which `fit` runs op by op, since no
-    trace can know it; in other modes ``[batch, size]``, int64 or `floatx` ("tf_idf").
+    Shapes:
+        Inputs ``[batch]`` or ``[batch, 1]``; outputs int64 ``[batch, length]``, or in
+        the other modes ``[batch, size]``, int64 or `floatx` ("tf_idf"). Without
+        ``output_sequence_length``, the length is the length of the longest text; `fit`
+        then runs op by op, since the length is not known when a graph is traced.
 
-    Raises: ``ValueError`` for arguments that do not go together; else as
-    `StringLookup`.
+    Raises:
+        ValueError: If arguments contradict each other, or as in `StringLookup`.
 
     Example:
         >>> layer = keras.layers.TextVectorization(output_sequence_length=4)
@@ -133,7 +149,7 @@ class TextVectorization(Layer):
 
     @property
     def variable_dtype(self) -> str:
-        """The dtype of the words: "string"."""
+        """Dtype of the tokens: "string"."""
         return self._lookup_layer.vocabulary_dtype
 
     compute_dtype = dtype = input_dtype = variable_dtype
@@ -149,17 +165,19 @@ class TextVectorization(Layer):
 
     @Replaceable
     def input_vocabulary(self) -> Any:
-        """The argument ``vocabulary``; None for the path of a file."""
+        """Argument ``vocabulary``; None if it is a path."""
         return self._lookup_layer.input_vocabulary
 
     def adapt(
         self, data: Any, batch_size: int | None = None, steps: int | None = None
     ) -> None:
-        """Set the vocabulary to the words of ``data``, see `StringLookup.adapt`.
+        """Build the vocabulary from the tokens in ``data``, see `StringLookup.adapt`.
 
-        Args: ``data``: a list, an array or a tensor of texts; or batches of them, a
-        dataset or another iterable; ``batch_size``: not used; ``steps``: the largest
-        number of batches to look at.
+        Args:
+            data: List, array or tensor of texts, or batches of them: a dataset or
+                another iterable.
+            batch_size: Ignored.
+            steps: Maximum number of batches to use, or None for all.
         """
         self.reset_state()
         for batch in batches_of("TextVectorization.adapt", data, steps):
@@ -170,28 +188,44 @@ class TextVectorization(Layer):
         self.finalize_state()
 
     def update_state(self, data: Any) -> None:
-        """Count the words of a batch of texts."""
+        """Count the tokens in a batch of texts.
+
+        Args:
+            data: List, array or tensor of texts.
+        """
         data = StringTable.as_keys("TextVectorization.adapt", data)
         self._lookup_layer.update_state(self._tw_words(data))
 
     def finalize_state(self) -> None:
-        """Make the vocabulary of the words that were counted, if there are any."""
+        """Build the vocabulary from the tokens counted so far, if there are any."""
         self._lookup_layer.finalize_state()
 
     def reset_state(self) -> None:
-        """Forget the words that were counted since the last vocabulary."""
+        """Discard the counts since the last vocabulary."""
         self._lookup_layer.reset_state()
 
     def get_vocabulary(self, include_special_tokens: bool = True) -> list[str]:
-        """Return the words in the order of their indices, see `StringLookup`."""
+        """Return the tokens in the order of their indices.
+
+        Args:
+            include_special_tokens: If False, leave out the padding and
+                out-of-vocabulary tokens.
+        """
         return self._lookup_layer.get_vocabulary(include_special_tokens)
 
     def vocabulary_size(self) -> int:
-        """Return the number of indices, those of special tokens included."""
+        """Return the number of indices, including special tokens."""
         return self._lookup_layer.vocabulary_size()
 
     def set_vocabulary(self, vocabulary: Any, idf_weights: Any = None) -> None:
-        """Replace the vocabulary by these words, see `StringLookup.set_vocabulary`."""
+        """Set the vocabulary to the given tokens, see `StringLookup.set_vocabulary`.
+
+        Args:
+            vocabulary: List of tokens, with or without the special tokens in front, or
+                the path of a file with one token per line.
+            idf_weights: One weight per token; required for ``output_mode`` "tf_idf"
+                only.
+        """
         self._lookup_layer.set_vocabulary(vocabulary, idf_weights)
 
     # --- calling
@@ -227,7 +261,7 @@ class TextVectorization(Layer):
         return pad(indices, behind)
 
     def _tw_words(self, texts):
-        """The tokens of texts: a `RaggedTensor`, or a tensor."""
+        """Return the tokens of texts, a `RaggedTensor` or a tensor."""
         if callable(self.standardize):
             texts = converted(self.standardize)(texts)
         elif self.standardize is not None:
@@ -308,22 +342,38 @@ class TextVectorization(Layer):
             return cls(**config)
 
     def save_own_variables(self, store: Any) -> None:
-        """Put ``idf_weights`` into ``store``, in ``output_mode`` "tf_idf"."""
+        """Write ``idf_weights`` to ``store`` if ``output_mode`` is "tf_idf".
+
+        Args:
+            store: Mapping of names to arrays.
+        """
         self._lookup_layer.save_own_variables(store)
 
     def load_own_variables(self, store: Any) -> None:
-        """Take ``idf_weights`` from ``store``, in ``output_mode`` "tf_idf"."""
+        """Read ``idf_weights`` from ``store`` if ``output_mode`` is "tf_idf".
+
+        Args:
+            store: Mapping of names to arrays.
+        """
         self._lookup_layer.load_own_variables(store)
 
     def save_assets(self, dir_path: str) -> None:
-        """Write ``vocabulary.txt``, see `StringLookup.save_assets`."""
+        """Write ``vocabulary.txt``, see `StringLookup.save_assets`.
+
+        Args:
+            dir_path: Folder to write to.
+        """
         self._lookup_layer.save_assets(dir_path)
 
     def load_assets(self, dir_path: str) -> None:
-        """Take the vocabulary from ``vocabulary.txt``."""
+        """Read the vocabulary from ``vocabulary.txt``.
+
+        Args:
+            dir_path: Folder to read from.
+        """
         self._lookup_layer.load_assets(dir_path)
 
 
 def _count(size, widths):
-    """The number of n-grams of a row; None for one of unknown size."""
+    """Return the number of n-grams in a row; None for a row of unknown size."""
     return None if size is None else sum([max(size - width + 1, 0) for width in widths])

@@ -1,4 +1,4 @@
-"""Vocabularies of strings and integers: tables of tokens, counts of them, files of them."""
+"""Vocabularies of strings and integers: lookup tables, token counts and files."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ __all__ = [
 
 
 class StringTable:
-    """The positions of strings in a list of tokens, which are ``bytes``.
+    """Lookup table from strings to their positions in a list of tokens (``bytes``).
 
-    A string that is no token has the number of tokens plus its bucket as its position.
+    The position of a string that is not a token is the number of tokens plus its
+    bucket.
     """
 
     dtype: dtypes.DType = dtypes.string
@@ -62,14 +63,14 @@ class StringTable:
 
     @staticmethod
     def as_token(who: str, name: str, value: Any) -> bytes:
-        """An entry of a vocabulary. Raises: ``TypeError`` for no string."""
+        """Convert an entry of a vocabulary; raise ``TypeError`` if not a string."""
         if not isinstance(value, str | bytes):
             raise TypeError(f"{who}: {name} must be a string, got {value!r:.60}")
         return to_bytes(value)
 
     @staticmethod
     def as_keys(who: str, inputs: Any) -> Tensor:
-        """Inputs as strings. Raises: ``TypeError`` for numbers."""
+        """Convert inputs to strings; raise ``TypeError`` for numbers."""
         keys = convert_to_tensor(inputs)
         if keys.dtype != dtypes.string:
             if 0 in keys.shape:  # of an empty list
@@ -80,7 +81,7 @@ class StringTable:
     def positions(
         self, keys: Tensor, buckets: int, hashed: bool, salt: list[int] | None
     ) -> Tensor:
-        """The positions of keys: int64, in their shape."""
+        """Look up the positions of keys: int64, in their shape."""
         return vocabulary_lookup(keys, self._packed, buckets, salt or ())
 
     def counts(
@@ -91,15 +92,15 @@ class StringTable:
         return vocabulary_counts(rows.packed, self._packed, size, buckets, salt or ())
 
     def array(self) -> np.ndarray:
-        """The tokens as an array."""
+        """Return the tokens as an array."""
         return make_text(self.tokens, (len(self.tokens),))
 
 
 class IntegerTable:
-    """The positions of integers in a list of tokens, see `StringTable`.
+    """Lookup table from integers to their positions in a list of tokens.
 
-    ``hashed``: the bucket is that of `hash_bucket`; without it, the integer modulo the
-    number of buckets.
+    If ``hashed``, the bucket is computed by `hash_bucket`; otherwise it is the integer
+    modulo the number of buckets. See `StringTable`.
     """
 
     dtype: dtypes.DType = dtypes.int64
@@ -111,8 +112,11 @@ class IntegerTable:
 
     @staticmethod
     def as_token(who: str, name: str, value: Any) -> int:
-        """An entry of a vocabulary. Raises: ``TypeError`` for no integer, ``ValueError``
-        for one beyond int64.
+        """Convert an entry of a vocabulary to an int.
+
+        Raises:
+            TypeError: If it is not an integer.
+            ValueError: If it does not fit into int64.
         """
         if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise TypeError(f"{who}: {name} must be an integer, got {value!r:.60}")
@@ -123,7 +127,7 @@ class IntegerTable:
 
     @staticmethod
     def as_keys(who: str, inputs: Any) -> Tensor:
-        """Inputs as int64. Raises: ``TypeError`` for strings."""
+        """Convert inputs to int64; raise ``TypeError`` for strings."""
         keys = convert_to_tensor(inputs)
         if keys.dtype == dtypes.string:
             raise TypeError(f"{who}: inputs must be integers, got strings")
@@ -132,7 +136,7 @@ class IntegerTable:
     def positions(
         self, keys: Tensor, buckets: int, hashed: bool, salt: list[int] | None
     ) -> Tensor:
-        """The positions of keys: int64, in their shape."""
+        """Look up the positions of keys: int64, in their shape."""
         if keys.shape.rank == 0:
             return self.positions(expand_dims(keys, 0), buckets, hashed, salt)[0]
         size = len(self.tokens)
@@ -154,12 +158,12 @@ class IntegerTable:
         return where(is_token, gather(self._order, at), absent)
 
     def array(self) -> np.ndarray:
-        """The tokens as an array."""
+        """Return the tokens as an array."""
         return np.array(self.tokens, np.int64)
 
 
 def hash_bucket(keys: Tensor, buckets: int, salt: Any = None) -> Tensor:
-    """The bucket of strings or integers: FarmHash of the text, SipHash with a salt."""
+    """Hash strings or integers: FarmHash of the text, SipHash with a salt."""
     if keys.dtype != dtypes.string:
         keys = as_string(keys)
     if salt is None:
@@ -171,7 +175,7 @@ def hash_bucket(keys: Tensor, buckets: int, salt: Any = None) -> Tensor:
 
 
 class TokenCounts:
-    """Counts of tokens, and of the documents that have them if ``by_document``."""
+    """Token counts, and document counts per token if ``by_document``."""
 
     def __init__(self, by_document: bool):
         self.tokens: Counter = Counter()
@@ -179,7 +183,7 @@ class TokenCounts:
         self.number, self.by_document = 0, by_document
 
     def add(self, rows: Iterable[list[Any]]) -> None:
-        """Count the tokens of some documents."""
+        """Count the tokens in some documents."""
         for row in rows:
             self.tokens.update(row)
             if self.by_document:
@@ -187,21 +191,30 @@ class TokenCounts:
             self.number += 1
 
     def most_common(self, count: int | None, special: Iterable[Any]) -> list[Any]:
-        """The tokens but special ones, most frequent first, in ties the larger first."""
+        """Return tokens by descending frequency, ties in descending order.
+
+        Tokens in ``special`` are left out.
+        """
         found = self.tokens.keys() - set(special)
         order = sorted(found, key=lambda x: (self.tokens[x], x), reverse=True)
         return order[:count]
 
     def idf_weights(self, tokens: list[Any]) -> np.ndarray:
-        """``log(1 + documents / (1 + those with the token))`` for each token."""
+        """Return ``log(1 + documents / (1 + count))`` for each token.
+
+        ``count`` is the number of documents that contain the token.
+        """
         counts = np.array([self.documents[token] for token in tokens], np.float64)
         return np.log(1 + self.number / (1 + counts))
 
 
 def batches_of(who: str, data: Any, steps: int | None) -> Iterator[Any]:
-    """The batches of a dataset; an array, list or tensor is one, its rows documents.
+    """Iterate over the batches of a dataset; an array, list or tensor is one batch.
 
-    Raises: ``TypeError`` for batches of several tensors, and for other objects.
+    The rows of a batch are documents.
+
+    Raises:
+        TypeError: If a batch has several tensors, or ``data`` is another object.
     """
     is_array = is_tensor(data) or hasattr(data, "__array__")
     if is_array or isinstance(data, list | tuple | RaggedTensor):
@@ -234,9 +247,10 @@ def _has_tensors(batch):
 
 
 def read_lines(who: str, path: str) -> list[bytes]:
-    """The lines of a file of tokens, without the ends of lines.
+    """Read the lines of a token file, without line ends.
 
-    Raises: ``ValueError`` if there is no such file.
+    Raises:
+        ValueError: If the file does not exist.
     """
     if not os.path.isfile(path):
         raise ValueError(f"{who}: there is no file {path!r} with a vocabulary")
@@ -245,5 +259,5 @@ def read_lines(who: str, path: str) -> list[bytes]:
 
 
 def lines_of(text: bytes) -> list[bytes]:
-    """The lines of a text; the last may end without a line break."""
+    """Split a text into lines; the last line may lack a line break."""
     return text.replace(b"\r\n", b"\n").removesuffix(b"\n").split(b"\n")

@@ -18,14 +18,14 @@ ASSET = "vocabulary.txt"
 
 
 class VocabularyFiles:
-    """Base of `IndexLookup` that writes and reads its config, weights and tokens.
+    """Base class of `IndexLookup` that saves and loads its config, weights and tokens.
 
-    The tokens are an asset, or a part of the config if the constructor got them or the file
-    has no assets.
+    The tokens are an asset, or part of the config if they were passed to the
+    constructor or the file format has no assets.
     """
 
     def _tw_vocabulary_config(self) -> dict[str, Any]:
-        """Return the arguments ``vocabulary`` and ``idf_weights`` for configs."""
+        """Return the config entries ``vocabulary`` and ``idf_weights``."""
         tokens, weights = self._tw_given.value
         if tokens is None and self._tw_table is not None and configs_hold_assets():
             has_name = self.oov_token is not None or not self.num_oov_indices
@@ -71,19 +71,31 @@ class VocabularyFiles:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Return the layer of a config, which may not name a file as ``vocabulary``."""
+        """Create a layer from its config, in which ``vocabulary`` must not be a path.
+
+        Args:
+            config: Dict returned by `get_config`.
+        """
         with reading_config():
             return cls(**config)
 
     def save_own_variables(self, store: Any) -> None:
-        """Put ``idf_weights`` into ``store``, in ``output_mode`` "tf_idf"."""
+        """Write ``idf_weights`` to ``store`` if ``output_mode`` is "tf_idf".
+
+        Args:
+            store: Mapping of names to arrays.
+        """
         if self._tw_idf is not None:
             store["idf_weights"] = self._tw_idf
 
     def load_own_variables(self, store: Any) -> None:
-        """Take ``idf_weights`` from ``store``, in ``output_mode`` "tf_idf".
+        """Read ``idf_weights`` from ``store`` if ``output_mode`` is "tf_idf".
 
-        Raises: ``ValueError`` if they are missing, or have another shape.
+        Args:
+            store: Mapping of names to arrays.
+
+        Raises:
+            ValueError: If they are missing, or their shape differs.
         """
         if self.output_mode != "tf_idf":
             return
@@ -102,9 +114,13 @@ class VocabularyFiles:
         self._tw_constants_version += 1
 
     def save_assets(self, dir_path: str) -> None:
-        """Write ``vocabulary.txt``, a token in each line, unless the config has them.
+        """Write ``vocabulary.txt``, one token per line, unless they are in the config.
 
-        Raises: ``ValueError`` for a token with a line break.
+        Args:
+            dir_path: Folder to write to.
+
+        Raises:
+            ValueError: If a token contains a line break.
         """
         if self.input_vocabulary is not None:
             return
@@ -120,9 +136,14 @@ class VocabularyFiles:
             file.write("\n".join(lines).encode())
 
     def load_assets(self, dir_path: str) -> None:
-        """Take the vocabulary from ``vocabulary.txt``, unless the config had it.
+        """Read the tokens from ``vocabulary.txt``, unless they were in the config.
 
-        Raises: ``ValueError`` if it is missing or no UTF-8, and as `set_vocabulary`.
+        Args:
+            dir_path: Folder to read from.
+
+        Raises:
+            ValueError: If the file is missing or is not UTF-8, or as in
+                `set_vocabulary`.
         """
         if self.input_vocabulary is not None:
             return
@@ -159,7 +180,7 @@ class VocabularyFiles:
 
 
 def _listed(value: Any) -> Any:
-    """Tokens or weights as a list for configs, bytes as text."""
+    """Convert tokens or weights to a list for configs, with bytes as text."""
     if value is None:
         return None
     if is_tensor(value):
@@ -168,5 +189,5 @@ def _listed(value: Any) -> Any:
 
 
 def as_text(token: Any) -> Any:
-    """A token of bytes as text."""
+    """Decode a token of bytes."""
     return token.decode() if isinstance(token, bytes) else token

@@ -1,4 +1,4 @@
-"""Layers around a layer: `TimeDistributed`, `Bidirectional`, `SpectralNormalization`."""
+"""Wrapper layers: `TimeDistributed`, `Bidirectional`, `SpectralNormalization`."""
 
 from __future__ import annotations
 
@@ -38,9 +38,14 @@ __all__ = [
 
 
 class Wrapper(Layer):
-    """Base of layers around another layer, their attribute ``layer``.
+    """Base class of layers that wrap another layer, their attribute ``layer``.
 
-    Raises: ``ValueError`` if ``layer`` is no `Layer`.
+    Args:
+        layer: Layer to wrap.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
+
+    Raises:
+        ValueError: If ``layer`` is not a `Layer`.
     """
 
     def __init__(self, layer: Layer, **kwargs: Unpack[RegularizedLayerOptions]):
@@ -64,13 +69,17 @@ def _checked(who, name, layer):
 
 
 class TimeDistributed(Wrapper):
-    """Applies the same layer to each step of sequences.
+    """Apply a layer to each time step of sequences.
 
-    Shapes: inputs ``[batch, time, ...]``, outputs ``[batch, time, ...]``; the inner
-    layer sees ``[batch, ...]``. A ``mask [batch, time, ...]`` is passed step by step to
-    a layer that takes one.
+    All steps share the weights of ``layer``. The arguments are listed in `Wrapper`.
 
-    Raises: ``ValueError`` if ``layer`` is no `Layer`, or for inputs of rank below 3.
+    Shapes:
+        Inputs ``[batch, time, ...]``, outputs ``[batch, time, ...]``; the inner layer
+        is called with ``[batch, ...]``. A ``mask [batch, time, ...]`` is passed on step
+        by step if the inner layer accepts one.
+
+    Raises:
+        ValueError: If ``layer`` is not a `Layer`, or the inputs have a rank below 3.
 
     Example:
         >>> from tapewright.layers import Dense, TimeDistributed
@@ -130,7 +139,7 @@ class TimeDistributed(Wrapper):
 
 
 def _each(step, rows):
-    """``step`` of each row along the first axis, the results stacked."""
+    """Apply ``step`` to each row along the first axis, and stack the results."""
     if active_tracer() is not None:
         return map_fn(step, rows)
     if not is_nested(rows):
@@ -142,23 +151,30 @@ MERGE_MODES = ("sum", "mul", "ave", "concat", None)
 
 
 class Bidirectional(Layer):
-    """Runs a recurrent layer from the first step and from the last, and merges the outputs.
+    """Bidirectional wrapper: run a recurrent layer forwards and backwards, and merge.
 
-    Args: ``layer``: an `RNN`, `LSTM`, `GRU` or the like; ``merge_mode``: "concat",
-    "sum", "mul", "ave", or None for a pair of outputs; ``backward_layer``: a layer with
-    ``go_backwards=True``, by default one like ``layer``; ``weights``: arrays of initial
-    values, first those of ``layer``.
+    The layer works with copies created from the configs. Outputs of the backward layer
+    are in the order of the inputs. With ``return_state`` the outputs are followed by
+    the states of the forward layer, then of the backward layer; ``initial_state`` has
+    the same order.
 
-    The layer works with copies made from the configs. With ``return_state`` the states
-    follow the outputs, first those of the forward layer; ``initial_state`` is in the
-    same order. Outputs of the backward layer are in the order of the inputs.
+    Args:
+        layer: Recurrent layer, such as `RNN`, `LSTM` or `GRU`.
+        merge_mode: "concat", "sum", "mul", "ave", or None for a pair of outputs.
+        weights: Arrays of initial weights: first of ``layer``, then of
+            ``backward_layer``; None to initialize them.
+        backward_layer: Layer with ``go_backwards=True``; a copy of ``layer`` by
+            default.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs ``[batch, time, features]``, outputs ``[batch, 2 * units]``
-    ("concat") or ``[batch, units]``, with ``time`` as second axis if ``layer`` has
-    ``return_sequences``.
+    Shapes:
+        Inputs ``[batch, time, features]``, outputs ``[batch, 2 * units]`` ("concat") or
+        ``[batch, units]``, with ``time`` as second axis if ``layer`` has
+        ``return_sequences``.
 
-    Raises: ``ValueError`` if ``layer`` is not recurrent, for another ``merge_mode``, or
-    a ``backward_layer`` whose options differ from those of ``layer``.
+    Raises:
+        ValueError: If ``layer`` is not recurrent, ``merge_mode`` is unknown, or the
+            options of ``backward_layer`` do not match ``layer``.
 
     Example:
         >>> from tapewright.layers import LSTM, Bidirectional
@@ -209,7 +225,7 @@ class Bidirectional(Layer):
 
     @property
     def layer(self) -> Layer:
-        """The forward layer."""
+        """Forward layer."""
         return self.forward_layer
 
     def _tw_check_that_they_fit(self):
@@ -277,7 +293,7 @@ class Bidirectional(Layer):
 
     @property
     def states(self) -> Any:
-        """The states of both layers, if ``stateful``; else None."""
+        """States of both layers if ``stateful``, otherwise None."""
         forward, backward = self.forward_layer.states, self.backward_layer.states
         return (*forward, *backward) if forward and backward else None
 
@@ -326,7 +342,7 @@ class Bidirectional(Layer):
 
 
 def _again(layer, prefix, **changes):
-    """A layer of the same config under the name ``prefix_name``."""
+    """Create a layer from the same config, with the name ``prefix_name``."""
     config = serialize(layer)
     name = f"{prefix}_{layer.name.removeprefix(f'{prefix}_')}"
     config["config"] = {**config["config"], "name": name, **changes}
@@ -334,26 +350,34 @@ def _again(layer, prefix, **changes):
 
 
 class SpectralNormalization(Wrapper):
-    """Divides the kernel of ``layer`` by its largest singular value at each call in training.
+    """Spectral normalization: divide a kernel by its largest singular value.
 
         v <- u @ K^T / |u @ K^T|,  u <- v @ K / |v @ K|,  K <- K / (v @ K @ u^T)
 
-    ``K`` is the ``kernel`` (or ``embeddings``) as a matrix ``[..., outputs]``; the
-    quotient is assigned to it. As in Keras, no gradient passes through the division.
+    ``K`` is the ``kernel`` (or ``embeddings``) as a matrix ``[..., outputs]``. Each
+    call in training updates it in place. As in Keras, no gradient flows through the
+    division.
 
-    Args: ``power_iterations``: how often a call updates v and u.
+    Args:
+        layer: Layer with a ``kernel`` or ``embeddings``.
+        power_iterations: Number of power iterations (updates of ``v`` and ``u``) per
+            call.
+        **kwargs: Base class arguments; see `keras.layers.Layer`.
 
-    Shapes: inputs and outputs of ``layer``; weight ``vector_u [1, outputs]``, not
-    trainable.
+    Shapes:
+        Inputs and outputs as for ``layer``; weight ``vector_u [1, outputs]``, not
+        trainable.
 
-    Raises: ``ValueError`` if ``layer`` has no kernel and no embeddings.
+    Raises:
+        ValueError: If ``layer`` has neither a kernel nor embeddings.
 
-    Reference: Miyato et al., "Spectral normalization for generative adversarial
-    networks" (2018).
+    References:
+        Miyato et al., "Spectral normalization for generative adversarial networks"
+        (2018).
 
     Example:
-        >>> from tapewright.layers import Dense
-        >>> layer = keras.layers.SpectralNormalization(Dense(2, kernel_initializer="ones"), 5)
+        >>> dense = keras.layers.Dense(2, kernel_initializer="ones")
+        >>> layer = keras.layers.SpectralNormalization(dense, power_iterations=5)
         >>> _ = layer([[1.0, 1.0]], training=True)
         >>> layer.kernel.numpy().round(3)
         array([[0.5, 0.5],
