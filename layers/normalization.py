@@ -385,11 +385,11 @@ def _limits(clipping):
     limits, known = dict(clipping or {}), ("rmin", "rmax", "dmax")
     rmin, rmax, dmax = [limits.get(key) for key in known]
     if set(limits) - set(known):
-        problem = f"may have the keys {', '.join(known)}"
+        problem = f"must only have the keys {', '.join(known)}"
     elif rmin is not None and rmax is not None and rmax < rmin:
-        problem = "must have rmax not below rmin"
+        problem = "must have rmin <= rmax"
     elif dmax is not None and dmax < 0:
-        problem = "must have dmax from 0 on"
+        problem = "must have dmax >= 0"
     else:
         return limits
     raise ValueError(f"BatchNormalization: renorm_clipping {problem}, got {limits}")
@@ -555,8 +555,8 @@ class GroupNormalization(_ScaleAndShift):
         shape, self.input_spec = _sizes(self, input_shape)
         if shape[0] is None:
             raise ValueError(
-                f"{self._tw_title}: the number of channels must be known, axis {self.axis} "
-                f"of inputs of shape {tuple(input_shape)}"
+                f"{self._tw_title}: the number of channels must be known, got inputs of "
+                f"shape {tuple(input_shape)} with axis {self.axis}"
             )
         groups = shape[0] if self.groups == -1 else self.groups
         if groups < 1 or shape[0] % groups:

@@ -232,8 +232,8 @@ class Normalization(ShapePreserving, Layer):
         """
         if self.input_mean is not None:
             raise ValueError(
-                "Normalization.adapt: mean and variance are given already; omit them "
-                "to adapt"
+                "Normalization.adapt: mean and variance were passed to the constructor; "
+                "omit them there to use adapt"
             )
         count, mean, spread = 0, 0.0, 0.0  # spread: the sum of squared deviations
         for batch in _batches(data):
@@ -344,7 +344,7 @@ class CategoryEncoding(CategoryLayer):
     def call(self, inputs: Any, count_weights: TensorLike | None = None) -> Tensor:
         if count_weights is not None and self.output_mode != "count":
             raise ValueError(
-                "CategoryEncoding: count_weights are for output_mode 'count', not "
+                "CategoryEncoding: count_weights require output_mode 'count', got "
                 f"{self.output_mode!r}"
             )
         return encoded(
@@ -463,8 +463,8 @@ class Discretization(CategoryLayer):
         """
         if self.num_bins is None:
             raise ValueError(
-                "Discretization.adapt: bin_boundaries are given already; pass "
-                "num_bins to adapt"
+                "Discretization.adapt: bin_boundaries were passed to the constructor; "
+                "pass num_bins there to use adapt"
             )
         summary = np.zeros((2, 0))
         whole_array = is_tensor(data) or isinstance(data, np.ndarray)

@@ -479,13 +479,13 @@ class StackedRNNCells(Layer):
         super().__init__(**kwargs)
         if not cells:
             raise ValueError(
-                "StackedRNNCells: cells must hold one cell or more, got none"
+                "StackedRNNCells: cells must contain at least one cell, got none"
             )
         for cell in cells:
             for what in ("call", "state_size"):
                 if not hasattr(cell, what):
                     raise ValueError(
-                        "StackedRNNCells: each of cells must have the attribute "
+                        "StackedRNNCells: each cell must have the attribute "
                         f"'{what}', got {cell!r}"
                     )
         self.cells: list[Layer] = list(cells)

@@ -147,8 +147,8 @@ class Reshape(Layer):
         if not fits:
             raise ShapeError(
                 self._tw_title,
-                f"target_shape {self.target_shape} must hold the {total} entries of an "
-                f"example, of shape {tuple(rest)}",
+                f"target_shape must have the {total} entries of an example of shape "
+                f"{tuple(rest)}, got {self.target_shape}",
             )
         return [missing if n == -1 else n for n in self.target_shape]
 
@@ -385,10 +385,10 @@ def _pairs(layer, name, value, rank):
             raise ValueError
         return tuple([numbers(layer, name, pair, 2, least=0) for pair in values])
     except ValueError:
-        many = f", {rank} of them, or {rank} pairs" if rank > 1 else ", or a pair"
+        many = f", {rank} integers, or {rank} pairs" if rank > 1 else ", or a pair"
         raise ValueError(
-            f"{type(layer).__name__}: {name} must be an int of 0 or more, at most "
-            f"{MAX_SIZE}{many} (before, after), got {value!r}"
+            f"{type(layer).__name__}: {name} must be an integer from 0 to {MAX_SIZE}{many} "
+            f"(before, after), got {value!r}"
         ) from None
 
 
@@ -534,8 +534,8 @@ class _Cropping(Layer):
         if any([n is not None and n <= 0 for n in left]):
             raise ShapeError(
                 self._tw_title,
-                f"cropping {self.cropping} leaves nothing of inputs with spatial "
-                f"axes of sizes {tuple(sizes)}",
+                f"cropping must be smaller than the inputs, of spatial sizes "
+                f"{tuple(sizes)}, got {self.cropping}",
             )
         return from_channels_last((batch, *left, channels), self._tw_data_format)
 

@@ -123,7 +123,7 @@ class RNN(Layer):
             if batch is None:
                 raise ValueError(
                     f"{self._tw_title}: with stateful=True the batch size must be known, "
-                    f"got inputs of shape {tuple(sequences_shape)}; give batch_shape to "
+                    f"got inputs of shape {tuple(sequences_shape)}; pass batch_shape to "
                     "Input"
                 )
             with use_interpreters(()):
@@ -195,8 +195,8 @@ class RNN(Layer):
         )
         if not fits:
             raise ValueError(
-                f"{self._tw_title}: initial_state must be {len(sizes)} states of the sizes "
-                f"{sizes}, got {len(actual)} of {actual}"
+                f"{self._tw_title}: initial_state must be a list of states of sizes "
+                f"{sizes}, got sizes {actual}"
             )
 
     def _tw_check_mask(self, sequences, mask):
@@ -216,8 +216,8 @@ class RNN(Layer):
         batch, kept = sequences.array.shape[0], flatten(states)[0].array.shape[0]
         if batch != kept:
             raise ValueError(
-                f"{self._tw_title}: with stateful=True all batches must have one size: "
-                f"the states are of {kept} examples, got {batch}"
+                f"{self._tw_title}: with stateful=True all batches must have the same size: "
+                f"the states have {kept} examples, got {batch}"
             )
 
     def inner_loop(

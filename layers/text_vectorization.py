@@ -134,7 +134,7 @@ class TextVectorization(Layer):
         self.output_mode: str = self._lookup_layer.output_mode
         if ragged and self.output_mode != "int":
             raise ValueError(
-                "TextVectorization: ragged=True is for output_mode 'int', not "
+                "TextVectorization: ragged=True requires output_mode 'int', got "
                 f"{output_mode!r}"
             )
         self.ragged = bool(ragged)
@@ -142,8 +142,8 @@ class TextVectorization(Layer):
             whole(self, "output_sequence_length", output_sequence_length, least=0)
             if self.output_mode != "int":
                 raise ValueError(
-                    "TextVectorization: output_sequence_length is for output_mode 'int', "
-                    f"not {output_mode!r}"
+                    "TextVectorization: output_sequence_length requires output_mode 'int', "
+                    f"got {output_mode!r}"
                 )
         self.output_sequence_length = output_sequence_length
 
@@ -184,7 +184,9 @@ class TextVectorization(Layer):
             self.update_state(batch)
         counts = self._lookup_layer._tw_has_counts()
         if not counts:
-            raise ValueError("TextVectorization.adapt: there are no words in data")
+            raise ValueError(
+                "TextVectorization.adapt: data must contain tokens, got none"
+            )
         self.finalize_state()
 
     def update_state(self, data: Any) -> None:

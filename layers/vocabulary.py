@@ -253,7 +253,7 @@ def read_lines(who: str, path: str) -> list[bytes]:
         ValueError: If the file does not exist.
     """
     if not os.path.isfile(path):
-        raise ValueError(f"{who}: there is no file {path!r} with a vocabulary")
+        raise ValueError(f"{who}: the vocabulary file {path!r} does not exist")
     with open(path, "rb") as file:
         return lines_of(file.read())
 

@@ -51,9 +51,9 @@ class _Coloured(RandomLayer):
         super()._tw_check_inputs(inputs)
         images = inputs["images"] if isinstance(inputs, dict) else inputs
         if images.shape[self._tw_channels] not in (*self._tw_channel_counts, None):
-            what = "images must have three channels: red, green and blue"
+            what = "images must have three channels (RGB)"
             if 1 in self._tw_channel_counts:
-                what += ", or one: grey"
+                what += " or one (grayscale)"
             raise ShapeError(self._tw_title, what, images=images)
 
     def _tw_of_hsv(self, images, change):

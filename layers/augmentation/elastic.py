@@ -156,4 +156,6 @@ class RandomElasticTransform(Warping):
         Raises:
             NotImplementedError: Always.
         """
-        raise NotImplementedError(f"{self._tw_title}: does not take bounding_boxes")
+        raise NotImplementedError(
+            f"{self._tw_title}: bounding_boxes are not supported; omit them"
+        )

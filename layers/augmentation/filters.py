@@ -138,8 +138,8 @@ class RandomGaussianBlur(RandomLayer):
         )
         if len(pair) != 2 or not all(isinstance(n, int) and n % 2 for n in pair):
             raise ValueError(
-                "RandomGaussianBlur: kernel_size must be an odd number or two of them, "
-                f"got {kernel_size!r}"
+                "RandomGaussianBlur: kernel_size must be an odd integer or a pair of odd "
+                f"integers, got {kernel_size!r}"
             )
         self.kernel_size: Any = tuple(pair)
         self.sigma: Any = checked_range(self, "sigma", sigma, least=0)

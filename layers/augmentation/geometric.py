@@ -238,8 +238,9 @@ class RandomCrop(RandomLayer):
             return bounding_boxes
         if not isinstance(transformation, _Corner):
             raise ValueError(
-                f"{self._tw_title}: transformation must be of get_random_transformation, "
-                f"which keeps the size of the images, got {transformation!r}"
+                f"{self._tw_title}: transformation must be a value returned by "
+                "get_random_transformation, which contains the size of the images, got "
+                f"{transformation!r}"
             )
         (top, left), (rows, columns) = transformation, transformation.size
         found = self._tw_boxes_as("xyxy", bounding_boxes, (rows, columns))
@@ -300,8 +301,8 @@ class _Stretch(Layer):
         pair = factor if isinstance(factor, (list, tuple)) else (-factor, factor)
         if len(pair) != 2 or not -1 <= pair[0] <= pair[1]:
             raise ValueError(
-                f"{self._tw_title}: factor must be a number from 0 to 1, or a lowest and "
-                f"a highest one, both -1 or more, got {factor!r}"
+                f"{self._tw_title}: factor must be a number from 0 to 1, or a pair "
+                f"(lowest, highest) of numbers from -1, got {factor!r}"
             )
         self.factor: float | Sequence[float] = factor
         self.interpolation: str = one_of(self, "interpolation", interpolation, METHODS)
@@ -323,8 +324,8 @@ class _Stretch(Layer):
         size[axis] = int(cast(scaled, "int32"))
         if size[axis] < 1:
             raise InvalidArgumentError(
-                f"{self._tw_title}: nothing is left of inputs of the shape "
-                f"{inputs.shape} with factor {self.factor!r}"
+                f"{self._tw_title}: the outputs must not be empty, got inputs of shape "
+                f"{inputs.shape} and factor {self.factor!r}"
             )
         return cast(resize(inputs, size, self.interpolation), self.compute_dtype)
 

@@ -147,7 +147,9 @@ class CutMix(_Cutting):
         Raises:
             NotImplementedError: Always.
         """
-        raise NotImplementedError(f"{self._tw_title}: does not take bounding_boxes")
+        raise NotImplementedError(
+            f"{self._tw_title}: bounding_boxes are not supported; omit them"
+        )
 
     def transform_segmentation_masks(
         self,
@@ -344,7 +346,7 @@ class RandomErasing(_Cutting):
         several = isinstance(fill_value, (list, tuple)) and len(fill_value) == 3
         if not several and not isinstance(fill_value, (int, float, type(None))):
             raise ValueError(
-                "RandomErasing: fill_value must be a number, three of them or None, got "
+                "RandomErasing: fill_value must be a number, three numbers or None, got "
                 f"{fill_value!r}"
             )
         self.fill_value: float | Sequence[float] | None = fill_value

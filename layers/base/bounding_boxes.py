@@ -197,8 +197,8 @@ def _clipped(boxes, height, width):
 def _only_xyxy(who, bounding_box_format):
     if bounding_box_format != "xyxy":
         raise NotImplementedError(
-            f"{who}: bounding_box_format must be 'xyxy', got {bounding_box_format!r}: "
-            "convert_format converts others"
+            f"{who}: bounding_box_format must be 'xyxy', got {bounding_box_format!r}; "
+            "convert the boxes with convert_format first"
         )
 
 

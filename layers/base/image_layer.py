@@ -141,7 +141,7 @@ class ImageLayer(Layer):
         if not count.is_compatible_with(labels.shape[: count.rank]):
             raise ShapeError(
                 self._tw_title,
-                "labels must be [n], or [batch, n], one for each box",
+                "labels must be [n] or [batch, n], with one label for each box",
                 boxes=boxes,
                 labels=labels,
             )
@@ -383,7 +383,7 @@ def checked_range(
     if len(pair) != 2 or not all(numbers):
         raise ValueError(
             f"{type(layer).__name__}: {name} must be a number from {least} to {most}, or "
-            f"two of them, got {factor!r}"
+            f"a pair of such numbers, got {factor!r}"
         )
     if pair is factor:
         low, high = sorted(pair)

@@ -62,7 +62,10 @@ class InputLayer(Layer):
         **kwargs: Unpack[RegularizedLayerOptions],
     ):
         if ragged:
-            raise ValueError("Input: ragged tensors are not supported")
+            raise ValueError(
+                f"Input: ragged must be False, got {ragged!r}: ragged inputs are not "
+                "supported; pad them, as by RaggedTensor.to_tensor"
+            )
         super().__init__(name=name, **kwargs)
         if input_tensor is not None:
             given = shape, batch_size, batch_shape, dtype
@@ -170,9 +173,9 @@ def _of_tensor(tensor, shape, batch_size, batch_shape, dtype):
     )
     if given != (own[0], *own):
         raise ValueError(
-            f"Input: the tensor has shape {own[0]} and dtype {own[1].name}; got shape "
-            f"{shape}, batch_size {batch_size}, batch_shape {batch_shape} and dtype "
-            f"{dtype} for it, which differ"
+            "Input: shape, batch_size, batch_shape and dtype must match the tensor, of "
+            f"shape {own[0]} and dtype {own[1].name}; got shape {shape}, batch_size "
+            f"{batch_size}, batch_shape {batch_shape} and dtype {dtype}; omit them"
         )
     return own
 
@@ -186,6 +189,7 @@ def _shape(name, shape):
     sizes = tuple(static_shapes(shape))
     if not all([n is None or (hasattr(n, "__index__") and n >= 0) for n in sizes]):
         raise ValueError(
-            f"Input: {name} must hold sizes, None where unknown; got {shape!r}"
+            f"Input: {name} must contain integers from 0, or None for unknown sizes; got "
+            f"{shape!r}"
         )
     return tuple([n if n is None else int(n) for n in sizes])

@@ -495,7 +495,10 @@ class Layer(Operation, Tracked, LayerConfig):
             (array([1.5], dtype=float32), array([0.], dtype=float32))
         """
         if not self.built:
-            raise ValueError(f"{self._tw_title}: must be built before stateless_call")
+            raise ValueError(
+                f"{self._tw_title}: must be built before stateless_call; call "
+                "build(input_shape)"
+            )
         who, rest = f"{self._tw_title}: stateless_call", self.non_trainable_variables
         pairs = [
             *paired(
@@ -819,13 +822,14 @@ class Layer(Operation, Tracked, LayerConfig):
         for each in losses:
             if not is_tensor(each) or (is_outside and hasattr(each, "record_op")):
                 raise ValueError(
-                    f"{self._tw_title}: add_loss takes tensors, computed inside of call(), "
+                    f"{self._tw_title}: add_loss accepts only tensors computed in call(), "
                     f"got {each!r}"
                 )
         if any([each.hides_tapes for each in active_interpreters()]):
             raise ValueError(
-                f"{self._tw_title}: add_loss inside of remat (recompute_grad) would give the "
-                "loss no gradient: return it from the function, and add it outside"
+                f"{self._tw_title}: add_loss must not be called inside remat "
+                "(recompute_grad), where the loss would get no gradient; return the loss "
+                "from the function and add it outside"
             )
         Layer._tw_adds_losses = True
         self._tw_added += losses
@@ -918,8 +922,8 @@ class Layer(Operation, Tracked, LayerConfig):
             NotImplementedError: Always.
         """
         raise NotImplementedError(
-            f"{self._tw_title}: quantize({mode!r}) is not supported, as there are no "
-            "quantized layers; the policies 'bfloat16' and 'float16' halve the weights"
+            f"{self._tw_title}: quantize({mode!r}) is not supported; the dtype policies "
+            "'bfloat16' and 'float16' halve the size of the weights"
         )
 
     @property

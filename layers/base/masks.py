@@ -42,8 +42,8 @@ def attach(outputs, masks):
         if mask is not None and mask_of(tensor) is None:
             if is_composite(tensor):
                 raise TypeError(
-                    f"a {type(tensor).__name__} carries no mask: do without mask_zero or "
-                    "Masking, or make the inputs dense"
+                    f"a {type(tensor).__name__} cannot have a mask; make the inputs dense, "
+                    "or leave out mask_zero and Masking"
                 )
             _seen = True
             tensor._keras_mask = mask

@@ -47,6 +47,6 @@ class SavedLayer(Layer):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
         raise ValueError(
-            f"SavedLayer {config.get('name')!r}: its graphs are in the file of the "
-            "whole model; load that file with load_model"
+            f"SavedLayer {config.get('name')!r}: cannot be created from a config, as its "
+            "graphs are stored with the whole model; load the model with load_model"
         )

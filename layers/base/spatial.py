@@ -89,9 +89,9 @@ def window_counts(layer, sizes, window, strides, padding, dilations=None):
             if reach > size:
                 raise ShapeError(
                     layer._tw_title,
-                    f"a window of {reach} entries does not fit into inputs with "
-                    f"spatial axes of sizes {tuple(sizes)}; padding='same' adds "
-                    "margins",
+                    f"the inputs must not be smaller than a window of {reach} entries, "
+                    f"got spatial sizes {tuple(sizes)}; use padding='same', a smaller "
+                    "window or larger inputs",
                 )
         else:
             counts.append(-(-size // strides[i]))

@@ -148,9 +148,9 @@ class KerasTensor(Tensor):
 
     def _no_value(self, what):
         raise TypeError(
-            f"{what} needs values, but this is a KerasTensor, {self._shape} "
-            f"{self.dtype.name}: it stands for the future inputs of a model. Put the "
-            "code into the call() of a Layer, or into a Lambda layer"
+            f"{what} needs values, but a KerasTensor, here of shape {self._shape} and "
+            f"dtype {self.dtype.name}, is a placeholder for the inputs of a model. Move "
+            "the code into the call() of a Layer, or into a Lambda layer"
         )
 
     def record_op(self, op: Any, inputs: Any, attributes: dict[str, Any]) -> Any:
@@ -189,8 +189,8 @@ class KerasTensor(Tensor):
             if "KerasTensor" in str(error):
                 raise
             raise TypeError(
-                f"{function.__name__} asks for sizes or values that {self!r} does not have "
-                f"({error}). Use a function of keras.ops, or put the code into the call() "
+                f"{function.__name__} needs sizes or values that {self!r} does not have "
+                f"({error}). Use a function of keras.ops, or move the code into the call() "
                 "of a Layer"
             ) from error
 
@@ -437,8 +437,8 @@ def refuse_variables(who, values):
         variable = x if isinstance(x, Variable) else variable_of(x)
         if variable is not None:
             raise TypeError(
-                f"{who}: the variable '{variable.path}' would enter the model as a "
-                f"constant, with its value now. {_IN_A_LAYER}"
+                f"{who}: the variable '{variable.path}' would become a constant of the "
+                f"model, with its current value. {_IN_A_LAYER}"
             )
     warn_of_constants(who, values)
 
@@ -453,8 +453,8 @@ def warn_of_constants(who, values):
         key = None if type(x) is KerasTensor else getattr(x, "key", None)
         if type(key) is Provenance and key.origins[0].reason == "variable":
             warnings.warn(
-                f"{who}: the model has what was computed from the variable "
-                f"'{key.origins[0].op}' as a constant, which is not trained. {_IN_A_LAYER}",
+                f"{who}: a value computed from the variable '{key.origins[0].op}' becomes a "
+                f"constant of the model, and is not trained. {_IN_A_LAYER}",
                 stacklevel=user_stacklevel(),
             )
 

@@ -113,14 +113,13 @@ class Tracked(Module):
         shape = (shape,) if isinstance(shape, int) else tuple(shape or ())
         if None in shape:
             raise ValueError(
-                f"{self._tw_title}: the shape of weight "
-                f"'{name}' must be known, got {shape}: a dimension of the inputs that it "
-                "depends on is None"
+                f"{self._tw_title}: the shape of weight '{name}' must be known, got "
+                f"{shape}: it depends on an input size that is None; specify that size"
             )
         if self._tw_locked:
             raise ValueError(
                 f"{self._tw_title}: weight '{name}' cannot be added to a layer that is already "
-                "built, as in call(): make it in __init__ or build"
+                "built, as in call(); create it in __init__ or build"
             )
         dtype = self._tw_variable_dtype if dtype is None else as_dtype(dtype)
         if initializer is None:
@@ -301,8 +300,8 @@ class Tracked(Module):
         variables, values = self.weights, list(weights)
         if not self.built and len(values) != len(variables):
             raise ValueError(
-                f"set_weights: layer '{self._tw_name}' has {len(variables)} weights: it is "
-                f"not built yet; got {len(values)}"
+                f"set_weights: layer '{self._tw_name}' has {len(variables)} weights, as it "
+                f"is not built yet; got {len(values)}; call build(input_shape) first"
             )
         who = f"set_weights of layer '{self._tw_name}'"
         assign_all(who, variables, values, cast=True)

@@ -199,7 +199,7 @@ def test_inputs_that_have_no_encoding():
     one_hot = StringLookup(output_mode="one_hot", **ABC)
     with pytest.raises(TypeError, match="one_hot.*does not accept a RaggedTensor"):
         one_hot(ragged(ROWS))
-    with pytest.raises(TypeError, match="RaggedTensor carries no mask"):
+    with pytest.raises(TypeError, match="RaggedTensor cannot have a mask"):
         Embedding(4, 2, mask_zero=True)(ragged([[1], [2, 3]]))
     with pytest.raises(
         TypeError, match="count_weights requires dense inputs, got a RaggedTensor"

@@ -169,7 +169,7 @@ def test_adapted_statistics_are_read_by_a_trace_made_before():
         (
             lambda: Normalization(mean=1.0, variance=1.0).adapt(numbers(2, 2)),
             ValueError,
-            "mean and variance are given already",
+            "mean and variance were passed",
         ),
         (
             lambda: Normalization().adapt([numbers(2, 2), numbers(2, 3)]),

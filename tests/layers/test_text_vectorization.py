@@ -28,11 +28,11 @@ def test_texts_become_the_numbers_of_keras():
 
 def test_errors_are_those_of_keras():
     check_errors("TextVectorization")
-    with pytest.raises(ValueError, match="ragged=True is for output_mode 'int'"):
+    with pytest.raises(ValueError, match="ragged=True requires output_mode 'int'"):
         TextVectorization(ragged=True, output_mode="count")
     with pytest.raises(ValueError, match="sparse=True requires an output_mode"):
         TextVectorization(sparse=True)
-    with pytest.raises(ValueError, match="no words in data"):
+    with pytest.raises(ValueError, match="must contain tokens"):
         TextVectorization().adapt(["", "..."])
     with pytest.raises(RuntimeError, match="no vocabulary yet"):
         TextVectorization()(["a"])

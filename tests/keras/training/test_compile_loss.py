@@ -54,7 +54,7 @@ def test_a_symbolic_loss_outside_of_a_call_is_refused():
     inputs = Input((3,))
     outputs = Dense(1)(inputs)
     model = Model(inputs, outputs)
-    with pytest.raises(ValueError, match=r"inside of call\(\), got <KerasTensor"):
+    with pytest.raises(ValueError, match=r"computed in call\(\), got <KerasTensor"):
         model.add_loss(tw.reduce_sum(outputs))
 
 

@@ -361,7 +361,7 @@ def test_boxes_stay_around_what_they_hold():
 
 def test_boxes_need_their_format_and_both_parts():
     data = all_at_once()
-    with pytest.raises(ValueError, match=r"of get_random_transformation.*got \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"by get_random_transformation.*got \(1, 2\)"):
         RandomCrop(2, 2, **BOXES).transform_bounding_boxes({}, (1, 2))
     with pytest.raises(ValueError, match="bounding_box_format must be given"):
         RandomFlip()(data)
@@ -370,12 +370,16 @@ def test_boxes_need_their_format_and_both_parts():
     with pytest.raises(ValueError, match="bounding_boxes .*'boxes' and 'labels'"):
         RandomFlip(**BOXES)(data)
     data["bounding_boxes"] = {"boxes": boxes, "labels": np.arange(len(boxes))}
-    with pytest.raises(tw.errors.ShapeError, match="labels must be .*one for each box"):
+    with pytest.raises(
+        tw.errors.ShapeError, match="labels must be .*one label for each box"
+    ):
         RandomFlip(**BOXES)(data, training=False)
     with pytest.raises(ValueError, match="must have 'images'.*'labels'"):
         RandomFlip()({"labels": data["labels"]})
     for layer in (CutMix(**BOXES), RandomElasticTransform(**BOXES)):
-        with pytest.raises(NotImplementedError, match="does not take bounding_boxes"):
+        with pytest.raises(
+            NotImplementedError, match="bounding_boxes are not supported"
+        ):
             layer(all_at_once())
 
 

@@ -53,6 +53,6 @@ def test_a_wrong_factor_is_named(factor):
 
 def test_images_must_keep_a_row():
     with pytest.raises(
-        ValueError, match=r"RandomHeight.*nothing is left.*\(-1.0, -1.0\)"
+        ValueError, match=r"RandomHeight.*must not be empty.*\(-1.0, -1.0\)"
     ):
         RandomHeight((-1.0, -1.0))(IMAGE)
