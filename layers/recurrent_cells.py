@@ -128,7 +128,7 @@ class RecurrentCell(Layer):
         return _by_blocks(state, masks, self.recurrent_kernel)
 
     def _tw_dropped(self, which: Any, inputs: Tensor) -> Any:
-        """Return the masks of "dropout" or "recurrent_dropout": one, or one a gate."""
+        """Return the masks of "dropout" or "recurrent_dropout", one or several."""
         rate = getattr(self, which)
         if not 0 < rate < 1 and (rate == 0 or self._tw_gates > 1):  # as in Keras
             return []

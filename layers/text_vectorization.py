@@ -247,7 +247,7 @@ class TextVectorization(Layer):
             if (self.ragged or length is None) and active_tracer() is not None:
                 fall_back(
                     f"{self._tw_title}: the length of the longest text is not known before "
-                    "it is split; give output_sequence_length, and ragged=False"
+                    "it is split; pass output_sequence_length and ragged=False"
                 )
             if self.ragged:
                 words = words if length is None else words[:, :length]

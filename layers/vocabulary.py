@@ -151,8 +151,8 @@ class IntegerTable:
         if not buckets:
             assert_true(
                 reduce_all(is_token),
-                "with num_oov_indices=0 all inputs must be in the vocabulary, but some "
-                "are not; give num_oov_indices=1. The inputs:",
+                "with num_oov_indices=0 all inputs must be in the vocabulary; pass "
+                "num_oov_indices=1 to accept others. The inputs:",
                 [keys],
             )
         return where(is_token, gather(self._order, at), absent)

@@ -129,8 +129,9 @@ class VocabularyFiles:
         for line in lines:
             if "\n" in line or "\r" in line:
                 self._tw_refuse(
-                    f"the token {line!r:.60} has a line break, and cannot be a line of a "
-                    "file; pass the tokens as vocabulary, which the config holds"
+                    f"the token {line!r:.60} contains a line break, and cannot be saved as "
+                    "a line of a file; pass the tokens as vocabulary to save them in the "
+                    "config"
                 )
         with open(os.path.join(dir_path, ASSET), "wb") as file:
             file.write("\n".join(lines).encode())
@@ -152,7 +153,7 @@ class VocabularyFiles:
             if self._tw_table is not None:  # the layer around this one had it
                 return
             self._tw_refuse(
-                f"{ASSET} is missing, the vocabulary of layer '{self.name}'"
+                f"{ASSET} is missing; it contains the vocabulary of layer '{self.name}'"
             )
         with open(path, "rb") as file:
             lines = self._tw_decoded(file.read().replace(b"\r\n", b"\n").split(b"\n"))

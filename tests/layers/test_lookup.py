@@ -133,7 +133,7 @@ def test_models_take_strings_beside_numbers_and_notice_a_new_vocabulary():
 def test_tokens_with_line_breaks_are_not_written(tmp_path):
     layer = StringLookup()
     layer.adapt(["a\nb"])
-    with pytest.raises(ValueError, match="has a line break"):
+    with pytest.raises(ValueError, match="contains a line break"):
         layer.save_assets(tmp_path)
     layer = StringLookup()
     layer.adapt(["\u2028", "", "\u2028"])  # which are no line breaks

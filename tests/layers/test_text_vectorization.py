@@ -83,7 +83,7 @@ def test_models_train_on_texts(options, tmp_path):
 
 def test_a_trace_of_texts_of_unknown_length_says_so():
     layer = TextVectorization(vocabulary=["a"])
-    with pytest.raises(TypeError, match="give output_sequence_length"):
+    with pytest.raises(TypeError, match="pass output_sequence_length"):
         tw.function(layer).get_concrete_function(tw.TensorSpec([2], "string"))
     assert tw.function(layer)(["a a", ""]).numpy().tolist() == [[2, 2], [0, 0]]
 
