@@ -38,10 +38,6 @@ class Regularizer(Configured):
 
     A subclass defines ``__call__(x)``, which returns a scalar penalty.
 
-    Args:
-        *args: Constructor arguments of the subclass, recorded for its config.
-        **kwargs: Keyword arguments of the subclass, recorded for its config.
-
     Example:
         >>> class Cubic(keras.regularizers.Regularizer):
         ...     def __call__(self, x):

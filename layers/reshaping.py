@@ -387,8 +387,8 @@ def _pairs(layer, name, value, rank):
     except ValueError:
         many = f", {rank} integers, or {rank} pairs" if rank > 1 else ", or a pair"
         raise ValueError(
-            f"{type(layer).__name__}: {name} must be an integer from 0 to {MAX_SIZE}{many} "
-            f"(before, after), got {value!r}"
+            f"{type(layer).__name__}: {name} must be an integer from 0, at most "
+            f"{MAX_SIZE}{many} (before, after), got {value!r}"
         ) from None
 
 

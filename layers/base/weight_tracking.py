@@ -180,7 +180,7 @@ class Tracked(Module):
 
     @property
     def weights(self) -> list[Variable]:
-        """All weights, including inner layers; in each layer, trainable ones first."""
+        """All weights, including inner layers; in each layer, trainable first."""
         return self._tw_gather(with_states=False)
 
     @property
