@@ -1,14 +1,15 @@
-"""The examples in the docstrings of the ops give what they show.
+"""The examples in docstrings of ops print the output that they show.
 
 A primitive is a closure made elsewhere, so that doctest does not see it as part of the
-module that defines it; here each is asked for by name.
+module that defines it; this test looks up each one by name.
 """
 
 import doctest
 import importlib
 import pkgutil
 
-from tapewright import ops, random
+import tapewright as tw
+from tapewright import keras, ops, random
 
 
 def public():
@@ -26,8 +27,9 @@ def test_every_public_op_is_documented_by_examples_that_are_true():
         if not text:
             report.append(f"{module.__name__}.{name} has no docstring\n")
             continue
+        imported = {"tw": tw, "keras": keras, "__name__": "__main__"}
         example = doctest.DocTestParser().get_doctest(
-            text, vars(module).copy(), f"{module.__name__}.{name}", None, 0
+            text, imported, f"{module.__name__}.{name}", None, 0
         )
         random.set_seed(0)  # whichever examples come before
         runner.run(example, out=report.append)
