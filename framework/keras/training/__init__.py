@@ -1,1 +1,1 @@
-"""`compile`, `fit`, `evaluate`, `predict`: the loops over batches and their state."""
+"""`compile`, `fit`, `evaluate` and `predict`: the training loops and their state."""

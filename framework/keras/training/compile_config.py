@@ -1,4 +1,4 @@
-"""The arguments of `compile` as a config, and read from one."""
+"""Serialization of the arguments of `compile`."""
 
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.load_errors import load_error
@@ -18,9 +18,10 @@ _PLAIN = ("loss_weights", "run_eagerly", "steps_per_execution", "jit_compile",
 
 
 def compile_config(options):
-    """Return the arguments of `compile` as plain values; names and numbers as they are.
+    """Return the arguments of `compile` as plain values; names and numbers are unchanged.
 
-    Raises: ``ValueError`` for a lambda, which no config can hold.
+    Raises:
+        ValueError: If an argument is a lambda, which cannot be serialized.
     """
     config = {}
     for key, value in options.items():
@@ -35,9 +36,10 @@ def compile_config(options):
 
 
 def arguments_of_compile(config):
-    """Return the arguments for `compile` of a config of `compile_config`, ours or Keras'.
+    """Return the arguments for `compile` from a config of `compile_config` or of Keras.
 
-    Raises: ``ValueError`` for an unknown key, class or function.
+    Raises:
+        ValueError: If a key, class or function is unknown.
     """
     if not isinstance(config, dict):
         raise load_error(f"the compile config must be a dict, got {str(config)[:80]}")
@@ -56,7 +58,7 @@ def arguments_of_compile(config):
 
 
 def _revived(family, value):
-    """Replace configs by their objects; names stay names, as `compile` takes them."""
+    """Replace configs by their objects; leave names, which `compile` accepts, unchanged."""
     if isinstance(value, (list, tuple)):
         return [_revived(family, each) for each in value]
     if isinstance(value, str):  # a user's function, in HDF5 files of Keras

@@ -1,7 +1,7 @@
 """`CompileLoss`: the losses of `compile`, matched with a model's outputs.
 
 There is one loss for all outputs, or a list or dict with a loss for each. The structure
-of the first batch decides.
+is determined by the first batch.
 """
 
 from collections import namedtuple
@@ -23,11 +23,12 @@ __all__ = ["CompileLoss", "sum_of", "track_loss"]
 
 
 class CompileLoss(Trackable):
-    """The losses of all outputs, weighted and added up.
+    """Weighted sum of the losses of all outputs.
 
-    The argument of `compile` is matched with the structure of the outputs: one loss is for
-    every output; in a nest, a loss is for the outputs at its path, which may be a nest,
-    and a list at the path of one output holds several losses for it.
+    The argument of `compile` is matched with the structure of the outputs: a single
+    loss applies to every output; in a nest, a loss applies to the outputs at its path,
+    which may be a nest, and a list at the path of a single output holds several losses
+    for it.
     """
 
     def __init__(self, loss, loss_weights=None, output_names=None):
@@ -53,7 +54,7 @@ class CompileLoss(Trackable):
         return dict(enumerate(self.metrics))
 
     def __call__(self, y_true, y_pred, sample_weight=None):
-        """The total loss; None if no output has one."""
+        """Return the total loss; None if no output has a loss."""
         if self._outputs is None:
             self._build(y_true, y_pred)
         outputs, predictions = self._outputs, flatten(y_pred)
@@ -70,9 +71,9 @@ class CompileLoss(Trackable):
 
 
 def _added_to_each(values):
-    """Return losses whose sum, where some are not reduced, has the others in each entry.
+    """Return losses for a sum: if some are not reduced, add the others to each entry.
 
-    Those are parts of a replica, which has the same part of the entries.
+    The reduced losses are this replica's part, as are the entries.
     """
     context = replica_context()
     if context is None or not any([len(value.shape) for value in values]):
@@ -86,10 +87,10 @@ def _added_to_each(values):
 
 
 def track_loss(tracker, loss, batch):
-    """Add the loss of a batch to a running mean, in which each example counts once.
+    """Add the loss of a batch to a running mean in which each example counts once.
 
-    In a replica context the replicas' losses add up to that of the whole batch, which
-    this replica counts for its own examples.
+    In a replica context the losses of the replicas add up to the loss of the whole
+    batch; each replica counts it for its own examples.
     """
     context, weight = replica_context(), batch_size_of(batch)
     if context is not None:
@@ -100,7 +101,7 @@ def track_loss(tracker, loss, batch):
 
 
 def sum_of(losses):
-    """The sum of losses, in the dtype of the first; None without any."""
+    """Return the sum of losses in the dtype of the first; None for an empty list."""
     total = None
     for loss in losses:
         if total is not None and total.dtype is not loss.dtype:
@@ -110,16 +111,16 @@ def sum_of(losses):
 
 
 class _OutputLoss(namedtuple("_OutputLoss", ["path", "outputs", "loss", "weight"])):
-    """A loss, and the outputs it is for: a number, or a nest of numbers, of leaves."""
+    """A loss and the outputs it applies to: the number of a leaf, or a nest of numbers."""
 
     def resolved(self, labels, predictions):
-        """The same with a `Loss` for a name or a function."""
+        """Return a copy with a `Loss` in place of a name or function."""
         y_true = _select(self.outputs, labels)
         y_pred = _select(self.outputs, predictions)
         return self._replace(loss=_loss_for(self.loss, y_true, y_pred))
 
     def value(self, labels, predictions, weights):
-        """The loss of one batch, before its factor."""
+        """Return the loss of one batch, before it is multiplied by its weight."""
         if not is_nested(self.outputs):
             y, weight = labels[self.outputs], weights[self.outputs]
         else:
@@ -134,7 +135,7 @@ class _OutputLoss(namedtuple("_OutputLoss", ["path", "outputs", "loss", "weight"
         return self.loss(y, _select(self.outputs, predictions), weight)
 
     def name(self, names):
-        """The name of the output, or the path to it, as Keras calls it in the logs."""
+        """Return the name of the output, or the path to it, as Keras shows it in the logs."""
         path = [str(key) for key in self.path]
         if not is_nested(self.outputs):
             if not path or type(self.path[-1]) is int:
@@ -146,14 +147,14 @@ class _OutputLoss(namedtuple("_OutputLoss", ["path", "outputs", "loss", "weight"
 
 
 def _select(outputs, leaves):
-    """The leaves with these numbers, in the structure of ``outputs``."""
+    """Return the leaves with these numbers, in the structure of ``outputs``."""
     if not is_nested(outputs):
         return leaves[outputs]
     return map_structure(lambda i: leaves[i], outputs)
 
 
 def _distinct(names):
-    """The names; one that comes again gets a number."""
+    """Return the names, with a number appended to repeated names."""
     counts, distinct = {}, []
     for name in names:
         count = counts[name] = counts.get(name, -1) + 1
@@ -162,7 +163,7 @@ def _distinct(names):
 
 
 def _output_losses(loss, weights, outputs):
-    """The `_OutputLoss`es of the arguments ``loss`` and ``loss_weights`` of `compile`."""
+    """Return the `_OutputLoss`es for ``loss`` and ``loss_weights`` of `compile`."""
     loss, numbers = outputs.paired("loss", loss)
     if not is_nested(loss):
         loss = pack(numbers, [loss] * outputs.count)
@@ -178,7 +179,7 @@ def _output_losses(loss, weights, outputs):
 
 
 def _factors(loss, weights, outputs):
-    """``loss_weights`` as a list, one for each leaf of ``loss``."""
+    """Return ``loss_weights`` as a list with one entry per leaf of ``loss``."""
     count = len(flatten(loss))
     if not is_nested(weights):
         if outputs.count == 1 and count == 1:

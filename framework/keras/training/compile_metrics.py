@@ -10,7 +10,7 @@ __all__ = ["CompileMetrics"]
 
 
 class CompileMetrics(Trackable):
-    """The metrics of all outputs, with sample weights for those that want them."""
+    """The metrics of all outputs; ``weighted_metrics`` receive the sample weights."""
 
     name = "compile_metrics"
 
@@ -63,7 +63,7 @@ class CompileMetrics(Trackable):
                 metric.update_state(labels[i], predictions[i])
 
     def result(self):
-        """The results so far, by name."""
+        """Return the results so far, by name."""
         return {name: metric.result() for metric, name, *_ in self._entries or ()}
 
     def reset_state(self):
@@ -72,7 +72,7 @@ class CompileMetrics(Trackable):
 
 
 def _metrics_of_outputs(argument, metrics, outputs):
-    """Pairs of the number of an output and a metric for it, in the order of the outputs."""
+    """Return pairs of an output number and a metric, in the order of the outputs."""
     if not metrics:
         return []
     if outputs.count == 1 and not isinstance(metrics, dict):
@@ -84,7 +84,7 @@ def _metrics_of_outputs(argument, metrics, outputs):
 
 
 def _new_name(name, outputs, i, weighted, names):
-    """The name of a metric of output ``i`` in the logs, other than ``names``."""
+    """Return a name for a metric of output ``i`` in the logs that is not in ``names``."""
     prefix = f"{outputs.names[i]}_" if outputs.count > 1 and outputs.names else ""
     stem = f"{prefix}{name}"
     if stem in names and weighted:

@@ -1,4 +1,4 @@
-"""`CompiledModel`: `compile`, and the losses and metrics that it gives a model."""
+"""`CompiledModel`: `compile`, and the losses and metrics that it adds to a model."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = ["Compiled", "CompiledModel"]
 
 
 class CompiledModel:
-    """The part of a `Trainer` that has an optimizer, losses and metrics."""
+    """The part of a `Trainer` that holds the optimizer, losses and metrics."""
 
     optimizer: Any = None
     loss: Any = None
@@ -60,28 +60,38 @@ class CompiledModel:
         jit_compile: bool | str = "auto",
         auto_scale_loss: bool = True,
     ) -> None:
-        """Set optimizer, losses and metrics for training.
+        """Configure the model for training: set its optimizer, losses and metrics.
 
-        Args: ``optimizer``: an `Optimizer`, its name or config; ``loss``: a `Loss`, its
-        name or a function ``loss(y_true, y_pred)``, for models with several outputs a
-        list or dict of them; ``loss_weights``: factors in the sum of several losses;
-        ``metrics``: a list of names, `Metric` objects or functions, or a list or dict
-        of lists for several outputs; ``weighted_metrics``: metrics that sample weights
-        apply to; ``run_eagerly``: run steps as plain Python, not traced. A later
-        `compile` keeps the loss, or the metrics, if they are not passed, as in Keras.
+        If `compile` is called again without ``loss`` or without ``metrics``, the
+        previous losses or metrics are kept, as in Keras.
 
-        ``steps_per_execution``: trace this number of steps of `fit` and `evaluate` as
-        one function, and call callbacks once for them. This saves launch time on a GPU
-        with short steps; on the CPU it only lengthens compilation. Remaining steps at
-        the end of an epoch run one by one, as do the steps of several workers.
+        Args:
+            optimizer: `Optimizer`, or its name or config.
+            loss: `Loss`, its name, or a function ``loss(y_true, y_pred)``; for models
+                with several outputs also a list or dict of losses.
+            loss_weights: Factors by which the losses are multiplied before they are
+                added up: a list or dict with one number per loss.
+            metrics: List of metric names, `Metric` objects or functions
+                ``metric(y_true, y_pred)``; for models with several outputs also a list
+                or dict of such lists.
+            weighted_metrics: Like ``metrics``, for metrics that apply the sample
+                weights.
+            run_eagerly: If True, run each step as plain Python code instead of a traced
+                function, for example to debug it.
+            steps_per_execution: Number of steps of `fit` and `evaluate` that are traced
+                as one function; callbacks are called once for all of them. Values above
+                1 save launch time on a GPU if steps are short; on the CPU they only
+                lengthen compilation. The remaining steps at the end of an epoch, and
+                all steps in training with several workers, run one by one.
+            jit_compile: Accepted for compatibility with Keras; has no effect.
+            auto_scale_loss: If True and the dtype policy of the model is
+                "mixed_float16", wrap the optimizer in a `LossScaleOptimizer`.
 
-        ``jit_compile`` is Keras' and changes nothing. ``auto_scale_loss``: if the dtype
-        policy of the model is "mixed_float16", put a `LossScaleOptimizer` around the
-        optimizer.
-
-        Raises: ``ValueError`` for an unknown name, which lists similar ones, for
-        ``jit_compile=True`` with ``run_eagerly``, and for ``steps_per_execution`` that
-        is no integer from 1 on; ``TypeError`` for a loss or metric of another type.
+        Raises:
+            ValueError: If a name is unknown (the message lists similar names), if
+                ``jit_compile`` and ``run_eagerly`` are both True, or if
+                ``steps_per_execution`` is not a positive integer.
+            TypeError: If a loss or metric has an unsupported type.
         """
         if steps_per_execution is not None:  # as in files of Keras 2
             whole("compile", "steps_per_execution", steps_per_execution)
@@ -114,9 +124,10 @@ class CompiledModel:
         self.stop_training = False
 
     def get_compile_config(self) -> dict[str, Any]:
-        """Return the arguments of `compile` as Keras writes them; ``{}`` before `compile`.
+        """Return the arguments of `compile` in Keras' format; ``{}`` before `compile`.
 
-        Raises: ``ValueError`` for a lambda, which no config can hold.
+        Raises:
+            ValueError: If an argument is a lambda, which cannot be serialized.
         """
         return (
             {}
@@ -125,21 +136,25 @@ class CompiledModel:
         )
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Call `compile` with the arguments of `get_compile_config`, ours or Keras'.
+        """Compile the model with the arguments in a config.
 
-        Raises: ``ValueError`` for an unknown key, class or function.
+        Args:
+            config: Result of `get_compile_config`, of tapewright or Keras.
+
+        Raises:
+            ValueError: If a key, class or function is unknown.
         """
         if config:
             self.compile(**arguments_of_compile(config))
 
     @property
     def compiled(self) -> bool:
-        """True after `compile`."""
+        """True if `compile` has been called."""
         return self._tw_compiled is not None
 
     @property
     def run_eagerly(self) -> bool:
-        """True if steps run as plain Python; it may be set, also before `compile`."""
+        """True if steps run as plain Python code; can be set, also before `compile`."""
         return self._tw_runs_eagerly or config.functions_run_eagerly()
 
     @run_eagerly.setter
@@ -150,7 +165,7 @@ class CompiledModel:
 
     @property
     def steps_per_execution(self) -> int:
-        """The number of steps traced as one function; it may be set after `compile`."""
+        """Number of steps traced as one function; can be set after `compile`."""
         if self._tw_compiled is None:
             return 1
         return self._tw_compiled.options["steps_per_execution"] or 1
@@ -179,13 +194,25 @@ class CompiledModel:
         sample_weight: Any = None,
         training: bool = True,
     ) -> Tensor:
-        """Return the sum of the loss of `compile` and of `losses`.
+        """Compute the total loss: the losses of `compile` plus `losses` of the layers.
 
-        In a step of several replicas it is the part of this one: the parts add up to
-        the loss of the whole batch. An override that adds a mean of its own multiplies
-        it by this replica's share, as the losses of `keras.losses` do.
+        In training with several replicas the result is this replica's part; the parts
+        add up to the loss of the whole batch. An override that adds its own mean must
+        multiply it by the replica's share of the batch, as the losses of `keras.losses`
+        do.
 
-        Raises: ``ValueError`` if there is no loss.
+        Args:
+            x: Inputs of the batch; not used, for overrides.
+            y: Labels of the batch.
+            y_pred: Outputs of the model.
+            sample_weight: Weights of the examples, or None.
+            training: True in a training step; not used, for overrides.
+
+        Returns:
+            The loss: a number, or one value per example if the losses are not reduced.
+
+        Raises:
+            ValueError: If there is no loss.
         """
         losses, in_each = [], False
         if self._tw_compiled is not None and self._tw_compiled.loss is not None:
@@ -220,7 +247,17 @@ class CompiledModel:
         y_pred: Any = None,
         sample_weight: Any = None,
     ) -> dict[str, Any]:
-        """Update the metrics of `compile`; return `get_metrics_result`."""
+        """Update the metrics of `compile` and return `get_metrics_result`.
+
+        Args:
+            x: Inputs of the batch; not used, for overrides.
+            y: Labels of the batch.
+            y_pred: Outputs of the model.
+            sample_weight: Weights of the examples, or None.
+
+        Returns:
+            Dict of the results of all metrics, by name.
+        """
         if self._tw_compiled is not None and self._tw_compiled.metrics is not None:
             self._tw_compiled.metrics.update_state(y, y_pred, sample_weight)
         return self.get_metrics_result()
@@ -232,7 +269,17 @@ class CompiledModel:
         sample_weight: Any = None,
         regularization_losses: Any = None,
     ) -> Tensor:
-        """Call `compute_loss`, and track the result as the metric ``loss``, as in Keras 2."""
+        """Compute the loss and add it to the metric ``loss``, as in Keras 2.
+
+        Args:
+            y: Labels of the batch.
+            y_pred: Outputs of the model.
+            sample_weight: Weights of the examples, or None.
+            regularization_losses: Ignored; `compute_loss` adds `losses`.
+
+        Returns:
+            The result of `compute_loss`.
+        """
         loss = self.compute_loss(None, y, y_pred, sample_weight)
         track_loss(self._tw_compiled.tracker, loss, y_pred)
         return loss
@@ -246,7 +293,7 @@ class CompiledModel:
 
     @property
     def metrics(self) -> list[Metric]:
-        """The running mean of the loss, the metrics of `compile`, then those of the layers."""
+        """All metrics: the mean loss, the metrics of `compile`, then those of the layers."""
         metrics, compiled = [], self._tw_compiled
         if compiled is not None:
             metrics.append(compiled.tracker)
@@ -258,11 +305,11 @@ class CompiledModel:
 
     @property
     def metrics_names(self) -> list[str]:
-        """The names of `metrics`; those of `compile` count as one, as in Keras 3."""
+        """Names of `metrics`; the metrics of `compile` count as one, as in Keras 3."""
         return [metric.name for metric in self.metrics]
 
     def reset_metrics(self) -> None:
-        """Reset the state of all metrics; `fit` does it before each epoch."""
+        """Reset the state of all metrics; `fit` does so before each epoch."""
         for metric in self.metrics:
             metric.reset_state()
         if self._tw_compiled is not None:
@@ -271,7 +318,8 @@ class CompiledModel:
     def get_metrics_result(self) -> dict[str, Any]:
         """Return the results of all `metrics`, by name.
 
-        In a step of several replicas they are those of the whole data.
+        In training with several replicas they are computed from the data of all
+        replicas.
         """
         results, metrics = {}, self.metrics
         with aggregated_states(metrics):
@@ -282,9 +330,10 @@ class CompiledModel:
 
 
 class Compiled(Trackable):
-    """The losses, metrics and traced steps that a call of `compile` made.
+    """The losses, metrics and traced steps created by a call of `compile`.
 
-    A loss, or metrics, that ``options`` lack are those of the call ``before``.
+    If ``options`` has no loss, or no metrics, they are taken from the previous call
+    ``before``.
     """
 
     def __init__(self, options, output_names=None, before=None):
@@ -319,7 +368,7 @@ class Compiled(Trackable):
         return {name: part for name, part in parts.items() if part is not None}
 
     def check_labels(self, batch):
-        """Refuse NaN in labels, which make every built-in loss, and the weights, NaN."""
+        """Reject NaN in labels, which turns built-in losses, and the weights, into NaN."""
         if self._checks_labels and isinstance(batch, tuple) and len(batch) > 1:
             check_labels(batch[1])
 
@@ -331,7 +380,7 @@ class Compiled(Trackable):
 
 
 def _check_names(options):
-    """Refuse names of no loss or metric in `compile`, not at the first batch."""
+    """Reject unknown names of losses and metrics in `compile`, before the first batch."""
     for module, key in (
         (losses_module, "loss"),
         (metrics_module, "metrics"),
@@ -351,7 +400,7 @@ def _check_weights(loss_weights):
 
 
 def _is_builtin(loss):
-    """Return whether a loss, or its name or function, is tapewright's, not a user's."""
+    """Return whether a loss, given as object, name or function, is part of tapewright."""
     if loss is None or isinstance(loss, str):
         return True
     return is_own(type(loss) if isinstance(loss, Loss) else loss)

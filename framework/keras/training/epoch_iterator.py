@@ -1,7 +1,7 @@
-"""`EpochIterator`: epochs over batches, from whatever source, with a position to keep.
+"""`EpochIterator`: epochs of batches from any source, with a position that can be saved.
 
-A *pass* is one run through the source. An epoch is one pass, or ``steps`` batches, for
-which passes follow each other.
+A *pass* is one run through the source. An epoch is one pass, or ``steps`` batches,
+which may extend over several passes.
 """
 
 import warnings
@@ -25,18 +25,24 @@ class EpochIterator:
     """Batches for a training loop: ``for batch in iterator`` is one epoch.
 
     A batch is ``x``, ``(x, y)`` or ``(x, y, sample_weight)``, structures of tensors.
-    ``num_batches`` is the length of an epoch, None while it is unknown. After an epoch
-    that ended before its steps were done, with a ``UserWarning``, ``ran_out`` is True.
+    ``num_batches`` is the length of an epoch, None while it is unknown. If the data
+    ends before ``steps`` batches, a ``UserWarning`` is issued and ``ran_out`` is True.
 
-    Args: ``x``: arrays, tensors, objects with ``__array__``, or lists, tuples and dicts
-    of them; or, with all that belongs to a batch in it, a `data.Dataset`, a `PyDataset`
-    or the like, a generator, an iterator or any iterable of batches. ``y`` and
-    ``sample_weight``: of arrays. ``batch_size``: of arrays, by default 32, or so that
-    ``steps`` batches are all. ``steps``: the length of an epoch, by default one run
-    through the data. ``shuffle``: of arrays and PyDatasets; ``"batch"`` keeps the samples
-    of a batch together. ``class_weight``: a dict that gives each label its weight.
-    ``replicas``: those that divide each batch; ``share`` is then that of this one
-    in the latest batch, and ``is_idle`` True if it has none and the batch stands in.
+    Args:
+        x: Arrays, tensors, objects with ``__array__``, or lists, tuples and dicts of
+            them; or a source of whole batches: a `data.Dataset`, a `PyDataset` or
+            similar object, a generator, an iterator or any iterable.
+        y: Labels, if ``x`` consists of arrays.
+        sample_weight: Weights of the samples, if ``x`` consists of arrays.
+        batch_size: Batch size for arrays; by default 32, or such that ``steps`` batches
+            cover the data.
+        steps: Number of batches in an epoch, by default one pass through the data.
+        shuffle: Shuffle arrays and PyDatasets; "batch" keeps the samples of a batch
+            together.
+        class_weight: Dict from label to weight.
+        replicas: The replicas among which each batch is divided; ``share`` is then this
+            replica's share of the latest batch, and ``is_idle`` is True if it has no
+            examples in it and the batch is a placeholder.
 
     Example:
         >>> from tapewright.keras.training.epoch_iterator import EpochIterator
@@ -77,19 +83,19 @@ class EpochIterator:
 
     @property
     def num_batches(self):
-        """The number of batches in an epoch; None if it is not known yet."""
+        """Number of batches in an epoch; None if it is not known yet."""
         if self._is_cut:  # by `max_steps_per_epoch`
             return self._length
         return self.steps if self.steps is not None else self.adapter.size
 
     @property
     def begins_at(self):
-        """The number of the batch with which the next epoch begins: 0, unless restored."""
+        """Number of the batch at which the next epoch begins: 0, unless restored."""
         return self.step if self._resumed else 0
 
     @property
     def is_exhausted(self):
-        """True if the data ended early, and cannot be iterated again."""
+        """True if the data ended early and cannot be iterated again."""
         return self.ran_out and not self.adapter.restarts
 
     def __iter__(self):
@@ -123,11 +129,12 @@ class EpochIterator:
         self.adapter.notify("on_epoch_end")
 
     def groups(self, count):
-        """Yield the batches of one epoch in lists of ``count``; the last may be shorter.
+        """Yield the batches of an epoch in lists of ``count``; the last may be shorter.
 
         Example:
             >>> from tapewright.keras.training.epoch_iterator import EpochIterator
-            >>> [len(group) for group in EpochIterator([[0.0]] * 70, batch_size=10).groups(3)]
+            >>> batches = EpochIterator([[0.0]] * 70, batch_size=10)
+            >>> [len(group) for group in batches.groups(3)]
             [3, 3, 1]
         """
         batches = iter(self)
@@ -135,7 +142,7 @@ class EpochIterator:
             yield group
 
     def _end_with_pass(self):
-        """End the epoch: the pass is at its end, with fewer batches than ``steps``."""
+        """End the epoch because the pass has ended, with fewer batches than ``steps``."""
         self._pass = None
         if self.step == 0 and self.epoch == 1:
             raise ValueError(f"{self.adapter.source} yielded no batch")
@@ -157,7 +164,7 @@ class EpochIterator:
         )
 
     def reset(self):
-        """Open a new pass for the next epoch, whatever is left of this one."""
+        """Start a new pass for the next epoch, and drop the rest of the current one."""
         self._pass = None
         self._within = self._resumed = self.ran_out = False
 
@@ -173,9 +180,10 @@ class EpochIterator:
         }
 
     def restore(self, state):
-        """Restore the position of ``state``, of an iterator over the same data.
+        """Restore the position in ``state``, taken from an iterator over the same data.
 
-        Within an epoch, the next epoch is the rest of that one, which may be nothing.
+        If it lies within an epoch, the next epoch is the rest of that epoch, which may
+        be empty.
         """
         self._check(state)
         self.epoch, self.step = state["epoch"], state["step"]
@@ -189,10 +197,10 @@ class EpochIterator:
             self.adapter.data.restore(source)
 
     def _source_of_version_01(self, state):
-        """The state of the data in a backup of version 0.1.
+        """Return the state of the data from a backup of version 0.1.
 
-        It counts passes and the batches of a pass, beside a seed; of a generator, all
-        batches.
+        It counts passes and the batches of a pass, and has a seed; for a generator it
+        counts all batches.
         """
         data, is_arrays = self.adapter.data, isinstance(self.adapter, ArrayAdapter)
         source = data.state()

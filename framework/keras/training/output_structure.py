@@ -13,8 +13,10 @@ __all__ = ["OutputStructure", "batch_size_of", "check_names"]
 class OutputStructure:
     """The outputs of a model as a list, to which labels, weights and losses are aligned.
 
-    Attributes: ``count`` of outputs; ``numbers``: the nest of outputs with a number for
-    each; ``names`` in the order of the numbers, the keys of a dict, or None.
+    Attributes:
+        count: Number of outputs.
+        numbers: The nest of outputs with a number in place of each.
+        names: Names in the order of the numbers, which are the keys of a dict, or None.
     """
 
     def __init__(self, y_pred, names):
@@ -26,7 +28,7 @@ class OutputStructure:
         self.names = list(names) if has_names else None
 
     def align(self, what, y):
-        """The leaves of ``y``, one for each output."""
+        """Return the leaves of ``y``, one per output."""
         names, leaves = self.names, flatten(y)
         if isinstance(y, dict) and names and set(y) == set(names):
             return [y[name] for name in names]
@@ -41,9 +43,10 @@ class OutputStructure:
         return leaves
 
     def align_labels(self, y_true, with_loss):
-        """A label for each output; None for outputs without a loss, which may lack one.
+        """Return a label per output; None for outputs without a loss.
 
-        ``with_loss``: the numbers of the outputs that have a loss.
+        The labels of outputs without a loss may be missing. ``with_loss`` contains the
+        numbers of the outputs that have a loss.
         """
         leaves = flatten(y_true)
         if not isinstance(y_true, dict) and len(leaves) == len(with_loss) < self.count:
@@ -55,7 +58,7 @@ class OutputStructure:
 
     @property
     def is_flat(self):
-        """Return whether the outputs are one, a list, or a dict, with nothing deeper."""
+        """True if there is a single output, or a flat list or dict of outputs."""
         nest = self.numbers
         if not is_nested(nest):
             return True
@@ -63,7 +66,7 @@ class OutputStructure:
         return not any(map(is_nested, parts))
 
     def by_name(self, what, values):
-        """The values of a dict by the names of outputs, as a list; None without one."""
+        """Return the values of a dict keyed by output names as a list, None if missing."""
         if self.names is None:
             raise ValueError(
                 f"{what}: a dict needs named outputs, but the model has {self.count} "
@@ -73,20 +76,22 @@ class OutputStructure:
         return [values.get(name) for name in self.names]
 
     def paired(self, what, spec):
-        """A nest of losses or metrics, and the numbers of the outputs in a nest like it."""
+        """Return a nest of losses or metrics, and the output numbers in the same structure."""
         if isinstance(spec, dict) and not isinstance(self.numbers, dict):
             return self.by_name(what, spec), list(range(self.count))
         return spec, self.numbers
 
     def match(self, what, spec, numbers, together=False, path=()):
-        """Yield ``(path, outputs, leaf)`` of each loss or metric in a nest of them.
+        """Yield ``(path, outputs, leaf)`` for each loss or metric in a nest.
 
-        A dict goes by the names of the outputs, a list by their order; a list for one
-        output holds several leaves for it. ``outputs`` is the number of an output, or with
-        ``together`` also a nest of numbers, for all of which a leaf or list stands.
+        A dict is matched by the names of the outputs, a list by their order; a list for
+        a single output holds several leaves for it. ``outputs`` is the number of an
+        output, or with ``together`` also a nest of numbers, to all of which a leaf or
+        list applies.
 
-        Raises: ``ValueError`` for outputs that do not exist, and without ``together`` if
-        some are left out.
+        Raises:
+            ValueError: If an output does not exist, or, without ``together``, if
+                outputs are left out.
         """
         if spec is None:
             return
@@ -107,7 +112,7 @@ class OutputStructure:
             yield from self.match(what, spec[key], numbers[key], together, inner)
 
     def _keys(self, what, spec, numbers, together, path):
-        """The keys of a nest, all of which the nest of outputs must have."""
+        """Return the keys of a nest, all of which the nest of outputs must have."""
         where = "".join([f"[{key!r}]" for key in path])
         names = self.names or [f"output {i}" for i in range(self.count)]
         outputs = map_structure(lambda i: names[i], [numbers])[0]
@@ -134,7 +139,7 @@ class OutputStructure:
         return keys
 
     def align_weights(self, sample_weight):
-        """Weights for each output, or None; one array counts for all of them."""
+        """Return the weights of each output, or None; a single array applies to all."""
         if sample_weight is None:
             return [None] * self.count
         leaves = flatten(sample_weight)
@@ -146,7 +151,7 @@ class OutputStructure:
 
 
 def check_names(what, names, known):
-    """Refuse names that no output has, with the nearest one that there is."""
+    """Reject names that no output has; the message suggests the nearest name."""
     unknown = set(names) - set(known)
     if unknown:
         import difflib  # a millisecond that only a mistake should cost
@@ -160,6 +165,6 @@ def check_names(what, names, known):
 
 
 def batch_size_of(x):
-    """The number of examples in a batch, as a tensor or number."""
+    """Return the number of examples in a batch, as a tensor or number."""
     first = next(leaf for leaf in flatten(x) if leaf is not None)
     return first.nrows() if isinstance(first, RaggedTensor) else shape_of(first)[0]

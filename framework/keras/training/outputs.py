@@ -1,4 +1,4 @@
-"""`Outputs`: what `predict` has computed, batch by batch, joined in host memory."""
+"""`Outputs`: the results of `predict`, concatenated in host memory."""
 
 import numpy as np
 
@@ -16,9 +16,10 @@ WAITING = 64 << 20
 
 
 class Outputs:
-    """Outputs of batches, nested in one way.
+    """Outputs of batches, all nested in the same way.
 
-    A copy from a GPU waits for all that it has to do, so many batches are copied at once.
+    A copy from a GPU waits for all work queued on it, so many batches are copied at
+    once.
     """
 
     def __init__(self):
@@ -26,9 +27,9 @@ class Outputs:
         self._copied = self._waiting = 0  # batches, and bytes of the others
 
     def append(self, structure):
-        """Add the outputs of a batch: tensors, or what NumPy takes for arrays.
+        """Add the outputs of a batch: tensors, or values that NumPy converts to arrays.
 
-        Sparse and ragged tensors stay what they are, and where they are.
+        Sparse and ragged tensors are kept as they are, on their device.
         """
         self._structure = structure
         arrays = [_array(y) for y in flatten(structure)]
@@ -46,7 +47,7 @@ class Outputs:
         self._copied, self._waiting = len(self._batches), 0
 
     def joined(self):
-        """Return all batches as one, a structure of NumPy arrays, or composite tensors."""
+        """Return all batches concatenated: a structure of arrays or composite tensors."""
         self._copy()
         columns = zip(*self._batches, strict=True)
         return pack(self._structure, [_joined(parts) for parts in columns])

@@ -1,18 +1,18 @@
-"""`Replicas`: the processes that train a model, here one.
+"""`Replicas`: the processes that train a model; here a single one.
 
-Several take each step together, each with its part of the batch: see `several_replicas`,
-which is loaded when they do. `fit`, `evaluate` and single batches ask their `Replicas`
-wherever one process and several differ.
+Several processes execute each step together, each with its part of the batch: see
+`several_replicas`, which is imported only then. `fit`, `evaluate` and the methods for
+single batches call their `Replicas` wherever one process and several differ.
 """
 
 __all__ = ["Replicas"]
 
 
 class Replicas:
-    """One process, and the interface of several."""
+    """A single process, and the interface of several."""
 
     def divide(self, adapter):
-        """Make an adapter yield the parts of batches that are for this worker."""
+        """Make an adapter yield only the parts of batches that belong to this worker."""
 
     def convert(self, batch, batches):
         """Return a batch of an `EpochIterator` as tensors; set its ``share``."""
@@ -23,11 +23,11 @@ class Replicas:
         return function
 
     def group_size(self, count):
-        """Return how many of ``count`` steps in a row can be one call."""
+        """Return how many of ``count`` consecutive steps can run in one call."""
         return count
 
     def run_own(self, who, function, batch):
-        """Return ``function(batch)``: a step in which each worker passes its own batch."""
+        """Return ``function(batch)``, a step to which each worker passes its own batch."""
         return function(batch)
 
     def any(self, flag):

@@ -1,4 +1,4 @@
-"""`SeveralReplicas`: the processes of a job that take each step of a model together."""
+"""`SeveralReplicas`: the processes of a job that execute each training step together."""
 
 import hashlib
 
@@ -21,7 +21,7 @@ SAMPLES = 16  # rows of arrays that workers compare
 
 
 class SeveralReplicas(Replicas):
-    """The processes of a job, one of which is this one, that train by a strategy."""
+    """The processes of a job, including this one, that train a model by a strategy."""
 
     def __init__(self, model, strategy):
         self._model, self._strategy = model, strategy
@@ -31,10 +31,12 @@ class SeveralReplicas(Replicas):
     # --- data
 
     def divide(self, adapter):
-        """Make the batches of an adapter `BatchPart`s, of the rows of this worker.
+        """Make an adapter yield `BatchPart`s: the rows of each batch for this worker.
 
-        The random orders become those of rank 0. Raises: ``ValueError``, in all workers,
-        if they hold different arrays.
+        The shuffling orders of rank 0 are used on all workers.
+
+        Raises:
+            ValueError: On all workers, if they hold different arrays.
         """
         is_own = not self._strategy.auto_shard_dataset or is_per_worker(adapter.data)
         if is_own and adapter.arrays is None:
@@ -104,7 +106,7 @@ class SeveralReplicas(Replicas):
             return function(batch)
 
     def _prepare(self, batch):
-        """Build model and optimizer, and give all workers the variables of rank 0."""
+        """Build model and optimizer, and copy the variables of rank 0 to all workers."""
         self._model._tw_build_for_batch(batch)
         broadcast_variables(self._variables())
         self._is_ready = self._model._tw_compiled.is_shared = True
@@ -116,13 +118,13 @@ class SeveralReplicas(Replicas):
         check_variables(self._variables())
 
     def _variables(self):
-        """All variables of the model, and what it holds, but the local ones of metrics."""
+        """Return all variables of the model and its parts, except local metric variables."""
         tree = explore([("", self._model)])
         local = {id(v) for metric in self._model.metrics for v in metric.variables}
         return [v for v in tree.variables.values() if id(v) not in local]
 
 
 def _length(batch):
-    """The number of examples in a batch."""
+    """Return the number of examples in a batch."""
     first = next(leaf for leaf in flatten(batch) if leaf is not None)
     return first.shape[0]

@@ -1,4 +1,4 @@
-"""The variables of a model with its optimizer and metrics, as dicts of their paths."""
+"""The variables of a model, its optimizer and its metrics, as dicts nested by path."""
 
 from tapewright.core.argument_validation import one_of
 from tapewright.core.stateless_scope import paired
@@ -50,7 +50,7 @@ def state_tree(model, value_format):
 
 
 def assign_state_tree(model, tree):
-    """Assign the values of a tree, all or none; see `Model.set_state_tree`."""
+    """Assign the values of a tree, all or none of them; see `Model.set_state_tree`."""
     groups, pairs = _groups(model), []
     for name, inner in tree.items():
         if name not in groups:

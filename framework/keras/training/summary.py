@@ -1,4 +1,4 @@
-"""The table that ``summary()`` prints, laid out as Keras'."""
+"""The table printed by ``summary()``, in Keras' layout."""
 
 import math
 import re
@@ -61,7 +61,7 @@ def summary_lines(
     show_trainable=False,
     layer_range=None,
 ) -> list:
-    """Name, output shape and weights of each layer of ``model``, then the totals."""
+    """Return the lines: name, output shape and weights of each layer, then the totals."""
     links = _links(model)
     header = ["Layer (type)", "Output Shape", "Param #"]
     if links is not None:
@@ -114,7 +114,7 @@ def _in_range(model, layer_range):
 
 
 def _links(model):
-    """Operation id -> the names before it, if the layers do not just follow each other."""
+    """Map operation ids to the names of their inputs; None for a plain chain of layers."""
     graph = getattr(model, "_tw_functional", None)
     if graph is None or _is_line(graph):
         return None
@@ -179,7 +179,7 @@ def _row(operation):
 
 
 def _shape_text(shapes):
-    """A shape, or a nest of them as Python writes it.
+    """Return the text of a shape, or of a nest of shapes in Python's notation.
 
     Example:
         >>> from tapewright.keras.training.summary import _shape_text
@@ -231,7 +231,7 @@ def _wrapped(text, width):
 
 
 def _readable(size):
-    """A number of bytes in the largest unit that fits.
+    """Return a number of bytes in the largest unit that fits.
 
     Example:
         >>> from tapewright.keras.training.summary import _readable

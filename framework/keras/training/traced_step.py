@@ -14,7 +14,7 @@ TRACES = 4
 
 
 class TracedSteps:
-    """The traced steps of a model, ``by_name``; copies and pickles have none."""
+    """The traced steps of a model, ``by_name``; copies and pickles do not include them."""
 
     def __init__(self):
         self.by_name = {}
@@ -24,10 +24,11 @@ class TracedSteps:
 
 
 class TracedStep:
-    """A step of a model, traced for each size of batch, later once for all sizes.
+    """A step of a model, traced for each batch size at first, then once for all sizes.
 
-    In a replica context its share of the batch is an input of the traces; steps of idle
-    replicas have traces of their own. `run_all` traces steps in a row as one function.
+    In a replica context the replica's share of the batch is an input of the traces;
+    steps of idle replicas are traced separately. `run_all` traces consecutive steps as
+    one function.
     """
 
     def __init__(self, model, name):
@@ -48,7 +49,7 @@ class TracedStep:
         return answer
 
     def of_group(self, batches):
-        """Run the step for each of the batches, in one trace; return the last answer."""
+        """Run the step for each of the batches in one trace; return the result of the last."""
         answer = self._of_groups(batches)
         self._note_layers()
         return answer
@@ -85,12 +86,12 @@ class TracedStep:
         return traces
 
     def holds(self, model):
-        """Return whether the layers, trainable ones and constants are those when traced."""
+        """Return whether layers, trainable flags and constants are the same as when traced."""
         return self._trained is None or self._trained == _trained(model)
 
 
 def run_all(step, batches, count):
-    """Run a step for each batch, in order; return the last answer.
+    """Run a step for each batch, in order; return the result of the last.
 
     ``count`` batches of equal shapes are one call of a `TracedStep`.
     """
@@ -109,7 +110,7 @@ def _specs(batch):
 
 
 class _Traces:
-    """A function that is traced for each size of its arguments, later for all sizes."""
+    """A function that is traced for each size of its arguments, later once for all sizes."""
 
     def __init__(self, function, name):
         function.__name__ = name
@@ -124,7 +125,7 @@ class _Traces:
 
 
 def _trained(model):
-    """Weak references to all layers, each with whether it trains, and its version."""
+    """Return weak references to all layers, each with its trainable flag and version."""
     return [
         (weakref.ref(layer), layer._trainable, layer._tw_constants_version)
         for layer, _ in model._tw_walk()

@@ -1,7 +1,7 @@
-"""`TrainSteps`: one step of training, testing and predicting.
+"""`TrainSteps`: a single step of training, evaluation and prediction.
 
-The three steps are methods to override; they run as traced functions unless the model was
-compiled with ``run_eagerly``.
+The three steps are methods to override; they run as traced functions unless the model
+was compiled with ``run_eagerly``.
 """
 
 from __future__ import annotations
@@ -31,15 +31,20 @@ __all__ = ["TrainSteps"]
 
 
 class TrainSteps(CompiledModel):
-    """The part of a `Trainer` that makes one step."""
+    """The part of a `Trainer` that runs a single step."""
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        """Make one update by a batch: ``x`` alone, ``(x, y)`` or ``(x, y, sample_weight)``.
+        """Train on one batch: compute the loss and its gradients, and update the weights.
 
-        Override it for another way to train; `fit` calls it for each batch, traced
-        unless the model was compiled with ``run_eagerly``.
+        Override this method to customize training. `fit` calls it for each batch, as a
+        traced function unless the model was compiled with ``run_eagerly``.
 
-        Returns: a dict of the values to log.
+        Args:
+            data: Batch: ``x``, ``(x, y)`` or ``(x, y, sample_weight)``; see
+                `keras.utils.unpack_x_y_sample_weight`.
+
+        Returns:
+            Dict of the values to log.
         """
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         if not self._tw_has_weights:
@@ -67,14 +72,17 @@ class TrainSteps(CompiledModel):
     _tw_has_weights = False
 
     def _tw_make_weights(self, x):
-        """Build all layers before a step draws random numbers: a seed then gives the
-        same numbers whether the step is traced or not."""
+        """Build all layers before a step draws random numbers.
+
+        With a given seed, a step then draws the same numbers whether it is traced or
+        not.
+        """
         self._tw_has_weights = self._tw_all_built() or self._tw_call_symbolically(x)
 
     def _tw_build_for_batch(self, data):
-        """Build the layers, and the optimizer, as the first step by a batch does.
+        """Build the layers and the optimizer, as the first step on a batch does.
 
-        A model with a `train_step` of its own is left as it is.
+        A model that overrides `train_step` is not built.
         """
         if type(self).train_step is not TrainSteps.train_step:
             return
@@ -88,8 +96,9 @@ class TrainSteps(CompiledModel):
     def _tw_call_symbolically(self, x, batch_size=None):
         """Call the model on symbolic tensors like ``x``, which builds its layers.
 
-        Returns: False if `call` needs values, or a batch size that is not given: a step
-        has both.
+        Returns:
+            False if `call` needs values or a batch size that is not given; a step has
+            both.
         """
         needs_more = [TypeError, AttributeError]  # the array in a tensor is none here
         needs_more += [] if batch_size else [ValueError, LookupError]
@@ -105,7 +114,16 @@ class TrainSteps(CompiledModel):
         return True
 
     def test_step(self, data: Any) -> dict[str, Any]:
-        """Compute loss and metrics for one batch, without an update; `evaluate` calls it."""
+        """Compute loss and metrics for one batch, without an update; `evaluate` calls it.
+
+        Override this method to customize evaluation.
+
+        Args:
+            data: Batch: ``x``, ``(x, y)`` or ``(x, y, sample_weight)``.
+
+        Returns:
+            Dict of the values to log.
+        """
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         y_pred = self._tw_call_for(x, False)
         loss = self._tw_loss_of(x, y, y_pred, sample_weight, False)
@@ -113,7 +131,15 @@ class TrainSteps(CompiledModel):
         return converted(self.compute_metrics)(x, y, y_pred, sample_weight)
 
     def predict_step(self, data: Any) -> Any:
-        """Compute the outputs for one batch; `predict` calls it."""
+        """Compute the outputs for one batch; `predict` calls it.
+
+        Args:
+            data: Batch: ``x``, ``(x, y)`` or ``(x, y, sample_weight)``; only ``x`` is
+                used.
+
+        Returns:
+            The outputs of the model.
+        """
         x, _, _ = unpack_x_y_sample_weight(data)
         return self._tw_call_for(x, False)
 
@@ -133,15 +159,27 @@ class TrainSteps(CompiledModel):
     # --- steps as functions
 
     def make_train_function(self, force: bool = False) -> Callable[[Any], Any]:
-        """Return the function that runs `train_step` on a batch, traced unless eager."""
+        """Return the function that runs `train_step` on a batch, traced unless eager.
+
+        Args:
+            force: If True, trace it anew.
+        """
         return self._tw_function("train_step", force)
 
     def make_test_function(self, force: bool = False) -> Callable[[Any], Any]:
-        """Return the function that runs `test_step` on a batch, traced unless eager."""
+        """Return the function that runs `test_step` on a batch, traced unless eager.
+
+        Args:
+            force: If True, trace it anew.
+        """
         return self._tw_function("test_step", force)
 
     def make_predict_function(self, force: bool = False) -> Callable[[Any], Any]:
-        """Return the function that runs `predict_step` on a batch, traced unless eager."""
+        """Return the function that runs `predict_step` on a batch, traced unless eager.
+
+        Args:
+            force: If True, trace it anew.
+        """
         return self._tw_function("predict_step", force)
 
     def _tw_function(self, name, force=False):
@@ -156,9 +194,9 @@ class TrainSteps(CompiledModel):
         return known
 
     def _tw_whole_step(self, step, data):
-        """Make an eager step; statistics of one that does not come to its end do not count.
+        """Run an eager step; if it fails, statistics assigned in it are restored.
 
-        What layers have assigned stays if the optimizer has made its step.
+        Assignments of layers are kept once the optimizer has made its update.
         """
         statistics, metrics = self.non_trainable_variables, self.metrics_variables
         counter = getattr(self.optimizer, "_iterations", None)

@@ -1,4 +1,4 @@
-"""`Trainer`: `fit`, `evaluate` and `predict`, epochs of steps with callbacks around them."""
+"""`Trainer`: `fit`, `evaluate` and `predict`: epochs of steps, with callbacks."""
 
 from __future__ import annotations
 
@@ -66,38 +66,65 @@ class Trainer(TrainSteps):
         validation_batch_size: int | None = None,
         validation_freq: int | Sequence[int] = 1,
     ) -> History:
-        """Train for ``epochs`` runs through the data; return the `History` of the metrics.
+        """Train the model for ``epochs`` iterations over the data.
 
-        Args: ``x``, ``y``, ``sample_weight``: arrays, or nests of them for several
-        inputs and outputs; or ``x`` is a `data.Dataset`, a `PyDataset`, or an iterable
-        of batches ``(x, y)`` or ``(x, y, sample_weight)``; ``batch_size`` of arrays,
-        default 32 (or such that ``steps_per_epoch`` cover them); ``verbose``: 0 silent,
-        1 a progress bar, 2 plain lines, "auto" is 1; ``callbacks``: a list;
-        ``validation_split``: the share of the arrays, at their end, on which to
-        evaluate after each epoch, or ``validation_data``: a tuple or another source;
-        ``validation_steps``, ``validation_batch_size``: their number of batches and its
-        size; ``validation_freq``: the number of epochs from one evaluation to the next,
-        or a list of epochs, from 1; ``shuffle``: shuffle arrays before each epoch, with
-        "batch" only inside of each batch; ``class_weight``: ``{class number: factor of
-        its loss}``; ``initial_epoch``: the epoch at which to start, from 0;
-        ``steps_per_epoch``: the number of batches of an epoch, needed for sources
-        without an end.
+        With several workers (see `tw.distribute`) all of them pass the same data.
+        ``batch_size`` is the size of the whole batch: each worker computes its part,
+        and updates and logs are computed from the whole. The workers start with the
+        variables of rank 0, stop as soon as one of them does, and compare digests of
+        all variables after each epoch.
 
-        Shapes: arrays ``[samples, ...]``, all with the same number of samples;
-        ``sample_weight`` ``[samples]``.
+        Args:
+            x: Inputs: an array, or a list or dict of arrays for several inputs; or a
+                source of whole batches ``(x, y)`` or ``(x, y, sample_weight)``: a
+                `data.Dataset`, a `PyDataset`, a generator or another iterable.
+            y: Labels: an array, or a list or dict of arrays for several outputs. Leave
+                it out if ``x`` is a source of batches.
+            batch_size: Number of samples per batch if ``x`` consists of arrays; by
+                default 32, or such that ``steps_per_epoch`` batches cover the arrays.
+            epochs: Number of the epoch at which training ends; the number of epochs
+                unless ``initial_epoch`` is set.
+            verbose: 0 for no output, 1 for a progress bar, 2 for plain lines; "auto" is
+                1.
+            callbacks: List of `keras.callbacks.Callback` objects, or a
+                `keras.callbacks.CallbackList`.
+            validation_split: Fraction of the arrays, between 0 and 1, to evaluate on
+                after each epoch instead of training on it. The last samples are taken,
+                before shuffling.
+            validation_data: Data to evaluate on after each epoch: a tuple ``(x, y)`` or
+                ``(x, y, sample_weight)``, or a source of batches. Overrides
+                ``validation_split``.
+            shuffle: If True, shuffle arrays before each epoch; "batch" shuffles only
+                within each batch.
+            class_weight: Dict from class number to the factor of its loss.
+            sample_weight: Weights of the samples: an array, or a list or dict of arrays
+                for several outputs.
+            initial_epoch: Epoch at which to start, from 0, for example to resume a
+                training.
+            steps_per_epoch: Number of batches per epoch; required for infinite sources.
+            validation_steps: Number of batches of ``validation_data`` to evaluate on,
+                by default all.
+            validation_batch_size: Batch size for ``validation_data``, ``batch_size`` by
+                default.
+            validation_freq: Number of epochs between evaluations on the validation
+                data, or a list of the epochs, from 1, after which to evaluate.
 
-        Several workers (see `tw.distribute`) all pass the same data. ``batch_size`` is
-        that of all together: each computes on its part of a batch, and updates and logs
-        are those of the whole. They begin with the variables of rank 0, stop when one
-        does, and compare digests of all variables after each epoch.
+        Shapes:
+            Arrays ``[samples, ...]``, all with the same number of samples;
+            ``sample_weight`` ``[samples]``.
 
-        Raises: ``RuntimeError`` before `compile`; ``ValueError`` if arrays, labels or
-        names do not fit, before anything is changed, or workers have different arrays;
-        ``CollectiveError`` if their variables have come to differ.
+        Returns:
+            A `keras.callbacks.History`, whose ``history`` maps the name of each loss
+            and metric to a list with one value per epoch.
+
+        Raises:
+            RuntimeError: If the model is not compiled.
+            ValueError: If arrays, labels or names do not match, before anything is
+                changed, or if workers pass different arrays.
+            CollectiveError: If the variables of the workers have diverged.
 
         Example:
             >>> import numpy as np
-            >>> from tapewright import keras
             >>> model = keras.Sequential([keras.layers.Dense(1)])
             >>> model.compile("adam", "mse", metrics=["mae"])
             >>> x, y = np.ones((8, 3)), np.ones((8, 1))
@@ -175,7 +202,7 @@ class Trainer(TrainSteps):
         return logs
 
     def _tw_hint_at(self, untracked):
-        """Warn of variables that look like weights, are none, and were left as they were."""
+        """Warn about variables that look like weights but are not, and did not change."""
         names = [v.name for v, before in untracked if v._array is before]
         names = [f"'{name}'" for name in names]
         if names and self.optimizer is not None:
@@ -220,7 +247,7 @@ class Trainer(TrainSteps):
         return EpochIterator(data, steps=steps, replicas=replicas)
 
     def _tw_check_validation(self, batches, validation):
-        """Refuse validation arrays that do not fit before an epoch, not after it."""
+        """Reject validation arrays of wrong shapes before the first epoch, not after it."""
         if validation is None:
             return
         batches, validation = batches.adapter, validation.adapter
@@ -276,17 +303,38 @@ class Trainer(TrainSteps):
         callbacks: Sequence[Callback] | CallbackList | None = None,
         return_dict: bool = False,
     ) -> Any:
-        """Compute the loss and the metrics over the data.
+        """Compute the loss and the metrics on the data.
 
-        Args: as for `fit`; ``steps``: the number of batches; ``return_dict``: return a
-        dict of all results by name. ``model.stop_evaluating = True`` in a callback ends
-        the run. Of several workers each evaluates its part of the batches; all get the
-        result of the whole.
+        Setting ``model.stop_evaluating = True`` in a callback ends the evaluation. With
+        several workers each evaluates its part of the batches, and all return the
+        result for the whole data.
 
-        Returns: a number, or a list of the loss and the metrics in the order of
-        `compile`.
+        Args:
+            x: Inputs: an array, or a list or dict of arrays, or a source of batches, as
+                in `fit`.
+            y: Labels: an array, or a list or dict of arrays for several outputs.
+            batch_size: Number of samples per batch if ``x`` consists of arrays; by
+                default 32, or such that ``steps`` batches cover the arrays.
+            verbose: 0 for no output, 1 for a progress bar, 2 for a plain line; "auto"
+                is 1.
+            sample_weight: Weights of the samples ``[samples]``.
+            steps: Number of batches to evaluate, by default all.
+            callbacks: List of `keras.callbacks.Callback` objects, or a
+                `keras.callbacks.CallbackList`.
+            return_dict: If True, return a dict of all results by name.
 
-        Raises: ``RuntimeError`` before `compile`.
+        Returns:
+            The loss if there are no metrics, else a list of the loss and the metrics in
+            the order of `compile`.
+
+        Raises:
+            RuntimeError: If the model is not compiled.
+
+        Example:
+            >>> model = keras.Sequential([keras.layers.Dense(1, kernel_initializer="ones")])
+            >>> model.compile(loss="mse", metrics=["mae"])
+            >>> model.evaluate([[1.0, 2.0]], [[1.0]], verbose=0, return_dict=True)
+            {'loss': 4.0, 'mae': 2.0}
         """
         self._tw_need_compiled("evaluate")
         replicas = _replicas_of(self)
@@ -335,13 +383,32 @@ class Trainer(TrainSteps):
         steps: int | None = None,
         callbacks: Sequence[Callback] | CallbackList | None = None,
     ) -> Any:
-        """Compute the outputs for the data, as NumPy arrays, batches joined along axis 0.
+        """Compute the outputs for the data, batch by batch, as NumPy arrays.
 
-        Args: ``x``: as for `fit`; labels in it are ignored; ``steps``: the number of
-        batches. ``model.stop_predicting = True`` in a callback ends the run.
+        Setting ``model.stop_predicting = True`` in a callback ends the prediction. For
+        a single small batch, calling the model itself is faster.
 
-        Returns: an array, or the nest of arrays that the model gives; sparse and ragged
-        outputs are joined as what they are.
+        Args:
+            x: Inputs: an array, or a list or dict of arrays, or a source of batches, as
+                in `fit`; labels in it are ignored.
+            batch_size: Number of samples per batch if ``x`` consists of arrays; by
+                default 32, or such that ``steps`` batches cover the arrays.
+            verbose: 0 for no output, 1 for a progress bar, 2 for a plain line; "auto"
+                is 1.
+            steps: Number of batches to predict, by default all.
+            callbacks: List of `keras.callbacks.Callback` objects, or a
+                `keras.callbacks.CallbackList`.
+
+        Returns:
+            A NumPy array, or arrays in the structure of the model's outputs; the
+            batches are concatenated along axis 0. Sparse and ragged outputs are
+            concatenated to sparse and ragged tensors.
+
+        Example:
+            >>> model = keras.Sequential([keras.layers.Dense(1, kernel_initializer="ones")])
+            >>> model.predict([[1.0, 2.0], [3.0, 4.0]], verbose=0)
+            array([[3.],
+                   [7.]], dtype=float32)
         """
         batches = EpochIterator(x, batch_size=batch_size, steps=steps)
         callbacks = self._tw_callbacks(
@@ -382,17 +449,26 @@ class Trainer(TrainSteps):
         class_weight: dict[int, float] | None = None,
         return_dict: bool = False,
     ) -> Any:
-        """Make one update by one batch; return its loss, and metrics if there are any.
+        """Make one update on a single batch.
 
-        Metrics are reset first. Of several workers each passes its own part of the
-        batch, of any size above 0; the result is that of the whole. The first call
-        after `compile` makes the variables of all workers those of rank 0.
+        The metrics are reset first. With several workers each passes its own part of
+        the batch, of any positive size; the result is computed from the whole batch.
+        The first call after `compile` copies the variables of rank 0 to all workers.
 
-        Returns: a number, or a list of the loss and the metrics in the order of
-        `compile`; a dict with ``return_dict``.
+        Args:
+            x: Inputs: an array, or a list or dict of arrays.
+            y: Labels: an array, or a list or dict of arrays for several outputs.
+            sample_weight: Weights of the samples ``[samples]``.
+            class_weight: Dict from class number to the factor of its loss.
+            return_dict: If True, return a dict of all results by name.
 
-        Raises: ``RuntimeError`` before `compile`; ``ValueError`` for both
-        ``class_weight`` and ``sample_weight``.
+        Returns:
+            The loss if there are no metrics, else a list of the loss and the metrics in
+            the order of `compile`.
+
+        Raises:
+            RuntimeError: If the model is not compiled.
+            ValueError: If both ``class_weight`` and ``sample_weight`` are given.
         """
         self._tw_need_compiled("train_on_batch")
         if class_weight is not None:
@@ -415,7 +491,21 @@ class Trainer(TrainSteps):
         sample_weight: Any = None,
         return_dict: bool = False,
     ) -> Any:
-        """Compute loss and metrics for one batch; return them as `train_on_batch` does."""
+        """Compute the loss and the metrics for a single batch.
+
+        Args:
+            x: Inputs: an array, or a list or dict of arrays.
+            y: Labels: an array, or a list or dict of arrays for several outputs.
+            sample_weight: Weights of the samples ``[samples]``.
+            return_dict: If True, return a dict of all results by name.
+
+        Returns:
+            The loss if there are no metrics, else a list of the loss and the metrics in
+            the order of `compile`.
+
+        Raises:
+            RuntimeError: If the model is not compiled.
+        """
         self._tw_need_compiled("test_on_batch")
         data = _batch("test_on_batch", x, y, sample_weight)
         function = self.make_test_function()
@@ -424,14 +514,21 @@ class Trainer(TrainSteps):
         return self._tw_logs_of(logs, return_dict)
 
     def predict_on_batch(self, x: Any) -> Any:
-        """Compute the outputs for one batch, as NumPy arrays."""
+        """Compute the outputs for a single batch, as NumPy arrays.
+
+        Args:
+            x: Inputs: an array, or a list or dict of arrays.
+        """
         data = _batch("predict_on_batch", x, None, None)
         outputs = self.make_predict_function()(data)
         return map_structure(lambda t: t.numpy() if is_tensor(t) else t, outputs)
 
     def _tw_logs_of(self, logs, return_dict):
-        """Return logs as a dict, or in Keras' order: the loss, metrics of a single output
-        in their order, the losses of several outputs; then the others, by name."""
+        """Return logs as a dict, or as a list in Keras' order.
+
+        The order is: the loss, the metrics of a single output in their order, the
+        losses of several outputs; then the others, by name.
+        """
         logs = Logs(logs).copy()
         if return_dict:
             return logs
@@ -448,7 +545,7 @@ class Trainer(TrainSteps):
 class FitRun:
     """A call of `fit`: its data and callbacks, and the point at which a backup resumes it.
 
-    ``validates``: a function of the number of an epoch, see `_validation_schedule`.
+    ``validates`` is a function of the epoch number, see `_validation_schedule`.
     """
 
     def __init__(self, batches, validation, validates, callbacks, replicas):
@@ -462,13 +559,13 @@ class FitRun:
 
 
 def _has_users_callback(callbacks):
-    """Return whether a callback is a user's, which may stop one worker alone."""
+    """Return whether there is a user-defined callback, which may stop one worker alone."""
     kinds = [type(callback) for callback in callbacks.callbacks]
     return any([kind is LambdaCallback or not is_own(kind) for kind in kinds])
 
 
 def _as_integer(name, value):
-    """Return an argument of `fit` as an integer, which may be 0 or less."""
+    """Return an argument of `fit` as an integer, which may be 0 or negative."""
     try:
         return operator.index(value)
     except TypeError:
@@ -476,7 +573,7 @@ def _as_integer(name, value):
 
 
 def _validation_schedule(validation_freq):
-    """A function of the number of an epoch, from 1: whether to evaluate after it."""
+    """Return a function of the epoch number, from 1: whether to evaluate after that epoch."""
     if isinstance(validation_freq, int):
         if validation_freq < 1:
             raise ValueError(
@@ -492,7 +589,7 @@ def _validation_schedule(validation_freq):
 
 
 def _replicas_of(model):
-    """Return the `Replicas` of a model, for one call of `fit` or the like."""
+    """Return the `Replicas` of a model, for one call of `fit` or a similar method."""
     strategy = model.distribute_strategy
     if strategy.num_replicas_in_sync == 1:
         return Replicas()

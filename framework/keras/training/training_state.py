@@ -1,9 +1,9 @@
-"""The whole state of a run of `fit`, to and from a file.
+"""The whole state of a run of `fit`, saved to and restored from a file.
 
-Model, optimizer and metrics; the position in the data and the orders that are drawn for
-it; callbacks and history; epoch and logs; the global random generators, tapewright's,
-Python's and NumPy's. Steps that follow on what was restored are those that would have
-followed without an interruption, bit for bit.
+It consists of model, optimizer and metrics; the position in the data and its shuffling
+orders; callbacks and history; epoch and logs; and the global random generators of
+tapewright, Python and NumPy. Steps after a restore are bit for bit the same as without
+the interruption.
 """
 
 import warnings
@@ -29,10 +29,12 @@ __all__ = ["TrainingState"]
 
 
 class TrainingState:
-    """The state of the run of `fit` that a model is in.
+    """The state of the current run of `fit` of a model.
 
-    Attributes: ``epoch``, from 0, and ``within``: whether the state is one in the middle
-    of that epoch, or at its beginning; ``logs`` of the last step.
+    Attributes:
+        epoch: Number of the epoch, from 0.
+        within: True if the state lies within that epoch, False at its beginning.
+        logs: Logs of the last step.
     """
 
     def __init__(self, model):
@@ -54,7 +56,7 @@ class TrainingState:
         return parts.items()
 
     def _named_callbacks(self):
-        """Callbacks with a state, by class; further ones of a class are numbered."""
+        """Return callbacks with a state by class name; repeated classes are numbered."""
         named = {}
         for callback in self.run.callbacks.callbacks:
             wanted = getattr(callback, "_tw_is_kept", True)
@@ -73,8 +75,10 @@ class TrainingState:
     def content(self, path, epoch, within, logs):
         """Return the state at the beginning of ``epoch``, or after a step within it.
 
-        All workers call this; the content that the first gets is for the file ``path``.
-        Raises: ``TypeError`` for a callback whose state cannot be kept.
+        All workers call this method; the first gets the content for the file ``path``.
+
+        Raises:
+            TypeError: If the state of a callback cannot be saved.
         """
         self.epoch, self.within = epoch, within
         self.logs = dict(logs or {})
@@ -86,13 +90,13 @@ class TrainingState:
 
     @property
     def has_own_data(self):
-        """True if each worker reads batches of its own, not a part of common ones."""
+        """True if each worker reads its own batches, rather than a part of common ones."""
         strategy = getattr(self.model, "distribute_strategy", None)
         divides = getattr(strategy, "auto_shard_dataset", True)
         return not divides and self.run.batches.adapter.arrays is None
 
     def _metrics(self):
-        """Return the aggregation of each variable of a metric, by name."""
+        """Return the aggregation of each metric variable, by name."""
         owned = {id(v) for metric in self.model.metrics for v in metric.variables}
         variables = explore([("model", self.model)]).variables.items()
         return {
@@ -102,10 +106,11 @@ class TrainingState:
     # --- restoring
 
     def restore(self, content):
-        """Set the model, and all else in the run, to the content of a backup.
+        """Restore the model and all other state of the run from the content of a backup.
 
-        Raises: `SavingError` if it is of another model or data; then the model is as
-        it was.
+        Raises:
+            SavingError: If the backup belongs to another model or other data; the model
+                is unchanged.
         """
         with unchanged_on_error(explore([("", self.model)]).variables.values()):
             self._restore(content)
@@ -131,7 +136,7 @@ class TrainingState:
             self.check_consumed()
 
     def _warn_of_callbacks(self, restoration, missing):
-        """Warn of other callbacks than before: no error, but the results differ."""
+        """Warn if the callbacks have changed: this is no error, but results will differ."""
         start = "callbacks/"
         lost = [n.removeprefix(start) for n in restoration.states if start in n]
         new = [n.removeprefix(start) for n in missing if n.startswith(start)]
@@ -144,7 +149,7 @@ class TrainingState:
                 )
 
     def _build(self):
-        """Make weights and slots at once if that can be done: callbacks may read them."""
+        """Create weights and slots at once where possible, because callbacks may read them."""
         model, optimizer = self.model, self.model.optimizer
         if self.inputs:
             model._tw_make_weights(map_structure(_from_text, self.inputs))
@@ -154,7 +159,7 @@ class TrainingState:
             optimizer.build(model.trainable_variables)
 
     def check_consumed(self):
-        """Raise `SavingError` if a part of the model's state is still unassigned."""
+        """Raise `SavingError` if a part of the model's state has not been assigned."""
         if self._restoration is None:
             return
         left = [n for n in self._restoration.names if n.startswith("model/")]
@@ -191,7 +196,7 @@ class _Progress:
 
 
 def _inputs_of(batch):
-    """Dtypes and shapes of the x of a batch, which build a model before its first batch."""
+    """Return dtypes and shapes of a batch's x, to build a model before its first batch."""
     with suppress(ValueError, TypeError, AttributeError):  # a train_step's own kind
         x, _, _ = unpack_x_y_sample_weight(batch)
         return map_structure(_as_text, x)
@@ -199,7 +204,7 @@ def _inputs_of(batch):
 
 
 def _as_text(tensor):
-    """
+    """Return dtype and shape, without the batch, as text.
 
     Example:
         >>> import numpy as np
@@ -222,7 +227,7 @@ def _from_text(text):
 
 
 class _NumPyRandomState:
-    """NumPy's global generator, which data and callbacks may draw from."""
+    """NumPy's global random generator, which data and callbacks may use."""
 
     def get_state(self):
         return np.random.get_state(legacy=False)
@@ -232,7 +237,7 @@ class _NumPyRandomState:
 
 
 class _PythonRandomState:
-    """Python's global generator."""
+    """Python's global random generator."""
 
     def get_state(self):
         import random  # a good millisecond, and not needed before

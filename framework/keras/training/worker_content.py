@@ -1,13 +1,13 @@
 """The content of a backup of several workers.
 
-Variables are the same on all workers, except those of metrics; states of callbacks, data
-and global generators may differ. A backup holds the values of rank 0, and under
-``workers/<rank>`` the values of another rank that differ. In its info,
-"workers" is a dict of
+Variables are the same on all workers, except metric variables; states of callbacks,
+data and global generators may differ. A backup holds the values of rank 0, and under
+``workers/<rank>`` the values of another rank that differ. In its info, "workers" is a
+dict of
 
 "lacking"   for each worker, the names of states of rank 0 that it does not have
-"own_data"  whether each worker reads batches of its own
-"metrics"   the aggregation of each variable of a metric, by its name
+"own_data"  whether each worker reads its own batches
+"metrics"   the aggregation of each metric variable, by name
 """
 
 import hashlib
@@ -26,11 +26,12 @@ DATA = ("batches", "validation")  # states that are positions in data
 
 
 def gather_content(content, metrics, has_own_data, workers) -> Content:
-    """Return, on the first worker, the content of all of them.
+    """Return, on the first worker, the combined content of all workers.
 
-    ``content``: that of this worker; ``metrics``: the aggregations of those variables in
-    it that metrics have, by name; ``has_own_data``: whether each worker reads batches of
-    its own.
+    Args:
+        content: Content of this worker.
+        metrics: Aggregation of each metric variable in ``content``, by name.
+        has_own_data: True if each worker reads its own batches.
     """
     info = {"lacking": [[]], "own_data": has_own_data, "metrics": metrics}
     content.info["workers"] = info
@@ -55,7 +56,7 @@ def gather_content(content, metrics, has_own_data, workers) -> Content:
 
 
 def _digests(values):
-    """Digests of values by name, which are equal if the values are."""
+    """Return digests of values by name; they are equal if the values are."""
     return {name: _digest(name, value) for name, value in values.items()}
 
 
@@ -70,12 +71,12 @@ def _digest(name, value):
 
 
 def count_workers(content) -> int:
-    """Return the number of workers of which the content of a backup is."""
+    """Return the number of workers that a backup was made by."""
     return len(_info(content)["lacking"])
 
 
 def _info(content):
-    """Return the "workers" of the info; those of older backups, all of one process."""
+    """Return "workers" of the info; for older backups, the info of a single process."""
     arrays = content.arrays
     metrics = {name: "sum" for name in arrays if name.startswith("model/compiled/")}
     info = {"lacking": [[]], "own_data": False, "metrics": metrics}
@@ -89,13 +90,14 @@ def _info(content):
 
 
 def content_for_worker(content, rank, size, has_own_data=False) -> Content:
-    """Return the content of a backup with which worker ``rank`` of ``size`` resumes.
+    """Return the content of a backup from which worker ``rank`` of ``size`` resumes.
 
-    With as many workers as before each gets its own values. With another number the first
+    If the number of workers is unchanged, each gets its own values. Otherwise the first
     worker gets the combined states of metrics, and new workers the states of rank 0.
 
-    Raises: `SavingError` for another number of workers if each had read batches of its own,
-    or does now (``has_own_data``): then the whole batches are others.
+    Raises:
+        SavingError: If the number of workers has changed and each had read its own
+            batches, or does now (``has_own_data``): the whole batches would differ.
     """
     info = _info(content)
     lacking = info["lacking"]
@@ -122,7 +124,7 @@ def content_for_worker(content, rank, size, has_own_data=False) -> Content:
 
 
 def _split(content, count):
-    """Return pairs of arrays and states: those of rank 0, then what differs on each rank."""
+    """Return pairs of arrays and states: for rank 0, then the differences of each rank."""
     parts = [({}, {}) for _ in range(count + 1)]
     for kind, values in enumerate((content.arrays, content.states)):
         for name, value in values.items():
@@ -138,7 +140,7 @@ def _split(content, count):
 
 
 def _joined(parts, aggregation, rank):
-    """Return a variable of a metric for a worker, from those of another number before."""
+    """Return a metric variable for a worker, combined from another number of workers."""
     first = parts[0]
     if aggregation == "sum":
         if rank > 0:

@@ -15,8 +15,8 @@ _ALONE = Communicator()
 def workers_of(model) -> Communicator:
     """Return the communicator of the workers that train ``model``.
 
-    Without a strategy of several replicas the model has one worker, this process, also in
-    a job of several.
+    Without a strategy of several replicas the model has one worker, this process, even
+    in a job of several.
     """
     strategy = getattr(model, "distribute_strategy", None)
     if getattr(strategy, "num_replicas_in_sync", 1) == 1:
@@ -25,7 +25,7 @@ def workers_of(model) -> Communicator:
 
 
 def is_first_worker(model) -> bool:
-    """Return whether this process prints and writes for all workers of ``model``."""
+    """Return whether this process prints and writes files for all workers of ``model``."""
     return workers_of(model).rank == 0
 
 

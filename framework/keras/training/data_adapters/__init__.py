@@ -1,4 +1,4 @@
-"""Adapters of data to `fit`, `evaluate` and `predict`, and the choice among them."""
+"""Adapters of data for `fit`, `evaluate` and `predict`, and their selection."""
 
 import warnings
 from collections.abc import Iterator
@@ -19,9 +19,12 @@ __all__ = ["get_data_adapter"]
 
 
 def get_data_adapter(x, y, sample_weight, batch_size, steps, shuffle, class_weight):
-    """The adapter of data for training; the arguments are those of `EpochIterator`.
+    """Return the adapter for training data; see `EpochIterator` for the arguments.
 
-    Raises: ``TypeError`` or ``ValueError`` that names the argument, before any batch.
+    Raises:
+        TypeError: If an argument, named in the message, has a wrong type; before any
+            batch.
+        ValueError: If an argument has a wrong value.
     """
     if shuffle not in (True, False, "batch"):
         raise ValueError(f"shuffle: must be True, False or 'batch', got {shuffle!r}")
@@ -52,7 +55,7 @@ def get_data_adapter(x, y, sample_weight, batch_size, steps, shuffle, class_weig
 
 
 def _is_arrays(x):
-    """Return whether ``x`` is arrays, rather than a source that yields batches."""
+    """Return whether ``x`` consists of arrays, rather than yielding batches."""
     if is_nested(x):
         return True
     return is_tensor(x) or devices.is_array(x) or not _yields(x)
@@ -66,7 +69,7 @@ def _yields(x):
 
 
 def _is_sequence(x):
-    """Return whether ``x`` has batches by number: ``__len__`` and ``__getitem__``."""
+    """Return whether batches of ``x`` are indexed: ``__len__`` and ``__getitem__``."""
     if isinstance(x, PyDataset):
         return True
     indexed = hasattr(x, "__getitem__") and hasattr(x, "__len__")

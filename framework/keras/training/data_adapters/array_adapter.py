@@ -1,11 +1,11 @@
 """Batches of arrays: a `Dataset` of their rows, shuffled and batched.
 
-Slices are views, shuffled rows one gather per array. A thread that gathers ahead was
-measured not to pay: 468 gathers of 128 rows of 784 take 20 ms (10 by machine code, see
-`row_taker`), and matrix products leave no core idle meanwhile.
+Slices are views; shuffled rows take one gather per array. Gathering ahead in a thread
+was measured not to pay off: 468 gathers of 128 rows of 784 take 20 ms (10 ms in machine
+code, see `row_taker`), and matrix products leave no core idle meanwhile.
 
-On a GPU the arrays are copied there once, if they fit, and batches are gathered there by an
-order that is copied once a pass.
+On a GPU the arrays are copied to the device once, if they fit, and batches are gathered
+there by an order that is copied once per pass.
 """
 
 import math
@@ -44,12 +44,12 @@ PART_OF_MEMORY = 0.5
 
 
 class ArrayAdapter(DataAdapter):
-    """Batches of arrays of one length; the last one may be shorter.
+    """Batches of arrays of equal length; the last batch may be smaller.
 
     ``shuffle`` is False, True (a new order in each pass) or ``"batch"`` (only within
     each batch). The orders follow from a key drawn from `random`'s global generator.
-    ``arrays``: all of them, ``x``, ``(x, y)`` or ``(x, y, sample_weight)``, on the current
-    device if they fit.
+    ``arrays`` holds all arrays, ``x``, ``(x, y)`` or ``(x, y, sample_weight)``, on the
+    current device if they fit.
     """
 
     def __init__(self, x, y, sample_weight, batch_size, steps, shuffle, class_weight):
@@ -80,7 +80,7 @@ class ArrayAdapter(DataAdapter):
 
 
 def _on_device(arrays):
-    """The arrays on the current GPU; as they are on the CPU, or if they do not fit."""
+    """Copy arrays to the current GPU if they fit; return them unchanged on the CPU."""
     module = devices.current_module()
     host = [
         leaf
@@ -112,7 +112,7 @@ def _moved(module, array):
 
 
 class _BatchShuffle(Seeded, Selection):
-    """The rows of each batch in an order drawn for it."""
+    """Shuffle the rows within each batch."""
 
     def blocks(self, position, size):
         count = -(-self.size() // size)
@@ -124,7 +124,7 @@ class _BatchShuffle(Seeded, Selection):
 
 
 def _weights(y, sample_weight):
-    """Sample weights as nested as the labels; one array counts for all of them."""
+    """Return sample weights in the structure of the labels; one array applies to all."""
     if sample_weight is None or not is_nested(y):
         return sample_weight
     if is_nested(sample_weight):
@@ -150,7 +150,7 @@ def _outline(name, structure):
 
 
 def _length(x, y, sample_weight):
-    """The number of samples, which all arrays must share."""
+    """Return the number of samples, which must be the same for all arrays."""
     parts = {"x": x, "y": y, "sample_weight": sample_weight}
     leaves = [leaf for name, part in parts.items() for leaf in named_leaves(name, part)]
     if not leaves:
@@ -169,18 +169,23 @@ def _length(x, y, sample_weight):
 
 
 def train_validation_split(arrays, validation_split):
-    """``(train, validation)``: the last part of each array is for validation.
+    """Split arrays into training and validation data, which is the last part of each array.
 
-    Args: ``arrays``: a structure of arrays of one length, such as ``(x, y)``, in which
-    None stays; ``validation_split``: the fraction, between 0 and 1, both excluded.
-    Returns: two structures like ``arrays``, of views.
-    Raises: ``TypeError`` for what cannot be split, ``ValueError`` where a part would be
-    empty.
+    Args:
+        arrays: Structure of arrays of equal length, such as ``(x, y)``; None is kept.
+        validation_split: Fraction of the samples, between 0 and 1, both excluded.
+
+    Returns:
+        ``(train, validation)``, two structures like ``arrays``, of views.
+
+    Raises:
+        TypeError: If an element cannot be split.
+        ValueError: If a part would be empty.
 
     Example:
-        >>> from tapewright.keras.training.data_adapters.array_adapter import train_validation_split
+        >>> from tapewright.keras.training.data_adapters import array_adapter
         >>> import numpy as np
-        >>> train_validation_split((np.arange(4), None), 0.25)
+        >>> array_adapter.train_validation_split((np.arange(4), None), 0.25)
         ((array([0, 1, 2]), None), (array([3]), None))
     """
     if not isinstance(validation_split, numbers.Real) or not 0 < validation_split < 1:

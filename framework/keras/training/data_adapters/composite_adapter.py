@@ -1,4 +1,4 @@
-"""Batches of sparse and ragged tensors, and of arrays beside them: a `Dataset` of rows."""
+"""Batches of sparse and ragged tensors, also combined with arrays: a `Dataset` of rows."""
 
 import math
 
@@ -18,9 +18,10 @@ def has_composites(x):
 
 
 def composite_adapter(x, y, sample_weight, batch_size, steps, shuffle, class_weight):
-    """The adapter of ``x`` with sparse or ragged tensors; see `EpochIterator`.
+    """Return the adapter of ``x`` with sparse or ragged tensors; see `EpochIterator`.
 
-    Raises: ``ValueError`` for tensors of different lengths, or ``shuffle="batch"``.
+    Raises:
+        ValueError: If tensors have different lengths, or ``shuffle`` is "batch".
     """
     if shuffle == "batch":
         raise ValueError(
@@ -38,7 +39,10 @@ def composite_adapter(x, y, sample_weight, batch_size, steps, shuffle, class_wei
 
 
 def _columns(name, part):
-    """The arrays and tensors of an argument: in tuples, as a list is one in a `Dataset`."""
+    """Return the arrays and tensors of an argument, with lists replaced by tuples.
+
+    A `Dataset` would take a list as a single array.
+    """
     if is_composite(part):
         return part
     if isinstance(part, dict) and has_composites(part):

@@ -13,9 +13,10 @@ __all__ = ["DataAdapter", "FromIterable", "FromIterator"]
 
 
 class DataAdapter:
-    """Batches of any data: a `Dataset` that makes them, and their conversion to tensors.
+    """A `Dataset` of batches, and the conversion of its batches to tensors.
 
-    ``data``: the `Dataset`, each run of which is a pass; ``source``: its name in messages.
+    Each iteration of ``data``, the `Dataset`, is a pass; ``source`` is its name in
+    messages.
     """
 
     arrays = None  # those of an `ArrayAdapter`
@@ -34,7 +35,7 @@ class DataAdapter:
 
     @property
     def size(self):
-        """The number of batches in a pass, None while it is unknown."""
+        """Number of batches in a pass; None while it is unknown."""
         length = operator.length_hint(self.data, -1)
         return length if length >= 0 else self.seen_size
 
@@ -63,7 +64,7 @@ class DataAdapter:
 
 
 class FromIterable(Replayed):
-    """The items of an object that can be iterated again, such as torch's DataLoader."""
+    """Items of an iterable that can be iterated repeatedly, such as torch's DataLoader."""
 
     def __init__(self, iterable):
         super().__init__()
@@ -81,9 +82,9 @@ class FromIterable(Replayed):
 
 
 class FromIterator(Node):
-    """The items of an iterator, which runs once: each run goes on with it.
+    """Items of an iterator, which is consumed once: each run continues the previous one.
 
-    A position is restored by skipping, in a new iterator.
+    A position is restored by skipping items of a new iterator.
     """
 
     def __init__(self, iterator, first_items=()):

@@ -28,9 +28,16 @@ __all__ = [
 
 
 def unpack_x_y_sample_weight(data):
-    """Return ``(x, y, sample_weight)`` of a batch, with None for missing parts.
+    """Split a batch into ``(x, y, sample_weight)``, with None for missing parts.
 
-    Raises: ``ValueError`` for a tuple of another length than 1, 2 or 3.
+    Args:
+        data: Batch: ``x``, ``(x,)``, ``(x, y)`` or ``(x, y, sample_weight)``.
+
+    Returns:
+        Tuple ``(x, y, sample_weight)``.
+
+    Raises:
+        ValueError: If ``data`` is a tuple whose length is not 1, 2 or 3.
 
     Example:
         >>> keras.utils.unpack_x_y_sample_weight(("features", "labels"))
@@ -47,7 +54,16 @@ def unpack_x_y_sample_weight(data):
 
 
 def pack_x_y_sample_weight(x, y=None, sample_weight=None):
-    """Return the shortest tuple of the arguments; ``x`` alone if it is no list.
+    """Pack ``x``, ``y`` and ``sample_weight`` into a batch: the shortest tuple of them.
+
+    Args:
+        x: Inputs.
+        y: Labels, or None.
+        sample_weight: Weights of the examples, or None.
+
+    Returns:
+        ``(x, y, sample_weight)`` or ``(x, y)``; without ``y``, ``x`` itself, or
+        ``(x,)`` if it is a list or tuple.
 
     Example:
         >>> keras.utils.pack_x_y_sample_weight("features", "labels")
@@ -59,7 +75,7 @@ def pack_x_y_sample_weight(x, y=None, sample_weight=None):
 
 
 def named_leaves(name, structure):
-    """``[(path, leaf), ...]`` such as ``("x[0]", array)``; None is left out."""
+    """Return ``[(path, leaf), ...]`` such as ``("x[0]", array)``, without None leaves."""
     if not is_nested(structure):
         return [] if structure is None else [(name, structure)]
     return [leaf for item in _items(name, structure) for leaf in named_leaves(*item)]
@@ -73,8 +89,8 @@ def _items(name, structure):
 def as_batch(who, batch):
     """Convert a batch of a source to a tuple of one to three structures of tensors.
 
-    Each keeps its dtype, and arrays are copied: their owner may fill them anew for the
-    next batch.
+    Dtypes are kept. Arrays are copied, because their owner may reuse them for the next
+    batch.
     """
     if isinstance(batch, list):
         batch = tuple(batch)
@@ -117,10 +133,12 @@ def _tensor(name, value):
 
 
 def as_arrays(name, structure):
-    """``structure`` with an array at each leaf, floating ones as `floatx`.
+    """Return ``structure`` with arrays at its leaves; floating arrays become `floatx`.
 
-    A list of Python numbers is one array. A value without an array raises ``TypeError``
-    with its name.
+    A list of Python numbers is one array.
+
+    Raises:
+        TypeError: If a value, named in the message, cannot be converted to an array.
     """
     return _converted(name, structure, _floatx_array)
 
@@ -162,7 +180,7 @@ def _packed(name, numbers):
 
 
 def _array(name, value):
-    """The array of ``value``, without a copy."""
+    """Return ``value`` as an array, without a copy."""
     if is_tensor(value):
         array = convert_to_tensor(value).array
         if not devices.is_array(array):
@@ -183,7 +201,7 @@ def _array(name, value):
 
 
 def _of_frame(name, frame, array):
-    """The array of a DataFrame with columns of several dtypes: numbers become `floatx`."""
+    """Return the array of a DataFrame; columns of several dtypes are cast to `floatx`."""
     dtypes = dict(zip(frame.columns, frame.dtypes, strict=True))
     others = [column for column, dtype in dtypes.items() if dtype.kind not in "biuf"]
     if not others:
@@ -224,7 +242,7 @@ def _checked(name, array):
 
 
 def _floatx_array(name, value):
-    """The array of ``value``, a copy if it is to be cast to `floatx`."""
+    """Return ``value`` as an array, copied only if it has to be cast to `floatx`."""
     array = _array(name, value)
     if _is_of_pandas("Series", value):  # a column, of shape (n, 1)
         array = array[:, None]
@@ -234,7 +252,7 @@ def _floatx_array(name, value):
 
 
 def _is_of_pandas(name, value):
-    """Return whether ``value`` is of the class of that name of pandas."""
+    """Return whether ``value`` is an instance of the pandas class of this name."""
     return any(
         cls.__name__ == name and cls.__module__.partition(".")[0] == "pandas"
         for cls in type(value).__mro__
@@ -245,10 +263,11 @@ def _is_of_pandas(name, value):
 
 
 def check_labels(y, name="y"):
-    """Refuse labels, given as arrays, that hold NaN or strings.
+    """Reject labels, given as arrays, that contain NaN or strings.
 
-    Raises: ``ValueError`` with the number of NaNs and the index of the first;
-    ``TypeError`` for strings.
+    Raises:
+        ValueError: If there are NaNs; the message has their number and the first index.
+        TypeError: If labels are strings.
 
     Example:
         >>> import numpy as np
@@ -283,16 +302,20 @@ def check_labels(y, name="y"):
 
 
 def class_weight_to_sample_weight(y, class_weight):
-    """``class_weight[label]`` for each label, 1 for classes without a weight.
+    """Return ``class_weight[label]`` for each label, 1 for classes without a weight.
 
-    Args: ``y``: ``[batch]`` or ``[batch, ..., 1]`` labels, or ``[batch, ..., classes]``
-    one-hot, such as a label for each pixel; ``class_weight``: a dict from class to weight.
-    Returns: ``[batch]`` or ``[batch, ...]``, `floatx`, in NumPy.
+    Args:
+        y: Labels ``[batch]`` or ``[batch, ..., 1]``, or one-hot labels
+            ``[batch, ..., classes]``, such as a label for each pixel.
+        class_weight: Dict from class to weight.
+
+    Returns:
+        NumPy array ``[batch]`` or ``[batch, ...]`` of dtype `floatx`.
 
     Example:
         >>> import numpy as np
-        >>> from tapewright.keras.training.data_adapters.data_adapter_utils import class_weight_to_sample_weight
-        >>> class_weight_to_sample_weight(np.array([0, 2, 1]), {0: 5.0, 1: 0.5})
+        >>> from tapewright.keras.training.data_adapters import data_adapter_utils as utils
+        >>> utils.class_weight_to_sample_weight(np.array([0, 2, 1]), {0: 5.0, 1: 0.5})
         array([5. , 1. , 0.5], dtype=float32)
     """
     if not isinstance(class_weight, dict):

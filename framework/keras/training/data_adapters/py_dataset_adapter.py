@@ -1,4 +1,4 @@
-"""`PyDataset`: the base of data sets that make their batches in Python, by number."""
+"""`PyDataset`: base class of datasets that compute batches in Python, by index."""
 
 from __future__ import annotations
 
@@ -22,16 +22,19 @@ __all__ = ["PyDataset", "PyDatasetAdapter"]
 
 
 class PyDataset:
-    """Batches by number: a subclass defines ``__len__`` and ``__getitem__(index)``.
+    """Base class of datasets that compute each batch in Python, by its index.
 
-    ``__getitem__`` returns a batch, ``(x,)``, ``(x, y)`` or ``(x, y, sample_weight)``;
-    ``__len__`` returns the number of batches; a property ``num_batches`` may replace
-    it, None for an endless set. `fit` calls ``on_epoch_begin`` and ``on_epoch_end``
-    around each epoch.
+    A subclass defines ``__len__``, which returns the number of batches, and
+    ``__getitem__(index)``, which returns a batch: ``(x,)``, ``(x, y)`` or
+    ``(x, y, sample_weight)``. The property ``num_batches`` can be overridden instead of
+    ``__len__``; None means an infinite dataset. `fit` calls ``on_epoch_begin`` and
+    ``on_epoch_end`` at the beginning and end of each epoch.
 
-    Args: ``workers``: the number of threads that make batches ahead, if more than one;
-    ``max_queue_size``: the number of batches that may wait; ``use_multiprocessing``:
-    threads stand in for processes, with a warning.
+    Args:
+        workers: Number of threads that prepare batches ahead, if greater than 1.
+        use_multiprocessing: If True, issue a warning and use threads: processes are not
+            supported.
+        max_queue_size: Maximum number of batches that are prepared ahead.
 
     Example:
         >>> class Squares(keras.utils.PyDataset):
@@ -69,7 +72,7 @@ class PyDataset:
 
     @property
     def num_batches(self) -> int | None:
-        """The number of batches, by default ``len``; None for an endless set."""
+        """Number of batches, ``len(self)`` by default; None for an infinite dataset."""
         if hasattr(self, "__len__"):
             return len(self)
         raise NotImplementedError(
@@ -99,7 +102,7 @@ class PyDatasetAdapter(DataAdapter):
 
 
 class IndexedBatches(Seeded):
-    """Batches by number, in any order; their number may change between epochs."""
+    """Batches by index, in any order; their number may change between epochs."""
 
     def __init__(self, batches, shuffle=False):
         super().__init__(seed=None if shuffle else 0)
@@ -129,7 +132,7 @@ class IndexedBatches(Seeded):
         return (self._batches[index] for index in indices)
 
     def _make_ahead(self, indices, workers):
-        """Yield batches in order, made by threads; up to ``max_queue_size`` wait."""
+        """Yield batches in order, made by threads; at most ``max_queue_size`` are waiting."""
         from concurrent.futures import ThreadPoolExecutor
 
         room = max(getattr(self._batches, "max_queue_size", 10), workers)
