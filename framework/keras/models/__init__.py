@@ -1,4 +1,4 @@
-"""`keras.models`: graphs and lists of layers with `fit`, and their files."""
+"""`keras.models`: graphs and stacks of layers with `fit`, and their files."""
 
 import sys
 from typing import TYPE_CHECKING

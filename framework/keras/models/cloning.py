@@ -1,4 +1,4 @@
-"""`clone_model`: a model of the same layers with weights of its own."""
+"""`clone_model`: copies of models with new weights."""
 
 from __future__ import annotations
 
@@ -32,20 +32,26 @@ def clone_model(
     call_function: Callable[..., Any] | None = None,
     recursive: bool = False,
 ) -> Model:
-    """Return a new model like ``model``, newly initialized, compiled if ``model`` is.
+    """Clone a model: return a new model with the same layers and newly initialized weights.
 
-    Args: ``input_tensors``: symbolic tensors to build it on, in the structure of
-    ``model.input``, by default new ones; ``clone_function``: returns the copy of a
-    layer, by default one with the same config; ``call_function(layer, *args,
-    **kwargs)``: calls a copy, for models made from inputs and outputs; ``recursive``:
-    clone inner models by `clone_model` too, not by ``clone_function``.
+    The clone is compiled if ``model`` is. A subclass of `Model` that defines ``call``
+    is created again from its config.
 
-    A model with a ``call`` of its own is made again from its config.
+    Args:
+        model: The `Model` to clone.
+        input_tensors: Symbolic tensors to build the clone on, in the structure of
+            ``model.input``; new ones by default.
+        clone_function: Function that returns the copy of a layer; by default it creates
+            a layer from the same config.
+        call_function: Function ``call_function(layer, *args, **kwargs)`` that calls a
+            copied layer, for models made from inputs and outputs.
+        recursive: If True, clone inner models by `clone_model`, too, instead of passing
+            them to ``clone_function``.
 
-    Raises: ``ValueError`` for arguments that do not apply to the model.
+    Raises:
+        ValueError: If an argument does not apply to the model.
 
     Example:
-        >>> from tapewright import keras
         >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
         >>> twin = keras.models.clone_model(model)
         >>> twin.set_weights(model.get_weights())
@@ -63,7 +69,7 @@ def clone_model(
 
 
 class _Cloner:
-    """A maker of new layers, ``copied(layer, copy)`` keeps them by the old ones."""
+    """Clone layers; ``copied(layer, copy)`` records each copy under its original."""
 
     def __init__(self, clone_function, call_function, recursive, copied):
         self.clone_function = clone_function
@@ -92,11 +98,11 @@ class _Cloner:
         return clone
 
     def layer(self, layer):
-        """Return the layer, or op, that replaces this one."""
+        """Return the copy of a layer or op."""
         return self.copied(layer, lambda: self._new(layer))
 
     def _copy_parts(self, operations):
-        """Copy layers before those that hold them, whose configs would copy them, too."""
+        """Copy inner layers before the layers whose configs would copy them, too."""
         for each in sorted(operations, key=_count_layers):
             self.layer(each)
 
@@ -177,14 +183,14 @@ def _count_layers(operation):
 
 
 def _remade(thing):
-    """Return a new object of the same class and config."""
+    """Return a new object with the same class and config."""
     config = numbering_shared(thing.get_config)  # what it holds twice is one again
     with trusting_configs(), reading_shared():  # of an object of this process
         return type(thing).from_config(config)
 
 
 def _compile_alike(model, clone):
-    """Compile with the same options: objects are made anew, names and functions kept."""
+    """Compile with the same options: objects are created anew, names and functions kept."""
     if type(model).compile is not Model.compile:  # with arguments of its own
         clone.compile_from_config(model.get_compile_config())
         return

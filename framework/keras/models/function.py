@@ -17,20 +17,24 @@ __all__ = ["Function"]
 
 
 class Function(Operation):
-    """The calls of layers and ops by which ``outputs`` follow from ``inputs``.
+    """Graph of layers and ops that computes ``outputs`` from ``inputs``.
 
-    Unlike a `Model` it has no weights to save or train, and no `fit`; it is one operation
-    where it is called on a `KerasTensor`.
+    Unlike a `Model` it has no weights to save or train, and no `fit`. Called on a
+    `KerasTensor`, it is a single operation.
 
-    Args: ``inputs``, ``outputs``: each a `KerasTensor`, or a nest of them; ``name``.
+    Args:
+        inputs: `KerasTensor`, or a nest of them.
+        outputs: `KerasTensor` computed from ``inputs``, or a nest of them.
+        name: Name of the operation, unique by default.
 
-    Shapes: a call takes what has the structure and the shapes of ``inputs``.
+    Shapes:
+        A call accepts tensors with the structure and the shapes of ``inputs``.
 
-    Raises: ``ValueError`` if there are no inputs or outputs, or an output needs another
-    input; for a call with another structure or shape.
+    Raises:
+        ValueError: If there are no inputs or outputs, if an output depends on another
+            input, or if a call passes another structure or shape.
 
     Example:
-        >>> from tapewright import keras
         >>> x, y = keras.KerasTensor((None, 2)), keras.KerasTensor((None, 2))
         >>> function = keras.Function([x, y], keras.ops.relu(x - y))
         >>> function([[[1.0, 5.0]], [[2.0, 3.0]]]).numpy()
@@ -49,21 +53,25 @@ class Function(Operation):
 
     @property
     def inputs(self) -> list[Tensor]:
-        """The symbolic inputs, in a flat list."""
+        """The symbolic inputs, as a flat list."""
         return list(self._tw_graph.inputs)
 
     @property
     def outputs(self) -> list[Tensor]:
-        """The symbolic outputs, in a flat list."""
+        """The symbolic outputs, as a flat list."""
         return list(self._tw_graph.outputs)
 
     @property
     def operations(self) -> list[Any]:
-        """The layers and ops from inputs to outputs."""
+        """The layers and ops, in order from inputs to outputs."""
         return list(self._tw_graph.operations)
 
     def call(self, inputs: Any) -> Any:
-        """Return the outputs for tensors in the structure of the inputs."""
+        """Compute the outputs.
+
+        Args:
+            inputs: Tensors in the structure of the symbolic inputs.
+        """
         tensors = self._tw_parts(self._tw_nests[0], inputs)
         for x, symbol in zip(tensors, self._tw_graph.inputs):
             if not symbol.shape.is_compatible_with(x.shape):
@@ -74,14 +82,18 @@ class Function(Operation):
         return pack(self._tw_nests[1], flatten(self._tw_graph.run(tensors)))
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """Return the shapes of the outputs, for a nest of shapes."""
+        """Return the shapes of the outputs.
+
+        Args:
+            input_shape: Shape of the input, or a nest of shapes.
+        """
         shapes = self._tw_parts(self._tw_nests[0], input_shape, tuple)
         specs = [KerasTensor(s, x.dtype) for s, x in zip(shapes, self._tw_graph.inputs)]
         outputs = self.compute_output_spec(pack(self._tw_nests[0], specs))
         return map_structure(lambda x: tuple(x.shape), outputs)
 
     def _tw_parts(self, nest, value, converted=convert_to_tensor):
-        """Return the values at the leaves of ``nest``, converted, in a flat list."""
+        """Return the converted leaves of ``value``, in the order of the leaves of ``nest``."""
         if not is_nested(nest):
             return [converted(value)]
         keys = sorted(nest) if isinstance(nest, dict) else range(len(nest))

@@ -1,7 +1,8 @@
 """`FunctionalGraph`: layers and ops between symbolic inputs and outputs.
 
-The order of the layers is Keras', as files hold weights in it: by their distance from the
-outputs, far ones first, and at one distance as a walk from the outputs meets them.
+Layers are in Keras' order, because files store weights in it: by decreasing distance
+from the outputs; at equal distance, in the order in which a walk from the outputs
+visits them.
 """
 
 from __future__ import annotations
@@ -18,14 +19,19 @@ __all__ = ["FunctionalGraph", "get_source_inputs", "sole", "standardized"]
 
 
 def get_source_inputs(tensor: Any) -> list[KerasTensor]:
-    """Return the inputs from which a symbolic tensor follows, in the order in which they came.
+    """Return the inputs that a symbolic tensor is computed from, found depth first.
 
-    >>> from tapewright.layers import Add, Dense, Input
-    >>> a, b = Input((2,), name="a"), Input((2,), name="b")
-    >>> [x.name for x in keras.utils.get_source_inputs(Add()([Dense(2)(a), b]))]
-    ['a', 'b']
+    Args:
+        tensor: `KerasTensor`.
 
-    Raises: ``TypeError`` for another tensor.
+    Raises:
+        TypeError: If ``tensor`` is not symbolic.
+
+    Example:
+        >>> from tapewright.layers import Add, Dense, Input
+        >>> a, b = Input((2,), name="a"), Input((2,), name="b")
+        >>> [x.name for x in keras.utils.get_source_inputs(Add()([Dense(2)(a), b]))]
+        ['a', 'b']
     """
     if type(tensor) is not KerasTensor:
         raise TypeError(f"get_source_inputs: tensor must be symbolic, got {tensor!r}")
@@ -45,10 +51,11 @@ def get_source_inputs(tensor: Any) -> list[KerasTensor]:
 class FunctionalGraph:
     """The graph of layers between symbolic inputs and outputs, nests of `KerasTensor`.
 
-    It may begin at inner tensors, which new `Input`s replace.
+    It may start at inner tensors, which are replaced by new `Input`s.
 
-    Raises: ``ValueError`` if an output does not follow from the inputs, a tensor is not
-    symbolic, or two layers have one name.
+    Raises:
+        ValueError: If an output does not depend on the inputs, a tensor is not
+            symbolic, or two layers have the same name.
     """
 
     inputs: list[Any]
@@ -100,7 +107,7 @@ class FunctionalGraph:
         }
 
     def _collect(self):
-        """Return the nodes, each after its inputs, and operation -> number of its visit."""
+        """Return the nodes, each after its inputs, and the visit number of each operation."""
         given = {id(x) for x in self.inputs}
         nodes, visited, visits = [], set(), {}
         stack = [(self._origin(x), False) for x in reversed(self.outputs)]
@@ -127,7 +134,7 @@ class FunctionalGraph:
         return unused + nodes, dict.fromkeys([n.operation for n in unused], -1) | visits
 
     def _origin(self, x):
-        """Return the node that made a tensor."""
+        """Return the node that created a tensor."""
         if not hasattr(x, "_keras_history"):
             self._refuse_input(x)
         return node_of(x)
@@ -168,7 +175,7 @@ class FunctionalGraph:
     # --- running
 
     def run(self, inputs):
-        """Return the outputs for tensors in the order of the inputs."""
+        """Compute the outputs for tensors in the order of the inputs."""
         values = {id(x): y for x, y in zip(self.inputs, inputs, strict=True)}
         for node in self.nodes:
             if all([id(x) in values for x in node.output_tensors]):
@@ -179,10 +186,13 @@ class FunctionalGraph:
         return sole(pack(self.output_nest, [values[id(x)] for x in self.outputs]))
 
     def rebuilt(self, copy, values=(), call=None):
-        """Return ``(inputs, outputs)`` of the same calls, on ``copy(operation)`` for each.
+        """Repeat the calls with ``copy(operation)`` of each operation.
 
-        ``values``: id of a symbolic tensor -> the tensor that replaces it;
+        ``values`` maps the id of a symbolic tensor to the tensor that replaces it;
         ``call(operation, *args, **kwargs)`` makes the calls.
+
+        Returns:
+            ``(inputs, outputs)`` of the new graph.
         """
         values = dict(values)
         for node in self.nodes:
@@ -201,7 +211,7 @@ class FunctionalGraph:
 
 
 def sole(tensors):
-    """Return the tensor of a list or tuple of one: a model with it gives the tensor."""
+    """Return the only element of a list or tuple of length 1, else the argument."""
     if isinstance(tensors, (list, tuple)) and len(tensors) == 1:
         return tensors[0]
     return tensors
@@ -214,7 +224,8 @@ def _is_input(x):
 def standardized(graph, inputs, title):
     """Convert the argument of a model to a list of tensors in the order of its inputs.
 
-    Raises: ``ValueError`` naming the inputs if their number, names or shapes differ.
+    Raises:
+        ValueError: If the number, names or shapes differ; the message names the inputs.
     """
     expected = graph.input_nest
     names = [x.name for x in graph.inputs]

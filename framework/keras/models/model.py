@@ -1,4 +1,4 @@
-"""`Model`: a layer with a training loop; from `Input`s and outputs, or a subclass."""
+"""`Model`: a layer with a training loop, made from `Input`s and outputs or subclassed."""
 
 from __future__ import annotations
 
@@ -47,16 +47,24 @@ __all__ = ["Model", "model_from_json"]
 
 
 class Model(Trainer, Layer):
-    """A network of layers that can be trained, saved and called.
+    """Network of layers that can be trained with `fit`, saved and called.
 
-    ``Model(inputs, outputs)`` is the graph of layers between symbolic tensors: see
-    `Input`. Both may be lists or dicts of tensors. A subclass keeps layers, and each
-    ``keras.Variable`` that is a weight, as attributes and defines ``call``; it may define
-    `train_step` as well. A ``tw.Variable`` is no weight, see `Layer`.
+    A functional model, ``Model(inputs, outputs)``, is the graph of layers between
+    symbolic tensors: see `Input`. A subclass defines ``call``, keeps its layers, and
+    each ``keras.Variable`` that is a weight, as attributes, and may override
+    `train_step`. A ``tw.Variable`` is not a weight, see `Layer`.
 
-    Raises: ``ValueError`` if an output does not follow from the inputs, a tensor is not
-    symbolic, or two layers have one name; ``TypeError`` if only one of ``inputs`` and
-    ``outputs`` is given.
+    Args:
+        *args: ``inputs``, ``outputs`` and ``name`` as positional arguments.
+        inputs: Symbolic input tensor, or a list or dict of them.
+        outputs: Symbolic output tensor, or a list or dict of them.
+        **kwargs: Base class arguments such as ``name``, ``trainable`` and ``dtype``;
+            see `keras.layers.Layer`.
+
+    Raises:
+        ValueError: If an output does not depend on the inputs, a tensor is not
+            symbolic, or two layers have the same name.
+        TypeError: If only one of ``inputs`` and ``outputs`` is given.
 
     Example:
         >>> from tapewright.layers import Dense, Input
@@ -66,7 +74,7 @@ class Model(Trainer, Layer):
         >>> model.output_shape, model.count_params()
         ((None, 2), 8)
 
-        A model with a ``call`` of its own:
+        A subclass with its own ``call``:
 
         >>> class MLP(keras.models.Model):
         ...     def __init__(self):
@@ -89,7 +97,7 @@ class Model(Trainer, Layer):
     }
 
     def __children__(self) -> Any:
-        """Layers of a graph come first, then what `compile` made, then attributes."""
+        """Return layers of a graph first, then the state of `compile`, then attributes."""
         found = super().__children__()
         first = {"layers": self.layers} if self._tw_lists_layers else {}
         if "compiled" in found:
@@ -120,7 +128,7 @@ class Model(Trainer, Layer):
 
     @property
     def distribute_strategy(self) -> Strategy:
-        """The strategy in whose scope the model was made, by which `fit` trains it."""
+        """The strategy in whose scope the model was created; `fit` trains by it."""
         return self._tw_strategy
 
     def _tw_set_graph(self, graph):
@@ -134,7 +142,15 @@ class Model(Trainer, Layer):
     # --- calling
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
-        """Return the outputs; a subclass without inputs and outputs defines it."""
+        """Compute the outputs; a subclass without inputs and outputs must override it.
+
+        Args:
+            inputs: Tensor, or a list or dict of tensors in the structure of the model's
+                inputs.
+            training: True in training, False in inference; None for the mode of the
+                caller.
+            mask: Mask of the inputs, or None.
+        """
         if self._tw_functional is None:
             raise NotImplementedError(
                 f"{type(self).__name__} must define call(inputs), or be made from "
@@ -150,7 +166,7 @@ class Model(Trainer, Layer):
             return graph.run(inputs)
 
     def _tw_as_input(self, x, expected):
-        """Convert to a tensor of the rank and dtype of an input."""
+        """Convert to a tensor with the rank and dtype of an input."""
         if x is None:
             if not expected._keras_history.operation.optional:
                 raise ValueError(
@@ -182,7 +198,7 @@ class Model(Trainer, Layer):
         return x if x.dtype == expected.dtype else cast(x, expected.dtype)
 
     def _tw_output_spec(self, args, kwargs):
-        """Unknown sizes of inputs are those that the graph has for them."""
+        """Replace unknown sizes of the inputs by the sizes in the graph."""
         if args and self._tw_functional is not None and type(self).call is Model.call:
             given = standardized(self._tw_functional, args[0], self._tw_title)
             pairs = zip(given, self._tw_functional.inputs)
@@ -199,7 +215,12 @@ class Model(Trainer, Layer):
             return sole(map_structure(lambda x: KerasTensor(x.shape, x.dtype), outputs))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """Return None: the outputs carry the masks of their layers."""
+        """Return None: the outputs carry the masks of their layers.
+
+        Args:
+            inputs: Inputs of the model; not used.
+            mask: Mask of the inputs; not used.
+        """
         return None
 
     def _tw_converted(self, inputs):
@@ -211,7 +232,12 @@ class Model(Trainer, Layer):
         return super()._tw_converted(inputs)
 
     def build(self, input_shape: Any) -> None:
-        """Create the weights for inputs of this shape, by a trace of ``call``."""
+        """Create the weights by tracing ``call`` for inputs of this shape.
+
+        Args:
+            input_shape: Shape of the inputs with the batch, which may be None, or a
+                list or dict of shapes.
+        """
         if self._tw_functional is None and not self.built:
             locked = self._tw_locked
             self.built = self._tw_locked = True  # the trace need not build once more
@@ -222,7 +248,7 @@ class Model(Trainer, Layer):
         self.built: bool = True
 
     def _tw_build_for(self, args, kwargs):
-        """On a call, layers see real inputs and build themselves."""
+        """Record the input shapes; layers get real inputs in a call and build themselves."""
         if type(self).build is not Model.build:
             super()._tw_build_for(args, kwargs)
         else:
@@ -233,7 +259,7 @@ class Model(Trainer, Layer):
 
     @property
     def layers(self) -> list[Layer]:
-        """The layers, in a new list: from inputs to outputs, or as they became attributes."""
+        """The layers as a new list, from inputs to outputs, or in order of assignment."""
         found = (
             list(self._tw_functional.layers) if self._tw_functional is not None else []
         )
@@ -246,7 +272,7 @@ class Model(Trainer, Layer):
 
     @Replaceable
     def operations(self) -> list[Any]:
-        """The layers and ops from inputs to outputs."""
+        """The layers and ops, in order from inputs to outputs."""
         return self._tw_operations()
 
     def _tw_operations(self):
@@ -254,10 +280,15 @@ class Model(Trainer, Layer):
         return list(graph.operations) if graph else self.layers
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
-        """Return the layer of this name, or at this index of `layers`.
+        """Return a layer by its name or its index in `layers`.
 
-        Raises: ``ValueError`` if there is none, or unless exactly one argument is
-        given.
+        Args:
+            name: Name of the layer.
+            index: Index in `layers`; may be negative.
+
+        Raises:
+            ValueError: If there is no such layer, or unless exactly one argument is
+                given.
         """
         layers = self.layers
         if (name is None) == (index is None):
@@ -284,48 +315,49 @@ class Model(Trainer, Layer):
 
     @Replaceable
     def inputs(self) -> list[Tensor]:
-        """The symbolic inputs, in a list.
+        """The symbolic inputs, as a list.
 
-        Raises: ``AttributeError`` for a subclass with a ``call`` of its own, as do the
-        properties below.
+        Raises:
+            AttributeError: For a subclass with its own ``call``; likewise for the
+                properties below.
         """
         return self._tw_need_graph("inputs").inputs
 
     @Replaceable
     def outputs(self) -> list[Tensor]:
-        """The symbolic outputs, in a list."""
+        """The symbolic outputs, as a list."""
         return self._tw_need_graph("outputs").outputs
 
     @property
     def input(self) -> Any:
-        """The symbolic inputs in the structure that was given."""
+        """The symbolic inputs, in the structure passed to the constructor."""
         return self._tw_need_graph("inputs").input_nest
 
     @property
     def output(self) -> Any:
-        """The symbolic outputs in the structure that was given."""
+        """The symbolic outputs, in the structure passed to the constructor."""
         return self._tw_need_graph("outputs").output_nest
 
     @Replaceable
     def input_shape(self) -> Any:
-        """The shape of the input with None for the batch, or the nest of shapes of several."""
+        """Shape of the input with None for the batch, or the nest of shapes of several."""
         return _single(map_structure(lambda x: tuple(x.shape), self.input))
 
     @Replaceable
     def output_shape(self) -> Any:
-        """The shape of the output with None for the batch, or the nest of shapes of several."""
+        """Shape of the output with None for the batch, or the nest of shapes of several."""
         if self._tw_functional is None and self._tw_output_shape is not None:
             return self._tw_output_shape
         return _single(map_structure(lambda x: tuple(x.shape), self.output))
 
     @Replaceable
     def input_names(self) -> list[str]:
-        """The names of the inputs, which are the keys of a dict of inputs."""
+        """Names of the inputs, which are the keys if the inputs are a dict."""
         return [x.name for x in self._tw_need_graph("inputs").inputs]
 
     @Replaceable
     def output_names(self) -> list[str] | None:
-        """The names of the outputs: keys of a dict, else the layers that compute them.
+        """Names of the outputs: the keys of a dict, else the names of their layers.
 
         None for a subclass, whose outputs have no names.
         """
@@ -352,13 +384,15 @@ class Model(Trainer, Layer):
         show_trainable: bool = False,
         layer_range: Sequence[str] | None = None,
     ) -> None:
-        """Print a table of the layers, their output shapes and numbers of weights.
+        """Print a table of the layers with their output shapes and numbers of weights.
 
-        Args: ``print_fn``: a function called with the whole text in place of ``print``;
-        ``line_length``: the width of the table; ``positions``: the right edges of the
-        columns, as shares of it; ``expand_nested``: list the layers of inner models as
-        well; ``show_trainable``: add a column that tells which layers train;
-        ``layer_range``: names of the first and the last layer to list.
+        Args:
+            line_length: Width of the table in characters, 80 by default.
+            positions: Right edges of the columns, as fractions of ``line_length``.
+            print_fn: Function called with the whole text instead of ``print``.
+            expand_nested: If True, list the layers of inner models as well.
+            show_trainable: If True, add a column that shows which layers are trainable.
+            layer_range: Names of the first and the last layer to list.
         """
         print_summary(
             self,
@@ -373,29 +407,39 @@ class Model(Trainer, Layer):
     def get_state_tree(
         self, value_format: Literal["backend_tensor", "numpy_array"] = "backend_tensor"
     ) -> dict[str, Any]:
-        """Return all values as dicts that follow the paths of the variables.
+        """Return the values of all variables as dicts nested by the variables' paths.
 
-        The keys are "trainable_variables", "non_trainable_variables",
-        "optimizer_variables" and "metrics_variables".
+        Args:
+            value_format: "backend_tensor" for tensors at the leaves, "numpy_array" for
+                NumPy arrays.
 
-        Args: ``value_format``: tensors or NumPy arrays at the leaves.
+        Returns:
+            Dict with the keys "trainable_variables", "non_trainable_variables",
+            "optimizer_variables" and "metrics_variables".
 
-        Raises: ``ValueError`` for another format, or a path that two variables have.
+        Raises:
+            ValueError: If ``value_format`` is unknown, or two variables have the same
+                path.
 
         Example:
             >>> from tapewright.layers import Dense, Input
             >>> x = Input((1,))
-            >>> model = keras.models.Model(x, Dense(1, name="top", kernel_initializer="ones")(x))
-            >>> model.get_state_tree("numpy_array")["trainable_variables"]["top"]["kernel"]
+            >>> y = Dense(1, name="top", kernel_initializer="ones")(x)
+            >>> tree = keras.models.Model(x, y).get_state_tree("numpy_array")
+            >>> tree["trainable_variables"]["top"]["kernel"]
             array([[1.]], dtype=float32)
         """
         return state_tree(self, value_format)
 
     def set_state_tree(self, state_tree: dict[str, Any]) -> None:
-        """Assign the values of a tree like that of `get_state_tree`, or of a part of it.
+        """Assign the values of a tree from `get_state_tree`, or of a part of such a tree.
 
-        Raises: ``ValueError`` for a path that no variable has, or a value that does not
-        fit; then nothing was assigned.
+        Args:
+            state_tree: Nested dict of values.
+
+        Raises:
+            ValueError: If no variable has a path, or a value has the wrong shape; then
+                nothing is assigned.
         """
         assign_state_tree(self, state_tree)
 
@@ -403,12 +447,12 @@ class Model(Trainer, Layer):
 
     @property
     def _tw_lists_layers(self) -> bool:
-        """True if the layers are a list or a graph, not attributes."""
+        """True if the layers are a list or a graph, rather than attributes."""
         return self._tw_functional is not None
 
     @property
     def _tw_is_functional(self) -> bool:
-        """True if the model is made from inputs and outputs."""
+        """True if the model was created from inputs and outputs."""
         return self._tw_functional is not None
 
     def save(
@@ -418,13 +462,27 @@ class Model(Trainer, Layer):
         zipped: bool | None = None,
         **kwargs: Any,
     ) -> None:
-        """Write the model to ``name.keras`` or ``name.h5``, see `models.save_model`."""
+        """Save the model to a file ``name.keras`` or ``name.h5``: see `models.save_model`.
+
+        Args:
+            filepath: Path that ends in ``.keras`` or ``.h5``, or a binary file object.
+            overwrite: If False, raise an error if the file exists.
+            zipped: If False, write a folder instead of a ``.keras`` file.
+            **kwargs: Further arguments of `models.save_model`, such as
+                ``include_optimizer``.
+        """
         from ..files.save_and_load import save_model
 
         save_model(self, filepath, overwrite, zipped, **kwargs)
 
     def export(self, filepath: str, *args: Any, **options: Any) -> NoReturn:
-        """Raise ``NotImplementedError``: TensorFlow's SavedModel is not written."""
+        """Raise ``NotImplementedError``: TensorFlow's SavedModel format is not supported.
+
+        Args:
+            filepath: Ignored.
+            *args: Ignored.
+            **options: Ignored.
+        """
         raise NotImplementedError(
             f"{self._tw_title}: export({filepath!r}) is not supported, as it writes formats of "
             "TensorFlow, ONNX and others; tw.saved_model.save(model, path) writes the model as "
@@ -438,14 +496,20 @@ class Model(Trainer, Layer):
         overwrite: bool = True,
         max_shard_size: float | None = None,
     ) -> None:
-        """Write the weights to an HDF5 file, ``name.weights.h5``, in Keras' layout.
+        """Save the weights to an HDF5 file, ``name.weights.h5``, in Keras' format.
 
         A compiled model saves the state of its optimizer as well. The file is replaced
-        as a whole: after an error the old one is intact. ``max_shard_size``, in GB, cuts
-        the weights into several files, with the index ``name.weights.json``.
+        atomically: after an error the old file is intact.
 
-        Raises: ``ValueError`` for another ending, or a model without weights yet;
-        ``FileExistsError`` if the file exists and ``overwrite`` is False.
+        Args:
+            filepath: Path that ends in ``.weights.h5``.
+            overwrite: If False, raise an error if the file exists.
+            max_shard_size: Maximum size of a file in GB: split the weights into several
+                files, with the index ``name.weights.json``. None for a single file.
+
+        Raises:
+            ValueError: If the path has another ending, or the model has no weights yet.
+            FileExistsError: If the file exists and ``overwrite`` is False.
         """
         from ..files.save_and_load import save_weights
 
@@ -454,15 +518,19 @@ class Model(Trainer, Layer):
     def load_weights(
         self, filepath: str | PathLike[str], skip_mismatch: bool = False, **kwargs: Any
     ) -> None:
-        """Assign the weights of a file, of weights or a whole model, also one of Keras.
+        """Load weights from a file of weights or of a whole model, including Keras files.
 
-        Args: ``skip_mismatch``: skip weights that do not fit, with a warning that lists
-        them; ``by_name=True``, for older ``.h5`` files: match layers by name;
-        ``objects_to_skip``: layers to leave alone.
+        Args:
+            filepath: Path of the file.
+            skip_mismatch: If True, skip weights that do not fit, with a warning that
+                lists them.
+            **kwargs: ``objects_to_skip``: list of layers to leave unchanged;
+                ``by_name=True``, for older ``.h5`` files: match layers by name.
 
-        Raises: `SavingError`, a ``ValueError``, if the file is damaged or has the
-        weights of other layers; then nothing was assigned. A missing file is also a
-        ``FileNotFoundError``.
+        Raises:
+            SavingError: If the file is damaged or contains the weights of other layers;
+                then nothing is assigned. It is a ``ValueError``, and for a missing file
+                also a ``FileNotFoundError``.
         """
         from ..files.save_and_load import load_weights
 
@@ -472,7 +540,7 @@ class Model(Trainer, Layer):
 
     @from_constructor
     def get_config(self) -> dict[str, Any]:
-        """Return name and layers of a model from inputs and outputs, else the arguments."""
+        """Return the config: name and layers of a functional model, else the arguments."""
         if self._tw_functional is None or not _takes_ends(type(self)):
             return super().get_config()
         config = {"name": self.name, "trainable": self.trainable}
@@ -486,7 +554,12 @@ class Model(Trainer, Layer):
     def from_config(
         cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
     ) -> Self:
-        """Return a model with this config, and new weights."""
+        """Create a model from its config, with new weights.
+
+        Args:
+            config: Result of `get_config`.
+            custom_objects: Dict from name to class or function, searched first.
+        """
         with custom_object_scope(custom_objects), reading_shared():
             if not set(_ENDS) <= set(config) or not _takes_ends(cls):
                 return super().from_config(config)
@@ -501,11 +574,12 @@ class Model(Trainer, Layer):
     def to_json(self, **kwargs: Any) -> str:
         """Return the config of the model as JSON, with its build and compile configs.
 
-        `model_from_json` makes a model of it, with new weights. ``kwargs`` go to
-        ``json.dumps``.
+        `model_from_json` creates a model from it, with new weights.
+
+        Args:
+            **kwargs: Arguments of ``json.dumps``.
 
         Example:
-            >>> from tapewright import keras
             >>> text = keras.Sequential([keras.layers.Dense(2)]).to_json()
             >>> keras.models.model_from_json(text).layers[0].units
             2
@@ -519,7 +593,7 @@ _ENDS = ("layers", "input_layers", "output_layers")
 
 
 def _takes_ends(cls):
-    """Return whether models of the class are made from inputs and outputs, as `Model` is."""
+    """Return whether the constructor accepts inputs and outputs, like `Model`."""
     code = cls.__init__.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     if {"inputs", "outputs"} <= set(names):
@@ -530,13 +604,16 @@ def _takes_ends(cls):
 def model_from_json(
     json_string: str | bytes, custom_objects: dict[str, Any] | None = None
 ) -> Model:
-    """Return a model with the config of `Model.to_json`, ours or Keras', and new weights.
+    """Create a model, with new weights, from JSON written by `Model.to_json` or Keras.
 
-    Args: ``custom_objects``: ``{name: class or function}``, looked up before those that
-    are registered.
+    Args:
+        json_string: Text returned by `Model.to_json`.
+        custom_objects: Dict from name to class or function, searched before the
+            registered ones.
 
-    Raises: ``ValueError`` if the text is no JSON or no model, or names an unknown
-    class; ``TypeError`` if it is no string.
+    Raises:
+        ValueError: If the text is not JSON or not a model, or names an unknown class.
+        TypeError: If ``json_string`` is not a string.
     """
     import json
 
@@ -566,9 +643,10 @@ def of_any_batch(tensor):
 
 
 def in_rank_of(expected, tensor, title):
-    """Return the tensor in the rank of an input; a last axis of size 1 comes or goes.
+    """Return the tensor in the rank of an input; a last axis of size 1 is added or removed.
 
-    Raises: `ShapeError` for another rank.
+    Raises:
+        ShapeError: If the rank differs otherwise.
     """
     rank, shape = len(tensor.shape), expected.shape
     if rank == len(shape):
@@ -581,7 +659,7 @@ def in_rank_of(expected, tensor, title):
 
 
 def _fits(shape, expected):
-    """Return whether the known sizes agree; for a last axis of 1, Keras takes any."""
+    """Return whether the known sizes agree; like Keras, a last axis of 1 accepts any size."""
     if expected[-1:] == (1,):
         shape, expected = shape[:-1], expected[:-1]
     return all([n is None or m is None or m == n for m, n in zip(shape, expected)])
@@ -596,7 +674,7 @@ def _wrong_shape(expected, tensor, title):
 
 
 def _single(shapes):
-    """Return the shape of a list of one."""
+    """Return the only shape of a list of length 1, else the argument."""
     if is_nested(shapes) and len(shapes) == 1 and not isinstance(shapes, dict):
         inner = shapes[0]
         return inner if isinstance(inner, tuple) else shapes
@@ -604,7 +682,7 @@ def _single(shapes):
 
 
 def _with_known_sizes(x, expected):
-    """A symbolic tensor whose unknown sizes are those of another of its rank."""
+    """Return a symbolic tensor, its unknown sizes taken from ``expected``."""
     shape, known = (x.shape, expected.shape) if x is not None else ((), ())
     if len(shape) != len(known) or not any(
         [n is None and m is not None for n, m in zip(shape, known)]

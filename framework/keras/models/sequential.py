@@ -1,4 +1,4 @@
-"""`Sequential`: a stack of layers."""
+"""`Sequential`: a linear stack of layers."""
 
 from __future__ import annotations
 
@@ -34,19 +34,25 @@ __all__ = ["Sequential"]
 
 
 class Sequential(Model):
-    """A stack of layers, each called on the outputs of the one before.
+    """Linear stack of layers, each called on the outputs of the previous one.
 
-    The weights are made on the first call; at once if the first layer is an `Input` or
-    has an ``input_shape``; or by ``build(input_shape)``, with None for the batch.
+    The weights are created on the first call; immediately if the first layer is an
+    `Input` or has an ``input_shape``; or by ``build(input_shape)``, with None for the
+    batch. A layer that is added several times uses the same weights in all places.
 
-    A layer that stands in several places has the same weights in all of them.
+    Args:
+        layers: Sequence of layers, optionally beginning with an `Input`.
+        trainable: If False, all layers are frozen.
+        name: Name of the model, unique by default.
+        **kwargs: Base class arguments such as ``dtype``; see `keras.layers.Layer`.
 
-    Raises: ``ValueError`` for an entry that is no layer, and for two layers of one
-    name.
+    Raises:
+        ValueError: If an entry is not a layer, or two layers have the same name.
 
     Example:
         >>> from tapewright.layers import Dense, Flatten
-        >>> model = keras.models.Sequential([Flatten(), Dense(4, activation="relu"), Dense(2)])
+        >>> layers = [Flatten(), Dense(4, activation="relu"), Dense(2)]
+        >>> model = keras.models.Sequential(layers)
         >>> model.build((None, 3, 3))
         >>> model.count_params()
         50
@@ -76,14 +82,19 @@ class Sequential(Model):
 
     @property
     def layers(self) -> list[Layer]:
-        """The layers, in a new list, without the `Input`."""
+        """The layers as a new list, without the `Input`."""
         return list(self._layers)
 
     def add(self, layer: Layer | Tensor, rebuild: bool = True) -> None:
-        """Append a layer, or at the beginning an `Input`.
+        """Append a layer; an `Input` can be added only before the first layer.
 
-        Raises: ``ValueError`` for an object that is no layer, a name that is taken, or
-        an `Input` behind a layer.
+        Args:
+            layer: `Layer`, or the symbolic tensor of an `Input`.
+            rebuild: Accepted for compatibility with Keras; has no effect.
+
+        Raises:
+            ValueError: If ``layer`` is not a layer, its name is taken, or an `Input`
+                follows a layer.
         """
         if type(layer) is KerasTensor:
             layer = layer._keras_history.operation
@@ -127,7 +138,11 @@ class Sequential(Model):
     def pop(self, rebuild: bool = True) -> Layer:
         """Remove the last layer and return it.
 
-        Raises: ``IndexError`` if there is no layer.
+        Args:
+            rebuild: Accepted for compatibility with Keras; has no effect.
+
+        Raises:
+            IndexError: If there is no layer.
         """
         if not self._layers:
             raise IndexError(f"Sequential '{self.name}': there is no layer to pop")
@@ -151,9 +166,13 @@ class Sequential(Model):
             self._tw_output_shape = tuple(self._tw_chain[-1].shape)
 
     def build(self, input_shape: Any = None) -> None:
-        """Build the layers in turn, for inputs of this shape; the batch may be None.
+        """Build the layers in turn for inputs of this shape.
 
-        Raises: ``ValueError`` without layers, or without a shape.
+        Args:
+            input_shape: Shape of the inputs with the batch, which may be None.
+
+        Raises:
+            ValueError: If there are no layers, or no shape is given.
         """
         if self._tw_start is not None:
             return
@@ -181,7 +200,7 @@ class Sequential(Model):
             )
 
     def _tw_build_for(self, args, kwargs):
-        """On the first call the layers see real inputs, and build themselves."""
+        """Record the input shape; in the first call layers get real inputs and build."""
         self._tw_need_layers()
         self._tw_given_batch_shape = of_any_batch(args[0])
 
@@ -240,7 +259,7 @@ class Sequential(Model):
         return [self._layers[-1].name] if self._layers else None
 
     def get_config(self) -> dict[str, Any]:
-        """Return the configs of the layers, and the shape of the inputs."""
+        """Return the config: the configs of the layers and the shape of the inputs."""
         return numbering_shared(self._tw_config)
 
     def _tw_config(self):
@@ -261,7 +280,12 @@ class Sequential(Model):
     def from_config(
         cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
     ) -> Self:
-        """Return a model of new layers, built if the config has a shape of inputs."""
+        """Create a model from its config, with new layers; built if the config has a shape.
+
+        Args:
+            config: Result of `get_config`.
+            custom_objects: Dict from name to class or function, searched first.
+        """
         config = dict(config)
         shape = config.pop("build_input_shape", None)
         if not isinstance(config.get("layers"), list):
