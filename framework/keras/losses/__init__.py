@@ -1,7 +1,8 @@
 """`keras.losses`: losses with Keras' names, defaults and arithmetic.
 
-Each loss is a function ``(y_true, y_pred) -> [batch, ...]`` and a class that reduces the
-values of the function, weighted if asked, to one number. `get` finds either by name.
+Each loss is available as a function ``(y_true, y_pred) -> [batch, ...]`` and as a class
+that reduces the values of the function, optionally weighted, to one number. `get` finds
+either by name.
 """
 
 from tapewright.serialization.object_config import ObjectFamily

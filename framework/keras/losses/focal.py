@@ -1,7 +1,7 @@
-"""Cross-entropies that weigh examples by the confidence of the prediction.
+"""Cross-entropies that weight examples by the confidence of the prediction.
 
-Focal losses lower the cost of easy examples, the generalized cross-entropy that of wrong
-labels.
+Focal losses lower the weight of easy examples; the generalized cross-entropy lowers the
+weight of wrong labels.
 """
 
 from __future__ import annotations
@@ -48,14 +48,32 @@ def binary_focal_crossentropy(
     label_smoothing: float = 0.0,
     axis: Axes = -1,
 ) -> Tensor:
-    """``mean((1 - q) ** gamma * crossentropy)`` over ``axis``; q: the label's probability.
+    """Compute the binary focal cross-entropy between labels and predictions.
 
-    Args: ``apply_class_balancing``: labels 1 count ``alpha`` times, labels 0 ``1 -
-    alpha`` times; the others as for `binary_crossentropy`.
+    The loss is ``mean((1 - q) ** gamma * crossentropy)`` over ``axis``, with the
+    probability ``q`` that is predicted for the label. Easy examples, with ``q`` near 1,
+    get less weight.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result ``[batch, ...]``.
+    Args:
+        y_true: Labels from 0 to 1.
+        y_pred: Predicted probabilities, or logits with ``from_logits``.
+        apply_class_balancing: If True, weight labels 1 by ``alpha`` and labels 0 by
+            ``1 - alpha``.
+        alpha: Weight of labels 1.
+        gamma: Exponent of the focal factor; 0 for the plain cross-entropy.
+        from_logits: If True, ``y_pred`` contains logits.
+        label_smoothing: Number from 0 to 1; the labels become ``y * (1 -
+            label_smoothing) + label_smoothing / 2``.
+        axis: Axis or axes of the mean.
 
-    Reference: Lin et al., "Focal loss for dense object detection" (2017).
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``, result ``[batch, ...]``.
+
+    Raises:
+        ValueError: If ``label_smoothing`` is not between 0 and 1.
+
+    References:
+        Lin et al., "Focal loss for dense object detection" (2017).
 
     Example:
         >>> keras.losses.binary_focal_crossentropy([[1.0]], [[0.5]]).numpy()
@@ -82,18 +100,35 @@ def categorical_focal_crossentropy(
     label_smoothing: float = 0.0,
     axis: Axes = -1,
 ) -> Tensor:
-    """``-sum(alpha * (1 - p) ** gamma * y * log(p))`` over ``axis``, the classes.
+    """Compute the categorical focal cross-entropy between one-hot labels and predictions.
 
-    Args: ``alpha``: a number, or one for each class (of the last axis); the others as
-    for `categorical_crossentropy`.
+    The loss is ``-sum(alpha * (1 - p) ** gamma * y * log(p))`` over ``axis``, the
+    classes.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``; result ``[batch,
-    ...]``.
+    Args:
+        y_true: One-hot labels, or probabilities of the classes.
+        y_pred: Predicted probabilities, scaled to sum 1, or logits with
+            ``from_logits``.
+        alpha: Weight of the classes: a number, or one number per class (of the last
+            axis).
+        gamma: Exponent of the focal factor; 0 for the plain cross-entropy.
+        from_logits: If True, ``y_pred`` contains logits.
+        label_smoothing: Number from 0 to 1; the labels become ``y * (1 -
+            label_smoothing) + label_smoothing / classes``.
+        axis: Axis of the classes.
 
-    Reference: Lin et al., "Focal loss for dense object detection" (2017).
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., classes]``, result ``[batch, ...]``.
+
+    Raises:
+        ValueError: If ``label_smoothing`` is not between 0 and 1.
+
+    References:
+        Lin et al., "Focal loss for dense object detection" (2017).
 
     Example:
-        >>> keras.losses.categorical_focal_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
+        >>> loss = keras.losses.categorical_focal_crossentropy([[0.0, 1.0]], [[0.5, 0.5]])
+        >>> loss.numpy()
         array([0.0433217], dtype=float32)
     """
     who = "categorical_focal_crossentropy"
@@ -107,18 +142,29 @@ def categorical_focal_crossentropy(
 def categorical_generalized_cross_entropy(
     y_true: TensorLike, y_pred: TensorLike, q: float
 ) -> Tensor:
-    """``(1 - p[label] ** q) / q``: cross-entropy for q near 0, absolute error for q = 1.
+    """Compute the generalized cross-entropy, ``(1 - p[label] ** q) / q``.
 
-    Shapes: ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``, integers; ``y_pred``,
-    probabilities, ``[batch, ..., classes]``; result ``[batch, ...]``.
+    It is more robust to wrong labels than the cross-entropy.
 
-    Raises: ``OutOfBoundsError``, a ``ValueError``, for a label out of range on the CPU.
+    Args:
+        y_true: Integer class labels.
+        y_pred: Predicted probabilities.
+        q: Exponent: near 0 the cross-entropy, at 1 the absolute error.
 
-    Reference: Zhang & Sabuncu, "Generalized cross entropy loss for training deep neural
-    networks with noisy labels" (2018).
+    Shapes:
+        ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``, integers; ``y_pred``
+        ``[batch, ..., classes]``; result ``[batch, ...]``.
+
+    Raises:
+        OutOfBoundsError: If a label is out of range, on the CPU; a ``ValueError``.
+
+    References:
+        Zhang & Sabuncu, "Generalized cross entropy loss for training deep neural
+        networks with noisy labels" (2018).
 
     Example:
-        >>> keras.losses.categorical_generalized_cross_entropy([0], [[0.25, 0.75]], 0.5).numpy()
+        >>> loss = keras.losses.categorical_generalized_cross_entropy([0], [[0.25, 0.75]], 0.5)
+        >>> loss.numpy()
         array([1.], dtype=float32)
     """
     y_pred = floating(y_pred)
@@ -134,17 +180,32 @@ categorical_generalized_cross_entropy.integer_labels = True
 
 
 class BinaryFocalCrossentropy(Loss, function=binary_focal_crossentropy):
-    """Cross-entropy of yes-or-no labels with less weight on easy examples.
+    """Focal cross-entropy of binary labels: `binary_focal_crossentropy`, reduced.
 
-    This is `binary_focal_crossentropy`, reduced.
+    Easy examples get less weight than in `BinaryCrossentropy`.
 
-    Args: ``gamma``: the power of one minus the label's probability;
-    ``apply_class_balancing``: labels 1 count ``alpha`` times, labels 0 ``1 - alpha``
-    times; the others as for `BinaryCrossentropy`.
+    Args:
+        apply_class_balancing: If True, weight labels 1 by ``alpha`` and labels 0 by
+            ``1 - alpha``.
+        alpha: Weight of labels 1.
+        gamma: Exponent of one minus the label's probability; 0 for the plain
+            cross-entropy.
+        from_logits: If True, predictions are logits, not probabilities, which is
+            faster, and exact far from 0.
+        label_smoothing: Number from 0 to 1; the labels become ``y * (1 -
+            label_smoothing) + label_smoothing / 2``.
+        axis: Axis or axes of the mean before the reduction.
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1.
+    Raises:
+        ValueError: If ``label_smoothing`` is not between 0 and 1.
 
     Example:
         >>> keras.losses.BinaryFocalCrossentropy()([[1.0]], [[0.5]]).numpy()
@@ -174,19 +235,33 @@ class BinaryFocalCrossentropy(Loss, function=binary_focal_crossentropy):
 
 
 class CategoricalFocalCrossentropy(Loss, function=categorical_focal_crossentropy):
-    """Cross-entropy of one-hot labels with less weight on easy examples.
+    """Focal cross-entropy of one-hot labels: `categorical_focal_crossentropy`, reduced.
 
-    This is `categorical_focal_crossentropy`, reduced.
+    Easy examples get less weight than in `CategoricalCrossentropy`.
 
-    Args: ``gamma``: the power of one minus the probability; ``alpha``: the weight of a
-    class, a number or one for each class; the others as for `CategoricalCrossentropy`.
+    Args:
+        alpha: Weight of the classes: a number, or one number per class.
+        gamma: Exponent of one minus the probability; 0 for the plain cross-entropy.
+        from_logits: If True, predictions are logits, not probabilities, which is
+            faster, and exact far from 0.
+        label_smoothing: Number from 0 to 1; the labels become ``y * (1 -
+            label_smoothing) + label_smoothing / classes``.
+        axis: Axis of the classes.
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
 
-    Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1.
+    Raises:
+        ValueError: If ``label_smoothing`` is not between 0 and 1.
 
     Example:
-        >>> keras.losses.CategoricalFocalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
+        >>> loss = keras.losses.CategoricalFocalCrossentropy()
+        >>> loss([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
         np.float32(0.0433217)
     """
 
@@ -213,18 +288,28 @@ class CategoricalFocalCrossentropy(Loss, function=categorical_focal_crossentropy
 class CategoricalGeneralizedCrossEntropy(
     Loss, function=categorical_generalized_cross_entropy
 ):
-    """``(1 - p[label] ** q) / q``: `categorical_generalized_cross_entropy`, reduced.
+    """Generalized cross-entropy: `categorical_generalized_cross_entropy`, reduced.
 
-    Args: ``q``: between 0 (cross-entropy) and 1 (absolute error); the others as for
-    `Loss`.
+    The loss is ``(1 - p[label] ** q) / q``, which is robust to wrong labels.
 
-    Shapes: ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``, integers; ``y_pred``,
-    probabilities, ``[batch, ..., classes]``.
+    Args:
+        q: Exponent between 0 (near it, the cross-entropy) and 1 (the absolute error).
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Raises: ``ValueError`` unless ``q`` lies between 0 and 1.
+    Shapes:
+        ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``, integers; ``y_pred``,
+        probabilities, ``[batch, ..., classes]``.
+
+    Raises:
+        ValueError: If ``q`` is not between 0 and 1.
 
     Example:
-        >>> keras.losses.CategoricalGeneralizedCrossEntropy(0.5)([0], [[0.25, 0.75]]).numpy()
+        >>> loss = keras.losses.CategoricalGeneralizedCrossEntropy(0.5)
+        >>> loss([0], [[0.25, 0.75]]).numpy()
         np.float32(1.0)
     """
 

@@ -1,4 +1,4 @@
-"""Losses of margins: a prediction that is right by 1 or more costs nothing."""
+"""Hinge losses: a prediction that is right by a margin of 1 or more costs nothing."""
 
 from __future__ import annotations
 
@@ -31,11 +31,14 @@ __all__ = [
 
 
 def hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """``mean(max(1 - y_true * y_pred, 0))`` over the last axis; labels are -1 and 1.
+    """Compute the hinge loss, ``mean(max(1 - y_true * y_pred, 0))`` over the last axis.
 
-    If all labels are 0 or 1, 0 counts as -1.
+    Args:
+        y_true: Labels -1 and 1; if all labels are 0 or 1, 0 counts as -1.
+        y_pred: Predictions.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result ``[batch, ...]``.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``, result ``[batch, ...]``.
 
     Example:
         >>> keras.losses.hinge([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
@@ -45,9 +48,16 @@ def hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
 
 def squared_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """``mean(max(1 - y_true * y_pred, 0) ** 2)`` over the last axis; labels as for `hinge`.
+    """Compute the squared hinge loss, ``mean(max(1 - y_true * y_pred, 0) ** 2)``.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result ``[batch, ...]``.
+    The mean is over the last axis.
+
+    Args:
+        y_true: Labels -1 and 1; if all labels are 0 or 1, 0 counts as -1.
+        y_pred: Predictions.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``, result ``[batch, ...]``.
 
     Example:
         >>> keras.losses.squared_hinge([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
@@ -57,7 +67,7 @@ def squared_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
 
 def _shortfall(who, y_true, y_pred):
-    """The distance by which a margin of 1 is missed."""
+    """Return the distance by which a prediction misses the margin of 1."""
     y_true, y_pred = aligned(who, y_true, y_pred)
     binary = reduce_all(logical_or(equal(y_true, 0.0), equal(y_true, 1.0)))
     y_true = where(binary, 2.0 * y_true - 1.0, y_true)
@@ -65,12 +75,17 @@ def _shortfall(who, y_true, y_pred):
 
 
 def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """``max(1 + max((1 - y_true) * y_pred) - sum(y_true * y_pred), 0)``, one-hot labels.
+    """Compute the categorical hinge loss between one-hot labels and predictions.
 
-    The inner maximum and the sum are over the last axis, the classes.
+    The loss is ``max(1 + max((1 - y_true) * y_pred) - sum(y_true * y_pred), 0)``; the
+    inner maximum and the sum are over the last axis, the classes.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``; result ``[batch,
-    ...]``.
+    Args:
+        y_true: One-hot labels.
+        y_pred: Scores of the classes.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., classes]``, result ``[batch, ...]``.
 
     Example:
         >>> keras.losses.categorical_hinge([[0.0, 1.0]], [[0.25, 0.75]]).numpy()
@@ -83,11 +98,17 @@ def categorical_hinge(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
 
 class Hinge(Loss, function=hinge):
-    """Penalty for predictions within a margin of 1 to labels of -1 and 1: `hinge`, reduced.
+    """Hinge loss, ``max(1 - y_true * y_pred, 0)``: `hinge`, reduced.
 
-    Args: as for `Loss`.
+    Args:
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true`` (-1 and 1, or 0 and 1) and ``y_pred`` ``[batch, ..., n]``.
+    Shapes:
+        ``y_true`` (-1 and 1, or 0 and 1) and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
         >>> keras.losses.Hinge()([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
@@ -104,11 +125,17 @@ class Hinge(Loss, function=hinge):
 
 
 class SquaredHinge(Loss, function=squared_hinge):
-    """The square of the distance to a margin of 1: `squared_hinge`, reduced.
+    """Squared hinge loss, ``max(1 - y_true * y_pred, 0) ** 2``: `squared_hinge`, reduced.
 
-    Args: as for `Loss`.
+    Args:
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true`` (-1 and 1, or 0 and 1) and ``y_pred`` ``[batch, ..., n]``.
+    Shapes:
+        ``y_true`` (-1 and 1, or 0 and 1) and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
         >>> keras.losses.SquaredHinge()([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
@@ -125,11 +152,19 @@ class SquaredHinge(Loss, function=squared_hinge):
 
 
 class CategoricalHinge(Loss, function=categorical_hinge):
-    """Penalty for a margin below 1 of the right class: `categorical_hinge`, reduced.
+    """Hinge loss for one-hot labels: `categorical_hinge`, reduced.
 
-    Args: as for `Loss`.
+    The right class should exceed all others by a margin of 1.
 
-    Shapes: ``y_true``, one-hot, and ``y_pred`` ``[batch, ..., classes]``.
+    Args:
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
+
+    Shapes:
+        ``y_true``, one-hot, and ``y_pred`` ``[batch, ..., classes]``.
 
     Example:
         >>> keras.losses.CategoricalHinge()([[0.0, 1.0]], [[0.25, 0.75]]).numpy()

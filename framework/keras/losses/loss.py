@@ -1,11 +1,11 @@
 """`Loss`: the losses of a batch, masked, weighted and reduced to one number.
 
-Names, defaults and arithmetic are Keras'. A mask on ``y_pred`` (``_keras_mask``, as
-layers hand it on) and one that a loss puts on its result leave entries out: a mean then
-divides by the number of entries that count.
+Names, defaults and arithmetic are the same as in Keras. A mask on ``y_pred``
+(``_keras_mask``, propagated by layers) and a mask that a loss sets on its result
+exclude entries; a mean then divides by the number of remaining entries.
 
-Where several replicas take a step together, each returns its part of the loss of the
-whole batch: the parts add up to it, and so do their gradients.
+If several replicas take a step together, each returns its part of the loss of the whole
+batch: the parts, and their gradients, add up.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ REDUCTIONS = ("sum_over_batch_size", "sum", "mean", "mean_with_sample_weight", "
 
 
 class Reduction:
-    """Names of reductions, for the argument of that name; AUTO is one of Keras 2 alone.
+    """Names of reductions for the argument ``reduction``; AUTO exists in Keras 2 only.
 
     Example:
         >>> keras.losses.Loss(reduction=keras.losses.Reduction.SUM).reduction
@@ -57,43 +57,58 @@ class Reduction:
 
     @classmethod
     def all(cls) -> tuple[str, ...]:
-        """Return the names."""
+        """Return all names."""
         return cls.AUTO, cls.NONE, cls.SUM, cls.SUM_OVER_BATCH_SIZE
 
     @classmethod
     def validate(cls, key: str) -> None:
-        """Raise ``ValueError`` unless ``key`` is one of the names."""
+        """Raise an error unless ``key`` is the name of a reduction.
+
+        Args:
+            key: Name to check.
+
+        Raises:
+            ValueError: If ``key`` is not one of the names.
+        """
         one_of("Reduction.validate", "key", key, cls.all())
 
 
 class Loss(Configured):
-    """Base of losses: ``call(y_true, y_pred)`` computes them, ``__call__`` reduces them.
-
-    Args: ``reduction``: "sum_over_batch_size" or "mean" (the sum divided by the number
-    of losses), "sum", "mean_with_sample_weight" (divided by the sum of the weights),
-    "none" or None; ``dtype``: the dtype, or a `DTypePolicy` with it, to compute in
-    (default: `floatx`, whatever the dtype of the predictions is, as in Keras; the
-    functions keep the dtype of ``y_pred``).
+    """Base class of losses: `call` computes them per example, ``__call__`` reduces them.
 
     A loss is called with ``y_true``, ``y_pred`` and optionally ``sample_weight``, which
-    multiplies the losses. ``y_true`` and ``y_pred`` may be nests if `call` takes them.
-    A mask on ``y_pred`` excludes entries, also from the number by which a mean divides.
+    is multiplied by the losses. ``y_true`` and ``y_pred`` may be nests if `call`
+    accepts them. A mask on ``y_pred`` excludes entries, also from the number by which a
+    mean divides.
 
-    A subclass defines `call`, or is declared with a function, ``class Hinge(Loss,
-    function=hinge)``: the function gets the arguments of the constructor, kept as
-    attributes, by name.
+    A subclass defines `call`, or is declared with a function,
+    ``class Hinge(Loss, function=hinge)``: the function receives the arguments of the
+    constructor, which are kept as attributes, by name.
 
-    Shapes: ``sample_weight`` ``[batch]``, or any shape that broadcasts to the losses.
-    The result is a number, with "none" the shape of the losses, mostly ``[batch]``.
+    Args:
+        name: Name of the loss, by default the class name in snake case, made unique.
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        dtype: Dtype or `keras.DTypePolicy` of the computation; `floatx` by default,
+            regardless of the dtype of the predictions, as in Keras (the functions keep
+            the dtype of ``y_pred``).
 
-    Raises: ``ValueError`` for another ``reduction``; `ShapeError` for weights that do
-    not fit.
+    Shapes:
+        ``sample_weight`` ``[batch]``, or any shape that broadcasts to the losses. The
+        result is a scalar; with "none" it has the shape of the losses, usually
+        ``[batch]``.
+
+    Raises:
+        ValueError: If ``reduction`` is unknown.
+        ShapeError: If the weights do not broadcast to the losses.
 
     Example:
         >>> class Largest(keras.losses.Loss):
         ...     def call(self, y_true, y_pred):
         ...         return tw.reduce_sum((y_true - y_pred) ** 4, -1)
-        >>> Largest(reduction="sum")([[0, 1]], [[0.0, 3.0]], sample_weight=[0.5]).numpy()
+        >>> loss = Largest(reduction="sum")
+        >>> loss([[0, 1]], [[0.0, 3.0]], sample_weight=[0.5]).numpy()
         np.float32(8.0)
     """
 
@@ -134,14 +149,19 @@ class Loss(Configured):
 
     @from_constructor
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments; the dtype only if it was passed."""
+        """Return the constructor arguments; the dtype only if it was passed."""
         config = super().get_config()
         if self._tw_dtype_argument is None:  # Keras' configs never have it
             config.pop("dtype", None)
         return config
 
     def call(self, y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-        """Return the losses, one for each example (or more)."""
+        """Compute the losses, one or more per example.
+
+        Args:
+            y_true: Labels.
+            y_pred: Predictions.
+        """
         if self._tw_function is None:
             raise NotImplementedError(
                 f"{type(self).__name__} must define call(y_true, y_pred)"
@@ -176,7 +196,7 @@ class Loss(Configured):
 
 
 def _labels(y_true, y_pred):
-    """``y_true``, or each of its leaves, in the dtype of the predictions."""
+    """Return ``y_true``, or each of its leaves, in the dtype of the predictions."""
     first = flatten(y_pred)[0] if is_structure(y_pred) else y_pred
     if not is_structure(y_true):
         return as_tensor(y_true, first.dtype, first)
@@ -186,11 +206,11 @@ def _labels(y_true, y_pred):
 def reduced(
     losses, sample_weight=None, mask=None, reduction="sum_over_batch_size", who="loss"
 ):
-    """Reduce losses, times weights where the mask is true, to a number, or not at all.
+    """Multiply losses by weights, exclude masked entries, and reduce them.
 
-    With a mask, means divide by the number of entries for which it is true; a batch
-    without any costs 0. In a replica context a mean is the part of this replica in that
-    of the whole batch; the losses of an idle one are 0.
+    With a mask, means divide by the number of entries for which it is true; the loss of
+    a batch without any is 0. In a replica context a mean is this replica's part of the
+    mean over the whole batch; the losses of an idle replica are 0.
     """
     losses = zero_if_idle(losses)  # its gradients are as many as in the other replicas
     if sample_weight is None and mask is None:
@@ -219,9 +239,9 @@ def reduced(
 
 
 def scale_by_share(mean):
-    """Return the term of this replica in the mean over the whole batch.
+    """Return this replica's term in the mean over the whole batch.
 
-    It is the mean over its own examples, times its share of them.
+    It is the mean over the replica's examples, times its share of them.
     """
     context = replica_context()
     if context is None:
@@ -231,12 +251,12 @@ def scale_by_share(mean):
 
 
 def sum_over_replicas(x):
-    """Return the sum of ``x`` over the replicas; ``x`` outside of a replica context."""
+    """Return the sum of ``x`` over the replicas; ``x`` itself outside a replica context."""
     return x if replica_context() is None else all_reduce(zero_if_idle(x))
 
 
 def _weights(losses, weight, mask, who):
-    """Losses, their weights with the mask in it, and the mask, in shapes that fit."""
+    """Return losses, weights multiplied by the mask, and mask, in matching shapes."""
     if weight is not None:
         losses, weight = aligned_weight(
             who, "sample_weight", as_tensor(weight, losses.dtype, losses), losses
@@ -252,16 +272,26 @@ def _weights(losses, weight, mask, who):
 
 
 class LossFunctionWrapper(Loss):
-    """The function ``fn(y_true, y_pred, **kwargs)`` as a loss, reduced.
+    """Loss from a function ``fn(y_true, y_pred, **kwargs)``, reduced.
 
-    Args: ``fn``: returns the losses; ``kwargs`` go to ``fn``; the others as for `Loss`.
+    Args:
+        fn: Function that returns the losses, one per example.
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
+        **kwargs: Keyword arguments of ``fn``.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[...]``, as ``fn`` takes them.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[...]``, as accepted by ``fn``.
 
-    Raises: ``TypeError`` if ``fn`` is not callable.
+    Raises:
+        TypeError: If ``fn`` is not callable.
 
     Example:
-        >>> loss = keras.losses.LossFunctionWrapper(lambda y_true, y_pred: abs(y_true - y_pred), "sum")
+        >>> distance = lambda y_true, y_pred: abs(y_true - y_pred)
+        >>> loss = keras.losses.LossFunctionWrapper(distance, "sum")
         >>> loss([1.0, 2.0], [3.0, 5.0]).numpy()
         np.float32(5.0)
     """
@@ -293,9 +323,10 @@ class LossFunctionWrapper(Loss):
         return converted(self.fn)(*same_rank(y_true, y_pred), **self._tw_arguments)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the arguments of the constructor, ``fn`` by its name, and those of ``fn``.
+        """Return the constructor arguments, with ``fn`` as its name.
 
-        Raises: ``ValueError`` if ``fn`` is a lambda.
+        Raises:
+            ValueError: If ``fn`` is a lambda.
         """
         config = {
             "name": self.name,
@@ -308,7 +339,11 @@ class LossFunctionWrapper(Loss):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Return a loss with the arguments of a config."""
+        """Create a loss from its config.
+
+        Args:
+            config: Result of `get_config`.
+        """
         if "fn" not in config:
             return cls(**config)
         return cls(**{**config, "fn": resolve("loss", config["fn"])})

@@ -1,8 +1,9 @@
 """Losses of probabilities: cross-entropies, the Kullback-Leibler divergence, Poisson.
 
-Logits (``from_logits=True``) go through the fused ops, which need no clipping, and so do
-those behind the probabilities of a sigmoid or softmax. Other probabilities are kept 1e-7
-away from 0 and 1 before their logarithm.
+Logits (``from_logits=True``) are processed by fused ops, which need no clipping, and so
+are the logits that a sigmoid or softmax has turned into probabilities. Other
+probabilities are clipped to a distance of 1e-7 from 0 and 1 before their logarithm is
+taken.
 """
 
 from __future__ import annotations
@@ -55,17 +56,24 @@ def binary_crossentropy(
     label_smoothing: float = 0.0,
     axis: Axes = -1,
 ) -> Tensor:
-    """``-mean(y * log(p) + (1 - y) * log(1 - p))`` over ``axis``.
+    """Compute the binary cross-entropy between labels and predictions.
+
+    The loss is ``-mean(y * log(p) + (1 - y) * log(1 - p))`` over ``axis``.
 
     Args:
-        y_pred: Probabilities p, or logits with ``from_logits``; of the output of a
-            `sigmoid` the inputs are the logits.
-        label_smoothing: The labels become ``y * (1 - label_smoothing) + label_smoothing
-            / 2``.
+        y_true: Labels from 0 to 1.
+        y_pred: Probabilities p, or logits with ``from_logits``. For the output of a
+            `sigmoid` its inputs are used as logits.
+        from_logits: If True, ``y_pred`` contains logits.
+        label_smoothing: Number from 0 to 1; the labels become ``y * (1 -
+            label_smoothing) + label_smoothing / 2``.
+        axis: Axis or axes of the mean.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result ``[batch, ...]``.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``, result ``[batch, ...]``.
 
-    Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1.
+    Raises:
+        ValueError: If ``label_smoothing`` is not between 0 and 1.
 
     Example:
         >>> keras.losses.binary_crossentropy([[1.0, 0.0]], [[0.5, 0.5]]).numpy()
@@ -77,7 +85,7 @@ def binary_crossentropy(
 
 
 def binary_entropy(y_true, y_pred, from_logits=False):
-    """``-y * log(p) - (1 - y) * log(1 - p)`` of each entry."""
+    """Compute ``-y * log(p) - (1 - y) * log(1 - p)``, element-wise."""
     p, from_logits = logits_behind("sigmoid", y_pred, from_logits)
     if from_logits:
         return sigmoid_cross_entropy_with_logits(y_true, p)
@@ -86,10 +94,10 @@ def binary_entropy(y_true, y_pred, from_logits=False):
 
 
 def logits_behind(activation, y_pred, from_logits, axis=None):
-    """The logits of probabilities of ``activation`` and True, or both arguments.
+    """Return the logits of an output of ``activation``, and True; else both arguments.
 
-    Behind a probability that is 0 or 1 in float32 the gradient of the clipped logarithm
-    is 0: such an example would never be learnt.
+    For a probability that is 0 or 1 in float32, the gradient of the clipped logarithm
+    is 0: such an example would never be learnt from.
     """
     logits, name, along = getattr(y_pred, "_logits", (None, None, None))
     if name != activation or (axis is not None and (along - axis) % y_pred.array.ndim):
@@ -112,21 +120,29 @@ def categorical_crossentropy(
     *,
     assume_normalized: bool = False,
 ) -> Tensor:
-    """``-sum(y * log(p))`` over ``axis``, the classes; ``y_true`` are probabilities.
+    """Compute the categorical cross-entropy between one-hot labels and predictions.
+
+    The loss is ``-sum(y * log(p))`` over ``axis``, the classes.
 
     Args:
-        y_pred: Probabilities p, scaled to sum 1, or logits with ``from_logits``; of the
-            output of a `softmax` along ``axis`` the inputs are the logits.
-        label_smoothing: The labels become ``y * (1 - label_smoothing) + label_smoothing
-            / classes``.
-        assume_normalized: TensorFlow's gradient ``softmax(logits) - y`` also for labels
-            that do not sum to 1, see `nn.softmax_cross_entropy_with_logits`.
+        y_true: One-hot labels, or probabilities of the classes.
+        y_pred: Probabilities p, scaled to sum 1, or logits with ``from_logits``. For
+            the output of a `softmax` along ``axis`` its inputs are used as logits.
+        from_logits: If True, ``y_pred`` contains logits.
+        label_smoothing: Number from 0 to 1; the labels become ``y * (1 -
+            label_smoothing) + label_smoothing / classes``.
+        axis: Axis of the classes.
+        assume_normalized: If True, use TensorFlow's gradient ``softmax(logits) - y``
+            also for labels that do not sum to 1, see
+            `nn.softmax_cross_entropy_with_logits`.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``; result ``[batch,
-    ...]``.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., classes]``, result ``[batch, ...]``.
 
-    Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1, and for
-    ``assume_normalized`` of probabilities, which have no such gradient.
+    Raises:
+        ValueError: If ``label_smoothing`` is not between 0 and 1, or if
+            ``assume_normalized`` is used with probabilities, which have no such
+            gradient.
 
     Example:
         >>> keras.losses.categorical_crossentropy([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
@@ -144,7 +160,7 @@ def categorical_crossentropy(
 
 
 def check_assumption(who, assume_normalized, from_logits):
-    """Raise ``ValueError`` for ``assume_normalized`` of probabilities."""
+    """Raise ``ValueError`` if ``assume_normalized`` is used with probabilities."""
     if assume_normalized and not from_logits:
         raise ValueError(
             f"{who}: assume_normalized needs logits, from_logits must be True"
@@ -152,7 +168,7 @@ def check_assumption(who, assume_normalized, from_logits):
 
 
 def class_probabilities(who, y_true, y_pred, label_smoothing, axis):
-    """Labels, smoothed, and predictions, of the same shape."""
+    """Return smoothed labels, and predictions, in the same shape."""
     hint = "; for integer labels use sparse_categorical_crossentropy"
     y_true, y_pred = aligned(who, y_true, y_pred, exact=True, hint=hint)
     if isinstance(axis, bool):
@@ -170,7 +186,7 @@ def class_probabilities(who, y_true, y_pred, label_smoothing, axis):
 
 
 def smoothed(who, y_true, label_smoothing, classes):
-    """Labels mixed with ``label_smoothing`` of the even distribution."""
+    """Mix labels with the uniform distribution, which has the weight ``label_smoothing``."""
     check_smoothing(who, label_smoothing)
     if not label_smoothing:
         return y_true
@@ -178,7 +194,7 @@ def smoothed(who, y_true, label_smoothing, classes):
 
 
 def check_smoothing(who, smoothing):
-    """Raise ``ValueError`` unless ``smoothing`` is from 0 to 1."""
+    """Raise ``ValueError`` unless ``smoothing`` is between 0 and 1."""
     if not 0 <= smoothing <= 1:
         raise ValueError(
             f"{who}: label_smoothing must be from 0 to 1, got {smoothing!r}"
@@ -186,7 +202,7 @@ def check_smoothing(who, smoothing):
 
 
 def normalized(p, axis):
-    """Probabilities of sum 1 along ``axis``, kept away from 0 and 1."""
+    """Scale probabilities to sum 1 along ``axis`` and clip them away from 0 and 1."""
     return clip_by_value(p / reduce_sum(p, axis, True), epsilon(), 1.0 - epsilon())
 
 
@@ -197,17 +213,22 @@ def sparse_categorical_crossentropy(
     ignore_class: int | None = None,
     axis: Axes = -1,
 ) -> Tensor:
-    """``-log(p[label])``, the classes along ``axis``.
+    """Compute the cross-entropy between integer labels and predictions, ``-log(p[label])``.
 
-    Args: ``y_true``: class numbers; ``y_pred``: probabilities p, or logits with
-    ``from_logits``; of the output of a `softmax` along ``axis`` the inputs are the logits;
-    ``ignore_class``: a label whose loss is 0 and that means do not
-    count.
+    Args:
+        y_true: Integer class labels.
+        y_pred: Probabilities p, or logits with ``from_logits``. For the output of a
+            `softmax` along ``axis`` its inputs are used as logits.
+        from_logits: If True, ``y_pred`` contains logits.
+        ignore_class: Label whose loss is 0 and which is not counted in means, or None.
+        axis: Axis of the classes.
 
-    Shapes: ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``, integers; ``y_pred``
-    ``[batch, ..., classes]``; result ``[batch, ...]``.
+    Shapes:
+        ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``, integers; ``y_pred``
+        ``[batch, ..., classes]``; result ``[batch, ...]``.
 
-    Raises: ``ValueError`` for a label out of range on the CPU.
+    Raises:
+        ValueError: If a label is out of range, on the CPU.
 
     Example:
         >>> keras.losses.sparse_categorical_crossentropy([1], [[0.5, 0.5]]).numpy()
@@ -236,10 +257,16 @@ sparse_categorical_crossentropy.integer_labels = True
 
 
 def kl_divergence(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """``sum(y_true * log(y_true / y_pred))`` over the last axis, both at least 1e-7.
+    """Compute the Kullback-Leibler divergence, ``sum(y_true * log(y_true / y_pred))``.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``; result ``[batch,
-    ...]``.
+    The sum is over the last axis.
+
+    Args:
+        y_true: True probabilities, clipped to at least 1e-7.
+        y_pred: Predicted probabilities, clipped to at least 1e-7.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., classes]``, result ``[batch, ...]``.
 
     Example:
         >>> keras.losses.kl_divergence([[0.5, 0.5]], [[0.25, 0.75]]).numpy()
@@ -252,9 +279,16 @@ def kl_divergence(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
 
 def poisson(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """``mean(y_pred - y_true * log(y_pred + 1e-7))`` over the last axis, for counts.
+    """Compute the Poisson loss of counts, ``mean(y_pred - y_true * log(y_pred + 1e-7))``.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result ``[batch, ...]``.
+    The mean is over the last axis.
+
+    Args:
+        y_true: Counts.
+        y_pred: Predicted rates.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``, result ``[batch, ...]``.
 
     Example:
         >>> keras.losses.poisson([[0.0, 2.0]], [[1.0, 1.0]]).numpy()
@@ -268,20 +302,30 @@ def poisson(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
 
 class BinaryCrossentropy(Loss, function=binary_crossentropy):
-    """Cross-entropy of yes-or-no labels: `binary_crossentropy`, reduced.
+    """Cross-entropy of binary labels, 0 and 1: `binary_crossentropy`, reduced.
 
-    Args: ``from_logits``: predictions are logits, not probabilities, which is faster
-    and exact far from 0; ``label_smoothing``: the labels become ``y * (1 -
-    label_smoothing) + label_smoothing / 2``; ``axis``: the axis of the mean before the
-    reduction; the others as for `Loss`.
+    Args:
+        from_logits: If True, predictions are logits, not probabilities, which is
+            faster, and exact far from 0.
+        label_smoothing: Number from 0 to 1; the labels become ``y * (1 -
+            label_smoothing) + label_smoothing / 2``.
+        axis: Axis or axes of the mean before the reduction.
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true``, from 0 to 1, and ``y_pred`` ``[batch, ..., n]``; ``y_true`` may
-    be ``[batch]`` for predictions ``[batch, 1]``.
+    Shapes:
+        ``y_true``, from 0 to 1, and ``y_pred`` ``[batch, ..., n]``; ``y_true`` may be
+        ``[batch]`` for predictions ``[batch, 1]``.
 
-    Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1.
+    Raises:
+        ValueError: If ``label_smoothing`` is not between 0 and 1.
 
     Example:
-        >>> keras.losses.BinaryCrossentropy(from_logits=True)([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
+        >>> loss = keras.losses.BinaryCrossentropy(from_logits=True)
+        >>> loss([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
         np.float32(0.6931472)
     """
 
@@ -304,17 +348,27 @@ class BinaryCrossentropy(Loss, function=binary_crossentropy):
 class CategoricalCrossentropy(Loss, function=categorical_crossentropy):
     """Cross-entropy of one-hot labels: `categorical_crossentropy`, reduced.
 
-    For class numbers use `SparseCategoricalCrossentropy`.
+    For integer labels use `SparseCategoricalCrossentropy`.
 
-    Args: ``from_logits``: predictions are logits, not probabilities, which is faster
-    and exact far from 0; ``label_smoothing``: the labels become ``y * (1 -
-    label_smoothing) + label_smoothing / classes``; ``axis``: the classes;
-    ``assume_normalized``: TensorFlow's gradient for labels that do not sum to 1, see
-    `categorical_crossentropy`; the others as for `Loss`.
+    Args:
+        from_logits: If True, predictions are logits, not probabilities, which is
+            faster, and exact far from 0.
+        label_smoothing: Number from 0 to 1; the labels become ``y * (1 -
+            label_smoothing) + label_smoothing / classes``.
+        axis: Axis of the classes.
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
+        assume_normalized: If True, use TensorFlow's gradient for labels that do not sum
+            to 1, see `categorical_crossentropy`.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
 
-    Raises: ``ValueError`` if ``label_smoothing`` is not from 0 to 1.
+    Raises:
+        ValueError: If ``label_smoothing`` is not between 0 and 1.
 
     Example:
         >>> keras.losses.CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
@@ -346,16 +400,27 @@ class CategoricalCrossentropy(Loss, function=categorical_crossentropy):
 
 
 class SparseCategoricalCrossentropy(Loss, function=sparse_categorical_crossentropy):
-    """Cross-entropy of class numbers: `sparse_categorical_crossentropy`, reduced.
+    """Cross-entropy of integer labels: `sparse_categorical_crossentropy`, reduced.
 
-    Args: ``from_logits``: predictions are logits, not probabilities, which is faster
-    and exact far from 0; ``ignore_class``: a label whose loss is 0 and that means do
-    not count; ``axis``: the classes; the others as for `Loss`.
+    For one-hot labels use `CategoricalCrossentropy`.
 
-    Shapes: ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``, integers; ``y_pred``
-    ``[batch, ..., classes]``.
+    Args:
+        from_logits: If True, predictions are logits, not probabilities, which is
+            faster, and exact far from 0.
+        ignore_class: Label whose loss is 0 and which is not counted in means, or None.
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        axis: Axis of the classes.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Raises: ``ValueError`` for a label out of range on the CPU.
+    Shapes:
+        ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``, integers; ``y_pred``
+        ``[batch, ..., classes]``.
+
+    Raises:
+        ValueError: If a label is out of range, on the CPU.
 
     Example:
         >>> loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -379,11 +444,17 @@ class SparseCategoricalCrossentropy(Loss, function=sparse_categorical_crossentro
 
 
 class KLDivergence(Loss, function=kl_divergence):
-    """The divergence of a distribution from the predicted one: `kl_divergence`, reduced.
+    """Kullback-Leibler divergence of two distributions: `kl_divergence`, reduced.
 
-    Args: as for `Loss`.
+    Args:
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true`` and ``y_pred``, probabilities, ``[batch, ..., classes]``.
+    Shapes:
+        ``y_true`` and ``y_pred``, probabilities, ``[batch, ..., classes]``.
 
     Example:
         >>> keras.losses.KLDivergence()([[0.5, 0.5]], [[0.25, 0.75]]).numpy()
@@ -400,11 +471,17 @@ class KLDivergence(Loss, function=kl_divergence):
 
 
 class Poisson(Loss, function=poisson):
-    """Minus the log-likelihood of counts of a Poisson process: `poisson`, reduced.
+    """Poisson loss, the negative log-likelihood of counts: `poisson`, reduced.
 
-    Args: as for `Loss`.
+    Args:
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true``, counts, and ``y_pred``, rates, ``[batch, ..., n]``.
+    Shapes:
+        ``y_true``, counts, and ``y_pred``, rates, ``[batch, ..., n]``.
 
     Example:
         >>> keras.losses.Poisson()([[0.0, 2.0]], [[1.0, 1.0]]).numpy().round(4)

@@ -1,4 +1,4 @@
-"""Losses of numbers: squared, absolute, relative and robust errors, and the angle."""
+"""Regression losses: squared, absolute, relative and robust errors, cosine similarity."""
 
 from __future__ import annotations
 
@@ -40,10 +40,15 @@ __all__ = [
 
 
 def mean_squared_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """``mean((y_true - y_pred) ** 2)`` over the last axis.
+    """Compute the mean squared error, ``mean((y_true - y_pred) ** 2)`` over the last axis.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``, also shapes that broadcast;
-    result ``[batch, ...]``. If the ranks differ by a last axis of size 1 it is ignored.
+    Args:
+        y_true: Labels.
+        y_pred: Predictions.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``, or shapes that broadcast; a last
+        axis of size 1 that only one of them has is ignored. Result ``[batch, ...]``.
 
     Example:
         >>> keras.losses.mean_squared_error([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
@@ -54,9 +59,15 @@ def mean_squared_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
 
 def mean_absolute_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """``mean(|y_true - y_pred|)`` over the last axis.
+    """Compute the mean absolute error, ``mean(|y_true - y_pred|)`` over the last axis.
 
-    Shapes: as for `mean_squared_error`.
+    Args:
+        y_true: Labels.
+        y_pred: Predictions.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``, or shapes that broadcast; a last
+        axis of size 1 that only one of them has is ignored. Result ``[batch, ...]``.
 
     Example:
         >>> keras.losses.mean_absolute_error([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
@@ -67,12 +78,21 @@ def mean_absolute_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
 
 def mean_absolute_percentage_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """``100 * mean(|y_true - y_pred| / max(|y_true|, 1e-7))`` over the last axis.
+    """Compute the mean absolute percentage error over the last axis.
 
-    Shapes: as for `mean_squared_error`.
+    It is ``100 * mean(|y_true - y_pred| / max(|y_true|, 1e-7))``.
+
+    Args:
+        y_true: Labels.
+        y_pred: Predictions.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``, or shapes that broadcast; a last
+        axis of size 1 that only one of them has is ignored. Result ``[batch, ...]``.
 
     Example:
-        >>> keras.losses.mean_absolute_percentage_error([[2.0, 4.0]], [[1.0, 4.0]]).numpy()
+        >>> error = keras.losses.mean_absolute_percentage_error([[2.0, 4.0]], [[1.0, 4.0]])
+        >>> error.numpy()
         array([25.], dtype=float32)
     """
     y_true, y_pred = aligned("mean_absolute_percentage_error", y_true, y_pred)
@@ -81,11 +101,18 @@ def mean_absolute_percentage_error(y_true: TensorLike, y_pred: TensorLike) -> Te
 
 
 def mean_squared_logarithmic_error(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """``mean((log(1 + y_true) - log(1 + y_pred)) ** 2)`` over the last axis.
+    """Compute the mean squared logarithmic error over the last axis.
 
-    Values below 1e-7 count as 1e-7.
+    It is ``mean((log(1 + y_true) - log(1 + y_pred)) ** 2)``; values below 1e-7 are
+    replaced by 1e-7.
 
-    Shapes: as for `mean_squared_error`.
+    Args:
+        y_true: Labels.
+        y_pred: Predictions.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``, or shapes that broadcast; a last
+        axis of size 1 that only one of them has is ignored. Result ``[batch, ...]``.
 
     Example:
         >>> keras.losses.mean_squared_logarithmic_error([[0.0]], [[1.0]]).numpy().round(4)
@@ -97,15 +124,26 @@ def mean_squared_logarithmic_error(y_true: TensorLike, y_pred: TensorLike) -> Te
 
 
 def huber(y_true: TensorLike, y_pred: TensorLike, delta: float = 1.0) -> Tensor:
-    """Squared error near zero, absolute error beyond ``delta``, joined smoothly.
+    """Compute the Huber loss: squared near zero, linear for errors beyond ``delta``.
 
-        mean(where(|e| <= delta, e ** 2 / 2, delta * |e| - delta ** 2 / 2))
+    It is the mean over the last axis of the function of ``e = y_true - y_pred``
 
-    Shapes: as for `mean_squared_error`.
+        where(|e| <= delta, e ** 2 / 2, delta * |e| - delta ** 2 / 2)
 
-    Raises: ``ValueError`` if ``delta`` is not positive.
+    Args:
+        y_true: Labels.
+        y_pred: Predictions.
+        delta: Error at which the loss becomes linear, positive.
 
-    Reference: Huber, "Robust estimation of a location parameter" (1964).
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``, or shapes that broadcast; a last
+        axis of size 1 that only one of them has is ignored. Result ``[batch, ...]``.
+
+    Raises:
+        ValueError: If ``delta`` is not positive.
+
+    References:
+        Huber, "Robust estimation of a location parameter" (1964).
 
     Example:
         >>> keras.losses.huber([[0.0]], [[3.0]], delta=1.0).numpy()
@@ -120,9 +158,17 @@ def huber(y_true: TensorLike, y_pred: TensorLike, delta: float = 1.0) -> Tensor:
 
 
 def log_cosh(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """``mean(log(cosh(y_pred - y_true)))`` over the last axis, without overflow.
+    """Compute the log-cosh loss, ``mean(log(cosh(y_pred - y_true)))`` over the last axis.
 
-    Shapes: as for `mean_squared_error`.
+    It is computed without overflow.
+
+    Args:
+        y_true: Labels.
+        y_pred: Predictions.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``, or shapes that broadcast; a last
+        axis of size 1 that only one of them has is ignored. Result ``[batch, ...]``.
 
     Example:
         >>> keras.losses.log_cosh([[0.0, 0.0]], [[0.0, 200.0]]).numpy()
@@ -135,14 +181,22 @@ def log_cosh(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 def cosine_similarity(
     y_true: TensorLike, y_pred: TensorLike, axis: Axes = -1
 ) -> Tensor:
-    """Minus the cosine of the angle between vectors along ``axis``: -1 for one direction.
+    """Compute the negative cosine similarity of vectors along ``axis``.
 
-    A vector of length 0 gives 0.
+    It is -1 for vectors of the same direction, 1 for vectors of opposite direction, and
+    0 for a vector of length 0.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``, result without ``axis``.
+    Args:
+        y_true: Labels.
+        y_pred: Predictions.
+        axis: Axis of the vectors.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``, result without ``axis``.
 
     Example:
-        >>> keras.losses.cosine_similarity([[0.0, 1.0], [3.0, 4.0]], [[5.0, 0.0], [6.0, 8.0]]).numpy()
+        >>> labels, predictions = [[0.0, 1.0], [3.0, 4.0]], [[5.0, 0.0], [6.0, 8.0]]
+        >>> keras.losses.cosine_similarity(labels, predictions).numpy()
         array([-0., -1.], dtype=float32)
     """
     y_true, y_pred = aligned("cosine_similarity", y_true, y_pred)
@@ -154,11 +208,17 @@ def cosine_similarity(
 
 
 class MeanSquaredError(Loss, function=mean_squared_error):
-    """Squared error ``(y_true - y_pred) ** 2``: `mean_squared_error`, reduced.
+    """Mean squared error, ``(y_true - y_pred) ** 2``: `mean_squared_error`, reduced.
 
-    Args: as for `Loss`.
+    Args:
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
         >>> keras.losses.MeanSquaredError()([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
@@ -175,11 +235,17 @@ class MeanSquaredError(Loss, function=mean_squared_error):
 
 
 class MeanAbsoluteError(Loss, function=mean_absolute_error):
-    """Absolute error ``|y_true - y_pred|``: `mean_absolute_error`, reduced.
+    """Mean absolute error, ``|y_true - y_pred|``: `mean_absolute_error`, reduced.
 
-    Args: as for `Loss`.
+    Args:
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
         >>> keras.losses.MeanAbsoluteError()([[0.0, 2.0]], [[1.0, 0.0]]).numpy()
@@ -196,14 +262,21 @@ class MeanAbsoluteError(Loss, function=mean_absolute_error):
 
 
 class MeanAbsolutePercentageError(Loss, function=mean_absolute_percentage_error):
-    """Absolute error in percent of the label: `mean_absolute_percentage_error`, reduced.
+    """Mean absolute error in percent: `mean_absolute_percentage_error`, reduced.
 
-    Args: as for `Loss`.
+    Args:
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
-        >>> keras.losses.MeanAbsolutePercentageError()([[2.0, 4.0]], [[1.0, 4.0]]).numpy()
+        >>> loss = keras.losses.MeanAbsolutePercentageError()
+        >>> loss([[2.0, 4.0]], [[1.0, 4.0]]).numpy()
         np.float32(25.0)
     """
 
@@ -217,11 +290,17 @@ class MeanAbsolutePercentageError(Loss, function=mean_absolute_percentage_error)
 
 
 class MeanSquaredLogarithmicError(Loss, function=mean_squared_logarithmic_error):
-    """Squared error of ``log(1 + y)``: `mean_squared_logarithmic_error`, reduced.
+    """Mean squared error of ``log(1 + y)``: `mean_squared_logarithmic_error`, reduced.
 
-    Args: as for `Loss`.
+    Args:
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
         >>> keras.losses.MeanSquaredLogarithmicError()([[0.0]], [[1.0]]).numpy().round(4)
@@ -238,11 +317,18 @@ class MeanSquaredLogarithmicError(Loss, function=mean_squared_logarithmic_error)
 
 
 class CosineSimilarity(Loss, function=cosine_similarity):
-    """Minus the cosine between vectors along ``axis``: `cosine_similarity`, reduced.
+    """Negative cosine similarity of vectors: `cosine_similarity`, reduced.
 
-    Args: ``axis``: the axis of the vectors; the others as for `Loss`.
+    Args:
+        axis: Axis of the vectors.
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
         >>> keras.losses.CosineSimilarity()([[3.0, 4.0]], [[6.0, 8.0]]).numpy()
@@ -261,13 +347,21 @@ class CosineSimilarity(Loss, function=cosine_similarity):
 
 
 class Huber(Loss, function=huber):
-    """Squared error up to ``delta``, absolute error beyond: `huber`, reduced.
+    """Huber loss: squared error up to ``delta``, linear beyond: `huber`, reduced.
 
-    Args: ``delta``: the largest error that is squared; the others as for `Loss`.
+    Args:
+        delta: Error at which the loss becomes linear, positive.
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
-    Raises: ``ValueError`` if ``delta`` is not positive.
+    Raises:
+        ValueError: If ``delta`` is not positive.
 
     Example:
         >>> keras.losses.Huber()([[0.0, 0.0]], [[1.0, 3.0]]).numpy()
@@ -288,11 +382,19 @@ class Huber(Loss, function=huber):
 
 
 class LogCosh(Loss, function=log_cosh):
-    """Squared error near zero, absolute error far out: `log_cosh`, reduced.
+    """Logarithm of the hyperbolic cosine of the error: `log_cosh`, reduced.
 
-    Args: as for `Loss`.
+    It behaves like the squared error near zero and like the absolute error far from it.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    Args:
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
         >>> keras.losses.LogCosh()([[0.0, 0.0]], [[0.0, 200.0]]).numpy()

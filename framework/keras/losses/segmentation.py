@@ -1,6 +1,6 @@
-"""Losses of regions: one minus the overlap of predictions and labels.
+"""Segmentation losses: one minus the overlap of predictions and labels.
 
-Sums over the examples of a batch are those of all replicas that take a step together.
+Sums over the examples of a batch are taken over all replicas that take a step together.
 """
 
 from __future__ import annotations
@@ -26,12 +26,17 @@ __all__ = ["Dice", "Tversky", "dice", "tversky"]
 
 
 def dice(y_true: TensorLike, y_pred: TensorLike, axis: Axes = None) -> Tensor:
-    """``1 - 2 * sum(y_true * y_pred) / (sum(y_true) + sum(y_pred))``.
+    """Compute the Dice loss of masks, one minus their overlap.
 
-    Args: ``axis``: the axes of the sums, by default all, so that the batch has one
-    loss.
+    It is ``1 - 2 * sum(y_true * y_pred) / (sum(y_true) + sum(y_pred))``.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[...]``; result without ``axis``.
+    Args:
+        y_true: Labels from 0 to 1.
+        y_pred: Predictions from 0 to 1.
+        axis: Axes of the sums; by default all, so that there is one loss for the batch.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[...]``, result without ``axis``.
 
     Example:
         >>> keras.losses.dice([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0]).numpy()
@@ -50,22 +55,30 @@ def tversky(
     beta: float = 0.5,
     axis: Axes = None,
 ) -> Tensor:
-    """``1 - c / (c + alpha * missed + beta * extra)`` with ``c = sum(y_true * y_pred)``.
+    """Compute the Tversky loss of masks: `dice` with weights of missed and extra entries.
 
-    ``missed`` is ``sum(y_true * (1 - y_pred))``, ``extra`` ``sum((1 - y_true) *
-    y_pred)``; with both weights 0.5 it is `dice`. Keras' documentation calls ``alpha``
-    the weight of false positives and ``beta`` that of false negatives; the values agree
-    with this formula.
+    It is ``1 - c / (c + alpha * missed + beta * extra)`` with
+    ``c = sum(y_true * y_pred)``, ``missed = sum(y_true * (1 - y_pred))`` and
+    ``extra = sum((1 - y_true) * y_pred)``. Keras' documentation calls ``alpha`` the
+    weight of false positives and ``beta`` the weight of false negatives; its values
+    agree with this formula.
 
-    Args: ``axis``: the axes of the sums, by default all, so that the batch has one
-    loss.
+    Args:
+        y_true: Labels from 0 to 1.
+        y_pred: Predictions from 0 to 1.
+        alpha: Weight of missed entries.
+        beta: Weight of extra entries.
+        axis: Axes of the sums; by default all, so that there is one loss for the batch.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[...]``; result without ``axis``.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[...]``, result without ``axis``.
 
-    Reference: Salehi et al., "Tversky loss function for image segmentation" (2017).
+    References:
+        Salehi et al., "Tversky loss function for image segmentation" (2017).
 
     Example:
-        >>> keras.losses.tversky([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], alpha=1.0).numpy()
+        >>> loss = keras.losses.tversky([1.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], alpha=1.0)
+        >>> loss.numpy()
         np.float32(0.5)
     """
     y_true, y_pred = pair("tversky", y_true, floating(y_pred), exact=True)
@@ -82,12 +95,12 @@ def _sums(axis, *terms):
 
 
 def _over_examples(axis, x):
-    """Return whether sums over ``axis`` go over the examples of a batch."""
+    """Return whether sums over ``axis`` include the examples of a batch."""
     return axis is None or 0 in np.atleast_1d(axis) % x.array.ndim
 
 
 class _OverlapLoss(Loss):
-    """Base of losses of which each replica computes that of the whole batch."""
+    """Base class of losses that each replica computes for the whole batch."""
 
     axis: Any
 
@@ -99,11 +112,18 @@ class _OverlapLoss(Loss):
 
 
 class Dice(_OverlapLoss, function=dice):
-    """One minus the overlap of two masks, over the mean of their sizes: `dice`, reduced.
+    """Dice loss, one minus the overlap of two masks: `dice`, reduced.
 
-    Args: ``axis``: the axes of the sums, by default all; the others as for `Loss`.
+    Args:
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        axis: Axes of the sums, by default all.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true`` and ``y_pred``, from 0 to 1, ``[batch, ...]``.
+    Shapes:
+        ``y_true`` and ``y_pred``, from 0 to 1, ``[batch, ...]``.
 
     Example:
         >>> keras.losses.Dice()([[1.0, 1.0, 0.0, 0.0]], [[1.0, 0.0, 1.0, 0.0]]).numpy()
@@ -122,12 +142,20 @@ class Dice(_OverlapLoss, function=dice):
 
 
 class Tversky(_OverlapLoss, function=tversky):
-    """`Dice` with weights for missed and extra entries: `tversky`, reduced.
+    """Tversky loss, `Dice` with weights of missed and extra entries: `tversky`, reduced.
 
-    Args: ``alpha``: the weight of missed entries; ``beta``: of extra entries; ``axis``:
-    the axes of the sums, by default all; the others as for `Loss`.
+    Args:
+        alpha: Weight of missed entries.
+        beta: Weight of extra entries.
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        axis: Axes of the sums, by default all.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true`` and ``y_pred``, from 0 to 1, ``[batch, ...]``.
+    Shapes:
+        ``y_true`` and ``y_pred``, from 0 to 1, ``[batch, ...]``.
 
     Example:
         >>> keras.losses.Tversky(alpha=1.0)([[1.0, 1.0, 0.0]], [[1.0, 0.0, 0.0]]).numpy()

@@ -1,4 +1,4 @@
-"""`CTC`: sequences of labels without an alignment to the longer sequence of inputs."""
+"""`CTC`: a loss for label sequences that are not aligned with the longer input sequence."""
 
 from __future__ import annotations
 
@@ -35,21 +35,30 @@ NEVER = -1e5
 
 
 def ctc(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """``-log(p)`` of all ways to spell the labels in ``y_pred``, with blanks in between.
+    """Compute the CTC (connectionist temporal classification) loss of label sequences.
 
-    A label may take several steps; class 0 is the blank, which must stand between two
-    labels that are the same.
+    The loss is ``-log(p)`` of all alignments of the labels with the steps of
+    ``y_pred``. A label may extend over several steps; class 0 is the blank, which is
+    required between two equal labels.
 
-    Shapes: ``y_true`` ``[batch, labels]``, integers, filled up with 0 at the end;
-    ``y_pred``, logits, ``[batch, steps, classes]``; result ``[batch]``, about 1e5 if
-    there are too few steps for the labels.
+    Args:
+        y_true: Integer labels, padded with 0 at the end.
+        y_pred: Logits of each step.
 
-    Raises: ``OutOfBoundsError``, a ``ValueError``, for a label out of range on the CPU.
+    Shapes:
+        ``y_true`` ``[batch, labels]``, integers; ``y_pred``
+        ``[batch, steps, classes]``; result ``[batch]``, about 1e5 if there are too few
+        steps for the labels.
 
-    Reference: Graves et al., "Connectionist temporal classification" (2006).
+    Raises:
+        OutOfBoundsError: If a label is out of range, on the CPU; a ``ValueError``.
+
+    References:
+        Graves et al., "Connectionist temporal classification" (2006).
 
     Example:
-        >>> keras.losses.ctc([[1]], [[[0.0, 0.0], [0.0, 0.0]]]).numpy().round(4)  # 01, 10, 11 of four
+        >>> logits = [[[0.0, 0.0], [0.0, 0.0]]]
+        >>> keras.losses.ctc([[1]], logits).numpy().round(4)  # 01, 10, 11 of four
         array([0.2877], dtype=float32)
     """
     y_pred = floating(y_pred)
@@ -62,15 +71,20 @@ ctc.integer_labels = True
 
 
 def ctc_loss(target, output, target_length, output_length=None, mask_index=0):
-    """`ctc` of the first ``target_length`` labels in the first ``output_length`` steps.
+    """Compute `ctc` for the first ``target_length`` labels and ``output_length`` steps.
 
-    Args: ``target``: integers ``[batch, labels]``; ``output``: logits ``[batch, steps,
-    classes]``; ``target_length``, ``output_length``: ``[batch]``, None for all steps;
-    ``mask_index``: the class of the blank, which may also stand among the labels.
-    Returns: ``[batch]``.
+    The states are the states of the forward algorithm: ``emit[n]`` ends with label
+    ``n``, ``blank[n]`` with the blank after the first ``n`` labels.
 
-    The states are those of the forward algorithm: ``emit[n]`` ends on label ``n``,
-    ``blank[n]`` on the blank that follows the first ``n`` labels.
+    Args:
+        target: Integers ``[batch, labels]``.
+        output: Logits ``[batch, steps, classes]``.
+        target_length: Numbers of labels ``[batch]``.
+        output_length: Numbers of steps ``[batch]``, or None for all steps.
+        mask_index: Class of the blank, which may also occur among the labels.
+
+    Returns:
+        Losses ``[batch]``.
     """
     repeats = equal(target[:, 1:], target[:, :-1])
     repeats = pad(repeats, [[0, 0], [0, 1]])
@@ -123,12 +137,18 @@ def _checked_labels(y_true, y_pred):
 
 
 class CTC(Loss, function=ctc):
-    """The negative log-likelihood of labels not aligned with logits: `ctc`, reduced.
+    """CTC loss, for labels that are not aligned with the logits: `ctc`, reduced.
 
-    Args: as for `Loss`.
+    Args:
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true`` ``[batch, labels]``, integers, filled up with 0, the blank;
-    ``y_pred``, logits, ``[batch, steps, classes]``.
+    Shapes:
+        ``y_true`` ``[batch, labels]``, integers, padded with 0, the blank; ``y_pred``,
+        logits, ``[batch, steps, classes]``.
 
     Example:
         >>> keras.losses.CTC()([[1]], [[[0.0, 0.0], [0.0, 0.0]]]).numpy().round(4)

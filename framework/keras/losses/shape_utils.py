@@ -1,4 +1,4 @@
-"""Labels, predictions and weights as tensors whose dtypes and shapes fit each other."""
+"""Conversion of labels, predictions and weights to tensors of matching dtypes and shapes."""
 
 from tapewright.core.dtypes import float32, int64
 from tapewright.core.errors import ShapeError
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def as_tensor(value, dtype=None, beside=None):
-    """``value`` as a tensor of ``dtype``, on the device of the tensor ``beside``."""
+    """Convert ``value`` to a tensor of ``dtype`` on the device of the tensor ``beside``."""
     if is_tensor(value) or any([is_tensor(leaf) for leaf in flatten(value)]):
         tensor = convert_to_tensor(value)
     else:
@@ -45,15 +45,15 @@ def as_tensor(value, dtype=None, beside=None):
 
 
 def floating(y_pred):
-    """``y_pred`` as a tensor of floating dtype."""
+    """Convert ``y_pred`` to a tensor of floating dtype."""
     y_pred = convert_to_tensor(y_pred)
     return y_pred if y_pred.dtype.is_floating else cast(y_pred, float32)
 
 
 def as_labels(who, y_true, y_pred, axis=-1):
-    """Integer labels, one for each entry of ``y_pred`` along all axes but ``axis``.
+    """Return integer labels, one for each entry of ``y_pred`` along all axes but ``axis``.
 
-    A last axis of size 1 (or a size of 1 at ``axis``) is dropped, as in Keras.
+    A last axis of size 1 (or an axis of size 1 at ``axis``) is dropped, as in Keras.
     """
     labels = as_tensor(y_true, beside=y_pred)
     if not labels.dtype.is_integer:
@@ -80,9 +80,10 @@ def as_labels(who, y_true, y_pred, axis=-1):
 
 
 def aligned(who, y_true, y_pred, exact=False, hint=""):
-    """The `pair` in the dtype of ``y_pred``, which is made floating, with an axis or more.
+    """Return the `pair` in the dtype of ``y_pred``, which is made floating.
 
-    Raises: as `pair`, and ``ShapeError`` for two numbers.
+    Raises:
+        ShapeError: As `pair`, and if both are scalars.
     """
     y_true, y_pred = pair(who, y_true, floating(y_pred), exact=exact, hint=hint)
     _check_has_axis(who, y_true, y_pred)
@@ -96,12 +97,13 @@ def _check_has_axis(who, y_true, y_pred):
 
 
 def pair(who, y_true, y_pred, dtype=None, exact=False, hint=""):
-    """Both as tensors of one dtype, by default that of ``y_pred``, and of one rank.
+    """Convert both to tensors of one dtype, by default the dtype of ``y_pred``, and rank.
 
-    Ranks that differ by one agree after it, see `same_rank`.
+    Ranks that differ by one are made equal, see `same_rank`.
 
-    Raises: ``ShapeError`` if then they neither have one shape nor (without ``exact``)
-    broadcast at the same rank.
+    Raises:
+        ShapeError: If the shapes are then not equal and (without ``exact``) do not
+            broadcast at equal rank.
     """
     y_pred = as_tensor(y_pred, dtype)
     y_true, y_pred = same_rank(as_tensor(y_true, y_pred.dtype, y_pred), y_pred)
@@ -110,7 +112,7 @@ def pair(who, y_true, y_pred, dtype=None, exact=False, hint=""):
 
 
 def check_pair(who, y_true, y_pred, exact=False, hint=""):
-    """Raise ``ShapeError`` unless the shapes are one, or broadcast at the same rank."""
+    """Raise ``ShapeError`` unless the shapes are equal or broadcast at equal rank."""
     a, b = y_true.array.shape, y_pred.array.shape
     if a != b and (exact or not broadcasts(a, b)):
         what = f"the shapes of y_true and y_pred must be the same{hint}"
@@ -118,7 +120,7 @@ def check_pair(who, y_true, y_pred, exact=False, hint=""):
 
 
 def check_matrices(who, axis, y_true, y_pred):
-    """Raise ``ShapeError`` unless both are ``[batch, axis]``, and of one shape."""
+    """Raise ``ShapeError`` unless both are ``[batch, axis]`` and have the same shape."""
     a, b = y_true.array.shape, y_pred.array.shape
     if len(a) != 2 or a != b:
         what = f"y_true and y_pred must be [batch, {axis}] both"
@@ -126,14 +128,14 @@ def check_matrices(who, axis, y_true, y_pred):
 
 
 def broadcasts(a, b):
-    """Return whether two shapes of one rank broadcast; a number does with any shape."""
+    """Return whether two shapes of equal rank broadcast; a scalar does with any shape."""
     if not a or not b:
         return True
     return len(a) == len(b) and all(m == 1 or n == 1 or m == n for m, n in zip(a, b))
 
 
 def same_rank(a, b, expand_vectors=True):
-    """Remove a last axis of size 1 that only one has, or add one to a vector."""
+    """Remove a last axis of size 1 that only one of both has, or add one to a vector."""
     surplus = a.array.ndim - b.array.ndim
     if surplus == 1 and a.array.shape[-1] == 1:
         if b.array.ndim == 1 and expand_vectors:
@@ -148,9 +150,10 @@ def same_rank(a, b, expand_vectors=True):
 
 
 def aligned_weight(who, name, weight, losses):
-    """``(losses, weight)`` that can be multiplied; ``[batch]`` weighs whole examples.
+    """Return ``(losses, weight)`` in shapes that multiply; ``[batch]`` weights examples.
 
-    Raises: ``ShapeError`` if the weights would make more of the losses than they are.
+    Raises:
+        ShapeError: If the product would have more entries than the losses.
     """
     losses, weight = same_rank(losses, weight)
     shape, target = weight.array.shape, losses.array.shape
@@ -170,9 +173,10 @@ def aligned_weight(who, name, weight, losses):
 
 
 def broadcast_weight(who, sample_weight, values):
-    """Weights in the shape of ``values``; broadcast where an axis has size 1.
+    """Broadcast weights to the shape of ``values``, along axes of size 1.
 
-    Raises: ``ShapeError`` that names both.
+    Raises:
+        ShapeError: If they do not broadcast; the message names both.
     """
     if sample_weight.array.shape == values.array.shape:
         return sample_weight
@@ -188,7 +192,7 @@ def broadcast_weight(who, sample_weight, values):
 
 
 def trailing_axes(x, rank):
-    """``x`` with axes of size 1 at its end, of at least this rank."""
+    """Append axes of size 1 to ``x`` up to this rank."""
     missing = rank - x.array.ndim
     return reshape(x, (*x.array.shape, *[1] * missing)) if missing > 0 else x
 

@@ -1,4 +1,4 @@
-"""`Circle`: embeddings of one class attract each other, those of others repel."""
+"""`Circle`: attracts embeddings of the same class and repels the others."""
 
 from __future__ import annotations
 
@@ -39,23 +39,33 @@ def circle(
     gamma: float = 80,
     margin: float = 0.4,
 ) -> Tensor:
-    """``log(1 + sum(exp(positive)) * sum(exp(negative)))`` of the pairs of each example.
+    """Compute the circle loss of embeddings, by the similarities of their pairs.
 
-    With ``d`` one minus the cosine of a pair: ``positive`` is ``gamma * (d + margin) *
-    (d - margin)`` for the pairs of one label, ``negative`` is ``gamma * max(1 + margin
-    - d, 0) * (1 - margin - d)`` for the others.
+    The loss of an example is ``log(1 + sum(exp(positive)) * sum(exp(negative)))``. With
+    the cosine distance ``d``, one minus the cosine, ``positive`` is
+    ``gamma * (d + margin) * (d - margin)`` for pairs with the same label, ``negative``
+    is ``gamma * max(1 + margin - d, 0) * (1 - margin - d)`` for the others.
 
-    Args: ``y_true``: class numbers; ``y_pred``: embeddings of length 1; ``ref_labels``,
-    ``ref_embeddings``: the examples to pair with, by default the same;
-    ``remove_diagonal``: pair no example with itself.
+    A mean counts only examples whose loss is not 0. With several replicas, each pairs
+    the examples of its part of the batch.
 
-    Shapes: ``y_true`` ``[batch]`` or ``[batch, 1]``, integers; ``y_pred`` ``[batch,
-    n]``; ``ref_labels`` ``[others]``, ``ref_embeddings`` ``[others, n]``; result
-    ``[batch]``. A mean counts examples whose loss is not 0. Of several replicas each
-    pairs the examples of its own part of the batch.
+    Args:
+        y_true: Integer class labels.
+        y_pred: Embeddings, normalized to length 1.
+        ref_labels: Labels of the examples to pair with, ``y_true`` by default.
+        ref_embeddings: Embeddings of the examples to pair with, ``y_pred`` by default.
+        remove_diagonal: If True, do not pair an example with itself.
+        gamma: Scale of the similarities.
+        margin: Distance at which pairs count as near or far.
 
-    Reference: Sun et al., "Circle loss: a unified perspective of pair similarity
-    optimization" (2020).
+    Shapes:
+        ``y_true`` ``[batch]`` or ``[batch, 1]``, integers; ``y_pred`` ``[batch, n]``;
+        ``ref_labels`` ``[others]``, ``ref_embeddings`` ``[others, n]``; result
+        ``[batch]``.
+
+    References:
+        Sun et al., "Circle loss: a unified perspective of pair similarity optimization"
+        (2020).
 
     Example:
         >>> labels, embeddings = [0, 0, 1], [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
@@ -92,7 +102,7 @@ def _embeddings(name, x):
 
 
 def _pairs(labels, others, remove_diagonal):
-    """Masks of the pairs with equal labels, and of those without; ``[batch, others]``."""
+    """Return masks ``[batch, others]`` of pairs with equal and with different labels."""
     same = equal(expand_dims(labels, 1), reshape(others, (1, -1)))
     different = logical_not(same)
     if remove_diagonal:
@@ -102,16 +112,24 @@ def _pairs(labels, others, remove_diagonal):
 
 
 class Circle(Loss, function=circle):
-    """Attraction of embeddings of one label, repulsion of others: `circle`, reduced.
+    """Circle loss of embeddings: attracts equal labels, repels others: `circle`, reduced.
 
-    Args: ``gamma``: the scale of the similarities; ``margin``: the distance at which
-    pairs count as near or far; ``remove_diagonal``: pair no example with itself; the
-    others as for `Loss`.
+    Args:
+        gamma: Scale of the similarities.
+        margin: Distance at which pairs count as near or far.
+        remove_diagonal: If True, do not pair an example with itself.
+        reduction: Reduction over the batch: "sum_over_batch_size" or "mean" (the mean),
+            "sum", "mean_with_sample_weight" (the sum divided by the sum of the
+            weights), or "none" or None to return one value per example.
+        name: Name of the loss.
+        dtype: Dtype or `keras.DTypePolicy` of the computation, `floatx` by default.
 
-    Shapes: ``y_true`` ``[batch]`` or ``[batch, 1]``, integers; ``y_pred``, of length 1,
-    ``[batch, n]``.
+    Shapes:
+        ``y_true`` ``[batch]`` or ``[batch, 1]``, integers; ``y_pred``, normalized to
+        length 1, ``[batch, n]``.
 
-    Raises: `ShapeError` unless ``y_pred`` is ``[batch, n]`` with a label for each row.
+    Raises:
+        ShapeError: If ``y_pred`` is not ``[batch, n]`` with one label per row.
 
     Example:
         >>> labels, embeddings = [0, 0, 1], [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
