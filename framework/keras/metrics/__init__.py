@@ -1,9 +1,9 @@
 """`keras.metrics`: metrics with Keras' names, defaults and arithmetic.
 
-`metric` and `reduction` hold the bases; `accuracy`, `probabilistic`, `regression` and
-`correlation` are means of functions; `confusion`, `threshold_metrics` and `auc` divide the
-counts of `confusion_metric`, `f_score` and `iou` those of classes; `serialization` finds
-metrics by name.
+`metric` and `reduction` contain the base classes; `accuracy`, `probabilistic`,
+`regression` and `correlation` are means of functions; `confusion`, `threshold_metrics`
+and `auc` are computed from the counts of `confusion_metric`, `f_score` and `iou` from
+counts per class; `serialization` resolves names of metrics.
 """
 
 from ..losses import (

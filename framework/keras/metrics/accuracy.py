@@ -1,4 +1,4 @@
-"""Shares of predictions that are right: equal, above a threshold, among the first k."""
+"""Accuracy metrics: predictions equal to the label, above a threshold, among the top k."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """1 where ``y_true`` equals ``y_pred``, else 0.
+    """Return 1 where ``y_true`` equals ``y_pred``, else 0.
 
     Example:
         >>> from tapewright.keras.metrics.accuracy import accuracy
@@ -53,9 +53,15 @@ def accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 def binary_accuracy(
     y_true: TensorLike, y_pred: TensorLike, threshold: float = 0.5
 ) -> Tensor:
-    """1 where ``y_pred > threshold`` agrees with ``y_true``, of 0 and 1; else 0.
+    """Return 1 where ``y_pred > threshold`` agrees with the binary label, else 0.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[...]``, as is the result.
+    Args:
+        y_true: Labels 0 and 1.
+        y_pred: Predicted probabilities or scores.
+        threshold: Number above which a prediction counts as 1.
+
+    Shapes:
+        ``y_true``, ``y_pred`` and result ``[...]``.
 
     Example:
         >>> keras.metrics.binary_accuracy([[1], [0]], [[0.7], [0.9]]).numpy().tolist()
@@ -71,9 +77,14 @@ def binary_accuracy(
 
 
 def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """1 where the largest entries of ``y_true`` and ``y_pred`` have the same index.
+    """Return 1 where the largest entry of ``y_pred`` is at the one-hot label, else 0.
 
-    Shapes: both ``[..., classes]``; the result has no last axis.
+    Args:
+        y_true: One-hot labels, or probabilities of the classes.
+        y_pred: Probabilities, logits or scores of the classes.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[..., classes]``, result ``[...]``.
 
     Example:
         >>> keras.metrics.categorical_accuracy([[0, 0, 1]], [[0.1, 0.2, 0.7]]).numpy()
@@ -88,13 +99,19 @@ def categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
 
 
 def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tensor:
-    """1 where the largest entry of ``y_pred`` has the index ``y_true``; else 0.
+    """Return 1 where the largest entry of ``y_pred`` is at the integer label, else 0.
 
-    Shapes: ``y_pred`` ``[..., classes]``; ``y_true`` ``[...]`` or ``[..., 1]``, whole
-    numbers of any dtype; sizes of 1 broadcast; result ``[...]``.
+    Args:
+        y_true: Integer class labels, of any dtype.
+        y_pred: Probabilities, logits or scores of the classes.
+
+    Shapes:
+        ``y_true`` ``[...]`` or ``[..., 1]``, ``y_pred`` ``[..., classes]``, result
+        ``[...]``; axes of size 1 broadcast.
 
     Example:
-        >>> keras.metrics.sparse_categorical_accuracy([2, 1], [[0.1, 0.2, 0.7], [0.8, 0.1, 0.1]]).numpy()
+        >>> labels, scores = [2, 1], [[0.1, 0.2, 0.7], [0.8, 0.1, 0.1]]
+        >>> keras.metrics.sparse_categorical_accuracy(labels, scores).numpy()
         array([1., 0.], dtype=float32)
     """
     y_pred = as_tensor(y_pred)
@@ -110,12 +127,19 @@ def sparse_categorical_accuracy(y_true: TensorLike, y_pred: TensorLike) -> Tenso
 def top_k_categorical_accuracy(
     y_true: TensorLike, y_pred: TensorLike, k: int = 5
 ) -> Tensor:
-    """1 where the class of ``y_true`` is among the ``k`` likeliest of ``y_pred``.
+    """Return 1 where the one-hot label is among the top ``k`` predictions, else 0.
 
-    Shapes: both ``[..., classes]``; the result has no last axis.
+    Args:
+        y_true: One-hot labels, or probabilities of the classes.
+        y_pred: Probabilities, logits or scores of the classes.
+        k: Number of top predictions.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[..., classes]``, result ``[...]``.
 
     Example:
-        >>> keras.metrics.top_k_categorical_accuracy([[0, 1, 0]], [[0.5, 0.3, 0.2]], k=2).numpy()
+        >>> labels, scores = [[0, 1, 0]], [[0.5, 0.3, 0.2]]
+        >>> keras.metrics.top_k_categorical_accuracy(labels, scores, k=2).numpy()
         array([1.], dtype=float32)
     """
     y_pred = as_tensor(y_pred)
@@ -126,13 +150,21 @@ def top_k_categorical_accuracy(
 def sparse_top_k_categorical_accuracy(
     y_true: TensorLike, y_pred: TensorLike, k: int = 5, from_sorted_ids: bool = False
 ) -> Tensor:
-    """1 where the class ``y_true`` is among the ``k`` likeliest of ``y_pred``; else 0.
+    """Return 1 where the integer label is among the top ``k`` predictions, else 0.
 
-    Shapes: ``y_pred`` ``[..., classes]``, scores, or with ``from_sorted_ids`` class
-    numbers, the likeliest first; ``y_true`` ``[...]``, class numbers; result ``[...]``.
+    Args:
+        y_true: Integer class labels.
+        y_pred: Probabilities, logits or scores of the classes.
+        k: Number of top predictions.
+        from_sorted_ids: If True, ``y_pred`` contains class numbers, the most probable
+            first, instead of scores.
+
+    Shapes:
+        ``y_true`` ``[...]``, ``y_pred`` ``[..., classes]``, result ``[...]``.
 
     Example:
-        >>> keras.metrics.sparse_top_k_categorical_accuracy([1], [[0.5, 0.3, 0.2]], k=2).numpy()
+        >>> scores = [[0.5, 0.3, 0.2]]
+        >>> keras.metrics.sparse_top_k_categorical_accuracy([1], scores, k=2).numpy()
         array([1.], dtype=float32)
     """
     y_pred = as_tensor(y_pred)
@@ -151,9 +183,9 @@ def sparse_top_k_categorical_accuracy(
 
 
 def _matches(who, labels, y_pred):
-    """1 where the index of the largest entry of ``y_pred`` is the label.
+    """Return 1 where the index of the largest entry of ``y_pred`` is the label.
 
-    As in Keras a size of 1 broadcasts, where both have an axis.
+    As in Keras, axes of size 1 broadcast where both have an axis.
     """
     shape = y_pred.array.shape
     if not shape or not _pairs_up(labels.array.shape, shape[:-1]):
@@ -182,12 +214,17 @@ def _pairs_up(a, b):
 
 
 class Accuracy(MeanMetricWrapper):
-    """The share of predictions that equal the labels.
+    """Accuracy: fraction of predictions that equal the labels.
 
-    In `compile` the name "accuracy" stands for the accuracy that fits the shapes:
+    In `compile`, the name "accuracy" selects the accuracy that fits the shapes:
     `BinaryAccuracy`, `CategoricalAccuracy` or `SparseCategoricalAccuracy`.
 
-    Shapes: ``y_true`` and ``y_pred``, both labels, ``[batch, ...]``.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Shapes:
+        ``y_true`` and ``y_pred``, both labels, ``[batch, ...]``.
 
     Example:
         >>> keras.metrics.Accuracy()([[1], [2], [3], [4]], [[0], [2], [3], [4]]).numpy()
@@ -201,12 +238,19 @@ class Accuracy(MeanMetricWrapper):
 
 
 class BinaryAccuracy(MeanMetricWrapper):
-    """The share of predictions on the right side of ``threshold``.
+    """Accuracy for binary labels: fraction of predictions on the right side of a threshold.
 
-    Shapes: ``y_true``, of 0 and 1, and ``y_pred`` ``[batch, ...]``.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+        threshold: Number above which a prediction counts as 1.
+
+    Shapes:
+        ``y_true``, 0 or 1, and ``y_pred`` ``[batch, ...]``.
 
     Example:
-        >>> keras.metrics.BinaryAccuracy()([[1], [1], [0], [0]], [[0.98], [1], [0], [0.6]]).numpy()
+        >>> metric = keras.metrics.BinaryAccuracy()
+        >>> metric([[1], [1], [0], [0]], [[0.98], [1], [0], [0.6]]).numpy()
         np.float32(0.75)
     """
 
@@ -223,13 +267,18 @@ class BinaryAccuracy(MeanMetricWrapper):
 
 
 class CategoricalAccuracy(MeanMetricWrapper):
-    """The share of samples whose likeliest class is that of one-hot labels.
+    """Accuracy for one-hot labels: fraction of samples whose most probable class is right.
 
-    Shapes: ``y_true`` and ``y_pred``, probabilities or logits, ``[batch, ...,
-    classes]``.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Shapes:
+        ``y_true`` and ``y_pred``, probabilities or logits, ``[batch, ..., classes]``.
 
     Example:
-        >>> keras.metrics.CategoricalAccuracy()([[0, 1], [1, 0]], [[0.2, 0.8], [0.4, 0.6]]).numpy()
+        >>> metric = keras.metrics.CategoricalAccuracy()
+        >>> metric([[0, 1], [1, 0]], [[0.2, 0.8], [0.4, 0.6]]).numpy()
         np.float32(0.5)
     """
 
@@ -242,13 +291,19 @@ class CategoricalAccuracy(MeanMetricWrapper):
 
 
 class SparseCategoricalAccuracy(MeanMetricWrapper):
-    """The share of samples whose likeliest class is the label, a class number.
+    """Accuracy for integer labels: fraction of samples whose most probable class is right.
 
-    Shapes: ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``; ``y_pred``,
-    probabilities or logits, ``[batch, ..., classes]``.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Shapes:
+        ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``; ``y_pred``, probabilities or
+        logits, ``[batch, ..., classes]``.
 
     Example:
-        >>> keras.metrics.SparseCategoricalAccuracy()([[2], [1]], [[0.1, 0.6, 0.3], [0.05, 0.95, 0]]).numpy()
+        >>> metric = keras.metrics.SparseCategoricalAccuracy()
+        >>> metric([[2], [1]], [[0.1, 0.6, 0.3], [0.05, 0.95, 0]]).numpy()
         np.float32(0.5)
     """
 
@@ -263,15 +318,22 @@ class SparseCategoricalAccuracy(MeanMetricWrapper):
 
 
 class TopKCategoricalAccuracy(MeanMetricWrapper):
-    """The share of samples with the class of one-hot labels among the ``k`` likeliest.
+    """Top-k accuracy for one-hot labels: fraction of labels among the ``k`` most probable.
 
-    Shapes: ``y_true`` and ``y_pred``, probabilities or logits, ``[batch, ...,
-    classes]``.
+    Args:
+        k: Number of top predictions.
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
 
-    Raises: ``ValueError`` if ``k`` is not a positive integer.
+    Shapes:
+        ``y_true`` and ``y_pred``, probabilities or logits, ``[batch, ..., classes]``.
+
+    Raises:
+        ValueError: If ``k`` is not a positive integer.
 
     Example:
-        >>> keras.metrics.TopKCategoricalAccuracy(k=2)([[0, 0, 1]], [[0.5, 0.3, 0.2]]).numpy()
+        >>> metric = keras.metrics.TopKCategoricalAccuracy(k=2)
+        >>> metric([[0, 0, 1]], [[0.5, 0.3, 0.2]]).numpy()
         np.float32(0.0)
     """
 
@@ -288,17 +350,24 @@ class TopKCategoricalAccuracy(MeanMetricWrapper):
 
 
 class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
-    """The share of samples with the label, a class number, among the ``k`` likeliest.
+    """Top-k accuracy for integer labels: fraction of labels among the ``k`` most probable.
 
-    Args: ``from_sorted_ids``: predictions are class numbers, the likeliest first, not
-    scores.
+    Args:
+        k: Number of top predictions.
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+        from_sorted_ids: If True, predictions are class numbers, the most probable
+            first, instead of scores.
 
-    Shapes: ``y_true`` ``[batch, ...]``; ``y_pred`` ``[batch, ..., classes]``.
+    Shapes:
+        ``y_true`` ``[batch, ...]``; ``y_pred`` ``[batch, ..., classes]``.
 
-    Raises: ``ValueError`` if ``k`` is not a positive integer.
+    Raises:
+        ValueError: If ``k`` is not a positive integer.
 
     Example:
-        >>> keras.metrics.SparseTopKCategoricalAccuracy(k=2)([1], [[0.5, 0.3, 0.2]]).numpy()
+        >>> metric = keras.metrics.SparseTopKCategoricalAccuracy(k=2)
+        >>> metric([1], [[0.5, 0.3, 0.2]]).numpy()
         np.float32(1.0)
     """
 

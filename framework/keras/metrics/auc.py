@@ -1,4 +1,4 @@
-"""The area under a curve of ratios, by sums over many thresholds."""
+"""Area under the ROC or precision-recall curve, computed from many thresholds."""
 
 from __future__ import annotations
 
@@ -28,28 +28,40 @@ METHODS = ("interpolation", "majoring", "minoring")
 
 
 class AUC(ConfusionMetric):
-    """The area under the ROC curve, or another, approximated by a Riemann sum.
+    """Area under the ROC or precision-recall curve, approximated by a Riemann sum.
 
-    Args: ``num_thresholds``, evenly spaced from 0 to 1, or the ``thresholds``
-    themselves; ``curve``: "ROC" (recall over false positive rate), "PR" (precision over
-    recall) or "PRGAIN" (the gains of both); ``summation_method``: "interpolation" takes
-    the height in the middle of each step, "majoring" the larger end, "minoring" the
-    smaller; ``multi_label``: the mean of the areas of all labels; ``num_labels``: their
-    number, to create the state at once; ``label_weights``: ``[labels]``, of the areas
-    with ``multi_label``, else of the predictions; ``from_logits``: apply a sigmoid to
-    ``y_pred`` first.
+    Args:
+        num_thresholds: Number of thresholds, evenly spaced from 0 to 1; at least 2.
+        curve: "ROC" (recall over false positive rate), "PR" (precision over recall) or
+            "PRGAIN" (precision gain over recall gain).
+        summation_method: Height of each step: "interpolation" (in the middle),
+            "majoring" (the larger end) or "minoring" (the smaller end).
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the result, `floatx` by default.
+        thresholds: Thresholds between 0 and 1 to use instead of ``num_thresholds``.
+        multi_label: If True, compute the area for each label and average.
+        num_labels: Number of labels with ``multi_label``, to create the state at once.
+        label_weights: Weights ``[labels]`` of the areas with ``multi_label``, else of
+            the predictions.
+        from_logits: If True, apply a sigmoid to ``y_pred`` first.
 
-    Shapes: ``y_true``, 0 or 1, and ``y_pred``, from 0 to 1, ``[...]``, with
-    ``multi_label`` ``[batch, labels]``.
+    Shapes:
+        ``y_true``, 0 or 1, and ``y_pred``, from 0 to 1, ``[...]``; with ``multi_label``
+        ``[batch, labels]``.
 
-    Raises: ``ValueError`` for less than 2 thresholds, another ``curve`` or
-    ``summation_method``, or ``num_labels`` without ``multi_label``.
+    Raises:
+        ValueError: If there are fewer than 2 thresholds, ``curve`` or
+            ``summation_method`` is unknown, or ``num_labels`` is given without
+            ``multi_label``.
 
-    References: Davis & Goadrich (2006) for the interpolation of "PR"; Flach & Kull
-    (2015) for gains.
+    References:
+        - Davis & Goadrich, "The relationship between precision-recall and ROC curves"
+        (2006), for the interpolation of "PR".
+        - Flach & Kull, "Precision-recall-gain curves: PR analysis done right" (2015).
 
     Example:
-        >>> keras.metrics.AUC(num_thresholds=3)([0, 0, 1, 1], [0, 0.5, 0.3, 0.9]).numpy()
+        >>> metric = keras.metrics.AUC(num_thresholds=3)
+        >>> metric([0, 0, 1, 1], [0, 0.5, 0.3, 0.9]).numpy()
         np.float32(0.75)
     """
 
@@ -94,7 +106,13 @@ class AUC(ConfusionMetric):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Count one batch; with weights, their sums."""
+        """Count the outcomes of one batch; with weights, their sums.
+
+        Args:
+            y_true: Labels.
+            y_pred: Predictions.
+            sample_weight: Weights of the examples, or None.
+        """
         y_pred = as_tensor(y_pred)
         if self.from_logits:
             y_pred = sigmoid(y_pred)
@@ -125,7 +143,7 @@ class AUC(ConfusionMetric):
         return self._tw_as_result(mean)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the arguments; ``thresholds`` only if they were passed."""
+        """Return the constructor arguments; ``thresholds`` only if they were passed."""
         config = super().get_config()
         if config["thresholds"] is None:
             del config["thresholds"]
@@ -147,7 +165,7 @@ def _with_ends(num_thresholds, thresholds):
 
 
 def _coordinates(curve, tp, fp, tn, fn):
-    """Both coordinates of the curve at each threshold."""
+    """Return both coordinates of the curve at each threshold."""
     recall = divide_no_nan(tp, tp + fn)
     if curve == "ROC":
         return divide_no_nan(fp, fp + tn), recall
@@ -167,7 +185,7 @@ def _heights(method, y):
 
 
 def _interpolated_pr(tp, fp, fn):
-    """Areas of the steps of the PR curve, with true positives linear in between."""
+    """Return the areas of the steps of the PR curve, interpolating true positives linearly."""
     positives = tp + fp
     steps = positives[:-1] - positives[1:]
     slope = divide_no_nan(tp[:-1] - tp[1:], maximum(steps, 0.0))

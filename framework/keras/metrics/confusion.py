@@ -1,4 +1,4 @@
-"""True and false positives and negatives, and their ratios."""
+"""True and false positives and negatives, precision and recall."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ __all__ = [
 
 
 class _Count(ConfusionMetric):
-    """The number of predictions with one outcome, for one threshold or a list of them.
+    """Number of predictions with one outcome, for one threshold or a list of them.
 
-    A prediction is positive if it is above the threshold (default 0.5), a label if it is
-    not 0. With several ``thresholds``, from 0 to 1, the result has one entry for each.
+    A prediction is positive if it exceeds the threshold (default 0.5), a label if it is
+    not 0. With several ``thresholds``, from 0 to 1, the result has one entry per
+    threshold.
     """
 
     _tw_attributes = ("accumulator",)
@@ -54,15 +55,20 @@ class _Count(ConfusionMetric):
 
 
 class TruePositives(_Count):
-    """The number of positive predictions with a positive label.
+    """Number of true positives: positive predictions with a positive label.
 
-    Args: ``thresholds``: from 0 to 1, default 0.5: a prediction above it is positive.
-    For a list the result has one entry for each.
+    Args:
+        thresholds: Number from 0 to 1, 0.5 by default, above which a prediction is
+            positive. For a list of them the result has one entry per threshold.
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the result, `floatx` by default.
 
-    Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[...]``; ``sample_weight`` what
-    broadcasts to them, also without their last axis: then its sums are counted.
+    Shapes:
+        ``y_true``, 0 or 1, and ``y_pred`` ``[...]``; ``sample_weight`` broadcasts to
+        them, also without their last axis; its sums are counted.
 
-    Raises: ``ValueError`` for a threshold that is not from 0 to 1.
+    Raises:
+        ValueError: If a threshold is not between 0 and 1.
 
     Example:
         >>> keras.metrics.TruePositives()([0, 1, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
@@ -73,11 +79,20 @@ class TruePositives(_Count):
 
 
 class FalsePositives(_Count):
-    """The number of positive predictions with a negative label.
+    """Number of false positives: positive predictions with a negative label.
 
-    Args: as for `TruePositives`.
+    Args:
+        thresholds: Number from 0 to 1, 0.5 by default, above which a prediction is
+            positive. For a list of them the result has one entry per threshold.
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the result, `floatx` by default.
 
-    Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[...]``.
+    Shapes:
+        ``y_true``, 0 or 1, and ``y_pred`` ``[...]``; ``sample_weight`` as for
+        `TruePositives`.
+
+    Raises:
+        ValueError: If a threshold is not between 0 and 1.
 
     Example:
         >>> keras.metrics.FalsePositives()([0, 0, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
@@ -88,11 +103,20 @@ class FalsePositives(_Count):
 
 
 class TrueNegatives(_Count):
-    """The number of negative predictions with a negative label.
+    """Number of true negatives: negative predictions with a negative label.
 
-    Args: as for `TruePositives`.
+    Args:
+        thresholds: Number from 0 to 1, 0.5 by default, above which a prediction is
+            positive. For a list of them the result has one entry per threshold.
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the result, `floatx` by default.
 
-    Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[...]``.
+    Shapes:
+        ``y_true``, 0 or 1, and ``y_pred`` ``[...]``; ``sample_weight`` as for
+        `TruePositives`.
+
+    Raises:
+        ValueError: If a threshold is not between 0 and 1.
 
     Example:
         >>> keras.metrics.TrueNegatives()([0, 0, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
@@ -103,11 +127,20 @@ class TrueNegatives(_Count):
 
 
 class FalseNegatives(_Count):
-    """The number of negative predictions with a positive label.
+    """Number of false negatives: negative predictions with a positive label.
 
-    Args: as for `TruePositives`.
+    Args:
+        thresholds: Number from 0 to 1, 0.5 by default, above which a prediction is
+            positive. For a list of them the result has one entry per threshold.
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the result, `floatx` by default.
 
-    Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[...]``.
+    Shapes:
+        ``y_true``, 0 or 1, and ``y_pred`` ``[...]``; ``sample_weight`` as for
+        `TruePositives`.
+
+    Raises:
+        ValueError: If a threshold is not between 0 and 1.
 
     Example:
         >>> keras.metrics.FalseNegatives()([0, 0, 1, 1], [0.1, 0.9, 0.8, 0.3]).numpy()
@@ -118,11 +151,16 @@ class FalseNegatives(_Count):
 
 
 class _Ratio(ConfusionMetric):
-    """``true_positives / (true_positives + others)``, 0 where there are none.
+    """Ratio ``true_positives / (true_positives + others)``, 0 if the denominator is 0.
 
-    Args: ``thresholds`` from 0 to 1, one or a list (default 0.5; with ``top_k`` none);
-    ``top_k``: only the best scores of each row can be positive; ``class_id``: counts
-    one class only, an index on the last axis.
+    Args:
+        thresholds: Number from 0 to 1, or a list of them, above which a prediction is
+            positive; 0.5 by default, with ``top_k`` no threshold.
+        top_k: Number of highest scores of each row that can be positive, or None for
+            all.
+        class_id: Class to count, an index on the last axis, or None for all.
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the result, `floatx` by default.
     """
 
     _direction = "up"
@@ -152,20 +190,26 @@ class _Ratio(ConfusionMetric):
 
 
 class Precision(_Ratio):
-    """The share of positive predictions with a positive label: ``tp / (tp + fp)``.
+    """Precision: fraction of positive predictions that are right, ``tp / (tp + fp)``.
 
     It is 0 if there are no positive predictions.
 
-    Args: ``thresholds``: from 0 to 1, one or a list, default 0.5: a prediction above it
-    is positive; ``top_k``: only this number of the best scores of each row can be
-    positive, by default at any score; ``class_id``: count one class only, an index on
-    the last axis.
+    Args:
+        thresholds: Number from 0 to 1, or a list of them, above which a prediction is
+            positive; 0.5 by default, with ``top_k`` no threshold.
+        top_k: Number of highest scores of each row that can be positive, or None for
+            all.
+        class_id: Class to count, an index on the last axis, or None for all.
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the result, `floatx` by default.
 
-    Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[...]``, with ``top_k`` or ``class_id``
-    ``[..., classes]``.
+    Shapes:
+        ``y_true``, 0 or 1, and ``y_pred`` ``[...]``, with ``top_k`` or ``class_id``
+        ``[..., classes]``.
 
-    Raises: ``ValueError`` for a threshold that is not from 0 to 1, or more ``top_k``
-    than classes.
+    Raises:
+        ValueError: If a threshold is not between 0 and 1, or ``top_k`` is greater than
+            the number of classes.
 
     Example:
         >>> keras.metrics.Precision()([0, 1, 1, 1], [1, 0, 1, 1]).numpy().round(5)
@@ -176,15 +220,26 @@ class Precision(_Ratio):
 
 
 class Recall(_Ratio):
-    """The share of positive labels with a positive prediction: ``tp / (tp + fn)``.
+    """Recall: fraction of positive labels that are predicted, ``tp / (tp + fn)``.
 
     It is 0 if there are no positive labels.
 
-    Args: as for `Precision`.
+    Args:
+        thresholds: Number from 0 to 1, or a list of them, above which a prediction is
+            positive; 0.5 by default, with ``top_k`` no threshold.
+        top_k: Number of highest scores of each row that can be positive, or None for
+            all.
+        class_id: Class to count, an index on the last axis, or None for all.
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the result, `floatx` by default.
 
-    Shapes: as for `Precision`.
+    Shapes:
+        ``y_true``, 0 or 1, and ``y_pred`` ``[...]``, with ``top_k`` or ``class_id``
+        ``[..., classes]``.
 
-    Raises: as `Precision`.
+    Raises:
+        ValueError: If a threshold is not between 0 and 1, or ``top_k`` is greater than
+            the number of classes.
 
     Example:
         >>> keras.metrics.Recall()([0, 1, 1, 1], [1, 0, 1, 1]).numpy().round(5)

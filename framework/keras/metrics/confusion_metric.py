@@ -1,8 +1,8 @@
 """True and false positives and negatives, counted for many thresholds in one pass.
 
 The *bucket* of a prediction is the number of thresholds that it exceeds. Weights are
-added up by bucket, for each of the two labels; sums from the end are then the positives
-of every threshold.
+added up by bucket, separately for both labels; cumulative sums from the end are then
+the positives of every threshold.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LOWEST = -1e10  # a threshold below all scores
 
 
 class Thresholds:
-    """Numbers that predictions may exceed, in the order of the results."""
+    """Thresholds that predictions are compared with, in the order of the results."""
 
     def __init__(self, values):
         self.values: list[float] = [float(value) for value in values]
@@ -64,7 +64,7 @@ class Thresholds:
         return len(self.values)
 
     def bucket(self, y_pred):
-        """The number of thresholds that each prediction exceeds, int32."""
+        """Return the number of thresholds that each prediction exceeds, int32."""
         if not self.even:
             return searchsorted(as_tensor(self.ascending, beside=y_pred), y_pred)
         # Where a bucket ends is rounded as in Keras.
@@ -75,7 +75,7 @@ class Thresholds:
 
 
 def _is_even(array):
-    """Return whether these are steps from 0 to 1; the ends may lie just outside."""
+    """Return whether thresholds are evenly spaced from 0 to 1, or just beyond at the ends."""
     count = len(array)
     if count < 3:
         return False
@@ -84,11 +84,11 @@ def _is_even(array):
 
 
 class ConfusionMetric(Metric):
-    """Base of metrics that count the outcomes of predictions at several thresholds.
+    """Base class of metrics that count the outcomes of predictions at several thresholds.
 
-    A prediction is positive if it exceeds the threshold, a label if it is not 0. The
-    constructors of subclasses set those of the attributes below that they have arguments
-    for, then call `_tw_add_counts`.
+    A prediction is positive if it exceeds the threshold, a label if it is not 0.
+    Constructors of subclasses set the attributes below for which they have arguments,
+    then call `_tw_add_counts`.
     """
 
     _tw_kind: str = "metric"  # a base: no name in a config stands for it
@@ -136,10 +136,16 @@ class ConfusionMetric(Metric):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Count one batch; with weights, their sums.
+        """Count the outcomes of one batch; with weights, their sums.
 
-        Shapes: ``y_true`` and ``y_pred`` ``[...]``; ``sample_weight`` what broadcasts
-        to them, also without their last axis.
+        Args:
+            y_true: Labels.
+            y_pred: Predictions.
+            sample_weight: Weights of the examples, or None.
+
+        Shapes:
+            ``y_true`` and ``y_pred`` ``[...]``; ``sample_weight`` broadcasts to them,
+            also without their last axis.
         """
         counts = self._tw_count(y_true, y_pred, sample_weight)
         if not self._tw_built:
@@ -148,7 +154,7 @@ class ConfusionMetric(Metric):
             getattr(self, name).assign_add(counts[outcome])
 
     def _tw_count(self, y_true, y_pred, sample_weight):
-        """Outcome -> counts ``[thresholds]``, or ``[thresholds, labels]``."""
+        """Map each outcome to its counts, ``[thresholds]`` or ``[thresholds, labels]``."""
         who = type(self).__name__
         y_pred = as_tensor(y_pred, float32)
         y_pred, y_true = same_rank(y_pred, as_tensor(y_true, float32, y_pred))
@@ -170,7 +176,7 @@ class ConfusionMetric(Metric):
         )
 
     def get_config(self) -> dict[str, Any]:
-        """Return the arguments; ``thresholds`` as they were passed."""
+        """Return the constructor arguments; ``thresholds`` as they were passed."""
         config = super().get_config()
         if "thresholds" in config:
             config["thresholds"] = plain(self._tw_init_thresholds)
@@ -178,7 +184,7 @@ class ConfusionMetric(Metric):
 
 
 def _among_best(y_pred, k):
-    """Replace scores that are not among the ``k`` best of their row by `LOWEST`."""
+    """Replace scores that are not among the ``k`` highest of their row by `LOWEST`."""
     classes = y_pred.shape[-1]
     if k > classes:
         raise ValueError(
@@ -189,7 +195,7 @@ def _among_best(y_pred, k):
 
 
 def _of_class(who, y_true, y_pred, class_id):
-    """The labels and scores of one class, which stay an axis of size 1."""
+    """Return the labels and scores of one class, with an axis of size 1 for the class."""
     classes = y_pred.shape[-1] if len(y_pred.shape) > 1 else 0
     if not -classes <= class_id < classes:
         raise ShapeError(who, f"with class_id={class_id}, y_pred must be [..., classes] "
@@ -199,7 +205,7 @@ def _of_class(who, y_true, y_pred, class_id):
 
 
 def _weights(who, sample_weight, label_weights, y_pred):
-    """The weight of each prediction, or None for one each."""
+    """Return the weight of each prediction, or None if all are 1."""
     weight = None
     if sample_weight is not None:
         weight = as_tensor(sample_weight, float64, y_pred)

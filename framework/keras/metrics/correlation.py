@@ -1,4 +1,4 @@
-"""Correlations of predictions with labels."""
+"""Correlation coefficients of predictions and labels."""
 
 from __future__ import annotations
 
@@ -26,14 +26,22 @@ __all__ = [
 def pearson_correlation(
     y_true: TensorLike, y_pred: TensorLike, axis: Axes = -1
 ) -> Tensor:
-    """``cov(y_true, y_pred) / (std(y_true) * std(y_pred))`` over ``axis``.
+    """Compute the Pearson correlation coefficient over ``axis``.
 
-    It is NaN where one of them is constant.
+    It is ``cov(y_true, y_pred) / (std(y_true) * std(y_pred))``, and NaN where one of
+    them is constant.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result without ``axis``.
+    Args:
+        y_true: Labels.
+        y_pred: Predictions.
+        axis: Axis or axes to correlate over.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``, result without ``axis``.
 
     Example:
-        >>> keras.metrics.pearson_correlation([[0.0, 1.0, 2.0]], [[1.0, 3.0, 5.0]]).numpy().round(5)
+        >>> labels, predictions = [[0.0, 1.0, 2.0]], [[1.0, 3.0, 5.0]]
+        >>> keras.metrics.pearson_correlation(labels, predictions).numpy().round(5)
         array([1.], dtype=float32)
     """
     y_true, y_pred = pair("pearson_correlation", y_true, y_pred)
@@ -43,15 +51,24 @@ def pearson_correlation(
 def concordance_correlation(
     y_true: TensorLike, y_pred: TensorLike, axis: Axes = -1
 ) -> Tensor:
-    """``2 cov / (var(y_true) + var(y_pred) + (mean(y_true) - mean(y_pred)) ** 2)``.
+    """Compute Lin's concordance correlation coefficient over ``axis``.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``; result without ``axis``.
+    It is ``2 cov / (var(y_true) + var(y_pred) + (mean(y_true) - mean(y_pred)) ** 2)``.
 
-    Reference: Lin, "A concordance correlation coefficient to evaluate reproducibility"
-    (1989).
+    Args:
+        y_true: Labels.
+        y_pred: Predictions.
+        axis: Axis or axes to correlate over.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``, result without ``axis``.
+
+    References:
+        Lin, "A concordance correlation coefficient to evaluate reproducibility" (1989).
 
     Example:
-        >>> keras.metrics.concordance_correlation([[0.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]).numpy().round(5)
+        >>> labels, predictions = [[0.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]
+        >>> keras.metrics.concordance_correlation(labels, predictions).numpy().round(5)
         array([0.57143], dtype=float32)
     """
     y_true, y_pred = pair("concordance_correlation", y_true, y_pred)
@@ -77,12 +94,21 @@ def _standard(x, axis):
 
 
 class PearsonCorrelation(MeanMetricWrapper):
-    """The mean of `pearson_correlation` over ``axis``, 1 for a perfect linear relation.
+    """Pearson correlation coefficient: the mean of `pearson_correlation`.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    It is 1 for a perfect linear relation.
+
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+        axis: Axis or axes to correlate over.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
-        >>> keras.metrics.PearsonCorrelation()([[0.0, 1.0, 2.0]], [[1.0, 3.0, 5.0]]).numpy().round(5)
+        >>> metric = keras.metrics.PearsonCorrelation()
+        >>> metric([[0.0, 1.0, 2.0]], [[1.0, 3.0, 5.0]]).numpy().round(5)
         np.float32(1.0)
     """
 
@@ -99,12 +125,21 @@ class PearsonCorrelation(MeanMetricWrapper):
 
 
 class ConcordanceCorrelation(MeanMetricWrapper):
-    """The mean of `concordance_correlation` over ``axis``, 1 where both are the same.
+    """Concordance correlation coefficient: the mean of `concordance_correlation`.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    It is 1 if labels and predictions are equal.
+
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+        axis: Axis or axes to correlate over.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
-        >>> keras.metrics.ConcordanceCorrelation()([[0.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]).numpy().round(5)
+        >>> metric = keras.metrics.ConcordanceCorrelation()
+        >>> metric([[0.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]).numpy().round(5)
         np.float32(0.57143)
     """
 

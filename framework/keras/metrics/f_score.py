@@ -1,4 +1,4 @@
-"""The harmonic mean of precision and recall, class by class."""
+"""F-scores: the harmonic mean of precision and recall, by class."""
 
 from __future__ import annotations
 
@@ -27,18 +27,26 @@ SUMS = "true_positives false_positives false_negatives intermediate_weights".spl
 
 
 class FBetaScore(Metric):
-    """``(1 + beta ** 2) * precision * recall / (beta ** 2 * precision + recall)``.
+    """F-beta score: the weighted harmonic mean of precision and recall.
 
-    Args: ``average``: None for one score of each class, "micro" counts all classes
-    together, "macro" is the mean of the scores, "weighted" their mean weighted by the
-    frequency of each class; ``beta``: the weight of recall against precision, a float;
-    ``threshold``: predictions above it are positive, by default the largest of each
-    row.
+    It is ``(1 + beta ** 2) * precision * recall / (beta ** 2 * precision + recall)``.
 
-    Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[batch, classes]``.
+    Args:
+        average: Average over the classes: None for one score per class, "micro" to
+            count all classes together, "macro" for the mean of the scores, "weighted"
+            for their mean weighted by the frequency of the classes.
+        beta: Weight of recall relative to precision, a positive float.
+        threshold: Number above which predictions are positive, a float above 0 and at
+            most 1; by default the largest prediction of each row is positive.
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
 
-    Raises: ``ValueError`` if ``beta`` is no positive float, ``threshold`` no float
-    above 0 and at most 1, or for another ``average``.
+    Shapes:
+        ``y_true``, 0 or 1, and ``y_pred`` ``[batch, classes]``.
+
+    Raises:
+        ValueError: If ``average`` is unknown, ``beta`` is not a positive float, or
+            ``threshold`` is not a float above 0 and at most 1.
 
     Example:
         >>> keras.metrics.FBetaScore(beta=2.0, threshold=0.5)(
@@ -88,7 +96,13 @@ class FBetaScore(Metric):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Count one batch; ``sample_weight`` ``[batch]``."""
+        """Count the outcomes of one batch.
+
+        Args:
+            y_true: Labels 0 and 1 ``[batch, classes]``.
+            y_pred: Predictions ``[batch, classes]``.
+            sample_weight: Weights ``[batch]``, or None.
+        """
         y_pred = as_tensor(y_pred, self._dtype)
         y_true = as_tensor(y_true, self._dtype, y_pred)
         check_matrices(type(self).__name__, "classes", y_true, y_pred)
@@ -114,7 +128,7 @@ class FBetaScore(Metric):
         return logical_and(largest, greater(abs(y_pred), 1e-9))
 
     def result(self) -> Tensor:
-        """Return the score, or one for each class; 0 before the first update."""
+        """Return the score, or one score per class; 0 before the first update."""
         if not self._built:
             return as_tensor(0.0, self._dtype)
         positives = self.true_positives.read()
@@ -132,16 +146,29 @@ class FBetaScore(Metric):
 
 
 class F1Score(FBetaScore):
-    """``2 * precision * recall / (precision + recall)``, the `FBetaScore` for beta 1.
+    """F1 score: the harmonic mean of precision and recall.
 
-    Args: ``average`` and ``threshold`` as for `FBetaScore`.
+    It is ``2 * precision * recall / (precision + recall)``, `FBetaScore` with
+    ``beta=1``.
 
-    Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[batch, classes]``.
+    Args:
+        average: Average over the classes: None, "micro", "macro" or "weighted", see
+            `FBetaScore`.
+        threshold: Number above which predictions are positive, a float above 0 and at
+            most 1; by default the largest prediction of each row is positive.
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
 
-    Raises: as `FBetaScore`.
+    Shapes:
+        ``y_true``, 0 or 1, and ``y_pred`` ``[batch, classes]``.
+
+    Raises:
+        ValueError: If ``average`` is unknown, or ``threshold`` is not a float above 0
+            and at most 1.
 
     Example:
-        >>> keras.metrics.F1Score(average="micro", threshold=0.5)([[1, 1]], [[0.9, 0.2]]).numpy().round(5)
+        >>> metric = keras.metrics.F1Score(average="micro", threshold=0.5)
+        >>> metric([[1, 1]], [[0.9, 0.2]]).numpy().round(5)
         np.float32(0.66667)
     """
 

@@ -1,4 +1,4 @@
-"""Intersection over union of the predicted and true areas of classes."""
+"""Intersection over union (IoU) of predicted and true regions of classes."""
 
 from __future__ import annotations
 
@@ -42,23 +42,34 @@ MOST = 1 << 16  # classes
 
 
 class IoU(Metric):
-    """``tp / (tp + fp + fn)`` of each class in ``target_class_ids``, averaged.
+    """Intersection over union, ``tp / (tp + fp + fn)``, averaged over target classes.
 
-    Classes that neither occur nor are predicted do not count in the mean. Labels and
-    predictions that are no class below ``num_classes`` are ignored.
+    Classes that neither occur nor are predicted are excluded from the mean. Labels and
+    predictions outside of 0 to ``num_classes - 1`` are ignored.
 
-    Args: ``ignore_class``: a label to ignore as well; ``sparse_y_true``,
-    ``sparse_y_pred``: these are class numbers, not scores or one-hot along ``axis``;
-    ``dtype`` of the counts, int64 by default: fractional weights need a floating one.
+    Args:
+        num_classes: Number of classes.
+        target_class_ids: Numbers of the classes to average over.
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the counts, int64 by default; fractional weights need a floating
+            dtype.
+        ignore_class: Label to ignore, or None.
+        sparse_y_true: If True, labels are integers; if False, one-hot along ``axis``.
+        sparse_y_pred: If True, predictions are class numbers; if False, scores along
+            ``axis``.
+        axis: Axis of the classes in scores and one-hot labels.
 
-    Shapes: ``y_true`` and ``y_pred``, class numbers, ``[batch, ...]``; scores and
-    one-hot labels have the classes along ``axis`` as well.
+    Shapes:
+        ``y_true`` and ``y_pred``, class numbers, ``[batch, ...]``; scores and one-hot
+        labels also have the classes along ``axis``.
 
-    Raises: ``ValueError`` for a class that is not below ``num_classes``, or more than
-    65536 classes.
+    Raises:
+        ValueError: If a target class is not below ``num_classes``, or there are more
+            than 65536 classes.
 
     Example:
-        >>> keras.metrics.IoU(num_classes=2, target_class_ids=[0])([0, 0, 1, 1], [0, 1, 0, 1]).numpy().round(5)
+        >>> metric = keras.metrics.IoU(num_classes=2, target_class_ids=[0])
+        >>> metric([0, 0, 1, 1], [0, 1, 0, 1]).numpy().round(5)
         np.float32(0.33333)
     """
 
@@ -106,7 +117,14 @@ class IoU(Metric):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Count one batch; weights, in the shape of the labels, are added up."""
+        """Add one batch to the confusion matrix.
+
+        Args:
+            y_true: Labels.
+            y_pred: Predictions.
+            sample_weight: Weights in the shape of the labels, which are added up, or
+                None.
+        """
         y_true, y_pred = as_tensor(y_true), as_tensor(y_pred)
         if not self.sparse_y_true:
             y_true = argmax(y_true, self.axis)
@@ -157,14 +175,24 @@ class IoU(Metric):
 
 
 class BinaryIoU(IoU):
-    """`IoU` of the classes 0 and 1: predictions of ``threshold`` or more are class 1.
+    """Intersection over union of the classes 0 and 1, for binary segmentation: see `IoU`.
 
-    Shapes: ``y_true``, 0 or 1, and ``y_pred`` ``[batch, ...]``.
+    Args:
+        target_class_ids: Classes to average over: 0, 1 or both.
+        threshold: Predictions greater than or equal to it are class 1.
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the counts, int64 by default; fractional weights need a floating
+            dtype.
 
-    Raises: ``ValueError`` if one of ``target_class_ids`` is neither 0 nor 1.
+    Shapes:
+        ``y_true``, 0 or 1, and ``y_pred`` ``[batch, ...]``.
+
+    Raises:
+        ValueError: If an element of ``target_class_ids`` is neither 0 nor 1.
 
     Example:
-        >>> keras.metrics.BinaryIoU(threshold=0.3)([0, 1, 0, 1], [0.1, 0.2, 0.4, 0.7]).numpy().round(5)
+        >>> metric = keras.metrics.BinaryIoU(threshold=0.3)
+        >>> metric([0, 1, 0, 1], [0.1, 0.2, 0.4, 0.7]).numpy().round(5)
         np.float32(0.33333)
     """
 
@@ -184,22 +212,42 @@ class BinaryIoU(IoU):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Count one batch; weights, in the shape of the labels, are added up."""
+        """Add one batch to the confusion matrix.
+
+        Args:
+            y_true: Labels.
+            y_pred: Predictions.
+            sample_weight: Weights in the shape of the labels, which are added up, or
+                None.
+        """
         positive = greater_equal(as_tensor(y_pred, float32), self.threshold)
         super().update_state(y_true, positive, sample_weight)
 
 
 class MeanIoU(IoU):
-    """`IoU`, averaged over all classes.
+    """Mean intersection over union: `IoU`, averaged over all classes.
 
-    Args: as for `IoU`.
+    Args:
+        num_classes: Number of classes.
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the counts, int64 by default; fractional weights need a floating
+            dtype.
+        ignore_class: Label to ignore, or None.
+        sparse_y_true: If True, labels are integers; if False, one-hot along ``axis``.
+        sparse_y_pred: If True, predictions are class numbers; if False, scores along
+            ``axis``.
+        axis: Axis of the classes in scores and one-hot labels.
 
-    Shapes: ``y_true`` and ``y_pred``, class numbers, ``[batch, ...]``.
+    Shapes:
+        ``y_true`` and ``y_pred``, class numbers, ``[batch, ...]``; scores and one-hot
+        labels also have the classes along ``axis``.
 
-    Raises: ``ValueError`` for more than 65536 classes.
+    Raises:
+        ValueError: If there are more than 65536 classes.
 
     Example:
-        >>> keras.metrics.MeanIoU(num_classes=2)([0, 0, 1, 1], [0, 1, 0, 1]).numpy().round(5)
+        >>> metric = keras.metrics.MeanIoU(num_classes=2)
+        >>> metric([0, 0, 1, 1], [0, 1, 0, 1]).numpy().round(5)
         np.float32(0.33333)
     """
 
@@ -226,11 +274,21 @@ class MeanIoU(IoU):
 
 
 class OneHotIoU(IoU):
-    """`IoU` for one-hot labels, and for scores unless ``sparse_y_pred``.
+    """Intersection over union for one-hot labels: see `IoU`.
 
-    Args: ``axis``: the classes; the others as for `IoU`.
+    Args:
+        num_classes: Number of classes.
+        target_class_ids: Numbers of the classes to average over.
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the counts, int64 by default; fractional weights need a floating
+            dtype.
+        ignore_class: Label to ignore, or None.
+        sparse_y_pred: If True, predictions are class numbers; if False, scores along
+            ``axis``.
+        axis: Axis of the classes.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
 
     Example:
         >>> metric = keras.metrics.OneHotIoU(num_classes=2, target_class_ids=[0])
@@ -261,11 +319,20 @@ class OneHotIoU(IoU):
 
 
 class OneHotMeanIoU(MeanIoU):
-    """`MeanIoU` for one-hot labels, and for scores unless ``sparse_y_pred``.
+    """Mean intersection over union for one-hot labels: see `MeanIoU`.
 
-    Args: ``axis``: the classes; the others as for `IoU`.
+    Args:
+        num_classes: Number of classes.
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the counts, int64 by default; fractional weights need a floating
+            dtype.
+        ignore_class: Label to ignore, or None.
+        sparse_y_pred: If True, predictions are class numbers; if False, scores along
+            ``axis``.
+        axis: Axis of the classes.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
 
     Example:
         >>> metric = keras.metrics.OneHotMeanIoU(num_classes=2)

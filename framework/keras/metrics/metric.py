@@ -1,4 +1,4 @@
-"""`Metric`: running measures of the quality of a model, kept in variables."""
+"""`Metric`: running measures of model quality, kept in variables."""
 
 from __future__ import annotations
 
@@ -44,18 +44,21 @@ AGGREGATIONS = ("none", "mean", "sum", "only_first_replica")
 
 
 class Metric(Module, Configured):
-    """Base of metrics: `update_state` adds a batch, `result` computes, `reset_state` clears.
+    """Base class of metrics: `update_state`, `result` and `reset_state`.
 
-    Calling a metric updates it and returns the result of all batches so far.
+    `update_state` adds a batch to the state, `result` computes the value of all batches
+    so far, `reset_state` clears the state. Calling a metric updates it and returns the
+    result. A subclass creates its state with `add_variable`; constructor arguments kept
+    as attributes form the config.
 
-    Args: ``dtype`` of the result, `floatx` by default; ``name``, by default that of the
-    class. Constructor arguments kept as attributes are the config.
+    Tapes do not record `update_state`, because no gradient can pass through an
+    assignment. With several replicas, each keeps the state of its part of the batches;
+    in a step that they take together, `result` is computed from the states of all, and
+    updates of an idle replica have no effect.
 
-    Subclasses create their state with `add_variable`. Tapes do not record
-    `update_state`, since no gradient can pass through an assignment. Each of several
-    replicas keeps the state of its own part of the batches; in a step that they take
-    together `result` is that of the whole, and the update of an idle replica changes
-    nothing.
+    Args:
+        dtype: Dtype of the result, `floatx` by default.
+        name: Name of the metric, by default the class name in snake case, made unique.
 
     Example:
         >>> class Largest(keras.metrics.Metric):
@@ -95,7 +98,12 @@ class Metric(Module, Configured):
     # --- what subclasses define
 
     def update_state(self, *args: Any, **kwargs: Any) -> None:
-        """Add a batch to the state; subclasses define it."""
+        """Add a batch to the state; subclasses must override it.
+
+        Args:
+            *args: Usually ``y_true`` and ``y_pred``.
+            **kwargs: Usually ``sample_weight``.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define update_state")
 
     def result(self) -> Tensor:
@@ -108,7 +116,7 @@ class Metric(Module, Configured):
             variable.assign(zeros_like(variable))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
-        """Call `update_state`, then return `result`: of all batches so far, with this one."""
+        """Call `update_state`, and return `result` for all batches including this one."""
         self._tw_check_initialized()
         self.update_state(*args, **kwargs)
         return self.result()
@@ -118,25 +126,35 @@ class Metric(Module, Configured):
     def stateless_update_state(
         self, metric_variables: Sequence[Any], *args: Any, **kwargs: Any
     ) -> list[Tensor]:
-        """Return the values of the variables after an `update_state` from the given ones.
+        """Return the values of the variables after an `update_state`; assign nothing.
+
+        Args:
+            metric_variables: Values of `variables` before the update.
+            *args: Arguments of `update_state`.
+            **kwargs: Keyword arguments of `update_state`.
 
         Example:
-            >>> from tapewright.keras.metrics import Sum
-            >>> metric = Sum()
-            >>> metric.stateless_update_state([1.0], [2.0, 3.0])[0].numpy(), metric.result().numpy()
-            (np.float64(6.0), np.float32(0.0))
+            >>> metric = keras.metrics.Sum()
+            >>> metric.stateless_update_state([1.0], [2.0, 3.0])[0].numpy()
+            np.float64(6.0)
+            >>> metric.result().numpy()
+            np.float32(0.0)
         """
         with self._tw_substituted("stateless_update_state", metric_variables):
             self.update_state(*args, **kwargs)
             return [variable.read_uncast() for variable in self.variables]
 
     def stateless_result(self, metric_variables: Sequence[Any]) -> Any:
-        """Return the `result` for these values of the variables."""
+        """Return the `result` for these values of the variables.
+
+        Args:
+            metric_variables: Values of `variables`.
+        """
         with self._tw_substituted("stateless_result", metric_variables):
             return self.result()
 
     def stateless_reset_state(self) -> list[Tensor]:
-        """Return the values of the variables after a `reset_state`."""
+        """Return the values of the variables after a `reset_state`; assign nothing."""
         with self._tw_substituted("stateless_reset_state", self.variables):
             self.reset_state()
             return [variable.read_uncast() for variable in self.variables]
@@ -156,12 +174,18 @@ class Metric(Module, Configured):
         aggregation: str | None = "sum",
         name: str | None = None,
     ) -> Variable:
-        """Create a variable, not trainable, of ``dtype`` (default `floatx`).
+        """Create a non-trainable variable as part of the state.
 
-        Args: ``aggregation``: how the values of several replicas become one: "sum",
-        "mean", "only_first_replica", or "none" (also None): each keeps its own.
+        Args:
+            shape: Shape of the variable.
+            initializer: Initializer: an object, its name, or None for zeros.
+            dtype: Dtype of the variable, `floatx` by default.
+            aggregation: Reduction of the values of several replicas: "sum", "mean",
+                "only_first_replica", or "none" or None to keep one value per replica.
+            name: Name of the variable.
 
-        Raises: ``ValueError`` for another ``aggregation``.
+        Raises:
+            ValueError: If ``aggregation`` is unknown.
         """
         self._tw_check_initialized()
         aggregation = "none" if aggregation is None else aggregation
@@ -180,8 +204,8 @@ class Metric(Module, Configured):
     def _tw_add_sum(self, name, shape=(), dtype=None):
         """Create a variable for a sum or a count over all batches.
 
-        float32 stops counting at 2 ** 24: floating sums are kept in float64, and
-        `_tw_as_result` gives results ``dtype`` (default `floatx`).
+        Counting in float32 ends at 2 ** 24: floating sums are kept in float64, and
+        `_tw_as_result` casts results to ``dtype`` (default `floatx`).
         """
         self._tw_result_dtype = default_float() if dtype is None else as_dtype(dtype)
         kept = float64 if self._tw_result_dtype.is_floating else self._tw_result_dtype
@@ -199,14 +223,21 @@ class Metric(Module, Configured):
         dtype: DTypeLike | None = None,
         name: str | None = None,
     ) -> Variable:
-        """Create a variable: `add_variable`, with defaults."""
+        """Create a variable as part of the state: `add_variable` with default arguments.
+
+        Args:
+            shape: Shape of the variable, a scalar by default.
+            initializer: Initializer: an object, its name, or None for zeros.
+            dtype: Dtype of the variable, `floatx` by default.
+            name: Name of the variable.
+        """
         return self.add_variable(shape, initializer, dtype, name=name)
 
     @property
     def variables(self) -> list[Variable]:
-        """The variables in the order of creation, then those of inner metrics.
+        """The variables in order of creation, followed by the variables of inner metrics.
 
-        As in Keras 3, a ``tw.Variable`` in an attribute is none of them, and is not reset.
+        As in Keras 3, a ``tw.Variable`` in an attribute is not included, and not reset.
         """
         return [v for v in self._tw_all_variables() if v.is_weight]
 
@@ -228,7 +259,7 @@ class Metric(Module, Configured):
 
     @property
     def name(self) -> str:
-        """The name of the metric, and of its result in logs."""
+        """Name of the metric, and of its result in the logs."""
         return self._tw_name
 
     @name.setter
@@ -237,7 +268,7 @@ class Metric(Module, Configured):
 
     @property
     def dtype(self) -> str:
-        """The name of the dtype."""
+        """Name of the dtype."""
         return self._dtype.name
 
     def __repr__(self) -> str:
@@ -245,9 +276,9 @@ class Metric(Module, Configured):
 
 
 def _unrecorded(update_state):
-    """``update_state``, seen by no tape; what traces still sees it.
+    """Return ``update_state``, hidden from tapes but not from traces.
 
-    Variables must stay: a tensor in place of one is refused.
+    Its variables must remain variables: a tensor in place of one is rejected.
     """
 
     def update(self, args, kwargs):
@@ -269,7 +300,7 @@ def _unrecorded(update_state):
 
 
 def _of_all_replicas(result):
-    """``result``, from the states of all replicas that take a step together."""
+    """Return ``result``, computed from the states of all replicas that share a step."""
 
     @functools.wraps(result)
     def result_of_all(self):
@@ -283,7 +314,7 @@ def _of_all_replicas(result):
 
 @contextmanager
 def _unchanged_if_idle(metric):
-    """Keep the states of an idle replica; those that a first update makes stay zero."""
+    """Keep the state of an idle replica; variables created by a first update stay zero."""
     context = replica_context()
     if context is None or not context.is_idle:
         yield

@@ -1,4 +1,4 @@
-"""Means of the losses of probabilities and of margins: crossentropies, hinge losses."""
+"""Means of probabilistic and hinge losses, as metrics."""
 
 from __future__ import annotations
 
@@ -32,9 +32,14 @@ __all__ = [
 
 
 class KLDivergence(MeanMetricWrapper):
-    """The mean of ``sum(y_true * log(y_true / y_pred))``.
+    """Kullback-Leibler divergence, the mean of ``sum(y_true * log(y_true / y_pred))``.
 
-    Shapes: ``y_true`` and ``y_pred``, probabilities, ``[batch, ..., classes]``.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Shapes:
+        ``y_true`` and ``y_pred``, probabilities, ``[batch, ..., classes]``.
 
     Example:
         >>> keras.metrics.KLDivergence()([[0.5, 0.5]], [[0.25, 0.75]]).numpy()
@@ -48,9 +53,14 @@ class KLDivergence(MeanMetricWrapper):
 
 
 class Poisson(MeanMetricWrapper):
-    """The mean of ``y_pred - y_true * log(y_pred)``.
+    """Poisson loss of counts, the mean of ``y_pred - y_true * log(y_pred)``.
 
-    Shapes: ``y_true``, counts, and ``y_pred``, rates, ``[batch, ..., n]``.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Shapes:
+        ``y_true``, counts, and ``y_pred``, rates, ``[batch, ..., n]``.
 
     Example:
         >>> keras.metrics.Poisson()([[0.0, 2.0]], [[1.0, 1.0]]).numpy().round(4)
@@ -62,9 +72,17 @@ class Poisson(MeanMetricWrapper):
 
 
 class BinaryCrossentropy(MeanMetricWrapper):
-    """The mean of `binary_crossentropy`, of probabilities or ``from_logits``.
+    """Cross-entropy of binary labels: the mean of `binary_crossentropy`.
 
-    Shapes: ``y_true``, from 0 to 1, and ``y_pred`` ``[batch, ..., n]``.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+        from_logits: If True, predictions are logits, not probabilities.
+        label_smoothing: Number from 0 to 1; the labels become ``y * (1 -
+            label_smoothing) + label_smoothing / 2``.
+
+    Shapes:
+        ``y_true``, from 0 to 1, and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
         >>> keras.metrics.BinaryCrossentropy()([[1.0, 0.0]], [[0.5, 0.5]]).numpy()
@@ -85,9 +103,18 @@ class BinaryCrossentropy(MeanMetricWrapper):
 
 
 class CategoricalCrossentropy(MeanMetricWrapper):
-    """The mean of `categorical_crossentropy`: one-hot labels, classes along ``axis``.
+    """Cross-entropy of one-hot labels: the mean of `categorical_crossentropy`.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+        from_logits: If True, predictions are logits, not probabilities.
+        label_smoothing: Number from 0 to 1; the labels become ``y * (1 -
+            label_smoothing) + label_smoothing / classes``.
+        axis: Axis of the classes.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., classes]``.
 
     Example:
         >>> keras.metrics.CategoricalCrossentropy()([[0.0, 1.0]], [[0.5, 0.5]]).numpy()
@@ -110,14 +137,22 @@ class CategoricalCrossentropy(MeanMetricWrapper):
 
 
 class SparseCategoricalCrossentropy(MeanMetricWrapper):
-    """The mean of `sparse_categorical_crossentropy`: labels are class numbers.
+    """Cross-entropy of integer labels: the mean of `sparse_categorical_crossentropy`.
 
-    A label ``ignore_class`` adds 0 to the sum, and counts in the mean.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+        from_logits: If True, predictions are logits, not probabilities.
+        ignore_class: Label whose cross-entropy is 0, or None. It is counted in the
+            mean.
+        axis: Axis of the classes.
 
-    Shapes: ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``, integers; ``y_pred``
-    ``[batch, ..., classes]``.
+    Shapes:
+        ``y_true`` ``[batch, ...]`` or ``[batch, ..., 1]``, integers; ``y_pred``
+        ``[batch, ..., classes]``.
 
-    Raises: ``ValueError`` for a label out of range on the CPU.
+    Raises:
+        ValueError: If a label is out of range, on the CPU.
 
     Example:
         >>> keras.metrics.SparseCategoricalCrossentropy()([1], [[0.5, 0.5]]).numpy()
@@ -141,9 +176,14 @@ class SparseCategoricalCrossentropy(MeanMetricWrapper):
 
 
 class Hinge(MeanMetricWrapper):
-    """The mean of ``max(1 - y_true * y_pred, 0)``; labels -1 and 1, or 0 and 1.
+    """Hinge loss, the mean of ``max(1 - y_true * y_pred, 0)``.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Shapes:
+        ``y_true`` (-1 and 1, or 0 and 1) and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
         >>> keras.metrics.Hinge()([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
@@ -155,9 +195,14 @@ class Hinge(MeanMetricWrapper):
 
 
 class SquaredHinge(MeanMetricWrapper):
-    """The mean of ``max(1 - y_true * y_pred, 0) ** 2``; labels -1 and 1, or 0 and 1.
+    """Squared hinge loss, the mean of ``max(1 - y_true * y_pred, 0) ** 2``.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Shapes:
+        ``y_true`` (-1 and 1, or 0 and 1) and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
         >>> keras.metrics.SquaredHinge()([[0.0, 1.0]], [[-2.0, 0.5]]).numpy()
@@ -171,9 +216,16 @@ class SquaredHinge(MeanMetricWrapper):
 
 
 class CategoricalHinge(MeanMetricWrapper):
-    """The mean of ``max(1 + max((1 - y_true) * y_pred) - sum(y_true * y_pred), 0)``.
+    """Hinge loss for one-hot labels: the mean of `categorical_hinge`.
 
-    Shapes: ``y_true``, one-hot, and ``y_pred`` ``[batch, ..., classes]``.
+    It is ``max(1 + max((1 - y_true) * y_pred) - sum(y_true * y_pred), 0)``.
+
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Shapes:
+        ``y_true``, one-hot, and ``y_pred`` ``[batch, ..., classes]``.
 
     Example:
         >>> keras.metrics.CategoricalHinge()([[0.0, 1.0]], [[0.25, 0.75]]).numpy()

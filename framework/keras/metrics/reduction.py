@@ -30,9 +30,15 @@ __all__ = ["Mean", "MeanMetricWrapper", "Sum"]
 
 
 class Sum(Metric):
-    """The sum of all values, each times its weight.
+    """Weighted sum of all values.
 
-    Shapes: values ``[...]``; weights ``[batch]``, or what broadcasts to the first axes.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Shapes:
+        Values ``[...]``; weights ``[batch]``, or any shape that broadcasts to the first
+        axes.
 
     Example:
         >>> metric = keras.metrics.Sum()
@@ -48,7 +54,13 @@ class Sum(Metric):
     def update_state(
         self, values: TensorLike, sample_weight: TensorLike | None = None
     ) -> None:
-        """Add ``values`` of any shape; weights broadcast to their first axes."""
+        """Add values to the sum.
+
+        Args:
+            values: Numbers of any shape.
+            sample_weight: Weights, which broadcast to the first axes of ``values``, or
+                None.
+        """
         values, _ = _weighted(self, values, sample_weight, reduce_sum)
         self.total.assign_add(reduce_sum(values))
 
@@ -57,15 +69,21 @@ class Sum(Metric):
 
 
 class Mean(Metric):
-    """``sum(weight * value) / sum(weight)``, 0 before the first value.
+    """Weighted mean of all values, ``sum(weight * value) / sum(weight)``.
 
-    Axes after the first (or after those of the weights) are averaged first, so that
-    each sample of a batch counts once.
+    It is 0 before the first value. Axes after the first (or after the axes of the
+    weights) are averaged first, so that each sample of a batch counts once.
 
-    Shapes: values ``[batch, ...]``; weights ``[batch]``, or what broadcasts to the
-    first axes.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
 
-    Raises: `ShapeError` for weights that do not broadcast.
+    Shapes:
+        Values ``[batch, ...]``; weights ``[batch]``, or any shape that broadcasts to
+        the first axes.
+
+    Raises:
+        ShapeError: If the weights do not broadcast.
 
     Example:
         >>> metric = keras.metrics.Mean()
@@ -82,7 +100,13 @@ class Mean(Metric):
     def update_state(
         self, values: TensorLike, sample_weight: TensorLike | None = None
     ) -> None:
-        """Add ``values`` of any shape; weights broadcast to their first axes."""
+        """Add values to the mean.
+
+        Args:
+            values: Numbers of any shape.
+            sample_weight: Weights, which broadcast to the first axes of ``values``, or
+                None.
+        """
         values, weight = _weighted(self, values, sample_weight, reduce_mean)
         total = _sum_of_samples(values)
         if weight is not None:
@@ -97,16 +121,22 @@ class Mean(Metric):
 
 
 class MeanMetricWrapper(Mean):
-    """The mean of ``fn(y_true, y_pred, **kwargs)``; a mask of ``y_pred`` is a weight.
+    """Mean of a function, ``fn(y_true, y_pred, **kwargs)``, as a metric.
 
-    Args: ``fn``: a function of labels and predictions that returns a value for each
-    sample; ``kwargs`` go to it.
+    A mask of ``y_pred`` is used as a weight.
 
-    Shapes: ``y_true`` and ``y_pred`` as ``fn`` takes them; weights ``[batch]``.
+    Args:
+        fn: Function of labels and predictions that returns one value per sample.
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+        **kwargs: Keyword arguments of ``fn``.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` as accepted by ``fn``; weights ``[batch]``.
 
     Example:
-        >>> import tapewright as tw
-        >>> metric = keras.metrics.MeanMetricWrapper(tw.losses.mean_squared_error, name="mse")
+        >>> mse = keras.losses.mean_squared_error
+        >>> metric = keras.metrics.MeanMetricWrapper(mse, name="mse")
         >>> metric([[0.0], [2.0]], [[1.0], [2.0]]).numpy()
         np.float32(0.5)
     """
@@ -138,7 +168,13 @@ class MeanMetricWrapper(Mean):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Add the values of the function for one batch."""
+        """Add the values of the function for one batch.
+
+        Args:
+            y_true: Labels.
+            y_pred: Predictions.
+            sample_weight: Weights of the examples, or None.
+        """
         mask = getattr(y_pred, "_keras_mask", None)
         values = converted(self.fn)(y_true, y_pred, **self._fn_kwargs)
         if mask is not None:
@@ -150,9 +186,10 @@ class MeanMetricWrapper(Mean):
         super().update_state(values, sample_weight)
 
     def get_config(self) -> dict[str, Any]:
-        """Return the arguments; functions by their names.
+        """Return the constructor arguments; functions by their names.
 
-        Raises: ``ValueError`` if ``fn`` is a lambda.
+        Raises:
+            ValueError: If ``fn`` is a lambda.
         """
         config = super().get_config()
         if "fn" in config:  # else the function is that of the subclass
@@ -162,7 +199,11 @@ class MeanMetricWrapper(Mean):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Return a metric with the arguments of a config; functions are resolved by name."""
+        """Create a metric from its config; functions are resolved by name.
+
+        Args:
+            config: Result of `get_config`.
+        """
         config = dict(config)
         fn = config.get("fn")
         if isinstance(fn, dict) and not isinstance(fn.get("config"), str):
@@ -174,7 +215,7 @@ class MeanMetricWrapper(Mean):
 
 
 def _weighted(metric, values, sample_weight, reduce):
-    """Values times weights, and the weights in the same shape, or None."""
+    """Return values times weights, and the weights in the same shape, or None."""
     dtype, mask = metric._dtype, getattr(values, "_keras_mask", None)
     values = as_tensor(values, dtype)
     if sample_weight is None:
@@ -191,7 +232,7 @@ def _weighted(metric, values, sample_weight, reduce):
 
 
 def _sum_of_samples(values):
-    """The sum over the first axis of the means over the others."""
+    """Return the sum over the first axis of the means over the other axes."""
     rank = values.array.ndim
     if rank > 1:
         values = reduce_mean(values, list(range(1, rank)))
@@ -199,7 +240,7 @@ def _sum_of_samples(values):
 
 
 def _masked(sample_weight, mask, dtype):
-    """The mask as weights, times ``sample_weight``."""
+    """Return ``sample_weight`` times the mask."""
     mask = as_tensor(mask, dtype)
     if sample_weight is None:
         return mask

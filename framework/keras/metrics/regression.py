@@ -1,4 +1,4 @@
-"""Distances of predictions from numbers."""
+"""Regression metrics."""
 
 from __future__ import annotations
 
@@ -46,9 +46,14 @@ AGGREGATIONS = (None, "uniform_average", "variance_weighted_average")
 
 
 class MeanSquaredError(MeanMetricWrapper):
-    """The mean of ``(y_true - y_pred) ** 2``.
+    """Mean squared error, the mean of ``(y_true - y_pred) ** 2``.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
         >>> keras.metrics.MeanSquaredError()([[0, 1], [0, 0]], [[1, 1], [0, 0]]).numpy()
@@ -62,9 +67,14 @@ class MeanSquaredError(MeanMetricWrapper):
 
 
 class MeanAbsoluteError(MeanMetricWrapper):
-    """The mean of ``|y_true - y_pred|``.
+    """Mean absolute error, the mean of ``|y_true - y_pred|``.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
         >>> keras.metrics.MeanAbsoluteError()([[0.0, 1.0]], [[3.0, 2.0]]).numpy()
@@ -78,12 +88,18 @@ class MeanAbsoluteError(MeanMetricWrapper):
 
 
 class MeanAbsolutePercentageError(MeanMetricWrapper):
-    """The mean of ``100 * |y_true - y_pred| / |y_true|``.
+    """Mean absolute percentage error, the mean of ``100 * |y_true - y_pred| / |y_true|``.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
-        >>> keras.metrics.MeanAbsolutePercentageError()([[2.0, 4.0]], [[1.0, 4.0]]).numpy()
+        >>> metric = keras.metrics.MeanAbsolutePercentageError()
+        >>> metric([[2.0, 4.0]], [[1.0, 4.0]]).numpy()
         np.float32(25.0)
     """
 
@@ -96,12 +112,20 @@ class MeanAbsolutePercentageError(MeanMetricWrapper):
 
 
 class MeanSquaredLogarithmicError(MeanMetricWrapper):
-    """The mean of ``(log(1 + y_true) - log(1 + y_pred)) ** 2``.
+    """Mean squared logarithmic error.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    It is the mean of ``(log(1 + y_true) - log(1 + y_pred)) ** 2``.
+
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
-        >>> keras.metrics.MeanSquaredLogarithmicError()([[0.0]], [[1.0]]).numpy().round(4)
+        >>> metric = keras.metrics.MeanSquaredLogarithmicError()
+        >>> metric([[0.0]], [[1.0]]).numpy().round(4)
         np.float32(0.4805)
     """
 
@@ -114,9 +138,14 @@ class MeanSquaredLogarithmicError(MeanMetricWrapper):
 
 
 class LogCoshError(MeanMetricWrapper):
-    """The mean of ``log(cosh(y_pred - y_true))``.
+    """Log-cosh error, the mean of ``log(cosh(y_pred - y_true))``.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
         >>> keras.metrics.LogCoshError()([[0.0, 0.0]], [[0.0, 200.0]]).numpy()
@@ -128,12 +157,18 @@ class LogCoshError(MeanMetricWrapper):
 
 
 class RootMeanSquaredError(Mean):
-    """The root of the mean of ``(y_true - y_pred) ** 2``.
+    """Root mean squared error, ``sqrt(mean((y_true - y_pred) ** 2))``.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
-        >>> keras.metrics.RootMeanSquaredError()([[0, 1], [0, 0]], [[1, 1], [0, 0]]).numpy()
+        >>> metric = keras.metrics.RootMeanSquaredError()
+        >>> metric([[0, 1], [0, 0]], [[1, 1], [0, 0]]).numpy()
         np.float32(0.5)
     """
 
@@ -152,7 +187,13 @@ class RootMeanSquaredError(Mean):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Add the squared errors of one batch."""
+        """Add the squared errors of one batch.
+
+        Args:
+            y_true: Labels.
+            y_pred: Predictions.
+            sample_weight: Weights of the examples, or None.
+        """
         y_true, y_pred = pair(type(self).__name__, y_true, y_pred, self._dtype)
         super().update_state(square(y_pred - y_true), sample_weight)
 
@@ -161,19 +202,26 @@ class RootMeanSquaredError(Mean):
 
 
 def cosine_similarity(y_true, y_pred, axis=-1):
-    """The cosine of the angle between the vectors along ``axis``; 0 for a zero vector.
+    """Compute the cosine similarity of vectors along ``axis``; 0 for a zero vector.
 
-    The loss of this name is its negative, so that less is better.
+    The loss of the same name is its negative, because losses are minimized.
     """
     return -losses.cosine_similarity(y_true, y_pred, axis)
 
 
 class CosineSimilarity(MeanMetricWrapper):
-    """The mean cosine of the angle between labels and predictions along ``axis``.
+    """Mean cosine similarity of labels and predictions.
 
-    It is 1 for one direction, the negative of the loss of this name.
+    It is 1 for vectors of the same direction, and the negative of the loss of the same
+    name.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
+    Args:
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
+        axis: Axis of the vectors.
+
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, ..., n]``.
 
     Example:
         >>> keras.metrics.CosineSimilarity()([[0.0, 1.0]], [[0.0, 3.0]]).numpy()
@@ -193,19 +241,28 @@ class CosineSimilarity(MeanMetricWrapper):
 
 
 class R2Score(Metric):
-    """``1 - sum((y_true - y_pred) ** 2) / sum((y_true - mean(y_true)) ** 2)``.
+    """R2 score, the coefficient of determination.
 
-    Args: ``class_aggregation`` of the outputs' scores: "uniform_average",
-    "variance_weighted_average", or None for one score each; ``num_regressors``: the
-    number of predictors to adjust the score for, if not 0.
+    It is ``1 - sum((y_true - y_pred) ** 2) / sum((y_true - mean(y_true)) ** 2)``.
 
-    Shapes: ``y_true`` and ``y_pred`` ``[batch, outputs]``.
+    Args:
+        class_aggregation: Average over the outputs: "uniform_average",
+            "variance_weighted_average", or None for one score per output.
+        num_regressors: Number of predictors to adjust the score for; 0 for no
+            adjustment.
+        name: Name of the metric, and of its result in the logs.
+        dtype: Dtype of the result, `floatx` by default.
 
-    Raises: ``ValueError`` for another ``class_aggregation`` or a negative
-    ``num_regressors``.
+    Shapes:
+        ``y_true`` and ``y_pred`` ``[batch, outputs]``.
+
+    Raises:
+        ValueError: If ``class_aggregation`` is unknown or ``num_regressors`` is
+            negative.
 
     Example:
-        >>> keras.metrics.R2Score()([[1.0], [4.0], [3.0]], [[2.0], [4.0], [4.0]]).numpy().round(5)
+        >>> metric = keras.metrics.R2Score()
+        >>> metric([[1.0], [4.0], [3.0]], [[2.0], [4.0], [4.0]]).numpy().round(5)
         np.float32(0.57143)
     """
 
@@ -244,7 +301,13 @@ class R2Score(Metric):
         y_pred: TensorLike,
         sample_weight: TensorLike | None = None,
     ) -> None:
-        """Add the sums of one batch."""
+        """Add the sums of one batch.
+
+        Args:
+            y_true: Labels.
+            y_pred: Predictions.
+            sample_weight: Weights of the examples, or None.
+        """
         y_true, y_pred = pair(type(self).__name__, y_true, y_pred, self._dtype)
         check_matrices("R2Score", "outputs", y_true, y_pred)
         weight = as_tensor(
@@ -281,7 +344,7 @@ class R2Score(Metric):
         return self._tw_as_result(scores)
 
     def _tw_adjusted(self, score):
-        """For more samples than predictors and one; else the score itself."""
+        """Return the adjusted score; the score itself if there are too few samples."""
         spare = self.num_samples - 1.0 - self.num_regressors
         if active_tracer() is None and not spare > 0:
             warnings.warn(

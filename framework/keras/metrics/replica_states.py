@@ -18,11 +18,12 @@ def aggregated_states(metrics):
     """Return a context in which metrics have the combined states of all replicas.
 
     Each variable is reduced by its ``aggregation``, see `Metric.add_variable`, in one
-    all-reduce for each dtype, which all replicas must call. Inside there is no replica
-    context; at the end the variables have the values of this replica again. Outside of a
-    replica context nothing changes.
+    all-reduce per dtype, which all replicas must call. Inside there is no replica
+    context; at the end the variables have the values of this replica again. Outside of
+    a replica context nothing changes.
 
-    Raises: ``ValueError`` for a variable without an ``aggregation``.
+    Raises:
+        ValueError: If a variable has no ``aggregation``.
     """
     context = replica_context()
     if context is None:
@@ -43,7 +44,7 @@ def aggregated_states(metrics):
 
 
 def _aggregated(metric):
-    """Return the variables that do not stay the replica's own."""
+    """Return the variables that are aggregated over the replicas."""
     for variable in metric._tw_all_variables():
         if not isinstance(variable.aggregation, str):  # not made by `add_variable`
             raise ValueError(
@@ -55,7 +56,7 @@ def _aggregated(metric):
 
 
 def _reduced(variables, values, context):
-    """Return the values of all replicas together, after one all-reduce for each dtype."""
+    """Return the values combined over all replicas, after one all-reduce per dtype."""
     reduced = list(values)
     for dtype in dict.fromkeys([value.dtype for value in values]):
         members = [i for i, value in enumerate(values) if value.dtype == dtype]
@@ -72,7 +73,7 @@ def _reduced(variables, values, context):
 
 
 def _term(variable, value, context):
-    """Return the term of this replica in the sum over all."""
+    """Return this replica's term in the sum over all replicas."""
     if variable.aggregation == "only_first_replica" and context.replica_id:
         return zeros_like(value)
     return value

@@ -1,4 +1,4 @@
-"""Metrics by name: in `compile`, in configs, and by the shapes of what they compare."""
+"""Lookup of metrics by name: in `compile`, in configs, and by the shapes of the data."""
 
 from __future__ import annotations
 
@@ -35,17 +35,18 @@ get, serialize, deserialize = _family.get, _family.serialize, _family.deserializ
 
 
 def resolve(identifier: Any, y_true: Any, y_pred: Any) -> Any:
-    """Return the `Metric` that `compile` makes of an identifier, for labels and outputs.
+    """Return the `Metric` for an identifier in `compile`, given labels and outputs.
 
-    "accuracy" ("acc") and "crossentropy" ("ce") stand for the metric that fits the
-    `kind_of_labels`. A function becomes its mean. The name is the identifier, or that
-    of the object.
+    The names "accuracy" ("acc") and "crossentropy" ("ce") select the metric that fits
+    the `kind_of_labels`. A function is wrapped as its mean. The name is the identifier,
+    or the name of the object.
 
-    Raises: ``ValueError`` for None and unknown names; ``TypeError`` for other types.
+    Raises:
+        ValueError: If the identifier is None or an unknown name.
+        TypeError: If it has an unsupported type.
 
     Example:
         >>> from tapewright.keras.metrics.serialization import resolve
-        >>> import tapewright as tw
         >>> resolve("acc", tw.zeros([4]), tw.zeros([4, 10]))
         <SparseCategoricalAccuracy name=acc>
     """
@@ -63,20 +64,19 @@ def resolve(identifier: Any, y_true: Any, y_pred: Any) -> Any:
 
 
 def name_for_labels(name: str, y_true: Any, y_pred: Any) -> str:
-    """The full name for "accuracy", "acc", "crossentropy" or "ce"; others as they are."""
+    """Return the full name for "accuracy", "acc", "crossentropy" or "ce"; else ``name``."""
     stem = BY_LABELS.get(name.lower())
     return name if stem is None else f"{kind_of_labels(y_true, y_pred)}_{stem}"
 
 
 def kind_of_labels(y_true: Any, y_pred: Any) -> str:
-    """Return "binary", "sparse_categorical" or "categorical", from two objects with shapes.
+    """Return "binary", "sparse_categorical" or "categorical", judged by the shapes.
 
-    Outputs of size 1 on the last axis are binary. Labels are sparse if they have one
-    axis less than the outputs, or size 1 on the last.
+    Outputs whose last axis has size 1 are binary. Labels are sparse if they have one
+    axis less than the outputs, or a last axis of size 1.
 
     Example:
         >>> from tapewright.keras.metrics.serialization import kind_of_labels
-        >>> import tapewright as tw
         >>> kind_of_labels(tw.zeros([4, 1]), tw.zeros([4, 10]))
         'sparse_categorical'
     """
@@ -88,7 +88,7 @@ def kind_of_labels(y_true: Any, y_pred: Any) -> str:
 
 
 def _name_of(thing):
-    """The name of a result: that of an object, or of its function or class."""
+    """Return the name for a result: of an object, or of its function or class."""
     if hasattr(thing, "name"):
         return thing.name
     name = getattr(thing, "__name__", type(thing).__name__)

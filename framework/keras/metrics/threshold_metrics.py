@@ -1,4 +1,4 @@
-"""The best of one ratio among the thresholds at which another is high enough."""
+"""Metrics that maximize one ratio over the thresholds at which another is high enough."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class _Constrained(ConfusionMetric):
-    """Base: counts at evenly spaced thresholds from 0 to 1."""
+    """Base class: counts at evenly spaced thresholds from 0 to 1."""
 
     _direction = "up"
     _tw_class_id = property(attrgetter("class_id"))
@@ -55,7 +55,7 @@ class _Constrained(ConfusionMetric):
         return self._tw_as_result(reduce_max(where(feasible, maximized, 0.0)))
 
     def _tw_ratios(self):
-        """The ratio that must reach the value, and the ratio to maximize."""
+        """Return the constrained ratio and the ratio to maximize."""
         raise NotImplementedError(f"{type(self).__name__} must define _ratios")
 
     def _tw_precision(self):
@@ -74,16 +74,22 @@ def _share(part, rest):
 
 
 class SensitivityAtSpecificity(_Constrained):
-    """The best sensitivity ``tp / (tp + fn)`` where ``tn / (tn + fp) >= specificity``.
+    """Best sensitivity ``tp / (tp + fn)`` where ``tn / (tn + fp) >= specificity``.
 
     It is 0 if no threshold reaches the specificity.
 
-    Args: ``num_thresholds``, evenly spaced from 0 to 1; ``class_id``: count one class
-    only, an index on the last axis.
+    Args:
+        specificity: Required specificity, from 0 to 1.
+        num_thresholds: Number of thresholds, evenly spaced from 0 to 1.
+        class_id: Class to count, an index on the last axis, or None for all.
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the result, `floatx` by default.
 
-    Shapes: ``y_true``, 0 or 1, and ``y_pred``, from 0 to 1, ``[...]``.
+    Shapes:
+        ``y_true``, 0 or 1, and ``y_pred``, from 0 to 1, ``[...]``.
 
-    Raises: ``ValueError`` if ``specificity`` is not from 0 to 1.
+    Raises:
+        ValueError: If ``specificity`` is not between 0 and 1.
 
     Example:
         >>> metric = keras.metrics.SensitivityAtSpecificity(0.5)
@@ -109,13 +115,22 @@ class SensitivityAtSpecificity(_Constrained):
 
 
 class SpecificityAtSensitivity(_Constrained):
-    """The best specificity ``tn / (tn + fp)`` where ``tp / (tp + fn) >= sensitivity``.
+    """Best specificity ``tn / (tn + fp)`` where ``tp / (tp + fn) >= sensitivity``.
 
-    Args: as for `SensitivityAtSpecificity`.
+    It is 0 if no threshold reaches the sensitivity.
 
-    Shapes: ``y_true``, 0 or 1, and ``y_pred``, from 0 to 1, ``[...]``.
+    Args:
+        sensitivity: Required sensitivity, from 0 to 1.
+        num_thresholds: Number of thresholds, evenly spaced from 0 to 1.
+        class_id: Class to count, an index on the last axis, or None for all.
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the result, `floatx` by default.
 
-    Raises: ``ValueError`` if ``sensitivity`` is not from 0 to 1.
+    Shapes:
+        ``y_true``, 0 or 1, and ``y_pred``, from 0 to 1, ``[...]``.
+
+    Raises:
+        ValueError: If ``sensitivity`` is not between 0 and 1.
 
     Example:
         >>> metric = keras.metrics.SpecificityAtSensitivity(0.5)
@@ -141,13 +156,22 @@ class SpecificityAtSensitivity(_Constrained):
 
 
 class PrecisionAtRecall(_Constrained):
-    """The best precision ``tp / (tp + fp)`` where ``tp / (tp + fn) >= recall``.
+    """Best precision ``tp / (tp + fp)`` where the recall ``tp / (tp + fn) >= recall``.
 
-    Args: as for `SensitivityAtSpecificity`.
+    It is 0 if no threshold reaches the recall.
 
-    Shapes: ``y_true``, 0 or 1, and ``y_pred``, from 0 to 1, ``[...]``.
+    Args:
+        recall: Required recall, from 0 to 1.
+        num_thresholds: Number of thresholds, evenly spaced from 0 to 1.
+        class_id: Class to count, an index on the last axis, or None for all.
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the result, `floatx` by default.
 
-    Raises: ``ValueError`` if ``recall`` is not from 0 to 1.
+    Shapes:
+        ``y_true``, 0 or 1, and ``y_pred``, from 0 to 1, ``[...]``.
+
+    Raises:
+        ValueError: If ``recall`` is not between 0 and 1.
 
     Example:
         >>> keras.metrics.PrecisionAtRecall(0.5)([0, 0, 1, 1], [0.1, 0.6, 0.5, 0.9]).numpy()
@@ -170,13 +194,22 @@ class PrecisionAtRecall(_Constrained):
 
 
 class RecallAtPrecision(_Constrained):
-    """The best recall ``tp / (tp + fn)`` where ``tp / (tp + fp) >= precision``.
+    """Best recall ``tp / (tp + fn)`` where the precision ``tp / (tp + fp) >= precision``.
 
-    Args: as for `SensitivityAtSpecificity`.
+    It is 0 if no threshold reaches the precision.
 
-    Shapes: ``y_true``, 0 or 1, and ``y_pred``, from 0 to 1, ``[...]``.
+    Args:
+        precision: Required precision, from 0 to 1.
+        num_thresholds: Number of thresholds, evenly spaced from 0 to 1.
+        class_id: Class to count, an index on the last axis, or None for all.
+        name: Name of the metric, by default the class name in snake case, made unique.
+        dtype: Dtype of the result, `floatx` by default.
 
-    Raises: ``ValueError`` if ``precision`` is not from 0 to 1.
+    Shapes:
+        ``y_true``, 0 or 1, and ``y_pred``, from 0 to 1, ``[...]``.
+
+    Raises:
+        ValueError: If ``precision`` is not between 0 and 1.
 
     Example:
         >>> keras.metrics.RecallAtPrecision(0.8)([0, 0, 1, 1], [0.1, 0.6, 0.5, 0.9]).numpy()
