@@ -18,32 +18,34 @@ __all__ = ["BackupAndRestore"]
 
 
 class BackupAndRestore(Callback):
-    """Back up the state of `fit` in a folder; a new `fit` with that folder continues.
+    """Back up the state of `fit` to a folder; a new `fit` with that folder continues.
 
-    The continued training is the uninterrupted one, bit for bit: weights, optimizer,
-    metrics, random numbers, the order of the samples, the other callbacks and the
-    history are kept, also in the middle of an epoch. Make model, data and callbacks as
-    before; the model need not be built. Functions of a `data.Dataset` should draw
-    random numbers with `random`; otherwise a warning is issued.
+    The continued training is bit for bit the same as without the interruption: weights,
+    optimizer, metrics, random numbers, the order of the samples, the other callbacks
+    and the history are restored, also in the middle of an epoch. Create the model, data
+    and callbacks as before; the model need not be built. Functions of a `data.Dataset`
+    should draw random numbers with `random`; otherwise a warning is issued.
 
-    Args: ``backup_dir``: a folder for this training alone; ``save_freq``: "epoch", a
-    number of batches, or False; ``double_checkpoint``: keep the last two backups, in
-    case that one is damaged; ``delete_checkpoint``: remove the backup at the end of the
-    training; ``save_on_sigterm``: SIGTERM makes a backup after the current step, then
-    ends the process as before.
+    With several workers (`tw.distribute`) each of them needs the callback, and the
+    folder must be on the host of rank 0. If the number of workers is unchanged,
+    training continues bit for bit; otherwise the results agree up to rounding, and a
+    line reports it. SIGTERM to one worker makes all of them save and end.
 
-    Several workers (`tw.distribute`) need the callback on each of them, and the folder
-    on the host of rank 0. The same number of workers continues bit for bit; with
-    another number results agree to rounding, which a line says. SIGTERM to one makes
-    all save and end.
+    Args:
+        backup_dir: Folder for the backups of this training only.
+        save_freq: "epoch" to back up after each epoch, a number of batches, or False.
+        double_checkpoint: If True, keep the last two backups in case one is damaged.
+        delete_checkpoint: If True, remove the backup at the end of the training.
+        save_on_sigterm: If True, SIGTERM makes a backup after the current step, then
+            ends the process as usual.
 
-    Raises: ``ValueError`` for another ``save_freq``; `SavingError` if the only backup
-    is damaged, or of another training.
+    Raises:
+        ValueError: If ``save_freq`` has another value.
+        SavingError: If the only backup is damaged, or belongs to another training.
 
     Example:
         >>> import tempfile
         >>> import numpy as np
-        >>> from tapewright import keras
         >>> model = keras.Sequential([keras.layers.Dense(1)])
         >>> model.compile("sgd", "mse")
         >>> x, y = np.ones((4, 3)), np.zeros((4, 1))
@@ -180,7 +182,7 @@ class BackupAndRestore(Callback):
         )
 
     def _tw_is_asked(self):
-        """Return whether a worker got SIGTERM; all come here in the same step, and agree."""
+        """Return whether a worker has received SIGTERM; all workers agree in the same step."""
         if self._tw_termination is None:
             return False
         return self._tw_workers.any(self._tw_termination.asked)

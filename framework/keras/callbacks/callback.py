@@ -18,20 +18,21 @@ OptionalLogs: TypeAlias = dict[str, Any] | None
 
 
 class Callback(Reserving):
-    """Base of all callbacks: hooks that do nothing until a subclass defines them.
+    """Base class of callbacks: hooks that do nothing unless a subclass overrides them.
 
     ``epoch`` and ``batch`` count from 0; ``logs`` maps names ("loss", "val_accuracy")
-    to floats. Values of a batch are means since the epoch began. A callback that
-    defines no hook for batches costs nothing per batch.
+    to floats. Values after a batch are means since the beginning of the epoch. A
+    callback that overrides no batch hook has no cost per batch.
 
-    Of several workers (`tw.distribute`) each calls the hooks of its callbacks, with the
-    same logs: pass the same callbacks on all. The callbacks of this namespace print
-    lines and write files on the first worker alone; your own do so if
+    With several workers (`tw.distribute`) each calls the hooks of its callbacks, with
+    the same logs: pass the same callbacks on all of them. The callbacks in this
+    namespace print lines and write files on the first worker only; your own can check
     ``tw.distribute.rank() == 0``.
 
-    Attributes: ``model``, which ends its training after ``model.stop_training = True``
-    (``stop_evaluating``, ``stop_predicting`` in `evaluate` and `predict`);
-    ``params``: a dict of "verbose", "epochs" and "steps" (None if not known).
+    Attributes:
+        model: The model. Setting ``model.stop_training = True`` ends its training;
+            ``stop_evaluating`` and ``stop_predicting`` end `evaluate` and `predict`.
+        params: Dict of "verbose", "epochs" and "steps" (None if unknown).
 
     Example:
         >>> class Loud(keras.callbacks.Callback):
@@ -55,29 +56,41 @@ class Callback(Reserving):
 
     @property
     def model(self) -> Model:
-        """The model in training."""
+        """The model that is trained, evaluated or used for prediction."""
         return self._model
 
     def set_model(self, model: Model) -> None:
-        """Set `model`; `fit` does it."""
+        """Set `model`; called by `fit`.
+
+        Args:
+            model: The `Model`.
+        """
         self._model = model
 
     def set_params(self, params: dict[str, Any]) -> None:
-        """Set ``params``; `fit` does it."""
+        """Set ``params``; called by `fit`.
+
+        Args:
+            params: Dict of "verbose", "epochs" and "steps".
+        """
         self.params = params
 
     def get_state(self) -> dict[str, Any]:
-        """Return the state of the callback, as numbers, strings, lists and arrays.
+        """Return the state of the callback as numbers, strings, lists and arrays.
 
-        A subclass lists its attributes that are state in ``state_names``.
+        A subclass lists the attributes that form its state in ``state_names``.
         """
         names = type(self).state_names
         return {name_in_files(n): copy.copy(getattr(self, n)) for n in names}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore a state from `get_state`, after ``on_train_begin``.
+        """Restore a state from `get_state`; called after ``on_train_begin``.
 
-        Raises: ``ValueError`` if the names are not those of this callback.
+        Args:
+            state: Dict returned by `get_state`.
+
+        Raises:
+            ValueError: If the names differ from the state of this callback.
         """
         names = {name_in_files(name): name for name in type(self).state_names}
         if state.keys() != names.keys():
@@ -91,70 +104,146 @@ class Callback(Reserving):
     # --- training
 
     def on_train_begin(self, logs: OptionalLogs = None) -> None:
-        """Called at the beginning of `fit`."""
+        """Called at the beginning of `fit`.
+
+        Args:
+            logs: Empty dict.
+        """
 
     def on_train_end(self, logs: OptionalLogs = None) -> None:
-        """Called at the end of `fit`, but not after an error."""
+        """Called at the end of `fit`, but not after an error.
+
+        Args:
+            logs: Logs of the last epoch.
+        """
 
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
-        """Called at the beginning of an epoch."""
+        """Called at the beginning of an epoch.
+
+        Args:
+            epoch: Number of the epoch, from 0.
+            logs: Empty dict.
+        """
 
     def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
-        """Called after an epoch and its validation, whose logs begin with ``val_``."""
+        """Called at the end of an epoch, after its validation.
+
+        Args:
+            epoch: Number of the epoch, from 0.
+            logs: Loss and metrics of the epoch; names of validation results begin with
+                ``val_``.
+        """
 
     def on_train_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
-        """Called before a step of training."""
+        """Called before a training step.
+
+        Args:
+            batch: Number of the batch within the epoch, from 0.
+            logs: Empty dict.
+        """
         self.on_batch_begin(batch, logs=logs)
 
     def on_train_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
-        """Called after a step of training."""
+        """Called after a training step.
+
+        Args:
+            batch: Number of the batch within the epoch, from 0.
+            logs: Loss and metrics, means since the beginning of the epoch.
+        """
         self.on_batch_end(batch, logs=logs)
 
     def on_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
-        """The same as `on_train_batch_begin`, which calls it."""
+        """Alias of `on_train_batch_begin`, which calls it.
+
+        Args:
+            batch: Number of the batch within the epoch, from 0.
+            logs: Empty dict.
+        """
 
     def on_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
-        """The same as `on_train_batch_end`, which calls it."""
+        """Alias of `on_train_batch_end`, which calls it.
+
+        Args:
+            batch: Number of the batch within the epoch, from 0.
+            logs: Loss and metrics, means since the beginning of the epoch.
+        """
 
     # --- evaluation and validation
 
     def on_test_begin(self, logs: OptionalLogs = None) -> None:
-        """Called at the beginning of `evaluate`, or of the validation of an epoch."""
+        """Called at the beginning of `evaluate`, or of the validation after an epoch.
+
+        Args:
+            logs: Empty dict.
+        """
 
     def on_test_end(self, logs: OptionalLogs = None) -> None:
-        """Called at the end of `evaluate`, or of the validation of an epoch."""
+        """Called at the end of `evaluate`, or of the validation after an epoch.
+
+        Args:
+            logs: Loss and metrics of the evaluation.
+        """
 
     def on_test_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
-        """Called before a batch of evaluation."""
+        """Called before a batch of evaluation.
+
+        Args:
+            batch: Number of the batch, from 0.
+            logs: Empty dict.
+        """
 
     def on_test_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
-        """Called after a batch of evaluation."""
+        """Called after a batch of evaluation.
+
+        Args:
+            batch: Number of the batch, from 0.
+            logs: Loss and metrics, means since the beginning of the evaluation.
+        """
 
     # --- prediction
 
     def on_predict_begin(self, logs: OptionalLogs = None) -> None:
-        """Called at the beginning of `predict`."""
+        """Called at the beginning of `predict`.
+
+        Args:
+            logs: Empty dict.
+        """
 
     def on_predict_end(self, logs: OptionalLogs = None) -> None:
-        """Called at the end of `predict`."""
+        """Called at the end of `predict`.
+
+        Args:
+            logs: Empty dict.
+        """
 
     def on_predict_batch_begin(self, batch: int, logs: OptionalLogs = None) -> None:
-        """Called before a batch of prediction."""
+        """Called before a batch of prediction.
+
+        Args:
+            batch: Number of the batch, from 0.
+            logs: Empty dict.
+        """
 
     def on_predict_batch_end(self, batch: int, logs: OptionalLogs = None) -> None:
-        """Called after a batch of prediction; ``logs["outputs"]`` has its outputs."""
+        """Called after a batch of prediction.
+
+        Args:
+            batch: Number of the batch, from 0.
+            logs: Dict with the outputs of the batch under "outputs".
+        """
 
     # --- the very end
 
     def on_close(self) -> None:
-        """Called last of all, also after errors and interrupts, to close files and bars."""
+        """Called last, also after errors and interrupts, to close files and progress bars."""
 
 
 def only_when(condition: Callable[[Any], bool]) -> Callable[[Any], Any]:
-    """Mark a hook for batches that is only called while ``condition(callback)`` holds.
+    """Mark a batch hook that is called only while ``condition(callback)`` is true.
 
-    It is evaluated as training, an epoch, evaluation or prediction begins. `fit` skips
-    work that no callback needs. An override in a subclass is always called.
+    The condition is evaluated at the beginning of training, an epoch, evaluation or
+    prediction. `fit` skips work that no callback needs. An override in a subclass is
+    always called.
     """
 
     def mark(hook):
@@ -168,15 +257,27 @@ _HOOKS = [name for name in vars(Callback) if name.startswith("on_")]
 
 
 class LambdaCallback(Callback):
-    """A callback of functions, passed under the names of the hooks.
+    """Callback made from functions, passed under the names of the hooks.
 
-    Args: a function for each hook, called with the arguments of the hook: ``epoch`` or
-    ``batch``, if it has one, and ``logs``.
+    Each function is called with the arguments of its hook: ``epoch`` or ``batch``, if
+    the hook has one, and ``logs``.
 
-    Raises: ``TypeError`` for names that are no hooks, or no function.
+    Args:
+        on_epoch_begin: Function ``(epoch, logs)``, called at the beginning of an epoch.
+        on_epoch_end: Function ``(epoch, logs)``, called at the end of an epoch.
+        on_train_begin: Function ``(logs)``, called at the beginning of `fit`.
+        on_train_end: Function ``(logs)``, called at the end of `fit`.
+        on_train_batch_begin: Function ``(batch, logs)``, called before a training step.
+        on_train_batch_end: Function ``(batch, logs)``, called after a training step.
+        **kwargs: Functions for other hooks of `Callback`.
+
+    Raises:
+        TypeError: If a name is not a hook, or a value is not a function.
 
     Example:
-        >>> loud = keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: print(epoch, logs))
+        >>> loud = keras.callbacks.LambdaCallback(
+        ...     on_epoch_end=lambda epoch, logs: print(epoch, logs)
+        ... )
         >>> loud.on_epoch_end(0, {"loss": 0.5})
         0 {'loss': 0.5}
     """

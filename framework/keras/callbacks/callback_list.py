@@ -1,4 +1,4 @@
-"""`CallbackList`: many callbacks, called as one."""
+"""`CallbackList`: a list of callbacks that is called like a single one."""
 
 from __future__ import annotations
 
@@ -22,18 +22,22 @@ __all__ = ["CallbackList"]
 
 
 class CallbackList(Callback):
-    """A list of callbacks whose hooks are called in turn with the same logs.
+    """List of callbacks whose hooks are called in turn with the same logs.
 
-    For a training loop of your own; `fit` makes one of its callbacks.
+    Use it in custom training loops; `fit` creates one from its callbacks. Logs may
+    contain tensors, which are converted to floats when a callback reads them. Errors in
+    callbacks are not caught; call `close` in a ``finally`` clause to close files and
+    progress bars.
 
-    Args: ``callbacks``: a callback or a (nested) list; ``add_history``,
-    ``add_progbar``: append a `History`, a `ProgbarLogger`, if there is none;
-    ``params``: ``epochs``, ``steps`` and ``verbose``, for all callbacks.
+    Args:
+        callbacks: Callback, or a (nested) list of them.
+        add_history: If True, append a `History` if the list has none.
+        add_progbar: If True, append a `ProgbarLogger` if the list has none.
+        model: `Model` of the callbacks.
+        **params: ``epochs``, ``steps`` and ``verbose``, for all callbacks.
 
-    Logs may hold tensors: they become floats when a callback reads them (`Logs`). An
-    error in a callback is not caught; `close`, in a ``finally``, closes files and bars.
-
-    Raises: ``TypeError`` for an object that is no `Callback`.
+    Raises:
+        TypeError: If an object is not a `Callback`.
 
     Example:
         >>> callbacks = keras.callbacks.CallbackList(add_history=True, epochs=1)
@@ -73,7 +77,11 @@ class CallbackList(Callback):
     def append(self, callback: Callback) -> None:
         """Add a callback at the end.
 
-        Raises: ``TypeError`` for an object that is no `Callback`.
+        Args:
+            callback: `Callback`.
+
+        Raises:
+            TypeError: If ``callback`` is not a `Callback`.
         """
         if isinstance(callback, type) or not hasattr(callback, "set_model"):
             hint = ""
@@ -108,7 +116,7 @@ class CallbackList(Callback):
                 callback.set_params(params)
 
     def close(self) -> None:
-        """Close the files and bars of all callbacks, then raise the first error."""
+        """Close the files and progress bars of all callbacks, then raise the first error."""
         first = None
         for callback in self.callbacks:
             try:
@@ -124,17 +132,17 @@ class CallbackList(Callback):
 
     @property
     def wants_train_batches(self) -> bool:
-        """True if a callback has a hook for training batches; else these hooks need no call."""
+        """True if a callback has a hook for training batches; otherwise skip these hooks."""
         return self._wants("on_train_batch_begin", "on_train_batch_end")
 
     @property
     def wants_test_batches(self) -> bool:
-        """True if a callback has a hook for evaluated batches."""
+        """True if a callback has a hook for evaluation batches."""
         return self._wants("on_test_batch_begin", "on_test_batch_end")
 
     @property
     def wants_predict_batches(self) -> bool:
-        """True if a callback has a hook for predicted batches."""
+        """True if a callback has a hook for prediction batches."""
         return self._wants("on_predict_batch_begin", "on_predict_batch_end")
 
     def _wants(self, *names):
@@ -220,7 +228,7 @@ def _nothing(callback):
 
 
 def _wants_hook(callback, name):
-    """Return whether the hook ``name`` of ``callback`` does something now."""
+    """Return whether the hook ``name`` of ``callback`` has an effect now."""
     if not isinstance(callback, Callback) or name in vars(callback):
         return hasattr(callback, name)
     hook = getattr(type(callback), name)

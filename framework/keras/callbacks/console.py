@@ -1,7 +1,7 @@
-"""Progress on the screen: a tqdm bar at low cost, and plain lines.
+"""Progress on the screen: a tqdm bar with low overhead, and plain lines.
 
-The bar is drawn at most twenty times a second; nothing is formatted in between. Output
-other than a terminal consists of lines without control codes.
+The bar is drawn at most twenty times a second; nothing is formatted in between. If the
+output is not a terminal, it consists of lines without control codes.
 """
 
 import os
@@ -24,9 +24,9 @@ NARROW_FORMAT = "{desc}{n_fmt}/{total_fmt} |{bar:10}| {elapsed}<{remaining}"
 
 
 def say(message, model=None):
-    """Print a line on standard output, above the bars if there are any, or log it.
+    """Print a line on standard output, above any progress bars, or log it.
 
-    Of several workers that train ``model``, the first prints it.
+    If several workers train ``model``, only the first prints it.
     """
     if not is_first_worker(model):
         return
@@ -45,22 +45,27 @@ def say(message, model=None):
 
 
 def in_notebook() -> bool:
-    """Return whether this is the process behind a notebook."""
+    """Return whether this process is the kernel of a notebook."""
     return "ipykernel.zmqshell" in sys.modules
 
 
 def is_live() -> bool:
-    """Return whether standard output can, and shall, show a bar that moves."""
+    """Return whether a moving bar should be shown on standard output."""
     if not is_interactive_logging_enabled():
         return False
     return in_notebook() or bool(getattr(sys.stdout, "isatty", bool)())
 
 
 class Bar:
-    """A tqdm bar of a known or unknown number of steps, with values behind it.
+    """A tqdm bar for a known or unknown number of steps, followed by values.
 
-    Args: ``total`` steps, or None; ``title`` in front; ``leave`` it on the screen at the
-    end; ``bar``: a class in place of the one that tqdm chooses, with ``options``.
+    Args:
+        total: Number of steps, or None.
+        title: Text in front of the bar.
+        unit: Name of a step.
+        leave: If True, leave the bar on the screen at the end.
+        bar: Class to use instead of the one chosen by tqdm.
+        **options: Arguments of ``bar``.
     """
 
     def __init__(self, total, title="", unit="step", leave=True, bar=None, **options):
@@ -78,7 +83,7 @@ class Bar:
         self._next = 0.0
 
     def move_to(self, count, logs=None, at_once=False):
-        """Show ``count`` steps and ``logs``, unless the bar was drawn just now."""
+        """Show ``count`` steps and ``logs``, unless the bar has just been drawn."""
         now = time.perf_counter()
         if at_once or now >= self._next:
             self._draw(count, logs)
@@ -93,18 +98,18 @@ class Bar:
             self._bar.refresh()
 
     def start_at(self, count):
-        """Begin with ``count`` steps already made, if the bar shows fewer."""
+        """Start with ``count`` completed steps, if the bar shows fewer."""
         if self._bar.n < count:
             self._bar.n = self._bar.last_print_n = self._bar.initial = count
 
     def restart(self, total):
-        """Begin again, with another total."""
+        """Start again with another total."""
         self._bar.set_postfix_str("", refresh=False)
         self._bar.reset(total=total)
         self._next = 0.0
 
     def finish(self, count, logs=None):
-        """Show the last values, even if they take more than a line, and close."""
+        """Show the final values, even if they need more than a line, and close."""
         if self._bar is None:
             return
         if self._bar.total is None:
@@ -117,7 +122,7 @@ class Bar:
         self.close()
 
     def close(self, count=None):
-        """Leave the bar as it is, or at ``count``, and the cursor on a new line."""
+        """Leave the bar as it is, or at ``count``, and move the cursor to a new line."""
         if self._bar is not None:
             bar, self._bar = self._bar, None
             bar.n = bar.n if count is None else count
@@ -129,7 +134,7 @@ class Bar:
 
 
 def _screen():
-    """Return tqdm's options for the size of the screen: it draws nothing on a size of 0."""
+    """Return tqdm's options for the screen size; on a size of 0 it would draw nothing."""
     try:
         is_known = all(os.get_terminal_size(sys.stdout.fileno()))
     except (OSError, AttributeError, ValueError):  # no terminal, or no file at all
@@ -138,7 +143,7 @@ def _screen():
 
 
 def _bar_class():
-    """Return tqdm's bar for this output, without its thread and its warnings."""
+    """Return tqdm's bar class for this output, without its thread and warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from tqdm.auto import tqdm
@@ -150,7 +155,7 @@ def _bar_class():
 
 
 def values_text(logs) -> str:
-    """Return the text of the values on a line; of arrays their mean, as in Keras.
+    """Return the values as text for a line; arrays are shown by their mean, as in Keras.
 
     Example:
         >>> from tapewright.keras.callbacks.console import values_text
@@ -170,7 +175,7 @@ def _value_text(value):
 
 
 def epoch_line(count, total, seconds, logs=None) -> str:
-    """Return the line for a whole bar, for outputs without bars.
+    """Return the line that replaces a finished bar on outputs without bars.
 
     Example:
         >>> from tapewright.keras.callbacks.console import epoch_line

@@ -1,4 +1,4 @@
-"""The early end of a training: `EarlyStopping` and `TerminateOnNaN`."""
+"""Early end of a training: `EarlyStopping` and `TerminateOnNaN`."""
 
 from __future__ import annotations
 
@@ -13,22 +13,32 @@ __all__ = ["EarlyStopping", "TerminateOnNaN"]
 
 
 class EarlyStopping(MonitorCallback):
-    """Stop training after ``patience`` epochs in which ``monitor`` did not improve.
+    """Stop training when a monitored value has stopped improving.
 
-    Args: ``monitor``: a name in the logs; ``min_delta``: the least change that counts
-    as an improvement; ``verbose``: 1 prints a line; ``mode``: "min", "max", or "auto",
-    the direction that is better for the metric; ``baseline``: only values better than
-    this reset the patience; ``restore_best_weights``: at the end set the weights of the
-    best epoch; ``start_from_epoch``: the first epoch that counts.
+    Training ends after ``patience`` epochs without improvement. If the logs do not
+    contain ``monitor``, a warning lists their names.
 
-    Attributes: ``best``, ``best_epoch``, ``stopped_epoch`` (0 if it did not stop).
+    Args:
+        monitor: Name of the value in the logs, such as "val_loss".
+        min_delta: Minimum change that counts as an improvement.
+        patience: Number of epochs without improvement after which training stops.
+        verbose: 1 to print a line when training stops, 0 for no output.
+        mode: "min", "max", or "auto" for the better direction of the metric.
+        baseline: Value that must be improved on to reset the patience, or None.
+        restore_best_weights: If True, restore the weights of the best epoch at the end.
+        start_from_epoch: First epoch to monitor, from 0.
 
-    If the logs have no ``monitor`` a warning lists their names. Raises: ``ValueError``
-    for another ``mode``, and in training if "auto" does not know the metric.
+    Attributes:
+        best: Best value.
+        best_epoch: Epoch of the best value.
+        stopped_epoch: Epoch at which training was stopped; 0 if it was not.
+
+    Raises:
+        ValueError: If ``mode`` is unknown; in training, if "auto" cannot determine the
+            direction of the metric.
 
     Example:
         >>> import numpy as np
-        >>> from tapewright import keras
         >>> model = keras.Sequential([keras.layers.Dense(1)])
         >>> model.compile(keras.optimizers.SGD(0.0), "mse")  # nothing improves
         >>> x, y = np.ones((4, 3)), np.zeros((4, 1))
@@ -116,16 +126,17 @@ class EarlyStopping(MonitorCallback):
 class TerminateOnNaN(Callback):
     """Stop training at the first batch whose loss is NaN or infinite.
 
-    Args: ``raise_error``: raise ``RuntimeError``, without ``on_train_end``, instead of
-    setting ``model.stop_training``.
+    Args:
+        raise_error: If True, raise ``RuntimeError``, without calling ``on_train_end``,
+            instead of setting ``model.stop_training``.
 
     Example:
         >>> import numpy as np
-        >>> from tapewright import keras
         >>> model = keras.Sequential([keras.layers.Dense(1)])
         >>> model.compile("sgd", lambda y_true, y_pred: y_pred * float("inf"))
         >>> x, y = np.ones((4, 3)), np.zeros((4, 1))
-        >>> history = model.fit(x, y, epochs=9, verbose=0, callbacks=[keras.callbacks.TerminateOnNaN()])
+        >>> stop = keras.callbacks.TerminateOnNaN()
+        >>> history = model.fit(x, y, epochs=9, verbose=0, callbacks=[stop])
         Batch 0: Invalid loss, terminating training
     """
 

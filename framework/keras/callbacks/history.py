@@ -1,4 +1,4 @@
-"""The values of each epoch: in memory (`History`) and in a file (`CSVLogger`)."""
+"""Values of each epoch: in memory (`History`) and in a file (`CSVLogger`)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ __all__ = ["CSVLogger", "History"]
 
 
 class History(Callback):
-    """Record the values of every epoch.
+    """Record the loss and metrics of every epoch.
 
-    `fit` adds one by itself, returns it and sets ``model.history``.
+    `fit` adds this callback by itself, returns it and assigns it to ``model.history``.
 
-    Attributes: ``history``: ``{name: list of values}``; ``epoch``: the numbers of the
-    epochs.
+    Attributes:
+        history: Dict from name to a list with one value per epoch.
+        epoch: List of the epoch numbers, from 0.
 
     Example:
         >>> history = keras.callbacks.History()
@@ -66,24 +67,36 @@ class History(Callback):
         path: str | PathLike[str] | None = None,
         metrics: Sequence[str] | None = None,
     ) -> Figure:
-        """Draw the curves of training and validation; see `plot.curves`."""
+        """Plot the curves of training and validation with Matplotlib; see `plot.curves`.
+
+        Args:
+            path: File to write the figure to, or None.
+            metrics: Names to plot, without ``val_``; all by default.
+
+        Returns:
+            The figure.
+        """
         from tapewright.plot import curves
 
         return curves(self, metrics, path=path)
 
 
 class CSVLogger(Callback):
-    """Write the values of each epoch to a CSV file, at once.
+    """Write the values of each epoch to a CSV file, as soon as the epoch ends.
 
-    Args: ``separator`` of the columns; ``append``: add to a file that exists, under its
-    header; by default it is overwritten.
+    The first epoch determines the columns. A missing value is written as "NA"; a value
+    without a column is omitted, with a warning.
 
-    The first epoch determines the columns. A missing value is "NA"; a value without a
-    column is omitted, with a warning.
+    Args:
+        filename: Path of the file.
+        separator: Text between columns.
+        append: If True, append to an existing file, under its header; by default it is
+            overwritten.
 
-    Raises: ``OSError`` if the file cannot be written, which then ends with the last
-    whole line; ``ValueError`` for a file to append to whose first column is not
-    "epoch".
+    Raises:
+        OSError: If the file cannot be written; it then ends with the last complete
+            line.
+        ValueError: If the first column of a file to append to is not "epoch".
 
     Example:
         >>> import tempfile
@@ -156,7 +169,7 @@ class CSVLogger(Callback):
         return text.getvalue()
 
     def _tw_write(self, text):
-        """Write whole lines, all of them or none."""
+        """Write complete lines, all of them or none."""
         file = self.csv_file
         end = file.seek(0, os.SEEK_END) if file.seekable() else None
         try:
@@ -180,7 +193,7 @@ class CSVLogger(Callback):
             )
 
     def get_state(self) -> dict[str, Any]:
-        """Return the lines so far and the columns."""
+        """Return the lines written so far and the columns."""
         if isinstance(self.csv_file, io.StringIO):
             return {"text": self.csv_file.getvalue(), "keys": self.keys}
         if not os.path.exists(self.filename):
@@ -215,7 +228,7 @@ def _ends_with_newline(path):
 
 
 def _cell(value):
-    """Return a cell of the file; arrays are a list in quotes."""
+    """Return a cell of the file; arrays are written as a list in quotes."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         return value
     if getattr(value, "ndim", 1) == 0:

@@ -1,4 +1,4 @@
-"""The learning rate during a training: `LearningRateScheduler`, `ReduceLROnPlateau`."""
+"""Changes of the learning rate: `LearningRateScheduler`, `ReduceLROnPlateau`."""
 
 from __future__ import annotations
 
@@ -19,23 +19,29 @@ __all__ = ["LearningRateScheduler", "ReduceLROnPlateau", "current_rates"]
 
 
 class LearningRateScheduler(Callback):
-    """Before each epoch, ``learning_rate <- schedule(epoch, learning_rate)``.
+    """Set the learning rate before each epoch by a schedule, a function of the epoch.
 
-    Args: ``schedule``: a function of the epoch, from 0, and of the current learning
-    rate (or of the epoch alone); ``verbose``: 1 prints a line.
+    The logs contain the ``learning_rate`` of the epoch. With a `MultiOptimizer` the
+    schedule sets the rate of each optimizer, and the logs contain
+    ``learning_rate_NAME`` of each.
 
-    The logs get the epoch's ``learning_rate``; with a `MultiOptimizer` the schedule sets
-    the rate of each optimizer, and the logs get ``learning_rate_NAME`` of each.
+    Args:
+        schedule: Function ``(epoch, learning_rate)``, or ``(epoch)``, that returns the
+            new learning rate; ``epoch`` counts from 0.
+        verbose: 1 to print the learning rate of each epoch, 0 for no output.
 
-    Raises: ``TypeError`` if ``schedule`` is no function, or the optimizer has a
-    schedule of its own; ``ValueError`` if it returns no number.
+    Raises:
+        TypeError: If ``schedule`` is not a function, or the optimizer has its own
+            schedule.
+        ValueError: If ``schedule`` does not return a number.
 
     Example:
         >>> import numpy as np
-        >>> from tapewright import keras
         >>> model = keras.Sequential([keras.layers.Dense(1)])
         >>> model.compile("sgd", "mse")
-        >>> halve = keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate / 2 if epoch else 1.0)
+        >>> halve = keras.callbacks.LearningRateScheduler(
+        ...     lambda epoch, rate: rate / 2 if epoch else 1.0
+        ... )
         >>> x, y = np.zeros((4, 3)), np.zeros((4, 1))
         >>> history = model.fit(x, y, epochs=3, verbose=0, callbacks=[halve])
         >>> history.history["learning_rate"]
@@ -84,13 +90,13 @@ class LearningRateScheduler(Callback):
 
 
 def current_rates(model) -> dict[str, float]:
-    """Return the learning rate, or those of a `MultiOptimizer`, by their names in logs."""
+    """Return the learning rate, or the rates of a `MultiOptimizer`, by their names in logs."""
     pairs = _with_rates(model)
     return {f"learning_rate{suffix}": _rate_of(each) for suffix, each in pairs}
 
 
 def _with_rates(model):
-    """Pairs of a suffix of names in logs, and an optimizer that has a learning rate."""
+    """Return pairs of a suffix for names in logs, and an optimizer with a learning rate."""
     optimizer = getattr(model.optimizer, "_tw_inner", None) or model.optimizer
     if getattr(optimizer, "_tw_several", None) is None:
         return [("", optimizer)]
@@ -115,25 +121,33 @@ def _takes_two(schedule):
 
 
 class ReduceLROnPlateau(MonitorCallback):
-    """``learning_rate <- max(learning_rate * factor, min_lr)`` without improvement.
+    """Reduce the learning rate when a monitored value has stopped improving.
 
-    Args: ``monitor``: a name in the logs; ``factor``, below 1; ``patience``: the number
-    of epochs without improvement before each reduction; ``verbose``: 1 prints a line;
-    ``mode``: "min", "max", or "auto", the direction that is better for the metric;
-    ``min_delta``: the least improvement; ``cooldown``: the number of epochs after a
-    reduction that do not count; ``min_lr``: the least learning rate.
+    After ``patience`` epochs without improvement the learning rate becomes
+    ``max(learning_rate * factor, min_lr)``. The logs contain the ``learning_rate`` of
+    the epoch. With a `MultiOptimizer` the rate of each optimizer is reduced, and the
+    logs contain ``learning_rate_NAME`` of each.
 
-    The logs get the epoch's ``learning_rate``; with a `MultiOptimizer` the rate of each
-    optimizer is reduced, and the logs get ``learning_rate_NAME`` of each.
+    Args:
+        monitor: Name of the value in the logs, such as "val_loss".
+        factor: Factor of a reduction, below 1.
+        patience: Number of epochs without improvement before each reduction.
+        verbose: 1 to print a line for each reduction, 0 for no output.
+        mode: "min", "max", or "auto" for the better direction of the metric.
+        min_delta: Minimum change that counts as an improvement.
+        cooldown: Number of epochs after a reduction that are not counted.
+        min_lr: Lower bound of the learning rate.
 
-    Raises: ``ValueError`` if ``factor`` is 1 or more, or for another ``mode``.
+    Raises:
+        ValueError: If ``factor`` is 1 or more, or ``mode`` is unknown.
 
     Example:
         >>> import numpy as np
-        >>> from tapewright import keras
         >>> model = keras.Sequential([keras.layers.Dense(1)])
         >>> model.compile(keras.optimizers.SGD(1.0), "mse")
-        >>> reduce = keras.callbacks.ReduceLROnPlateau(monitor="loss", factor=0.5, patience=1)
+        >>> reduce = keras.callbacks.ReduceLROnPlateau(
+        ...     monitor="loss", factor=0.5, patience=1
+        ... )
         >>> x, y = np.zeros((4, 3)), np.zeros((4, 1))  # the loss is 0 from the beginning
         >>> history = model.fit(x, y, epochs=4, verbose=0, callbacks=[reduce])
         >>> history.history["learning_rate"]
@@ -175,7 +189,7 @@ class ReduceLROnPlateau(MonitorCallback):
         self.wait = 0
 
     def in_cooldown(self) -> bool:
-        """Return whether epochs do not count now, after a reduction."""
+        """Return whether epochs are not counted at present, after a reduction."""
         return self.cooldown_counter > 0
 
     def on_epoch_end(self, epoch: int, logs: OptionalLogs = None) -> None:
@@ -202,7 +216,7 @@ class ReduceLROnPlateau(MonitorCallback):
             self.wait = 0
 
     def _tw_reduce_rate(self, epoch, suffix, optimizer):
-        """Reduce the rate of an optimizer; return False if it is the least already."""
+        """Reduce the rate of an optimizer; return False if it is at its lower bound."""
         rate = _rate_of(optimizer)
         if rate <= np.float32(self.min_lr):  # the rate is kept in float32
             return False

@@ -1,7 +1,7 @@
-"""`Logs`: the values of a step, which become Python floats when they are first read.
+"""`Logs`: the values of a step, converted to Python floats when they are first read.
 
-A step's loss and metrics are tensors. Reading one waits for it (on a GPU) and takes a
-microsecond or two; most callbacks read few steps or none.
+The loss and metrics of a step are tensors. Reading one waits for it (on a GPU) and
+takes a microsecond or two; most callbacks read few steps or none.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ __all__ = ["Logs"]
 
 
 class Logs(dict[str, Any]):
-    """A dict of names, in alphabetical order, and floats, converted from ``source`` when read.
+    """Dict of names, in alphabetical order, and floats, converted when they are read.
 
-    Nested dicts are flattened in their place. Values that are no numbers stay as they are;
-    arrays of more than one entry, and lists of numbers, become NumPy's.
+    Nested dicts in ``source`` are flattened in place. Values that are not numbers are
+    left as they are; arrays of more than one entry, and lists of numbers, are converted
+    to NumPy arrays.
+
+    Args:
+        source: Dict of names and values, which may be nested, or None.
 
     Raises:
-        TypeError: If ``source`` is no dict, or holds a metric, not its result.
+        TypeError: If ``source`` is not a dict, or contains a metric instead of its
+            result.
 
     Example:
         >>> import numpy as np
@@ -112,7 +117,7 @@ class Logs(dict[str, Any]):
         return dict.items(self._read())
 
     def copy(self) -> dict[str, Any]:
-        """Return a plain dict of the same entries."""
+        """Return a plain dict with the same entries."""
         return dict(self.items())
 
     def pop(self, *args: Any) -> Any:
@@ -156,7 +161,7 @@ def _flat(items):
 
 
 def _number(value):
-    """Return ``value`` as a float if it is one number."""
+    """Return ``value`` as a float if it is a single number."""
     if type(value) is float or isinstance(value, str):
         return value
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""`ModelCheckpoint`: the model in a file, every epoch or at the best."""
+"""`ModelCheckpoint`: saves the model every epoch, or whenever it improves."""
 
 from __future__ import annotations
 
@@ -22,25 +22,33 @@ __all__ = ["ModelCheckpoint"]
 
 
 class ModelCheckpoint(MonitorCallback):
-    """Save the model, or its weights, during training.
+    """Save the model or its weights during training.
 
-    Args: ``filepath``, which may name the epoch (from 1), the batch and values of the
-    logs, ``"{epoch:02d}-{val_loss:.2f}.weights.h5"``; it ends in ``.weights.h5`` with
-    ``save_weights_only``, else in ``.keras`` or ``.h5``; folders are created;
-    ``save_best_only``: save only after an improvement of ``monitor``, in the direction
-    of ``mode`` ("min", "max" or "auto"); ``verbose``: 1 prints a line; ``save_freq``:
-    "epoch", or a number of batches; ``initial_value_threshold``: the value that the
-    first has to improve on.
+    Args:
+        filepath: Path that ends in ``.weights.h5`` with ``save_weights_only``, else in
+            ``.keras`` or ``.h5``. It may contain fields for the epoch (from 1), the
+            batch and values of the logs: ``"{epoch:02d}-{val_loss:.2f}.weights.h5"``.
+            Folders are created.
+        monitor: Name of the value in the logs, such as "val_loss".
+        verbose: 1 to print a line for each file, 0 for no output.
+        save_best_only: If True, save only after an improvement of ``monitor``.
+        save_weights_only: If True, save the weights instead of the whole model.
+        mode: "min", "max", or "auto" for the better direction of the metric.
+        save_freq: "epoch" to save after each epoch, or a number of batches.
+        initial_value_threshold: Value that the first saved epoch must improve on, or
+            None.
 
-    Raises: ``ValueError`` for another ending or ``save_freq``; ``KeyError`` if the path
-    names a value that is not in the logs; `SavingError` if it cannot be written.
+    Raises:
+        ValueError: If the path has another ending or ``save_freq`` another value.
+        KeyError: If the path contains a name that is not in the logs.
+        SavingError: If the file cannot be written.
 
     Example:
         >>> import os, tempfile
         >>> import numpy as np
-        >>> from tapewright import keras
         >>> folder = tempfile.mkdtemp()
-        >>> save = keras.callbacks.ModelCheckpoint(os.path.join(folder, "{epoch:02d}.keras"))
+        >>> path = os.path.join(folder, "{epoch:02d}.keras")
+        >>> save = keras.callbacks.ModelCheckpoint(path)
         >>> model = keras.Sequential([keras.layers.Dense(1)])
         >>> model.compile("sgd", "mse")
         >>> x, y = np.zeros((4, 3)), np.zeros((4, 1))
@@ -112,7 +120,7 @@ class ModelCheckpoint(MonitorCallback):
             self._tw_save(epoch, None, logs)
 
     def _tw_is_due(self, batch):
-        """Count batches, several of which one call may have made."""
+        """Count batches, of which a single call may have processed several."""
         if self.save_freq == "epoch":
             return False
         is_new_epoch = self._tw_last_batch is None or batch <= self._tw_last_batch
@@ -147,7 +155,7 @@ class ModelCheckpoint(MonitorCallback):
             self.model.save(path)
 
     def _tw_prepare(self, path):
-        """Remove, once for each folder, the temporary files of a killed training."""
+        """Remove, once per folder, temporary files left by a killed training."""
         from tapewright.storage.atomic import clear_leftovers
 
         folder = os.path.dirname(path) or "."

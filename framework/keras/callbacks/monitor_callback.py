@@ -1,4 +1,4 @@
-"""`MonitorCallback`: the improvement of one value of the logs."""
+"""`MonitorCallback`: monitors a value of the logs for improvement."""
 
 from __future__ import annotations
 
@@ -19,13 +19,17 @@ __all__ = ["MonitorCallback", "closest_names"]
 
 
 class MonitorCallback(Callback):
-    """Base of callbacks that compare a value with the best one so far.
+    """Base class of callbacks that compare a value in the logs with the best one so far.
 
-    Args: ``monitor``: a name in the logs; ``mode``: "min", "max", or "auto", which is
-    "min" for losses and the direction of the metric for metrics; ``baseline``: the
-    value that the first has to improve on; ``min_delta``: the least improvement.
+    Args:
+        monitor: Name of the value in the logs.
+        mode: "min", "max", or "auto", which is "min" for losses and the better
+            direction for metrics.
+        baseline: Value that the first must improve on, or None.
+        min_delta: Minimum change that counts as an improvement.
 
-    Raises: ``ValueError`` for another ``mode``.
+    Raises:
+        ValueError: If ``mode`` is unknown.
     """
 
     def __init__(
@@ -48,7 +52,7 @@ class MonitorCallback(Callback):
         self._tw_reset()
 
     def _tw_reset(self):
-        """Set the attributes of a training to their initial values."""
+        """Reset the attributes to their values at the beginning of a training."""
 
     def get_monitor_value(self, logs: dict[str, Any]) -> float | None:
         """Return the monitored value; None, after one warning, if the logs lack it."""
@@ -94,7 +98,7 @@ class MonitorCallback(Callback):
 
 
 def _metrics_in(metrics):
-    """Yield the metrics of a list and those inside them."""
+    """Yield the metrics of a list, including inner metrics."""
     for metric in metrics:
         inner = getattr(metric, "metrics", ())
         if isinstance(inner, (list, tuple)):  # else an attribute of a user's metric

@@ -1,4 +1,4 @@
-"""Bars of progress: `ProgbarLogger`, which `fit` uses, and `TqdmCallback`."""
+"""Progress bars: `ProgbarLogger`, which `fit` uses, and `TqdmCallback`."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["ProgbarLogger", "TqdmCallback"]
 
 
 def _is_shown(logger):
-    """Return whether batches are counted, for a bar or the line of an epoch."""
+    """Return whether batches are counted, for a bar or for the line of an epoch."""
     return logger.verbose
 
 
 class ProgbarLogger(Callback):
-    """Show a bar for each epoch, with loss and metrics.
+    """Show a progress bar for each epoch, with loss and metrics.
 
-    `fit` adds this callback by default. ``verbose`` of `fit`: 0 shows nothing; 1 and
-    "auto" a bar, or plain lines if the output is no terminal; 2 plain lines, "Epoch 1/3"
-    before the epoch and its values behind it.
+    `fit` adds this callback by default. Its argument ``verbose`` selects the output: 0
+    shows nothing; 1 and "auto" show a bar, or plain lines if the output is not a
+    terminal; 2 shows plain lines, "Epoch 1/3" before the epoch and its values after it.
     """
 
     def __init__(self):
@@ -124,17 +124,21 @@ class ProgbarLogger(Callback):
 
 
 class TqdmCallback(Callback):
-    """Show a bar of epochs and below it one of batches, like ``tqdm.keras``.
+    """Show a progress bar of epochs and below it one of batches, like ``tqdm.keras``.
 
-    Pass ``verbose=0`` to `fit` beside it.
+    Pass ``verbose=0`` to `fit` along with this callback.
 
-    Args: ``epochs``, ``data_size``, ``batch_size``: the totals, if `fit` does not know
-    them; ``verbose``: 0 for the bar of epochs alone, 1 for one of batches that
-    disappears at the end, 2 for one that stays for each epoch; ``tqdm_class``: the
-    class of the bars (default: ``tqdm.auto.tqdm``); ``tqdm_kwargs``: for all bars, such
-    as ``file=``.
+    Args:
+        epochs: Number of epochs, if `fit` does not provide it.
+        data_size: Number of samples, if `fit` does not provide the number of batches.
+        batch_size: Batch size for ``data_size``.
+        verbose: 0 for the bar of epochs only, 1 for a bar of batches that disappears at
+            the end, 2 for one that remains for each epoch.
+        tqdm_class: Class of the bars, ``tqdm.auto.tqdm`` by default.
+        **tqdm_kwargs: Arguments of all bars, such as ``file``.
 
-    Raises: ``ValueError`` for another ``verbose``.
+    Raises:
+        ValueError: If ``verbose`` has another value.
     """
 
     epoch_bar: Any

@@ -1,4 +1,4 @@
-"""`RemoteMonitor`: the values of each epoch, posted to a server."""
+"""`RemoteMonitor`: posts the values of each epoch to a server."""
 
 from __future__ import annotations
 
@@ -20,15 +20,21 @@ TIMEOUT = 10  # seconds
 
 
 class RemoteMonitor(Callback):
-    """Post the values of each epoch to a server: ``{"epoch": 0, "loss": 0.5}``.
+    """Post the values of each epoch to a server, as ``{"epoch": 0, "loss": 0.5}``.
 
-    Args: ``root``: the address of the server; ``path`` there; ``field``: the name in the
-    form that holds the JSON; ``headers`` of the request; ``send_as_json``: send the JSON
-    alone, as "application/json", not in a form.
+    If the server cannot be reached, or does not respond within ten seconds, a warning
+    is issued.
 
-    A server that cannot be reached, or does not answer in ten seconds, gives a warning.
+    Args:
+        root: Address of the server, ``http://`` or ``https://``.
+        path: Path on the server.
+        field: Name of the form field that contains the JSON.
+        headers: HTTP headers of the request, or None.
+        send_as_json: If True, send the JSON itself, as "application/json", instead of a
+            form.
 
-    Raises: ``ValueError`` if ``root`` is no address of HTTP.
+    Raises:
+        ValueError: If ``root`` is not an HTTP address.
 
     Example:
         >>> monitor = keras.callbacks.RemoteMonitor("http://localhost:9000", send_as_json=True)
@@ -82,6 +88,6 @@ class RemoteMonitor(Callback):
 
 
 def _plain(value: Any) -> Any:
-    """A number of NumPy, or a tensor, as one of Python; arrays as lists."""
+    """Convert a NumPy number or a tensor to a Python number; arrays to lists."""
     value = value.numpy() if hasattr(value, "numpy") else value
     return value.tolist() if hasattr(value, "tolist") else value

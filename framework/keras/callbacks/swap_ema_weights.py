@@ -1,4 +1,4 @@
-"""`SwapEMAWeights`: evaluation with the averages of the weights."""
+"""`SwapEMAWeights`: evaluation with the moving averages of the weights."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ __all__ = ["SwapEMAWeights"]
 
 
 class SwapEMAWeights(Callback):
-    """Evaluate and predict with the averages that the optimizer keeps of the weights.
+    """Evaluate and predict with the optimizer's exponential moving averages of the weights.
 
-    Args: ``swap_on_epoch``: the averages stay in the model from the end of an epoch to
-    the beginning of the next, so that a `ModelCheckpoint` behind this callback saves
-    them.
+    Args:
+        swap_on_epoch: If True, keep the averages in the model from the end of an epoch
+            to the beginning of the next, so that a `ModelCheckpoint` after this
+            callback saves them.
 
-    Raises: ``ValueError`` at the first swap unless the optimizer, or one of a
-    `MultiOptimizer`, was made with ``use_ema=True``.
+    Raises:
+        ValueError: At the first swap, if neither the optimizer nor an inner one of a
+            `MultiOptimizer` was created with ``use_ema=True``.
 
     Example:
         >>> import numpy as np
-        >>> from tapewright import keras
         >>> model = keras.Sequential([keras.layers.Dense(1)])
         >>> model.compile(keras.optimizers.SGD(0.1, use_ema=True), "mse")
         >>> x, y = np.ones((4, 3)), np.zeros((4, 1))

@@ -1,4 +1,4 @@
-"""`TensorBoard`: event files of a training, under the tags that Keras writes."""
+"""`TensorBoard`: event files of a training, with the same tags as in Keras."""
 
 from __future__ import annotations
 
@@ -26,22 +26,30 @@ MAX_IMAGES = 3  # of one weight
 
 
 class TensorBoard(Callback):
-    """Write event files for ``tensorboard --logdir log_dir``; needs tensorboardX.
+    """Write event files for TensorBoard; requires tensorboardX.
 
-    Scalars go to ``train/`` and ``validation/``: ``epoch_loss`` and the like, with the
-    learning rate, by epoch; ``batch_loss`` by batch; ``evaluation_loss_vs_iterations``
-    after each evaluation. Values that are no single number are omitted.
+    View them with ``tensorboard --logdir log_dir``. Scalars are written to ``train/``
+    and ``validation/``: ``epoch_loss`` and the other metrics, with the learning rate,
+    by epoch; ``batch_loss`` by batch; ``evaluation_loss_vs_iterations`` after each
+    evaluation. Values that are not single numbers are omitted.
 
-    Args: ``log_dir``: the folder; ``histogram_freq``: the number of epochs from one
-    histogram of the weights to the next, 0 for none; ``write_graph``: write the model's
-    summary as text; ``write_images``: with the histograms, weights as images, black for
-    the least entry; ``write_steps_per_second``: the speed of each epoch as a scalar;
-    ``update_freq``: "epoch", "batch" or the number of batches between values by batch;
-    ``profile_batch``: a batch (from 1) or the first and last of several:
-    `profiler.trace` writes them to ``train/profile_batch_FIRST.json``, which opens in
-    Perfetto; ``embeddings_freq``: not supported, it must be 0.
+    Args:
+        log_dir: Folder of the event files.
+        histogram_freq: Number of epochs between histograms of the weights; 0 for none.
+        write_graph: If True, write the model's summary as text.
+        write_images: If True, write the weights as images along with the histograms;
+            the smallest entry is black.
+        write_steps_per_second: If True, write the speed of each epoch as a scalar.
+        update_freq: "epoch", "batch", or the number of batches between values by batch.
+        profile_batch: Batch to profile (from 1), or the first and last of several; 0
+            for none. `profiler.trace` writes ``train/profile_batch_FIRST.json``, which
+            opens in Perfetto.
+        embeddings_freq: Not supported, must be 0.
+        embeddings_metadata: Not supported, must be None.
 
-    Raises: ``ImportError`` without tensorboardX; ``ValueError`` for other values.
+    Raises:
+        ImportError: If tensorboardX is not installed.
+        ValueError: If an argument has an unsupported value.
     """
 
     state_names: tuple[str, ...] = ("_tw_train_batch", "_tw_test_batch")
@@ -236,7 +244,7 @@ def _is_count(value, least):
 
 
 def _batches(profile_batch):
-    """Return the first and the last batch to profile; both 0 for none."""
+    """Return the first and the last batch to profile; both are 0 for none."""
     batches = profile_batch
     if isinstance(batches, str):
         batches = [int(part) if part.isdigit() else -1 for part in batches.split(",")]
@@ -251,7 +259,7 @@ def _batches(profile_batch):
 
 
 def _as_images(values):
-    """Return a list of images: a vector as a row, a matrix in landscape, stacks apart."""
+    """Return a list of images: a vector as a row, a matrix in landscape, stacks separately."""
     values = np.squeeze(values)
     if values.ndim < 2:
         values = values.reshape(1, -1)
