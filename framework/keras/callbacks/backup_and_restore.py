@@ -67,7 +67,9 @@ class BackupAndRestore(Callback):
     ):
         super().__init__()
         if not backup_dir:
-            raise ValueError("BackupAndRestore: backup_dir is empty")
+            raise ValueError(
+                "BackupAndRestore: backup_dir must be a folder, got an empty path"
+            )
         known = save_freq == "epoch" or save_freq is False
         if not known and (
             not isinstance(save_freq, int) or save_freq is True or save_freq < 1
@@ -123,8 +125,9 @@ class BackupAndRestore(Callback):
         own = content_for_worker(content, self._tw_workers.rank, now, has_own_data)
         if now != before:
             say(
-                f"{content.path}: the number of workers was {before} and is {now}: results "
-                "agree with those of an uninterrupted training to rounding, not to the bit",
+                f"{content.path}: the number of workers has changed from {before} "
+                f"to {now}: results agree with an uninterrupted training up to "
+                "rounding, not bit for bit",
                 self.model,
             )
         return own
@@ -143,7 +146,7 @@ class BackupAndRestore(Callback):
                 if path == paths[-1]:
                     raise
                 warnings.warn(
-                    f"a backup is skipped: {error}", stacklevel=user_stacklevel()
+                    f"skipping a backup: {error}", stacklevel=user_stacklevel()
                 )
         return None
 

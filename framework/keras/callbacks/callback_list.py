@@ -86,7 +86,7 @@ class CallbackList(Callback):
         if isinstance(callback, type) or not hasattr(callback, "set_model"):
             hint = ""
             if isinstance(callback, type):
-                hint = f"; make one: {callback.__name__}(...)"
+                hint = f"; create an instance: {callback.__name__}(...)"
             raise TypeError(f"callbacks must be Callbacks, got {callback!r}{hint}")
         self.callbacks.append(callback)  # before those that come last
         self.callbacks.sort(key=lambda each: getattr(each, "_tw_comes_last", False))

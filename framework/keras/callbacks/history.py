@@ -144,8 +144,9 @@ class CSVLogger(Callback):
             header = next(csv.reader(file, delimiter=self.sep), None)
         if header and header[0] != "epoch":
             raise ValueError(
-                f"CSVLogger: {self.filename} cannot be appended to, its first column is "
-                f"{header[0]!r} and not 'epoch' (separator {self.sep!r})"
+                f"CSVLogger: cannot append to {self.filename}: the first column "
+                f"must be 'epoch', got {header[0]!r} (separator {self.sep!r}); "
+                "pass append=False or another file"
             )
         return header and header[1:]
 
@@ -187,8 +188,8 @@ class CSVLogger(Callback):
             self._tw_left_out |= names
             warnings.warn(
                 f"CSVLogger: {self.filename} has no column for "
-                f"{', '.join(map(repr, sorted(names)))}, which is left out; its columns "
-                f"are {', '.join(map(repr, self.keys))}",
+                f"{', '.join(map(repr, sorted(names)))}, which is omitted; its "
+                f"columns are {', '.join(map(repr, self.keys))}",
                 stacklevel=user_stacklevel(),
             )
 

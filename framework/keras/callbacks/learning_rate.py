@@ -52,8 +52,9 @@ class LearningRateScheduler(Callback):
         super().__init__()
         if not callable(schedule):
             raise TypeError(
-                "LearningRateScheduler: schedule must be a function of the epoch (and, if "
-                f"it takes two arguments, the present rate), got {schedule!r}"
+                "LearningRateScheduler: schedule must be a function of the "
+                "epoch, or of the epoch and the current learning rate, got "
+                f"{schedule!r}"
             )
         self.schedule = schedule
         self.verbose = verbose

@@ -172,8 +172,8 @@ class ModelCheckpoint(MonitorCallback):
             return self.filepath.format(**names)
         except KeyError as error:
             raise KeyError(
-                f"ModelCheckpoint: filepath {self.filepath!r} names {error}, which is not "
-                f"in the logs{closest_names(error.args[0], names)}"
+                f"ModelCheckpoint: filepath {self.filepath!r} contains {error}, "
+                f"which is not in the logs{closest_names(error.args[0], names)}"
             ) from None
 
     def _tw_is_wanted(self, epoch, logs, path):

@@ -47,8 +47,8 @@ class SwapEMAWeights(Callback):
         ]
         if not averaging:
             raise ValueError(
-                "SwapEMAWeights: the optimizer, or one of a MultiOptimizer, must be made "
-                f"with use_ema=True, got {optimizer!r}"
+                "SwapEMAWeights: the optimizer, or one of a MultiOptimizer, must "
+                f"be created with use_ema=True, got {optimizer!r}"
             )
         return [
             pair

@@ -323,7 +323,7 @@ class CategoricalGeneralizedCrossEntropy(
         super().__init__(name, reduction, dtype)
         if not 0 < q < 1:
             raise ValueError(
-                "CategoricalGeneralizedCrossEntropy: q must lie between 0 and 1, got "
-                f"{q!r}"
+                "CategoricalGeneralizedCrossEntropy: q must be between 0 and 1, "
+                f"got {q!r}"
             )
         self.q = q

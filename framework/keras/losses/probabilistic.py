@@ -104,8 +104,9 @@ def logits_behind(activation, y_pred, from_logits, axis=None):
         return y_pred, from_logits
     if from_logits:
         warnings.warn(
-            f"from_logits=True, but y_pred is the output of a {activation}: its inputs are "
-            "used as logits. Drop the activation, or from_logits",
+            f"from_logits=True, but y_pred is the output of a {activation}: "
+            "its inputs are used as logits. Remove the activation, or "
+            "from_logits=True",
             stacklevel=user_stacklevel(),
         )
     return logits, True
@@ -163,7 +164,7 @@ def check_assumption(who, assume_normalized, from_logits):
     """Raise ``ValueError`` if ``assume_normalized`` is used with probabilities."""
     if assume_normalized and not from_logits:
         raise ValueError(
-            f"{who}: assume_normalized needs logits, from_logits must be True"
+            f"{who}: assume_normalized=True requires logits; pass from_logits=True"
         )
 
 

@@ -68,8 +68,8 @@ def as_labels(who, y_true, y_pred, axis=-1):
         hint = "; for one-hot labels use categorical_crossentropy" if one_hot else ""
         raise ShapeError(
             who,
-            f"y_true holds integer labels, of the shape of y_pred without axis {axis} "
-            f"(or with size 1 there){hint}",
+            "y_true must contain integer labels, with the shape of y_pred "
+            f"without axis {axis} (or with size 1 there){hint}",
             y_true=labels,
             y_pred=y_pred,
         )
@@ -92,7 +92,7 @@ def aligned(who, y_true, y_pred, exact=False, hint=""):
 
 def _check_has_axis(who, y_true, y_pred):
     if y_pred.shape.rank == 0:
-        what = "y_pred must have an axis, to reduce the losses along"
+        what = "y_pred must have at least one axis to reduce along"
         raise ShapeError(who, what, y_true=y_true, y_pred=y_pred)
 
 
@@ -123,7 +123,7 @@ def check_matrices(who, axis, y_true, y_pred):
     """Raise ``ShapeError`` unless both are ``[batch, axis]`` and have the same shape."""
     a, b = y_true.array.shape, y_pred.array.shape
     if len(a) != 2 or a != b:
-        what = f"y_true and y_pred must be [batch, {axis}] both"
+        what = f"y_true and y_pred must be [batch, {axis}], with the same shape"
         raise ShapeError(who, what, y_true=y_true, y_pred=y_pred)
 
 
@@ -165,8 +165,9 @@ def aligned_weight(who, name, weight, losses):
     if missing < 0 or any(m != 1 and m != n for m, n in zip(shape, target[missing:])):
         raise ShapeError(
             who,
-            f"{name} must be [batch], or broadcast to the shape of the losses, which is "
-            "that of y_pred without the axis that the loss reduces",
+            f"{name} must be [batch], or broadcast to the shape of the "
+            "losses, which is the shape of y_pred without the axis that the "
+            "loss reduces",
             **{name: weight, "losses": losses},
         )
     return losses, weight

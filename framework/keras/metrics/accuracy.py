@@ -191,8 +191,8 @@ def _matches(who, labels, y_pred):
     if not shape or not _pairs_up(labels.array.shape, shape[:-1]):
         raise ShapeError(
             who,
-            "there must be one class of y_true for each row of y_pred, or sizes of 1 that "
-            "broadcast",
+            "there must be one class in y_true per row of y_pred, or axes of "
+            "size 1 that broadcast",
             classes=labels,
             y_pred=y_pred,
         )

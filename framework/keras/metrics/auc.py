@@ -83,7 +83,7 @@ class AUC(ConfusionMetric):
         from_logits: bool = False,
     ):
         if num_labels and not multi_label:
-            raise ValueError("AUC: num_labels is for multi_label=True only")
+            raise ValueError("AUC: num_labels requires multi_label=True")
         if thresholds is not None:
             thresholds = sorted(plain(thresholds))
         super().__init__(_with_ends(num_thresholds, thresholds), name, dtype)

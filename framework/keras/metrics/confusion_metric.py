@@ -198,8 +198,8 @@ def _of_class(who, y_true, y_pred, class_id):
     """Return the labels and scores of one class, with an axis of size 1 for the class."""
     classes = y_pred.shape[-1] if len(y_pred.shape) > 1 else 0
     if not -classes <= class_id < classes:
-        raise ShapeError(who, f"with class_id={class_id}, y_pred must be [..., classes] "
-                         "with more classes than that", y_pred=y_pred)  # fmt: skip
+        raise ShapeError(who, f"class_id={class_id} requires y_pred [..., classes] with "
+                         f"more than {class_id} classes", y_pred=y_pred)  # fmt: skip
     first = class_id % classes
     return y_true[..., first : first + 1], y_pred[..., first : first + 1]
 

@@ -89,8 +89,8 @@ class IoU(Metric):
         super().__init__("int64" if dtype in (None, "int") else dtype, name)
         if num_classes > MOST:  # looked at before a list of them is made
             raise ValueError(
-                f"{type(self).__name__}: num_classes must be at most {MOST}, as each pair "
-                f"of classes is counted, got {num_classes}"
+                f"{type(self).__name__}: num_classes must be at most {MOST}, "
+                f"because each pair of classes is counted, got {num_classes}"
             )
         self.target_class_ids: list[int] = [
             whole(self, "target_class_ids", each, 0) for each in target_class_ids
@@ -133,7 +133,7 @@ class IoU(Metric):
         y_true = reshape(cast(y_true, "int64"), (-1,))
         y_pred = reshape(cast(y_pred, "int64"), (-1,))
         if y_true.shape != y_pred.shape:
-            what = "there must be as many labels as predictions"
+            what = "y_true must have as many labels as y_pred has predictions"
             raise ShapeError(type(self).__name__, what, y_true=y_true, y_pred=y_pred)
         weight = self._tw_weights(sample_weight, y_true)
         valid = logical_and(self._tw_is_class(y_true), self._tw_is_class(y_pred))

@@ -48,9 +48,10 @@ def _aggregated(metric):
     for variable in metric._tw_all_variables():
         if not isinstance(variable.aggregation, str):  # not made by `add_variable`
             raise ValueError(
-                f"metric '{metric.name}': with several replicas each variable needs an "
-                f"aggregation, but '{variable.path}' has none; make it with "
-                "add_variable(..., aggregation='sum'), or 'none' if it never changes"
+                f"metric '{metric.name}': with several replicas each variable "
+                f"needs an aggregation, but '{variable.path}' has none; create it "
+                "with add_variable(..., aggregation='sum'), or 'none' if it "
+                "never changes"
             )
     return [v for v in metric.variables if v.aggregation != "none"]
 

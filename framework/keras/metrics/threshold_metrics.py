@@ -56,7 +56,7 @@ class _Constrained(ConfusionMetric):
 
     def _tw_ratios(self):
         """Return the constrained ratio and the ratio to maximize."""
-        raise NotImplementedError(f"{type(self).__name__} must define _ratios")
+        raise NotImplementedError(f"{type(self).__name__} must define _tw_ratios")
 
     def _tw_precision(self):
         return _share(self.true_positives, self.false_positives)

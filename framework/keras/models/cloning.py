@@ -60,8 +60,8 @@ def clone_model(
         raise ValueError(f"clone_model: model must be a Model, got {model!r}")
     if call_function is not None and isinstance(model, Sequential):
         raise ValueError(
-            "clone_model: call_function is for Model(inputs, outputs); the layers of a "
-            "Sequential model are listed, not called"
+            "clone_model: call_function requires a Model(inputs, outputs), "
+            "got a Sequential model"
         )
     with copying_shared() as copied:
         cloner = _Cloner(clone_function, call_function, recursive, copied)
@@ -89,9 +89,9 @@ class _Cloner:
             clone = _remade(model)
         else:
             raise ValueError(
-                "clone_model: clone_function, call_function and input_tensors are for "
-                f"Sequential models and Model(inputs, outputs); {type(model).__name__} is "
-                "defined by its own call()"
+                "clone_model: clone_function, call_function and input_tensors "
+                "require a Sequential model or a Model(inputs, outputs), but "
+                f"{type(model).__name__} defines its own call()"
             )
         if model.compiled and not clone.compiled:
             _compile_alike(model, clone)

@@ -101,7 +101,8 @@ class Function(Operation):
         if not fits or len(value) != len(nest) or _lacks(nest, value):
             names = map_structure(lambda x: x.name, self._tw_nests[0])
             raise ValueError(
-                f"{self._tw_title}: a call takes the structure {names}, got {value!r:.200}"
+                f"{self._tw_title}: inputs must have the structure {names}, got "
+                f"{value!r:.200}"
             )
         return [x for k in keys for x in self._tw_parts(nest[k], value[k], converted)]
 

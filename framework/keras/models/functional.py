@@ -94,7 +94,9 @@ class FunctionalGraph:
             if not hasattr(x, "_keras_history"):  # made by hand
                 InputLayer(input_tensor=x, name=x.name)
         if len({id(x) for x in self.inputs}) < len(self.inputs):
-            raise ValueError("Model: an input is listed twice")
+            raise ValueError(
+                "Model: the inputs must be distinct, got one of them twice"
+            )
         self.nodes, visits = self._collect()
         depths = self._depths()
         self.operations = sorted(visits, key=lambda op: (-depths[id(op)], visits[op]))
@@ -142,8 +144,8 @@ class FunctionalGraph:
     def _refuse_input(self, x):
         known = ", ".join([x.name for x in self.inputs])
         raise ValueError(
-            f"Model: the outputs need the input '{x.name}', which is not among the "
-            f"inputs ({known})"
+            f"Model: the outputs depend on the input '{x.name}', which is not "
+            f"among the inputs ({known})"
         )
 
     def _depths(self):
@@ -233,21 +235,22 @@ def standardized(graph, inputs, title):
         missing = [name for name in names if name not in inputs]
         if missing:
             raise ValueError(
-                f"{title}: the inputs are {names}; got a dict without {missing}, "
-                f"with {list(inputs)}"
+                f"{title}: inputs must have the keys {names}, got {list(inputs)} "
+                f"without {missing}"
             )
         flat = [inputs[name] for name in names]
     elif isinstance(expected, dict) and isinstance(inputs, dict):
         missing = sorted(set(expected) - set(inputs))
         if missing:
             raise ValueError(
-                f"{title}: the inputs are {sorted(expected)}; {missing} is missing"
+                f"{title}: inputs must have the keys {sorted(expected)}, got a "
+                f"dict without {missing}"
             )
         flat = flatten({key: inputs[key] for key in expected})
     else:
         flat = flatten(inputs)
     if len(flat) != len(names):
         raise ValueError(
-            f"{title}: there are {len(names)} inputs, {names}; got {len(flat)} tensors"
+            f"{title}: inputs must be one tensor for each of {names}, got {len(flat)}"
         )
     return flat

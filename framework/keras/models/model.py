@@ -153,8 +153,8 @@ class Model(Trainer, Layer):
         """
         if self._tw_functional is None:
             raise NotImplementedError(
-                f"{type(self).__name__} must define call(inputs), or be made from "
-                "inputs and outputs"
+                f"{type(self).__name__} must define call(inputs), or be created "
+                "from inputs and outputs"
             )
         graph = self._tw_functional
         flat = standardized(graph, inputs, self._tw_title)
@@ -308,8 +308,8 @@ class Model(Trainer, Layer):
     def _tw_need_graph(self, what):
         if self._tw_functional is None:
             raise AttributeError(
-                f"{self._tw_title}: there are no symbolic {what}: it was not made from "
-                "inputs and outputs"
+                f"{self._tw_title}: there are no symbolic {what}, because it was "
+                "not created from inputs and outputs"
             )
         return self._tw_functional
 
@@ -484,10 +484,11 @@ class Model(Trainer, Layer):
             **options: Ignored.
         """
         raise NotImplementedError(
-            f"{self._tw_title}: export({filepath!r}) is not supported, as it writes formats of "
-            "TensorFlow, ONNX and others; tw.saved_model.save(model, path) writes the model as "
-            "a function that tw.saved_model.load runs without its code, and model.save(path) "
-            "a file that Keras reads and can export"
+            f"{self._tw_title}: export({filepath!r}) is not supported: it "
+            "would write TensorFlow, ONNX and other formats. "
+            "tw.saved_model.save(model, path) saves the model as a function "
+            "that tw.saved_model.load runs without its code; "
+            "model.save(path) writes a file that Keras can load and export"
         )
 
     def save_weights(

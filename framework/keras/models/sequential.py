@@ -131,8 +131,8 @@ class Sequential(Model):
             self._tw_names = names, len(self._layers), Layer._tw_renamed
         if names.get(layer.name, id(layer)) != id(layer):
             raise ValueError(
-                f"Sequential '{self.name}': the names of layers must differ, '{layer.name}' "
-                "exists already; pass name= to one of them"
+                f"Sequential '{self.name}': layer names must be unique, "
+                f"'{layer.name}' exists already; pass name= to one of them"
             )
 
     def pop(self, rebuild: bool = True) -> Layer:
@@ -179,8 +179,8 @@ class Sequential(Model):
         self._tw_need_layers()
         if input_shape is None:
             raise ValueError(
-                f"Sequential '{self.name}': build needs the shape of the inputs, or an "
-                "Input as the first layer"
+                f"Sequential '{self.name}': build requires the shape of the "
+                "inputs, or an Input as the first layer"
             )
         start = Input(
             batch_shape=tuple(input_shape), dtype=self._layers[0].compute_dtype

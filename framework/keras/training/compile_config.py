@@ -29,8 +29,8 @@ def compile_config(options):
             config[key] = serialize_keras_object(value)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"compile's {key} cannot be saved: {error}. A model can be saved "
-                "without it, by include_optimizer=False"
+                f"compile: {key} cannot be serialized: {error}. To save the model "
+                "without it, pass include_optimizer=False"
             ) from error
     return config
 
@@ -51,8 +51,9 @@ def arguments_of_compile(config):
             arguments[key] = value
         elif value is not None:
             raise load_error(
-                f"the compile config has {str(key)[:80]!r}: {str(value)[:80]}, which is "
-                f"not supported; known are {', '.join([*_FAMILIES, *_PLAIN])}"
+                f"the compile config has the unsupported entry {str(key)[:80]!r}: "
+                f"{str(value)[:80]}; supported are "
+                f"{', '.join([*_FAMILIES, *_PLAIN])}"
             )
     return arguments
 

@@ -130,7 +130,7 @@ class _OutputLoss(namedtuple("_OutputLoss", ["path", "outputs", "loss", "weight"
             weight = first if same else _select(self.outputs, weights)
         if any([leaf is None for leaf in flatten(y)]):
             raise ValueError(
-                f"loss '{self.loss.name}': there are no labels for it; pass y to fit"
+                f"loss '{self.loss.name}' requires labels, got None; pass y to fit"
             )
         return self.loss(y, _select(self.outputs, predictions), weight)
 
@@ -198,7 +198,7 @@ def _factors(loss, weights, outputs):
     factors = flatten(weights)
     if len(factors) != count:
         raise ValueError(
-            f"loss_weights: {len(factors)} were given for {count} losses"
+            f"loss_weights: must have one number per loss ({count}), got {len(factors)}"
             + (f"; the outputs are {outputs.names}" if outputs.names else "")
         )
     return factors

@@ -97,7 +97,8 @@ class CompiledModel:
             whole("compile", "steps_per_execution", steps_per_execution)
         if run_eagerly and jit_compile is True:
             raise ValueError(
-                "compile: jit_compile=True needs traced steps; run_eagerly must be False"
+                "compile: jit_compile=True requires traced steps; pass "
+                "run_eagerly=False"
             )
         optimizer = optimizers.get(optimizer)
         if (

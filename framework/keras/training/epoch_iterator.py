@@ -145,7 +145,7 @@ class EpochIterator:
         """End the epoch because the pass has ended, with fewer batches than ``steps``."""
         self._pass = None
         if self.step == 0 and self.epoch == 1:
-            raise ValueError(f"{self.adapter.source} yielded no batch")
+            raise ValueError(f"{self.adapter.source} yielded no batches")
         if self.steps is not None or self.step == 0:
             self.ran_out = True
             warnings.warn(self._shortage(), stacklevel=user_stacklevel())
@@ -229,8 +229,8 @@ class EpochIterator:
         size = self.adapter.size
         if size is not None and state["size"] not in (None, size):
             raise ValueError(
-                f"restore: the state is of data with {state['size']} batches, these are "
-                f"{size}; data and batch_size must be the same"
+                "restore: data and batch_size must be the same as in the state, "
+                f"which has {state['size']} batches, got {size}"
             )
 
 

@@ -125,8 +125,8 @@ class OutputStructure:
             is_like = is_nested(spec) and not isinstance(numbers, dict)
             if not is_like or count != len(numbers) and not (path and together):
                 raise ValueError(
-                    f"{what}{where}: {count} were given for {len(numbers)} outputs, "
-                    f"{outputs!r}; pass an entry for each, in a list or in a dict by name"
+                    f"{what}{where}: must have {len(numbers)} entries, one per output, "
+                    f"{outputs!r}, got {count}; pass a list, or a dict by name"
                 )
             keys, known = range(count), range(len(numbers))
         keys = [key for key in keys if spec[key] is not None]

@@ -63,9 +63,10 @@ class SeveralReplicas(Replicas):
         others = [rank for rank, each in enumerate(digests) if each != digests[0]]
         if others:
             raise ValueError(
-                f"{adapter.source} of rank {others[0]} are not those of rank 0: every "
-                "worker must pass all of the data, of which it takes a part of each batch. "
-                "If workers have data of their own, pass a Dataset, and train by "
+                f"{adapter.source} of rank {others[0]} differ from rank 0: every "
+                "worker must pass the whole data, and computes a part of each "
+                "batch. If the workers have different data, pass a Dataset, and "
+                "train by "
                 "keras.distribution.DataParallel(auto_shard_dataset=False)"
             )
 
@@ -93,7 +94,7 @@ class SeveralReplicas(Replicas):
         sizes = communicator().all_gather_object(_length(batch))
         if not all(sizes):
             raise ValueError(
-                f"{who}: each worker must pass at least one example; they pass {sizes}, "
+                f"{who}: each worker must pass at least one example, got {sizes} "
                 "in the order of the ranks"
             )
         self._is_ready = self._model._tw_compiled.is_shared

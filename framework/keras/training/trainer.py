@@ -207,9 +207,9 @@ class Trainer(TrainSteps):
         names = [f"'{name}'" for name in names]
         if names and self.optimizer is not None:
             self._tw_warn(
-                f"fit does not train the variable {', '.join(names[:8])}: as in Keras 3, no "
-                "tw.Variable or tw.Module in an attribute has weights; use add_weight or "
-                "keras.Variable, or trainable=False"
+                f"fit does not train the variable {', '.join(names[:8])}: as in "
+                "Keras 3, a tw.Variable or tw.Module in an attribute is not a "
+                "weight; use add_weight or keras.Variable, or trainable=False"
             )
 
     def _tw_train_epoch(self, step, run):
@@ -270,7 +270,7 @@ class Trainer(TrainSteps):
         try:
             self._tw_call_symbolically(x, size)
         except ShapeError as error:
-            error.add_note("for the x of validation_data")
+            error.add_note("in the x of validation_data")
             raise
         self._tw_compiled.validated = specs
 

@@ -129,7 +129,8 @@ class TrainingState:
         if missing:
             raise SavingError(
                 content.path,
-                f"the backup is of another training run: it lacks {listed(missing)}",
+                "the backup belongs to another training run: it lacks "
+                f"{listed(missing)}",
             )
         optimizer = self.model.optimizer
         if self.model.built and getattr(optimizer, "built", True):
@@ -140,8 +141,8 @@ class TrainingState:
         start = "callbacks/"
         lost = [n.removeprefix(start) for n in restoration.states if start in n]
         new = [n.removeprefix(start) for n in missing if n.startswith(start)]
-        for names, what in ((lost, "is not used: there is no such callback now"),
-                            (new, "is not there: it begins anew")):  # fmt: skip
+        for names, what in ((lost, "is not used: this callback no longer exists"),
+                            (new, "is missing: this callback starts anew")):  # fmt: skip
             if names:
                 warnings.warn(
                     f"{restoration.path}: the state of {listed(names)} {what}",
@@ -167,8 +168,8 @@ class TrainingState:
         if left:
             raise SavingError(
                 self._restoration.path,
-                "the backup is of another model or optimizer: nothing here holds "
-                f"{listed(left)}",
+                "the backup belongs to another model or optimizer: nothing here "
+                f"matches {listed(left)}",
             )
 
 

@@ -108,8 +108,8 @@ def content_for_worker(content, rank, size, has_own_data=False) -> Content:
         if has_own_data or info["own_data"] or differing:
             raise SavingError(
                 content.path,
-                f"the backup is of {count} workers, and each reads batches of its own; "
-                f"as many must go on with it, not {size}",
+                f"the backup was made by {count} workers, each with its own "
+                f"batches; it must be resumed by {count} workers, got {size}",
             )
         for name, aggregation in info["metrics"].items():
             parts = [arrays.get(name, shared[0][name]) for arrays, _ in own]

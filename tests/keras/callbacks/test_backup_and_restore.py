@@ -246,7 +246,7 @@ def test_a_model_of_fewer_layers_is_refused(tmp_path):
     "folder, freq", [("", "epoch"), ("a", 0), ("a", True), ("a", "x")]
 )
 def test_arguments_that_make_no_sense_are_refused(folder, freq):
-    with pytest.raises(ValueError, match="backup_dir is empty|save_freq must be"):
+    with pytest.raises(ValueError, match="backup_dir must be|save_freq must be"):
         Backup(folder, save_freq=freq)
 
 
@@ -303,7 +303,7 @@ def test_other_callbacks_than_before_are_warned_of(tmp_path):
         trainings.train(trainings.shuffled_arrays, more=more)
     texts = [str(warning.message) for warning in found]
     assert "EarlyStopping is not used" in texts[0]
-    assert "ReduceLROnPlateau is not there: it begins anew" in texts[1]
+    assert "ReduceLROnPlateau is missing: this callback starts anew" in texts[1]
 
 
 def test_a_training_that_was_stopped_within_an_epoch_stays_stopped(tmp_path):

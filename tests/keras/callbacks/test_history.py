@@ -104,7 +104,7 @@ def test_without_append_a_file_begins_anew(path):
 
 def test_what_is_no_log_is_not_appended_to(path):
     path.write_text("name;value\n")
-    with pytest.raises(ValueError, match="'name'.*'epoch'"):
+    with pytest.raises(ValueError, match="'epoch'.*'name'"):
         log(path, {"loss": 1.0}, append=True, separator=";")
     assert path.read_text() == "name;value\n"
 

@@ -169,5 +169,5 @@ def test_labels_that_do_not_sum_to_1_may_be_taken_as_tensorflow_takes_them():
         np.testing.assert_allclose(tape.gradient(value, logits), expected, atol=1e-6)
         values.append(float(value))
     assert values[0] == values[1]
-    with pytest.raises(ValueError, match="assume_normalized .*from_logits.*True"):
+    with pytest.raises(ValueError, match="assume_normalized.*from_logits.*True"):
         losses.CategoricalCrossentropy(assume_normalized=True)

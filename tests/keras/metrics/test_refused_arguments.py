@@ -59,7 +59,7 @@ def test_arguments_that_make_no_sense_are_refused(make, message):
         (metrics.Precision, [4, 3], [4, 2], "Precision: y_true and y_pred must"),
         (metrics.F1Score, [4], [4, 2], "F1Score: y_true and y_pred must be"),
         (metrics.R2Score, [4, 1, 1], [4, 1, 1], "R2Score: y_true and y_pred must be"),
-        (lambda: metrics.MeanIoU(2), [4], [5], "as many labels as predictions"),
+        (lambda: metrics.MeanIoU(2), [4], [5], "as many labels as y_pred"),
         (
             lambda: metrics.AUC(multi_label=True),
             [4],
@@ -81,6 +81,6 @@ def test_labels_of_another_shape_are_refused_after_the_first_batch_too(make):
     metric.update_state(scores, scores)
     before = metric.result().numpy()
     for labels in (scores[:1], scores[:, :1]):
-        with pytest.raises(ValueError, match="must be .batch, .* both"):
+        with pytest.raises(ValueError, match="must be .batch, .* same shape"):
             metric.update_state(labels, scores)
     np.testing.assert_array_equal(metric.result().numpy(), before)

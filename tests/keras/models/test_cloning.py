@@ -111,7 +111,7 @@ def test_a_model_defined_by_its_call_is_cloned_from_its_config():
         {"call_function": lambda layer, *a, **k: layer(*a, **k)},
         {"input_tensors": Input((4,))},
     ):
-        with pytest.raises(ValueError, match="Own is defined by its own call"):
+        with pytest.raises(ValueError, match="Own defines its own call"):
             tw.keras.models.clone_model(model, **arguments)
 
 

@@ -59,7 +59,7 @@ def test_a_list_or_dict_of_one_input_is_that_input():
     model = Sequential([tw.Input((4,), name="x"), Dense(2)])
     for inputs in ([data], (data,), {"x": data}):
         np.testing.assert_array_equal(model.predict(inputs, verbose=0), model(data))
-    with pytest.raises(ValueError, match="1 inputs, .*'x'.*; got 2 tensors"):
+    with pytest.raises(ValueError, match="one tensor for each of .*'x'.*, got 2"):
         model([data, data])
 
 

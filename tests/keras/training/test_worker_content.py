@@ -191,7 +191,7 @@ def test_workers_that_read_data_of_their_own_cannot_become_more_or_fewer(saved):
     for rank in range(2):
         assert content_for_worker(content, rank, 2).states["batches"] == {"step": rank}
     for now in (1, 3):
-        with pytest.raises(tw.errors.SavingError, match=f"2 workers.*not {now}"):
+        with pytest.raises(tw.errors.SavingError, match=f"2 workers.*got {now}"):
             content_for_worker(content, 0, now)
 
 
@@ -201,7 +201,7 @@ def test_batches_of_other_workers_are_others_also_at_the_same_positions(
 ):
     content = saved(2, has_own_data=before)
     assert content_for_worker(content, 1, 2, now).states["batches"]["step"] == 3
-    with pytest.raises(tw.errors.SavingError, match="2 workers.*own.*not 3"):
+    with pytest.raises(tw.errors.SavingError, match="2 workers.*own.*got 3"):
         content_for_worker(content, 0, 3, now)
 
 

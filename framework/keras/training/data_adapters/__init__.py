@@ -37,7 +37,7 @@ def get_data_adapter(x, y, sample_weight, batch_size, steps, shuffle, class_weig
     _refuse_beside(x, y=y, sample_weight=sample_weight)
     if batch_size is not None:
         warnings.warn(
-            f"batch_size is ignored: x, a {type(x).__name__}, makes its own batches",
+            f"batch_size is ignored: x, a {type(x).__name__}, yields its own batches",
             stacklevel=user_stacklevel(),
         )
     if isinstance(x, Dataset):
@@ -49,7 +49,7 @@ def get_data_adapter(x, y, sample_weight, batch_size, steps, shuffle, class_weig
     first = list(islice(x, 1))
     adapter = DataAdapter(Dataset(FromIterator(x, first)), x, steps, class_weight)
     if not first:
-        raise ValueError(f"{adapter.source} yielded no batch")
+        raise ValueError(f"{adapter.source} yielded no batches")
     adapter.convert(first[0])  # so that mistakes are found before any step
     return adapter
 

@@ -60,7 +60,7 @@ class ArrayAdapter(DataAdapter):
                 raise ValueError("pass class_weight or sample_weight, not both")
             sample_weight = class_weight_to_sample_weight(y, class_weight)
         if y is None and sample_weight is not None:
-            raise ValueError("sample_weight: needs y")
+            raise ValueError("sample_weight: requires y")
         self.num_samples = count = _length(x, y, sample_weight)
         self.batch_size = batch_size or (math.ceil(count / steps) if steps else 32)
         self.arrays = _on_device(pack_x_y_sample_weight(x, y, sample_weight))
@@ -138,9 +138,9 @@ def _weights(y, sample_weight):
         return sample_weight
     if sample_weight.ndim > 1 and sample_weight.shape != (len(sample_weight), 1):
         raise ValueError(
-            "sample_weight: one array for several outputs must hold one weight per "
-            f"sample, got shape {sample_weight.shape}; otherwise pass one array per "
-            "output"
+            "sample_weight: one array for several outputs must have one "
+            f"weight per sample, got shape {sample_weight.shape}; otherwise "
+            "pass one array per output"
         )
     return pack(y, [sample_weight] * len(flatten(y)))
 
@@ -154,16 +154,17 @@ def _length(x, y, sample_weight):
     parts = {"x": x, "y": y, "sample_weight": sample_weight}
     leaves = [leaf for name, part in parts.items() for leaf in named_leaves(name, part)]
     if not leaves:
-        raise ValueError("x: holds no array")
+        raise ValueError("x: must contain an array, got none")
     lengths = {len(array) for _, array in leaves}
     if len(lengths) > 1:
         shapes = "\n".join(f"  {path}: shape {array.shape}" for path, array in leaves)
         raise ValueError(
-            f"all arrays must hold the same number of samples; they hold:\n{shapes}"
+            f"all arrays must have the same number of samples, got:\n{shapes}"
         )
     if lengths == {0}:
         raise ValueError(
-            f"there is no data: {leaves[0][0]} has shape {leaves[0][1].shape}"
+            f"{leaves[0][0]}: must have at least one sample, got shape "
+            f"{leaves[0][1].shape}"
         )
     return lengths.pop()
 
@@ -195,7 +196,7 @@ def train_validation_split(arrays, validation_split):
     try:
         arrays = as_arrays("validation_split", arrays)
     except TypeError as error:
-        raise TypeError(f"{error}; give validation_data for other data") from None
+        raise TypeError(f"{error}; pass validation_data for other data") from None
     leaves = flatten(arrays)
     size = _length(arrays, None, None)
     at = math.floor(size * (1.0 - validation_split))

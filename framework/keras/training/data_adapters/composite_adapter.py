@@ -25,8 +25,8 @@ def composite_adapter(x, y, sample_weight, batch_size, steps, shuffle, class_wei
     """
     if shuffle == "batch":
         raise ValueError(
-            "shuffle: 'batch' is for arrays; give True or False beside sparse and ragged "
-            "tensors"
+            "shuffle: 'batch' is for arrays; pass True or False with sparse "
+            "and ragged tensors"
         )
     parts = {"x": x, "y": y, "sample_weight": sample_weight}
     columns = [_columns(name, part) for name, part in parts.items()]

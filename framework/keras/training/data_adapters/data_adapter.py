@@ -29,8 +29,8 @@ class DataAdapter:
         unknown = steps is None and self.size is None
         if unknown and int(data.cardinality()) == INFINITE_CARDINALITY:
             raise ValueError(
-                f"x: the {type(x).__name__} is endless; give steps_per_epoch (steps in "
-                "evaluate and predict), or take(n) of a Dataset"
+                f"x: the {type(x).__name__} is infinite; pass steps_per_epoch "
+                "(steps in evaluate and predict), or take(n) of a Dataset"
             )
 
     @property

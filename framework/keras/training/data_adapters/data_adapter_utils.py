@@ -174,7 +174,7 @@ def _packed(name, numbers):
         return np.array(numbers)
     except ValueError:
         raise ValueError(
-            f"{name}: the lists in it differ in length; pad them to one length, for "
+            f"{name}: the lists in it must have equal lengths; pad them, for "
             "example with keras.utils.pad_sequences"
         ) from None
 
@@ -209,18 +209,19 @@ def _of_frame(name, frame, array):
     if all([isinstance(entry, str) for entry in array.flat]):
         return array
     raise TypeError(
-        f"{name}: column {others[0]!r} of the DataFrame has dtype {dtypes[others[0]]}, "
-        "which holds no numbers; encode it, for example with pandas.get_dummies, or give "
-        "each column to an input of its own with dict(frame)"
+        f"{name}: column {others[0]!r} of the DataFrame must be numeric, "
+        f"got dtype {dtypes[others[0]]}; encode it, for example with "
+        "pandas.get_dummies, or pass each column as a separate input "
+        "with dict(frame)"
     )
 
 
 def _no_array(value):
     if hasattr(value, "toarray"):
-        return "a sparse matrix is not taken; pass its toarray()"
+        return "must not be a sparse matrix; pass its toarray()"
     return (
-        "arrays, tensors, or lists, tuples and dicts of them are taken, got "
-        f"{type(value).__name__}"
+        "must be arrays, tensors, or lists, tuples and dicts of them, "
+        f"got {type(value).__name__}"
     )
 
 
@@ -230,8 +231,9 @@ def _checked(name, array):
             array = as_text(array)
         except TypeError:
             raise TypeError(
-                f"{name}: an array of dtype object holds no numbers; convert it, for "
-                "example with np.array(list(values), 'float32') if all have one shape"
+                f"{name}: an array must not have dtype object; convert it, for "
+                "example with np.array(list(values), 'float32') if all have the "
+                "same shape"
             ) from None
     if array.ndim == 0:
         raise ValueError(
@@ -283,8 +285,8 @@ def check_labels(y, name="y"):
             continue
         if array.dtype.kind in "USO":
             raise TypeError(
-                f"{path}: labels must be numbers, got strings; np.unique(labels, "
-                "return_inverse=True) numbers them"
+                f"{path}: labels must be numbers, got strings; encode them, for "
+                "example with np.unique(labels, return_inverse=True)"
             )
         if kind_of(array.dtype) not in "fc":
             continue

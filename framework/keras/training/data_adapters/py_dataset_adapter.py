@@ -93,7 +93,7 @@ class PyDatasetAdapter(DataAdapter):
         super().__init__(Dataset(IndexedBatches(x, shuffle)), x, steps, class_weight)
         if getattr(x, "use_multiprocessing", False):
             warnings.warn(
-                "use_multiprocessing: batches are made by threads, not by processes",
+                "use_multiprocessing is not supported: batches are prepared by threads",
                 stacklevel=user_stacklevel(),
             )
 
