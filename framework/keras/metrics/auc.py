@@ -55,9 +55,9 @@ class AUC(ConfusionMetric):
             ``multi_label``.
 
     References:
-        - Davis & Goadrich, "The relationship between precision-recall and ROC curves"
-        (2006), for the interpolation of "PR".
-        - Flach & Kull, "Precision-recall-gain curves: PR analysis done right" (2015).
+        Davis & Goadrich, "The relationship between precision-recall and ROC curves"
+        (2006), for the interpolation of "PR"; Flach & Kull, "Precision-recall-gain
+        curves: PR analysis done right" (2015), for "PRGAIN".
 
     Example:
         >>> metric = keras.metrics.AUC(num_thresholds=3)

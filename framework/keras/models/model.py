@@ -393,6 +393,20 @@ class Model(Trainer, Layer):
             expand_nested: If True, list the layers of inner models as well.
             show_trainable: If True, add a column that shows which layers are trainable.
             layer_range: Names of the first and the last layer to list.
+
+        Example:
+            >>> top = keras.layers.Dense(2, name="top")
+            >>> model = keras.Sequential([keras.Input((3,)), top], name="net")
+            >>> model.summary(line_length=60)
+            Model: "net"
+            ┏━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━┓
+            ┃ Layer (type)    ┃ Output Shape           ┃       Param # ┃
+            ┡━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━┩
+            │ top (Dense)     │ (None, 2)              │             8 │
+            └─────────────────┴────────────────────────┴───────────────┘
+             Total params: 8 (32.00 B)
+             Trainable params: 8 (32.00 B)
+             Non-trainable params: 0 (0.00 B)
         """
         print_summary(
             self,
@@ -470,6 +484,14 @@ class Model(Trainer, Layer):
             zipped: If False, write a folder instead of a ``.keras`` file.
             **kwargs: Further arguments of `models.save_model`, such as
                 ``include_optimizer``.
+
+        Example:
+            >>> import os, tempfile
+            >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+            >>> path = os.path.join(tempfile.mkdtemp(), "model.keras")
+            >>> model.save(path)
+            >>> keras.models.load_model(path).count_params()
+            8
         """
         from ..files.save_and_load import save_model
 
@@ -532,6 +554,13 @@ class Model(Trainer, Layer):
             SavingError: If the file is damaged or contains the weights of other layers;
                 then nothing is assigned. It is a ``ValueError``, and for a missing file
                 also a ``FileNotFoundError``.
+
+        Example:
+            >>> import os, tempfile
+            >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+            >>> path = os.path.join(tempfile.mkdtemp(), "model.weights.h5")
+            >>> model.save_weights(path)
+            >>> model.load_weights(path)
         """
         from ..files.save_and_load import load_weights
 

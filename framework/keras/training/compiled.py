@@ -92,6 +92,14 @@ class CompiledModel:
                 ``jit_compile`` and ``run_eagerly`` are both True, or if
                 ``steps_per_execution`` is not a positive integer.
             TypeError: If a loss or metric has an unsupported type.
+
+        Example:
+            >>> model = keras.Sequential([keras.layers.Dense(10)])
+            >>> model.compile(
+            ...     optimizer=keras.optimizers.Adam(1e-3),
+            ...     loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            ...     metrics=["accuracy"],
+            ... )
         """
         if steps_per_execution is not None:  # as in files of Keras 2
             whole("compile", "steps_per_execution", steps_per_execution)

@@ -45,6 +45,29 @@ class TrainSteps(CompiledModel):
 
         Returns:
             Dict of the values to log.
+
+        Example:
+            >>> class Clipped(keras.Model):
+            ...     def __init__(self):
+            ...         super().__init__()
+            ...         self.top = keras.layers.Dense(1)
+            ...
+            ...     def call(self, inputs):
+            ...         return self.top(inputs)
+            ...
+            ...     def train_step(self, data):
+            ...         x, y = data
+            ...         with tw.GradientTape() as tape:
+            ...             loss = self.compute_loss(x, y, self(x, training=True))
+            ...         gradients = tape.gradient(loss, self.trainable_variables)
+            ...         gradients, norm = tw.clip_by_global_norm(gradients, 1.0)
+            ...         self.optimizer.apply(gradients, self.trainable_variables)
+            ...         return {"loss": loss, "norm": norm}
+            >>> model = Clipped()
+            >>> model.compile("sgd", "mse")
+            >>> history = model.fit([[1.0, 2.0]], [[1.0]], verbose=0)
+            >>> sorted(history.history)
+            ['loss', 'norm']
         """
         x, y, sample_weight = unpack_x_y_sample_weight(data)
         if not self._tw_has_weights:
