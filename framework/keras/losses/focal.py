@@ -60,7 +60,7 @@ def binary_focal_crossentropy(
         apply_class_balancing: If True, weight labels 1 by ``alpha`` and labels 0 by
             ``1 - alpha``.
         alpha: Weight of labels 1.
-        gamma: Exponent of the focal factor; 0 for the plain cross-entropy.
+        gamma: Exponent of the focal factor; 0 for equal weights.
         from_logits: If True, ``y_pred`` contains logits.
         label_smoothing: Number from 0 to 1; the labels become ``y * (1 -
             label_smoothing) + label_smoothing / 2``.
@@ -111,7 +111,7 @@ def categorical_focal_crossentropy(
             ``from_logits``.
         alpha: Weight of the classes: a number, or one number per class (of the last
             axis).
-        gamma: Exponent of the focal factor; 0 for the plain cross-entropy.
+        gamma: Exponent of the focal factor; 0 for equal weights.
         from_logits: If True, ``y_pred`` contains logits.
         label_smoothing: Number from 0 to 1; the labels become ``y * (1 -
             label_smoothing) + label_smoothing / classes``.
@@ -188,8 +188,8 @@ class BinaryFocalCrossentropy(Loss, function=binary_focal_crossentropy):
         apply_class_balancing: If True, weight labels 1 by ``alpha`` and labels 0 by
             ``1 - alpha``.
         alpha: Weight of labels 1.
-        gamma: Exponent of one minus the label's probability; 0 for the plain
-            cross-entropy.
+        gamma: Exponent of one minus the label's probability; 0 for equal
+            weights.
         from_logits: If True, predictions are logits, not probabilities, which is
             faster, and exact far from 0.
         label_smoothing: Number from 0 to 1; the labels become ``y * (1 -
@@ -241,7 +241,7 @@ class CategoricalFocalCrossentropy(Loss, function=categorical_focal_crossentropy
 
     Args:
         alpha: Weight of the classes: a number, or one number per class.
-        gamma: Exponent of one minus the probability; 0 for the plain cross-entropy.
+        gamma: Exponent of one minus the probability; 0 for equal weights.
         from_logits: If True, predictions are logits, not probabilities, which is
             faster, and exact far from 0.
         label_smoothing: Number from 0 to 1; the labels become ``y * (1 -
