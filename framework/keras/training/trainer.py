@@ -385,8 +385,7 @@ class Trainer(TrainSteps):
     ) -> Any:
         """Compute the outputs for the data, batch by batch, as NumPy arrays.
 
-        Setting ``model.stop_predicting = True`` in a callback ends the prediction. For
-        a single small batch, calling the model itself is faster.
+        Setting ``model.stop_predicting = True`` in a callback ends the prediction.
 
         Args:
             x: Inputs: an array, or a list or dict of arrays, or a source of batches, as
