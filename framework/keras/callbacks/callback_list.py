@@ -87,7 +87,9 @@ class CallbackList(Callback):
             hint = ""
             if isinstance(callback, type):
                 hint = f"; create an instance: {callback.__name__}(...)"
-            raise TypeError(f"callbacks must be Callbacks, got {callback!r}{hint}")
+            raise TypeError(
+                f"callbacks must be Callback objects, got {callback!r}{hint}"
+            )
         self.callbacks.append(callback)  # before those that come last
         self.callbacks.sort(key=lambda each: getattr(each, "_tw_comes_last", False))
         self._hooks.clear()

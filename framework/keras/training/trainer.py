@@ -468,6 +468,12 @@ class Trainer(TrainSteps):
         Raises:
             RuntimeError: If the model is not compiled.
             ValueError: If both ``class_weight`` and ``sample_weight`` are given.
+
+        Example:
+            >>> model = keras.Sequential([keras.layers.Dense(1, kernel_initializer="ones")])
+            >>> model.compile("sgd", loss="mse", metrics=["mae"])
+            >>> model.train_on_batch([[1.0, 2.0]], [[1.0]], return_dict=True)
+            {'loss': 4.0, 'mae': 2.0}
         """
         self._tw_need_compiled("train_on_batch")
         if class_weight is not None:

@@ -133,7 +133,7 @@ def _split(content, count):
                 number, _, name = name.removeprefix(PREFIX).partition("/")
                 number = int(number) if number.isdigit() else count
                 if number >= count:
-                    reason = f"there is no worker of '{name}' among {count}"
+                    reason = f"'{name}' belongs to none of the {count} workers"
                     raise SavingError(content.path, reason)
             parts[number + 1][kind][name] = value
     return parts

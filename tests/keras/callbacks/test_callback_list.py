@@ -61,7 +61,7 @@ def test_a_callback_can_be_appended_later():
 
 @pytest.mark.parametrize("wrong", [Callback, "loss", 3, lambda: None])
 def test_what_is_no_callback_is_refused(wrong):
-    with pytest.raises(TypeError, match="callbacks must be Callbacks, got"):
+    with pytest.raises(TypeError, match="callbacks must be Callback objects, got"):
         CallbackList([wrong])
 
 

@@ -252,7 +252,7 @@ def test_wrong_arguments_are_named(data):
         ({"batch_size": 0}, "batch_size"),
         ({"validation_split": 1.5}, "validation_split"),
         ({"validation_freq": 0, "validation_data": data}, "validation_freq"),
-        ({"callbacks": [3]}, "callbacks must be Callbacks"),
+        ({"callbacks": [3]}, "callbacks must be Callback objects"),
     ):
         with pytest.raises((ValueError, TypeError), match=match):
             model.fit(*data, **({"verbose": 0} | arguments))

@@ -231,5 +231,5 @@ def test_a_backup_that_makes_no_sense_is_refused(saved, info):
 def test_values_of_workers_that_do_not_exist_are_refused(saved):
     content = saved(2)
     content.states["workers/2/random/numpy"] = {}
-    with pytest.raises(tw.errors.SavingError, match="no worker"):
+    with pytest.raises(tw.errors.SavingError, match="none of the . workers"):
         content_for_worker(content, 0, 2)
