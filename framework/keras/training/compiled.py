@@ -302,7 +302,7 @@ class CompiledModel:
 
     @property
     def metrics(self) -> list[Metric]:
-        """All metrics: the mean loss, the metrics of `compile`, then those of the layers."""
+        """All metrics: the mean loss, the metrics of `compile`, then the layers' metrics."""
         metrics, compiled = [], self._tw_compiled
         if compiled is not None:
             metrics.append(compiled.tracker)

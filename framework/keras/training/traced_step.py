@@ -1,4 +1,4 @@
-"""`TracedStep`: `train_step`, `test_step` or `predict_step` of a model as a traced function."""
+"""`TracedStep`: the training, test or prediction step of a model as a traced function."""
 
 import weakref
 

@@ -90,7 +90,7 @@ class TrainingState:
 
     @property
     def has_own_data(self):
-        """True if each worker reads its own batches, rather than a part of common ones."""
+        """True if each worker reads its own batches, rather than parts of common batches."""
         strategy = getattr(self.model, "distribute_strategy", None)
         divides = getattr(strategy, "auto_shard_dataset", True)
         return not divides and self.run.batches.adapter.arrays is None
