@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tapewright.autodiff.explain import explain_missing
 from tapewright.compiler.control_flow.effects import effect_maker
 from tapewright.compiler.program.variable_update import VariableUpdate
 from tapewright.core.commit import commit
@@ -81,8 +82,10 @@ class Update:
         self._exclusive = {}
         present = [i for i, g in enumerate(grads) if g is not None]
         if not present:
-            raise ValueError("No gradients provided for any variable.")
-        self.missing = [v.path for v, g in zip(variables, grads) if g is None]
+            raise ValueError(
+                "No gradients provided for any variable." + explain_missing(variables)
+            )
+        self.missing = [v for v, g in zip(variables, grads) if g is None]
         self.present = [(i, variables[i], _spec(variables[i]._array)) for i in present]
         number = {id(variables[i]): n for n, i in enumerate(present)}
         self.segments = segments
@@ -182,8 +185,8 @@ class Update:
     def _warn_of_missing(self):
         if self.missing:
             warnings.warn(
-                f"Gradients do not exist for variables {self.missing} when minimizing "
-                "the loss.",
+                f"Gradients do not exist for variables {[v.path for v in self.missing]} "
+                f"when minimizing the loss.{explain_missing(self.missing)}",
                 stacklevel=user_stacklevel(),
             )
 

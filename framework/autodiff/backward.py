@@ -83,25 +83,36 @@ def seed_cotangent(cotangents, key, tensor, seed, on_arrays):
 def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
     """Pull cotangents back through the records; those of the sources stay in the dict.
 
+    ``release`` drops each record once it has been used, and its residuals with it. The tape
+    then has heads alone, as `explain` needs them: those of the records that no cotangent
+    reached, or, where `reachable` goes through all records anyway, of all.
+
     ``step(record, g, cotangents, useful)`` replaces the pullbacks of the records.
     """
     wanted = {key for each in keys for key in each}
-    records, kept = tape.records, {}
+    records, kept, unused = tape.records, {}, []
     narrow = on_arrays and bfloat16_is_loaded()
     # If every leaf is wanted, every record is on a path; else only those from a source.
-    useful = None if tape.leaves <= wanted else reachable(records, wanted)
+    heads = useful = None
+    if not tape.leaves <= wanted:
+        heads = [record[:3] for record in records]
+        useful = reachable(heads, wanted)
     for i in range(len(records) - 1, -1, -1):
         record = records.pop() if release else records[i]
         key = record[1]
         g = cotangents.pop(key, None)
         if g is None:
             if type(key) is not tuple:
+                if release:
+                    unused.append(record[:3])
                 continue
             g = [cotangents.pop(k, None) for k in key]
             for k, part in zip(key, g):
                 if k in wanted and part is not None:
                     kept[k] = part
             if all(part is None for part in g):
+                if release:
+                    unused.append(record[:3])
                 continue
             g = [dense(p) if p.__class__ is IndexedSlices else p for p in g]
         elif key in wanted:
@@ -128,6 +139,8 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
             who = f"the gradient of {record[0].name}"
             raise devices.memory_error(who, error) from None
     cotangents.update(kept)
+    if release:
+        records[:] = unused[::-1] if heads is None else heads
 
 
 def _has_bfloat16(g):
@@ -154,8 +167,9 @@ def _by_ops(record, g, cotangents, useful):
 def reachable(records, wanted):
     """The keys that depend on one of these."""
     useful = set(wanted)
-    for _, output, inputs, *_ in records:
-        if not useful.isdisjoint(inputs):
+    for record in records:
+        if not useful.isdisjoint(record[2]):
+            output = record[1]
             useful.update(output if type(output) is tuple else (output,))
     return useful
 

@@ -1,22 +1,35 @@
 """Explanations of gradients from the paths of a tape, and the contents of a tape.
 
 `explain` follows the records forwards from each source and backwards from the target. If
-the two do not meet, `Provenance` and the other notes of the tape give the reason.
+the two do not meet, `Provenance` and the other notes of the tape give the reason. After a
+gradient that is None, `Remains` has what this takes, without arrays.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from tapewright.core.devices import memory_owner
 from tapewright.core.provenance import Provenance
+from tapewright.core.record import Pullback
 from tapewright.core.tensor import Tensor
 from tapewright.core.variable import Variable
 
-__all__ = ["Explanation", "Report", "Summary", "explain", "summarize"]
+__all__ = [
+    "Explanation",
+    "Remains",
+    "Report",
+    "Summary",
+    "explain",
+    "explain_missing",
+    "summarize",
+]
 
 _SHOWN = 10  # ops of a path that are shown
+_LISTED = 3  # variables without a gradient that a message explains
+_DIFFERENTIATED = Pullback("")  # for all records that a backward pass has used
 
 REASONS = {
     "connected": "a gradient flows",
@@ -66,6 +79,12 @@ class Explanation:
         """True if a gradient reaches the source."""
         return self.reason == "connected"
 
+    def in_a_line(self, name: str) -> str:
+        """Return it for a message, with the name that the source has there."""
+        path = f"; path: {_shortened(self.path)}" if self.path else ""
+        line = f", at {self.line}" if self.line else ""
+        return f"{name!r} ({self.reason}): {self.text}{path}{line}"
+
     def __repr__(self) -> str:
         lines = [f"{self.source}: {self.reason}", f"    {self.text}"]
         if self.path:
@@ -102,23 +121,81 @@ def _shortened(path):
 
 def explain(tape, target, sources):
     """The `Report` on the gradient of one target with respect to these sources."""
-    known = _Paths(tape, target)
+    known = _Paths(tape, [target])
     return Report([known.why(i, source) for i, source in enumerate(sources)])
 
 
-class _Paths:
-    """The paths of a tape that lead to one target."""
+class _Target(NamedTuple):
+    """A target without its array."""
 
-    def __init__(self, tape, target):
-        self.tape, self.target = tape, target
+    key: object
+    dtype: object
+
+
+class Remains:
+    """What explains the None gradients of one call: a tape and targets, without arrays.
+
+    A backward pass that releases the records leaves the heads of those that it did not use
+    (see `backward_pass`): every op behind a source whose gradient is None. One record, from
+    all keys that had a cotangent to the targets, stands for the others.
+    """
+
+    __slots__ = ("tape", "targets")
+
+    def __init__(self, tape, pairs, reached):
+        self.tape = left = tape.without_arrays()
+        self.targets = [_Target(tensor.key, tensor.dtype) for tensor, _ in pairs]
+        used = left.known - left.leaves.difference(reached)
+        used.difference_update(*[outs for _, outs, _ in map(_step, left.records)])
+        ends = tuple([key for _, key in pairs if key is not None])
+        left.records.append((_DIFFERENTIATED, ends, tuple(used)))
+
+    def covers(self, target):
+        """Return whether it explains this target: one of its own, or one on no tape."""
+        keys = _keys(self.tape, target) & self.tape.known
+        return not keys or not keys.isdisjoint([each.key for each in self.targets])
+
+
+def explain_missing(variables):
+    """The reasons for which variables had no gradient, for a message: a line for each.
+
+    Empty if no tape has returned None for them.
+    """
+    paths, lines = {}, []
+    for variable in variables:
+        remains = getattr(variable, "unconnected", None)
+        if remains is None:
+            continue
+        if len(lines) == _LISTED:
+            lines.append(f"\n  and {len(variables) - _LISTED} more")
+            break
+        known = paths.get(id(remains))
+        if known is None:
+            known = paths[id(remains)] = _Paths(remains.tape, remains.targets)
+        found = known.why(0, variable)
+        if found.connected:  # but the gradient was None
+            text = "a gradient function on the path returned None"
+            found = Explanation(found.source, "no_derivative", text, found.path)
+        lines.append("\n  " + found.in_a_line(variable.path))
+    return "".join(lines)
+
+
+class _Paths:
+    """The paths of a tape that lead to one target, or to several."""
+
+    def __init__(self, tape, targets):
+        self.tape, self.targets = tape, targets
         self.steps = [_step(record) for record in tape.records]
-        self.ends = _keys(tape, target) & tape.known
+        self.ends = set().union(*[_keys(tape, each) for each in targets]) & tape.known
         self.behind = set(self.ends)  # keys on which the target depends
         for _, outs, ins in reversed(self.steps):
             if not self.behind.isdisjoint(outs):
                 self.behind.update(ins)
         # Origins of the target that are not in the records.
-        self.origins = [] if isinstance(target, Variable) else _origins(target.key)
+        self.origins = []
+        for each in targets:
+            if not isinstance(each, Variable):
+                self.origins += _origins(each.key)
         for key, lost in tape.untracked_inputs:
             if key in self.behind:
                 self.origins += lost.origins
@@ -131,14 +208,14 @@ class _Paths:
         return Explanation(label, reason, text, path, line)
 
     def _why(self, source):
-        for what, value in (("source", source), ("target", self.target)):
+        for what, value in (("source", source), ("target", self.targets[0])):
             if not value.dtype.is_differentiable:
                 text = (
                     f"the {what} is {value.dtype.name}; only real and complex numbers "
                     "have derivatives: cast it first"
                 )
                 return "not_floating", text, (), None
-        if source is self.target:
+        if source is self.targets[0]:
             return "connected", "the target is the source", (), None
         starts = _keys(self.tape, source)
         watched = starts & self.tape.known
@@ -152,7 +229,7 @@ class _Paths:
             self._lost_on_the_way(source, reached)
             or self._assigned(reached)
             or self._exported(reached)
-            or self._forgotten(self.target)
+            or self._forgotten(self.targets[0])
             or self._unrelated()
         )
 
@@ -239,7 +316,7 @@ class _Paths:
             was_known = type(key) is int and key < newest and key not in self.tape.known
         if not was_known:
             return None
-        what = "target" if value is self.target else "source"
+        what = "target" if value is self.targets[0] else "source"
         text = f"reset() made the tape forget the {what}: compute (and watch) it anew"
         return "reset", text, (), None
 
@@ -266,26 +343,27 @@ class _Paths:
         }[origin.reason]
 
     def _assigned(self, reached):
-        for variable, key, method, line in self.tape.assigned:
+        for name, serial, variable, key, method, line in self.tape.assigned:
             keys = {o.key for o in key.origins} if type(key) is Provenance else {key}
             start = next((k for k in keys if k in reached), None)
-            if start is None or not self._depends_on(variable):
+            if start is None or not self._depends_on(name, serial):
                 continue
             path, _ = _path(reached, start)
             text = (
-                f"the value went into the variable {variable.path!r} by {method}: a "
+                f"the value went into the variable {variable!r} by {method}: a "
                 "tape sees a variable's state, not its history. Keep the value as a "
                 "tensor"
             )
             return "assigned", text, (*path, method), line
         return None
 
-    def _depends_on(self, variable):
-        if self.target is variable:
+    def _depends_on(self, name, serial):
+        """Return whether a target does on the variable of this id and serial number."""
+        if any([getattr(each, "serial", None) == serial for each in self.targets]):
             return True
-        keys = self.tape.keys_of.get(id(variable), ())
+        keys = self.tape.keys_of.get(name, ())
         return not self.behind.isdisjoint(keys) or any(
-            o.reason == "variable" and o.key == variable.serial for o in self.origins
+            o.reason == "variable" and o.key == serial for o in self.origins
         )
 
     def _exported(self, reached):
@@ -353,7 +431,8 @@ def _path(reached, key):
         pullback, key = reached[key]
         pullbacks.append(pullback)
     pullbacks.reverse()
-    return tuple([pullback.name for pullback in pullbacks]), pullbacks
+    names = [each.name for each in pullbacks if each is not _DIFFERENTIATED]
+    return tuple(names), pullbacks
 
 
 def _label(index, source):

@@ -45,7 +45,7 @@ from .backward import (
     sum_cotangents,
     to_gradient,
 )
-from .explain import Report, Summary, explain, summarize
+from .explain import Remains, Report, Summary, explain, summarize
 from .jacobian import (
     JacobianPass,
     check_blocks,
@@ -98,6 +98,7 @@ class GradientTape:
         self._spent = False
         self._warned = False
         self._watched = ()
+        self._remains = None  # of a tape that is spent, if a gradient was None
 
     # --- recording
 
@@ -108,7 +109,7 @@ class GradientTape:
             )
         if self._tape is None:
             self._tape = self._new_tape()
-            self._spent = False
+            self._spent, self._remains = False, None
         self._push()
         return self
 
@@ -180,7 +181,7 @@ class GradientTape:
         """Forget all records and watched values; a tape that is recording goes on."""
         if self._tape is not None:
             self._tape.forget()
-        self._watched = ()
+        self._watched, self._remains = (), None
 
     def watched_variables(self) -> tuple[Variable, ...]:
         """The watched variables, in order of construction."""
@@ -197,10 +198,12 @@ class GradientTape:
         It prints as text; ``report[i].reason`` is one word for programs ("connected",
         "not_watched", "stop_gradient", ...: ``tapewright.autodiff.explain.REASONS``), and
         ``report[i].path`` names the ops on the way. With ``debugging.enable_traceback``
-        on, it also has the user's lines. It takes no gradient and changes nothing; call it
-        before `gradient`, or make the tape persistent.
+        on, it also has the user's lines. It takes no gradient and changes nothing. A tape
+        that `gradient` has spent explains its target if a gradient was None: names and
+        keys are kept, without arrays.
 
-        Raises: ``RuntimeError`` if `gradient` has spent the tape.
+        Raises: ``RuntimeError`` if `gradient` has spent the tape and no gradient was None,
+        or for another target than that of the spent tape.
 
         Example:
             >>> x, y = tw.Variable(2.0, name="x"), tw.Variable(3.0, name="y")
@@ -215,6 +218,14 @@ class GradientTape:
             raise TypeError(
                 f"explain: target must be a single tensor, got {len(targets)}"
             )
+        if self._tape is None and self._remains is not None:
+            if not self._remains.covers(targets[0]):
+                raise RecordingError(
+                    "explain: the tape is spent, and can explain the target of its gradient "
+                    "only; call explain before gradient, or make the tape with "
+                    "GradientTape(persistent=True)"
+                )
+            return explain(self._remains.tape, targets[0], flat_sources)
         return explain(self._kept(), targets[0], flat_sources)
 
     def summary(self) -> Summary:
@@ -234,8 +245,9 @@ class GradientTape:
         if self._tape is None:
             if self._spent:
                 raise RecordingError(
-                    "A non-persistent GradientTape keeps nothing after gradient: use "
-                    "it before, or make it with GradientTape(persistent=True)"
+                    "A non-persistent GradientTape keeps nothing after gradient, unless "
+                    "a gradient was None, which `explain` then explains: use it before, or "
+                    "make it with GradientTape(persistent=True)"
                 )
             self._tape = self._new_tape()
         return self._tape
@@ -309,7 +321,9 @@ class GradientTape:
         with use_interpreters((ARRAY_EVAL,) if on_arrays else interpreters):
             found = self._pull_back(tape, cotangents, keys, on_arrays, interpreters)
         results = [to_gradient(g, on_arrays) for g in found]
-        if unconnected is UnconnectedGradients.ZERO:
+        if unconnected is UnconnectedGradients.NONE:
+            self._keep_reasons(tape, pairs, flat_sources, results, cotangents.keys())
+        else:
             results = [
                 zeros_like(s) if g is None else g for g, s in zip(results, flat_sources)
             ]
@@ -555,22 +569,28 @@ class GradientTape:
                     flat[i] = reshape(g, tuple(target.shape) + tuple(g.shape))
             return flat
         tape, interpreters = self._begin()
-        ((tensor, key),), keys = endpoints(tape, [target], sources)
-        if key is None:
-            return [None] * len(sources)
-        passes = JacobianPass(tape, tensor, key, keys, interpreters, *bounds)
-        with use_interpreters(interpreters), np.errstate(all="ignore"):
-            found = passes.full([tuple(s.shape) for s in sources])
-            return [conjugate(j) for j in found]
+        pairs, keys = endpoints(tape, [target], sources)
+        ((tensor, key),) = pairs
+        found = [None] * len(sources)
+        if key is not None:
+            passes = JacobianPass(tape, tensor, key, keys, interpreters, *bounds)
+            with use_interpreters(interpreters), np.errstate(all="ignore"):
+                found = passes.full([tuple(s.shape) for s in sources])
+                found = [conjugate(j) for j in found]
+        self._keep_reasons(tape, pairs, sources, found)
+        return found
 
     def _batched_batch_jacobian(self, target, source, bounds, check):
         tape, interpreters = self._begin()
-        ((tensor, key),), keys = endpoints(tape, [target], [source])
-        if key is None:
-            return None
-        passes = JacobianPass(tape, tensor, key, keys, interpreters, *bounds)
-        with use_interpreters(interpreters), np.errstate(all="ignore"):
-            return conjugate(passes.by_example(tuple(source.shape), check))
+        pairs, keys = endpoints(tape, [target], [source])
+        ((tensor, key),) = pairs
+        found = None
+        if key is not None:
+            passes = JacobianPass(tape, tensor, key, keys, interpreters, *bounds)
+            with use_interpreters(interpreters), np.errstate(all="ignore"):
+                found = conjugate(passes.by_example(tuple(source.shape), check))
+        self._keep_reasons(tape, pairs, [source], [found])
+        return found
 
     def _has_coinciding_values(self):
         """Return whether gradients have parts that a batched pass lacks: `confluence`."""
@@ -625,6 +645,18 @@ class GradientTape:
         ]
         full = _stacked(rows, size, (size, *inner))
         return full if full is None else examples_first(full, shape, inner)
+
+    def _keep_reasons(self, tape, pairs, sources, results, reached=()):
+        """Keep what explains the results that are None, here and on the variables.
+
+        ``reached``: the keys that had a cotangent, if the pass has released the records.
+        """
+        missing = [s for s, g in zip(sources, results) if g is None]
+        if missing:
+            self._remains = Remains(tape, pairs, reached)
+            for source in missing:
+                if isinstance(source, Variable):
+                    source.unconnected = self._remains
 
     # --- the life of a tape
 

@@ -41,7 +41,8 @@ class Tape(Interpreter):
         # For `explain` only, beside the records:
         self.untracked_inputs = []  # (key of an output, `Provenance` of an input)
         self.exports = []  # (key, how, line): conversions to NumPy or Python
-        self.assigned = []  # (variable, key of the assigned value, method, line)
+        # (id, serial number and path of a variable, key of its new value, method, line)
+        self.assigned = []
         self.forgotten = None  # after a reset: (the newest key then, ids of variables)
         self.lines = None  # key of an output -> the user's line
         # [op, input, outputs, order] of factorizations whose values may coincide, see
@@ -56,6 +57,18 @@ class Tape(Interpreter):
         twin.confluent = [[*entry] for entry in self.confluent]
         twin.keys_of = {name: [*keys] for name, keys in self.keys_of.items()}
         twin.lines = None if self.lines is None else dict(self.lines)
+        return twin
+
+    def without_arrays(self):
+        """A copy for explanations: records without residuals, and no variable or tensor."""
+        twin = Tape(self.accessed)
+        for name in ("known", "leaves", "keys_of"):
+            setattr(twin, name, getattr(self, name).copy())
+        for name in ("untracked_inputs", "exports", "assigned"):
+            setattr(twin, name, getattr(self, name).copy())
+        twin.variables = dict.fromkeys(self.variables)
+        twin.forgotten = self.forgotten
+        twin.records = [record[:3] for record in self.records]
         return twin
 
     def watch(self, tensor):
@@ -144,7 +157,8 @@ class Tape(Interpreter):
 
     def before_assign(self, variable, method, key):
         if type(key) is Provenance or key in self.known:
-            self.assigned.append((variable, key, method, user_line()))
+            name = id(variable), variable.serial, variable.path
+            self.assigned.append((*name, key, method, user_line()))
 
     def forget(self):
         """Drop all records and watched values."""

@@ -117,6 +117,7 @@ class Variable(Operators, Guarding):
         "_path",
         "_unwatched_key",
         "_lock",
+        "unconnected",
         "__weakref__",
         "__dict__",
     )
@@ -124,10 +125,13 @@ class Variable(Operators, Guarding):
     # Public names of ours: TensorFlow and Keras lack them.
     _tw_guarded = (
         "check_assigned", "is_accessible", "is_weight", "read", "read_uncast", "serial",
-        "was_narrower",
+        "unconnected", "was_narrower",
     )  # fmt: skip
     trainable: bool
     serial: int
+    # What explains the latest gradient by it that was None, from `GradientTape`. A slot, as
+    # attributes are copied and pickled with a variable; not there before the first None.
+    unconnected: Any
     # Whether a layer that computes in another dtype reads the variable in that one.
     autocast: bool = True
     # Whether a checkpoint may hold it in a narrower dtype, as older versions did.

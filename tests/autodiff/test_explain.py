@@ -1,5 +1,7 @@
 """`tape.explain`: every cause of a None is told from the others; `tape.summary`."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -327,6 +329,122 @@ def test_explaining_takes_nothing_from_the_tape(x):
     assert tape.gradient(y, x).numpy() == 6.0
     with pytest.raises(RuntimeError, match="persistent"):
         tape.explain(y, x)
+
+
+# ------------------------------------------------------------------ after the gradient
+
+
+def spent(f, sources, **options):
+    """A tape that has given gradients of f(tape), its target, and the gradients."""
+    with tw.GradientTape(**options) as tape:
+        target = f(tape)
+    return tape, target, tape.gradient(target, sources)
+
+
+def _stopped(x, v):
+    return tw.sin(tw.stop_gradient(x * 2.0)) + v
+
+
+def _exported(x, v):
+    return float(tw.exp(x)) * v
+
+
+def _rounded(x, v):
+    return tw.round(x * 2.0) * v
+
+
+def _assigned(x, v):
+    v.assign(x * 2.0)
+    return v * v
+
+
+def _unused(x, v):
+    tw.exp(x * x)
+    return tw.sin(v)
+
+
+CAUSES = [_stopped, _exported, _rounded, _assigned, _unused]
+
+
+@pytest.mark.parametrize("sources", [1, 2])
+@pytest.mark.parametrize("f", CAUSES)
+def test_a_spent_tape_explains_a_none_as_before(x, v, f, sources):
+    with tw.GradientTape() as tape:
+        y = f(x, v)
+    before = tape.explain(y, x)
+    assert tape.gradient(y, [x, v][:sources])[0] is None
+    assert str(tape.explain(y, x)) == str(before)
+
+
+def test_a_spent_tape_tells_sources_with_a_gradient(x, v):
+    u = tw.Variable(5.0, name="u")
+    tape, y, gradients = spent(lambda _: u + _stopped(x, tw.exp(v)), [x, v, u])
+    assert gradients[0] is None
+    reasons = ["stop_gradient", "connected", "connected"]
+    assert tape.explain(y, [x, v, u]).reasons == reasons
+
+
+def test_a_spent_tape_explains_each_of_several_targets(x, v):
+    with tw.GradientTape() as tape:
+        first, second = v * v, _stopped(x, v)
+    assert tape.gradient([first, second], x) is None
+    assert tape.explain(second, x).reasons == ["stop_gradient"]
+
+
+def test_a_spent_tape_explains_its_own_target_only(x, v):
+    with tw.GradientTape() as tape:
+        y, z = v * v, x * x
+    assert tape.gradient(y, x) is None
+    with pytest.raises(RuntimeError, match="the target of its gradient"):
+        tape.explain(z, x)
+
+
+def test_a_spent_jacobian_of_none_is_explained(x, v):
+    with tw.GradientTape() as tape:
+        y = _stopped(x, v) * tw.ones([3])
+    assert tape.jacobian(y, x) is None
+    assert tape.explain(y, x).reasons == ["stop_gradient"]
+
+
+def test_a_spent_tape_keeps_no_arrays(x, v):
+    with tw.GradientTape() as tape:
+        big = tw.exp(tw.ones([100]) * v)
+        unused = tw.sin(big)
+        y = _stopped(x, v) * big
+    assert tape.gradient(y, x) is None
+    kept = [weakref.ref(each.array) for each in (big, unused, y)]
+    assert [each() is None for each in kept] == [False] * 3
+    del big, unused, y
+    assert [each() is None for each in kept] == [True] * 3
+
+
+def test_an_explanation_keeps_no_other_variable_alive(x):
+    v = tw.Variable(2.0)
+    spent(lambda _, v=v: _stopped(x, v), [x, v])
+    kept = weakref.ref(v)
+    del v
+    assert kept() is None
+
+
+def test_a_tape_entered_anew_forgets_what_it_could_explain(x, v):
+    tape, y, _ = spent(lambda _: _unused(x, v), x)
+    with tape:
+        z = x * x
+    assert tape.explain(z, x).reasons == ["connected"]
+    tape.gradient(z, x)
+    with pytest.raises(RuntimeError, match="persistent"):
+        tape.explain(y, x)
+
+
+def test_zeros_in_place_of_none_keep_nothing(x, v):
+    with tw.GradientTape() as tape:
+        y = _stopped(x, v)
+    tape.gradient(y, x, unconnected_gradients="zero")
+    with pytest.raises(RuntimeError, match="persistent"):
+        tape.explain(y, x)
+
+
+# ------------------------------------------------------------------------- arguments
 
 
 def test_explain_takes_one_target(x):

@@ -110,6 +110,67 @@ def test_no_gradient_at_all_is_an_error():
         SGD().apply_gradients([])
 
 
+def _applied(f, *variables):
+    """Apply the gradients of f() by these variables, as a custom loop does."""
+    with tw.GradientTape() as tape:
+        loss = f()
+    SGD(1.0).apply_gradients(zip(tape.gradient(loss, variables), variables))
+
+
+def test_the_warning_of_a_missing_gradient_names_reason_and_op():
+    a, b = variable(1.0, name="a"), variable(1.0, name="b")
+    reason = r"\n  'a' \(no_derivative\): round lets .*; path: multiply -> round$"
+    with pytest.warns(UserWarning, match=reason):
+        _applied(lambda: tw.round(a * 2.0) * b, a, b)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_reason_is_known_in_traced_functions(whole):
+    a, b = variable(1.0, name="a"), variable(1.0, name="b")
+    with pytest.warns(
+        UserWarning, match=r"'a' \(stop_gradient\): .*path: .*stop_gradient$"
+    ):
+        if whole:
+            tw.function(lambda: _applied(lambda: tw.stop_gradient(a * 2.0) * b, a, b))()
+        else:
+            f = tw.function(lambda: tw.stop_gradient(a * 2.0) * b)
+            _applied(f, a, b)
+
+
+def test_the_error_for_no_gradient_at_all_names_the_reasons():
+    a, b = variable(1.0, name="a"), variable(1.0, name="b")
+    with pytest.raises(ValueError) as caught:
+        _applied(lambda: tw.constant(np.mean(a * b)), a, b)
+    first, *lines = str(caught.value).splitlines()
+    assert first == "No gradients provided for any variable."
+    assert [line[:21] for line in lines] == [
+        "  'a' (left_the_tape)",
+        "  'b' (left_the_tape)",
+    ]
+    assert "a NumPy function took a value" in lines[0]
+
+
+def test_of_many_missing_gradients_the_first_three_are_explained():
+    unused = [variable(1.0, name=f"v{i}") for i in range(8)]
+    used = variable(1.0, name="used")
+    with pytest.warns(UserWarning, match="Gradients do not exist") as caught:
+        _applied(lambda: used * used, used, *unused)
+    lines = str(caught[0].message).splitlines()
+    assert len(lines) == 5 and lines[-1] == "  and 5 more"
+
+
+def test_a_gradient_function_that_returns_none_is_the_reason():
+    a, b = variable(1.0, name="a"), variable(1.0, name="b")
+
+    @tw.custom_gradient
+    def first(x, y):
+        return x * y, lambda g: (None, g * x)
+
+    frozen = variable(1.0, name="frozen")
+    with pytest.warns(UserWarning, match="'a' .*a gradient function .* returned None"):
+        _applied(lambda: first(a, b) * frozen, a, b)
+
+
 def test_infinite_gradients_make_no_noise():
     assert np.isnan(stepped(Adam(), [1.0], [np.inf])).all()
 
