@@ -30,6 +30,7 @@ from tapewright.ops.math.elementwise import maximum, minimum
 from tapewright.ops.math.reduction import reduce_all
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.constructor_arguments import constructor_arguments
+from tapewright.serialization.constructor_call import constructor_call
 
 from .gradients import SparseRows
 from .optimizer import Optimizer
@@ -269,6 +270,9 @@ class LossScaleOptimizer(Optimizer):
         )
 
     # --- configuration
+
+    def __repr__(self) -> str:
+        return constructor_call(self, omit=["learning_rate"])
 
     def get_config(self) -> dict[str, Any]:
         return {

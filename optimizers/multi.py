@@ -15,6 +15,7 @@ from tapewright.core.patterns import pattern_of
 from tapewright.core.ufunc_settings import ignoring_float_errors
 from tapewright.core.variable import Variable, writing
 from tapewright.serialization import object_config, registry
+from tapewright.serialization.constructor_call import constructor_call
 
 from .loss_scale import LossScaleOptimizer
 from .optimizer import Optimizer
@@ -60,6 +61,9 @@ class OptimizerMap(MutableMapping):
         self._optimizers = {}
         for key, optimizer in (optimizer_map or {}).items():
             self[key] = optimizer
+
+    def __repr__(self) -> str:
+        return constructor_call(self, {"optimizer_map": self._optimizers})
 
     def __getitem__(self, key: str) -> Optimizer:
         if key in self._optimizers:

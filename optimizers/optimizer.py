@@ -611,6 +611,10 @@ class Optimizer(State, Configured):
 
     # --- configuration
 
+    def _tw_arguments_elsewhere(self):
+        rate = {"learning_rate": self._learning_rate}
+        return super()._tw_arguments_elsewhere() | rate
+
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the constructor, without the state."""
         rate = object_config.plain(self._learning_rate)

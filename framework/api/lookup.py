@@ -191,6 +191,12 @@ class _Table:
     def __init__(self, name):
         self.name: str = name or type(self).__name__
 
+    def __repr__(self) -> str:
+        count = int(self.size())
+        return (
+            f"<{type(self).__name__}: {count} {'entry' if count == 1 else 'entries'}>"
+        )
+
     def _index(self, initializer):
         """Keep the values, and a table of the positions of the keys."""
         kind = StringTable if initializer.key_dtype == dtypes.string else IntegerTable

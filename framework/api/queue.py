@@ -76,6 +76,10 @@ class QueueBase(ABC):
 
     # --- what subclasses keep the elements in
 
+    def __repr__(self) -> str:
+        capacity = "any number" if self._capacity is None else self._capacity
+        return f"<{type(self).__name__}: {int(self.size())} of {capacity} elements>"
+
     @abstractmethod
     def _put(self, element):
         """Keep an element."""

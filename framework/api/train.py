@@ -29,6 +29,7 @@ from tapewright.io.messages import (
 )
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.math.elementwise import minimum
+from tapewright.serialization.constructor_call import constructor_call
 
 __all__ = [
     "BytesList",
@@ -85,6 +86,10 @@ class ExponentialMovingAverage:
         self._decay, self._num_updates = decay, num_updates
         self._name = name
         self._averages: dict[Any, Variable] = {}
+
+    def __repr__(self) -> str:
+        known = {"decay": self._decay, "num_updates": self._num_updates}
+        return constructor_call(self, known)
 
     @property
     def name(self) -> str:

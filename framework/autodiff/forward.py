@@ -76,6 +76,12 @@ class ForwardAccumulator:
         self._recording = False
         self._watch(primals, tangents)
 
+    def __repr__(self) -> str:
+        tangents = self._tangents
+        count = len(tangents.known) + len(tangents.variables)
+        state = "recording, " if self._recording else ""
+        return f"<ForwardAccumulator: {state}tangents of {count} values>"
+
     def __enter__(self) -> Self:
         if self._recording:
             raise ValueError("Accumulator is already recording.")

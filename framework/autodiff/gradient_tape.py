@@ -59,6 +59,8 @@ __all__ = ["GradientTape", "UnconnectedGradients"]
 
 K = TypeVar("K")
 
+_MOST_NAMED = 3  # variables that a tape in print names
+
 
 class UnconnectedGradients(enum.Enum):
     """The gradient of a source that the target does not depend on: NONE or ZERO.
@@ -191,6 +193,24 @@ class GradientTape:
         return self._watched
 
     # --- inspection
+
+    def __repr__(self) -> str:
+        """Return the state, the number of ops, and what is watched."""
+        parts = ["persistent"] if self._persistent else []
+        if self._spent:
+            parts.append("spent")
+        tape = self._tape
+        if tape is not None:
+            parts += ["recording"] if self._active else []
+            parts.append(_counted(len(tape.records), "op"))
+            watched = [repr(each.path) for each in self.watched_variables()]
+            if len(watched) > _MOST_NAMED:
+                watched = [_counted(len(watched), "variable")]
+            reads = {key for keys in tape.keys_of.values() for key in keys}
+            tensors = len(tape.leaves - reads)
+            watched += [_counted(tensors, "tensor")] if tensors else []
+            parts.append(f"watches {', '.join(watched) or 'nothing'}")
+        return f"<GradientTape: {', '.join(parts) or 'empty'}>"
 
     def explain(self, target: TensorNest, sources: TensorNest) -> Report:
         """Explain for each source why its gradient is what it is, or None: a `Report`.
@@ -697,6 +717,10 @@ for _method in (GradientTape.jacobian, GradientTape.batch_jacobian):
             p for p in _signature.parameters.values() if p.kind is not p.KEYWORD_ONLY
         ]
     )
+
+
+def _counted(count, noun):
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 class _Pause:

@@ -37,6 +37,9 @@ class Module(Reserving, Trackable):
         1
     """
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} name={self.name}>"
+
     _tw_name = None
     # A class with methods in which no tensor may replace a variable; see `_tw_refuse_rebound`.
     _tw_keeps_variables = False

@@ -58,6 +58,9 @@ class DatasetIterator(Resource):
         )  # elements that were peeked at, and the position after each
         self._go_to(node.begin())
 
+    def __repr__(self) -> str:
+        return f"<DatasetIterator {' < '.join(self._node.pipeline())}>"
+
     def _go_to(self, position):
         self._elements = self._node.run(position)  # or raise, and stay
         self._ahead.clear()
@@ -193,6 +196,9 @@ class NumpyIterator:
 
     def __init__(self, iterator: DatasetIterator):
         self._iterator = iterator
+
+    def __repr__(self) -> str:
+        return f"<NumpyIterator {' < '.join(self._iterator._node.pipeline())}>"
 
     def __iter__(self) -> NumpyIterator:
         return self

@@ -69,6 +69,15 @@ class _Settings:
             is_group = issubclass(kind, _Settings)
             object.__setattr__(self, name, kind() if is_group else None)
 
+    def __repr__(self) -> str:
+        given = {name: getattr(self, name) for name in self._types}
+        shown = [
+            f"{name}={value!r}"
+            for name, value in given.items()
+            if value is not None and repr(value) != f"{type(value).__name__}()"
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
     def __setattr__(self, name: str, value: Any) -> None:
         kind = self._types.get(name)
         if kind is None:

@@ -51,6 +51,9 @@ class DistributedGradientTape:
         )
         self._tape, self._op, self._compression = tape, op, compression
 
+    def __repr__(self) -> str:
+        return f"<DistributedGradientTape op={self._op!r} of {self._tape!r}>"
+
     def gradient(
         self,
         target: TensorNest,

@@ -27,6 +27,7 @@ from tapewright.data.parts import mark_per_worker, rows_of_batches
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.math.reduction import reduce_sum
 from tapewright.ops.random.generators import get_global_generator
+from tapewright.serialization.constructor_call import constructor_call
 
 from .collectives import all_gather, all_reduce, broadcast_variables
 
@@ -348,9 +349,13 @@ class CommunicationOptions:
         self.timeout_seconds: float | None = timeout_seconds
         self.compression = compression
 
+    __repr__ = constructor_call
+
 
 class CrossDeviceOps:
     """TensorFlow's ways to reduce over devices, which `MirroredStrategy` ignores."""
+
+    __repr__ = constructor_call
 
 
 class HierarchicalCopyAllReduce(CrossDeviceOps):
@@ -413,6 +418,8 @@ class InputContext:
         self.input_pipeline_id = input_pipeline_id
         self.num_replicas_in_sync: int = num_replicas_in_sync or num_input_pipelines
 
+    __repr__ = constructor_call
+
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
         """Return the batch size of one replica.
 
@@ -431,6 +438,8 @@ class ReplicaContext:
 
     def __init__(self, strategy: Strategy):
         self.strategy = strategy
+
+    __repr__ = constructor_call
 
     @property
     def num_replicas_in_sync(self) -> int:

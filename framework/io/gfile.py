@@ -17,6 +17,7 @@ from tapewright.core.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
 )
+from tapewright.serialization.constructor_call import constructor_call
 from tapewright.storage.atomic import writing_whole
 from tapewright.storage.records.paths import as_path, expand_pattern, file_errors
 
@@ -201,6 +202,8 @@ class GFile:
         text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
         with file_errors():
             self._file = open(as_path("GFile", name), mode, **text)
+
+    __repr__ = constructor_call
 
     def read(self, n: int = -1) -> Any:
         """The next ``n`` characters or bytes, or all that follow."""

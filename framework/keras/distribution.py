@@ -12,6 +12,7 @@ from typing import Any
 
 from tapewright.distribute.collectives import rank, size
 from tapewright.distribute.strategy import MultiWorkerMirroredStrategy, set_strategy
+from tapewright.serialization.constructor_call import constructor_call
 
 __all__ = [
     "DataParallel",
@@ -59,6 +60,8 @@ class DataParallel(Distribution):
         self.strategy = MultiWorkerMirroredStrategy()
         self.strategy.auto_shard_dataset = bool(auto_shard_dataset)
         self.auto_shard_dataset = bool(auto_shard_dataset)
+
+    __repr__ = constructor_call
 
     @contextmanager
     def scope(self) -> Iterator[None]:

@@ -15,6 +15,7 @@ from .constructor_arguments import (
     constructor_arguments,
     is_own,
 )
+from .constructor_call import constructor_call
 from .object_config import plain
 
 __all__ = ["Configured", "from_constructor"]
@@ -110,5 +111,9 @@ class Configured(Reserving):
         return cls(**config)
 
     def __repr__(self) -> str:
-        arguments = (f"{key}={value!r}" for key, value in self.get_config().items())
-        return f"{type(self).__name__}({', '.join(arguments)})"
+        return constructor_call(self, self._tw_arguments_elsewhere())
+
+    def _tw_arguments_elsewhere(self):
+        """Return the known arguments of the constructor that are not attributes."""
+        call = self._tw_plain_arguments or NO_ARGUMENTS
+        return {k: x for k, x in call.by_name.items() if not hasattr(self, k)}

@@ -6,6 +6,7 @@ __all__ = [
     "NO_ARGUMENTS",
     "PlainArguments",
     "added_by_get_config",
+    "argument_names",
     "constructor_arguments",
     "constructor_defaults",
     "is_own",
@@ -25,6 +26,11 @@ def constructor_arguments(cls: type) -> list[str]:
     for init in _constructors(cls):
         names = [name for name in _names(init) if name not in names] + names
     return names
+
+
+def argument_names(cls: type) -> list[str]:
+    """Return the names of all arguments of ``cls(...)``, in the order of the signature."""
+    return list(dict.fromkeys([n for init in _constructors(cls) for n in _names(init)]))
 
 
 def added_by_get_config(cls: type) -> set[str]:

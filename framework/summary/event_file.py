@@ -56,6 +56,7 @@ class EventFile:
         flush_seconds: float = 120.0,
     ):
         self._make = require_tensorboardx("summary").summary
+        self.folder = folder
         self._events = _Nowhere() if folder is None else _open(folder, suffix)
         self._close = weakref.finalize(self, self._events.close)  # also at exit
         self._max_queue, self._flush_seconds = max_queue, flush_seconds

@@ -64,6 +64,9 @@ class SummaryWriter:
     def __init__(self, file: EventFile):
         self._file: EventFile = file
 
+    def __repr__(self) -> str:
+        return f"<SummaryWriter {str(self._file.folder)!r}>"
+
     @contextmanager
     def as_default(self, step: TensorLike | None = None) -> Iterator[SummaryWriter]:
         """A context in which functions write here; ``step`` is its default step."""

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 from tapewright.autodiff.custom_gradient import recompute_grad
 from tapewright.core.nest import flatten, map_structure
 from tapewright.core.tensor import is_tensor
+from tapewright.serialization.constructor_call import constructor_call
 
 from .symbolic_tensor import KerasTensor, symbolic_outputs
 
@@ -60,6 +61,8 @@ class RematScope:
         self.mode = mode
         self.output_size_threshold = output_size_threshold
         self.layer_names = list(layer_names or ())
+
+    __repr__ = constructor_call
 
     def __enter__(self) -> Self:
         _SCOPES.set((*_SCOPES.get(), self))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tapewright.core.naming import unique_name
 from tapewright.ops.random.sampling import Generator
 from tapewright.serialization import object_config, registry
+from tapewright.serialization.constructor_call import constructor_call
 
 if TYPE_CHECKING:
     from tapewright.core.variable import Variable
@@ -50,6 +51,8 @@ class SeedGenerator(Generator):
         super().__init__(seed)
         self.seed: int = seed
         self.name: str = name or unique_name("seed_generator")
+
+    __repr__ = constructor_call
 
     def next(self, ordered: bool = True) -> Variable:
         """Return the state for the next draw, and advance the generator.

@@ -509,3 +509,23 @@ def test_the_unspent_tape_survives_an_error_in_its_context():
         y = x * x
         tw.matmul(x, x)
     assert tape.gradient(y, x).numpy() == 6.0
+
+
+def test_a_tape_shows_its_state_and_what_it_watches():
+    x = tw.Variable(3.0, name="x")
+    tape = tw.GradientTape()
+    assert repr(tape) == "<GradientTape: empty>"
+    with tape:
+        y = x * x
+        assert repr(tape) == "<GradientTape: recording, 1 op, watches 'x'>"
+        tape.watch(tw.constant(1.0))
+    assert repr(tape) == "<GradientTape: 1 op, watches 'x', 1 tensor>"
+    tape.gradient(y, x)
+    assert repr(tape) == "<GradientTape: spent>"
+
+
+def test_a_tape_counts_many_variables():
+    variables = [tw.Variable(1.0) for _ in range(5)]
+    with tw.GradientTape(persistent=True) as tape:
+        tw.add_n([v * 1.0 for v in variables])
+    assert repr(tape) == "<GradientTape: persistent, 6 ops, watches 5 variables>"

@@ -97,6 +97,10 @@ class Checkpoint(Trackable, Reserving):
             _check_part(name, part)
             setattr(self, name, part)
 
+    def __repr__(self) -> str:
+        names = ["root"] if self._tw_root is not None else []
+        return f"<Checkpoint: {', '.join([*names, *self._tw_parts]) or 'empty'}>"
+
     def __setattr__(self, name: str, part: Any) -> None:
         if name.startswith("_tw_"):
             super().__setattr__(name, part)

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from tapewright.core.errors import SavingError
 from tapewright.core.source_lines import user_stacklevel
+from tapewright.serialization.constructor_call import constructor_call
 from tapewright.storage.atomic import clear_leftovers
 
 from .checkpoint import (
@@ -102,6 +103,9 @@ class CheckpointManager:
         if save_on_sigterm:
             self._termination.install()
             weakref.finalize(self, self._termination.remove)
+
+    def __repr__(self) -> str:
+        return constructor_call(self, {"max_to_keep": self._max_to_keep})
 
     def _recovered(self):
         """When the latest file was saved that stays for the hours' sake."""

@@ -6,6 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tapewright.core.reserved_names import Reserving, name_in_files
+from tapewright.serialization.constructor_call import constructor_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +54,9 @@ class Callback(Reserving):
     def __init__(self):
         self.params = None
         self._model = None
+
+    def __repr__(self) -> str:
+        return constructor_call(self)
 
     @property
     def model(self) -> Model:
@@ -317,6 +321,9 @@ class LambdaCallback(Callback):
                 setattr(self, "_tw_close" if name == "on_close" else name, function)
 
     _tw_close = None
+
+    def __repr__(self) -> str:
+        return constructor_call(self, {name: vars(self).get(name) for name in _HOOKS})
 
     def on_close(self) -> None:
         if self._tw_close is not None:

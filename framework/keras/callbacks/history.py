@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.storage.file_objects import discard
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["CSVLogger", "History"]
+
+_MOST_SHOWN = 4  # metrics of a history in print
 
 
 class History(Callback):
@@ -39,6 +43,8 @@ class History(Callback):
         >>> history.on_epoch_end(1, {"loss": 0.25})
         >>> history.epoch, history.history
         ([0, 1], {'loss': [0.5, 0.25]})
+        >>> history
+        <History: 2 epochs, loss 0.5 -> 0.25>
     """
 
     state_names: tuple[str, ...] = ("epoch", "history")
@@ -57,6 +63,17 @@ class History(Callback):
             self.history.setdefault(name, []).append(value)
         if self.model is not None:
             self.model.history = self
+
+    def __repr__(self) -> str:
+        """Return the number of epochs, and the first and last value of some metrics."""
+        count = len(self.epoch)
+        parts = [f"{count} epoch{'' if count == 1 else 's'}"]
+        for name, values in [*self.history.items()][:_MOST_SHOWN]:
+            ends = values[:: max(len(values) - 1, 1)]
+            parts.append(f"{name} {' -> '.join([_short(value) for value in ends])}")
+        if len(self.history) > _MOST_SHOWN:
+            parts.append(f"{len(self.history) - _MOST_SHOWN} more")
+        return f"<{type(self).__name__}: {', '.join(parts)}>"
 
     def get_state(self) -> dict[str, Any]:
         history = {name: list(values) for name, values in self.history.items()}
@@ -217,6 +234,16 @@ class CSVLogger(Callback):
         if self.csv_file is not None:
             self.csv_file.close()
             self.csv_file = None
+
+
+def _short(value):
+    """A number with four digits, and the shape of anything else.
+
+    >>> _short(0.123456), _short([1.0, 2.0])
+    ('0.1235', '[2]')
+    """
+    shape = np.shape(value)
+    return str(list(shape)) if shape else f"{value:.4g}"
 
 
 def _ends_with_newline(path):

@@ -9,6 +9,7 @@ import numpy as np
 
 from tapewright.core.typing import Array as NumPyArray
 from tapewright.core.typing import TensorLike
+from tapewright.serialization.constructor_call import constructor_call
 from tapewright.storage.reader import Array
 from tapewright.storage.writer import writing
 
@@ -70,6 +71,8 @@ class KerasFileEditor:
                 self.metadata.get(k) for k in ("keras_version", "date_saved")
             ]
             say(f"Saved with Keras {version} - date: {date}")
+
+    __repr__ = constructor_call
 
     def _read(self, group, path):
         found = {}

@@ -10,6 +10,7 @@ import numpy as np
 from tapewright.core.floatx import floatx
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.layers.base.spatial import checked_format
+from tapewright.serialization.constructor_call import constructor_call
 
 from .dataframe_iterator import DataFrameIterator
 from .image_iterators import DirectoryIterator, NumpyArrayIterator, warn_of_channels
@@ -142,6 +143,8 @@ class ImageDataGenerator:
         for kind in ("featurewise", "samplewise"):
             if getattr(self, f"{kind}_std_normalization"):
                 self._override(f"{kind}_std_normalization", f"{kind}_center", True)
+
+    __repr__ = constructor_call
 
     def _override(self, by, name, value):
         if bool(getattr(self, name)) != value:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tapewright.serialization.constructor_call import constructor_call
 from tapewright.serialization.load_errors import load_errors
 
 if TYPE_CHECKING:
@@ -161,6 +162,8 @@ class Tokenizer:
         self.index_docs: Counter[int] = Counter()
         self.word_index: dict[str, int] = {}
         self.index_word: dict[int, str] = {}
+
+    __repr__ = constructor_call
 
     def _words(self, text):
         if isinstance(text, list):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tapewright.core.argument_validation import one_of
+from tapewright.serialization.constructor_call import constructor_call
 
 from ..callbacks.console import Bar, epoch_line, is_live, say
 
@@ -56,6 +57,8 @@ class Progbar:
         self._seen = 0
         self._start = time.perf_counter()
         self._bar = None
+
+    __repr__ = constructor_call
 
     def update(
         self,

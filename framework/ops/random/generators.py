@@ -89,6 +89,9 @@ class Generator:
                 np.array([key, 0], np.int64), trainable=False, name="state"
             )
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} state={self.state.numpy().tolist()}>"
+
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         self.__dict__.update(attributes)  # of a copy, made on the current device
         self.state._bind(devices.to_numpy(self.state._array))

@@ -153,3 +153,19 @@ def test_a_log_holds_what_the_history_does(tmp_path):
         rows = list(csv.DictReader(file))
     for name, values in history.history.items():
         assert [float(row[name]) for row in rows] == values
+
+
+def test_a_history_shows_epochs_and_ends():
+    history = callbacks.History()
+    assert repr(history) == "<History: 0 epochs>"
+    for epoch in range(3):
+        logs = {"loss": 1.0 / (epoch + 1), "f1": np.ones(2), "a": 1, "b": 2, "c": 3}
+        history.on_epoch_end(epoch, logs)
+    shown = "loss 1 -> 0.3333, f1 [2] -> [2], a 1 -> 1, b 2 -> 2, 1 more"
+    assert repr(history) == f"<History: 3 epochs, {shown}>"
+
+
+def test_a_history_of_one_epoch_shows_one_value():
+    history = callbacks.History()
+    history.on_epoch_end(0, {"loss": 0.25})
+    assert repr(history) == "<History: 1 epoch, loss 0.25>"

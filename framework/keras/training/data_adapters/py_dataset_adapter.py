@@ -11,6 +11,7 @@ from tapewright.core.source_lines import user_stacklevel
 from tapewright.data.dataset import Dataset
 from tapewright.data.node import INFINITE, Seeded
 from tapewright.data.rng import permutation
+from tapewright.serialization.constructor_call import constructor_call
 
 from .data_adapter import DataAdapter
 
@@ -59,6 +60,8 @@ class PyDataset:
         self.workers = workers
         self.use_multiprocessing = use_multiprocessing
         self.max_queue_size = max_queue_size
+
+    __repr__ = constructor_call
 
     def __getitem__(self, index: int) -> Any:
         raise NotImplementedError(
