@@ -555,6 +555,11 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
     def __repr__(self) -> str:
         return f"<Dataset {' < '.join(self._node.pipeline())}>"
 
+    def _repr_html_(self):
+        from .pipeline_table import html_pipeline  # for notebooks only
+
+        return html_pipeline(self._node)
+
 
 Iterator = DatasetIterator
 

@@ -933,6 +933,11 @@ class Layer(Operation, Tracked, LayerConfig):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} name={self._tw_name}, built={self.built}>"
 
+    def _repr_html_(self):
+        from .summary_rows import html_layer  # for notebooks only
+
+        return html_layer(self)
+
 
 class ShapePreserving:
     """Mixin for layers whose outputs have the shape of their inputs."""

@@ -32,7 +32,7 @@ from tapewright.storage import strict_json
 from ..files.functional_config import graph_config, graph_from_config
 from ..files.keras_objects import deserialize_keras_object, serialize_keras_object
 from ..training.state_tree import assign_state_tree, state_tree
-from ..training.summary import print_summary
+from ..training.summary import print_summary, summary_html
 from ..training.trainer import Trainer
 from .functional import FunctionalGraph, sole, standardized
 
@@ -417,6 +417,9 @@ class Model(Trainer, Layer):
             show_trainable,
             layer_range,
         )
+
+    def _repr_html_(self):
+        return summary_html(self)
 
     def get_state_tree(
         self, value_format: Literal["backend_tensor", "numpy_array"] = "backend_tensor"

@@ -1,17 +1,19 @@
 """The table printed by ``summary()``, in Keras' layout."""
 
-import math
-import re
 import textwrap
 
 from tapewright.core.logger import get_logger
-from tapewright.core.nest import is_nested
-from tapewright.layers.base.input_layer import InputLayer
 from tapewright.layers.base.layer import Layer
+from tapewright.layers.base.summary_rows import (
+    HEADER,
+    html_summary,
+    summary_row,
+    summary_totals,
+)
 
 from ..config import is_interactive_logging_enabled
 
-__all__ = ["print_summary", "summary_lines"]
+__all__ = ["print_summary", "summary_html", "summary_lines"]
 
 # The widths of the columns that fill a line of 80, as Keras chooses them.
 _WIDTHS = {
@@ -62,15 +64,7 @@ def summary_lines(
     layer_range=None,
 ) -> list:
     """Return the lines: name, output shape and weights of each layer, then the totals."""
-    links = _links(model)
-    header = ["Layer (type)", "Output Shape", "Param #"]
-    if links is not None:
-        header.append("Connected to")
-    if show_trainable:
-        header.append("Trainable")
-    rows = []
-    for operation in _in_range(model, layer_range):
-        rows += _rows(operation, links, show_trainable, expand_nested, "")
+    header, rows = _table(model, expand_nested, show_trainable, layer_range)
     widths = _widths(header, line_length, positions)
     lines = [f'Model: "{model.name}"', _rule("┏┳┓", "━", widths)]
     lines += [*_cells(header, "┃", widths, header), _rule("┡╇┩", "━", widths)]
@@ -78,25 +72,25 @@ def summary_lines(
         lines += [_rule("├┼┤", "─", widths)] if i else []
         lines += _cells(row, "│", widths, header)
     lines.append(_rule("└┴┘", "─", widths))
-    return lines + _totals(model)
+    return lines + summary_totals(model)
 
 
-def _totals(model):
-    lines = []
-    groups = [
-        ("Total", model.weights),
-        ("Trainable", model.trainable_weights),
-        ("Non-trainable", model.non_trainable_weights),
-    ]
-    optimizer = getattr(model, "optimizer", None)
-    if optimizer is not None and getattr(optimizer, "built", False):
-        groups[0] = ("Total", [*model.weights, *optimizer.variables])
-        groups.append(("Optimizer", optimizer.variables))
-    for name, weights in groups:
-        count = sum(math.prod(v.shape) for v in weights)
-        size = sum(math.prod(v.shape) * v.dtype.size for v in weights)
-        lines.append(f" {name} params: {count:,} ({_readable(size)})")
-    return lines
+def summary_html(model) -> str:
+    """Return the table for a notebook."""
+    header, rows = _table(model)
+    return html_summary(model, f'Model: "{model.name}"', header, rows)
+
+
+def _table(model, expand_nested=False, show_trainable=False, layer_range=None):
+    """The header, and the cells of each row."""
+    links, header, rows = _links(model), [*HEADER], []
+    if links is not None:
+        header.append("Connected to")
+    if show_trainable:
+        header.append("Trainable")
+    for operation in _in_range(model, layer_range):
+        rows += _rows(operation, links, show_trainable, expand_nested, "")
+    return header, rows
 
 
 def _in_range(model, layer_range):
@@ -143,7 +137,7 @@ def _is_line(graph):
 
 
 def _rows(operation, links, show_trainable, expand_nested, indent):
-    title, *cells = _row(operation)
+    title, *cells = summary_row(operation)
     cells = [indent + title, *cells]
     if links is not None:
         cells.append(", ".join(links.get(id(operation), [])) or "-")
@@ -157,42 +151,6 @@ def _rows(operation, links, show_trainable, expand_nested, indent):
                 inner, links and {}, show_trainable, True, f"   {indent or '└ '}"
             )
     return rows
-
-
-def _row(operation):
-    class_name = type(operation).__name__
-    if class_name == "Model" and operation._tw_functional is not None:
-        class_name = "Functional"
-    title = f"{operation.name} ({class_name})"
-    shapes = getattr(operation, "_tw_output_shape", None)
-    if operation._inbound_nodes:
-        outputs = operation._inbound_nodes[-1].output_tensors
-        shapes = [tuple(x.shape) for x in outputs]
-    if not isinstance(operation, Layer):  # an op
-        title = f"{operation.name} ({operation._tw_display_name})"
-        return title, _shape_text(shapes), "0"
-    known = operation.built or operation.weights
-    params = f"{operation.count_params():,}" if known else "0 (unbuilt)"
-    if isinstance(operation, InputLayer):
-        params = "0"
-    return title, _shape_text(shapes), params
-
-
-def _shape_text(shapes):
-    """Return the text of a shape, or of a nest of shapes in Python's notation.
-
-    Example:
-        >>> from tapewright.keras.training.summary import _shape_text
-        >>> _shape_text([(None, 8), (None, 2)]), _shape_text({"a": (None, 8)})
-        ('[(None, 8), (None, 2)]', '(None, 8)')
-    """
-    if shapes is None:
-        return "?"
-    inner = list(shapes.values() if isinstance(shapes, dict) else shapes)
-    if len(inner) == 1 and is_nested(inner[0]):
-        return _shape_text(inner[0])
-    text = str(shapes).replace("'", "")
-    return re.sub(r"\((\w+),\)", r"(\1)", text)  # Keras writes no comma after one size
 
 
 def _widths(header, line_length, positions):
@@ -228,15 +186,3 @@ def _cells(row, line, widths, header):
 def _wrapped(text, width):
     lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     return [x if len(x) <= width else f"{x[: width - 1]}…" for x in lines]
-
-
-def _readable(size):
-    """Return a number of bytes in the largest unit that fits.
-
-    Example:
-        >>> from tapewright.keras.training.summary import _readable
-        >>> _readable(906 * 4)
-        '3.54 KB'
-    """
-    power = min(int(math.log2(size)) // 10, 5) if size else 0
-    return f"{size / 1024**power:.2f} {('B', 'KB', 'MB', 'GB', 'TB', 'PB')[power]}"

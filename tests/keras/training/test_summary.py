@@ -1,5 +1,7 @@
 """`summary`: the table of Keras."""
 
+import re
+
 import tapewright as tw
 from tapewright import Sequential
 from tapewright.layers import BatchNormalization, Dense, Dropout, Flatten
@@ -97,3 +99,20 @@ def test_one_size_is_written_without_a_comma_as_in_keras(capsys):
     model.summary()
     table = capsys.readouterr().out
     assert "│ (None)  " in table and "│ (None, 4)  " in table
+
+
+def test_a_notebook_shows_the_rows_of_the_summary():
+    model = summarized()
+    model.build((None, 4))
+    page = model._repr_html_()
+    rows = [line.strip("│ ").split("│") for line in SUMMARY.splitlines() if "│" in line]
+    assert re.findall("<td[^>]*>([^<]*)</td>", page) == [
+        cell.strip() for row in rows for cell in row
+    ]
+    assert "<div>Total params: 31 (124.00 B)</div>" in page
+
+
+def test_names_of_layers_are_escaped_in_a_notebook():
+    model = Sequential([Dense(1, name="<script>alert(1)")], name="<b>")
+    page = model._repr_html_()
+    assert "<script" not in page and "<b>" not in page and "&lt;script&gt;" in page
