@@ -1,7 +1,8 @@
 """`tw.plot`: pictures of a training, as matplotlib figures; needs the extra ``plot``.
 
-Every function returns the figure, which a notebook shows, and with ``path=`` writes it:
-PNG, SVG or PDF, as the ending says. pyplot and its settings are left alone.
+Every function returns the figure, and with ``path=`` writes it: PNG, SVG or PDF, as the
+ending says. A notebook shows a figure that is not written at the end of the cell, wherever
+the call stands. pyplot and its settings are left alone.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -238,6 +240,13 @@ def new_figure(width: Any, height: Any, **options: Any) -> Any:
             self.savefig(buffer, format="png", dpi=110)
             return buffer.getvalue()
 
+        # Before any formatter, such as that of %matplotlib inline for all figures.
+        def _ipython_display_(self):
+            if self in _waiting:
+                _waiting.remove(self)
+            data = {"image/png": self._repr_png_(), "text/plain": repr(self)}
+            sys.modules["IPython"].display.display(data, raw=True)
+
     figure = Picture(figsize=(width, height), **{"layout": "constrained", **options})
     FigureCanvasAgg(figure)
     return figure
@@ -250,6 +259,7 @@ def save(figure: Any, path: Any, dpi: Any = 150) -> Any:
     no format.
     """
     if path is None:
+        _show_after_cell(figure)
         return figure
     path = os.fspath(path)
     kind = os.path.splitext(path)[1][1:].lower() or "png"
@@ -264,6 +274,27 @@ def save(figure: Any, path: Any, dpi: Any = 150) -> Any:
     with replacing(path) as temporary:
         figure.savefig(temporary, format=kind, dpi=dpi)
     return figure
+
+
+_waiting = []  # figures of the cell that runs, which the notebook has not shown
+
+
+def _show_after_cell(figure):
+    """Have a notebook show the figure when the cell ends, unless it is shown before.
+
+    At once would be too early: the figure may be changed, or be the value of the cell.
+    """
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if not hasattr(shell, "kernel"):  # no notebook, but a script or a terminal
+        return
+    shell.events.register("post_execute", _show_waiting)  # once, however often called
+    _waiting.append(figure)
+
+
+def _show_waiting():
+    for figure in [*_waiting]:
+        sys.modules["IPython"].display.display(figure)
 
 
 def _panels(n, columns, width, height):

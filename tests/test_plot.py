@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -181,6 +182,80 @@ def test_what_fails_leaves_the_old_file(tmp_path, monkeypatch):
 
 def test_a_notebook_shows_the_figure():
     assert plot.curves(VALUES)._repr_png_().startswith(b"\x89PNG")
+
+
+class Notebook:
+    """A stand-in for IPython in a notebook: a shell whose cells end by `end_cell`."""
+
+    def __init__(self):
+        self.kernel = object()
+        self.callbacks, self.shown, self.events = [], [], self
+
+    def register(self, event, callback):
+        assert event == "post_execute"
+        if callback not in self.callbacks:
+            self.callbacks.append(callback)
+
+    def end_cell(self, value=None):
+        if value is not None:
+            value._ipython_display_()
+        for callback in self.callbacks:
+            callback()
+        shown, self.shown = self.shown, []
+        return shown
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    shell = Notebook()
+
+    def display(thing, raw=False):
+        if raw:
+            shell.shown.append(thing["image/png"])
+        else:
+            thing._ipython_display_()
+
+    module = SimpleNamespace(
+        get_ipython=lambda: shell, display=SimpleNamespace(display=display)
+    )
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    return shell
+
+
+def test_a_notebook_shows_a_figure_wherever_the_call_stands(notebook):
+    plot.curves(VALUES)
+    plot.images(np.zeros((2, 4, 4)))
+    assert notebook.shown == []
+    first, second = notebook.end_cell()
+    assert first.startswith(b"\x89PNG") and first != second
+    assert notebook.end_cell() == []
+
+
+def test_the_figure_at_the_end_of_a_cell_is_shown_once(notebook):
+    figure = plot.curves(VALUES)
+    assert len(notebook.end_cell(figure)) == 1
+    assert len(notebook.end_cell(figure)) == 1  # of the next cell
+
+
+def test_a_figure_is_shown_with_what_the_cell_has_changed(notebook):
+    before = plot.curves(VALUES)._repr_png_()
+    notebook.end_cell()
+    figure = plot.curves(VALUES)
+    figure.axes[0].set_title("changed")
+    (shown,) = notebook.end_cell()
+    assert shown == figure._repr_png_() != before
+
+
+def test_a_figure_that_is_written_is_not_shown_by_itself(notebook, tmp_path):
+    figure = plot.curves(VALUES, path=tmp_path / "curves.png")
+    assert notebook.end_cell() == []
+    assert len(notebook.end_cell(figure)) == 1
+
+
+def test_a_terminal_shows_no_figure(notebook):
+    del notebook.kernel
+    plot.curves(VALUES)
+    assert notebook.end_cell() == []
 
 
 def test_pyplot_is_not_imported_and_matplotlib_only_to_draw():

@@ -11,14 +11,16 @@ _NUMBERS = {INFINITE: "endless", UNKNOWN: "unknown"}
 
 
 def html_pipeline(node):
-    """The steps from the sources to ``node``, their elements, and the numbers of these.
+    """The steps from the sources to ``node``, their elements, and their number.
 
     Nothing is traced or read for it: elements that are not known so far are a "?".
     """
     rows = _rows(node, "")
     *_, number = rows[-1]
-    title = f"Dataset, number of elements: {number}"
-    return html_table(title, ["Step", "Elements", "Number"], rows, numbers=["Number"])
+    title = f"Dataset, cardinality: {number}"
+    return html_table(
+        title, ["Step", "Elements", "Cardinality"], rows, numbers=["Cardinality"]
+    )
 
 
 def _rows(node, indent):

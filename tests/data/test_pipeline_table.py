@@ -17,7 +17,7 @@ def cells(dataset):
 def test_steps_are_listed_from_the_source_on():
     dataset = Dataset.from_tensor_slices(np.ones((10, 3), "f")).shuffle(4).batch(4)
     assert cells(dataset) == [
-        ["Step", "Elements", "Number"],
+        ["Step", "Elements", "Cardinality"],
         ["Slices", "float32 (3,)", "10"],
         ["Shuffle", "float32 (3,)", "10"],
         ["Batch", "float32 (None, 3)", "3"],
