@@ -133,7 +133,7 @@ class _Target(NamedTuple):
 
 
 class Remains:
-    """What explains the None gradients of one call: a tape and targets, without arrays.
+    """The tape and the targets of one call, without arrays, to explain its None gradients.
 
     A backward pass that releases the records leaves the heads of those that it did not use
     (see `backward_pass`): every op behind a source whose gradient is None. One record, from

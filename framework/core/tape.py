@@ -4,6 +4,7 @@ from . import tensor as tensors
 from .dtypes import DIFFERENTIABLE
 from .interpreters import Interpreter, active_interpreters, process_op
 from .provenance import Provenance, attach_provenance, merge_provenance
+from .record import Pullback
 from .source_lines import user_line
 from .tensor import next_key
 
@@ -68,7 +69,7 @@ class Tape(Interpreter):
             setattr(twin, name, getattr(self, name).copy())
         twin.variables = dict.fromkeys(self.variables)
         twin.forgotten = self.forgotten
-        twin.records = [record[:3] for record in self.records]
+        twin.records = [_head(record) for record in self.records]
         return twin
 
     def watch(self, tensor):
@@ -165,6 +166,14 @@ class Tape(Interpreter):
         variables = set(self.variables) | (self.forgotten or (0, set()))[1]
         self.__init__(self.accessed)
         self.forgotten = next_key(), variables
+
+
+def _head(record):
+    """The record without residuals, and with names alone of a function that it calls."""
+    pullback, output, inputs = record[:3]
+    if pullback.op is None:
+        pullback = Pullback(pullback.name)
+    return pullback, output, inputs
 
 
 class TapeWithLines(Tape):

@@ -1,5 +1,6 @@
 """`tape.explain`: every cause of a None is told from the others; `tape.summary`."""
 
+import gc
 import weakref
 
 import numpy as np
@@ -416,6 +417,19 @@ def test_a_spent_tape_keeps_no_arrays(x, v):
     assert [each() is None for each in kept] == [False] * 3
     del big, unused, y
     assert [each() is None for each in kept] == [True] * 3
+
+
+def test_an_explanation_keeps_no_traced_function_alive(x, v):
+    def explained():
+        captured = tw.constant(np.ones(100, "float32"))
+        weighted = tw.function(lambda a: tw.reduce_sum(a * captured))
+        tape, y, _ = spent(lambda _: tw.round(weighted(x * 1.0)) * v, x)
+        assert tape.explain(y, x)[0].path == ("multiply", "<lambda>", "round")
+        return tape, weakref.ref(captured.array)
+
+    tape, kept = explained()
+    gc.collect()
+    assert kept() is None
 
 
 def test_an_explanation_keeps_no_other_variable_alive(x):
