@@ -347,7 +347,7 @@ def _stopped(x, v):
 
 
 def _exported(x, v):
-    return float(tw.exp(x)) * v
+    return float(tw.exp(x * 2.0)) * v
 
 
 def _rounded(x, v):
