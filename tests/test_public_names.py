@@ -118,7 +118,7 @@ def test_the_front_door_lists_all_that_it_imports():
     tree = ast.parse((ROOT / "framework" / "__init__.py").read_text(encoding="utf-8"))
     tools = {"TYPE_CHECKING", "alias_modules", "apply_defaults"}
     tools |= {"explain_missing", "import_lazily", "import_module", "keep_public"}
-    tools |= {"register_later"}
+    tools |= {"install_traceback_hooks", "register_later"}
     imported = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
