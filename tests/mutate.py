@@ -80,7 +80,7 @@ def plant(out, count, seed):
     venv.create(out / "venv", with_pip=True)
     python = out / "venv/bin/python"
     pip = [python, "-m", "pip", "install", "--quiet", "--editable"]
-    subprocess.check_call([*pip, f"{checkout}[native,test]"])
+    subprocess.check_call([*pip, f"{checkout}[native,test,test-cuda]"])
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = Path(subprocess.check_output([python, "-c", where], text=True).strip())
     shutil.copy2(__file__, site / "mutation_plugin.py")

@@ -6,12 +6,15 @@ an editable install, one is made of a copy of the checkout.
 
 import functools
 import importlib.metadata
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
+import venv
 from pathlib import Path
 
 import pytest
@@ -19,8 +22,9 @@ import pytest
 import tapewright
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("framework", "layers", "optimizers", "datasets")
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+SOURCES = SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"]["sources"]
+FOLDERS = tuple(SOURCES)
 
 
 def names(requirements):
@@ -37,26 +41,31 @@ def python(source):
     return done.stdout.splitlines()
 
 
-def test_every_folder_with_python_in_it_is_a_listed_package():
-    setuptools = SETTINGS["tool"]["setuptools"]
-    with_python = {
-        file.parent.relative_to(ROOT).as_posix()
-        for folder in FOLDERS
-        for file in (ROOT / folder).rglob("*.py")
+def packages():
+    """Return the folder of each package: every one with Python files, by its name."""
+    folders = {file.parent for each in FOLDERS for file in (ROOT / each).rglob("*.py")}
+    found = {}
+    for folder in folders:
+        top, *rest = folder.relative_to(ROOT).parts
+        found[".".join([SOURCES[top].replace("/", "."), *rest])] = folder
+    return found
+
+
+def test_the_package_is_made_of_four_folders():
+    assert SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] == [
+        *FOLDERS
+    ]
+    assert SOURCES == {
+        "framework": "tapewright",
+        "layers": "tapewright/layers",
+        "optimizers": "tapewright/optimizers",
+        "datasets": "tapewright/datasets",
     }
-    assert with_python == set(setuptools["package-dir"].values())
-    assert set(setuptools["packages"]) == set(setuptools["package-dir"])
-
-
-def test_a_package_is_named_after_its_folder():
-    for package, folder in SETTINGS["tool"]["setuptools"]["package-dir"].items():
-        expected = f"tapewright/{folder}".replace("tapewright/framework", "tapewright")
-        assert package == expected.replace("/", ".")
 
 
 def test_every_package_has_an_init_file():
-    for folder in SETTINGS["tool"]["setuptools"]["package-dir"].values():
-        assert (ROOT / folder / "__init__.py").is_file(), folder
+    for folder in packages().values():
+        assert (folder / "__init__.py").is_file(), folder
 
 
 EVERY_MODULE = """
@@ -92,8 +101,8 @@ def test_no_file_is_loaded_under_two_names():
 
 def test_every_module_can_be_imported_under_its_full_name():
     loaded = {name for name, _ in own_modules()}
-    for package, folder in SETTINGS["tool"]["setuptools"]["package-dir"].items():
-        for file in (ROOT / folder).glob("*.py"):
+    for package, folder in packages().items():
+        for file in folder.glob("*.py"):
             stem = "" if file.stem == "__init__" else f".{file.stem}"
             assert package + stem in loaded
 
@@ -134,11 +143,11 @@ def test_the_dependencies_are_three():
     assert names(SETTINGS["project"]["dependencies"]) == ["numpy", "h5py", "tqdm"]
 
 
-def test_the_extras_are_twelve():
+def test_the_extras_are_fourteen():
     extras = SETTINGS["project"]["optional-dependencies"]
     expected = (
         "cuda12 cuda13 bfloat16 native mpi nccl plot graphviz image tensorboard docs "
-        "test"
+        "test test-cuda lint"
     )
     assert list(extras) == expected.split()
     assert names(extras["cuda12"]) == ["cupy-cuda12x"]
@@ -176,29 +185,29 @@ def site(once):
 
 
 def built_site(folder):
-    """A folder into which a copy of the checkout was installed, without the network."""
-    pytest.importorskip("setuptools", reason="building needs setuptools")
-    version = importlib.metadata.version("setuptools")
-    if int(version.partition(".")[0]) < 77:
-        pytest.skip(f"building needs setuptools 77 or newer, not {version}")
-    copy, site = folder / "checkout", folder / "site"
-    copy.mkdir()
-    for item in (*FOLDERS, "pyproject.toml", "README.md", "LICENSE"):
-        if (ROOT / item).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / item, copy / item, ignore=ignored)
-        else:
-            shutil.copy(ROOT / item, copy)
-    options = (
-        "--quiet --no-deps --no-index --no-build-isolation --no-cache-dir --target"
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "install", *options.split(), site, copy],
-        capture_output=True,
-        text=True,
-    )
+    """A folder into which a copy of the checkout was installed."""
+    install(sys.executable, "--target", folder / "site", checkout(folder))
+    return folder / "site"
+
+
+def checkout(folder):
+    """Copy to a folder what a build reads, so that it changes nothing here."""
+    copy = folder / "checkout"
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, copy / name, ignore=ignored)
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    return copy
+
+
+def install(python, *arguments):
+    """Have pip install something for an interpreter, without the network."""
+    pytest.importorskip("hatchling", reason="building needs the extra test")
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
+    alone = "--no-deps --no-index --no-build-isolation --no-cache-dir".split()
+    done = subprocess.run([*pip, *alone, *arguments], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return site
 
 
 @pytest.fixture(scope="module")
@@ -218,8 +227,8 @@ def test_an_install_adds_one_package_and_its_metadata(site, installed):
 def test_an_install_holds_every_module_and_no_other_file(installed):
     expected = {
         Path(package.replace(".", "/"), file.name)
-        for package, folder in SETTINGS["tool"]["setuptools"]["package-dir"].items()
-        for file in (ROOT / folder).glob("*.py")
+        for package, folder in packages().items()
+        for file in folder.glob("*.py")
     }
     marker = Path("tapewright/py.typed")  # tells type checkers that there are types
     names = Path("tapewright/api/known_names.txt")
@@ -236,7 +245,107 @@ def test_pre_commit_has_the_ruff_of_the_tests():
     hooks = ROOT / ".pre-commit-config.yaml"
     if not hooks.exists():  # no part of an sdist
         pytest.skip("a checkout is needed")
-    extra = SETTINGS["project"]["optional-dependencies"]["test"]
+    extra = SETTINGS["project"]["optional-dependencies"]["lint"]
     (ruff,) = [each for each in extra if names([each]) == ["ruff"]]
     pinned = re.findall(r"additional_dependencies: (.*)", hooks.read_text())
     assert pinned and set(pinned) == {f'["{ruff}"]'}
+
+
+# ---------------------------------------------------------------------- editable installs
+
+
+@pytest.fixture(scope="module")
+def editable(once):
+    """A copy of the checkout, and an environment into which it is installed by ``-e``."""
+    return once("editable", built_editable)
+
+
+def built_editable(folder):
+    venv.create(folder / "venv", symlinks=True)
+    (site,) = (folder / "venv").glob("lib/python*/site-packages")
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    python, copy = folder / "venv" / "bin" / "python", checkout(folder)
+    install(python, "--editable", copy)
+    # Written after the install, which must find it all the same.
+    source = "def half(x: float) -> float:\n    return x / 2\n"
+    (copy / "layers" / "added_later.py").write_text(source)
+    return copy, python
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right on Windows")
+def test_an_editable_install_finds_a_file_that_is_added_later(editable):
+    copy, python = editable
+    code = "from tapewright.layers.added_later import half; print(half(3.0), half.__module__)"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "1.5 tapewright.layers.added_later\n", done.stderr
+
+
+REVEALED = {
+    "tw.constant(1.0)": "Tensor",
+    "tw.exp(tw.constant(1.0))": "Tensor",
+    "tw.keras.layers.Dense(3)": "Dense",
+    "tw.keras.Sequential()": "Sequential",
+    "tw.layers.Dense(3)": "Dense",
+    "tw.optimizers.Adam()": "Adam",
+    "tw.datasets.digits.load_data": "(n_train: int = 10000",
+    "half(3)": "float",  # of a module that the copy alone has
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right on Windows")
+def test_a_type_checker_sees_the_types_of_an_editable_install(editable, tmp_path):
+    pytest.importorskip("basedpyright", reason="the checker comes with the extra lint")
+    lines = [
+        "import tapewright as tw",
+        "from tapewright.layers.added_later import half",
+    ]
+    lines += [f"reveal_type({expression})" for expression in REVEALED]
+    (tmp_path / "seen.py").write_text("\n".join(lines))
+    checker = [sys.executable, "-m", "basedpyright", "--outputjson"]
+    done = subprocess.run(
+        [*checker, "--pythonpath", editable[1], "seen.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    messages = json.loads(done.stdout)["generalDiagnostics"]
+    found = [each["message"].split(" is ", 1)[-1].strip('"') for each in messages]
+    assert len(found) == len(REVEALED), found
+    for expected, text in zip(REVEALED.values(), found):
+        assert text.startswith(expected), found
+
+
+# ------------------------------------------------------------------ the README of an index
+
+
+@pytest.fixture(scope="module")
+def metadata(site):
+    (found,) = importlib.metadata.distributions(name="tapewright", path=[str(site)])
+    return found.metadata
+
+
+RELATIVE = re.compile(r"\]\((?!https?:|#)")
+
+
+def test_the_readme_of_an_index_has_no_relative_links(metadata):
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert "# tapewright" in metadata.get_payload()
+    assert RELATIVE.search((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert not RELATIVE.search(metadata.get_payload())
+
+
+def test_links_and_pictures_lead_to_the_address_of_the_source():
+    sys.path.insert(0, str(ROOT))
+    try:
+        pytest.importorskip("hatchling", reason="building needs the extra test")
+        from hatch_build import with_absolute_links
+    finally:
+        sys.path.remove(str(ROOT))
+    text = "![A b](docs/c.png), [d](docs/e.md#f), [g](https://h.i) and [j](#k)"
+    assert with_absolute_links(text, "https://l.m/n", "v1") == (
+        "![A b](https://l.m/n/raw/v1/docs/c.png), [d](https://l.m/n/blob/v1/docs/e.md#f), "
+        "[g](https://h.i) and [j](#k)"
+    )
+    assert with_absolute_links(text, None, "v1") == (
+        "*A b*, d, [g](https://h.i) and [j](#k)"
+    )

@@ -29,7 +29,6 @@ def _inside(*folders):
 
 _OWN = (
     *_inside(_PACKAGE),
-    *_inside(*[_PACKAGE.parent / n for n in ("layers", "optimizers", "datasets")]),
     "<executable of ",  # Python code of traced functions
 )
 _LIBRARIES = (

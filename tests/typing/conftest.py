@@ -9,16 +9,11 @@ import pytest
 
 import tapewright
 
-ROOT = Path(__file__).parent.parent.parent
-
 
 @pytest.fixture(scope="session")
 def python(once):
-    """Return the interpreter of an environment with a copy of the package.
-
-    The tests run with an ordinary install, or with an editable one, through which the
-    checker finds nothing.
-    """
+    """Return the interpreter of an environment with a copy of the package."""
+    pytest.importorskip("basedpyright", reason="the checker comes with the extra lint")
     return once("environment", _install)
 
 
@@ -28,8 +23,5 @@ def _install(folder):
     unwanted = shutil.ignore_patterns("__pycache__")
     package = Path(tapewright.__file__).parent
     shutil.copytree(package, site / "tapewright", ignore=unwanted)
-    if package == ROOT / "framework":
-        for name in ("layers", "optimizers", "datasets"):
-            shutil.copytree(ROOT / name, site / "tapewright" / name, ignore=unwanted)
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     return folder / "bin" / "python"
