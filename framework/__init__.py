@@ -19,49 +19,22 @@ install_traceback_hooks()
 # they come from our own calls, are left out.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapewright\b")
 
-from . import autodiff, debugging
-from .api import (
-    bitwise,
-    config,
-    errors,
-    linalg,
-    math,
-    nest,
-    nn,
-    ragged,
-    sets,
-    signal,
-    sparse,
-    strings,
-    version,
-)
-from .autodiff.custom_gradient import *
+from .api import version
 from .autodiff.gradient_tape import *
-from .autodiff.vectorized_map import *
-from .compiler.control_flow.cond import case, cond, switch_case
-from .compiler.control_flow.host_calls import numpy_function, py_function, timestamp
-from .compiler.control_flow.map_fn import foldl, foldr, map_fn, scan
-from .compiler.control_flow.printing import Assert, print
-from .compiler.control_flow.tensor_array import TensorArray
-from .compiler.control_flow.while_loop import while_loop
-from .compiler.function.function import function
-from .compiler.function.scopes import *
-from .compiler.tracing.graph_gradients import gradients, hessians
 from .core import dtypes
+from .core.communication import job as _job  # chooses the GPU of each process
 from .core.devices import device
 from .core.dtypes import *
-from .core.name_scopes import name_scope
 from .core.lazy_import import (
     alias_modules,
     explain_missing,
     import_lazily,
     keep_public,
 )
-from .core.logger import get_logger
 from .core.module import Module
+from .core.name_scopes import name_scope
 from .core.tensor import *
 from .core.variable import Variable, VariableAggregation, VariableSynchronization
-from .debugging import assert_equal, assert_greater, assert_less, assert_rank
 from .ops.array.conversion import *
 from .ops.array.creation import *
 from .ops.array.gather import *
@@ -70,29 +43,10 @@ from .ops.array.joining import *
 from .ops.array.scatter import *
 from .ops.array.shape import *
 from .ops.array.sizes import get_static_value
-from .ops.array.sorting import *
-from .ops.array.space_to_batch import *
-from .ops.linalg.contraction import einsum, tensordot
 from .ops.linalg.matmul import matmul
-from .ops.linalg.decompositions import eig, eigvals
-from .ops.linalg.matrix_functions import norm
-from .ops.linalg.matrix_roots import sqrtm as matrix_square_root
-from .ops.math.bessel import bessel_i0e, bessel_i1e
 from .ops.math.comparison import *
-from .ops.math.counting import histogram_fixed_width, histogram_fixed_width_bins
 from .ops.math.elementwise import *
-from .ops.math.gamma import *
 from .ops.math.reduction import *
-from .ops.math.scan import *
-from .ops.math.special import *
-from .ops.math.trigonometry import *
-from .ops.math.xlogy import *
-from .ops.nn.activation import sigmoid, softmax, tanh
-from .ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorSpec
-from .ops.signal.fftnd import *
-from .ops.sparse.edit_distance import edit_distance
-from .ops.strings.numbers import as_string
-from .ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
 from .serialization.registry import register_later
 
 if TYPE_CHECKING:  # names that are loaded at their first use
@@ -106,15 +60,57 @@ if TYPE_CHECKING:  # names that are loaded at their first use
     )
     from tapewright.layers.initializers import Zeros as zeros_initializer
 
-    from .api import compat, experimental, image, lookup, queue, raw_ops, saved_model
-    from .api import train
-    from . import data, io, keras, plot, profiler, summary
+    from . import autodiff, data, debugging, io, keras, plot, profiler, summary
+    from .api import (
+        bitwise,
+        compat,
+        config,
+        errors,
+        experimental,
+        image,
+        linalg,
+        lookup,
+    )
+    from .api import math, nest, nn, queue, ragged, raw_ops, saved_model, sets, signal
+    from .api import sparse, strings, train
+    from .autodiff import testing
+    from .autodiff.custom_gradient import *
+    from .autodiff.vectorized_map import *
+    from .compiler.control_flow.cond import case, cond, switch_case
+    from .compiler.control_flow.host_calls import numpy_function, py_function, timestamp
+    from .compiler.control_flow.map_fn import foldl, foldr, map_fn, scan
+    from .compiler.control_flow.printing import Assert, print
+    from .compiler.control_flow.tensor_array import TensorArray
+    from .compiler.control_flow.while_loop import while_loop
+    from .compiler.function.function import function
+    from .compiler.function.scopes import *
+    from .compiler.tracing.graph_gradients import gradients, hessians
+    from .core.logger import get_logger
+    from .debugging import assert_equal, assert_greater, assert_less, assert_rank
     from .io import audio
     from .io.tensor_messages import make_ndarray, make_tensor_proto
-    from .autodiff import testing
-    from .ops.random import sampling
     from .keras import callbacks, losses, metrics
     from .keras.models import Model, Sequential
+    from .ops.array.sorting import *
+    from .ops.array.space_to_batch import *
+    from .ops.linalg.contraction import einsum, tensordot
+    from .ops.linalg.decompositions import eig, eigvals
+    from .ops.linalg.matrix_functions import norm
+    from .ops.linalg.matrix_roots import sqrtm as matrix_square_root
+    from .ops.math.bessel import bessel_i0e, bessel_i1e
+    from .ops.math.counting import histogram_fixed_width, histogram_fixed_width_bins
+    from .ops.math.gamma import *
+    from .ops.math.scan import *
+    from .ops.math.special import *
+    from .ops.math.trigonometry import *
+    from .ops.math.xlogy import *
+    from .ops.nn.activation import sigmoid, softmax
+    from .ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorSpec
+    from .ops.random import sampling
+    from .ops.signal.fftnd import *
+    from .ops.sparse.edit_distance import edit_distance
+    from .ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
+    from .ops.strings.numbers import as_string
 
     random = sampling
     test = testing
@@ -450,11 +446,65 @@ __all__ = [
     "zeta",
 ]
 
+_LATER = {  # module -> its names here
+    "autodiff.custom_gradient": """
+        RegisterGradient custom_gradient grad_pass_through recompute_grad
+    """,
+    "autodiff.vectorized_map": "vectorized_map",
+    "compiler.control_flow.cond": "case cond switch_case",
+    "compiler.control_flow.host_calls": "numpy_function py_function timestamp",
+    "compiler.control_flow.map_fn": "foldl foldr map_fn scan",
+    "compiler.control_flow.printing": "Assert print",
+    "compiler.control_flow.tensor_array": "TensorArray",
+    "compiler.control_flow.while_loop": "while_loop",
+    "compiler.function.function": "function",
+    "compiler.function.scopes": """
+        control_dependencies executing_eagerly group init_scope inside_function no_op tuple
+    """,
+    "compiler.tracing.graph_gradients": "gradients hessians",
+    "core.logger": "get_logger",
+    "debugging": "assert_equal assert_greater assert_less assert_rank",
+    "io.tensor_messages": "make_ndarray make_tensor_proto",
+    "keras.models": "Model Sequential",
+    "layers": "Input",
+    "ops.array.sorting": """
+        argsort in_top_k invert_permutation is_non_decreasing is_strictly_increasing
+        searchsorted sort top_k unique unique_with_counts
+    """,
+    "ops.array.space_to_batch": """
+        batch_to_space required_space_to_batch_paddings space_to_batch space_to_batch_nd
+    """,
+    "ops.linalg.contraction": "einsum tensordot",
+    "ops.linalg.decompositions": "eig eigvals",
+    "ops.linalg.matrix_functions": "norm",
+    "ops.math.bessel": "bessel_i0e bessel_i1e",
+    "ops.math.counting": "histogram_fixed_width histogram_fixed_width_bins",
+    "ops.math.gamma": "digamma igamma igammac lbeta lgamma polygamma zeta",
+    "ops.math.scan": "cumprod cumsum cumulative_logsumexp",
+    "ops.math.special": "erf erfc erfcinv erfinv ndtri",
+    "ops.math.trigonometry": """
+        acos acosh angle asin asinh atan atan2 atanh cos cosh sin sinh tan tanh
+    """,
+    "ops.math.xlogy": "xdivy xlog1py xlogy",
+    "ops.nn.activation": "sigmoid softmax",
+    "ops.ragged.ragged_tensor": "RaggedTensor RaggedTensorSpec",
+    "ops.signal.fftnd": "fftnd ifftnd irfftnd rfftnd",
+    "ops.sparse.edit_distance": "edit_distance",
+    "ops.sparse.sparse_tensor": "SparseTensor SparseTensorSpec",
+    "ops.strings.numbers": "as_string",
+}
 import_lazily(
     sys.modules[__name__],
-    Input="tapewright.layers:Input",
-    Model="tapewright.keras.models:Model",
-    Sequential="tapewright.keras.models:Sequential",
+    **{n: f"tapewright.{m}:{n}" for m, names in _LATER.items() for n in names.split()},
+    matrix_square_root="tapewright.ops.linalg.matrix_roots:sqrtm",
+    **{
+        name: f"tapewright.api.{name}"
+        for name in (
+            "bitwise config errors linalg math nest nn ragged sets signal sparse strings"
+        ).split()
+    },
+    autodiff="tapewright.autodiff",
+    debugging="tapewright.debugging",
     audio="tapewright.io.audio",
     autograph="tapewright.api.autograph",
     callbacks="tapewright.keras.callbacks",
@@ -471,8 +521,6 @@ import_lazily(
     layers="tapewright.layers",
     lookup="tapewright.api.lookup",
     losses="tapewright.keras.losses",
-    make_ndarray="tapewright.io.tensor_messages:make_ndarray",
-    make_tensor_proto="tapewright.io.tensor_messages:make_tensor_proto",
     metrics="tapewright.keras.metrics",
     ones_initializer="tapewright.layers.initializers:Ones",
     optimizers="tapewright.optimizers",
@@ -491,22 +539,10 @@ import_lazily(
     zeros_initializer="tapewright.layers.initializers:Zeros",
 )
 
-alias_modules(  # `from tapewright.errors import ShapeError`
+alias_modules(  # `from tapewright.compat.v1 import logging`
     __name__,
-    bitwise="tapewright.api.bitwise",
-    config="tapewright.api.config",
     dtypes="tapewright.core.dtypes",
-    errors="tapewright.api.errors",
     image="tapewright.api.image",
-    linalg="tapewright.api.linalg",
-    math="tapewright.api.math",
-    nest="tapewright.api.nest",
-    nn="tapewright.api.nn",
-    ragged="tapewright.api.ragged",
-    sets="tapewright.api.sets",
-    signal="tapewright.api.signal",
-    sparse="tapewright.api.sparse",
-    strings="tapewright.api.strings",
     version="tapewright.api.version",
     **{
         "compat.v1": "tapewright.api.compat_v1",
@@ -548,4 +584,4 @@ explain_missing(
     *"queue random summary test train version".split(),
     *"distribute.cluster_resolver layers optimizers optimizers.schedules".split(),
 )
-keep_public(sys.modules[__name__], "formats", "inspection", "storage")
+keep_public(sys.modules[__name__], "compiler", "formats", "inspection", "storage")

@@ -1,3 +1,21 @@
 """`tw.autodiff`: forward mode, Hessian-vector products, vectors of variables."""
 
-from .forward import *
+import sys
+from typing import TYPE_CHECKING
+
+from tapewright.core.lazy_import import import_lazily
+
+if TYPE_CHECKING:  # loaded at their first use
+    from .forward import ForwardAccumulator, hvp, jvp, ravel
+
+__all__ = [
+    "ForwardAccumulator",
+    "hvp",
+    "jvp",
+    "ravel",
+]
+
+import_lazily(
+    sys.modules[__name__],
+    **{name: f"tapewright.autodiff.forward:{name}" for name in __all__},
+)

@@ -37,7 +37,6 @@ from tapewright.ops.array.creation import zeros, zeros_like
 from tapewright.ops.array.joining import stack
 from tapewright.ops.array.shape import reshape
 
-from . import confluence
 from .backward import (
     backward_pass,
     endpoints,
@@ -353,6 +352,8 @@ class GradientTape:
     def _pull_back(self, tape, cotangents, keys, on_arrays, interpreters):
         release = not self._persistent
         if tape.confluent:
+            from . import confluence  # takes 5 ms, and few tapes need it
+
             options = on_arrays, release, interpreters
             confluence.pull_back(tape, cotangents, keys, *options)
         else:
@@ -556,7 +557,9 @@ class GradientTape:
         tape, interpreters = self._begin()
         ((tensor, key),), keys = endpoints(tape, [target], flat_sources)
         with use_interpreters(interpreters), np.errstate(all="ignore"):
-            if key is not None and confluence.coincide(tape):
+            if key is not None and _coincide(tape):
+                from . import confluence
+
                 blocks = confluence.second_derivatives(
                     tape, tensor, key, flat_sources, keys, interpreters
                 )
@@ -614,7 +617,7 @@ class GradientTape:
 
     def _has_coinciding_values(self):
         """Return whether gradients have parts that a batched pass lacks: `confluence`."""
-        return self._tape is not None and confluence.coincide(self._tape)
+        return self._tape is not None and _coincide(self._tape)
 
     @contextmanager
     def _several_gradients(self):
@@ -744,6 +747,15 @@ class _Pause:
 
 
 # ------------------------------------------------------------------ checking arguments
+
+
+def _coincide(tape):
+    """Return whether values of a factorization on the tape coincide: see `confluence`."""
+    if not tape.confluent:
+        return False
+    from . import confluence
+
+    return confluence.coincide(tape)
 
 
 def _unconnected(value):

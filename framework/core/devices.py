@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -393,9 +392,10 @@ def _host_memory():
     """The bytes of main memory, or the limit of the control group of the process."""
     limits = [_installed_memory()]
     for file in ("memory.max", "memory/memory.limit_in_bytes"):
-        path = Path("/sys/fs/cgroup") / file
-        if path.is_file():
-            text = path.read_text("utf-8").strip()
+        path = f"/sys/fs/cgroup/{file}"
+        if os.path.isfile(path):
+            with open(path, encoding="utf-8") as opened:
+                text = opened.read().strip()
             limits += [int(text)] if text.isdigit() else []
     return min(limits)
 

@@ -34,7 +34,7 @@ from .interpreters import (
     active_interpreter,
     process_op,
 )
-from .op_registry import get_primitive, list_ops, register_op
+from .op_registry import get_primitive, list_defined_ops, list_ops, register_op
 from .provenance import attach_provenance
 from .record import Recorders, parameters
 from .symbolic_dim import is_symbolic
@@ -124,7 +124,7 @@ def _forwarded(kernel, xp, op):
 @when_half_is_loaded
 @when_text_is_used
 def _make_kernels_again():
-    for op in list_ops():
+    for op in list_defined_ops():
         op.kernels.clear()
 
 
@@ -920,7 +920,7 @@ def wrap_kernels(wrapper: Callable[..., Any] | None, purpose: str = "check") -> 
     global _wrappers  # a new dict each time: other threads may be reading the old one
     others = {name: each for name, each in _wrappers.items() if name != purpose}
     _wrappers = others if wrapper is None else {**others, purpose: wrapper}
-    for op in list_ops():
+    for op in list_defined_ops():
         op.kernels.clear()
 
 

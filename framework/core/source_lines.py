@@ -3,7 +3,6 @@
 import contextlib
 import os
 import sys
-from pathlib import Path
 
 import numpy as np
 
@@ -18,27 +17,26 @@ __all__ = [
     "user_stacklevel",
 ]
 
-_PACKAGE = Path(__file__).parents[1]
-_BESIDE_NUMPY = Path(np.__file__).parents[1]
+_PYTHON = os.path.dirname(contextlib.__file__) + os.sep
+_BESIDE_NUMPY = os.path.dirname(os.path.dirname(np.__file__))
 
 
-def _inside(*folders):
-    """Return the folders as prefixes of the files in them."""
-    return [os.path.join(folder, "") for folder in folders]
+def _beside_numpy(*packages):
+    """Return the folders of packages as prefixes of the files in them."""
+    return [os.path.join(_BESIDE_NUMPY, name, "") for name in packages]
 
 
 _OWN = (
-    *_inside(_PACKAGE),
+    os.path.dirname(os.path.dirname(__file__)) + os.sep,
     "<executable of ",  # Python code of traced functions
 )
 _LIBRARIES = (
-    *_inside(*[_BESIDE_NUMPY / n for n in ("numpy", "h5py", "cupy", "llvmlite")]),
+    *_beside_numpy("numpy", "h5py", "cupy", "llvmlite"),
     "<frozen ",  # modules of the import system
 )
-(_PYTHON,) = _inside(Path(contextlib.__file__).parent)
 _NOT_THE_USERS = (
     *_OWN,
-    *_inside(_BESIDE_NUMPY / "numpy"),  # it calls back when it is given tensors
+    *_beside_numpy("numpy"),  # it calls back when it is given tensors
     contextlib.__file__,
 )
 _recorded = False

@@ -1,74 +1,9 @@
-"""The ops, one family a file, imported in the order in which they build on each other."""
+"""The ops, one family a file: those of Tensor's operators, and others at their first use."""
+
+from tapewright.core.op_registry import define_ops_later
+
+define_ops_later("tapewright.ops.families")
 
 # isort: off
-from .array import sizes
-from .math import comparison
-from .array import conversion
-from .math import (
-    elementwise,
-    trigonometry,
-    xlogy,
-    special,
-    bessel,
-    integrals,
-    gamma,
-    beta,
-)
-from .array import shape, joining, creation
-from .math import reduction
-from .array import gather, scatter, indexing
-from .linalg import diagonal
-from .math import scan
-from .array import segment, space_to_batch
-from .math import counting
-from .array import sorting, approx_top_k
-from .linalg import (
-    matmul,
-    contraction,
-    linear_systems,
-    decompositions,
-    lu,
-    matrix_functions,
-    matrix_roots,
-    banded,
-)
-from .signal import fft, fftnd, window_functions, mdct, mel
-from .nn import activation
-from .math import smooth
-from .nn import cross_entropy, bias, moments, normalization
-from .convolution import windows, correlation, conv, pooling
-from .random import philox, distributions, generators, candidate_sampling, sampling
-from .nn import (
-    dropout,
-    sampled_loss,
-    morphology,
-    gates,
-    recurrence,
-    lstm,
-    gru,
-    simple_rnn,
-    attention,
-)
-from .image import pixels, resampling, cropping, resizing, flipping, color, adjusting
-from .image import (
-    edges,
-    quality,
-    warping,
-    blurring,
-    interpolation,
-    random_images,
-    boxes,
-    suppression,
-)
-from .sparse import (
-    sparse_tensor,
-    dense,
-    structure,
-    arithmetic,
-    products,
-    edit_distance,
-    sets,
-)
-from .ragged import ragged_tensor, construction, rules, axis_rules, function_rules
-from .strings import characters, regex, joins, numbers, splitting, categories
-from . import operators
+from . import operators  # noqa: E402  gives Tensor and Variable their operators
+from .nn import activation  # noqa: E402  has a gradient of `math.reduction`

@@ -34,6 +34,78 @@ def test_import_loads_the_tape_and_the_ops_and_nothing_that_reads_or_writes_file
     assert "ml_dtypes" not in found
 
 
+def test_import_loads_a_hundred_modules_at_most(in_a_new_process):
+    code = "import sys, tapewright; print(*sys.modules)"
+    found = [name for name in in_a_new_process(code) if name.startswith("tapewright")]
+    assert len(found) <= 100, found
+
+
+@pytest.mark.parametrize("first", [each.split()[0] for each in tw._LATER.values()])
+def test_a_name_is_there_in_a_new_process(first, in_a_new_process):
+    in_a_new_process(
+        "import tapewright as tw, importlib\n"
+        f"assert {first!r} in dir(tw)\n"
+        f"value = tw.{first}\n"
+        "for module, names in tw._LATER.items():\n"
+        "    place = importlib.import_module(f'tapewright.{module}')\n"
+        "    for name in names.split():\n"
+        "        assert getattr(tw, name) is getattr(place, name), name\n"
+        f"assert value is tw.{first}"
+    )
+
+
+def test_all_names_come_with_a_star(in_a_new_process):
+    in_a_new_process(
+        "from tapewright import *\nimport tapewright\n"
+        "assert all(globals()[n] is vars(tapewright)[n] for n in tapewright.__all__)"
+    )
+
+
+OPS_OF_LATER = [
+    # an op by its name, and all of them
+    "from tapewright.core.op_registry import get_primitive; get_primitive('lgamma')",
+    "from tapewright.core.op_registry import list_ops; assert len(list_ops()) > 300",
+    # a user's op may not have the name of one
+    """
+from tapewright.core.primitive import primitive
+try:
+    primitive(name="lgamma")(lambda xp, x: x)
+except ValueError:
+    pass
+else:
+    raise AssertionError("it was made")
+""",
+    # gradients and rules that other files define
+    """
+x = tw.Variable([1.0, 2.0])
+with tw.GradientTape() as tape:
+    y = tw.reduce_logsumexp(x)
+assert abs(tape.gradient(y, x).numpy().sum() - 1) < 1e-6
+""",
+    "assert tw.reduce_sum(tw.ragged.constant([[1, 2], [3]]), 1).numpy().tolist() == [3, 3]",
+    "assert tw.tile(tw.ragged.constant([[1, 2], [3]]), [1, 2]).to_list()[1] == [3, 3]",
+    "assert tw.matmul(tw.sparse.from_dense([[2.0]]), [[3.0]]).numpy() == 6",
+    # a matrix with a double eigenvalue, in a trace
+    """
+@tw.function
+def slope(x):
+    with tw.GradientTape(persistent=True) as outer:
+        outer.watch(x)
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = tw.reduce_sum(tw.linalg.eigh(x)[0] ** 3)
+        g = tape.gradient(y, x)
+    return g
+assert abs(slope(tw.eye(2)).numpy() - 3 * tw.eye(2).numpy()).max() < 1e-5
+""",
+]
+
+
+@pytest.mark.parametrize("code", OPS_OF_LATER)
+def test_ops_that_are_loaded_later_are_found(code, in_a_new_process):
+    in_a_new_process(f"import tapewright as tw\n{code}")
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -29,6 +29,7 @@ from tapewright.core.symbolic_dim import NeedsValue
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import P, R
 
+from ..control_flow import map_fn  # noqa: F401  offers loops to `autodiff.confluence`
 from ..tracing.graph import Graph, Value, is_value
 from ..tracing.handles import Resource, UnexpectedElement, object_of
 from ..tracing.lifting import concrete_value

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import tapewright.compiler.control_flow.printing  # noqa: F401  makes effects
+import tapewright.debugging  # noqa: F401  likewise
 from tapewright.compiler.control_flow.effects import find_effect_maker
 from tapewright.core.errors import TracingError, printable
 

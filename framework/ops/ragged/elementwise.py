@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -30,6 +31,13 @@ OP_RULES: dict[Any, Any] = {}
 FUNCTION_RULES: dict[Any, Any] = {}
 
 
+def _loaded(table):
+    """Return a table of rules, filled by files that build on this one."""
+    for name in ("rules", "axis_rules", "function_rules"):
+        import_module(f"tapewright.ops.ragged.{name}")
+    return table
+
+
 class OpMethods(RaggedRows):
     """See `RaggedTensor`."""
 
@@ -41,7 +49,7 @@ class OpMethods(RaggedRows):
         Raises: ``TypeError`` for an op without a rule for ragged tensors; ``ValueError``
         if the rows of two differ, or a tensor does not broadcast.
         """
-        rule = OP_RULES.get(op)
+        rule = _loaded(OP_RULES).get(op)
         if rule is not None:
             return rule(op, inputs, attributes)
         if not op.elementwise:
@@ -58,7 +66,7 @@ class OpMethods(RaggedRows):
 
         Raises: ``TypeError`` for one without a rule for ragged tensors.
         """
-        rule = FUNCTION_RULES.get(function)
+        rule = _loaded(FUNCTION_RULES).get(function)
         if rule is None:
             raise self._refusal(function.__name__)
         return rule(*args, **kwargs)

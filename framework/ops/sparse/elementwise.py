@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tapewright.core import dtypes
@@ -77,6 +78,7 @@ class OpMethods(CompositeTensor):
 
         Raises: ``TypeError`` for any other op.
         """
+        import_module("tapewright.ops.sparse.products")  # fills the table
         if op in OP_RULES:
             return OP_RULES[op](*inputs, **attributes)
         if len(inputs) == 1 and op.elementwise and self._keeps_zero(op, attributes):
