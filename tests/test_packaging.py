@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import venv
 from pathlib import Path
@@ -278,6 +279,19 @@ def test_an_editable_install_finds_a_file_that_is_added_later(editable):
     code = "from tapewright.layers.added_later import half; print(half(3.0), half.__module__)"
     done = subprocess.run([python, "-c", code], capture_output=True, text=True)
     assert done.stdout == "1.5 tapewright.layers.added_later\n", done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right on Windows")
+def test_an_sdist_of_a_checkout_with_an_editable_install_has_the_sources(
+    editable, tmp_path
+):
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "sdist"]
+    subprocess.run([*build, "--directory", tmp_path], cwd=editable[0], check=True)
+    (sdist,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        files = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"framework/core/tensor.py", "layers/core.py", "hatch_build.py"} <= files
+    assert not any(name.startswith(".editable") for name in files)
 
 
 REVEALED = {
