@@ -8,6 +8,7 @@ from typing import Any, Self
 from tapewright.core.dtypes import DType, as_dtype
 from tapewright.core.floatx import default_float
 from tapewright.core.patterns import pattern_of
+from tapewright.core.suggestions import did_you_mean
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.configured import Configured
 
@@ -371,6 +372,7 @@ def _dtypes_of(name):
         raise ValueError(
             f"DTypePolicy: name must be 'mixed_float16', 'mixed_bfloat16', or the name "
             f"of a dtype, such as 'float32'; got {name!r:.80}"
+            f"{did_you_mean(name, [*_MIXED, 'float32', 'float16', 'bfloat16'])}"
         ) from None
     return dtype.name, dtype.name
 

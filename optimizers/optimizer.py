@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -28,14 +29,19 @@ from tapewright.core.floatx import floatx
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.reserved_names import class_attribute
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.source_lines import is_own_code, user_stacklevel
+from tapewright.core.suggestions import explain_argument
 from tapewright.core.tensor import constant, convert_to_tensor, new_tensor
 from tapewright.core.trackable import assign_pending
 from tapewright.core.variable import Variable, writing
 from tapewright.core.watched_methods import watch_method
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.configured import Configured
-from tapewright.serialization.constructor_arguments import constructor_arguments, is_own
+from tapewright.serialization.constructor_arguments import (
+    constructor_arguments,
+    is_own,
+    refuse_arguments,
+)
 
 from .device_update import device_update
 from .flat_buffers import lay_out
@@ -142,6 +148,8 @@ class Optimizer(State, Configured):
     """
 
     _tw_kind: str = "optimizer"
+    _tw_refuses_arguments = True
+    _tw_argument_error: type[Exception] = ValueError  # as in Keras
     # A zero gradient changes nothing: a sparse one updates only its rows.
     zero_is_idle = False
     # The rule needs each variable as a whole: no blocks, one variable a segment.
@@ -207,10 +215,7 @@ class Optimizer(State, Configured):
                 stacklevel=user_stacklevel(),
             )
         if kwargs:
-            raise ValueError(
-                f"Argument(s) not recognized: {kwargs}; {type(self).__name__} takes "
-                f"{', '.join(constructor_arguments(type(self)))}"
-            )
+            refuse_arguments(type(self), kwargs)
         if sum(a is not None for a in (clipnorm, clipvalue, global_clipnorm)) > 1:
             raise ValueError(
                 "Only one of `clipnorm`, `clipvalue` and `global_clipnorm` can be set. "
@@ -581,7 +586,23 @@ class Optimizer(State, Configured):
         """The methods and settings of a rule in blocks, by the names that users give them."""
         return self if self._tw_is_rule else _Rule(self)
 
+    def _tw_warn_of_typo(self, name):
+        """Warn of a new attribute of a user's that resembles an argument: it has no effect."""
+        cls = type(self)
+        known = constructor_arguments(cls)
+        is_ours = is_own_code(sys._getframe(2).f_code.co_filename)
+        if name in known or hasattr(cls, name) or is_ours or not is_own(cls):
+            return
+        hint = explain_argument(name, known)
+        if hint:
+            warnings.warn(
+                f"{cls.__name__}: setting {name!r} has no effect{hint}",
+                stacklevel=user_stacklevel(),
+            )
+
     def __setattr__(self, name: str, value: Any) -> None:
+        if name not in vars(self) and name[0] != "_":
+            self._tw_warn_of_typo(name)
         super().__setattr__(name, value)
         if name in _EXTENSION_POINTS:
             vars(self)["_tw_is_rule"] = False

@@ -10,8 +10,9 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
+
+from tapewright.core.suggestions import did_you_mean
 
 __all__ = ["ADVICE", "advice_of", "known_names", "reason"]
 
@@ -93,7 +94,7 @@ def reason(module: str, name: str, present: Iterable[str]) -> str:
         >>> reason("tapewright.lookup", "experimental", ())
         ': instead of tf.lookup.experimental, use tw.lookup.StaticHashTable, or a Python dict'
         >>> reason("tapewright.math", "reduce_maen", ["reduce_mean"])
-        "; did you mean 'reduce_mean'?"
+        ". Did you mean 'reduce_mean'?"
     """
     space = _space_of(module)
     theirs = f"{space}.{name}"
@@ -105,8 +106,7 @@ def reason(module: str, name: str, present: Iterable[str]) -> str:
     if name in known_names().get(space, ()):
         library = "Keras" if space.startswith("keras") else "TensorFlow"
         return f": {library} has {theirs}; tapewright does not"
-    similar = get_close_matches(name, [n for n in present if n[0] != "_"], 1, 0.75)
-    return f"; did you mean {similar[0]!r}?" if similar else ""
+    return did_you_mean(name, [n for n in present if n[0] != "_"], 0.75)
 
 
 def _space_of(module):

@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from numbers import Real
 from typing import Any, TypeVar
 
+from .suggestions import did_you_mean
+
 __all__ = [
     "MAX_SIZE",
     "not_negative",
@@ -117,8 +119,9 @@ def one_of(who: Any, name: str, value: Choice, choices: Iterable[Any]) -> Choice
     """``value``, which is among ``choices``."""
     if value not in choices:
         known = ", ".join(map(repr, choices))
+        hint = did_you_mean(value, choices) if isinstance(value, str) else ""
         raise ValueError(
-            f"{_name_of(who)}: {name} must be one of {known}, got {value!r}"
+            f"{_name_of(who)}: {name} must be one of {known}, got {value!r}{hint}"
         )
     return value
 

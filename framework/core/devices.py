@@ -22,6 +22,7 @@ import numpy as np
 
 from .errors import ResourceExhaustedError
 from .source_lines import user_stacklevel
+from .suggestions import did_you_mean
 
 __all__ = [
     "array_module",
@@ -243,9 +244,20 @@ def parse_device(name: Any, who: str = "device") -> tuple[str, int | None]:
     if found is None:
         raise ValueError(
             f"{who}: name must be like 'CPU', 'GPU' or '/GPU:1', got {name!r}"
+            f"{_device_meant(str(text))}"
         )
     kind, number = found.groups()
     return kind.upper(), None if number is None else int(number)
+
+
+def _device_meant(text):
+    """The end of a message: the device that PyTorch's name, or a misspelt one, stands for."""
+    stem, _, number = text.lower().rpartition("/")[2].partition(":")
+    if stem in ("mps", "xpu", "tpu", "hip", "rocm"):
+        return "; the devices are CPUs, and GPUs of NVIDIA"
+    ending = f":{number}" if number.isdigit() else ""
+    stem = stem.replace("cuda", "gpu")
+    return did_you_mean(stem + ending, [f"CPU{ending}", f"GPU{ending}"])
 
 
 def find_device(

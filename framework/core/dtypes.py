@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from .suggestions import suggestion
+
 __all__ = [
     "DType",
     "as_dtype",
@@ -332,6 +334,5 @@ def as_dtype(value: Any) -> DType:
             return found
         if numpy_dtype.kind in "US":
             return string
-    raise TypeError(
-        f"Cannot convert {value!r} to a dtype; known are {', '.join(_BY_NAME)}"
-    )
+    hint = suggestion(getattr(value, "__name__", value), _BY_NAME)
+    raise TypeError(f"Cannot convert {value!r} to a dtype{hint}")

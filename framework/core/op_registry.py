@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from .suggestions import did_you_mean
+
 if TYPE_CHECKING:
     from .primitive import Primitive
 
@@ -63,7 +65,7 @@ def get_primitive(name: str) -> Primitive:
     try:
         return _OPS[name]
     except KeyError:
-        raise ValueError(f"Unknown op {name!r}{_suggestion(name)}") from None
+        raise ValueError(f"Unknown op {name!r}{did_you_mean(name, _OPS)}") from None
 
 
 def list_ops() -> list[Primitive]:
@@ -75,10 +77,3 @@ def list_ops() -> list[Primitive]:
 def list_defined_ops() -> list[Primitive]:
     """Every op that is defined so far, once."""
     return list({id(op): op for op in _OPS.values()}.values())
-
-
-def _suggestion(name):
-    import difflib  # takes a millisecond, and only a mistake needs it
-
-    near = difflib.get_close_matches(str(name), _OPS, 3)
-    return f". Did you mean {' or '.join(map(repr, near))}?" if near else ""

@@ -37,6 +37,7 @@ from .interpreters import (
 from .op_registry import get_primitive, list_defined_ops, list_ops, register_op
 from .provenance import attach_provenance
 from .record import Recorders, parameters
+from .suggestions import unknown_arguments
 from .symbolic_dim import is_symbolic
 from .tensor import (
     Tensor,
@@ -508,10 +509,8 @@ class Primitive:
             raise TypeError(f"{self.name}: too many arguments, got {len(args)}")
         for name, value in kwargs.items():
             if name not in self.attributes:
-                listing = ", ".join(self.inputs + self.attributes)
-                raise TypeError(
-                    f"{self.name} has no argument {name!r}; its arguments are {listing}"
-                )
+                known = self.inputs + self.attributes
+                raise TypeError(unknown_arguments(self.name, {name: value}, known))
             convert = self.convert.get(name)
             try:
                 attributes[name] = value if convert is None else convert(value)

@@ -13,6 +13,7 @@ from tapewright.core.dtypes import int64
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.nest import flatten, pack
+from tapewright.core.suggestions import suggesting_methods
 from tapewright.core.tensor import TensorSpec, constant, convert_to_tensor
 from tapewright.core.text import make_text, to_bytes
 
@@ -75,6 +76,7 @@ __all__ = [
 INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE, UNKNOWN
 
 
+@suggesting_methods
 class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
     """A sequence of elements, made on demand: tensors, or tuples and dicts of tensors.
 

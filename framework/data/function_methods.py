@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tapewright.core.suggestions import suggesting_methods
 from tapewright.core.target_settings import threads
 
 from .elements import checked_count, concrete
@@ -25,6 +26,7 @@ __all__ = ["FunctionMethods"]
 TURNS = 4  # data sets that `interleave` opens by default: the order is that of 4 CPUs
 
 
+@suggesting_methods
 class FunctionMethods(NodeMethods):
     """See `Dataset`."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tapewright.core.dtypes import int64
+from tapewright.core.suggestions import suggesting_methods
 from tapewright.core.typing import as_shape
 
 from .batching import Batch, PaddedBatch, RaggedBatch, Rebatch, SparseBatch, Unbatch
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["GroupingMethods"]
 
 
+@suggesting_methods
 class GroupingMethods(NodeMethods):
     """See `Dataset`."""
 

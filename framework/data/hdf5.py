@@ -1,6 +1,5 @@
 """Rows of an HDF5 file, which may be larger than memory: `Dataset.from_hdf5`."""
 
-import difflib
 import os
 from contextlib import contextmanager
 from itertools import islice
@@ -10,6 +9,7 @@ import numpy as np
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import SavingError
 from tapewright.core.nest import flatten, pack
+from tapewright.core.suggestions import suggestion
 from tapewright.core.tensor import TensorSpec, new_tensor
 from tapewright.ops.random.philox import draw_at
 from tapewright.storage.reader import Array, opened
@@ -203,15 +203,12 @@ def _array(root, name):
 
 
 def _hint(root, name):
-    """The names that there are, the nearest first."""
+    """The similar name, or else those that there are."""
     try:
         known = [array.name.lstrip("/") for array in islice(root.arrays(), 1000)]
     except SavingError:  # there are links, which are refused
         known = root.keys()
-    near = difflib.get_close_matches(name.strip("/"), known, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
-    listed = ", ".join([repr(each) for each in known[:20]]) or "none"
-    return f"{hint} It has {listed}{', ...' if len(known) > 20 else ''}"
+    return suggestion(name.strip("/"), known, "it has")
 
 
 def _check_lengths(path, arrays):

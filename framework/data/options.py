@@ -9,6 +9,8 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
+from tapewright.core.suggestions import did_you_mean, suggestion
+
 from .node import Selection
 from .parallel import allow_any_order
 
@@ -81,10 +83,8 @@ class _Settings:
     def __setattr__(self, name: str, value: Any) -> None:
         kind = self._types.get(name)
         if kind is None:
-            raise AttributeError(
-                f"{type(self).__name__} has no setting {name!r}; there are "
-                f"{', '.join(self._types)}"
-            )
+            hint = suggestion(name, self._types, "there are")
+            raise AttributeError(f"{type(self).__name__} has no setting {name!r}{hint}")
         is_kind = type(value) is bool if kind is bool else isinstance(value, kind)
         may_be_unset = not issubclass(kind, _Settings)
         if not is_kind and not (value is None and may_be_unset):
@@ -201,7 +201,8 @@ class Options(_Settings):
     def __getattr__(self, name: str) -> Any:
         if name in self._renamed:
             return getattr(self, self._renamed[name])
-        raise AttributeError(f"Options has no setting {name!r}")
+        hint = did_you_mean(name, self._types)
+        raise AttributeError(f"Options has no setting {name!r}{hint}")
 
     def merge(self, options: Options) -> Options:
         """Return the settings of both; those of ``options`` count where both have one."""

@@ -6,6 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from tapewright.core.suggestions import suggesting_methods
+
 from .caching import Cache, Prefetch
 from .elements import checked_count, concrete
 from .iterator import refuse_trace
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["SelectionMethods"]
 
 
+@suggesting_methods
 class SelectionMethods(NodeMethods):
     """See `Dataset`."""
 

@@ -12,6 +12,7 @@ from .constructor_arguments import (
     NO_ARGUMENTS,
     PlainArguments,
     added_by_get_config,
+    check_argument_names,
     constructor_arguments,
     is_own,
 )
@@ -55,6 +56,8 @@ class Configured(Reserving):
         thing = super().__new__(cls)
         if not is_own(cls):
             vars(thing)["_tw_plain_arguments"] = PlainArguments(cls, args, kwargs)
+        elif kwargs:
+            check_argument_names(cls, kwargs)
         return thing
 
     @from_constructor

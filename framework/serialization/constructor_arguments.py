@@ -1,15 +1,20 @@
 """Arguments of constructors, from their signatures, and the values of a call."""
 
+import functools
 from typing import Any
+
+from tapewright.core.suggestions import RENAMED_ARGUMENTS, unknown_arguments
 
 __all__ = [
     "NO_ARGUMENTS",
     "PlainArguments",
     "added_by_get_config",
     "argument_names",
+    "check_argument_names",
     "constructor_arguments",
     "constructor_defaults",
     "is_own",
+    "refuse_arguments",
 ]
 
 
@@ -31,6 +36,40 @@ def constructor_arguments(cls: type) -> list[str]:
 def argument_names(cls: type) -> list[str]:
     """Return the names of all arguments of ``cls(...)``, in the order of the signature."""
     return list(dict.fromkeys([n for init in _constructors(cls) for n in _names(init)]))
+
+
+def check_argument_names(cls: type, kwargs: dict[str, Any]) -> None:
+    """Raise ``TypeError`` for arguments that the constructor of our class does not have.
+
+    Layers and optimizers refuse them themselves, since they take some of Keras 2. Names of
+    other libraries are refused here: the argument that is missing in their place would be
+    the error otherwise.
+    """
+    names, has_others = _accepted(cls)
+    if kwargs.keys() <= names:
+        return
+    unknown = {name: value for name, value in kwargs.items() if name not in names}
+    if getattr(cls, "_tw_refuses_arguments", False):
+        unknown = {n: value for n, value in unknown.items() if n in RENAMED_ARGUMENTS}
+    elif has_others:
+        return
+    if unknown:
+        refuse_arguments(cls, unknown)
+
+
+def refuse_arguments(cls: type, unknown: dict[str, Any]) -> None:
+    """Raise ``TypeError``, or what the class raises, for arguments that it does not have."""
+    kind = getattr(cls, "_tw_argument_error", TypeError)
+    known = [name for name in constructor_arguments(cls) if name != "kwargs"]
+    raise kind(unknown_arguments(cls.__name__, unknown, known))
+
+
+@functools.cache
+def _accepted(cls):
+    """The names of the arguments of our class, and whether it takes ``**kwargs``."""
+    first = next(_constructors(cls), None)
+    has_others = first is None or bool(first.__code__.co_flags & 0x08)  # CO_VARKEYWORDS
+    return frozenset(constructor_arguments(cls)), has_others
 
 
 def added_by_get_config(cls: type) -> set[str]:

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Self, TypeVar
 
+from tapewright.core.suggestions import suggestion
+
 from .constructor_arguments import is_own
 from .load_errors import load_error, reading_file
 
@@ -105,8 +107,7 @@ def unknown_name(kind: str, name: str, kinds: tuple = ()) -> str:
     if reading_file():
         return f"the {kind} {unregistered(name)}"
     known = sorted({each for k in (kind, *kinds) for each in _names(k)})
-    message = f"Unknown {kind} {name!r}; known are {', '.join(known)}"
-    return message + _suggestion(name, known)
+    return f"Unknown {kind} {name!r}{suggestion(name, known)}"
 
 
 def unregistered(name: str) -> str:
@@ -117,16 +118,6 @@ def unregistered(name: str) -> str:
         "@register_keras_serializable(package=...), or pass "
         f"custom_objects={{{name!r}: ...}}"
     )
-
-
-def _suggestion(name, known):
-    """``. Did you mean 'MeanAbsoluteError'?`` if the name resembles a known one."""
-    import difflib  # takes a millisecond, and only a mistake needs it
-
-    by_letters = {_letters(each): each for each in known}
-    near = difflib.get_close_matches(_letters(str(name)), by_letters, 3)
-    quoted = " or ".join([repr(by_letters[each]) for each in near])
-    return f". Did you mean {quoted}?" if near else ""
 
 
 def _letters(name):

@@ -39,8 +39,8 @@ from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import shape as shape_of
 from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.serialization.constructor_arguments import (
-    constructor_arguments,
     is_own,
+    refuse_arguments,
 )
 from tapewright.serialization.registry import register
 
@@ -181,6 +181,7 @@ class Layer(Operation, Tracked, LayerConfig):
     """
 
     _tw_kind: str = "layer"
+    _tw_refuses_arguments = True
     built: bool = False
     input_spec: InputSpec | Sequence[Any] | dict[str, Any] | None = None
     # Masks of the inputs pass on to the outputs; what defines compute_mask supports them.
@@ -233,12 +234,7 @@ class Layer(Operation, Tracked, LayerConfig):
         _refuse(cls, kwargs, quantization_config=None, lora_rank=None, lora_alpha=None)
         given_shape = _given_shape(kwargs)
         if kwargs:
-            known = [n for n in constructor_arguments(cls) if n != "kwargs"]
-            raise TypeError(
-                f"{cls.__name__}: unknown argument "
-                f"{', '.join([f'{k!r} (given {v!r:.60})' for k, v in kwargs.items()])}; "
-                f"the arguments are {', '.join(known)}"
-            )
+            refuse_arguments(cls, kwargs)
         if name is not None and (not isinstance(name, str) or "/" in name):
             raise ValueError(
                 f"{cls.__name__}: name must be a string without '/', got {name!r}"

@@ -29,8 +29,8 @@ def found(path, start=tw):
          "tw.keras.optimizers"),
         ("linalg.LinearOperatorToeplitz", ": TensorFlow has "
          "tf.linalg.LinearOperatorToeplitz; tapewright does not"),
-        ("trian", "'tapewright' has no attribute 'trian'; did you mean 'train'?"),
-        ("keras.ops.resape", "; did you mean 'reshape'?"),
+        ("trian", "'tapewright' has no attribute 'trian'. Did you mean 'train'?"),
+        ("keras.ops.resape", ". Did you mean 'reshape'?"),
         ("losses.quibble", "'tapewright.keras.losses' has no attribute 'quibble'"),
     ],
 )  # fmt: skip
@@ -51,7 +51,7 @@ def test_every_namespace_gives_reasons():
         longest = max([n for n in dir(module) if n[0] != "_"], key=len)
         with pytest.raises(AttributeError) as error:
             getattr(module, f"{longest}s")
-        if isinstance(module, ModuleType) and f"did you mean '{longest}'" not in str(
+        if isinstance(module, ModuleType) and f"Did you mean '{longest}'" not in str(
             error.value
         ):
             silent.append(space)

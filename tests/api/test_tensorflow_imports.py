@@ -185,10 +185,10 @@ for _, names in _PRIVATE:
             "import tensorflow.contrib",
             "cannot import 'tensorflow.contrib': .*no attribute",
         ),
-        ("from tensorflow.keras import layer", "did you mean 'layers'"),
+        ("from tensorflow.keras import layer", "Did you mean 'layers'"),
         ("from tensorflow.keras.layers import JaxLayer", "use tw.numpy_function"),
-        ("from tensorflow.keras.layers import Dence", "did you mean 'Dense'"),
-        ("from keras.src.layers.core import Dence", "did you mean 'Dense'"),
+        ("from tensorflow.keras.layers import Dence", "Did you mean 'Dense'"),
+        ("from keras.src.layers.core import Dence", "Did you mean 'Dense'"),
         ("import keras.src.trainers", "no attribute 'trainers'"),
         (
             "import keras.layers.Dense",

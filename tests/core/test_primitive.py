@@ -82,7 +82,7 @@ def test_inputs_and_attributes_come_by_position_or_name(call):
         (lambda op: op(1.0, 2.0, None, 4), "scale_for_a_test: .*got 4"),
         (
             lambda op: op(1.0, factors=2.0),
-            "scale_for_a_test .*argument 'factors'.*x, factor",
+            "scale_for_a_test: .*argument 'factors'.*Did you mean 'factor'",
         ),
         (lambda op: op(1.0, 2.0, factor=3.0), "got 'factor' twice"),
         (lambda op: op(object()), "argument 'x': .*object"),

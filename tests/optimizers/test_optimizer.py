@@ -205,8 +205,8 @@ def test_only_one_way_of_clipping_may_be_set():
 
 
 def test_an_unknown_argument_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"'learning_rte'.*clipnorm.*beta_1"):
-        Adam(learning_rte=0.1)
+    with pytest.raises(ValueError, match=r"'other'.*clipnorm.*beta_1"):
+        Adam(other=0.1)
 
 
 def test_momentum_must_be_from_0_to_1():

@@ -39,8 +39,8 @@ def test_what_was_registered_is_found_among_its_kind_only(kind):
 
 
 def test_an_unknown_name_is_a_value_error_that_lists_the_known(kind):
-    with pytest.raises(ValueError, match=f"Unknown {kind} 'thing'; known are Thing"):
-        registry.find(kind, "thing")
+    with pytest.raises(ValueError, match=f"Unknown {kind} 'other'; known are Thing"):
+        registry.find(kind, "other")
 
 
 def test_a_config_makes_the_object_again(kind):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from tapewright.core.reserved_names import Reserving, name_in_files
+from tapewright.serialization.constructor_arguments import check_argument_names, is_own
 from tapewright.serialization.constructor_call import constructor_call
 
 if TYPE_CHECKING:
@@ -50,6 +51,11 @@ class Callback(Reserving):
 
     params: dict[str, Any] | None = None
     _model = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if kwargs and is_own(cls):
+            check_argument_names(cls, kwargs)
+        return super().__new__(cls)
 
     def __init__(self):
         self.params = None

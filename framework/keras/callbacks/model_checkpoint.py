@@ -7,11 +7,12 @@ import warnings
 from typing import TYPE_CHECKING
 
 from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.suggestions import suggestion
 
 from ..training.workers import is_first_worker
 from .callback import OptionalLogs, only_when
 from .console import say
-from .monitor_callback import MonitorCallback, closest_names
+from .monitor_callback import MonitorCallback
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -173,7 +174,7 @@ class ModelCheckpoint(MonitorCallback):
         except KeyError as error:
             raise KeyError(
                 f"ModelCheckpoint: filepath {self.filepath!r} contains {error}, "
-                f"which is not in the logs{closest_names(error.args[0], names)}"
+                f"which is not in the logs{suggestion(error.args[0], names, 'there are')}"
             ) from None
 
     def _tw_is_wanted(self, epoch, logs, path):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tapewright.core.argument_validation import one_of
 from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.suggestions import suggestion
 
 from .callback import Callback, OptionalLogs
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["MonitorCallback", "closest_names"]
+__all__ = ["MonitorCallback"]
 
 
 class MonitorCallback(Callback):
@@ -62,7 +63,7 @@ class MonitorCallback(Callback):
             self._tw_has_warned = True
             warnings.warn(
                 f"{type(self).__name__}: the logs have no {self.monitor!r} to monitor"
-                f"{closest_names(self.monitor, logs)}",
+                f"{suggestion(self.monitor, logs, 'there are')}",
                 stacklevel=user_stacklevel(),
             )
         return value
@@ -105,23 +106,3 @@ def _metrics_in(metrics):
             yield from _metrics_in(inner)
         if hasattr(metric, "name"):
             yield metric
-
-
-def closest_names(name, logs) -> str:
-    """Return the end of a message on an unknown name: similar names, and all names.
-
-    Example:
-        >>> from tapewright.keras.callbacks.monitor_callback import closest_names
-        >>> closest_names("val_acc", {"loss": 1.0, "val_accuracy": 0.5})
-        "; did you mean 'val_accuracy'? There are 'loss', 'val_accuracy'"
-    """
-    import difflib  # takes a millisecond, only after a mistake
-
-    names = [str(known) for known in logs]
-    close = difflib.get_close_matches(str(name), names, n=3)
-    if not names:
-        return "; the logs are empty"
-    known = ", ".join(map(repr, names))
-    if not close:
-        return f"; there are {known}"
-    return f"; did you mean {' or '.join(map(repr, close))}? There are {known}"

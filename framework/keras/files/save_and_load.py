@@ -27,6 +27,7 @@ from tapewright.core.deferred_initialization import deferred_initialization
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import check_not_traced
 from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.suggestions import unknown_arguments
 from tapewright.core.variable import writing as locked
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import Operation
@@ -117,9 +118,8 @@ def save_model(
     include_optimizer = kwargs.pop("include_optimizer", True)
     kwargs.pop("save_format", None)  # the suffix of the path decides
     if kwargs:
-        raise ValueError(
-            f"save_model: the arguments {', '.join(map(repr, kwargs))} are not supported"
-        )
+        known = ("filepath", "overwrite", "zipped", "include_optimizer")
+        raise ValueError(unknown_arguments("save_model", kwargs, known))
     in_folder = zipped is not None and not zipped
     suffix = foreign_suffix(path) or next(filter(path.endswith, H5_SUFFIXES), "")
     if in_folder and suffix:

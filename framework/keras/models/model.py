@@ -9,6 +9,7 @@ from tapewright.core.errors import ShapeError
 from tapewright.core.naming import unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.reserved_names import Replaceable
+from tapewright.core.suggestions import suggesting_arguments, suggestion
 from tapewright.core.symbolic_shape import static_shapes
 from tapewright.core.tensor import convert_to_tensor, is_composite
 from tapewright.core.trackable import Opaque
@@ -279,6 +280,7 @@ class Model(Trainer, Layer):
         graph = self._tw_functional
         return list(graph.operations) if graph else self.layers
 
+    @suggesting_arguments
     def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
         """Return a layer by its name or its index in `layers`.
 
@@ -302,8 +304,8 @@ class Model(Trainer, Layer):
         for layer in layers:
             if layer.name == name:
                 return layer
-        names = ", ".join([layer.name for layer in layers])
-        raise ValueError(f"get_layer: there is no layer {name!r}; there are {names}")
+        hint = suggestion(name, [layer.name for layer in layers], "there are")
+        raise ValueError(f"get_layer: there is no layer {name!r}{hint}")
 
     def _tw_need_graph(self, what):
         if self._tw_functional is None:
@@ -375,6 +377,7 @@ class Model(Trainer, Layer):
             names.append(f"{name}_{names.count(name)}" if name in names else name)
         return names
 
+    @suggesting_arguments
     def summary(
         self,
         line_length: int | None = None,
@@ -516,6 +519,7 @@ class Model(Trainer, Layer):
             "model.save(path) writes a file that Keras can load and export"
         )
 
+    @suggesting_arguments
     def save_weights(
         self,
         filepath: str | PathLike[str],
@@ -541,6 +545,7 @@ class Model(Trainer, Layer):
 
         save_weights(self, filepath, overwrite, max_shard_size)
 
+    @suggesting_arguments
     def load_weights(
         self, filepath: str | PathLike[str], skip_mismatch: bool = False, **kwargs: Any
     ) -> None:

@@ -20,6 +20,7 @@ from tapewright.core.dtypes import DType
 from tapewright.core.floatx import image_data_format
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
+from tapewright.core.suggestions import explain_call
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import P, R, TensorLike
 from tapewright.layers.base.symbolic_tensor import (
@@ -233,12 +234,20 @@ class OperationDef:
                     return record_call(args, kwargs)
             if kwargs and any([type(x) is KerasTensor for x in flatten(kwargs)]):
                 return record_call(args, kwargs)
-            return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except TypeError as error:
+                explain_call(error, function, kwargs)
+                raise
 
         def entry_of_nests(*args, **kwargs):
             if any([type(x) is KerasTensor for x in flatten((args, kwargs))]):
                 return record_call(args, kwargs)
-            return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except TypeError as error:
+                explain_call(error, function, kwargs)
+                raise
 
         return functools.wraps(function)(entry_of_nests if self.nested else entry)
 

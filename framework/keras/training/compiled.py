@@ -10,6 +10,7 @@ from tapewright.core.argument_validation import whole
 from tapewright.core.floatx import default_float
 from tapewright.core.nest import flatten
 from tapewright.core.replica_context import replica_context
+from tapewright.core.suggestions import suggesting_arguments
 from tapewright.core.trackable import Trackable, drop_pending
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.math.reduction import reduce_sum
@@ -48,6 +49,7 @@ class CompiledModel:
     _tw_runs_eagerly = False
     _tw_compiled = None
 
+    @suggesting_arguments
     def compile(
         self,
         optimizer: Optimizer | str | dict[str, Any] | None = "rmsprop",

@@ -4,6 +4,7 @@ Outputs, labels and weights may be single tensors, lists or dicts.
 """
 
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
+from tapewright.core.suggestions import suggestion
 from tapewright.ops.array.shape import shape as shape_of
 from tapewright.ops.ragged.ragged_tensor import RaggedTensor
 
@@ -154,14 +155,9 @@ def check_names(what, names, known):
     """Reject names that no output has; the message suggests the nearest name."""
     unknown = set(names) - set(known)
     if unknown:
-        import difflib  # a millisecond that only a mistake should cost
-
         name = sorted(unknown, key=str)[0]
-        near = difflib.get_close_matches(str(name), [str(k) for k in known], 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(
-            f"{what}: there is no output {name!r}; the outputs are {list(known)}{hint}"
-        )
+        hint = suggestion(name, known, "the outputs are")
+        raise ValueError(f"{what}: there is no output {name!r}{hint}")
 
 
 def batch_size_of(x):

@@ -3,6 +3,7 @@
 import textwrap
 
 from tapewright.core.logger import get_logger
+from tapewright.core.suggestions import suggestion
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.summary_rows import (
     HEADER,
@@ -101,7 +102,8 @@ def _in_range(model, layer_range):
     for name in layer_range:
         if name not in names:
             raise ValueError(
-                f"layer_range: there is no layer {name!r}; there are {', '.join(names)}"
+                f"layer_range: there is no layer {name!r}"
+                f"{suggestion(name, names, 'there are')}"
             )
     first, last = [names.index(name) for name in layer_range]
     return operations[first : last + 1]

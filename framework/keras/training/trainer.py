@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tapewright.core.errors import ShapeError
 from tapewright.core.nest import flatten, map_structure
+from tapewright.core.suggestions import suggesting_arguments
 from tapewright.core.tensor import is_tensor
 from tapewright.serialization.constructor_arguments import is_own
 
@@ -47,6 +48,7 @@ class Trainer(TrainSteps):
     stop_predicting: bool = False
     _tw_run = None  # a `FitRun`, while `fit` runs
 
+    @suggesting_arguments
     def fit(
         self,
         x: Any = None,
@@ -292,6 +294,7 @@ class Trainer(TrainSteps):
 
     # --- evaluate
 
+    @suggesting_arguments
     def evaluate(
         self,
         x: Any = None,
@@ -375,6 +378,7 @@ class Trainer(TrainSteps):
 
     # --- predict
 
+    @suggesting_arguments
     def predict(
         self,
         x: Any,
@@ -440,6 +444,7 @@ class Trainer(TrainSteps):
 
     # --- single batches
 
+    @suggesting_arguments
     def train_on_batch(
         self,
         x: Any,
@@ -489,6 +494,7 @@ class Trainer(TrainSteps):
         logs = _replicas_of(self).run_own("train_on_batch", function, data)
         return self._tw_logs_of(logs, return_dict)
 
+    @suggesting_arguments
     def test_on_batch(
         self,
         x: Any,

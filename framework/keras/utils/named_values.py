@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, MutableMapping
-from difflib import get_close_matches
 from typing import Any
+
+from tapewright.core.suggestions import suggestion
 
 __all__ = ["Config"]
 
@@ -78,9 +79,7 @@ class Config(MutableMapping[str, Any]):
         values = self.__dict__.get("_config", {})  # absent while a copy is made
         if name in values:
             return values[name]
-        similar = get_close_matches(name, values, 1, 0.7)
-        hint = f"; did you mean {similar[0]!r}?" if similar else ""
-        raise AttributeError(f"Config has no value {name!r}{hint}")
+        raise AttributeError(f"Config has no value {name!r}{suggestion(name, values)}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         if hasattr(type(self), name):

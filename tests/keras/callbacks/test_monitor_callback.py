@@ -66,7 +66,7 @@ def test_an_unknown_name_warns_once_with_names_like_it(make, tmp_path, monkeypat
         warnings.simplefilter("always")
         lead(make("val_acc"), [1.0, 0.9, 0.8], name="val_accuracy")
     (warning,) = caught
-    assert "no 'val_acc' to monitor; did you mean 'val_accuracy'?" in str(
+    assert "no 'val_acc' to monitor. Did you mean 'val_accuracy'?" in str(
         warning.message
     )
 

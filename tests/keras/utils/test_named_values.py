@@ -40,7 +40,7 @@ def test_a_frozen_one_refuses_changes():
 
 def test_what_is_not_there_is_named():
     config = Config(rate=0.1)
-    with pytest.raises(AttributeError, match="no value 'rat'; did you mean 'rate'"):
+    with pytest.raises(AttributeError, match="no value 'rat'. Did you mean 'rate'"):
         config.rat  # noqa: B018
     with pytest.raises(KeyError):
         config["rat"]

@@ -245,7 +245,9 @@ def test_frozen_weights_have_no_penalty():
 
 
 def test_unknown_arguments_are_answered_with_the_known_ones():
-    with pytest.raises(TypeError, match="Dense: unknown argument 'unit'.* are .*units"):
+    with pytest.raises(TypeError, match="Dense: unknown argument 'z'.* are .*units"):
+        Dense(3, z=4)
+    with pytest.raises(TypeError, match="'unit' .*Did you mean 'units'"):
         Dense(3, unit=4)
 
 
