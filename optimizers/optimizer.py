@@ -27,6 +27,7 @@ from tapewright.core.devices import array_module, use_module
 from tapewright.core.dtypes import float32
 from tapewright.core.floatx import floatx
 from tapewright.core.interpreters import active_tracer, use_interpreters
+from tapewright.core.names_of_pytorch import OF_OPTIMIZERS, explain_elsewhere
 from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.reserved_names import class_attribute
 from tapewright.core.source_lines import is_own_code, user_stacklevel
@@ -749,3 +750,6 @@ def _block_rule(rule, reads):
         len(rule._tw_slots),
         1 + rule._tw_rule.needs_two,
     )
+
+
+explain_elsewhere(Optimizer, OF_OPTIMIZERS)

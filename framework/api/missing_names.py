@@ -12,6 +12,7 @@ import importlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from tapewright.core.names_of_pytorch import MODULES
 from tapewright.core.suggestions import did_you_mean
 
 __all__ = ["ADVICE", "advice_of", "known_names", "reason"]
@@ -86,6 +87,8 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
 def reason(module: str, name: str, present: Iterable[str]) -> str:
     """Return the end of an error about a name that a namespace lacks, or "".
 
+    The name may be one of TensorFlow, Keras or PyTorch, or a misspelt one.
+
     Args: ``module``: the public name of the namespace, "tapewright.image"; ``present``:
     names that it has, of which a similar one is proposed.
 
@@ -106,6 +109,8 @@ def reason(module: str, name: str, present: Iterable[str]) -> str:
     if name in known_names().get(space, ()):
         library = "Keras" if space.startswith("keras") else "TensorFlow"
         return f": {library} has {theirs}; tapewright does not"
+    if name in MODULES:
+        return f": {MODULES[name]}"
     return did_you_mean(name, [n for n in present if n[0] != "_"], 0.75)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import name_scopes
+from .names_of_pytorch import OF_LAYERS, explain_elsewhere
 from .naming import snake_case
 from .reserved_names import PREFIX, Replaceable, Reserving, check_assignment
 from .tensor import Tensor
@@ -123,6 +124,9 @@ class Module(Reserving, Trackable):
         found, seen = [], {id(self)}
         _search(self, kind, found, seen)
         return tuple(found)
+
+
+explain_elsewhere(Module, OF_LAYERS)
 
 
 def _search(module, kind, found, seen):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .names_of_pytorch import OF_TENSORS, explain_elsewhere
+
 if TYPE_CHECKING:
     from .tensor import Tensor
     from .typing import TensorLike
@@ -58,3 +60,6 @@ class Operators:
         def __invert__(self) -> Tensor: ...
         def __round__(self) -> Tensor: ...
         def __getitem__(self, index: Any, /) -> Tensor: ...
+
+
+explain_elsewhere(Operators, OF_TENSORS, fixed="requires_grad")

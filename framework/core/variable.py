@@ -26,6 +26,7 @@ from .interpreters import (
     active_tracer,
     use_interpreters,
 )
+from .names_of_pytorch import OF_TENSORS, Elsewhere
 from .operators import Operators
 from .provenance import Origin, Provenance
 from .reserved_names import Guarding
@@ -536,6 +537,8 @@ class Variable(Operators, Guarding):
         if name == "_array":  # an optimizer has taken it to write into it
             with self._lock:
                 return object.__getattribute__(self, name)
+        if name in OF_TENSORS:  # `Elsewhere` has raised, and Python asks here, too
+            Elsewhere(name, OF_TENSORS[name]).refuse(self)
         raise AttributeError(
             f"{type(self).__name__!r} object has no attribute {name!r}"
         )

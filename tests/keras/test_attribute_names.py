@@ -85,7 +85,8 @@ def is_of_python(name):
 def unknown_names(path, *objects):
     """The names of a class, and of objects of it, that Keras does not have."""
     cls = CLASSES[path]
-    names = set(dir(cls)).union(*[vars(each) for each in objects])
+    names = {name for name in dir(cls) if hasattr(cls, name)}
+    names.update(*[vars(each) for each in objects])
     return {n for n in names - keras_names(path) if not is_of_python(n)}
 
 

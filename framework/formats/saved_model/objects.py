@@ -177,7 +177,9 @@ TAKEN = {"signatures", "_tw_saved_kind", "__dict__", "__class__"}
 TAKEN |= {
     name
     for name in dir(Loaded)
-    if not name.startswith("__") and not isinstance(getattr(Loaded, name), Replaceable)
+    if not name.startswith("__")
+    and hasattr(Loaded, name)
+    and not isinstance(getattr(Loaded, name), Replaceable)
 }
 
 
