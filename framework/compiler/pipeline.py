@@ -7,11 +7,14 @@ compute the very same numbers, to the bit. Each can be switched by its name:
 """
 
 import functools
+import threading
+from contextlib import contextmanager
 
 import numpy as np
 
 from tapewright.core import config
 from tapewright.core.devices import current_module
+from tapewright.core.logger import get_logger
 
 from .passes.algebra import algebra
 from .passes.common_subexpressions import common_subexpressions
@@ -69,6 +72,9 @@ def _native_product():
     return product
 
 
+SLOW = 2.0  # seconds of compilation without a word
+_told = threading.Event()
+
 for _each in (*GRAPH_PASSES, *PROGRAM_PASSES):
     config.offer_graph_pass(_each.__name__, on=_each is not shared_weights)
 for _each in (
@@ -85,12 +91,39 @@ def make_executable(graph):
     if current_module() is not np:
         from .targets.cuda.executable import CudaExecutable  # with all that it needs
 
-        return CudaExecutable(make_program(graph), graph.name, make_program)
+        with _telling_if_slow(graph.name):
+            return CudaExecutable(make_program(graph), graph.name, make_program)
     if config.target() == "native":
         from .targets.native.executable import NativeExecutable  # with LLVM
 
-        return NativeExecutable(make_program(graph), graph.name)
+        with _telling_if_slow(graph.name):
+            return NativeExecutable(make_program(graph), graph.name)
     return Executable(make_program(graph), graph.name)
+
+
+@contextmanager
+def _telling_if_slow(name):
+    """Log, once in a process, that a function compiles if that takes longer than `SLOW`."""
+    if _told.is_set():
+        yield
+        return
+    timer = threading.Timer(SLOW, _tell, (name,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+def _tell(name):
+    if not _told.is_set():
+        _told.set()
+        get_logger().warning(
+            f"compiling {name!r}, which takes a while the first time; "
+            "tw.get_logger().setLevel('ERROR') hides this line"
+        )
 
 
 def make_update(rule, dtype, decays, scaled):

@@ -21,6 +21,7 @@ __all__ = [
     "did_you_mean",
     "explain_argument",
     "explain_call",
+    "explain_keyword",
     "suggesting_arguments",
     "suggesting_methods",
     "suggestion",
@@ -28,9 +29,10 @@ __all__ = [
 ]
 
 Class = TypeVar("Class", bound=type)
-_LEAST = 0.65  # similarity of 'mes' and 'mse' is 0.67, of 'cat' and 'concat' 0.67
+_LEAST = 0.7  # similarity of a name; 'val_acc' and 'val_accuracy' have 0.706
+_LEAST_OF_SHORT = 0.65  # 'mes' and 'mse' have 0.667, as 'nothing' and 'hinge'
 _LISTED = 40
-_COMPARED = 2000  # names may come from a file: the time is bounded
+_COMPARED = 1000  # names may come from a file: the time is bounded
 
 _INPUTS = "leave it out: the size of the inputs is known at the first call"
 # Argument of PyTorch, NumPy or Keras 1 -> the arguments here, of which the first that a
@@ -93,15 +95,16 @@ RENAMED_ARGUMENTS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def did_you_mean(name: Any, known: Iterable[Any], least: float = _LEAST) -> str:
+def did_you_mean(name: Any, known: Iterable[Any], least: float | None = None) -> str:
     """Return the end of a message: the known name most like ``name``, or "".
 
-    Case and underscores do not count. Of equally similar names up to three are given.
+    Case and underscores do not count. Of equally similar names up to three are given, and
+    those that start with ``name`` where no other is similar.
 
     Args:
         name: The unknown name.
         known: The names that exist.
-        least: The least similarity of a name, from 0 to 1; more of it for many names.
+        least: The least similarity of a name, from 0 to 1; give more for many names.
 
     >>> did_you_mean("activaton", ["units", "activation"])
     ". Did you mean 'activation'?"
@@ -127,6 +130,7 @@ def suggestion(name: Any, known: Iterable[Any], listing: str = "known are") -> s
     hint = did_you_mean(name, known)
     if hint or not known:
         return hint
+    known = list({_letters(each): each for each in reversed(known)}.values())[::-1]
     more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
     return f"; {listing} {', '.join(known[:_LISTED])}{more}"
 
@@ -206,6 +210,17 @@ def explain_call(error: TypeError, function: Any, kwargs: dict[str, Any]) -> Non
         error.args = (unknown_arguments(function.__name__, unknown, known),)
 
 
+def explain_keyword(error: TypeError, function: Any) -> None:
+    """Name the argument meant in an error of Python's about a keyword of ``function``."""
+    text = str(error)
+    start = (
+        f"{getattr(function, '__qualname__', '')}() got an unexpected keyword argument "
+    )
+    if text.startswith(start) and hasattr(function, "__code__"):
+        name = text.removeprefix(start).strip("'")
+        error.args = (text + explain_argument(name, _parameters(function)[1:]),)
+
+
 def suggesting_methods(cls: Class) -> Class:
     """Class decorator: `suggesting_arguments` for all public methods of a class."""
     for name, value in list(vars(cls).items()):
@@ -235,13 +250,17 @@ def _nearest(name, known, least):
         return SequenceMatcher(None, _letters(each), wanted).ratio() - other_case / 10
 
     wanted, alike = _letters(name), {}
+    if least is None:
+        least = _LEAST if len(wanted) > 4 else _LEAST_OF_SHORT
     for each in known[:_COMPARED]:
         alike.setdefault(_letters(each), []).append(each)
     near = get_close_matches(wanted, alike, 3, least)
+    if not near and len(wanted) >= 4:
+        near = [each for each in alike if each.startswith(wanted)]
     names = [each for letters in near for each in alike[letters]]
     best = max(map(score, names), default=0)
     return [each for each in names if score(each) == best][:3]
 
 
 def _letters(name):
-    return name[:100].replace("_", "").lower()
+    return name[:50].replace("_", "").lower()

@@ -32,6 +32,7 @@ from tapewright.core.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.stateless_scope import paired, substituted
+from tapewright.core.suggestions import explain_keyword
 from tapewright.core.symbolic_shape import static_shapes
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_composite, is_tensor
 from tapewright.core.trackable import Opaque, assign_pending, making_children
@@ -561,6 +562,8 @@ class Layer(Operation, Tracked, LayerConfig):
 
     def _tw_name_in(self, error):
         """Add the name of the layer to an error that lacks it."""
+        if type(error) is TypeError:
+            explain_keyword(error, type(self).call)
         known = [str(error), *getattr(error, "__notes__", ())]
         if not any([self._tw_title in text for text in known]):
             error.add_note(f"in {self._tw_title}")

@@ -387,7 +387,7 @@ def odd(path):
     "names, error, message",
     [
         ("train/image", ValueError, "no dataset 'train/image'. Did you mean 'train/im"),
-        ("train", ValueError, "no dataset 'train'; it has .*train/images"),
+        ("train", ValueError, "no dataset 'train'. Did you mean 'train/images'"),
         (("train/images", "short"), ValueError, r"\(103, 3, 2\), 'short' \(5,\)"),
         ("scale", ValueError, "'scale' .* is a scalar"),
         ("texts", TypeError, "'texts' .*cannot be a tensor of numbers: holds text"),

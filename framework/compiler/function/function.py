@@ -24,7 +24,7 @@ from tapewright.core.interpreters import (
     use_interpreters,
 )
 from tapewright.core.replica_context import replica_context
-from tapewright.core.source_lines import user_line
+from tapewright.core.source_lines import line_of_error, user_line
 from tapewright.core.symbolic_dim import NeedsValue
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import P, R
@@ -457,6 +457,7 @@ class Function(Generic[P, R]):
         except Exception as error:  # code that catches the fallback may raise another
             fallback = graph.fallback or _fallback_of(error)
             if fallback is None:
+                self._name_in(error)
                 raise
             self._count += 1
             self._keep_created(tracer)
@@ -474,6 +475,13 @@ class Function(Generic[P, R]):
         if len(modules) > 1:
             concrete.is_compiled = False
         return concrete
+
+    def _name_in(self, error):
+        """Add the function and the user's line to an error that does not have them."""
+        known = [str(error), *getattr(error, "__notes__", ())]
+        line = line_of_error(error)
+        if line is not None and not any(["function '" in text for text in known]):
+            error.add_note(f"in the function {self._name!r}, {line}")
 
     def _watch(self, key, arguments):
         """Drop the trace when an object among its arguments is garbage collected."""

@@ -4,6 +4,7 @@ import inspect
 
 from tapewright.core.composite import CompositeSpec
 from tapewright.core.nest import flatten, is_nested
+from tapewright.core.suggestions import explain_argument
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, is_tensor
 
 from .arguments import Arguments
@@ -70,9 +71,12 @@ class Signature:
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
+            known = [each.name for each in self.parameters]
+            hints = [explain_argument(n, known) for n in kwargs if n not in known]
             raise TypeError(
                 f"function '{self.name}': {error}; it was called with {len(args)} "
                 f"positional arguments and the keywords {list(kwargs)}, and is {self}"
+                f"{''.join(hints[:1])}"
             ) from None
         bound.apply_defaults()
         return tuple(bound.arguments.values())

@@ -249,8 +249,10 @@ def check_labels(labels, classes):
     if labels.size and places.view(np.uint64).max() >= classes:
         wrong = places[(places < 0) | (places >= classes)]
         raise InvalidArgumentError(
-            "sparse_softmax_cross_entropy_with_logits: labels must be from 0 to "
-            f"{classes - 1}, got {wrong[0]}"
+            "sparse_softmax_cross_entropy_with_logits: labels (y of fit, y_true of a loss) "
+            f"must be from 0 to {classes - 1}, got {wrong[0]}; {wrong.size} of {labels.size} "
+            f"labels are out of range. The output has {classes} classes: number them from 0, "
+            "or give the last layer more units"
         )
     return places
 

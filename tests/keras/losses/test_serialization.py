@@ -39,7 +39,9 @@ def test_names_of_classes_configs_and_callables():
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones():
-    with pytest.raises(ValueError, match="loss 'cosine'.*huber"):
+    with pytest.raises(ValueError, match="loss 'nothing'; known are BCE, .*Huber"):
+        losses.get("nothing")
+    with pytest.raises(ValueError, match="Did you mean 'cosine_similarity'"):
         losses.get("cosine")
 
 

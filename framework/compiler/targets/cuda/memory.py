@@ -178,9 +178,10 @@ class DeviceInstance(Instance):
         try:
             replaced.function(*map(self._value, operands), **replaced.keywords)
         except Exception as error:
-            return explained(error, kernel.node)
+            return explained(error, kernel.node, self.name)
         # A later replay, which was launched meanwhile, has overwritten the operands.
-        return explained(InvalidArgumentError("a value is out of range"), kernel.node)
+        error = InvalidArgumentError("a value is out of range")
+        return explained(error, kernel.node, self.name)
 
     def _value(self, buffer):
         """The array of a buffer after a replay."""

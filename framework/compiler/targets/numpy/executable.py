@@ -146,7 +146,7 @@ class Executable:
         instruction = self.failed_instruction(error)
         if instruction is None:
             return error
-        return explained(error, instruction.node)
+        return explained(error, instruction.node, self.name)
 
     def failed_instruction(self, error):
         """Return the instruction that has raised an exception, or None."""
@@ -160,13 +160,13 @@ class Executable:
         return None
 
 
-def explained(error, node):
-    """Return an exception of a node as its op explains it, with the user's line."""
+def explained(error, node, function):
+    """Return an exception of a node as its op explains it, with function and user's line."""
     if node.op is not None:
         given = [x if is_value(x) else x.array for x in node.inputs]
         specs = [TensorSpec(x.shape, x.dtype) for x in given]
         error = node.op.explain_kernel(error, specs)
-    error.add_note(f"in the op {node.name}, {node.line}")
+    error.add_note(f"in the op {node.name} of the function {function!r}, {node.line}")
     return error
 
 
