@@ -589,12 +589,10 @@ class Optimizer(State, Configured):
 
     def _tw_warn_of_typo(self, name):
         """Warn of a new attribute of a user's that resembles an argument: it has no effect."""
-        cls = type(self)
-        known = constructor_arguments(cls)
-        is_ours = is_own_code(sys._getframe(2).f_code.co_filename)
-        if name in known or hasattr(cls, name) or is_ours or not is_own(cls):
+        cls, caller = type(self), sys._getframe(2).f_code.co_filename
+        if is_own_code(caller) or hasattr(cls, name) or not is_own(cls):
             return
-        hint = explain_argument(name, known)
+        hint = explain_argument(name, constructor_arguments(cls))
         if hint:
             warnings.warn(
                 f"{cls.__name__}: setting {name!r} has no effect{hint}",

@@ -130,7 +130,10 @@ def suggestion(name: Any, known: Iterable[Any], listing: str = "known are") -> s
     hint = did_you_mean(name, known)
     if hint or not known:
         return hint
-    known = list({_letters(each): each for each in reversed(known)}.values())[::-1]
+    by_letters = {}
+    for each in known:
+        by_letters.setdefault(_letters(each), each)
+    known = list(by_letters.values())
     more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
     return f"; {listing} {', '.join(known[:_LISTED])}{more}"
 
