@@ -9,6 +9,8 @@ names of PyTorch that are attributes, functions or modules there are in
 from __future__ import annotations
 
 import functools
+import inspect
+import sys
 from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +24,7 @@ __all__ = [
     "explain_argument",
     "explain_call",
     "explain_keyword",
+    "explain_uncaught",
     "suggesting_arguments",
     "suggesting_methods",
     "suggestion",
@@ -29,6 +32,7 @@ __all__ = [
 ]
 
 Class = TypeVar("Class", bound=type)
+_PACKAGE = __name__.partition(".")[0]
 _LEAST = 0.7  # similarity of a name; 'val_acc' and 'val_accuracy' have 0.706
 _LEAST_OF_SHORT = 0.65  # 'mes' and 'mse' have 0.667, as 'nothing' and 'hinge'
 _LISTED = 40
@@ -222,6 +226,40 @@ def explain_keyword(error: TypeError, function: Any) -> None:
     if text.startswith(start) and hasattr(function, "__code__"):
         name = text.removeprefix(start).strip("'")
         error.args = (text + explain_argument(name, _parameters(function)[1:]),)
+
+
+_UNEXPECTED = "() got an unexpected keyword argument "
+
+
+def explain_uncaught(error: BaseException) -> None:
+    """Name the argument meant in an error of Python's that is about to be printed.
+
+    It is for functions that are too fast for `suggesting_arguments`: nothing is found or
+    wrapped before the program has ended with the error.
+    """
+    title, found, quoted = str(error).partition(_UNEXPECTED)
+    name, _, rest = quoted[1:].partition("'")
+    if type(error) is not TypeError or not found or rest:  # Python 3.13 suggests some
+        return
+    first, *path = title.split(".")
+    step = error.__traceback__
+    while step is not None and step.tb_next is not None:
+        step = step.tb_next
+    own = step and {**step.tb_frame.f_globals, **step.tb_frame.f_locals}.get(first)
+    if own is not None and not str(getattr(own, "__module__", "")).startswith(_PACKAGE):
+        return  # a function of the user has the name
+    hints = set()
+    for module in [m for n, m in list(sys.modules.items()) if n.startswith(_PACKAGE)]:
+        function = vars(module).get(first)
+        for part in path:
+            function = getattr(function, part, None)
+        function = inspect.unwrap(function) if callable(function) else None
+        if isinstance(function, FunctionType) and function.__qualname__ == title:
+            if name not in _parameters(function):
+                hints.add(explain_argument(name, _parameters(function)))
+    hints.discard("")
+    if len(hints) == 1:
+        error.args = (f"{error}{hints.pop()}",)
 
 
 def suggesting_methods(cls: Class) -> Class:

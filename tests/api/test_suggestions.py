@@ -18,7 +18,11 @@ from tapewright.core.names_of_pytorch import (
     OF_OPTIMIZERS,
     OF_TENSORS,
 )
-from tapewright.core.suggestions import RENAMED_ARGUMENTS, did_you_mean
+from tapewright.core.suggestions import (
+    RENAMED_ARGUMENTS,
+    did_you_mean,
+    explain_uncaught,
+)
 from tapewright.keras import layers, optimizers
 
 PAGE = Path(__file__).parents[2] / "docs" / "coming_from" / "pytorch.md"
@@ -152,6 +156,39 @@ def test_a_mistake_is_answered_with_what_to_write(message):
     text = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
     assert message in text
     assert len(text) < 600  # no list of all names in front
+
+
+@pytest.mark.parametrize(
+    "call, end",
+    [
+        (lambda: tw.nn.softmax(x, dim=1), "'dim'. Did you mean 'axis'?"),
+        (lambda: tw.concat([x, x], dim=0), "'dim'. Did you mean 'axis'?"),
+        (lambda: tw.random.normal([2], std=2.0), "'std'. Did you mean 'stddev'?"),
+        (lambda: tw.GradientTape(persistant=True), "Did you mean 'persistent'?"),
+        (lambda: tw.Variable(1.0, requires_grad=True), "Did you mean 'trainable'?"),
+        (
+            lambda: tw.constant(1.0, requires_grad=True),
+            "use tape.watch(x), or tw.Variable",
+        ),
+        (lambda: tw.function(jit=True), "'jit'. Did you mean 'jit_compile'?"),
+        (lambda: one_argument(X=1), "got an unexpected keyword argument 'X'"),
+    ],
+)
+def test_errors_of_python_name_the_argument_before_they_are_printed(call, end):
+    with pytest.raises(TypeError) as caught:
+        call()
+    explain_uncaught(caught.value)
+    assert str(caught.value).endswith(end)
+
+
+def test_functions_of_users_get_no_suggestions_of_ours():
+    def softmax(x, axes):
+        return x
+
+    with pytest.raises(TypeError) as caught:
+        softmax(1, axsi=2)
+    explain_uncaught(caught.value)
+    assert str(caught.value).endswith("'axsi'")
 
 
 def test_only_the_best_names_are_suggested_and_none_that_is_unlike():
