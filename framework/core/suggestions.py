@@ -281,10 +281,8 @@ def _parameters(function):
 
 def _nearest(name, known, least):
     """The names most like ``name``: the best, or up to three that are as good."""
-    from difflib import (
-        SequenceMatcher,
-        get_close_matches,
-    )  # takes 1 ms, for mistakes only
+    # An import of 1 ms, for mistakes only.
+    from difflib import SequenceMatcher, get_close_matches
 
     def score(each):
         other_case = each[:1].isupper() != name[:1].isupper()  # a class, not a function

@@ -14,6 +14,7 @@ from types import TracebackType
 from .errors import InternalError, VerificationError
 from .openblas import is_switched_off
 from .source_lines import is_library_code, is_own_code
+from .suggestions import explain_uncaught
 
 __all__ = [
     "disable_traceback_filtering",
@@ -86,6 +87,8 @@ def install_traceback_hooks():
 @contextmanager
 def _filtered(error, trace):
     """Filter the tracebacks of an exception and of those in its chain, inside the block."""
+    if error is not None:
+        explain_uncaught(error)
     whole = [(each, each.__traceback__) for each in _chain(error)]
     try:
         if _enabled and not isinstance(error, _INTERNAL):
