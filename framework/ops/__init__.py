@@ -1,4 +1,4 @@
-"""The ops, one family a file: those of Tensor's operators, and others at their first use."""
+"""The ops, one family per file; most families are imported at first use."""
 
 from tapewright.core.op_registry import define_ops_later
 

@@ -1,7 +1,7 @@
 """Reductions over the processes of a job, with derivatives.
 
-Derivatives are those of the sum of the targets of all processes, each of which calls its
-own tape: VJP rules reduce cotangents over the processes, too.
+Every process calls its tape, and gradients are gradients of the sum of the targets of
+all processes: VJP rules reduce cotangents over the processes, too.
 """
 
 from __future__ import annotations
@@ -41,17 +41,24 @@ __all__ = [
 def all_reduce(
     x: TensorLike, op: str = "sum", compression: str | None = None
 ) -> Tensor:
-    """The sum, "mean", "max" or "min" of ``x`` over all processes, the same in each.
+    """Reduce a tensor over all processes: sum, mean, maximum or minimum.
 
-    Args: ``x``: of the same shape and dtype in all processes, which call the same
-    collectives in the same order; ``compression="float16"``: floating numbers travel in
-    half precision, scaled to its range, in sums and means. Derivatives are those of the
-    sum of the targets of all processes; processes that tie for a maximum or minimum share
-    its cotangent.
+    Every process gets the same result. Derivatives are derivatives of the sum of the
+    targets of all processes; processes that tie for a maximum or minimum share its
+    cotangent.
 
-    Raises: ``CollectiveError`` in all processes if they do not call the same, or one has
-    left; ``DTypeError`` for a dtype without this reduction; ``ValueError`` for another
-    ``op`` or ``compression``.
+    Args:
+        x: Input tensor, with the same shape and dtype in all processes, which must call
+            the same collectives in the same order.
+        op: "sum", "mean", "max" or "min".
+        compression: "float16" sends floating numbers as float16, scaled to its range,
+            in sums and means; None sends them as they are.
+
+    Raises:
+        CollectiveError: In all processes, if they do not call the same collective, or
+            one has left.
+        DTypeError: If the dtype does not support this reduction.
+        ValueError: If ``op`` or ``compression`` is unknown.
 
     Example:
         >>> from tapewright.ops.collective import all_reduce
@@ -84,7 +91,7 @@ _OPTIONS = {
 def all_reduce_sum(
     xp, x: TensorLike, *, reduction: str = "sum", compression: str | None = None
 ):
-    """The "sum" or "mean" of ``x`` over all processes, see `all_reduce`."""
+    """Compute the "sum" or "mean" of ``x`` over all processes; see `all_reduce`."""
     (total,) = communicator().all_reduce([x], reduction, compression)
     return total
 
@@ -104,7 +111,7 @@ def _(g, reduction, compression):
 
 @primitive(kinds="biuf", **_OPTIONS)
 def all_reduce_extreme(xp, x: TensorLike, *, reduction: str):
-    """The "max" or "min" of ``x`` over all processes, see `all_reduce`."""
+    """Compute the "max" or "min" of ``x`` over all processes; see `all_reduce`."""
     (extreme,) = communicator().all_reduce([x], reduction)
     return extreme
 
@@ -123,7 +130,7 @@ def _(g, x, out):
 
 
 def zero_if_idle(x: Tensor) -> Tensor:
-    """``x``; zeros, with derivatives, in a replica without examples in this step."""
+    """Return ``x``; in a replica without examples in this step, zeros with derivatives."""
     context = replica_context()
     return x * 0.0 if context is not None and context.is_idle else x
 
@@ -133,14 +140,18 @@ def compute_average_loss(
     sample_weight: TensorLike | None = None,
     global_batch_size: IntLike | None = None,
 ) -> Tensor:
-    """The weighted sum of losses, divided by the number of examples of all replicas.
+    """Sum weighted losses and divide by the number of examples of all replicas.
 
     The sum over the replicas is then the mean over all examples.
 
-    Args: ``sample_weight``: factors of the losses; ``global_batch_size``: the number of
-    examples of all replicas, by default that of this replica times their number.
+    Args:
+        per_example_loss: Losses, one per example.
+        sample_weight: Weights of the losses, or None.
+        global_batch_size: Number of examples in all replicas; defaults to the number in
+            this replica times the number of replicas.
 
-    Shapes: ``per_example_loss`` ``[batch, ...]``, result a scalar.
+    Shapes:
+        ``per_example_loss`` ``[batch, ...]``, result a scalar.
 
     Example:
         >>> tw.nn.compute_average_loss([1.0, 3.0], global_batch_size=8).numpy()
@@ -158,7 +169,12 @@ def compute_average_loss(
 
 
 def scale_regularization_loss(regularization_loss: TensorLike) -> Tensor:
-    """The sum of the losses divided by the number of replicas, each of which adds it.
+    """Sum regularization losses and divide by the number of replicas.
+
+    Each replica adds the result to its loss.
+
+    Args:
+        regularization_loss: Losses, a tensor of any shape.
 
     Example:
         >>> tw.nn.scale_regularization_loss([0.5, 0.25]).numpy()  # in one replica

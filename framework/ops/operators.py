@@ -1,8 +1,7 @@
-"""Give Tensor and Variable their operators, Variable its assignments to parts, and
-IndexedSlices their sums.
+"""Operators of tensors, variables and IndexedSlices; assignments to parts of variables.
 
-Operators arrive when the ops exist, written on the classes from outside. Only
-`experimental_enable_numpy_behavior` does so, too, when a program asks for it.
+Operators are set on the classes from outside, once the ops exist. Only
+`experimental_enable_numpy_behavior` does so, too, when a program calls it.
 """
 
 import math
@@ -124,7 +123,7 @@ _NUMBERS = int, float, complex, Tensor, Variable, np.ndarray, np.number, np.bool
 
 
 def _promoting(name, operator):
-    """An operator of variables: those of Keras meet another dtype as in `keras.ops`."""
+    """Make an operator of variables; Keras variables promote dtypes as in `keras.ops`."""
     at_least = float if "truediv" in name else None
 
     def promoted(self, other):
@@ -159,9 +158,9 @@ Variable.__hash__ = _unhashable
 
 
 def _in_place(operator, sign, assignment):
-    """``variable += value``: refused, because it would rebind the name to a tensor.
+    """Reject ``variable += value``, because it would rebind the name to a tensor.
 
-    As in TensorFlow; Keras' variables give the tensor, as in Keras.
+    As in TensorFlow; for a Keras variable the result is the tensor, as in Keras.
     """
 
     def in_place(self, other):
@@ -191,15 +190,17 @@ for _name, _sign, _assignment in (
 
 
 def _part(self, index):
-    """``v[index]``, which can be assigned to."""
+    """Index a variable: ``v[index]``, which can be assigned to."""
     part = indexing.getitem(self, index)
     part._part_of = self, index
     return part
 
 
 def _assign_part(variable, index, value):
-    """Write ``value`` to the entries that an index picks, whatever its form: it picks
-    their positions as well."""
+    """Write ``value`` to the entries that an index picks, in any of its forms.
+
+    The index is applied to the positions of the entries as well.
+    """
     with autocast(None):
         whole, shape = variable.read(), tuple(variable.shape)
         positions = module_of(whole).arange(math.prod(shape)).reshape(shape)
@@ -215,7 +216,7 @@ def _assign_part(variable, index, value):
 
 
 def _fitting_part(variable, shape, value):
-    """``value`` in the shape of the part; an error names the variable."""
+    """Broadcast ``value`` to the shape of the part; an error names the variable."""
     who = "Variable[index].assign"
     if value.dtype != variable.dtype:
         problem = f"'{variable.path}' has dtype {variable.dtype.name}"
@@ -232,7 +233,7 @@ Tensor._assign_part = staticmethod(_assign_part)
 
 
 def _assign_rows(write, doc):
-    """A method that writes IndexedSlices: rows, as `embedding_lookup` has them."""
+    """Make a method that writes IndexedSlices: rows, as in `embedding_lookup`."""
 
     def method(self, sparse_delta, use_locking=False, name=None):
         if not isinstance(sparse_delta, IndexedSlices):
@@ -246,7 +247,7 @@ def _assign_rows(write, doc):
 
 
 def _assign_entries(write, doc):
-    """A method that writes at coordinates, as `scatter_nd` has them."""
+    """Make a method that writes entries at coordinates, as in `scatter_nd`."""
 
     def method(self, indices, updates, name=None):
         return self.assign(write(self, indices, updates))
@@ -257,14 +258,25 @@ def _assign_entries(write, doc):
 
 _ROWS = """{} rows at the indices of ``sparse_delta`` by its values. Returns self.
 
-Raises: ``TypeError`` if ``sparse_delta`` is no `IndexedSlices`; ``IndexError`` for an
-index out of range.
+Args:
+    sparse_delta: `IndexedSlices` with the indices and the values of the rows.
+    use_locking: Ignored.
+
+Raises:
+    TypeError: If ``sparse_delta`` is not `IndexedSlices`.
+    IndexError: If an index is out of range.
 """
 _ENTRIES = """{} entries at ``indices`` by ``updates``. Returns self.
 
-Shapes: as in `scatter_nd`.
+Args:
+    indices: Integers with the coordinates in the last axis.
+    updates: Values for the entries at the coordinates.
 
-Raises: ``IndexError`` for a coordinate out of range.
+Shapes:
+    As in `scatter_nd`, with the shape of the variable.
+
+Raises:
+    IndexError: If a coordinate is out of range.
 """
 
 for _suffix, _write, _verb in (
@@ -281,7 +293,7 @@ for _suffix, _write, _verb in (
 
 
 def _scale_rows(combine):
-    """The rows of a variable, multiplied or divided by those that an index names."""
+    """Multiply or divide the rows of a variable at given indices."""
 
     def write(variable, indices, values):
         whole, values = variable.read(), convert_to_tensor(values)
@@ -309,10 +321,18 @@ for _suffix, _combine, _verb in (
 def _batch_scatter_update(self, sparse_delta, use_locking=False, name=None):
     """Replace rows along the last axis of the indices of ``sparse_delta``. Returns self.
 
-    Shapes: indices ``[b0, ..., k]`` and values ``[b0, ..., k, ...]`` of a variable
-    ``[b0, ..., n, ...]``: index ``[i, ..., j]`` is that of a row of ``self[i, ...]``.
+    Args:
+        sparse_delta: `IndexedSlices` with the indices and the new rows.
+        use_locking: Ignored.
 
-    Raises: as `scatter_update`; ``ShapeError`` (a ``ValueError``) for other shapes.
+    Shapes:
+        Indices ``[b0, ..., k]`` and values ``[b0, ..., k, ...]`` of a variable
+        ``[b0, ..., n, ...]``: index ``[i, ..., j]`` names a row of ``self[i, ...]``.
+
+    Raises:
+        TypeError: If ``sparse_delta`` is not `IndexedSlices`.
+        IndexError: If an index is out of range.
+        ShapeError: (a ``ValueError``) If the shapes do not match.
     """
     if not isinstance(sparse_delta, IndexedSlices):
         kind = type(sparse_delta).__name__
@@ -333,12 +353,20 @@ Variable.batch_scatter_update = _batch_scatter_update
 
 
 def _gather_nd(self, indices, name=None):
-    """The entries at the coordinates ``indices``; see `gather_nd`."""
+    """Return the entries at the coordinates ``indices``; see `gather_nd`.
+
+    Args:
+        indices: Coordinates, integers ``[..., k]``.
+    """
     return gather.gather_nd(self, indices)
 
 
 def _sparse_read(self, indices, name=None):
-    """The rows at ``indices``; see `gather`."""
+    """Return the rows at ``indices``; see `gather`.
+
+    Args:
+        indices: Integers from 0 to the number of rows less 1.
+    """
     return gather.gather(self, indices)
 
 

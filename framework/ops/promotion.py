@@ -1,7 +1,8 @@
-"""Keras' promotion of dtypes, in `keras.ops` and the operators of Keras' variables.
+"""Keras' dtype promotion, for `keras.ops` and the operators of Keras variables.
 
-Operands of several dtypes meet in the smallest that holds both, where a Python number
-brings its kind along and no size, and an integer meets a float in the float's dtype.
+Operands of different dtypes are promoted to the smallest dtype that holds both. A
+Python number brings its kind but no size, and an integer with a float results in the
+float's dtype.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ __all__ = ["common_dtype", "kind_of", "promote"]
 
 
 def common_dtype(*kinds):
-    """The dtype in which values of these kinds meet: dtypes, and types of Python numbers.
+    """Return the dtype to which dtypes and types of Python numbers are promoted.
 
     Example:
         >>> from tapewright.ops.promotion import common_dtype
@@ -71,14 +72,14 @@ def _common_dtype(default, *kinds):
 
 
 def kind_of(x):
-    """The dtype of a value, or the type of a Python number, for `common_dtype`."""
+    """Return the dtype of a value, or the type of a Python number, for `common_dtype`."""
     if type(x) in _WEAK:
         return type(x)
     return int if is_symbolic(x) else convert_to_tensor(x).dtype
 
 
 def promote(*values: TensorLike, at_least: type | None = None) -> list[Tensor]:
-    """The values as tensors of their common dtype; ``at_least=float``: of a floating one."""
+    """Convert values to their common dtype, or to a floating one with ``at_least=float``."""
     values = [
         x if type(x) in _WEAK or is_symbolic(x) else convert_to_tensor(x)
         for x in values

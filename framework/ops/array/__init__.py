@@ -1,1 +1,1 @@
-"""Make, shape, join, index and sort tensors."""
+"""Create, reshape, join, index and sort tensors."""

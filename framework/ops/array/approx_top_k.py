@@ -1,6 +1,7 @@
 """The largest and smallest entries under the names of TensorFlow's approximate search.
 
-TensorFlow approximates on TPUs only; here, as there on other machines, results are exact.
+TensorFlow approximates on TPUs only; here, as in TensorFlow on other devices, results
+are exact.
 """
 
 from __future__ import annotations
@@ -25,14 +26,23 @@ def approx_max_k(
     aggregate_to_topk: bool = True,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest entries along an axis, in descending order, and their indices.
+    """Return the ``k`` largest entries along an axis, descending, and their indices.
 
-    They are exact: ``recall_target`` and ``reduction_input_size_override`` change nothing,
-    and ``aggregate_to_topk`` must be True. Gradients pass through the values.
+    Results are exact. Gradients pass through the values.
 
-    Shapes: the axis ``reduction_dimension`` has the size ``k`` in both results.
+    Args:
+        operand: Input tensor of numbers.
+        k: Number of entries to return.
+        reduction_dimension: Axis to search along.
+        recall_target: Ignored; the recall is always 1.
+        reduction_input_size_override: Ignored.
+        aggregate_to_topk: Must be True.
 
-    Raises: ``ValueError`` for a ``k`` larger than the axis.
+    Shapes:
+        The axis ``reduction_dimension`` has size ``k`` in both results.
+
+    Raises:
+        ValueError: If ``k`` is larger than the axis, or ``aggregate_to_topk`` is False.
 
     Example:
         >>> values, indices = tw.nn.approx_max_k([1.0, 3.0, 2.0], 2)
@@ -53,9 +63,23 @@ def approx_min_k(
     aggregate_to_topk: bool = True,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The ``k`` smallest entries along an axis, in ascending order, and their indices.
+    """Return the ``k`` smallest entries along an axis, ascending, and their indices.
 
-    See `approx_max_k`.
+    Results are exact. Gradients pass through the values.
+
+    Args:
+        operand: Input tensor of numbers.
+        k: Number of entries to return.
+        reduction_dimension: Axis to search along.
+        recall_target: Ignored; the recall is always 1.
+        reduction_input_size_override: Ignored.
+        aggregate_to_topk: Must be True.
+
+    Shapes:
+        The axis ``reduction_dimension`` has size ``k`` in both results.
+
+    Raises:
+        ValueError: If ``k`` is larger than the axis, or ``aggregate_to_topk`` is False.
 
     Example:
         >>> tw.nn.approx_min_k([1.0, 3.0, 2.0], 2)[0].numpy()

@@ -1,8 +1,8 @@
-"""Ops that keep a value or a part of it: dtypes, complex numbers, passing on.
+"""Ops that keep a value or part of it: casts, complex numbers, identities.
 
-`cast` and its kin; a complex number from its parts, its parts and its conjugate; the
-identity, with and without a gradient. A real input gets a real gradient, and a complex
-one a complex one.
+`cast` and its variants; a complex number from its parts, its parts and its conjugate;
+the identity, with and without a gradient. A real input gets a real gradient, and a
+complex input a complex one.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ def _converted(xp, x, to, on_x86):
 
 
 def _truncated(xp, x, to, on_x86):
-    """Floating numbers as integers, out of range the same on every machine.
+    """Convert floats to integers, with the same result out of range on every machine.
 
-    C leaves it open. `astype` on x86 gives the lowest int32, or int64 for one, of which
-    a smaller dtype keeps the lowest bits; an unsigned one subtracts and adds again half
-    of its range where ``x`` is in the upper half. In uint32 it depends on the length of
-    the array, and other processors give the nearest number or 0.
+    C leaves it open. `astype` on x86 returns the lowest int32, or int64 for an int64,
+    of which smaller dtypes keep the lowest bits; an unsigned one subtracts half of its
+    range where ``x`` is in the upper half, and adds it again. In uint32 it depends on
+    the length of the array, and other processors return the nearest number or 0.
     """
     if on_x86 and to != np.uint32:
         return x.astype(to)
@@ -120,18 +120,24 @@ def _(g, x_dtype):
 
 
 def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
-    """``x`` in another dtype.
+    """Cast a tensor to another dtype.
 
-    Floating numbers are cut towards 0 for integers, complex numbers become their real
-    part, and booleans 0 or 1. Gradients pass between floating and complex dtypes only.
+    Floating numbers are truncated towards 0 for integers, complex numbers become their
+    real part, and booleans 0 or 1. Gradients pass between floating and complex dtypes
+    only.
 
-    NaN and numbers out of the range of an integer dtype become what C makes of them on
-    x86, on every machine: the lowest number of int32 or int64; int8, uint8, int16 and
+    NaN and numbers out of the range of an integer dtype are converted as C does on x86,
+    on every machine: to the lowest number of int32 or int64; int8, uint8, int16 and
     uint16 keep the lowest bits of an int32; uint32 and uint64 wrap negative numbers, up
-    to half of their range, and give 0 above their range, else half of it. See
-    `saturate_cast` for the nearest number.
+    to half of their range, and return 0 above their range, else half of it. Use
+    `saturate_cast` to clip numbers to the range.
 
-    Raises: ``DTypeError`` for strings.
+    Args:
+        x: Input tensor.
+        dtype: Dtype of the result.
+
+    Raises:
+        DTypeError: If ``x`` or ``dtype`` is a string dtype and the other is not.
 
     Example:
         >>> tw.cast([1.9, -1.9], "int32").numpy()
@@ -148,7 +154,7 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
 
 
 def _as_it_is(x):
-    """``x`` as a tensor; in a backward pass on arrays, the array that it is."""
+    """Return ``x`` as a tensor; in a backward pass on arrays, return the array unchanged."""
     return x if isinstance(x, Tensor) else identity(x)
 
 
@@ -161,7 +167,7 @@ def _saturate_cast(xp, value: TensorLike, dtype: DTypeLike):
 
 
 def _limits(given, to):
-    """The least and the largest number of dtype ``given`` that dtype ``to`` can hold."""
+    """Return the smallest and largest number of ``given`` that dtype ``to`` can hold."""
     (low, high), (least, largest) = _range(given), _range(to)
     limits = []
     for own, other in ((low, least), (high, largest)):
@@ -180,7 +186,7 @@ def _range(dtype):
 
 
 def _exact(number):
-    """A Python int, or an infinite float: numbers of any two dtypes compare exactly."""
+    """Return a Python int, or an infinite float: numbers of any two dtypes compare exactly."""
     number = number if isinstance(number, int) else float(number)
     return number if np.isinf(number) else int(number)
 
@@ -209,11 +215,16 @@ def _(g, value, value_dtype, dtype):
 def saturate_cast(
     value: TensorLike, dtype: DTypeLike, name: str | None = None
 ) -> Tensor:
-    """`cast`, with values out of the range of ``dtype`` moved to its nearest end.
+    """Cast a tensor to another dtype, clipping values to its range.
 
     Gradients pass between floating dtypes, where the value is in range.
 
-    Raises: ``TypeError`` for booleans.
+    Args:
+        value: Input tensor of numbers.
+        dtype: Dtype of the result, numeric.
+
+    Raises:
+        TypeError: If ``value`` or ``dtype`` is boolean.
 
     Example:
         >>> tw.saturate_cast([-3.0, 7.9, 300.0], "uint8").numpy()
@@ -266,12 +277,18 @@ def _(input, type):
 
 
 def bitcast(input: TensorLike, type: DTypeLike, name: str | None = None) -> Tensor:
-    """The same bytes read as another dtype; the gradient is None.
+    """Reinterpret the bytes of a tensor as another dtype; the gradient is None.
 
-    Shapes: to a dtype of smaller size ``[...]`` to ``[..., ratio]``, the ratio of the
-    sizes; to a larger one ``[..., ratio]`` to ``[...]``.
+    Args:
+        input: Input tensor.
+        type: Dtype of the result.
 
-    Raises: ``TypeError`` for booleans and strings.
+    Shapes:
+        To a smaller dtype, ``[...]`` to ``[..., ratio]``, where ``ratio`` is the ratio
+        of the sizes; to a larger one, ``[..., ratio]`` to ``[...]``.
+
+    Raises:
+        TypeError: If either dtype is bool or string.
 
     Example:
         >>> tw.bitcast(1.0, "int32").numpy()
@@ -313,7 +330,11 @@ def _(g):
 
 
 def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tensor:  # noqa: A001
-    """``real + i * imag`` of two float32 or float64 tensors, which broadcast.
+    """Make complex numbers: ``real + i * imag``.
+
+    Args:
+        real: Real parts, float32 or float64.
+        imag: Imaginary parts, of the same dtype; broadcasts with ``real``.
 
     Example:
         >>> tw.complex([1.0, 2.0], 3.0).numpy()
@@ -323,7 +344,7 @@ def complex(real: TensorLike, imag: TensorLike, name: str | None = None) -> Tens
 
 
 def real_dtype(dtype):
-    """The dtype of the parts of a complex number; of a real one, its own."""
+    """Return the dtype of the parts of a complex dtype; a real dtype is returned unchanged."""
     return dtype.real_dtype
 
 
@@ -338,7 +359,15 @@ def _(g, input_dtype):
 
 
 def real(input: TensorLike, name: str | None = None) -> Tensor:
-    """The real part; a real tensor is returned as it is."""
+    """Return the real part of a tensor; a real tensor is returned unchanged.
+
+    Args:
+        input: Input tensor of numbers.
+
+    Example:
+        >>> tw.math.real([1.0 + 2.0j]).numpy()
+        array([1.])
+    """
     return _real(input) if _is_complex(input) else _as_it_is(input)
 
 
@@ -353,7 +382,15 @@ def _(g, input_dtype):
 
 
 def imag(input: TensorLike, name: str | None = None) -> Tensor:
-    """The imaginary part; zeros for a real tensor, without a gradient."""
+    """Return the imaginary part of a tensor: zeros without a gradient if it is real.
+
+    Args:
+        input: Input tensor of numbers.
+
+    Example:
+        >>> tw.math.imag([1.0 + 2.0j]).numpy()
+        array([2.])
+    """
     return _imag(input if _is_complex(input) else stop_gradient(input))
 
 
@@ -368,7 +405,15 @@ def _(g):
 
 
 def conj(x: TensorLike, name: str | None = None) -> Tensor:
-    """The complex conjugate; a real tensor is returned as it is."""
+    """Element-wise complex conjugate; a real tensor is returned unchanged.
+
+    Args:
+        x: Input tensor of numbers.
+
+    Example:
+        >>> tw.math.conj([1.0 + 2.0j]).numpy()
+        array([1.-2.j])
+    """
     return _conj(x) if _is_complex(x) else _as_it_is(x)
 
 
@@ -384,7 +429,11 @@ def _is_complex(x):
 
 @elementwise(sizes=True, linear=True, moves=True, cost=(0, 0), view=True)
 def identity(xp, input: TensorLike):
-    """``input`` as a new tensor with the same value; gradients pass."""
+    """Return a new tensor with the same value; gradients pass.
+
+    Args:
+        input: Input tensor.
+    """
     return input
 
 
@@ -395,10 +444,10 @@ def _(g):
 
 @elementwise(sizes=True, linear=True, moves=True, cost=(0, 0), view=True)
 def set_apart(xp, input: TensorLike):
-    """``input`` as another tensor, in traced functions too.
+    """Return ``input`` as a separate tensor, in traced functions too.
 
-    What is computed from it there is computed again: it is not the same as what is
-    computed from ``input``, and so neither merged with it nor kept for it.
+    Computations on the result are repeated: they are neither merged with the same
+    computations on ``input`` nor kept for them.
     """
     return input[...]
 
@@ -409,7 +458,11 @@ def _(g):
 
 
 def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[Tensor]:
-    """The tensors of a list, each as a new tensor; gradients pass."""
+    """Return each tensor of a list as a new tensor; gradients pass.
+
+    Args:
+        input: List of tensors.
+    """
     return [identity(each) for each in input]
 
 
@@ -422,5 +475,16 @@ def identity_n(input: Sequence[TensorLike], name: str | None = None) -> list[Ten
     no_gradient=True,
 )
 def stop_gradient(xp, input: TensorLike):
-    """``input``, through which no gradient passes: it counts as a constant."""
+    """Return ``input`` as a constant: no gradient passes through it.
+
+    Args:
+        input: Input tensor.
+
+    Example:
+        >>> x = tw.Variable(3.0)
+        >>> with tw.GradientTape() as tape:
+        ...     y = x * tw.stop_gradient(x)
+        >>> tape.gradient(y, x).numpy()
+        np.float32(3.0)
+    """
     return input

@@ -1,4 +1,4 @@
-"""Tensors made from nothing but a shape: zeros, ones, ranges, unit matrices.
+"""Tensors from a shape alone: zeros, ones, ranges, identity matrices.
 
 They are constants: no gradient passes, except through the value of `fill` and the ends
 of `linspace`.
@@ -73,9 +73,14 @@ _range = range  # the name is ours below
 def zeros(
     shape: ShapeLike, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """A tensor of zeros; of strings, empty ones.
+    """Return a tensor of zeros, or of empty strings.
 
-    Raises: ``ValueError`` for a negative size.
+    Args:
+        shape: Shape of the tensor.
+        dtype: Dtype of the tensor.
+
+    Raises:
+        ValueError: If a size is negative.
 
     Example:
         >>> tw.zeros([2, 2]).numpy()
@@ -92,9 +97,15 @@ def zeros(
 def ones(
     shape: ShapeLike, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """A tensor of ones.
+    """Return a tensor of ones.
 
-    Raises: ``ValueError`` for a negative size; ``TypeError`` for strings.
+    Args:
+        shape: Shape of the tensor.
+        dtype: Dtype of the tensor, not string.
+
+    Raises:
+        ValueError: If a size is negative.
+        TypeError: If ``dtype`` is string.
 
     Example:
         >>> tw.ones([2, 2]).numpy()
@@ -111,16 +122,26 @@ def ones(
 
 
 def _check_dims(who, dims, dtype):
-    """Raises: ``ValueError`` for a negative size, ``MemoryError`` for sizes too large."""
+    """Check sizes and reject those that are negative or too large.
+
+    Raises:
+        ValueError: If a size is negative.
+        MemoryError: If the sizes are too large.
+    """
     if dims and min(dims) < 0:
         raise InvalidArgumentError(f"{who}: sizes must be 0 or more, got {dims}")
     devices.check_fits(who, dims, _numpy(dtype))
 
 
 def fill(dims: ShapeLike, value: TensorLike, name: str | None = None) -> Tensor:
-    """A tensor of shape ``dims`` whose entries are all ``value``, a scalar.
+    """Return a tensor filled with a scalar.
 
-    Raises: ``ValueError`` for a negative size, or if ``value`` has axes.
+    Args:
+        dims: Shape of the tensor.
+        value: Value of all entries, a scalar.
+
+    Raises:
+        ValueError: If a size is negative, or ``value`` is not a scalar.
 
     Example:
         >>> tw.fill([2, 2], 7).numpy()
@@ -142,7 +163,11 @@ def fill(dims: ShapeLike, value: TensorLike, name: str | None = None) -> Tensor:
 def zeros_like(
     input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Tensor:
-    """Zeros in the shape of ``input``, and in its dtype unless ``dtype`` is given.
+    """Return a tensor of zeros with the shape of another tensor.
+
+    Args:
+        input: Tensor with the shape of the result.
+        dtype: Dtype of the result; defaults to the dtype of ``input``.
 
     Example:
         >>> tw.zeros_like([[1, 2]]).numpy()
@@ -155,7 +180,11 @@ def zeros_like(
 def ones_like(
     input: TensorLike, dtype: DTypeLike | None = None, name: str | None = None
 ) -> Tensor:
-    """Ones in the shape of ``input``, and in its dtype unless ``dtype`` is given.
+    """Return a tensor of ones with the shape of another tensor.
+
+    Args:
+        input: Tensor with the shape of the result.
+        dtype: Dtype of the result; defaults to the dtype of ``input``.
 
     Example:
         >>> tw.ones_like([[1, 2]]).numpy()
@@ -188,12 +217,19 @@ def eye(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """Identity matrices: ones on the diagonal, zeros elsewhere.
+    """Return identity matrices: ones on the diagonal, zeros elsewhere.
 
-    Shapes: ``[*batch_shape, num_rows, num_columns]``; ``num_columns`` is by default
-    ``num_rows``.
+    Args:
+        num_rows: Number of rows.
+        num_columns: Number of columns; defaults to ``num_rows``.
+        batch_shape: Shape of the batch of matrices; None means a single matrix.
+        dtype: Dtype of the matrices.
 
-    Raises: ``ValueError`` for a negative size.
+    Shapes:
+        Result ``[*batch_shape, num_rows, num_columns]``.
+
+    Raises:
+        ValueError: If a size is negative.
 
     Example:
         >>> tw.eye(2, 3).numpy()
@@ -222,12 +258,22 @@ def linspace(
     name: str | None = None,
     axis: Axis = 0,
 ) -> Tensor:
-    """``num`` evenly spaced values from ``start`` to ``stop``, both included.
+    """Return ``num`` evenly spaced values from ``start`` to ``stop``, both included.
 
-    Shapes: ``start`` and ``stop`` broadcast; the result has a new ``axis`` of size
-    ``num``. Integers give float64.
+    Integers result in float64.
 
-    Raises: ``ValueError`` for ``num`` below 1.
+    Args:
+        start: First value.
+        stop: Last value; broadcasts with ``start``.
+        num: Number of values, at least 1.
+        axis: Position of the new axis in the result.
+
+    Shapes:
+        The shape to which ``start`` and ``stop`` broadcast, with a new ``axis`` of size
+        ``num``.
+
+    Raises:
+        ValueError: If ``num`` is less than 1.
 
     Example:
         >>> tw.linspace(0.0, 1.0, 5).numpy()
@@ -263,12 +309,19 @@ def range(
     dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:  # noqa: A001
-    """The numbers ``start, start + delta, ...`` below ``limit``; ``range(limit)`` starts at 0.
+    """Return the numbers ``start, start + delta, ...`` below ``limit``.
 
-    With a negative ``delta`` they go down, above ``limit``. The dtype is the common one
-    of the arguments unless ``dtype`` is given.
+    ``range(limit)`` starts at 0. With a negative ``delta`` the numbers decrease and
+    stay above ``limit``.
 
-    Raises: ``ValueError`` if ``delta`` is 0 or leads away from ``limit``.
+    Args:
+        start: First number, a scalar; the limit, if ``limit`` is None.
+        limit: Limit of the numbers, excluded.
+        delta: Distance between numbers, not 0.
+        dtype: Dtype of the result; defaults to the common dtype of the arguments.
+
+    Raises:
+        ValueError: If ``delta`` is 0 or leads away from ``limit``.
 
     Example:
         >>> tw.range(3).numpy(), tw.range(1.0, 2.0, 0.5).numpy()
@@ -290,14 +343,14 @@ def range(
 
 
 def _number(x):
-    """The Python number that a tensor of rank 0 holds."""
+    """Return the Python number in a tensor of rank 0."""
     if not devices.is_array(x.array):
         x.__index__()  # it has no value, and says so
     return devices.to_numpy(x.array).item()
 
 
 def _stepped(start, limit, delta, dtype):
-    """The array of a range, with TensorFlow's numbers: each is rounded by itself."""
+    """Return the array of a range with TensorFlow's numbers, each rounded separately."""
     whole = all([type(n) is int for n in (start, limit, delta)])
     if not whole and kind_of(dtype) == "f":
         start, limit, delta = (dtype.type(n) for n in (start, limit, delta))
@@ -322,7 +375,7 @@ def _stepped(start, limit, delta, dtype):
 
 
 def _range_of_sizes(start, limit, delta, dtype):
-    """A range of integers some of which follow from unknown sizes."""
+    """Return a range of integers, some of which depend on unknown sizes."""
     given = [getattr(v, "dtype", None) for v in (start, limit, delta)]
     dtypes_given = [d.dtype for d in given if d is not None]
     if dtype is None:
@@ -340,7 +393,7 @@ def _range_of_sizes(start, limit, delta, dtype):
 
 
 def _steps(count):
-    """``0, 1, ...``: so many whole numbers."""
+    """Return ``count`` whole numbers: ``0, 1, ...``."""
     if has_symbolic_shape(count):
         return arange(count=count)
     devices.check_fits("range", (count,), np.int64)
@@ -350,14 +403,21 @@ def _steps(count):
 def meshgrid(
     *args: TensorLike, indexing: str = "xy", name: str | None = None
 ) -> list[Tensor]:
-    """The coordinates of a grid: each vector repeated along the axes of all the others.
+    """Return coordinate tensors of a grid, one per vector.
 
-    Args: ``indexing``: "xy" exchanges the first two axes of the result, "ij" does not.
+    Each vector is repeated along the axes of all the others.
 
-    Shapes: vectors of ``m``, ``n``, ... entries give tensors ``[n, m, ...]``, or ``[m,
-    n, ...]`` with "ij".
+    Args:
+        *args: Vectors, the coordinates along each axis.
+        indexing: "xy" (Cartesian) exchanges the first two axes of the results; "ij"
+            (matrix indexing) does not.
 
-    Raises: ``ValueError`` for another ``indexing``.
+    Shapes:
+        From vectors of ``m``, ``n``, ... entries, tensors ``[n, m, ...]``, or
+        ``[m, n, ...]`` with "ij".
+
+    Raises:
+        ValueError: If ``indexing`` is unknown.
 
     Example:
         >>> x, y = tw.meshgrid([1, 2, 3], [4, 5])
@@ -386,10 +446,15 @@ def sequence_mask(
     dtype: DTypeLike = dtypes.bool,
     name: str | None = None,
 ) -> Tensor:
-    """True in the first ``lengths[i]`` entries of row ``i``.
+    """Return a mask that is True in the first ``lengths[i]`` entries of row ``i``.
 
-    Shapes: ``lengths`` ``[...]``, the result ``[..., maxlen]``; ``maxlen`` is by
-    default the greatest length. With a numeric ``dtype``, ones and zeros.
+    Args:
+        lengths: Length of each sequence, integers.
+        maxlen: Size of the last axis of the result; defaults to the greatest length.
+        dtype: Dtype of the result; a numeric one holds ones and zeros.
+
+    Shapes:
+        ``lengths`` ``[...]``, result ``[..., maxlen]``.
 
     Example:
         >>> tw.sequence_mask([1, 3, 2]).numpy()

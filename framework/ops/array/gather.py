@@ -1,7 +1,7 @@
-"""Ops that pick entries by number: gather, masks, repetition.
+"""Ops that pick entries by index: gather, masks, repetition.
 
-Whatever picks along several axes at once numbers the entries of these axes in one row
-(`flat_index`) and gathers along it. `scatter_rows` is the adjoint of gather.
+Ops that pick along several axes at once number the entries of these axes row by row
+(`flat_index`) and gather along the result. `scatter_rows` is the adjoint of gather.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ __all__ = ["boolean_mask", "gather", "gather_nd", "repeat", "reverse_sequence", 
 
 
 def index_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
-    """Decorator: an op that moves entries to where ``indices`` says, or from there."""
+    """Decorator: an op that moves entries to the positions in ``indices``, or from there."""
     return primitive(
         same_dtype=(), may_raise=True, linear=True, no_gradient=("indices",), **options
     )
@@ -75,7 +75,7 @@ def gather_p(xp, params: TensorLike, indices: TensorLike, axis: Axis = 0):
 
 
 def check_indices(who, indices, size):
-    """Raise ``IndexError`` for an index that is out of range; a GPU is waited for."""
+    """Raise ``IndexError`` for an index that is out of range; waits for a GPU."""
     if ((indices < 0) | (indices >= size)).any():
         raise OutOfBoundsError(
             f"{who}: indices must be from 0 to {size - 1}, got {_misfit(indices)}"
@@ -83,7 +83,11 @@ def check_indices(who, indices, size):
 
 
 def _refuse_others(indices):
-    """Raises: ``TypeError`` for what is no integer; False and True would be 0 and 1."""
+    """Reject indices that are not integers; False and True would be 0 and 1.
+
+    Raises:
+        TypeError: If they are not integers.
+    """
     if indices.dtype.kind not in "iu":
         raise TypeError
 
@@ -108,7 +112,7 @@ def _(xp, params, indices, *, axis=0):
 
 
 def _misfit(indices):
-    """One of those that are out of range."""
+    """Return one of the indices that are out of range."""
     low = int(indices.min())
     return low if low < 0 else int(indices.max())
 
@@ -136,12 +140,12 @@ def _(g, indices, indices_shape, params_shape, axis):
 
 
 def is_eager(tensor):
-    """Not under a batcher or tracer, whose values are tensors of another class."""
+    """Return False under a batcher or tracer, whose values are tensors of another class."""
     return not isinstance(tensor, Tensor) or type(tensor) is Tensor
 
 
 def may_be_sparse(tensor):
-    """Not under a batcher: what stands for many has no rows to name."""
+    """Return False under a batcher: a batched tensor has no rows to name."""
     return not hasattr(tensor, "owner")
 
 
@@ -176,7 +180,7 @@ def _(axes, params, indices, *, axis):
 
 
 def offset(indices, size):
-    """Mapped indices into rows of ``size`` as indices into all rows, one after another."""
+    """Convert mapped indices into rows of ``size`` to indices into all rows, in order."""
     array = indices.array
     xp = devices.array_module(type(array))
     starts = xp.arange(array.shape[0], dtype=xp.int64) * size
@@ -187,7 +191,7 @@ def offset(indices, size):
 def scatter_rows(
     xp, g: TensorLike, indices: TensorLike, shape: ShapeLike, axis: Axis = 0
 ):
-    """The adjoint of `gather`: zeros of ``shape`` with ``g`` added at ``indices``."""
+    """Add ``g`` at ``indices`` to zeros of ``shape``: the adjoint of `gather`."""
     full, (lead, size, tail) = xp.zeros(shape, g.dtype), _around(shape, axis)
     check_indices("scatter_rows", indices, size)
     rows = xp.moveaxis(g.reshape(lead, indices.size, tail), 1, 0)
@@ -197,14 +201,14 @@ def scatter_rows(
 
 
 def _around(shape, axis):
-    """The entries before, along and behind an axis."""
+    """Return the sizes before, along and after an axis."""
     at = axis % len(shape)
     return math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :])
 
 
 @scatter_rows.kernel_for("numpy")
 def _(xp, g, indices, *, shape, axis=0):
-    """As above: where no index comes twice, in a thirtieth of the time, else in a fifth."""
+    """Faster kernel: a thirtieth of the time where no index occurs twice, else a fifth."""
     (lead, size, tail), picks = _around(shape, axis), np.reshape(indices, -1)
     full = np.zeros((lead, size, tail), g.dtype)
     rows = np.reshape(g, (lead, picks.size, tail))
@@ -217,7 +221,11 @@ def _(xp, g, indices, *, shape, axis=0):
 
 
 def _are_distinct(picks, size):
-    """Return whether no index comes twice. Raises: ``IndexError`` if one is out of range."""
+    """Return whether no index occurs twice.
+
+    Raises:
+        IndexError: If an index is out of range.
+    """
     if not picks.size:
         return True
     check_indices("scatter_rows", picks, size)
@@ -284,11 +292,11 @@ def flat_index(
     wrap: bool = False,
     who: str = "flat_index",
 ):
-    """The numbers of entries, counted row by row, from their coordinates.
+    """Compute the flat indices of entries, counted row by row, from their coordinates.
 
     The last axis of ``indices`` holds coordinates along axes of the sizes ``dims``. Its
-    first axes are ``batch``, and each of them counts within its own. ``wrap`` lets
-    negative coordinates count from the end. ``who`` is the op to be named in errors.
+    first axes are ``batch``, and each of them counts separately. With ``wrap``,
+    negative coordinates count from the end. ``who`` is the op to name in errors.
     """
     places = indices.astype(xp.int64)
     _check_range(places, dims, wrap, who)
@@ -351,7 +359,7 @@ def _(mapped, indices, *, dims, batch, wrap, who):
 
 @primitive(no_gradient=True)
 def flatnonzero(xp, condition: TensorLike):
-    """The numbers of the entries that are true, counted row by row."""
+    """Return the flat indices of the entries that are true, counted row by row."""
     return xp.flatnonzero(condition).astype(xp.int64)
 
 
@@ -368,17 +376,23 @@ def gather(
     batch_dims: IntLike = 0,
     name: str | None = None,
 ) -> Tensor:
-    """The slices of ``params`` at ``indices`` along ``axis``.
+    """Gather slices of ``params`` along an axis.
 
-    Args: ``indices``: integers from 0 to the size of the axis less 1; ``batch_dims``:
-    the number of first axes that both have in common: each of their entries picks from
-    its own slice; ``axis``: default ``batch_dims``. ``validate_indices`` changes
-    nothing: indices are always checked.
-
-    Shapes: that of ``params`` with the axis replaced by ``indices.shape[batch_dims:]``.
     Along axis 0 the gradient of ``params`` is `IndexedSlices`.
 
-    Raises: ``IndexError`` for an index that is negative or too large.
+    Args:
+        params: Tensor to gather from.
+        indices: Integers from 0 to the size of the axis less 1.
+        validate_indices: Ignored; indices are always checked.
+        axis: Axis to gather along; defaults to ``batch_dims``.
+        batch_dims: Number of leading batch axes that ``params`` and ``indices`` share;
+            each batch entry gathers from its slice.
+
+    Shapes:
+        ``params.shape`` with the axis replaced by ``indices.shape[batch_dims:]``.
+
+    Raises:
+        IndexError: If an index is negative or too large.
 
     Example:
         >>> tw.gather([10, 20, 30], [2, 0]).numpy()
@@ -417,7 +431,11 @@ def gather(
 
 
 def whole_numbers(who, value, name="indices"):
-    """A tensor of integers. Raises: ``DTypeError`` if they are not."""
+    """Convert a value to a tensor and check that it holds integers.
+
+    Raises:
+        DTypeError: If the dtype is not an integer type.
+    """
     indices = convert_to_tensor(value)
     _check_whole(who, indices, name)
     return indices
@@ -429,13 +447,20 @@ def gather_nd(
     batch_dims: IntLike = 0,
     name: str | None = None,
 ) -> Tensor:
-    """The entries or slices of ``params`` at the coordinates in the last axis of ``indices``.
+    """Gather entries or slices of ``params`` at coordinates.
 
-    Shapes: ``indices`` ``[..., k]``; the result ``indices.shape[:-1] +
-    params.shape[k:]``. With ``batch_dims``, so many first axes are common to both and
-    no coordinates.
+    Args:
+        params: Tensor to gather from.
+        indices: Integers with the coordinates in the last axis.
+        batch_dims: Number of leading batch axes that ``params`` and ``indices`` share;
+            the coordinates do not include them.
 
-    Raises: ``IndexError`` for a coordinate out of range.
+    Shapes:
+        ``indices`` ``[..., k]``, result ``indices.shape[:-1] + params.shape[k:]``
+        without ``batch_dims``.
+
+    Raises:
+        IndexError: If a coordinate is out of range.
 
     Example:
         >>> tw.gather_nd([[1, 2], [3, 4]], [[0, 1], [1, 0]]).numpy()
@@ -471,10 +496,16 @@ def boolean_mask(
     axis: Axis | None = None,
     name: str | None = "boolean_mask",
 ) -> Tensor:
-    """The entries of ``tensor`` where ``mask`` is true, along one axis.
+    """Select the entries of ``tensor`` where ``mask`` is True.
 
-    Shapes: ``mask`` has the sizes of the axes of ``tensor`` from ``axis`` (default 0)
-    on; in the result these axes are one, of the number of true entries.
+    Args:
+        tensor: Tensor to select from.
+        mask: Boolean tensor.
+        axis: First axis of ``tensor`` to which ``mask`` applies; defaults to 0.
+
+    Shapes:
+        ``mask`` has the sizes of the axes of ``tensor`` from ``axis`` on; in the result
+        these axes become one, with the number of true entries as its size.
 
     Example:
         >>> tw.boolean_mask([1, 2, 3], [True, False, True]).numpy()
@@ -509,12 +540,16 @@ def repeat(
     axis: Axis | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Each entry along ``axis``, ``repeats`` times.
+    """Repeat each entry along an axis.
 
-    Args: ``repeats``: one number, or one for each entry along the axis; ``axis``: None
-    flattens ``input`` first.
+    Args:
+        input: Input tensor.
+        repeats: Number of repetitions: one number, or one for each entry along the
+            axis.
+        axis: Axis to repeat along; None flattens ``input`` first.
 
-    Raises: ``ValueError`` for negative ``repeats``.
+    Raises:
+        ValueError: If a number in ``repeats`` is negative.
 
     Example:
         >>> tw.repeat([1, 2], 2).numpy()
@@ -555,14 +590,17 @@ def reverse_sequence(
     batch_axis: Axis | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The first ``seq_lengths[i]`` entries of example ``i`` in opposite order.
+    """Reverse the first ``seq_lengths[i]`` entries of example ``i``.
 
-    Args: ``seq_lengths``: one number for each example; entries beyond it stay.
-    ``seq_axis``: the axis of the steps, which must be given; ``batch_axis``: that of
-    the examples, default 0.
+    Args:
+        input: Input tensor.
+        seq_lengths: Length of each sequence, one integer per example; entries beyond it
+            stay in place.
+        seq_axis: Axis of the time steps; required.
+        batch_axis: Axis of the examples; defaults to 0.
 
-    Raises: ``ValueError`` without ``seq_axis``, or for a length beyond the size of that
-    axis.
+    Raises:
+        ValueError: If ``seq_axis`` is None, or a length exceeds the size of that axis.
 
     Example:
         >>> tw.reverse_sequence([[1, 2, 3], [4, 5, 6]], [2, 3], seq_axis=1).numpy()
@@ -601,11 +639,17 @@ def _check_lengths(lengths, size):
 
 
 def roll(input: TensorLike, shift: Axes, axis: Axes, name: str | None = None) -> Tensor:
-    """The entries moved by ``shift`` along ``axis``, around the end.
+    """Shift entries along an axis; entries shifted beyond the end reappear at the start.
 
-    A list of shifts goes with a list of axes; an axis that occurs twice moves by both.
+    Args:
+        input: Input tensor.
+        shift: Number of places to shift, or a list with one number for each axis in
+            ``axis``.
+        axis: Axis or list of axes; an axis that occurs twice is shifted by both
+            numbers.
 
-    Raises: ``ValueError`` if the lists differ in length.
+    Raises:
+        ValueError: If the lists differ in length.
 
     Example:
         >>> tw.roll([0, 1, 2, 3, 4], shift=2, axis=0).numpy()
@@ -638,14 +682,21 @@ def embedding_lookup(
     max_norm: float | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The rows of ``params`` at ``ids``; the gradient is `IndexedSlices`.
+    """Look up embeddings: the rows of ``params`` at ``ids``.
 
-    Args: ``params``: a table of rows, or a list of its parts, one behind the other;
-    ``ids``: integers; ``max_norm``: the length to which longer rows are scaled down.
+    The gradient of ``params`` is `IndexedSlices`.
 
-    Shapes: ``params`` ``[rows, ...]``, the result ``ids.shape + params.shape[1:]``.
+    Args:
+        params: Table of embeddings, one per row, or a list of its parts, in order.
+        ids: Integer indices of rows.
+        max_norm: Rows with a larger Euclidean norm are scaled down to this norm; None
+            keeps all rows.
 
-    Raises: ``IndexError`` for an id out of range.
+    Shapes:
+        ``params`` ``[rows, ...]``, result ``ids.shape + params.shape[1:]``.
+
+    Raises:
+        IndexError: If an id is out of range.
 
     Example:
         >>> tw.nn.embedding_lookup([[1.0, 2.0], [3.0, 4.0]], [1, 1]).numpy()

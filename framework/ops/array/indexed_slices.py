@@ -29,7 +29,7 @@ def dense(slices):
 
 
 def add_slices(slices, other):
-    """Two sparse gradients stay sparse; with a dense one the sum is dense."""
+    """Add to a sparse gradient: sparse with another sparse one, dense with a dense one."""
     if not isinstance(other, IndexedSlices):
         return dense(slices) + other
     values = concat([slices.values, other.values], axis=0)
@@ -44,7 +44,10 @@ def add_slices(slices, other):
 def sum_repeated(slices):
     """Sum repeated rows: the first of equal indices gets the sum, the others zeros.
 
-    The number of rows stays, so that a traced function knows it.
+    The number of rows stays the same, so that it is static in a traced function.
+
+    Args:
+        slices: `IndexedSlices` with indices in any order.
     """
     values, indices = (
         convert_to_tensor(each) for each in (slices.values, slices.indices)

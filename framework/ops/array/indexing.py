@@ -1,7 +1,9 @@
 """Ops that pick entries by position: indexing with ``[]``, slices, one_hot, argmax.
 
-A basic index is kept as plain values: ints, ``[start, stop, step]`` for a slice,
-``"newaxis"`` and ``"..."``. Arrays and masks in an index are turned into a gather.
+Args:
+    basic index is stored as plain values: ints, ``[start, stop, step]`` for a slice,
+        ``"newaxis"`` and ``"..."``. Arrays and masks in an index are converted to a
+        gather.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ _slice = slice
 
 
 def as_index(value):
-    """A basic index as plain values; see the head of this file."""
+    """Convert a basic index to plain values; see the head of this file."""
     items = value if isinstance(value, tuple) else (value,)
     return tuple([_plain(item) for item in items])
 
@@ -144,13 +146,13 @@ def _(x, index):
 
 
 def _indexed(shape, index, unknown):
-    """The shape of an indexed tensor, by NumPy's own rules on an array of no weight."""
+    """Return the shape of an indexed tensor, by indexing an array without data in NumPy."""
     shape = [unknown if n is None else n for n in shape]
     return np.broadcast_to(np.zeros((), np.int8), shape)[_numpy_index(index)].shape
 
 
 def _indexed_sizes(shape, index):
-    """The same where sizes are formulas."""
+    """Return the shape of an indexed tensor whose sizes are formulas."""
     words = list(index)
     used = len([i for i in words if i not in ("newaxis", "...")])
     if used > len(shape) or words.count("...") > 1:
@@ -171,7 +173,7 @@ def _indexed_sizes(shape, index):
 
 
 def _sliced(size, start, stop, step):
-    """The number of entries of a slice, as Python has it; any of these may be a formula."""
+    """Return the number of entries of a Python slice; any argument may be a formula."""
     step = 1 if step is None else step
     if step == 0:
         raise InvalidArgumentError("slice step cannot be zero")
@@ -184,7 +186,7 @@ def _sliced(size, start, stop, step):
 
 
 def _clipped(n, size, low, high):
-    """An end of a slice, counted from the start, within bounds."""
+    """Return an end of a slice, counted from the start and clipped to the bounds."""
     n = n + size if n < 0 else n
     return low if n < low else high if n > high else n
 
@@ -221,7 +223,7 @@ def _(axes, x, *, index):
 
 @primitive(linear=True, moves=True, strict=True)
 def scatter_index(xp, g: TensorLike, shape: ShapeLike, index: Index):
-    """The adjoint of basic indexing: zeros of ``shape`` with ``g`` at ``index``."""
+    """Place ``g`` at ``index`` in zeros of ``shape``: the adjoint of basic indexing."""
     full = zeros(xp, shape, g.dtype)
     full[_numpy_index(index)] = g
     return full
@@ -253,14 +255,17 @@ _BASIC = frozenset([int, _slice, type(None), type(Ellipsis)])
 
 
 def getitem(x, index):
-    """``x[index]``, by NumPy's rules: ints, slices, ``...``, ``None``, arrays and masks.
+    """Index a tensor by NumPy's rules: ints, slices, ``...``, ``None``, arrays and masks.
 
-    Integer arrays broadcast together; the axes that they give stand where they stand, or
-    in front if slices stand between them. A mask counts as the coordinates of its true
-    entries. The gradient of one array along the first axis is `IndexedSlices`.
+    Integer arrays broadcast together; their axes appear in the result in the same
+    position, or in front if slices separate the arrays. A mask is replaced by the
+    coordinates of its true entries. The gradient of one array along the first axis is
+    `IndexedSlices`.
 
-    Raises: ``IndexError`` for an index out of range or one too many, ``TypeError`` for
-    what is no index (True and False, too), ``ShapeError`` for arrays that do not fit.
+    Raises:
+        IndexError: If an index is out of range, or there are too many.
+        TypeError: If an item is not an index (True and False are not).
+        ShapeError: If arrays do not broadcast, or a mask does not match the axes.
     """
     items = index if type(index) is tuple else (index,)
     for item in items:
@@ -278,13 +283,13 @@ def _is_array_index(item):
 
 
 def is_number(item):
-    """Return whether a tensor of rank 0 is one known number, or a size, for an index."""
+    """Return whether a tensor of rank 0 is a known number or a size, for use in an index."""
     known = getattr(item, "known_sizes", None)
     return is_eager(item) if known is None else known() is not None
 
 
 def _pick(x, items):
-    """Indexing with arrays among the items."""
+    """Index with arrays among the items."""
     x = convert_to_tensor(x)
     if len(items) == 1 and x.array.ndim:  # the common case, in half the time
         array = _index_array(items[0], x)
@@ -317,8 +322,11 @@ _WHOLE = _slice(None)
 
 
 def _sorted_out(x, items):
-    """The basic part of an index, the arrays with their axes in what it gives, and which
-    items count as arrays (ints do, beside arrays), for the order of the axes."""
+    """Separate an index into its basic part and its arrays.
+
+    Returns the basic part, the arrays with their axes in its result, and a mask of the
+    items that count as arrays (ints do, next to arrays), for the order of the axes.
+    """
     basic, arrays, order, axis = [], [], [], 0
     for item in _spelled_out(x, items):
         if isinstance(item, Tensor):
@@ -340,8 +348,7 @@ def _sorted_out(x, items):
 
 
 def _spelled_out(x, items):
-    """The items with arrays as tensors and slices in place of ``...``, if there are axes
-    left for it."""
+    """Convert arrays to tensors, and ``...`` to slices if there are axes left for it."""
     rank, used, entries = len(x.shape), 0, []
     for item in items:
         if type(item) not in _BASIC and _is_array_index(item):
@@ -364,7 +371,7 @@ def _spelled_out(x, items):
 
 
 def _index_array(item, x):
-    """An array or list of an index as a tensor beside ``x``."""
+    """Convert an array or list in an index to a tensor on the device of ``x``."""
     if is_tensor(item):
         array = convert_to_tensor(item)
     else:
@@ -380,7 +387,7 @@ def _index_array(item, x):
 
 
 def _coordinates(x, at, array):
-    """A mask as one array of coordinates for each of its axes; integers as they are."""
+    """Convert a mask to one array of coordinates per axis; return integers unchanged."""
     if not array.dtype.is_bool:
         return [(at, array)]
     shape = tuple(x.shape[at : at + len(array.shape)])
@@ -395,8 +402,10 @@ def _coordinates(x, at, array):
 
 
 def _pick_together(x, arrays):
-    """The entries at coordinates along several axes, which become one; and how many axes
-    the coordinates give."""
+    """Gather the entries at coordinates along several axes, which become one.
+
+    Also returns the number of axes of the coordinates.
+    """
     dims, given = tuple(x.shape), dict(arrays)
     first, last = min(given), max(given)
     try:
@@ -428,7 +437,7 @@ def _pick_together(x, arrays):
 
 
 def _from_the_start(indices, x, axis):
-    """Indices some of which may count from the end, as such that do not."""
+    """Convert indices that may count from the end to indices from the start."""
     size, array = x.shape[axis], indices.array
     if array.dtype.kind == "u":
         return indices
@@ -447,13 +456,17 @@ def _from_the_start(indices, x, axis):
 def slice(
     input_: TensorLike, begin: ShapeLike, size: ShapeLike, name: str | None = None
 ) -> Tensor:  # noqa: A001
-    """The block of ``size[i]`` entries from ``begin[i]`` on, along each axis ``i``.
+    """Extract a block of ``size[i]`` entries from ``begin[i]`` on, along each axis ``i``.
 
-    A size of -1 takes the rest of the axis. Both lists have one number for each axis; in
-    traced functions, those of ``begin`` may be tensors.
+    Args:
+        input_: Input tensor.
+        begin: First index along each axis; in traced functions the numbers may be
+            tensors.
+        size: Number of entries along each axis; -1 extends to the end of the axis.
 
-    Raises: ``ShapeError`` if the block reaches beyond ``input_``; ``OutOfBoundsError``, on
-    the CPU, if it does so from a tensor in ``begin``.
+    Raises:
+        ShapeError: If the block extends beyond ``input_``.
+        OutOfBoundsError: On the CPU, if it does so because of a tensor in ``begin``.
 
     Example:
         >>> tw.slice([[1, 2, 3], [4, 5, 6]], [0, 1], [-1, 2]).numpy()
@@ -489,7 +502,7 @@ def slice(
 
 
 def _starts(begin):
-    """The numbers in ``begin``; those without a value yet stay tensors."""
+    """Return the numbers in ``begin``; numbers without a value yet stay tensors."""
     if is_tensor(begin) and not is_number(begin):
         begin = unstack(begin)
     if isinstance(begin, (list, tuple)):
@@ -512,15 +525,28 @@ def strided_slice(
     var: Variable | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """``input_[begin[0]:end[0]:strides[0], ...]``, an index written in numbers.
+    """Extract a strided slice: ``input_[begin[0]:end[0]:strides[0], ...]``.
 
-    Bit ``i`` of a mask changes item ``i``: ``begin_mask`` and ``end_mask`` leave that
-    end of the slice open, ``ellipsis_mask`` makes it ``...``, ``new_axis_mask`` a new
-    axis, and ``shrink_axis_mask`` the single entry at ``begin[i]``. ``var`` is not
-    supported.
+    Bit ``i`` of a mask changes item ``i`` of the index.
 
-    Raises: ``ValueError`` for a stride of 0 or lists of different lengths;
-    ``IndexError`` for more items than axes.
+    Args:
+        input_: Input tensor.
+        begin: Start of each slice.
+        end: End of each slice, excluded.
+        strides: Step of each slice, not 0; None means 1 for all.
+        begin_mask: Bits of items whose ``begin`` is ignored: the slice starts at the
+            first entry.
+        end_mask: Bits of items whose ``end`` is ignored: the slice extends to the last
+            entry.
+        ellipsis_mask: Bit of the item that acts as ``...``.
+        new_axis_mask: Bits of items that insert a new axis of size 1.
+        shrink_axis_mask: Bits of items that select the single entry at ``begin[i]`` and
+            remove the axis.
+        var: Not supported; must be None.
+
+    Raises:
+        ValueError: If a stride is 0, or the lists differ in length.
+        IndexError: If there are more items than axes.
 
     Example:
         >>> tw.strided_slice([1, 2, 3, 4], [-1], [0], [-2]).numpy()
@@ -627,7 +653,7 @@ def one_hot(
 
 
 def _values_of_one_hot(on_value, off_value, dtype):
-    """Both as tensors of one dtype: ``dtype``, else that of those that are given."""
+    """Convert both to tensors of ``dtype``, or else of the dtype of the values given."""
     given = {"on_value": on_value, "off_value": off_value}
     given = {n: convert_to_tensor(v, dtype_hint=dtype) for n, v in given.items()
              if v is not None}  # fmt: skip
@@ -655,7 +681,7 @@ def _infer_place(op):
 
 
 def place_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
-    """Decorator: an op that finds a place along an axis."""
+    """Decorator: an op that finds a position along an axis."""
     return primitive(
         cost=per_input(1), no_gradient=True, infer=_infer_place,
         batch=batch_along_axis, **options,
@@ -688,12 +714,21 @@ def argmax(
     output_type: DTypeLike = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
-    """The index of the largest entry along ``axis``, the first one of equals.
+    """Return the index of the largest entry along an axis.
 
-    Shapes: the result lacks ``axis``, which is 0 unless given.
+    Of equal entries the first is returned.
 
-    Raises: ``ShapeError`` if the axis is empty; ``TypeError`` for an ``output_type``
-    that is no integer type.
+    Args:
+        input: Input tensor.
+        axis: Axis to search along; defaults to 0.
+        output_type: Integer dtype of the result.
+
+    Shapes:
+        ``input.shape`` without ``axis``.
+
+    Raises:
+        ShapeError: If the axis is empty.
+        TypeError: If ``output_type`` is not an integer type.
 
     Example:
         >>> tw.argmax([[1, 7], [5, 2]], axis=1).numpy()
@@ -709,12 +744,21 @@ def argmin(
     output_type: DTypeLike = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
-    """The index of the smallest entry along ``axis``, the first one of equals.
+    """Return the index of the smallest entry along an axis.
 
-    Shapes: the result lacks ``axis``, which is 0 unless given.
+    Of equal entries the first is returned.
 
-    Raises: ``ShapeError`` if the axis is empty; ``TypeError`` for an ``output_type``
-    that is no integer type.
+    Args:
+        input: Input tensor.
+        axis: Axis to search along; defaults to 0.
+        output_type: Integer dtype of the result.
+
+    Shapes:
+        ``input.shape`` without ``axis``.
+
+    Raises:
+        ShapeError: If the axis is empty.
+        TypeError: If ``output_type`` is not an integer type.
 
     Example:
         >>> tw.argmin([[1, 7], [5, 2]], axis=1).numpy()

@@ -1,6 +1,7 @@
-"""Ops that put tensors together and take them apart: join, split, pad, reverse, roll.
+"""Ops that join and split tensors: concat, stack, split, unstack, pad, reverse, tile.
 
-Adjoints stand side by side: `concat` and `split`, `stack` and `unstack`, `pad` and crop.
+Each op and its adjoint are in pairs: `concat` and `split`, `stack` and `unstack`, `pad`
+and crop.
 """
 
 from __future__ import annotations
@@ -112,12 +113,16 @@ def _(axes, *values, axis):
 
 
 def concat(values: TensorLike, axis: Axis, name: str | None = None) -> Tensor:
-    """Join the tensors of a list along an existing axis.
+    """Concatenate tensors along an existing axis.
 
-    A tensor in place of the list is returned as it is.
+    Args:
+        values: List of tensors with the same dtype; a single tensor is returned
+            unchanged.
+        axis: Axis to concatenate along.
 
-    Shapes: all sizes but that of ``axis`` must be the same; that of the result is the
-    sum.
+    Shapes:
+        All sizes except along ``axis`` must be the same; along ``axis`` the sizes are
+        added.
 
     Example:
         >>> tw.concat([[1, 2], [3]], axis=0).numpy()
@@ -171,10 +176,12 @@ _OF_PYTHON = (np.ndarray, np.generic, int, float, complex, str, bytes, list, tup
 
 
 def stack(values: TensorLike, axis: Axis = 0, name: str | None = None) -> Tensor:
-    """Join the tensors of a list, all of one shape, along a new axis.
+    """Stack tensors along a new axis.
 
-    ``axis`` is that of the result, from ``-rank - 1`` to ``rank`` for tensors of this
-    rank.
+    Args:
+        values: List of tensors with the same shape and dtype.
+        axis: Position of the new axis in the result, from ``-rank - 1`` to ``rank`` for
+            tensors of rank ``rank``.
 
     Example:
         >>> tw.stack([[1, 2], [3, 4]], axis=1).numpy()
@@ -247,13 +254,18 @@ def split(
     num: IntLike | None = None,
     name: str | None = None,
 ) -> list[Tensor]:
-    """A list of pieces of ``value`` along ``axis``.
+    """Split a tensor into a list of pieces along an axis.
 
-    Args: ``num_or_size_splits``: a number of pieces of equal size, or a list of their
-    sizes, of which one may be -1 for the rest; ``num``: the length of that list.
+    Args:
+        value: Tensor to split.
+        num_or_size_splits: Number of pieces of equal size, or a list of sizes, of which
+            one may be -1 for the rest.
+        axis: Axis to split along.
+        num: Expected length of the list of sizes, or None.
 
-    Raises: ``ShapeError`` if the sizes do not add up to the size of the axis;
-    ``ValueError`` if ``num`` is not their number.
+    Raises:
+        ShapeError: If the sizes do not add up to the size of the axis.
+        ValueError: If ``num`` is not the number of sizes.
 
     Example:
         >>> [part.numpy().tolist() for part in tw.split([1, 2, 3, 4], 2)]
@@ -334,9 +346,15 @@ def unstack(
     axis: Axis = 0,
     name: str | None = None,
 ) -> list[Tensor]:
-    """A list of the slices of ``value`` along ``axis``, without that axis.
+    """Unpack a tensor into a list of its slices along an axis, which is removed.
 
-    Raises: ``ValueError`` if ``num`` is given and is not their number.
+    Args:
+        value: Tensor to unpack.
+        num: Expected number of slices, or None to infer it.
+        axis: Axis to unpack along.
+
+    Raises:
+        ValueError: If ``num`` is not the size of the axis.
 
     Example:
         >>> [part.numpy().tolist() for part in tw.unstack([[1, 2], [3, 4]], axis=1)]
@@ -354,7 +372,7 @@ def unstack(
 
 
 def as_paddings(value):
-    """Pairs (before, after), one for each axis, as plain ints."""
+    """Convert paddings to pairs (before, after) of plain ints, one per axis."""
     return tuple([(_width(before), _width(after)) for before, after in value])
 
 
@@ -438,7 +456,7 @@ def _(axes, tensor, constant_values, *, paddings):
 
 @primitive(linear=True, moves=True, view=True, strict=True)
 def _crop(xp, x: TensorLike, paddings: Paddings):
-    """The adjoint of `pad`: ``x`` without a margin."""
+    """Remove the margin from ``x``: the adjoint of `pad`."""
     parts = [slice(b, n - a) for n, (b, a) in zip(x.shape, paddings, strict=True)]
     return x[tuple(parts)]
 
@@ -469,13 +487,19 @@ def pad(
     constant_values: TensorLike = 0,
     name: str | None = None,
 ) -> Tensor:
-    """``tensor`` with a margin: ``paddings[i] = (before, after)`` entries on axis ``i``.
+    """Pad a tensor with ``paddings[i] = (before, after)`` entries along axis ``i``.
 
-    Args: ``mode``, in upper or lower case: "CONSTANT", filled with ``constant_values``;
-    "REFLECT", mirrored without the edge; "SYMMETRIC", mirrored with the edge.
+    Args:
+        tensor: Tensor to pad.
+        paddings: Pairs ``(before, after)``, one for each axis.
+        mode: "CONSTANT", filled with ``constant_values``; "REFLECT", mirrored without
+            the edge; or "SYMMETRIC", mirrored with the edge; in upper or lower case.
+        constant_values: Value of the padding in mode "CONSTANT", a scalar.
 
-    Raises: ``ValueError`` for another ``mode``; ``ShapeError`` for negative paddings,
-    or for more of them than there are entries to mirror.
+    Raises:
+        ValueError: If ``mode`` is unknown.
+        ShapeError: If a padding is negative, or larger than the number of entries to
+            mirror.
 
     Example:
         >>> tw.pad([1, 2], [[1, 1]]).numpy()
@@ -524,7 +548,11 @@ def pad(
     diagonal=diagonal_along_axis,
 )
 def reverse(xp, tensor: TensorLike, axis: Axes):
-    """The entries in reverse order along ``axis``, one number or a list.
+    """Reverse the order of the entries along axes.
+
+    Args:
+        tensor: Input tensor.
+        axis: Axis or list of axes to reverse.
 
     Example:
         >>> tw.reverse([[1, 2], [3, 4]], axis=[1]).numpy()
@@ -589,10 +617,14 @@ def _(g, shift, axis):
 
 @composite
 def tile(input: TensorLike, multiples: ShapeLike, name: str | None = None) -> Tensor:
-    """``input`` repeated ``multiples[i]`` times along axis ``i``.
+    """Repeat a whole tensor ``multiples[i]`` times along axis ``i``.
 
-    Shapes: ``multiples`` has one number for each axis; size ``n`` becomes ``n *
-    multiples[i]``.
+    Args:
+        input: Input tensor.
+        multiples: Number of repetitions, one for each axis.
+
+    Shapes:
+        Size ``n`` of axis ``i`` becomes ``n * multiples[i]``.
 
     Example:
         >>> tw.tile([1, 2], [2]).numpy()

@@ -1,7 +1,7 @@
-"""Ops that put entries where numbers say: scatter, partition, stitch.
+"""Ops that write entries at indices: scatter, partition, stitch.
 
-The axes to which coordinates point are laid in one row (`gather.flat_index`), the rest in
-another: what is written are rows of a matrix.
+The axes to which coordinates refer are flattened into one (`gather.flat_index`), the
+remaining axes into another: the ops write rows of a matrix.
 """
 
 from __future__ import annotations
@@ -68,12 +68,21 @@ __all__ = [
 def scatter_nd(
     indices: TensorLike, updates: TensorLike, shape: ShapeLike, name: str | None = None
 ) -> Tensor:
-    """Zeros of ``shape`` with ``updates`` added at the coordinates ``indices``.
+    """Scatter ``updates`` into zeros of ``shape`` at coordinates.
 
-    Shapes: ``indices`` ``[..., k]`` holds ``k`` coordinates; ``updates`` has the shape
-    ``indices.shape[:-1] + shape[k:]``. Updates at one place are summed.
+    Updates with the same coordinates are added.
 
-    Raises: ``IndexError`` for a coordinate out of range.
+    Args:
+        indices: Integers with the coordinates in the last axis.
+        updates: Values to add.
+        shape: Shape of the result.
+
+    Shapes:
+        ``indices`` ``[..., k]`` holds ``k`` coordinates; ``updates`` has the shape
+        ``indices.shape[:-1] + shape[k:]``.
+
+    Raises:
+        IndexError: If a coordinate is out of range.
 
     Example:
         >>> tw.scatter_nd([[1], [3], [1]], [1.0, 2.0, 3.0], [4]).numpy()
@@ -85,7 +94,7 @@ def scatter_nd(
 
 
 def _as_rows(who, indices, updates, shape):
-    """Numbers of rows, updates as rows, and the shape of the matrix that they go to."""
+    """Return row indices, updates as rows, and the shape of the matrix to write to."""
     indices = whole_numbers(who, indices)
     lead, depth = tuple(indices.shape[:-1]), (tuple(indices.shape) or (0,))[-1]
     if not indices.shape.rank or depth > len(shape):
@@ -105,11 +114,20 @@ def tensor_scatter_nd_add(
     updates: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """``tensor`` with ``updates`` added at the coordinates ``indices``.
+    """Add ``updates`` to a tensor at coordinates.
 
-    Shapes: as in `scatter_nd`, with the shape of ``tensor``.
+    Updates with the same coordinates are all added.
 
-    Raises: ``IndexError`` for a coordinate out of range.
+    Args:
+        tensor: Tensor to copy and update.
+        indices: Integers with the coordinates in the last axis.
+        updates: Values to add.
+
+    Shapes:
+        As in `scatter_nd`, with the shape of ``tensor``.
+
+    Raises:
+        IndexError: If a coordinate is out of range.
 
     Example:
         >>> tw.tensor_scatter_nd_add([1, 1, 1], [[0], [2], [0]], [5, 6, 7]).numpy()
@@ -125,11 +143,20 @@ def tensor_scatter_nd_sub(
     updates: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """``tensor`` with ``updates`` subtracted at the coordinates ``indices``.
+    """Subtract ``updates`` from a tensor at coordinates.
 
-    Shapes: as in `scatter_nd`, with the shape of ``tensor``.
+    Updates with the same coordinates are all subtracted.
 
-    Raises: ``IndexError`` for a coordinate out of range.
+    Args:
+        tensor: Tensor to copy and update.
+        indices: Integers with the coordinates in the last axis.
+        updates: Values to subtract.
+
+    Shapes:
+        As in `scatter_nd`, with the shape of ``tensor``.
+
+    Raises:
+        IndexError: If a coordinate is out of range.
 
     Example:
         >>> tw.tensor_scatter_nd_sub([9, 9, 9], [[0], [2], [0]], [1, 2, 3]).numpy()
@@ -148,7 +175,7 @@ def _alike(tensor, updates):
 
 
 def _batch_rows(op):
-    """The batch rule of an op on the rows of a matrix: all matrices as one."""
+    """Make the batching rule of an op on the rows of a matrix: all matrices as one."""
 
     def _(mapped, *inputs):
         matrix, indices, *rows = all_mapped(mapped, inputs)
@@ -164,7 +191,7 @@ def _batch_rows(op):
 def rows_op(
     *, same_dtype: tuple[str, ...] = ("matrix", "rows"), **options: Any
 ) -> Callable[[Kernel[P]], Op[P, Tensor]]:
-    """Decorator: an op on those rows of a matrix that ``indices`` names."""
+    """Decorator: an op on the rows of a matrix at ``indices``."""
     return primitive(
         same_dtype=same_dtype, may_raise=True, no_gradient=("indices",), infer=infer_like_input,
         batch=_batch_rows, **options,
@@ -173,7 +200,7 @@ def rows_op(
 
 @rows_op(type_name="TensorScatterUpdate", sizes=True, linear=True, moves=True)
 def put_rows(xp, matrix: TensorLike, indices: TensorLike, rows: TensorLike):
-    """``matrix`` with ``rows`` in the place of those at ``indices``; the last one counts."""
+    """Replace the rows of ``matrix`` at ``indices``; of equal indices the last one counts."""
     if not len(indices):
         return matrix.copy()
     last = _last_writers(xp, indices, len(matrix))
@@ -196,7 +223,7 @@ def _(xp, matrix, indices, rows):
 
 
 def _last_writers(xp, indices, count):
-    """For each row the place of the last index that names it, or -1."""
+    """Return for each row the position of the last index that names it, or -1."""
     last = xp.full(count, -1, xp.int32)
     xp.maximum.at(last, indices, xp.arange(len(indices), dtype=xp.int32))
     return last
@@ -209,7 +236,7 @@ def _(g, indices, matrix_shape):
 
 @rows_op(kinds="biufc", same_dtype=(), linear=True, moves=True)
 def clear_rows(xp, matrix: TensorLike, indices: TensorLike):
-    """``matrix`` with zeros in the rows at ``indices``; its own adjoint."""
+    """Set the rows of ``matrix`` at ``indices`` to zero; it is self-adjoint."""
     full = matrix.copy()
     full[indices] = 0
     return full
@@ -223,7 +250,7 @@ def _(g, indices):
 
 @primitive(may_raise=True, no_gradient=True)
 def is_last(xp, indices: TensorLike, count: int):
-    """True where no later one of the ``indices`` is the same, as a column."""
+    """Return a column that is True where no later index in ``indices`` is the same."""
     places = xp.arange(len(indices), dtype=xp.int32)
     return (_last_writers(xp, indices, count)[indices] == places)[:, None]
 
@@ -252,14 +279,14 @@ def _(mapped, indices, *, count):
     infer=infer_like_input,
 )
 def put_row(xp, params: TensorLike, index: TensorLike, row: TensorLike):
-    """``params`` with ``row`` in the place of that at ``index``, one number."""
+    """Replace the row of ``params`` at ``index``, a single number."""
     full = params.copy()
     full[row_number(index, len(params)), ...] = row  # a string, not an array of one
     return full
 
 
 def row_number(index, size):
-    """An index as a number; raises where there is no such row."""
+    """Return an index as a number; raise an error if there is no such row."""
     number = int(index)
     if not 0 <= number < size:
         raise OutOfBoundsError(f"the index must be from 0 to {size - 1}, got {number}")
@@ -276,7 +303,7 @@ def row_number(index, size):
     infer=infer_like_input,
 )
 def clear_row(xp, params: TensorLike, index: TensorLike):
-    """``params`` with zeros in the row at ``index``; its own adjoint."""
+    """Set the row of ``params`` at ``index`` to zero; it is self-adjoint."""
     full = params.copy()
     full[row_number(index, len(params))] = 0
     return full
@@ -299,14 +326,21 @@ def tensor_scatter_nd_update(
     updates: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """``tensor`` with ``updates`` in place of its entries at the coordinates ``indices``.
+    """Replace the entries of a tensor at coordinates by ``updates``.
 
-    If several updates have the same coordinates the last one counts, for the value and
+    If several updates have the same coordinates, the last one counts, for the value and
     for the gradient.
 
-    Shapes: as in `scatter_nd`, with the shape of ``tensor``.
+    Args:
+        tensor: Tensor to copy and update.
+        indices: Integers with the coordinates in the last axis.
+        updates: New values.
 
-    Raises: ``IndexError`` for a coordinate out of range.
+    Shapes:
+        As in `scatter_nd`, with the shape of ``tensor``.
+
+    Raises:
+        IndexError: If a coordinate is out of range.
 
     Example:
         >>> tw.tensor_scatter_nd_update([1, 2, 3], [[2], [0]], [8, 9]).numpy()
@@ -328,13 +362,13 @@ def _written(who, op, tensor, indices, updates):
 
 @rows_op(type_name="TensorScatterMax")
 def max_rows(xp, matrix: TensorLike, indices: TensorLike, rows: TensorLike):
-    """``matrix`` with its rows at ``indices`` raised to ``rows`` where these are larger."""
+    """Compute the maximum of ``rows`` and the rows of ``matrix`` at ``indices``."""
     return _extremes(xp, xp.maximum, matrix, indices, rows)
 
 
 @rows_op(type_name="TensorScatterMin")
 def min_rows(xp, matrix: TensorLike, indices: TensorLike, rows: TensorLike):
-    """``matrix`` with its rows at ``indices`` lowered to ``rows`` where these are smaller."""
+    """Compute the minimum of ``rows`` and the rows of ``matrix`` at ``indices``."""
     return _extremes(xp, xp.minimum, matrix, indices, rows)
 
 
@@ -359,7 +393,7 @@ def _(g, matrix, indices, rows, out):
 
 
 def _ties(matrix, indices, rows, out):
-    """Count those with the value of each entry of ``out``, and mark them in the ``rows``."""
+    """Count the candidates equal to each entry of ``out``, and mark them in the ``rows``."""
     winners = cast(equal(rows, gather_p(out, indices, 0)), matrix.dtype)
     others = scatter_rows(winners, indices, shape=tuple(matrix.shape), axis=0)
     return others + cast(equal(matrix, out), matrix.dtype), winners
@@ -371,13 +405,20 @@ def tensor_scatter_nd_max(
     updates: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """``tensor``, raised to ``updates`` at ``indices`` where they are larger.
+    """Replace the entries of a tensor at coordinates by larger ``updates``.
 
     Ties share the gradient equally.
 
-    Shapes: as in `scatter_nd`, with the shape of ``tensor``.
+    Args:
+        tensor: Tensor to copy and update.
+        indices: Integers with the coordinates in the last axis.
+        updates: Values to compare with.
 
-    Raises: ``IndexError`` for a coordinate out of range.
+    Shapes:
+        As in `scatter_nd`, with the shape of ``tensor``.
+
+    Raises:
+        IndexError: If a coordinate is out of range.
 
     Example:
         >>> tw.tensor_scatter_nd_max([1, 5, 3], [[0], [1]], [4, 4]).numpy()
@@ -392,13 +433,20 @@ def tensor_scatter_nd_min(
     updates: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """``tensor``, lowered to ``updates`` at ``indices`` where they are smaller.
+    """Replace the entries of a tensor at coordinates by smaller ``updates``.
 
     Ties share the gradient equally.
 
-    Shapes: as in `scatter_nd`, with the shape of ``tensor``.
+    Args:
+        tensor: Tensor to copy and update.
+        indices: Integers with the coordinates in the last axis.
+        updates: Values to compare with.
 
-    Raises: ``IndexError`` for a coordinate out of range.
+    Shapes:
+        As in `scatter_nd`, with the shape of ``tensor``.
+
+    Raises:
+        IndexError: If a coordinate is out of range.
 
     Example:
         >>> tw.tensor_scatter_nd_min([1, 5, 3], [[0], [1]], [4, 4]).numpy()
@@ -416,12 +464,19 @@ def dynamic_partition(
     num_partitions: IntLike,
     name: str | None = None,
 ) -> list[Tensor]:
-    """A list of ``num_partitions`` tensors; part ``i`` has the rows with ``partitions == i``.
+    """Partition the rows of a tensor into a list: part ``i`` has the rows numbered ``i``.
 
-    Shapes: ``partitions`` has the sizes of the first axes of ``data``; in each part
-    these axes are one.
+    Args:
+        data: Tensor to partition.
+        partitions: Integers from 0 to ``num_partitions - 1``, the part of each row.
+        num_partitions: Number of parts.
 
-    Raises: ``ValueError`` for a partition that is not from 0 to ``num_partitions - 1``.
+    Shapes:
+        ``partitions`` has the sizes of the first axes of ``data``; in each part these
+        axes become one.
+
+    Raises:
+        ValueError: If a partition is out of range.
 
     Example:
         >>> even, odd = tw.dynamic_partition([5, 6, 7], [0, 1, 0], 2)
@@ -449,12 +504,18 @@ def dynamic_partition(
 def dynamic_stitch(
     indices: Sequence[TensorLike], data: Sequence[TensorLike], name: str | None = None
 ) -> Tensor:
-    """The inverse of `dynamic_partition`: ``data[i][j]`` becomes row ``indices[i][j]``.
+    """Interleave rows: ``data[i][j]`` becomes row ``indices[i][j]`` of the result.
 
-    The result has as many rows as the largest index plus 1. Where an index occurs twice
-    the last row counts; a row without an index is zero.
+    The inverse of `dynamic_partition`. The result has as many rows as the largest index
+    plus 1. If an index occurs twice, the last row counts; a row without an index is
+    zero.
 
-    Raises: ``ValueError`` for a negative index.
+    Args:
+        indices: List of integer tensors.
+        data: List of tensors, whose first axes have the shapes of ``indices``.
+
+    Raises:
+        ValueError: If an index is negative.
 
     Example:
         >>> tw.dynamic_stitch([[0, 2], [1]], [[5, 7], [6]]).numpy()

@@ -1,9 +1,9 @@
-"""Reductions over segments, groups of rows that share an id.
+"""Reductions over segments: groups of rows that share an id.
 
-``segment_ids`` has the shape of the first axes of ``data``, and row ``i`` of a result is
-made of the entries with the id ``i``. `segment_sum` and its kin want one axis of sorted
-ids and find the number of segments themselves; the ``unsorted`` ones are told it, take
-ids in any order and pass over negative ones.
+``segment_ids`` has the shape of the first axes of ``data``, and row ``i`` of a result
+is computed from the entries with the id ``i``. `segment_sum` and its variants need one
+axis of sorted ids and infer the number of segments; the ``unsorted`` ones have it as an
+argument, accept ids in any order and ignore negative ids.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ __all__ = [
 
 
 def _reduced(xp, ufunc, data, ids, count, start):
-    """``ufunc`` over the entries of each segment, ``start`` where there are none."""
+    """Reduce the entries of each segment with ``ufunc``; empty segments are ``start``."""
     rows, ids = _flat(data, ids)
     result = xp.full((count, *rows.shape[1:]), start, data.dtype)
     if not rows.size:
@@ -95,7 +95,7 @@ def _reduced(xp, ufunc, data, ids, count, start):
 
 
 def _flat(data, ids):
-    """One axis of ids, and as many rows."""
+    """Flatten ids to one axis, and ``data`` to as many rows."""
     if ids.dtype.kind not in "iu" or data.shape[: ids.ndim] != ids.shape:
         raise InvalidArgumentError("the ids do not name the rows")
     return data.reshape(ids.size, *data.shape[ids.ndim :]), ids.reshape(-1)
@@ -161,13 +161,13 @@ def segment_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
 
 
 def _mapped_behind(x, depth):
-    """The mapped axis of ``x`` moved behind the ``depth`` axes that follow it."""
+    """Move the mapped axis of ``x`` behind the ``depth`` axes that follow it."""
     order = (*range(1, depth + 1), 0, *range(depth + 1, x.array.ndim))
     return transpose(x, order)
 
 
 def offset_ids(ids, count):
-    """Ids of mapped values, ``count`` segments each, as ids of all segments in a row."""
+    """Convert mapped ids, ``count`` segments each, to ids of all segments in order."""
     xp, shape = module_of(ids), ids.array.shape
     starts = xp.arange(shape[0], dtype=ids.array.dtype) * count
     starts = new_tensor(starts.reshape((-1,) + (1,) * (len(shape) - 1)))
@@ -175,7 +175,7 @@ def offset_ids(ids, count):
 
 
 def _beside_the_ids(axes, data, ids):
-    """A diagonal axis stays, if it is none of those that the ids name."""
+    """Keep a diagonal axis if it is not one of the axes of the ids."""
     depth = ids.shape.rank
     return axes[0] if axes[1] is None and data.shape.rank + axes[0] >= depth else None
 
@@ -187,14 +187,21 @@ def _beside_the_ids(axes, data, ids):
 def unsorted_segment_sum(
     xp, data: TensorLike, segment_ids: TensorLike, num_segments: int
 ):
-    """The sum of each segment, of ids in any order; 0 for an empty one.
+    """Sum the entries of each segment, with ids in any order.
 
-    Entries with a negative id count nowhere.
+    An empty segment is 0. Entries with a negative id are ignored.
 
-    Shapes: ``segment_ids`` has the sizes of the first axes of ``data``; in the result
-    these axes are one, of size ``num_segments``.
+    Args:
+        data: Input tensor.
+        segment_ids: Segment of each row, integers below ``num_segments``.
+        num_segments: Number of segments.
 
-    Raises: ``ValueError`` for an id that is not below ``num_segments``.
+    Shapes:
+        ``segment_ids`` has the sizes of the first axes of ``data``; in the result these
+        axes become one, of size ``num_segments``.
+
+    Raises:
+        ValueError: If an id is not below ``num_segments``.
 
     Example:
         >>> tw.math.unsorted_segment_sum([1.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
@@ -205,7 +212,7 @@ def unsorted_segment_sum(
 
 @primitive(same_dtype=(), may_raise=True, linear=True, no_gradient=("segment_ids",))
 def segment_rows(xp, params: TensorLike, segment_ids: TensorLike):
-    """The adjoint of `unsorted_segment_sum`: ``params[id]`` for each, 0 for negative ids."""
+    """Return ``params[id]``, 0 for negative ids: the adjoint of `unsorted_segment_sum`."""
     count = params.shape[0]
     valid = (segment_ids >= 0) & (segment_ids < count)
     if not count:
@@ -283,7 +290,10 @@ def _segment_min(
 
 
 def _extreme(xp, ufunc, data, ids, count, empty, limit):
-    """``empty`` is what an empty segment holds: a number, or None for ``limit``."""
+    """Compute the extreme of each segment.
+
+    An empty segment holds ``empty``: a number, or None for ``limit``.
+    """
     limits = np.finfo if data.dtype.kind == "f" else np.iinfo
     result = _reduced(xp, ufunc, data, ids, count, getattr(limits(data.dtype), limit))
     if empty is not None:
@@ -305,10 +315,21 @@ def _(g, data, segment_ids, out, num_segments):
 def unsorted_segment_prod(
     xp, data: TensorLike, segment_ids: TensorLike, num_segments: int
 ):
-    """The product of each segment, of ids in any order; 1 for an empty one.
+    """Multiply the entries of each segment, with ids in any order.
 
-    Derivatives are exact with zeros too. Shapes and errors are those of
-    `unsorted_segment_sum`.
+    An empty segment is 1. Entries with a negative id are ignored. Derivatives are exact
+    with zeros, too.
+
+    Args:
+        data: Input tensor.
+        segment_ids: Segment of each row, integers below ``num_segments``.
+        num_segments: Number of segments.
+
+    Shapes:
+        As in `unsorted_segment_sum`.
+
+    Raises:
+        ValueError: If an id is not below ``num_segments``.
 
     Example:
         >>> tw.math.unsorted_segment_prod([3.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
@@ -334,7 +355,7 @@ def _(g, data, segment_ids, data_shape, segment_ids_shape):
 
 
 def _before(rows, goes_on, step):
-    """The product of the rows before (behind, if ``step`` is -1) of the same segment."""
+    """Return the product of the rows before (after, if ``step`` is -1) in the same segment."""
     depth = len(rows.shape) - 1
     goes_on = expand_dims(goes_on, tuple(range(1, depth + 1))) if depth else goes_on
     factors = masked(shift(rows, 0, step), goes_on)
@@ -344,7 +365,7 @@ def _before(rows, goes_on, step):
 
 @primitive(no_gradient=True, batch=batch_leading)
 def _stable_order(xp, ids: TensorLike):
-    """The places of the last axis in the order of their values, equals as they stand."""
+    """Return the indices that sort the last axis; equal values keep their order."""
     return xp.argsort(ids, axis=-1, kind="stable").astype(xp.int64)
 
 
@@ -362,10 +383,21 @@ def unsorted_segment_max(
     num_segments: IntLike,
     name: str | None = None,
 ) -> Tensor:
-    """The largest entry of each segment, of ids in any order.
+    """Compute the maximum of each segment, with ids in any order.
 
-    An empty segment gets the lowest finite number of the dtype. Ties share the gradient
-    equally. Shapes and errors are those of `unsorted_segment_sum`.
+    An empty segment is the lowest finite number of the dtype. Entries with a negative
+    id are ignored. Ties share the gradient equally.
+
+    Args:
+        data: Input tensor.
+        segment_ids: Segment of each row, integers below ``num_segments``.
+        num_segments: Number of segments.
+
+    Shapes:
+        As in `unsorted_segment_sum`.
+
+    Raises:
+        ValueError: If an id is not below ``num_segments``.
 
     Example:
         >>> tw.math.unsorted_segment_max([3, 2, 4], [1, 0, 1], 2).numpy()
@@ -380,10 +412,21 @@ def unsorted_segment_min(
     num_segments: IntLike,
     name: str | None = None,
 ) -> Tensor:
-    """The smallest entry of each segment, of ids in any order.
+    """Compute the minimum of each segment, with ids in any order.
 
-    An empty segment gets the highest finite number of the dtype. Ties share the
-    gradient equally. Shapes and errors are those of `unsorted_segment_sum`.
+    An empty segment is the highest finite number of the dtype. Entries with a negative
+    id are ignored. Ties share the gradient equally.
+
+    Args:
+        data: Input tensor.
+        segment_ids: Segment of each row, integers below ``num_segments``.
+        num_segments: Number of segments.
+
+    Shapes:
+        As in `unsorted_segment_sum`.
+
+    Raises:
+        ValueError: If an id is not below ``num_segments``.
 
     Example:
         >>> tw.math.unsorted_segment_min([3, 2, 4], [1, 0, 1], 2).numpy()
@@ -398,9 +441,20 @@ def unsorted_segment_mean(
     num_segments: IntLike,
     name: str | None = None,
 ) -> Tensor:
-    """The mean of each segment, of ids in any order; 0 for an empty one.
+    """Compute the mean of each segment, with ids in any order.
 
-    Shapes and errors are those of `unsorted_segment_sum`.
+    An empty segment is 0. Entries with a negative id are ignored.
+
+    Args:
+        data: Input tensor.
+        segment_ids: Segment of each row, integers below ``num_segments``.
+        num_segments: Number of segments.
+
+    Shapes:
+        As in `unsorted_segment_sum`.
+
+    Raises:
+        ValueError: If an id is not below ``num_segments``.
 
     Example:
         >>> tw.math.unsorted_segment_mean([1.0, 2.0, 4.0], [1, 0, 1], 2).numpy()
@@ -416,9 +470,20 @@ def unsorted_segment_sqrt_n(
     num_segments: IntLike,
     name: str | None = None,
 ) -> Tensor:
-    """The sum of each segment divided by the square root of its size; 0 for an empty one.
+    """Sum each segment and divide by the square root of its size, with ids in any order.
 
-    Shapes and errors are those of `unsorted_segment_sum`.
+    An empty segment is 0. Entries with a negative id are ignored.
+
+    Args:
+        data: Input tensor.
+        segment_ids: Segment of each row, integers below ``num_segments``.
+        num_segments: Number of segments.
+
+    Shapes:
+        As in `unsorted_segment_sum`.
+
+    Raises:
+        ValueError: If an id is not below ``num_segments``.
 
     Example:
         >>> tw.math.unsorted_segment_sqrt_n([1.0, 1.0, 1.0, 1.0], [0, 0, 0, 0], 2).numpy()
@@ -429,7 +494,7 @@ def unsorted_segment_sqrt_n(
 
 
 def _total_and_count(data, segment_ids, num_segments):
-    """Sums, and how many entries each has (1 for none), shaped to divide them."""
+    """Return the sum and size of each segment (1 if empty), shaped for a division."""
     data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
     total = unsorted_segment_sum(data, ids, num_segments)
     ones = cast(ones_like(ids), data.dtype.real_dtype)
@@ -443,12 +508,19 @@ def _total_and_count(data, segment_ids, num_segments):
 def segment_sum(
     data: TensorLike, segment_ids: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The sum of each segment of sorted ids; 0 for an empty one.
+    """Sum the entries of each segment, with sorted ids.
 
-    Shapes: ``segment_ids`` ``[n]``, ``data`` ``[n, ...]``, the result ``[last id + 1,
-    ...]``.
+    An empty segment is 0.
 
-    Raises: ``ValueError`` if the ids are not sorted, or negative.
+    Args:
+        data: Input tensor.
+        segment_ids: Segment of each row: sorted integers, not negative.
+
+    Shapes:
+        ``segment_ids`` ``[n]``, ``data`` ``[n, ...]``, result ``[last id + 1, ...]``.
+
+    Raises:
+        ValueError: If the ids are not sorted, or negative.
 
     Example:
         >>> tw.math.segment_sum([1.0, 2.0, 4.0], [0, 0, 2]).numpy()
@@ -460,10 +532,19 @@ def segment_sum(
 def segment_mean(
     data: TensorLike, segment_ids: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The mean of each segment of sorted ids; 0 for an empty one.
+    """Compute the mean of each segment, with sorted ids.
 
-    The mean of integers is rounded towards 0. Shapes and errors are those of
-    `segment_sum`.
+    An empty segment is 0. The mean of integers is rounded towards 0.
+
+    Args:
+        data: Input tensor.
+        segment_ids: Segment of each row: sorted integers, not negative.
+
+    Shapes:
+        As in `segment_sum`.
+
+    Raises:
+        ValueError: If the ids are not sorted, or negative.
 
     Example:
         >>> tw.math.segment_mean([1.0, 2.0, 4.0], [0, 0, 2]).numpy()
@@ -479,9 +560,19 @@ def segment_mean(
 def segment_max(
     data: TensorLike, segment_ids: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The largest entry of each segment of sorted ids; 0 for an empty one.
+    """Compute the maximum of each segment, with sorted ids.
 
-    Ties share the gradient equally. Shapes and errors are those of `segment_sum`.
+    An empty segment is 0. Ties share the gradient equally.
+
+    Args:
+        data: Input tensor.
+        segment_ids: Segment of each row: sorted integers, not negative.
+
+    Shapes:
+        As in `segment_sum`.
+
+    Raises:
+        ValueError: If the ids are not sorted, or negative.
 
     Example:
         >>> tw.math.segment_max([1, 2, 4], [0, 0, 2]).numpy()
@@ -493,9 +584,19 @@ def segment_max(
 def segment_min(
     data: TensorLike, segment_ids: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The smallest entry of each segment of sorted ids; 0 for an empty one.
+    """Compute the minimum of each segment, with sorted ids.
 
-    Ties share the gradient equally. Shapes and errors are those of `segment_sum`.
+    An empty segment is 0. Ties share the gradient equally.
+
+    Args:
+        data: Input tensor.
+        segment_ids: Segment of each row: sorted integers, not negative.
+
+    Shapes:
+        As in `segment_sum`.
+
+    Raises:
+        ValueError: If the ids are not sorted, or negative.
 
     Example:
         >>> tw.math.segment_min([1, 2, 4], [0, 0, 2]).numpy()
@@ -507,9 +608,19 @@ def segment_min(
 def segment_prod(
     data: TensorLike, segment_ids: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The product of each segment of sorted ids; 1 for an empty one.
+    """Multiply the entries of each segment, with sorted ids.
 
-    Shapes and errors are those of `segment_sum`.
+    An empty segment is 1.
+
+    Args:
+        data: Input tensor.
+        segment_ids: Segment of each row: sorted integers, not negative.
+
+    Shapes:
+        As in `segment_sum`.
+
+    Raises:
+        ValueError: If the ids are not sorted, or negative.
 
     Example:
         >>> tw.math.segment_prod([3, 2, 4], [0, 0, 2]).numpy()
@@ -519,7 +630,7 @@ def segment_prod(
 
 
 def _counted(who, data, segment_ids):
-    """``data``, the ids once they are checked, and the number of segments."""
+    """Return ``data``, the checked ids, and the number of segments."""
     data, ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
     if not ids.dtype.is_integer and ids.array.size:
         raise DTypeError(who, "segment_ids must be integers", segment_ids=ids)
@@ -538,7 +649,7 @@ def _counted(who, data, segment_ids):
 
 
 def known_values(who, name, tensor):
-    """The array of a tensor, on which the shape of a result depends."""
+    """Return the array of a tensor on which the shape of a result depends."""
     if not devices.is_array(tensor.array):
         kind = MappingError if active_tracer() is None else NeedsValue
         line = user_line(always=True)

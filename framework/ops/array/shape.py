@@ -1,7 +1,7 @@
-"""Ops that give a tensor another shape: reshape, transpose, broadcast.
+"""Ops that change or return the shape of a tensor: reshape, transpose, broadcast, size.
 
-Also in here: what asks for a shape, and blocks of pixels as channels. `broadcast_to` and
-`sum_to_shape` are each the adjoint of the other.
+Also the ops that move blocks of pixels to channels and back. `broadcast_to` and
+`sum_to_shape` are adjoints of each other.
 """
 
 from __future__ import annotations
@@ -76,9 +76,11 @@ MANY = 1 << 16
 
 @primitive(sizes=True, linear=True, moves=True, view=True)
 def reshape(xp, tensor: TensorLike, shape: ShapeLike):
-    """The same entries, row by row, in another shape.
+    """Reshape a tensor; its entries keep their row-major order.
 
-    One size may be -1: it follows from the others.
+    Args:
+        tensor: Input tensor.
+        shape: New shape; one size may be -1, to infer it from the others.
 
     Example:
         >>> tw.reshape([[1, 2], [3, 4]], [-1]).numpy()
@@ -92,7 +94,7 @@ def reshape(xp, tensor: TensorLike, shape: ShapeLike):
 
 
 def _of_nothing(dims, shape):
-    """``shape`` with its -1 known, where an axis has size 0: the other axes decide."""
+    """Infer the -1 of ``shape`` where an axis has size 0: the other axes determine it."""
     plain = [n for n in shape if type(n) is int]  # formulas are not compared
     if 0 not in plain or plain.count(-1) != 1 or any([n is None for n in dims]):
         return shape
@@ -153,9 +155,11 @@ def _(axes, tensor, *, shape):
 
 @primitive(sizes=True, linear=True, moves=True, view=True)
 def expand_dims(xp, input: TensorLike, axis: Axis):
-    """``input`` with a new axis of size 1, at ``axis`` of the result.
+    """Insert an axis of size 1.
 
-    A list of axes adds several at once.
+    Args:
+        input: Input tensor.
+        axis: Position of the new axis in the result, or a list of positions.
 
     Example:
         >>> tw.expand_dims([1, 2], 0).shape, tw.expand_dims([1, 2], -1).shape
@@ -191,7 +195,7 @@ def _(mapped, input, *, axis):
 
 
 def from_the_end(axis, rank, grows=False):
-    """Axes counted from the end, where a mapped axis in front does not disturb them."""
+    """Count axes from the end, where a mapped axis in front does not shift them."""
     several = isinstance(axis, (tuple, list))
     rank += (len(axis) if several else 1) if grows else 0
     negative = [a if a < 0 else a - rank for a in (axis if several else (axis,))]
@@ -200,9 +204,14 @@ def from_the_end(axis, rank, grows=False):
 
 @primitive(sizes=True, linear=True, moves=True, view=True)
 def squeeze(xp, input: TensorLike, axis: Axes = None):
-    """``input`` without its axes of size 1, or without those in ``axis``.
+    """Remove axes of size 1.
 
-    Raises: ``ShapeError`` if an axis in ``axis`` has another size.
+    Args:
+        input: Input tensor.
+        axis: Axes to remove; None removes all axes of size 1.
+
+    Raises:
+        ShapeError: If an axis in ``axis`` has another size.
 
     Example:
         >>> tw.squeeze([[[1], [2]]]).shape, tw.squeeze([[[1], [2]]], axis=[0]).shape
@@ -262,10 +271,13 @@ def _(axes, input, *, axis):
 
 @primitive(sizes=True, linear=True, moves=True, view=True)
 def transpose(xp, a: TensorLike, perm: Axes = None, conjugate: bool = False):
-    """``a`` with its axes in the order ``perm``.
+    """Permute the axes of a tensor.
 
-    Axis ``i`` of the result is axis ``perm[i]`` of ``a``; None reverses the axes.
-    ``conjugate`` also takes the complex conjugate.
+    Args:
+        a: Input tensor.
+        perm: Order of the axes: axis ``i`` of the result is axis ``perm[i]`` of ``a``;
+            None reverses them.
+        conjugate: If True, also take the complex conjugate.
 
     Example:
         >>> tw.transpose([[1, 2, 3]]).shape
@@ -319,12 +331,19 @@ def space_to_depth(
     data_format: str = "NHWC",
     name: str | None = None,
 ) -> Tensor:
-    """Stack each block of ``block_size`` times ``block_size`` pixels into the channels of one.
+    """Move blocks of ``block_size`` times ``block_size`` pixels into the channels.
 
-    Shapes: ``[batch, height, width, channels]`` to ``[batch, height / block_size, width
-    / block_size, channels * block_size ** 2]``; in "NCHW" the channels are axis 1.
+    Args:
+        input: Batch of images.
+        block_size: Height and width of a block, at least 2.
+        data_format: "NHWC", or "NCHW" where the channels are axis 1.
 
-    Raises: ``ValueError`` for a ``block_size`` below 2 or another ``data_format``.
+    Shapes:
+        ``[batch, height, width, channels]`` to ``[batch, height / block_size, width /
+        block_size, channels * block_size ** 2]``.
+
+    Raises:
+        ValueError: If ``block_size`` is less than 2, or ``data_format`` is unknown.
 
     Example:
         >>> tw.nn.space_to_depth([[[[1], [2]], [[3], [4]]]], 2).numpy()
@@ -352,12 +371,19 @@ def depth_to_space(
     data_format: str = "NHWC",
     name: str | None = None,
 ) -> Tensor:
-    """Spread the channels of each pixel over a block of pixels: undoes `space_to_depth`.
+    """Move the channels of each pixel into a block of pixels; undoes `space_to_depth`.
 
-    Shapes: ``[batch, height, width, channels]`` to ``[batch, height * block_size, width
-    * block_size, channels / block_size ** 2]``; in "NCHW" the channels are axis 1.
+    Args:
+        input: Batch of images.
+        block_size: Height and width of a block, at least 2.
+        data_format: "NHWC", or "NCHW" where the channels are axis 1.
 
-    Raises: ``ValueError`` for a ``block_size`` below 2 or another ``data_format``.
+    Shapes:
+        ``[batch, height, width, channels]`` to ``[batch, height * block_size, width *
+        block_size, channels / block_size ** 2]``.
+
+    Raises:
+        ValueError: If ``block_size`` is less than 2, or ``data_format`` is unknown.
 
     Example:
         >>> tw.nn.depth_to_space([[[[1, 2, 3, 4]]]], 2).numpy().tolist()
@@ -380,7 +406,7 @@ def depth_to_space(
 
 
 def _image_dims(who, x, block_size, data_format):
-    """Batch, height, width and channels of a batch of images."""
+    """Return batch, height, width and channels of a batch of images."""
     check_choice(who, "data_format", data_format, ("NHWC", "NCHW"))
     check_at_least(who, 2, block_size=block_size)
     if len(x.shape) != 4:
@@ -396,7 +422,11 @@ def _image_dims(who, x, block_size, data_format):
 
 @primitive(sizes=True, grows=True, linear=True, moves=True, view=True)
 def broadcast_to(xp, input: TensorLike, shape: ShapeLike):
-    """``input`` repeated along new first axes, and along axes of size 1, to ``shape``.
+    """Broadcast a tensor to a shape: repeat it along new first axes and axes of size 1.
+
+    Args:
+        input: Input tensor.
+        shape: Shape of the result.
 
     Example:
         >>> tw.broadcast_to([1, 2], [2, 2]).numpy()
@@ -408,7 +438,7 @@ def broadcast_to(xp, input: TensorLike, shape: ShapeLike):
 
 @broadcast_to.kernel_for("numpy")
 def _(xp, input, *, shape):
-    """As above in a tenth of the time: cotangents of sums come this way at each step."""
+    """Faster kernel, in a tenth of the time: cotangents of sums are broadcast at each step."""
     x = np.asarray(input)
     lead = len(shape) - x.ndim
     fits = lead >= 0 and all(m in (n, 1) for m, n in zip(x.shape, shape[lead:]))
@@ -458,7 +488,7 @@ def _(axes, input, *, shape):
 
 @primitive(sizes=True, linear=True, cost=per_input(1))
 def sum_to_shape(xp, x: TensorLike, shape: ShapeLike):
-    """The adjoint of `broadcast_to`: ``x`` summed over the axes that it would repeat."""
+    """Sum ``x`` over the axes that `broadcast_to` would repeat: its adjoint."""
     if x.shape == shape:
         return x
     lead = x.ndim - len(shape)
@@ -471,10 +501,10 @@ def sum_to_shape(xp, x: TensorLike, shape: ShapeLike):
 
 
 def summed(xp, x, axes):
-    """``x`` summed over axes, named in ascending order, which stay with size 1.
+    """Sum ``x`` over axes, named in ascending order, which stay with size 1.
 
-    On NumPy neighbouring axes go by a product with ones: in a third of the time that
-    ``sum`` takes over the first axis, a tenth over all but the last, half over all axes.
+    On NumPy neighbouring axes are summed by a product with ones: in a third of the time
+    of ``sum`` over the first axis, a tenth over all but the last, half over all axes.
     """
     axes, all_axes = [a % x.ndim for a in axes], len(axes) == x.ndim
     if xp is not np:
@@ -497,7 +527,7 @@ def summed(xp, x, axes):
 
 
 def _summed_as_it_lies(xp, x, axes):
-    """`summed` of an array that is not in C order: of a transposed one, transposed back."""
+    """Apply `summed` to an array that is not in C order: transpose it, and transpose back."""
     order = sorted(range(x.ndim), key=lambda a: (-x.strides[a], a))
     back = x.transpose(order)
     if back.flags.c_contiguous:
@@ -509,11 +539,13 @@ def _summed_as_it_lies(xp, x, axes):
 
 
 def summed_axis(xp, x, lead, count, tail):
-    """``x`` as ``[lead, count, tail]``, summed over the axis in the middle.
+    """Sum ``x`` as ``[lead, count, tail]`` over the axis in the middle.
 
-    A product adds entry to entry: over 16 million of them the sum would be 4 % off. So a
-    long axis is summed in parts, and then the sums of these. Along rows BLAS adds with
-    several accumulators, so that parts pay for very long or single rows only.
+    Args:
+        product adds entry to entry: over 16 million of them the sum would be 4 % off.
+            So a long axis is summed in parts, and then these sums are added. Along rows
+            BLAS adds with several accumulators, so that parts pay for very long or
+            single rows only.
     """
     x = x.reshape(lead, count, tail)
     if count > (MANY if tail == 1 < lead else 4 * ROW):
@@ -575,7 +607,8 @@ def _(position, axis, x, shape):
 def sum_sparse(x, axis, summed, shape):
     """Sum ``[n, ...]``, sparse along ``axis``, over axes: ``[n, m, *shape]``, or None.
 
-    The entries along the sparse axis are not added but become the second axis, one by one.
+    The entries along the sparse axis are not added but become the second axis, one by
+    one.
     """
     if axis not in summed:
         return None
@@ -593,9 +626,16 @@ def sum_sparse(x, axis, summed, shape):
 def shape(
     input: TensorLike, out_type: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """The shape of ``input`` as a tensor ``[rank]`` of ``out_type``.
+    """Return the shape of a tensor as an integer tensor.
 
-    In a traced function it also has the sizes that are unknown while tracing.
+    In a traced function it includes the sizes that are unknown while tracing.
+
+    Args:
+        input: Input tensor.
+        out_type: Integer dtype of the result.
+
+    Shapes:
+        Result ``[rank]``.
 
     Example:
         >>> tw.shape([[1, 2, 3], [4, 5, 6]]).numpy()
@@ -609,7 +649,11 @@ def shape(
 def size(
     input: TensorLike, out_type: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Tensor:
-    """The number of entries, a scalar of ``out_type``.
+    """Return the number of entries of a tensor, a scalar.
+
+    Args:
+        input: Input tensor.
+        out_type: Integer dtype of the result.
 
     Example:
         >>> tw.size([[1, 2, 3], [4, 5, 6]]).numpy()
@@ -621,7 +665,10 @@ def size(
 
 @composite
 def rank(input: TensorLike, name: str | None = None) -> Tensor:
-    """The number of axes, an int32 scalar.
+    """Return the number of axes of a tensor, an int32 scalar.
+
+    Args:
+        input: Input tensor.
 
     Example:
         >>> tw.rank([[1, 2], [3, 4]]).numpy()
@@ -632,7 +679,7 @@ def rank(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def _beside(tensor, numbers, dtype):
-    """Numbers as a tensor on the device of another; strings have none, but the host."""
+    """Convert numbers to a tensor on the device of another; strings are always on the host."""
     if has_symbolic_shape(numbers):
         return size_tensor(numbers, dtype)
     array = np.array(numbers, dtypes.as_dtype(dtype).dtype)
@@ -644,12 +691,17 @@ def _beside(tensor, numbers, dtype):
 def ensure_shape(
     x: TensorLike, shape: StaticShapeLike, name: str | None = None
 ) -> Tensor:
-    """``x``, after a check that it has ``shape``, where None is any size.
+    """Check that a tensor has a given shape, and return it.
 
     In a traced function, sizes that are unknown while tracing are checked in each call,
     and the result has the known shape.
 
-    Raises: ``ShapeError`` (a ValueError) if the shape is another.
+    Args:
+        x: Input tensor.
+        shape: Expected shape; None allows any size.
+
+    Raises:
+        ShapeError: (a ``ValueError``) If the shape is different.
 
     Example:
         >>> tw.ensure_shape([[1, 2]], [None, 2]).shape
@@ -664,9 +716,14 @@ def ensure_shape(
 def broadcast_static_shape(
     shape_x: StaticShapeLike, shape_y: StaticShapeLike
 ) -> TensorShape:
-    """The `TensorShape` to which two shapes broadcast.
+    """Return the `TensorShape` to which two shapes broadcast.
 
-    Raises: ``ShapeError`` (a ValueError) if they do not broadcast.
+    Args:
+        shape_x: First shape.
+        shape_y: Second shape.
+
+    Raises:
+        ShapeError: (a ``ValueError``) If they do not broadcast.
 
     Example:
         >>> tw.broadcast_static_shape([1, 2, 3], [5, 1, 3])
@@ -677,9 +734,14 @@ def broadcast_static_shape(
 
 
 def broadcast_dynamic_shape(shape_x: ShapeLike, shape_y: ShapeLike) -> Tensor:
-    """The shape to which two shapes broadcast, all three as integer tensors.
+    """Return the shape to which two shapes broadcast, as an integer tensor.
 
-    Raises: ``ShapeError`` (a ValueError) if they do not broadcast.
+    Args:
+        shape_x: First shape, an integer vector.
+        shape_y: Second shape, an integer vector.
+
+    Raises:
+        ShapeError: (a ``ValueError``) If they do not broadcast.
 
     Example:
         >>> tw.broadcast_dynamic_shape([1, 2, 3], [5, 1, 3]).numpy()
@@ -692,11 +754,17 @@ def broadcast_dynamic_shape(shape_x: ShapeLike, shape_y: ShapeLike) -> Tensor:
 
 @primitive(kinds="iu", may_raise=True, no_gradient=True)
 def unravel_index(xp, indices: TensorLike, dims: ShapeLike):
-    """The coordinates of flat indices in a tensor of shape ``dims``, counted row by row.
+    """Convert flat, row-major indices to coordinates in a tensor of shape ``dims``.
 
-    Shapes: ``indices`` ``[...]``, the result ``[len(dims), ...]``.
+    Args:
+        indices: Flat indices, integers.
+        dims: Shape of the tensor.
 
-    Raises: ``ValueError`` for an index out of range.
+    Shapes:
+        ``indices`` ``[...]``, result ``[len(dims), ...]``.
+
+    Raises:
+        ValueError: If an index is out of range.
 
     Example:
         >>> tw.unravel_index([2, 5, 7], [3, 3]).numpy()

@@ -1,9 +1,10 @@
-"""Tensors that follow from unknown sizes: what stands in a graph for their numbers.
+"""Tensors that depend on unknown sizes: placeholders in a graph for their numbers.
 
-While a function is traced for unknown dimensions, ``tw.shape(x)`` has no value yet. It is
-a node of the op `sizes`, which holds the formulas (`UnknownSize`); when the sizes are
-known it becomes a constant. What small integer ops make of such tensors (an entry, a
-product, a list of several) is again known as formulas, so that it may be a shape.
+While a function is traced with unknown dimensions, ``tw.shape(x)`` has no value yet. It
+is a node of the op `sizes`, which holds the formulas (`UnknownSize`); when the sizes
+are known it becomes a constant. Results of small integer ops on such tensors (an entry,
+a product, a list of several) are known as formulas again, so that they may be used as a
+shape.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ __all__ = [
 
 @primitive(no_gradient=True)
 def sizes(xp, *, values, dtype: DTypeLike = "int32"):
-    """A tensor of numbers that follow from sizes: a nest of ints and formulas."""
+    """Make a tensor of numbers that depend on sizes: a nest of ints and formulas."""
     return xp.asarray(values, dtypes.as_dtype(dtype).dtype)
 
 
@@ -51,7 +52,7 @@ def _(values, dtype):
 
 @primitive(no_gradient=True)
 def arange(xp, *, count, dtype: DTypeLike = "int64"):
-    """The numbers from 0 to ``count - 1``, for a count that is a formula."""
+    """Return the numbers from 0 to ``count - 1``, for a count that is a formula."""
     return xp.arange(count, dtype=dtypes.as_dtype(dtype).dtype)
 
 
@@ -64,7 +65,7 @@ def _(count, dtype):
 
 
 def size_tensor(value, dtype=None, hint=None):
-    """A formula, or a nest of formulas, numbers and tensors of them, as a tensor."""
+    """Convert a formula, or a nest of formulas, numbers and such tensors, to a tensor."""
     entries = np.array(_entries(value), object)
     floating = any([is_symbolic(n) and n.expression[0] != "poly" for n in entries.flat])
     natural = dtypes.float32 if floating else dtypes.int32
@@ -77,7 +78,7 @@ def size_tensor(value, dtype=None, hint=None):
 
 
 def _entries(value):
-    """A nest of tensors and numbers as a nest of numbers and formulas."""
+    """Convert a nest of tensors and numbers to a nest of numbers and formulas."""
     if isinstance(value, (list, tuple)):
         return tuple([_entries(v) for v in value])
     if isinstance(value, Tensor):
@@ -92,7 +93,7 @@ def _entries(value):
 
 
 def _as_tensor(entries, dtype):
-    """An array of numbers and formulas as a tensor; a constant if it has no formula."""
+    """Convert an array of numbers and formulas to a tensor; without formulas, a constant."""
     values = _nest(entries)
     if not has_symbolic_shape(values):
         return new_tensor(devices.current_module().asarray(entries.astype(dtype)))
@@ -118,10 +119,10 @@ tensor.size_hook = size_tensor
 
 
 def known_sizes(x):
-    """The numbers and formulas that a tensor holds, an array of objects, or None.
+    """Return the numbers and formulas in a tensor as an array of objects, or None.
 
-    For a tensor that is being traced: where they follow from sizes. For a constant: where
-    it is a small one of integers.
+    For a tensor that is being traced: where they depend on sizes. For a constant: if it
+    is small and holds integers.
     """
     symbol = getattr(x, "symbol", None)
     if symbol is None:
@@ -139,15 +140,15 @@ def known_sizes(x):
 
 
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
-    """Return the value of a tensor if it is known, as NumPy has it, and else None.
+    """Return the value of a tensor as a NumPy array if it is known, else None.
 
-    In a traced function the values of constants are known, and numbers that follow from
-    known sizes, such as ``tw.shape(x)[-1]``; those of variables are not.
+    In a traced function the values of constants are known, and numbers that depend on
+    known sizes, such as ``tw.shape(x)[-1]``; the values of variables are not.
 
     Args:
-        tensor: What is no tensor is returned as it is.
-        partial: Where some of the sizes are known, return an array of objects in which
-            the others are None.
+        tensor: Tensor; other objects are returned unchanged.
+        partial: If True and only some of the sizes are known, return an array of
+            objects in which the others are None.
 
     Example:
         >>> import tapewright as tw
@@ -177,7 +178,7 @@ _WIDE = ("int32", "int64")
 
 
 def known_result(op, inputs, attributes):
-    """The result of an op on tensors known as formulas, as tensors; None if it is unknown."""
+    """Return the result of an op on tensors known as formulas, or None if it is unknown."""
     if not op.sizes or has_symbolic_shape(attributes):
         return None
     arrays = []
@@ -220,7 +221,7 @@ def known_as_sizes(*values):
 
 
 def filled(shape, number, dtype):
-    """A tensor of this shape, which holds formulas, with one number everywhere."""
+    """Return a tensor filled with a number, for a shape that holds formulas."""
     xp = devices.current_module()
     number = new_tensor(xp.asarray(number, dtypes.as_dtype(dtype).dtype))
     return get_primitive("broadcast_to").entry(number, shape)

@@ -1,7 +1,7 @@
-"""Ops of order: sorting, the largest entries, unique entries, places in sorted rows.
+"""Ops of order: sorting, top k, unique entries, positions in sorted rows.
 
 Equal entries keep their order, as in TensorFlow, and NaN comes last. Gradients pass
-through `sort` and the values of `top_k`, back to where the entries came from.
+through `sort` and the values of `top_k`, back to the entries they came from.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class TopKV2(NamedTuple):
 
 
 class Unique(NamedTuple):
-    """The result of `unique`: the entries, and for each input the number of its entry."""
+    """The result of `unique`: the distinct entries, and the index of each input among them."""
 
     y: Tensor
     idx: Tensor
@@ -100,7 +100,7 @@ def _sortable(values):
 
 
 def _opposite(xp, values):
-    """Values that sort in the opposite order; applied twice, numbers themselves."""
+    """Return values that sort in the opposite order; applied twice, it is the identity."""
     if is_text(values.dtype):
         _, ranks = xp.unique(values, return_inverse=True)
         return -ranks.reshape(values.shape)
@@ -136,11 +136,19 @@ def sort(
     direction: str = "ASCENDING",
     name: str | None = None,
 ) -> Tensor:
-    """The entries of each row along ``axis`` in order, "ASCENDING" or "DESCENDING".
+    """Sort the entries along an axis.
 
-    NaN comes last in both directions. Gradients go where the entries came from.
+    Equal entries keep their order; NaN comes last in both directions. Gradients go back
+    to the sorted entries.
 
-    Raises: ``ValueError`` for another ``direction``; ``TypeError`` for complex numbers.
+    Args:
+        values: Input tensor.
+        axis: Axis to sort along.
+        direction: "ASCENDING" or "DESCENDING".
+
+    Raises:
+        ValueError: If ``direction`` is unknown.
+        TypeError: If ``values`` are complex.
 
     Example:
         >>> tw.sort([3.0, 1.0, 2.0]).numpy()
@@ -159,11 +167,18 @@ def argsort(
     stable: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The int32 indices that sort each row along ``axis``.
+    """Return the int32 indices that sort a tensor along an axis.
 
     Equal entries keep their order, with ``stable`` and without.
 
-    Raises: ``ValueError`` for a ``direction`` other than "ASCENDING" and "DESCENDING".
+    Args:
+        values: Input tensor.
+        axis: Axis to sort along.
+        direction: "ASCENDING" or "DESCENDING".
+        stable: Ignored; the order is always stable.
+
+    Raises:
+        ValueError: If ``direction`` is unknown.
 
     Example:
         >>> tw.argsort([3.0, 1.0, 2.0], direction="DESCENDING").numpy()
@@ -240,14 +255,22 @@ def top_k(
     index_type: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> TopKV2:  # noqa: A002
-    """The ``k`` largest entries of each row, the last axis, and their indices.
+    """Return the ``k`` largest entries along the last axis, and their indices.
 
-    Entries are in descending order, equal ones in order of their indices, also without
-    ``sorted``. Gradients pass through the values.
+    Entries are in descending order, equal ones in the order of their indices. Gradients
+    pass through the values.
 
-    Shapes: ``[..., n]`` to ``[..., k]``, both.
+    Args:
+        input: Input tensor.
+        k: Number of entries to return for each row.
+        sorted: Ignored; results are always sorted.
+        index_type: Integer dtype of the indices.
 
-    Returns: a named tuple ``(values, indices)``.
+    Shapes:
+        ``[..., n]`` to ``[..., k]``, both results.
+
+    Returns:
+        A named tuple ``(values, indices)``.
 
     Example:
         >>> values, indices = tw.top_k([1.0, 4.0, 2.0, 4.0], k=3)
@@ -259,13 +282,19 @@ def top_k(
 
 @primitive(type_name="InTopKV2", kinds="iu", same_dtype=(), no_gradient=True)
 def in_top_k(xp, targets: TensorLike, predictions: TensorLike, k: int):
-    """True where the class ``targets[i]`` is among the ``k`` best of ``predictions[i]``.
+    """Return whether each target class is among the ``k`` highest predictions.
 
-    Classes tied with the last one of the ``k`` count too. A row with a number that is
-    not finite, or with a target out of range, gives False.
+    Classes tied with the last of the ``k`` count as well. The result is False for a row
+    with a number that is not finite, or with a target out of range.
 
-    Shapes: ``targets`` ``[batch]``, integers; ``predictions`` ``[batch, classes]``;
-    result ``[batch]``.
+    Args:
+        targets: Class of each example, integers.
+        predictions: Scores of the classes, floating.
+        k: Number of highest predictions to consider.
+
+    Shapes:
+        ``targets`` ``[batch]``, ``predictions`` ``[batch, classes]``, result
+        ``[batch]``.
 
     Example:
         >>> tw.in_top_k([0, 1], [[0.1, 0.9], [0.1, 0.9]], 1).numpy()
@@ -307,7 +336,7 @@ def _(mapped, targets, predictions, *, k):
 
 @index_op(moves=True, batch=batch_along_axis)
 def take_along_axis(xp, x: TensorLike, indices: TensorLike, axis: Axis = -1):
-    """From each row of ``x`` along ``axis`` the entries that its row of indices names."""
+    """Take from each row of ``x`` along ``axis`` the entries at its row of indices."""
     return xp.take_along_axis(x, indices, axis=axis)
 
 
@@ -332,7 +361,7 @@ def _(g, indices, x_shape, axis):
 def place_along_axis(
     xp, x: TensorLike, indices: TensorLike, size: int, axis: Axis = -1
 ):
-    """The adjoint of `take_along_axis`, for indices that come once in each row."""
+    """Place entries at indices that are distinct per row: the adjoint of `take_along_axis`."""
     x, indices = xp.moveaxis(x, axis, -1), xp.moveaxis(indices, axis, -1)
     count = indices.shape[-1]
     if size < count:
@@ -367,7 +396,7 @@ def _(g, indices, axis):
 
 @primitive(kinds="biufcO", multiple=True, no_gradient=True)
 def _unique(xp, x: TensorLike, out_idx: DTypeLike = "int32"):
-    """The entries in the order in which they first come, where each is, how often."""
+    """Return the entries in the order of first occurrence, the index of each, and counts."""
     if x.ndim != 1:
         raise ValueError("not a list")
     _, first, places, count = xp.unique(
@@ -400,11 +429,19 @@ def _(mapped, x, *, out_idx):
 def unique(
     x: TensorLike, out_idx: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Unique:
-    """The distinct entries of a vector, in the order in which they first occur.
+    """Return the distinct entries of a vector, in the order in which they first occur.
 
-    Shapes: ``x`` ``[n]``, ``y`` ``[distinct]``, ``idx`` ``[n]``.
+    No gradient passes.
 
-    Returns: a named tuple ``(y, idx)`` with ``x[i] == y[idx[i]]``. No gradient passes.
+    Args:
+        x: Input vector.
+        out_idx: Integer dtype of the indices.
+
+    Shapes:
+        ``x`` ``[n]``, ``y`` ``[distinct]``, ``idx`` ``[n]``.
+
+    Returns:
+        A named tuple ``(y, idx)`` with ``x[i] == y[idx[i]]``.
 
     Example:
         >>> y, idx = tw.unique([3, 1, 3, 2])
@@ -417,9 +454,14 @@ def unique(
 def unique_with_counts(
     x: TensorLike, out_idx: DTypeLike = dtypes.int32, name: str | None = None
 ) -> UniqueWithCounts:
-    """`unique`, and the number of occurrences of each entry.
+    """Return the distinct entries of a vector, as `unique`, and how often each occurs.
 
-    Returns: a named tuple ``(y, idx, count)``; ``count`` has the shape of ``y``.
+    Args:
+        x: Input vector.
+        out_idx: Integer dtype of the indices and counts.
+
+    Returns:
+        A named tuple ``(y, idx, count)``; ``count`` has the shape of ``y``.
 
     Example:
         >>> tw.unique_with_counts([3, 1, 3, 2]).count.numpy()
@@ -494,15 +536,20 @@ def searchsorted(
     out_type: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """The index at which each value would be inserted into its sorted row.
+    """Return the index at which each value would be inserted into its sorted row.
 
-    It is the number of smaller entries, or with ``side="right"`` of smaller and equal
-    ones.
+    Args:
+        sorted_sequence: Rows in ascending order.
+        values: Values to search for.
+        side: "left" counts smaller entries, "right" smaller and equal ones.
+        out_type: Integer dtype of the result.
 
-    Shapes: ``sorted_sequence`` ``[..., n]``, ``values`` ``[..., m]``, result ``[...,
-    m]``; ``sorted_sequence`` may be a single row ``[n]``.
+    Shapes:
+        ``sorted_sequence`` ``[..., n]``, or a single row ``[n]``; ``values`` and result
+        ``[..., m]``.
 
-    Raises: ``ValueError`` for a ``side`` other than "left" and "right".
+    Raises:
+        ValueError: If ``side`` is unknown.
 
     Example:
         >>> tw.searchsorted([1, 3, 5], [0, 3, 6]).numpy()
@@ -519,9 +566,13 @@ def searchsorted(
 
 @primitive(kinds="iu", may_raise=True, no_gradient=True)
 def invert_permutation(xp, x: TensorLike):
-    """The inverse of a permutation of the numbers 0 to n - 1: ``y`` with ``y[x[i]] == i``.
+    """Return the inverse of a permutation of 0 to n - 1: ``y`` with ``y[x[i]] == i``.
 
-    Raises: ``ValueError`` if ``x`` is no permutation.
+    Args:
+        x: Permutation, an integer vector.
+
+    Raises:
+        ValueError: If ``x`` is not a permutation.
 
     Example:
         >>> tw.invert_permutation([2, 0, 1]).numpy()
@@ -552,9 +603,12 @@ def _(mapped, x):
 
 
 def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """True if no entry of ``x``, flattened, is smaller than the one before.
+    """Return True if no entry of a tensor, flattened, is smaller than its predecessor.
 
     The result is a scalar. Comparisons with NaN are false.
+
+    Args:
+        x: Input tensor of numbers.
 
     Example:
         >>> tw.is_non_decreasing([1, 1, 2]).numpy()
@@ -565,9 +619,12 @@ def is_non_decreasing(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Tensor:
-    """True if each entry of ``x``, flattened, is larger than the one before.
+    """Return True if each entry of a tensor, flattened, is larger than its predecessor.
 
     The result is a scalar. Comparisons with NaN are false.
+
+    Args:
+        x: Input tensor of numbers.
 
     Example:
         >>> tw.is_strictly_increasing([1, 1, 2]).numpy()

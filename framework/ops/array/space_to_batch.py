@@ -1,4 +1,4 @@
-"""Blocks of space moved into the batch, and back."""
+"""Ops that move blocks of space into the batch, and back."""
 
 from __future__ import annotations
 
@@ -28,17 +28,23 @@ def space_to_batch(
     paddings: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """Move each position in a block to a batch of its own, after padding with zeros.
+    """Pad with zeros, then move each position within a block to a separate batch entry.
 
-    Args: ``block_shape``: sizes of a block along the first axes after the batch;
-    ``paddings``: pairs of zeros in front and behind for each of them.
+    Args:
+        input: Input tensor.
+        block_shape: Sizes of a block along the first axes after the batch.
+        paddings: Pairs ``(before, after)`` of zeros, one for each axis in
+            ``block_shape``.
 
-    Shapes: ``[batch, *space, ...]`` to ``[batch * block, *space / block, ...]``.
+    Shapes:
+        ``[batch, *space, ...]`` to ``[batch * block, *space / block, ...]``.
 
-    Raises: ``ValueError`` if a padded size is no multiple of the block's.
+    Raises:
+        ValueError: If a padded size is not a multiple of the block size.
 
     Example:
-        >>> tw.space_to_batch([[[[1], [2]], [[3], [4]]]], [2, 2], [[0, 0], [0, 0]]).numpy().ravel()
+        >>> images = [[[[1], [2]], [[3], [4]]]]
+        >>> tw.space_to_batch(images, [2, 2], [[0, 0], [0, 0]]).numpy().ravel()
         array([1, 2, 3, 4], dtype=int32)
     """
     x, block, margins = _arguments(
@@ -72,11 +78,19 @@ def batch_to_space(
     crops: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """The inverse of `space_to_batch`: batches put together, then ``crops`` cut off.
+    """Move batch entries back into blocks, then crop: the inverse of `space_to_batch`.
 
-    Shapes: ``[batch * block, *space, ...]`` to ``[batch, *space * block - crops, ...]``.
+    Args:
+        input: Input tensor.
+        block_shape: Sizes of a block along the first axes after the batch.
+        crops: Pairs ``(before, after)`` of entries to crop, one for each axis in
+            ``block_shape``.
 
-    Raises: ``ValueError`` if the batch is no multiple of the block, or crops are too large.
+    Shapes:
+        ``[batch * block, *space, ...]`` to ``[batch, *space * block - crops, ...]``.
+
+    Raises:
+        ValueError: If the batch is not a multiple of the block, or crops are too large.
 
     Example:
         >>> batches = [[[[1]]], [[[2]]], [[[3]]], [[[4]]]]
@@ -109,12 +123,16 @@ def required_space_to_batch_paddings(
     base_paddings: TensorLike | None = None,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The paddings that make sizes multiples of a block, and the crops that undo them.
+    """Compute paddings that make sizes multiples of a block, and the crops that undo them.
 
-    Args: ``base_paddings``: pairs of padding that there is in any case; the crops do not
-    cut it off.
+    Args:
+        input_shape: Sizes of the axes to pad.
+        block_shape: Sizes of a block.
+        base_paddings: Pairs of padding to apply in any case, which the crops keep; None
+            means zeros.
 
-    Shapes: ``[n]`` and ``[n]`` to ``[n, 2]``, int32, both.
+    Shapes:
+        ``input_shape`` and ``block_shape`` ``[n]``, both results ``[n, 2]``, int32.
 
     Example:
         >>> paddings, crops = tw.required_space_to_batch_paddings([5], [2])
