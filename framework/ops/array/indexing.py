@@ -628,16 +628,25 @@ def one_hot(
     dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """``on_value`` at each index along a new ``axis``, ``off_value`` elsewhere.
+    """One-hot encoding of indices along a new axis.
 
-    Args: ``depth``: the size of the new axis; ``on_value``, ``off_value``: 1 and 0 by
-    default; ``axis``: the last unless given. An index out of range gives only
-    ``off_value``. Floating indices must be whole.
+    Entries are ``on_value`` at the index and ``off_value`` elsewhere. An index out of
+    range results in ``off_value`` only.
 
-    Shapes: ``indices`` ``[...]``, the result ``[..., depth]``.
+    Args:
+        indices: Integer tensor; floating indices must be whole numbers.
+        depth: Size of the new axis.
+        on_value: Value at the index, a scalar; defaults to 1.
+        off_value: Value elsewhere, a scalar; defaults to 0.
+        axis: Position of the new axis; defaults to the last.
+        dtype: Dtype of the result; defaults to the dtype of the values, or float32.
 
-    Raises: ``TypeError`` if ``on_value``, ``off_value`` and ``dtype`` differ in dtype;
-    ``ValueError`` for a negative ``depth``.
+    Shapes:
+        ``indices`` ``[...]``, result ``[..., depth]``.
+
+    Raises:
+        TypeError: If ``on_value``, ``off_value`` and ``dtype`` differ in dtype.
+        ValueError: If ``depth`` is negative.
 
     Example:
         >>> tw.one_hot([1, 0], 3).numpy()

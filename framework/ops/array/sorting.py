@@ -218,7 +218,7 @@ def _check_k(input, k):
 
 
 def _smallest(keys, k):
-    """The places of the ``k`` smallest, of equals the first; None if that takes a sort."""
+    """Return the indices of the ``k`` smallest, of equals the first; None if a sort is due."""
     indices = np.sort(np.argpartition(keys, k - 1, axis=-1)[..., :k], axis=-1)
     found = np.take_along_axis(keys, indices, axis=-1)
     last = found.max(axis=-1, keepdims=True)

@@ -1,8 +1,8 @@
 """Matrices with few diagonals: products, systems, eigenvalues.
 
 They are given by their diagonals, ``[..., diagonals, n]``, the highest first and
-"LEFT_RIGHT" aligned (see `diagonal`): the last entry of a superdiagonal and the first one
-of a subdiagonal are not read. Axes in front are a batch.
+"LEFT_RIGHT" aligned (see `diagonal`): the last entry of a superdiagonal and the first
+entry of a subdiagonal are not read. Leading axes are a batch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FORMATS = ("compact", "sequence", "matrix")
 
 
 def _compact(who, diagonals, format):
-    """The three diagonals as one tensor ``[..., 3, n]``."""
+    """Return the three diagonals as one tensor ``[..., 3, n]``."""
     check_choice(who, "diagonals_format", format, _FORMATS)
     if format == "compact":
         diagonals = convert_to_tensor(diagonals)
@@ -70,7 +70,7 @@ def _compact(who, diagonals, format):
 
 
 def _shifted(x, by):
-    """``x`` moved along the axis before last, its place taken by zeros."""
+    """Shift ``x`` along the second last axis and fill with zeros."""
     zero = zeros_like(x[..., :1, :])
     last = len(x.shape) - 2
     if by > 0:
@@ -84,19 +84,24 @@ def tridiagonal_matmul(
     diagonals_format: str = "compact",
     name: str | None = None,
 ) -> Tensor:
-    """The product ``A @ rhs`` with a tridiagonal matrix, given by its diagonals.
+    """Multiply a tridiagonal matrix, given by its diagonals, by a matrix: ``A @ rhs``.
 
-    Args: ``diagonals``: as ``diagonals_format`` says: "compact", one tensor of those above,
-    on and below the main one; "sequence", three tensors, of which the outer ones may be
-    shorter by one; "matrix", a whole matrix.
+    Args:
+        diagonals: Diagonals in the form of ``diagonals_format``.
+        rhs: Right factor.
+        diagonals_format: "compact", one tensor of the diagonals above, on and below the
+            main one; "sequence", three tensors, of which the outer ones may be shorter
+            by one; or "matrix", a whole matrix.
 
-    Shapes: ``[..., 3, n]`` (compact) and ``[..., n, k]`` to ``[..., n, k]``.
+    Shapes:
+        ``[..., 3, n]`` (compact) and ``[..., n, k]`` to ``[..., n, k]``.
 
-    Raises: ``ValueError`` for another format, or shapes that do not fit.
+    Raises:
+        ValueError: If the format is unknown, or the shapes do not match.
 
     Example:
-        >>> tw.linalg.tridiagonal_matmul([[1.0, 1.0, 0.0], [2.0, 2.0, 2.0], [0.0, 1.0, 1.0]],
-        ...                    [[1.0], [2.0], [3.0]]).numpy()
+        >>> diagonals = [[1.0, 1.0, 0.0], [2.0, 2.0, 2.0], [0.0, 1.0, 1.0]]
+        >>> tw.linalg.tridiagonal_matmul(diagonals, [[1.0], [2.0], [3.0]]).numpy()
         array([[4.],
                [8.],
                [8.]], dtype=float32)
@@ -123,7 +128,7 @@ def tridiagonal_matmul(
     linear=[{"rhs"}],
 )
 def _tridiagonal(xp, diagonals: TensorLike, rhs: TensorLike, pivoting: bool = True):
-    """Gaussian elimination, one row at a time for the whole batch, and substitution."""
+    """Solve by Gaussian elimination, one row at a time for the batch, and substitution."""
     if diagonals.dtype.itemsize == 2:
         raise ValueError("half precision")  # `infer` says it better
     count = rhs.shape[-2]
@@ -214,24 +219,31 @@ def tridiagonal_solve(
     partial_pivoting: bool = True,
     perturb_singular: bool = False,
 ) -> Tensor:
-    """The solution ``x`` of ``A @ x = rhs`` for a tridiagonal matrix, in linear time.
+    """Solve ``A @ x = rhs`` for a tridiagonal matrix, in linear time.
 
-    Args: ``diagonals``, ``diagonals_format``: as in `tridiagonal_matmul`;
-    ``transpose_rhs``, ``conjugate_rhs``: solve for the transposed or conjugate ``rhs``;
-    ``partial_pivoting``: exchange neighbouring rows for a larger pivot;
-    ``perturb_singular``: False, no other.
+    Args:
+        diagonals: Diagonals in the form of ``diagonals_format``.
+        rhs: Right-hand sides.
+        diagonals_format: "compact", "sequence" or "matrix", as in `tridiagonal_matmul`.
+        transpose_rhs: If True, transpose ``rhs`` first.
+        conjugate_rhs: If True, conjugate ``rhs`` first.
+        partial_pivoting: If True, exchange neighbouring rows for a larger pivot.
+        perturb_singular: Must be False.
 
-    Shapes: ``[..., 3, n]`` (compact) and ``[..., n, k]`` or ``[..., n]`` to the shape of
-    ``rhs``, with one batch.
+    Shapes:
+        ``[..., 3, n]`` (compact) and ``[..., n, k]`` or ``[..., n]`` to the shape of
+        ``rhs``, with one batch.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) if a pivot is 0; ``TypeError`` for half
-    precision.
+    Raises:
+        ValueError: (NumPy's LinAlgError) If a pivot is 0.
+        TypeError: If the dtype is half precision.
 
-    Reference: Golub & Van Loan, "Matrix computations", section 4.3.
+    References:
+        Golub & Van Loan, "Matrix computations", section 4.3.
 
     Example:
-        >>> tw.linalg.tridiagonal_solve([[1.0, 1.0, 0.0], [2.0, 2.0, 2.0], [0.0, 1.0, 1.0]],
-        ...                   [4.0, 8.0, 8.0]).numpy().round(4)
+        >>> diagonals = [[1.0, 1.0, 0.0], [2.0, 2.0, 2.0], [0.0, 1.0, 1.0]]
+        >>> tw.linalg.tridiagonal_solve(diagonals, [4.0, 8.0, 8.0]).numpy().round(4)
         array([1., 2., 3.], dtype=float32)
     """
     compact = _compact("tridiagonal_solve", diagonals, diagonals_format)
@@ -258,19 +270,28 @@ def banded_triangular_solve(
     adjoint: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The solution ``x`` of ``A @ x = rhs`` for a triangular matrix with few diagonals.
+    """Solve ``A @ x = rhs`` for a triangular matrix with few diagonals.
 
-    Args: ``bands``: the main diagonal in the first row and those below in the others; with
-    ``lower=False`` the main one in the last row and those above in the others;
-    ``adjoint``: solve ``A^H @ x = rhs``.
+    The full matrix of n times n entries is formed.
 
-    Shapes: ``[..., bands, n]`` and ``[..., n, k]`` to ``[..., n, k]``; the axes in front
-    broadcast. The matrix is made, of n times n entries.
+    Args:
+        bands: Main diagonal in the first row and those below in the others; with
+            ``lower=False``, the main diagonal in the last row and those above in the
+            others.
+        rhs: Right-hand sides.
+        lower: True for a lower triangular matrix, False for an upper one.
+        adjoint: If True, solve ``A^H @ x = rhs``.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) if there is a zero on the diagonal.
+    Shapes:
+        ``[..., bands, n]`` and ``[..., n, k]`` to ``[..., n, k]``; leading axes
+        broadcast.
+
+    Raises:
+        ValueError: (NumPy's LinAlgError) If there is a zero on the diagonal.
 
     Example:
-        >>> tw.linalg.banded_triangular_solve([[2.0, 3.0, 4.0], [0.0, 2.0, 3.0]], [[1.0]] * 3).numpy()
+        >>> bands = [[2.0, 3.0, 4.0], [0.0, 2.0, 3.0]]
+        >>> tw.linalg.banded_triangular_solve(bands, [[1.0]] * 3).numpy()
         array([[0.5 ],
                [0.  ],
                [0.25]], dtype=float32)
@@ -320,19 +341,29 @@ def eigh_tridiagonal(
     tol=None,
     name=None,
 ):
-    """The eigenvalues of a Hermitian tridiagonal matrix, in ascending order.
+    """Compute eigenvalues of a Hermitian tridiagonal matrix, in ascending order.
 
-    Args: ``alpha``, ``beta``: the main diagonal, of which the real part counts, and the
-    one above; ``select``: "a" for all eigenvalues, "i" for those numbered from
-    ``select_range[0]`` to ``select_range[1]``, "v" for those above the first and up to the
-    second number; ``tol`` changes nothing: they are exact to rounding.
+    The full matrix of n times n entries is formed.
 
-    Shapes: ``[n]`` and ``[n - 1]`` to ``[m]``. The matrix is made, of n times n entries.
+    Args:
+        alpha: Main diagonal; only its real part is used.
+        beta: Diagonal above the main one.
+        eigvals_only: If False, also return the eigenvectors.
+        select: "a" for all eigenvalues, "i" for those with indices from
+            ``select_range[0]`` to ``select_range[1]``, or "v" for those above the first
+            and up to the second number.
+        select_range: Pair of indices or numbers for ``select``.
+        tol: Ignored; eigenvalues are exact to rounding.
 
-    Returns: the eigenvalues, real; without ``eigvals_only`` a pair of them and the
-    eigenvectors, the columns of ``[n, m]``.
+    Shapes:
+        ``[n]`` and ``[n - 1]`` to ``[m]``.
 
-    Raises: ``ValueError`` for another ``select``, or a range that does not fit.
+    Returns:
+        The real eigenvalues; with ``eigvals_only=False``, a pair of the eigenvalues and
+        the eigenvectors, the columns of ``[n, m]``.
+
+    Raises:
+        ValueError: If ``select`` is unknown, or the range is invalid.
 
     Example:
         >>> tw.linalg.eigh_tridiagonal([2.0, 2.0], [1.0]).numpy()

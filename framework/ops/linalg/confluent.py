@@ -1,15 +1,16 @@
 """Derivatives of factorizations where eigenvalues or singular values coincide.
 
 The vectors that belong to coinciding values are an arbitrary basis. Results that do not
-depend on it, such as a function ``V @ diag(f(e)) @ V^H`` of the whole matrix, are smooth
-there, but their derivative is a quotient 0 / 0 to the VJP rules, which see cotangents and
-not ``f``. `over_gaps` divides and notices it.
+depend on it, such as a function ``V @ diag(f(e)) @ V^H`` of the whole matrix, are
+smooth there, but their derivative is a quotient 0 / 0 to the VJP rules, which see
+cotangents and not ``f``. `over_gaps` divides and detects it.
 
-The limit is a second derivative. A change ``V @ B @ V^H``, ``B`` Hermitian and zero beyond
-the coinciding values, turns their vectors to those of ``B`` and moves the values by the
-eigenvalues of ``B``. To first order in the angle of a rotation K, this says: the part of
-the gradient is ``V @ X @ V^H``, and ``X[i, j]`` is half the derivative of the cotangent of
-value j along ``V @ K``. `autodiff.confluence` computes these derivatives from a tape.
+The limit is a second derivative. A change ``V @ B @ V^H``, ``B`` Hermitian and zero
+beyond the coinciding values, turns their vectors to the vectors of ``B`` and moves the
+values by the eigenvalues of ``B``. To first order in the angle of a rotation K, this
+says: the part of the gradient is ``V @ X @ V^H``, and ``X[i, j]`` is half the
+derivative of the cotangent of value j along ``V @ K``. `autodiff.confluence` computes
+these derivatives from a tape.
 """
 
 from __future__ import annotations
@@ -68,22 +69,24 @@ NO_ORDER = (
 
 
 def gaps_of(values, dtype):
-    """``values[j] - values[i]`` at ``[i, j]``, where it is no more than rounding exactly 0.
+    """Return ``values[j] - values[i]`` at ``[i, j]``, exactly 0 where it is only rounding.
 
-    So divided by, it gives 0: a quotient of two rounding errors would be anything.
+    Args:
+        quotient of two rounding errors could be anything; division by such a gap
+            returns 0.
     """
     gaps = values[..., None, :] - values[..., :, None]
     return cast(without_rounding(gaps, values), dtype)
 
 
 def sums_of(values, dtype):
-    """``values[j] + values[i]`` of singular values, as `gaps_of`."""
+    """Return ``values[j] + values[i]`` of singular values, as `gaps_of`."""
     sums = values[..., None, :] + values[..., :, None]
     return cast(without_rounding(sums, values), dtype)
 
 
 def without_rounding(x, values):
-    """``x``, where it is no more than rounding beside the largest of the values exactly 0."""
+    """Return ``x``, exactly 0 where it is only rounding relative to the largest value."""
     rounding = 4.0 * values.shape[-1] * float(finfo(as_dtype(values.dtype).dtype).eps)
     least = reduce_max(abs(values), -1, True)[..., None] * rounding
     return masked(x, greater(abs(x), least))
@@ -108,7 +111,7 @@ def over_gaps(
     strict: bool,
     corner: bool = False,
 ):
-    """``part / gaps``, and 0 where a gap is 0: there ``part`` must be 0, too.
+    """Compute ``part / gaps``, and 0 where a gap is 0: there ``part`` must be 0, too.
 
     Args:
         part: Numerator, ``[..., n, m]``.
@@ -157,7 +160,7 @@ def _quotient(xp, part, gaps):
 
 
 def _limit(xp, matrix):
-    """The size up to which an entry is rounding, beside the largest one."""
+    """Return the size up to which an entry is rounding, relative to the largest entry."""
     rounding = float(finfo(matrix.dtype).eps) ** 0.5
     return xp.abs(matrix).max((-2, -1), keepdims=True) * rounding
 
@@ -230,7 +233,7 @@ def any_coincide(outputs):
 def free_of_turns(part, turns, sizes, who, values):
     """Return ``part``; raise if a result depends on the basis, so that ``turns`` are not 0.
 
-    ``sizes``: tensors whose largest entry scales the tolerance.
+    ``sizes`` are tensors; their largest entry scales the tolerance.
     """
     size = reduce_max(stack([_largest(x) for x in sizes]))
     limits = [float(finfo(x.array.dtype).eps) ** 0.5 for x in turns]
@@ -250,7 +253,11 @@ def _largest(x):
     view=True,
 )
 def unless_turned(xp, part: TensorLike, excess: TensorLike, *, who: str, values: str):
-    """Return ``part``. Raises: ``ValueError`` if ``excess`` is positive or NaN."""
+    """Return ``part``; raise if it depends on the basis.
+
+    Raises:
+        ValueError: If ``excess`` is positive or NaN.
+    """
     if not (excess <= 0).all():
         raise InvalidArgumentError(NO_DERIVATIVE.format(who=who, values=values))
     return part
@@ -271,9 +278,9 @@ def _(g, part, who):
 
 @primitive(linear=[{"g", "part"}], view=True)
 def counting_derivatives(xp, g: TensorLike, part: TensorLike, *, who: str, left: int):
-    """``g``, in the first derivative by ``part``; ``left`` further ones are known.
+    """Return ``g``, in the first derivative by ``part``; ``left`` further ones are known.
 
-    As if it depended on ``part``, so that a tape has a record of each derivative.
+    It counts as a function of ``part``, so that a tape has a record of each derivative.
     """
     return g
 
@@ -300,7 +307,11 @@ def _(g, part, who, left):
 
 @primitive(may_raise=True, view=True, batch=batch_leading)
 def unknown_order(xp, g: TensorLike, *, who: str):
-    """Return zeros. Raises: ``ValueError`` unless ``g`` is 0."""
+    """Return zeros, for a derivative of unknown order.
+
+    Raises:
+        ValueError: If ``g`` is not 0.
+    """
     if g.any():
         raise InvalidArgumentError(NO_ORDER.format(who=who))
     return g
@@ -315,7 +326,7 @@ def _(g, who):
 
 
 def beside_diagonal(gaps):
-    """True where a gap is 0, except on the diagonal."""
+    """Return a mask of zero gaps, except on the diagonal."""
     count = gaps.shape[-1]
     on = beside(gaps, eye, count, dtype="bool")
     return logical_and(equal(gaps, 0.0), logical_not(on))
@@ -328,9 +339,9 @@ def difference(turned):
 
 
 def total(turned):
-    """The skew part where singular values are 0: as `difference`, for ``U^H RU - V^H RV``.
+    """Return the skew part where singular values are 0, as `difference`.
 
-    Left and right vectors turn against each other.
+    The argument is ``U^H RU - V^H RV``: left and right vectors turn against each other.
     """
     skew = turned - adjoint(turned)
     both = einsum("...jij->...ij", skew) + einsum("...iij->...ij", skew)
@@ -338,7 +349,7 @@ def total(turned):
 
 
 def product(*factors):
-    """The matrix product."""
+    """Return the product of several matrices."""
     result = factors[0]
     for factor in factors[1:]:
         result = matmul_primitive(result, factor)

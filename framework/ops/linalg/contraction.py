@@ -1,7 +1,7 @@
-"""Sums of products over named axes: `einsum`, and what it says more shortly.
+"""Sums of products over named axes: `einsum`, `tensordot`, `trace`.
 
-NumPy's own einsum leaves BLAS out where there are batch axes; here each step is one
-matrix product, on axes moved and merged for it, and the plan of steps is kept.
+NumPy's einsum does not use BLAS where there are batch axes; here each step is one
+matrix product, on axes moved and merged for it, and the plan of steps is cached.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OPTIMIZERS = {None: "greedy", True: "greedy", False: "greedy", "greedy": "greedy
 
 
 def _einsum_cost(inputs, outputs, equation, **attributes):
-    """The cost of one or two factors; the order of more is not known here: 0."""
+    """Return the cost of one or two factors; for more, the order is unknown here: 0."""
     equation = equation.replace(" ", "")
     terms = equation.partition("->")[0].split(",")
     if len(inputs) > 2 or "." in equation or len(terms) != len(inputs):
@@ -94,7 +94,7 @@ def _plan(equation, shapes, optimize):
 
 
 def _by_two(path, count):
-    """The steps of a path, each with two operands, the later place first."""
+    """Return the steps of a path, each with two operands, the later place first."""
     for places in path:
         places = sorted(places, reverse=True)
         while len(places) > 1:
@@ -116,7 +116,7 @@ def _comes_in_order(term_a, term_b, result):
 
 
 def _single(term, result):
-    """Diagonals, sums and a new order of axes of one operand."""
+    """Take diagonals and sums of one operand, and reorder its axes."""
     labels = "".join(dict.fromkeys(term))
     gone = tuple([i for i, c in enumerate(labels) if c not in result])
     kept = [c for c in labels if c in result]
@@ -131,7 +131,7 @@ def _single(term, result):
 
 
 def _double(term_a, term_b, result, sizes):
-    """One matrix product, or a product of entries if no axis is summed over."""
+    """Compute one matrix product, or a product of entries if no axis is summed over."""
     both = [c for c in dict.fromkeys(term_a) if c in term_b]
     batch, inner = ([c for c in both if (c in result) == w] for w in (True, False))
     rows, columns = (
@@ -197,10 +197,12 @@ def _(g, inputs, inputs_shape, equation, optimize):
 
 
 def _einsum_vjp(g, inputs, shapes, terms, result, at, optimize):
-    """Contracts the cotangent with all other operands.
+    """Contract the cotangent with all other operands.
 
-    A label that stands only in operand ``at`` was summed: its cotangent is repeated. A
-    label that stands there twice was a diagonal: unit matrices put it back in place.
+    Args:
+        label that occurs only in operand ``at`` was summed: its cotangent is repeated.
+            A label that occurs there twice was a diagonal: identity matrices put it
+            back in place.
     """
     others = [(t, x) for i, (t, x) in enumerate(zip(terms, inputs)) if i != at]
     known = set(result).union(*[t for t, _ in others]) if others else set(result)
@@ -235,17 +237,21 @@ def einsum(
     optimize: str = "greedy",
     name: str | None = None,
 ) -> Tensor:
-    """Sums of products over named axes: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
+    """Einstein summation: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 
-    A label that occurs twice in one operand takes its diagonal; one that the result
-    lacks is summed over. Without ``->`` the result has the labels that occur once, in
-    alphabetical order. An ellipsis stands for further axes, which broadcast.
+    Args:
+        label that occurs twice in one operand takes its diagonal; a label missing from
+            the result is summed over. Without ``->`` the result has the labels that
+            occur once, in alphabetical order. An ellipsis denotes further axes, which
+            broadcast.
+        equation: Labels of the axes of each operand and of the result.
+        *inputs: Operands, one for each term of the equation.
+        optimize: Search for the order of three and more operands: "greedy", "optimal",
+            "auto", "branch-2" or "branch-all".
 
-    Args: ``optimize``: the search for the order of three and more operands: "greedy",
-    "optimal", "auto", "branch-2" or "branch-all".
-
-    Raises: ``ValueError`` for an equation that is not valid or does not fit the
-    operands, or for another ``optimize``.
+    Raises:
+        ValueError: If the equation is invalid or does not match the operands, or
+            ``optimize`` is unknown.
 
     Example:
         >>> tw.einsum("ij,jk->ik", [[1, 2]], [[3], [4]]).numpy()
@@ -290,7 +296,7 @@ def einsum(
 
 
 def _spell_out_ellipsis(terms, result, tensors, equation):
-    """Terms with a label for each axis; repeated axes of ``tensors`` are spelled out."""
+    """Label each axis in the terms; repeated axes of ``tensors`` are written out."""
     if "..." not in equation:
         return terms, result
     if "..." not in result:
@@ -336,15 +342,20 @@ def _refuse_hidden_axes(terms, tensors, equation):
 def tensordot(
     a: TensorLike, b: TensorLike, axes: TensorLike, name: str | None = None
 ) -> Tensor:
-    """Sums of products over the last axes of ``a`` and the first of ``b``, or listed ones.
+    """Contract two tensors: sum products over pairs of axes.
 
-    Args: ``axes``: a number n, for the last n axes of ``a`` with the first n of ``b``;
-    or a pair of an axis or list of axes of each.
+    Args:
+        a: First tensor.
+        b: Second tensor.
+        axes: Number n, for the last n axes of ``a`` with the first n of ``b``; or a
+            pair with an axis or list of axes of each.
 
-    Shapes: the remaining axes of ``a``, then those of ``b``.
+    Shapes:
+        The remaining axes of ``a``, then the remaining axes of ``b``.
 
-    Raises: ``ShapeError`` (a ValueError) if the sizes of a pair of axes differ;
-    ``ValueError`` for a number beyond the smaller rank.
+    Raises:
+        ShapeError: (a ``ValueError``) If the sizes of a pair of axes differ.
+        ValueError: If the number exceeds the smaller rank.
 
     Example:
         >>> tw.tensordot([[1, 2], [3, 4]], [[1, 0], [0, 1]], axes=2).numpy()
@@ -366,7 +377,7 @@ def tensordot(
 
 
 def _paired_axes(axes, rank_a, rank_b):
-    """The axes of both sides, from 0 on."""
+    """Return the axes of both sides, from 0 on."""
     if hasattr(axes, "__iter__") and getattr(axes, "ndim", 1):
         sides = list(axes)
         if len(sides) != 2:
@@ -396,9 +407,13 @@ def _paired_axes(axes, rank_a, rank_b):
 
 
 def trace(x: TensorLike, name: str | None = None) -> Tensor:
-    """The sum of the main diagonal of each matrix.
+    """Sum the main diagonal of each matrix.
 
-    Shapes: ``[..., m, n]`` to ``[...]``.
+    Args:
+        x: Matrices.
+
+    Shapes:
+        ``[..., m, n]`` to ``[...]``.
 
     Example:
         >>> tw.linalg.trace([[1.0, 2.0], [3.0, 4.0]]).numpy()

@@ -1,11 +1,11 @@
 """Factorizations of matrices: Cholesky, QR, singular values, eigenvalues.
 
-Matrices are the last two axes; axes in front are a batch. Where factors are not unique
-(signs and phases of vectors, a basis of a null space), derivatives are right for what
-does not depend on that choice, also where values coincide (see `confluent`).
+Matrices are the last two axes; leading axes are a batch. Where factors are not unique
+(signs and phases of vectors, a basis of a null space), derivatives are right for
+results that do not depend on that choice, also where values coincide (see `confluent`).
 
 The rules are written for cotangents in the convention of the papers, the conjugates of
-those of a backward pass (see `record`): hence ``conj`` at both ends.
+cotangents in a backward pass (see `record`): hence ``conj`` at both ends.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ __all__ = [
 
 
 def _scaled(matrix, factors):
-    """``matrix @ diag(factors)``, the factors real or complex."""
+    """Compute ``matrix @ diag(factors)``, the factors real or complex."""
     return matrix * cast(factors, matrix.dtype)[..., None, :]
 
 
@@ -86,14 +86,19 @@ def _skew(matrix):
     batch=batch_leading,
 )
 def cholesky(xp, input: TensorLike):
-    """The lower triangular ``L`` with ``L @ L^H = input``, of positive definite matrices.
+    """Cholesky decomposition: the lower triangular ``L`` with ``L @ L^H = input``.
 
-    An input that is not Hermitian counts as its Hermitian part ``(A + A^H) / 2``, so
-    that the gradient is Hermitian, as in TensorFlow.
+    An input that is not Hermitian is replaced by its Hermitian part ``(A + A^H) / 2``,
+    so that the gradient is Hermitian, as in TensorFlow.
 
-    Shapes: ``[..., n, n]``, input and result.
+    Args:
+        input: Hermitian positive definite matrices.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is not positive definite.
+    Shapes:
+        ``[..., n, n]``, input and result.
+
+    Raises:
+        ValueError: (NumPy's LinAlgError) If a matrix is not positive definite.
 
     Example:
         >>> tw.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]]).numpy()
@@ -120,10 +125,12 @@ def _factor(xp, input, who, what):
     batch=batch_leading,
 )
 def gram_factor(xp, input: TensorLike):
-    """`cholesky` of ``A^H @ A``, where ``A`` has full rank in spite of rounding.
+    """Compute `cholesky` of ``A^H @ A``, where ``A`` has full rank in spite of rounding.
 
-    A pivot is the square of what a column of ``A`` adds to those before. Where it is no
-    more than the rounding of the square of the column itself, it can be anything.
+    Args:
+        pivot is the square of the part of a column of ``A`` that the columns before it
+            lack. Where it is no more than the rounding of the square of the column
+            itself, it can be anything.
     """
     what = (
         "the matrix lacks full rank, or nearly (of a batch, one of them); fast=False "
@@ -176,7 +183,7 @@ def _shorter(rows, columns):
 
 @_qr.vjp("input")
 def _(g, input, out):
-    """With the diagonal of ``R`` kept real. The first columns must be independent."""
+    """Keep the diagonal of ``R`` real. The first columns must be independent."""
     (g_q, g_r), (q, r) = [conj(x) for x in g], out
     rows, columns = input.shape[-2:]
     if rows >= columns:
@@ -194,7 +201,7 @@ def _beside(left, right):
 
 
 def _without_the_null_space(q, g, count):
-    """The first columns; the cotangent of the others, orthogonal to them, passed on."""
+    """Return the first columns; pass on the cotangent of the others, orthogonal to them."""
     if q.shape[-1] == count:
         return q, g
     first, other = q[..., :count], q[..., count:]
@@ -213,14 +220,20 @@ def _qr_square(g_q, g_r, q, r):
 def qr(
     input: TensorLike, full_matrices: bool = False, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Orthonormal columns ``q`` and an upper triangle ``r`` with ``input = q @ r``.
+    """QR decomposition: ``input = q @ r``, ``q`` orthonormal and ``r`` upper triangular.
 
     Derivatives need linearly independent columns (the first m of a wide matrix).
 
-    Shapes: ``[..., m, n]`` to ``q`` ``[..., m, k]`` and ``r`` ``[..., k, n]``, where k
-    is the smaller of m and n, or m with ``full_matrices``.
+    Args:
+        input: Matrices.
+        full_matrices: If True, ``q`` is square.
 
-    Returns: ``(q, r)``.
+    Shapes:
+        ``[..., m, n]`` to ``q`` ``[..., m, k]`` and ``r`` ``[..., k, n]``, where k is
+        the smaller of m and n, or m with ``full_matrices``.
+
+    Returns:
+        ``(q, r)``.
 
     Example:
         >>> q, r = tw.linalg.qr([[3.0, 0.0], [4.0, 5.0]])
@@ -257,7 +270,7 @@ def _(tensor, full_matrices):
 
 @_svd.vjp("tensor")
 def _(g, out):
-    """Townsend (2016), with the parts that coinciding values leave finite kept apart."""
+    """Townsend (2016), with the parts that stay finite for coinciding values kept apart."""
     g_s, g_u, g_v = (x if x is None else conj(x) for x in g)
     s, u, v = out
     if g_u is None and g_v is None:
@@ -304,7 +317,7 @@ def _svd_turn(out, cotangents):
 
 
 def _svd_part(out, slopes):
-    """The parts between equal singular values, and where they are 0."""
+    """Return the parts between equal singular values, and where they are 0."""
     (s, u, v), (slope_u, slope_v) = out, slopes
     count = s.shape[-1]
     # One axis more, for the values.
@@ -331,7 +344,7 @@ def _svd_part(out, slopes):
 
 
 def _outside(s, vectors, slope, turned):
-    """The slope of a zero singular value by its own vector, beside all vectors."""
+    """Return the slope of a zero singular value by its vector, along with all vectors."""
     outside = slope - product(vectors[..., None, :, :], turned)
     outside = einsum("...jmj->...mj", outside)
     return masked(outside, equal(without_rounding(s[..., None, :], s), 0.0))
@@ -341,7 +354,7 @@ _svd.confluent((_svd_turn, _svd_part, "singular values"))
 
 
 def _over_gaps(part, along, slopes, gaps, who, values, corner=False):
-    """`over_gaps`; without cotangents of the values there is no limit to miss."""
+    """Apply `over_gaps`; without cotangents of the values there is no limit to miss."""
     limits = LIMITS.get()
     strict = limits != "added" and (slopes is not None or limits == "unknown")
     if slopes is None:
@@ -377,7 +390,7 @@ def _(g, tensor):
 
 
 def _tied(g, values):
-    """``g``, as a function of the values, which it is: so second derivatives notice."""
+    """Return ``g`` as a function of the values, which it is: so second derivatives notice."""
     return g + values * 0.0
 
 
@@ -404,16 +417,22 @@ def svd(
     name: str | None = None,
 ) -> Tensor: ...
 def svd(tensor, full_matrices=False, compute_uv=True, name=None):
-    """The singular value decomposition ``tensor = u @ diag(s) @ v^H``.
+    """Singular value decomposition: ``tensor = u @ diag(s) @ v^H``.
 
     The singular values ``s`` are in descending order. The order of the results is
-    TensorFlow's; NumPy gives u, s, v^H.
+    TensorFlow's; NumPy returns u, s, v^H.
 
-    Shapes: ``[..., m, n]`` to ``s`` ``[..., k]``, ``u`` ``[..., m, k]`` and ``v``
-    ``[..., n, k]``, where k is the smaller of m and n; with ``full_matrices`` u and v
-    are square.
+    Args:
+        tensor: Matrices.
+        full_matrices: If True, ``u`` and ``v`` are square.
+        compute_uv: If False, return ``s`` only.
 
-    Returns: ``(s, u, v)``, or ``s`` alone without ``compute_uv``.
+    Shapes:
+        ``[..., m, n]`` to ``s`` ``[..., k]``, ``u`` ``[..., m, k]`` and ``v``
+        ``[..., n, k]``, where k is the smaller of m and n.
+
+    Returns:
+        ``(s, u, v)``, or ``s`` alone without ``compute_uv``.
 
     Example:
         >>> tw.linalg.svd([[0.0, 2.0], [1.0, 0.0]], compute_uv=False).numpy()
@@ -430,13 +449,17 @@ def matrix_rank(
     validate_args: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The number of singular values above ``tol``, an int32.
+    """Compute the rank of each matrix: the number of singular values above ``tol``, int32.
 
-    Args: ``tol``: by default the largest singular value times the longer side times the
-    rounding error. ``validate_args`` changes nothing.
+    Args:
+        a: Matrices.
+        tol: Threshold; defaults to the largest singular value times the longer side
+            times the rounding error.
+        validate_args: Ignored.
 
-    Shapes: ``a`` ``[..., m, n]``, ``tol`` broadcasts to ``[..., min(m, n)]``, result
-    ``[...]``.
+    Shapes:
+        ``a`` ``[..., m, n]``, ``tol`` broadcasts to ``[..., min(m, n)]``, result
+        ``[...]``.
 
     Example:
         >>> tw.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).numpy()
@@ -456,7 +479,7 @@ def matrix_rank(
 
 
 def _lower(xp, tensor):
-    """The half that LAPACK reads: a NaN in the other one is none."""
+    """Return the half that LAPACK reads: a NaN in the other half is ignored."""
     return xp.tril(tensor) if tensor.ndim > 1 else tensor
 
 
@@ -514,7 +537,7 @@ _eigh.confluent((_eigh_turn, _eigh_part, "eigenvalues"))
 
 
 def _of_the_lower_half(change):
-    """The gradient of what is read: an entry below the diagonal stands for two."""
+    """Return the gradient of the entries read: an entry below the diagonal represents two."""
     return triangle(change + change, True, True)
 
 
@@ -543,22 +566,27 @@ def _(g, tensor):
 
 
 def _is_on_tape():
-    """A tape needs the vectors anyway; it knows values and vectors of one call."""
+    """Return whether a tape records: it needs the vectors anyway, from one call."""
     return any([isinstance(each, Tape) for each in active_interpreters()])
 
 
 def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Eigenvalues, in ascending order, and eigenvectors of Hermitian matrices.
+    """Compute eigenvalues, in ascending order, and eigenvectors of Hermitian matrices.
 
     ``tensor @ v = v @ diag(e)``, with orthonormal columns of ``v``. Only the lower
     triangle is read, and only it gets a gradient. Both results have the dtype of the
-    input. Where eigenvalues coincide, gradients of functions of the matrix are exact, and
-    a result that depends on the basis raises an error; see "Derivatives at kinks and
-    edges" in the documentation.
+    input. Where eigenvalues coincide, gradients of functions of the matrix are exact,
+    and a result that depends on the basis raises an error; see
+    "Derivatives at kinks and edges" in the documentation.
 
-    Shapes: ``[..., n, n]`` to ``e`` ``[..., n]`` and ``v`` ``[..., n, n]``.
+    Args:
+        tensor: Hermitian matrices.
 
-    Returns: ``(e, v)``.
+    Shapes:
+        ``[..., n, n]`` to ``e`` ``[..., n]`` and ``v`` ``[..., n, n]``.
+
+    Returns:
+        ``(e, v)``.
 
     Example:
         >>> tw.linalg.eigh([[2.0, 0.0], [0.0, 1.0]])[0].numpy()
@@ -569,9 +597,13 @@ def eigh(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 def eigvalsh(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """The eigenvalues of Hermitian matrices, in ascending order; see `eigh`.
+    """Compute the eigenvalues of Hermitian matrices, in ascending order; see `eigh`.
 
-    Shapes: ``[..., n, n]`` to ``[..., n]``.
+    Args:
+        tensor: Hermitian matrices; only the lower triangle is read.
+
+    Shapes:
+        ``[..., n, n]`` to ``[..., n]``.
 
     Example:
         >>> tw.linalg.eigvalsh([[2.0, 0.0], [0.0, 1.0]]).numpy()
@@ -600,7 +632,7 @@ def _eig(xp, tensor: TensorLike):
 
 
 def complex_of(dtype):
-    """The complex dtype of the same precision."""
+    """Return the complex dtype of the same precision."""
     return np.result_type(as_dtype(dtype).dtype, np.complex64)
 
 
@@ -646,14 +678,19 @@ def _unit(matrix):
 
 
 def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
-    """Eigenvalues and eigenvectors of square matrices, both complex.
+    """Compute eigenvalues and eigenvectors of square matrices, both complex.
 
     ``tensor @ v = v @ diag(e)``; the columns of ``v`` have length 1. The eigenvalues
-    are in no order. Derivatives need linearly independent eigenvectors.
+    are not sorted. Derivatives need linearly independent eigenvectors.
 
-    Shapes: ``[..., n, n]`` to ``e`` ``[..., n]`` and ``v`` ``[..., n, n]``.
+    Args:
+        tensor: Square matrices.
 
-    Returns: ``(e, v)``.
+    Shapes:
+        ``[..., n, n]`` to ``e`` ``[..., n]`` and ``v`` ``[..., n, n]``.
+
+    Returns:
+        ``(e, v)``.
 
     Example:
         >>> tw.eig([[0.0, 1.0], [-4.0, 0.0]])[0].numpy()
@@ -663,9 +700,13 @@ def eig(tensor: TensorLike, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 def eigvals(tensor: TensorLike, name: str | None = None) -> Tensor:
-    """The eigenvalues of square matrices, complex and in no order; see `eig`.
+    """Compute the eigenvalues of square matrices, complex and not sorted; see `eig`.
 
-    Shapes: ``[..., n, n]`` to ``[..., n]``.
+    Args:
+        tensor: Square matrices.
+
+    Shapes:
+        ``[..., n, n]`` to ``[..., n]``.
 
     Example:
         >>> tw.eigvals([[0.0, 1.0], [-4.0, 0.0]]).numpy()

@@ -1,11 +1,11 @@
 """Diagonals and bands of matrices, the last two axes of a tensor.
 
-``k`` numbers the diagonals: 0 is the main one, those above it are positive. A pair ``(low,
-high)`` means a band, whose diagonals come as rows, the highest first, each filled up to
-the length of the longest; ``align`` says on which side ("RIGHT_LEFT": those above the
-main one end on the right, those below begin on the left). Writing diagonals and reading
-them are adjoints of each other; so are `embed_diagonal` and `take_diagonal`, which
-Jacobians use.
+``k`` numbers the diagonals: 0 is the main one, those above it are positive. A pair
+``(low, high)`` is a band, whose diagonals are rows, the highest first, each padded to
+the length of the longest; ``align`` is the side of the diagonals ("RIGHT_LEFT":
+diagonals above the main one end on the right, those below begin on the left). Writing
+diagonals and reading them are adjoints of each other; so are `embed_diagonal` and
+`take_diagonal`, which Jacobians use.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ALIGN = ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT")
 
 
 def as_band(value):
-    """``(low, high)`` from one number or two."""
+    """Return ``(low, high)`` from one number or two."""
     pair = as_shape(value)
     pair = pair * 2 if len(pair) == 1 else pair
     if len(pair) != 2 or pair[0] > pair[1]:
@@ -63,13 +63,16 @@ Band: TypeAlias = Annotated[SupportsIndex | Sequence[SupportsIndex], as_band]
 
 
 def _longest(k, rows, cols):
-    """The length of the longest diagonal of a band."""
+    """Return the length of the longest diagonal of a band."""
     return max(min(rows + min(k[1], 0), cols - max(k[0], 0)), 0)
 
 
 def _runs(k, align, rows, cols):
-    """For each diagonal of a band, the highest first, its entries in a row-by-row matrix
-    and its place in a row of diagonals, as slices."""
+    """Return positions of the diagonals of a band, the highest first.
+
+    For each, its entries in a row-by-row matrix and its place in a row of diagonals, as
+    slices.
+    """
     longest = _longest(k, rows, cols)
     above, below = align.split("_")
     for d in range(k[1], k[0] - 1, -1):
@@ -82,9 +85,13 @@ def _runs(k, align, rows, cols):
 
 
 def _check_band(who, k, align, rows, cols, corner=0, **given):
-    """Raises: ``ShapeError`` if a diagonal lies outside of the matrix.
+    """Check that the diagonals of a band lie inside the matrix.
 
-    ``corner``: 1 where those beyond the corners may be named, which have no entries.
+    ``corner`` is 1 where diagonals beyond the corners are allowed, which have no
+    entries.
+
+    Raises:
+        ShapeError: If a diagonal lies outside the matrix.
     """
     check_choice(who, "align", align, _ALIGN)
     if len(k) != 2 or k[0] > k[1]:
@@ -97,7 +104,7 @@ def _check_band(who, k, align, rows, cols, corner=0, **given):
 
 
 def _diagonals_shape(k, rows, cols):
-    """The last axes of the diagonals of a band."""
+    """Return the last axes of the diagonals of a band."""
     length = None if None in (rows, cols) else _longest(k, rows, cols)
     return (length,) if k[0] == k[1] else (k[1] - k[0] + 1, length)
 
@@ -116,7 +123,7 @@ def _diag(
 
 
 def _write(flat, diagonal, k, rows, cols, align):
-    """Puts the diagonals of a band into matrices whose rows lie in one."""
+    """Write the diagonals of a band into matrices with their rows flattened."""
     single = k[0] == k[1]
     for i, (there, here) in enumerate(_runs(k, align, rows, cols)):
         flat[..., there] = diagonal[..., here] if single else diagonal[..., i, here]
@@ -212,7 +219,7 @@ def _(mapped, input, diagonal, *, k, align):
 
 @primitive(strict=True, linear=True, batch=batch_leading)
 def clear_diag(xp, input: TensorLike, k: Band):
-    """``input`` with zeros on the diagonals of a band; its own adjoint."""
+    """Set the diagonals of a band of ``input`` to zero; it is self-adjoint."""
     *lead, rows, cols = input.shape
     full = input.reshape((*lead, rows * cols)).copy()
     for there, _ in _runs(k, "LEFT_LEFT", rows, cols):
@@ -244,19 +251,27 @@ def diag(
     padding_value: TensorLike = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """Matrices with the given diagonals, and ``padding_value`` elsewhere.
+    """Make matrices with the given diagonals, and ``padding_value`` elsewhere.
 
-    Args: ``k``: 0 is the main diagonal, positive numbers count upwards; a pair ``(low,
-    high)`` is a band, whose first row is the highest diagonal. ``num_rows``,
-    ``num_cols``: by default the smallest square that holds the diagonal. ``align``: the
-    ends to which shorter diagonals of a band are aligned, above and below the main one:
-    "RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT" or "RIGHT_RIGHT".
+    Args:
+        diagonal: Entries of the diagonal, or of a band with the highest diagonal in the
+            first row.
+        k: Diagonal: 0 is the main one, positive numbers are above it; or a pair
+            ``(low, high)`` for a band.
+        num_rows: Number of rows; defaults to the smallest square that holds the
+            diagonal.
+        num_cols: Number of columns; defaults to the smallest square that holds the
+            diagonal.
+        padding_value: Value of the other entries, a scalar.
+        align: Sides to which shorter diagonals of a band are aligned, above and below
+            the main one: "RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT" or "RIGHT_RIGHT".
 
-    Shapes: ``[..., n]`` to ``[..., rows, cols]``; a band has ``[..., high - low + 1,
-    n]``.
+    Shapes:
+        ``[..., n]`` to ``[..., rows, cols]``; a band has ``[..., high - low + 1, n]``.
 
-    Raises: ``ShapeError`` if ``num_rows`` or ``num_cols`` are too small or both too
-    large; ``ValueError`` for another ``align``.
+    Raises:
+        ShapeError: If ``num_rows`` or ``num_cols`` are too small or both too large.
+        ValueError: If ``align`` is unknown.
 
     Example:
         >>> tw.linalg.diag([1, 2]).numpy()
@@ -310,15 +325,22 @@ def diag_part(
     padding_value: TensorLike = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """Diagonal ``k`` of each matrix, or the diagonals of a band, the highest first.
+    """Extract a diagonal of each matrix, or the diagonals of a band, the highest first.
 
-    Args: those of `diag`; ``padding_value`` fills up the shorter diagonals of a band.
+    Args:
+        input: Matrices.
+        k: Diagonal: 0 is the main one, positive numbers are above it; or a pair
+            ``(low, high)`` for a band.
+        padding_value: Value that pads the shorter diagonals of a band.
+        align: Sides to which shorter diagonals of a band are aligned, as in `diag`.
 
-    Shapes: ``[..., rows, cols]`` to ``[..., n]``, the length of the diagonal; for a
-    band ``k = (low, high)`` to ``[..., high - low + 1, n]``.
+    Shapes:
+        ``[..., rows, cols]`` to ``[..., n]``, the length of the diagonal; for a band to
+        ``[..., high - low + 1, n]``.
 
-    Raises: ``ShapeError`` if there is no such diagonal; ``ValueError`` if ``k``
-    descends.
+    Raises:
+        ShapeError: If there is no such diagonal.
+        ValueError: If ``k`` descends.
 
     Example:
         >>> tw.linalg.diag_part([[1, 2], [3, 4]]).numpy()
@@ -352,10 +374,14 @@ def set_diag(
     k: IntLike | Sequence[IntLike] = 0,
     align: str = "RIGHT_LEFT",
 ) -> Tensor:
-    """``input`` with the given diagonals in place of its own.
+    """Replace the diagonals of each matrix.
 
-    Arguments are those of `diag`; ``diagonal`` has the shape of the result of
-    `diag_part`.
+    Args:
+        input: Matrices.
+        diagonal: New entries, in the shape of the result of `diag_part`.
+        k: Diagonal: 0 is the main one, positive numbers are above it; or a pair
+            ``(low, high)`` for a band.
+        align: Sides to which shorter diagonals of a band are aligned, as in `diag`.
 
     Example:
         >>> tw.linalg.set_diag([[1, 2], [3, 4]], [7, 8]).numpy()
@@ -374,12 +400,17 @@ def set_diag(
 
 @primitive(type_name="MatrixBandPart", linear=True, batch=batch_leading)
 def band_part(xp, input: TensorLike, num_lower: int, num_upper: int):
-    """Each matrix with zeros outside of a band around the main diagonal.
+    """Set each matrix to zero outside a band around the main diagonal.
 
-    Args: ``num_lower``, ``num_upper``: how many diagonals below and above the main one
-    stay, -1 for all: ``(-1, 0)`` gives the lower triangle, ``(0, 0)`` the diagonal.
+    ``(-1, 0)`` returns the lower triangle, ``(0, 0)`` the diagonal.
 
-    Shapes: ``[..., m, n]``, input and result.
+    Args:
+        input: Matrices.
+        num_lower: Number of diagonals below the main one to keep, -1 for all.
+        num_upper: Number of diagonals above the main one to keep, -1 for all.
+
+    Shapes:
+        ``[..., m, n]``, input and result.
 
     Example:
         >>> tw.linalg.band_part([[1, 2], [3, 4]], -1, 0).numpy()
@@ -405,9 +436,15 @@ def _(g, num_lower, num_upper):
 
 
 def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
-    """Zeros with ``diagonal[i, ..., k]`` at ``[i, ..., k, i, ..., k]``.
+    """Make a diagonal tensor.
 
-    Shapes: ``[d0, ..., dk]`` to ``[d0, ..., dk, d0, ..., dk]``.
+    It holds ``diagonal[i, ..., k]`` at ``[i, ..., k, i, ..., k]``, and zeros elsewhere.
+
+    Args:
+        diagonal: Entries of the diagonal.
+
+    Shapes:
+        ``[d0, ..., dk]`` to ``[d0, ..., dk, d0, ..., dk]``.
 
     Example:
         >>> tw.linalg.tensor_diag([1, 2]).numpy()
@@ -422,9 +459,13 @@ def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Tensor:
 
 
 def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
-    """The entries ``input[i, ..., k, i, ..., k]``: undoes `tensor_diag`.
+    """Extract the entries ``input[i, ..., k, i, ..., k]``: the inverse of `tensor_diag`.
 
-    Shapes: ``[d0, ..., dk, d0, ..., dk]`` to ``[d0, ..., dk]``.
+    Args:
+        input: Tensor with an even number of axes.
+
+    Shapes:
+        ``[d0, ..., dk, d0, ..., dk]`` to ``[d0, ..., dk]``.
 
     Example:
         >>> tw.linalg.tensor_diag_part([[1, 2], [3, 4]]).numpy()
@@ -445,9 +486,12 @@ def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
 
 @primitive(strict=True, linear=True)
 def embed_diagonal(xp, x: TensorLike, axis: Axis):
-    """``x`` once for each index of ``axis``, zero but at that index: a new axis in front.
+    """Repeat ``x`` per index of ``axis``, zero except at that index: a new axis in front.
 
-    ``axis`` is counted from the end. Shape: ``[n, *x.shape]`` with ``n = x.shape[axis]``.
+    ``axis`` is counted from the end.
+
+    Shapes:
+        ``[n, *x.shape]`` with ``n = x.shape[axis]``.
     """
     count = x.shape[axis]
     full = xp.zeros((count, *x.shape), x.dtype)
@@ -480,7 +524,7 @@ def _(mapped, x, *, axis):
 
 @primitive(strict=True, linear=True)
 def take_diagonal(xp, x: TensorLike, axis: Axis):
-    """The adjoint of `embed_diagonal`: from each entry of the first axis its own index."""
+    """Take its index from each entry of the first axis: the adjoint of `embed_diagonal`."""
     picks = xp.arange(x.shape[0])
     return xp.moveaxis(xp.moveaxis(x, axis, 1)[picks, picks], 0, axis)
 

@@ -1,7 +1,8 @@
-"""Linear systems: solving them, with what is known of the matrix, and inverses.
+"""Linear systems: solvers for general, triangular and factored matrices, and inverses.
 
-Matrices are the last two axes; axes in front are a batch and broadcast. A singular matrix
-is an error (NumPy's LinAlgError, a ValueError); to find it, a GPU is waited for.
+Matrices are the last two axes; leading axes are a batch and broadcast. A singular
+matrix is an error (NumPy's LinAlgError, a ValueError); to detect it, a GPU is
+synchronized.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ NOT_INVERTIBLE = "the matrix is not invertible (of a batch, one of them)"
 
 
 def lapack_dims(op, x):
-    """Rows and columns of an input of `op`.
+    """Return rows and columns of an input of `op`.
 
-    Raises: ``ShapeError`` for less than two axes, ``DTypeError`` for integers, and half
-    precision, which LAPACK lacks.
+    Raises:
+        ShapeError: If it has fewer than two axes.
+        DTypeError: If it holds integers, or half precision, which LAPACK lacks.
     """
     dims = matrix_dims(x, False, op.name, op.inputs[0])
     if not x.dtype.is_differentiable:
@@ -55,7 +57,7 @@ def lapack_dims(op, x):
 
 
 def square_size(op, x):
-    """`lapack_dims` of a square matrix, one number."""
+    """Return the size of a square matrix, as `lapack_dims`."""
     rows, columns = lapack_dims(op, x)
     if None not in (rows, columns) and rows != columns:
         name = op.inputs[0]
@@ -64,7 +66,7 @@ def square_size(op, x):
 
 
 def infer_square(op):
-    """The infer rule of ops from square matrices to such."""
+    """Make the infer rule of ops from square matrices to square matrices."""
 
     def _(input):
         square_size(op, input)
@@ -74,14 +76,15 @@ def infer_square(op):
 
 
 class MatrixError(InvalidArgumentError, np.linalg.LinAlgError):
-    """LAPACK gives up on a matrix."""
+    """Raised where LAPACK rejects a matrix."""
 
 
 def by_lapack(who, complaint, function, matrix, *args, finite=False):
-    """``function(matrix, *args)``; where LAPACK gives up, an error that names the op.
+    """Apply a LAPACK function; where it fails, raise an error with the op's name.
 
-    A matrix (of a batch) that holds a NaN gives NaN, for which LAPACK may well find
-    numbers; with ``finite`` one that holds an infinity, too.
+    Args:
+        matrix (of a batch) that holds a NaN results in NaN, for which LAPACK may well
+            find numbers; with ``finite`` one that holds an infinity, too.
     """
     lost = _spoiled(matrix, finite)
     if lost is not None:
@@ -132,7 +135,7 @@ def solve_primitive(xp, matrix: TensorLike, rhs: TensorLike):
 
 
 def _alike(xp, matrix, rhs):
-    """Both with the same axes in front: not all solvers broadcast as products do."""
+    """Broadcast the leading axes of both: not all solvers broadcast as products do."""
     if rhs.ndim < 2 or matrix.ndim < 2 or matrix.dtype.kind not in "fc":
         raise ValueError("two axes or more, floating")  # `infer` says it better
     if matrix.shape[:-2] != rhs.shape[:-2]:
@@ -181,7 +184,7 @@ def _(mapped, matrix, rhs):
 
 
 def _in_one(solver, matrix, rhs):
-    """One factorization for the columns of all right-hand sides ``[m, n, k]``."""
+    """Factorize once for the columns of all right-hand sides ``[m, n, k]``."""
     moved = transpose(rhs, (1, 2, 0))
     n, columns, count = moved.array.shape
     solved = solver(matrix, reshape(moved, (n, columns * count)))
@@ -191,14 +194,18 @@ def _in_one(solver, matrix, rhs):
 def solve(
     matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
-    """The solution ``x`` of ``matrix @ x = rhs``, for square matrices.
+    """Solve the linear systems ``matrix @ x = rhs`` for square matrices.
 
-    With ``adjoint``, that of ``matrix^H @ x = rhs``.
+    Args:
+        matrix: Square matrices.
+        rhs: Right-hand sides.
+        adjoint: If True, solve ``matrix^H @ x = rhs``.
 
-    Shapes: ``[..., n, n]`` and ``[..., n, k]`` to ``[..., n, k]``; the axes in front
-    broadcast.
+    Shapes:
+        ``[..., n, n]`` and ``[..., n, k]`` to ``[..., n, k]``; leading axes broadcast.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
+    Raises:
+        ValueError: (NumPy's LinAlgError) If a matrix is singular.
 
     Example:
         >>> tw.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [[1.0], [1.0]]).numpy()
@@ -229,11 +236,17 @@ def _(g, out):
 
 
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
-    """The inverse of each matrix, or of its adjoint with ``adjoint``.
+    """Compute the inverse of each matrix.
 
-    Shapes: ``[..., n, n]``, input and result.
+    Args:
+        input: Square matrices.
+        adjoint: If True, compute the inverse of the adjoint.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
+    Shapes:
+        ``[..., n, n]``, input and result.
+
+    Raises:
+        ValueError: (NumPy's LinAlgError) If a matrix is singular.
 
     Example:
         >>> tw.linalg.inv([[2.0, 0.0], [0.0, 4.0]]).numpy()
@@ -275,13 +288,18 @@ def pinv(
     validate_args: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The Moore-Penrose inverse of each matrix, ``[..., m, n]`` to ``[..., n, m]``.
+    """Compute the Moore-Penrose pseudo-inverse of each matrix.
 
-    Derivatives are those along changes that keep the rank.
+    Derivatives are taken along changes that keep the rank.
 
-    Args: ``rcond``: singular values up to ``rcond`` times the largest one count as
-    zero; by default ten times the rounding error times the longer side.
-    ``validate_args`` changes nothing.
+    Args:
+        a: Matrices.
+        rcond: Singular values up to ``rcond`` times the largest one count as zero;
+            defaults to ten times the rounding error times the longer side.
+        validate_args: Ignored.
+
+    Shapes:
+        ``[..., m, n]`` to ``[..., n, m]``.
 
     Example:
         >>> tw.linalg.pinv([[2.0, 0.0], [0.0, 0.0]]).numpy()
@@ -321,9 +339,9 @@ BLOCK = 64  # rows up to which LU of a block costs no more than calls for its ha
 
 
 def _substituted(xp, matrix, rhs, lower):
-    """Blockwise substitution: neither NumPy nor a batch on a GPU has a triangular solver.
+    """Substitute blockwise: neither NumPy nor a batch on a GPU has a triangular solver.
 
-    Products take the most of the work; only the blocks on the diagonal see an LU.
+    Most of the work is products; only the blocks on the diagonal are LU-factorized.
     """
     count = matrix.shape[-1]
     if count <= BLOCK:
@@ -340,7 +358,7 @@ def _substituted(xp, matrix, rhs, lower):
 
 
 def _after_nan(xp, block, rhs, found, lower):
-    """NaN from the first row on, in the order of substitution, that depends on a NaN."""
+    """Return NaN from the first row on, in order of substitution, that depends on a NaN."""
     rows = xp.isnan(block).any(-1, keepdims=True)
     if not rows.any():
         return found
@@ -384,14 +402,19 @@ def triangular_solve(
     adjoint: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The solution ``x`` of ``matrix @ x = rhs``, for lower or upper triangular matrices.
+    """Solve ``matrix @ x = rhs`` for lower or upper triangular matrices.
 
-    The other triangle of ``matrix`` is not read. With ``adjoint``, ``matrix^H @ x =
-    rhs``.
+    Args:
+        matrix: Triangular matrices; the other triangle is not read.
+        rhs: Right-hand sides.
+        lower: True for lower triangular matrices, False for upper ones.
+        adjoint: If True, solve ``matrix^H @ x = rhs``.
 
-    Shapes: as in `solve`.
+    Shapes:
+        ``[..., n, n]`` and ``[..., n, k]`` to ``[..., n, k]``; leading axes broadcast.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) if there is a zero on the diagonal.
+    Raises:
+        ValueError: (NumPy's LinAlgError) If there is a zero on the diagonal.
 
     Example:
         >>> tw.linalg.triangular_solve([[2.0, 9.0], [1.0, 1.0]], [[2.0], [3.0]]).numpy()
@@ -407,11 +430,17 @@ def triangular_solve(
 def cholesky_solve(
     chol: TensorLike, rhs: TensorLike, name: str | None = None
 ) -> Tensor:
-    """``x`` with ``chol @ chol^H @ x = rhs``, for a factor of `cholesky`.
+    """Solve ``chol @ chol^H @ x = rhs``, given a Cholesky factor.
 
-    Shapes: ``[..., n, n]`` and ``[..., n, k]`` to ``[..., n, k]``.
+    Args:
+        chol: Result of `cholesky`.
+        rhs: Right-hand sides.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) if there is a zero on the diagonal.
+    Shapes:
+        ``[..., n, n]`` and ``[..., n, k]`` to ``[..., n, k]``.
+
+    Raises:
+        ValueError: (NumPy's LinAlgError) If there is a zero on the diagonal.
 
     Example:
         >>> tw.linalg.cholesky_solve([[2.0, 0.0], [0.0, 1.0]], [[4.0], [1.0]]).numpy()

@@ -1,6 +1,6 @@
-"""The LU decomposition, and what its factors give: matrices, solutions, inverses.
+"""The LU decomposition, and matrices, solutions and inverses from its factors.
 
-Matrices are the last two axes; axes in front are a batch. Neither NumPy nor CuPy has a
+Matrices are the last two axes; leading axes are a batch. Neither NumPy nor CuPy has a
 decomposition of batches, so it is computed here, block by block.
 """
 
@@ -80,7 +80,7 @@ def _in_order(xp, a, dtype):
 
 
 def _factor(xp, a, rows):
-    """Factor the columns of ``a`` ``[batch, m, n]`` in place; the rows in their new order."""
+    """Factorize the columns of ``a`` ``[batch, m, n]`` in place; return the new row order."""
     if a.shape[-1] <= PANEL:
         return _factor_panel(xp, a, rows)
     half, batch = a.shape[-1] // 2, xp.arange(a.shape[0])[:, None]
@@ -140,7 +140,7 @@ def _take_rows(matrix, rows):
 
 
 def _put_rows(matrix, rows):
-    """The inverse of `_take_rows`."""
+    """Invert `_take_rows`."""
     rows = broadcast_to(rows[..., None], shape=matrix.shape)
     return place_along_axis(matrix, rows, size=matrix.shape[-2], axis=-2)
 
@@ -148,18 +148,25 @@ def _put_rows(matrix, rows):
 def lu(
     input: TensorLike, output_idx_type: DTypeLike = "int32", name: str | None = None
 ) -> Lu:
-    """The LU decomposition with partial pivoting: rows ``p`` of ``input`` are ``L @ U``.
+    """LU decomposition with partial pivoting: rows ``p`` of ``input`` are ``L @ U``.
 
-    ``lu`` holds the upper triangle U, and below the diagonal the lower triangle L, whose
-    diagonal is 1. ``p`` has the integers of ``output_idx_type``, int32 or int64.
+    Args:
+        input: Square matrices.
+        output_idx_type: Dtype of ``p``, int32 or int64.
 
-    Shapes: ``[..., n, n]`` to ``lu`` ``[..., n, n]`` and ``p`` ``[..., n]``.
+    Shapes:
+        ``[..., n, n]`` to ``lu`` ``[..., n, n]`` and ``p`` ``[..., n]``.
 
-    Returns: a named tuple ``(lu, p)``.
+    Returns:
+        A named tuple ``(lu, p)``. ``lu`` holds the upper triangle U, and below the
+        diagonal the lower triangle L, with 1 on its diagonal; ``p`` is a permutation of
+        the rows.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is singular.
+    Raises:
+        ValueError: (NumPy's LinAlgError) If a matrix is singular.
 
-    Reference: Golub & Van Loan, "Matrix computations", section 3.4.
+    References:
+        Golub & Van Loan, "Matrix computations", section 3.4.
 
     Example:
         >>> factors = tw.linalg.lu([[1.0, 2.0], [2.0, 1.0]])
@@ -176,12 +183,18 @@ def lu_reconstruct(
     validate_args: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The matrix of which ``lower_upper`` and ``perm`` are the `lu`.
+    """Reconstruct matrices from their LU decomposition.
 
-    Shapes: ``[..., n, n]`` and ``[..., n]`` to ``[..., n, n]``. ``validate_args`` changes
-    nothing.
+    Args:
+        lower_upper: Factors, as returned by `lu`.
+        perm: Permutation, as returned by `lu`.
+        validate_args: Ignored.
 
-    Raises: ``ValueError`` for other shapes, and if ``perm`` is no permutation.
+    Shapes:
+        ``[..., n, n]`` and ``[..., n]`` to ``[..., n, n]``.
+
+    Raises:
+        ValueError: If the shapes do not match, or ``perm`` is not a permutation.
 
     Example:
         >>> tw.linalg.lu_reconstruct(*tw.linalg.lu([[1.0, 2.0], [2.0, 1.0]])).numpy()
@@ -200,12 +213,20 @@ def lu_solve(
     validate_args: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """``x`` with ``matrix @ x = rhs``, for the `lu` of a matrix.
+    """Solve ``matrix @ x = rhs``, given the LU decomposition of a matrix.
 
-    Shapes: ``[..., n, n]``, ``[..., n]`` and ``[..., n, k]`` to ``[..., n, k]``; the axes in
-    front broadcast. ``validate_args`` changes nothing.
+    Args:
+        lower_upper: Factors, as returned by `lu`.
+        perm: Permutation, as returned by `lu`.
+        rhs: Right-hand sides.
+        validate_args: Ignored.
 
-    Raises: ``ValueError`` for other shapes, and if ``perm`` is no permutation.
+    Shapes:
+        ``[..., n, n]``, ``[..., n]`` and ``[..., n, k]`` to ``[..., n, k]``; leading
+        axes broadcast.
+
+    Raises:
+        ValueError: If the shapes do not match, or ``perm`` is not a permutation.
 
     Example:
         >>> tw.linalg.lu_solve(*tw.linalg.lu([[1.0, 2.0], [2.0, 1.0]]), [[3.0], [3.0]]).numpy()
@@ -231,10 +252,18 @@ def lu_matrix_inverse(
     validate_args: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The inverse of a matrix, given its `lu`.
+    """Compute the inverse of a matrix, given its LU decomposition.
 
-    Shapes: ``[..., n, n]`` and ``[..., n]`` to ``[..., n, n]``. ``validate_args`` changes
-    nothing.
+    Args:
+        lower_upper: Factors, as returned by `lu`.
+        perm: Permutation, as returned by `lu`.
+        validate_args: Ignored.
+
+    Shapes:
+        ``[..., n, n]`` and ``[..., n]`` to ``[..., n, n]``.
+
+    Raises:
+        ValueError: If the shapes do not match, or ``perm`` is not a permutation.
 
     Example:
         >>> tw.linalg.lu_matrix_inverse(*tw.linalg.lu([[0.0, 2.0], [4.0, 0.0]])).numpy()
@@ -258,7 +287,7 @@ def _factors(who, packed, perm):
 
 @primitive(may_raise=True, no_gradient=True, view=True, batch=batch_leading)
 def checked_permutation(xp, perm: TensorLike, who: str):
-    """Return ``perm``, whose rows have each number from 0 on once."""
+    """Return ``perm``, after a check that its rows are permutations of 0, 1, ..."""
     count = perm.shape[-1]
     if bool((xp.sort(perm, -1) != xp.arange(count)).any()):
         raise InvalidArgumentError(

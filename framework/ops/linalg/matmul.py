@@ -1,6 +1,6 @@
-"""Products of matrices, and what turns a matrix over.
+"""Products of matrices, and transposes.
 
-Matrices are the last two axes; axes in front are a batch and broadcast.
+Matrices are the last two axes; leading axes are a batch and broadcast.
 """
 
 from __future__ import annotations
@@ -46,9 +46,14 @@ __all__ = [
 def matrix_transpose(
     a: TensorLike, name: str | None = None, conjugate: bool = False
 ) -> Tensor:
-    """``a`` with its last two axes exchanged, and conjugated if ``conjugate``.
+    """Transpose the last two axes of a tensor.
 
-    Shapes: ``[..., m, n]`` to ``[..., n, m]``.
+    Args:
+        a: Matrices.
+        conjugate: If True, also take the complex conjugate.
+
+    Shapes:
+        ``[..., m, n]`` to ``[..., n, m]``.
 
     Example:
         >>> tw.linalg.matrix_transpose([[1, 2], [3, 4]]).numpy()
@@ -63,9 +68,13 @@ def matrix_transpose(
 
 
 def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """The conjugate transpose of the last two axes.
+    """Compute the conjugate transpose of each matrix.
 
-    Shapes: ``[..., m, n]`` to ``[..., n, m]``.
+    Args:
+        matrix: Matrices.
+
+    Shapes:
+        ``[..., m, n]`` to ``[..., n, m]``.
 
     Example:
         >>> tw.linalg.adjoint([[1.0 + 1j, 2.0]]).numpy()
@@ -77,9 +86,9 @@ def adjoint(matrix: TensorLike, name: str | None = None) -> Tensor:
 
 @primitive(linear=True, batch=batch_leading)
 def triangle(xp, x: TensorLike, lower: bool = True, half: bool = False):
-    """The lower or upper triangle of each matrix; the diagonal halved if asked.
+    """Return the lower or upper triangle of each matrix, optionally with a halved diagonal.
 
-    With ``half`` it takes a sum ``T + T^H`` of a triangle and its adjoint apart again.
+    With ``half`` it separates a sum ``T + T^H`` of a triangle and its adjoint again.
     """
     kept = xp.tril(x) if lower else xp.triu(x)
     if half:
@@ -100,7 +109,7 @@ def _(g, lower, half):
 
 
 def beside(x, make, *args, **kwargs):
-    """A constant on the device of ``x``; an array in a backward pass on arrays."""
+    """Make a constant on the device of ``x``; an array in a backward pass on arrays."""
     bare = not isinstance(x, Tensor)
     with devices.use_module(devices.array_module(type(x)) if bare else module_of(x)):
         constant = make(*args, **kwargs)
@@ -150,7 +159,7 @@ SHARED = 1 << 18
 
 
 def _dot(xp, a, b):
-    """``a @ b`` of matrices. By a lone entry NumPy scales, and 0 then drops NaN."""
+    """Compute ``a @ b`` of matrices. By a lone entry NumPy scales, and 0 then drops NaN."""
     if (a.size == 1 or b.size == 1) and a.shape[1] == b.shape[0]:
         return a * b
     if xp is np and a.size * b.shape[1] > SHARED:
@@ -159,7 +168,7 @@ def _dot(xp, a, b):
 
 
 def _rows_dot(xp, a, b):
-    """``[..., m, k] @ [k, n]``: large ones as one product of all rows, on a target."""
+    """Compute ``[..., m, k] @ [k, n]``: large ones as one product of all rows, on a target."""
     if a.ndim == 2:
         return _dot(xp, a, b)
     if (
@@ -174,14 +183,18 @@ def _rows_dot(xp, a, b):
 
 
 def _large_dot(a, b):
-    """``a @ b``, by the function of the target if it has one."""
+    """Compute ``a @ b``, by the function of the target if it has one."""
     product = config.target_product()
     out = None if product is None else product(a, b)
     return np.dot(a, b) if out is None else out
 
 
 def matrix_dims(spec, transposed, who, name):
-    """Rows and columns. Raises: ``ShapeError`` for less than two axes."""
+    """Return rows and columns of a matrix.
+
+    Raises:
+        ShapeError: If it has fewer than two axes.
+    """
     if spec.shape.rank is not None and spec.shape.rank < 2:
         raise ShapeError(who, f"{name} must have two axes or more", **{name: spec})
     rows, columns = spec.shape[-2:]
@@ -216,7 +229,7 @@ def _(g, a, transpose_a, transpose_b):
 
 @matmul_primitive.batch_arrays
 def _(mapped, a, b, transpose_a, transpose_b):
-    """``[..., m, k] @ [k, n]`` as one product of all rows."""
+    """Compute ``[..., m, k] @ [k, n]`` as one product of all rows."""
     if a.ndim - mapped[0] != b.ndim - mapped[1] or not (a.size and b.size):
         return None
     if mapped == (True, False) and not transpose_a and b.ndim == 2:
@@ -228,7 +241,7 @@ def _(mapped, a, b, transpose_a, transpose_b):
 
 @matmul_primitive.densify
 def _(position, axis, a, b, transpose_a, transpose_b):
-    """A product summed over the sparse axis: one outer product for each index."""
+    """Compute a product summed over the sparse axis: one outer product for each index."""
     x, other = (a, b) if position == 0 else (b, a)
     flipped = transpose_a if position == 0 else transpose_b
     contracted, kept = (-1, -2) if (position == 0) != flipped else (-2, -1)
@@ -256,7 +269,7 @@ def _(mapped, a, b, *, transpose_a, transpose_b):
 
 
 def _rows_times(a, b, transpose_b):
-    """``[..., m, k] @ [k, n]`` as one product of all rows."""
+    """Compute ``[..., m, k] @ [k, n]`` as one product of all rows."""
     shape = a.array.shape
     rows = reshape(a, (math.prod(shape[:-1]), shape[-1]))
     product = matmul_primitive(rows, b, False, transpose_b)
@@ -294,18 +307,28 @@ def matmul(
     grad_b: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The matrix product of the last two axes, ``[..., m, k] @ [..., k, n] -> [..., m, n]``.
+    """Matrix product of the last two axes: ``[..., m, k] @ [..., k, n] -> [..., m, n]``.
 
-    The axes in front broadcast.
+    Leading axes broadcast.
 
-    Args: ``transpose_a``, ``transpose_b``: exchange the last two axes of an operand
-    first; ``adjoint_a``, ``adjoint_b``: also conjugate it; ``output_type``: the dtype
-    in which the product is computed. ``a_is_sparse``, ``b_is_sparse``, ``grad_a`` and
-    ``grad_b`` are TensorFlow's hints, and change nothing.
+    Args:
+        a: First factor.
+        b: Second factor.
+        transpose_a: If True, transpose the last two axes of ``a`` first.
+        transpose_b: If True, transpose the last two axes of ``b`` first.
+        adjoint_a: If True, transpose and conjugate ``a`` first.
+        adjoint_b: If True, transpose and conjugate ``b`` first.
+        a_is_sparse: Ignored, a hint of TensorFlow.
+        b_is_sparse: Ignored, a hint of TensorFlow.
+        output_type: Dtype in which the product is computed; None keeps the dtype of the
+            factors.
+        grad_a: Ignored, a hint of TensorFlow.
+        grad_b: Ignored, a hint of TensorFlow.
 
-    Raises: ``ShapeError`` (a ValueError) if the inner dimensions differ or an operand
-    has less than two axes (`matvec` takes vectors); ``ValueError`` if an operand is
-    both transposed and adjoint.
+    Raises:
+        ShapeError: (a ``ValueError``) If the inner dimensions differ, or a factor has
+            fewer than two axes (use `matvec` for vectors).
+        ValueError: If a factor is both transposed and adjoint.
 
     Example:
         >>> tw.matmul([[1.0, 2.0]], [[3.0], [4.0]]).numpy()
@@ -336,9 +359,15 @@ def matvec(
     b_is_sparse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The product of matrices and vectors, ``[..., m, k] @ [..., k] -> [..., m]``.
+    """Product of matrices and vectors: ``[..., m, k] @ [..., k] -> [..., m]``.
 
-    Arguments are those of `matmul`.
+    Args:
+        a: Matrices.
+        b: Vectors.
+        transpose_a: If True, transpose the last two axes of ``a`` first.
+        adjoint_a: If True, transpose and conjugate ``a`` first.
+        a_is_sparse: Ignored, a hint of TensorFlow.
+        b_is_sparse: Ignored, a hint of TensorFlow.
 
     Example:
         >>> tw.linalg.matvec([[1.0, 2.0], [3.0, 4.0]], [1.0, 1.0]).numpy()
@@ -351,7 +380,7 @@ def matvec(
 
 
 def pair(a, b):
-    """Both as tensors of one dtype, where one of them decides it."""
+    """Convert both to tensors of one dtype, where one of them determines it."""
     if not hasattr(a, "shape") or isinstance(a, np.ndarray):
         b = convert_to_tensor(b)
         return convert_to_tensor(a, dtype_hint=b.dtype), b
@@ -361,10 +390,15 @@ def pair(a, b):
 
 @primitive(linear=[{"inputs", "bias"}, {"kernel", "bias"}], cost=_affine_cost)
 def affine(xp, inputs: TensorLike, kernel: TensorLike, bias: TensorLike):
-    """``inputs @ kernel + bias`` in one op, which adds the bias in place.
+    """Affine map ``inputs @ kernel + bias`` in one op, which adds the bias in place.
 
-    Shapes: ``inputs`` ``[..., k]``, ``kernel`` ``[k, n]``, ``bias`` ``[n]``, result
-    ``[..., n]``.
+    Args:
+        *args: The tensors ``inputs``, ``kernel`` and ``bias``.
+        **kwargs: The same by name, and ``name`` of the op.
+
+    Shapes:
+        ``inputs`` ``[..., k]``, ``kernel`` ``[k, n]``, ``bias`` ``[n]``, result
+        ``[..., n]``.
 
     Example:
         >>> tw.nn.affine([[1.0, 2.0]], [[3.0], [4.0]], [0.5]).numpy()
@@ -427,7 +461,14 @@ def _(mapped, inputs, kernel, bias):
 
 @primitive(broadcasts=True, linear="each", batch=batch_leading)
 def cross(xp, a: TensorLike, b: TensorLike):
-    """The cross product of vectors ``[..., 3]``; the axes in front broadcast.
+    """Cross product of vectors.
+
+    Args:
+        a: First vectors.
+        b: Second vectors.
+
+    Shapes:
+        ``[..., 3]`` each; leading axes broadcast.
 
     Example:
         >>> tw.linalg.cross([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]).numpy()

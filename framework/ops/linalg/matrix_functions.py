@@ -1,6 +1,6 @@
 """Functions of matrices: determinants, the exponential, norms, least squares.
 
-Matrices are the last two axes; axes in front are a batch.
+Matrices are the last two axes; leading axes are a batch.
 """
 
 from __future__ import annotations
@@ -68,11 +68,15 @@ __all__ = [
     batch=batch_leading,
 )
 def det(xp, input: TensorLike):
-    """The determinant of each matrix.
+    """Compute the determinant of each matrix.
 
     Its first and second derivatives are exact for singular matrices too.
 
-    Shapes: ``[..., n, n]`` to ``[...]``.
+    Args:
+        input: Square matrices.
+
+    Shapes:
+        ``[..., n, n]`` to ``[...]``.
 
     Example:
         >>> tw.linalg.det([[1.0, 2.0], [3.0, 5.0]]).numpy()
@@ -83,7 +87,7 @@ def det(xp, input: TensorLike):
 
 
 def _unless_infinite(xp, matrix, found, singular):
-    """``found``; NaN where a zero pivot meets an infinite one, which LAPACK leaves out."""
+    """Return ``found``; NaN where a zero pivot meets an infinite one, which LAPACK ignores."""
     lost = singular & ~xp.isfinite(matrix).all((-2, -1))
     return xp.where(lost, found.dtype.type(np.nan), found) if lost.any() else found
 
@@ -103,7 +107,7 @@ def _(g, input):
     floating=True, half=False, may_raise=True, infer=infer_square, batch=batch_leading
 )
 def cofactor(xp, x: TensorLike):
-    """The cofactors ``det(x) * inv(x)^T``, by singular values: right at any rank."""
+    """Compute the cofactors ``det(x) * inv(x)^T``, by singular values: right at any rank."""
     u, s, turned = xp.linalg.svd(x)
     sign = (xp.linalg.det(u) * xp.linalg.det(turned))[..., None, None]
     return sign * (
@@ -121,7 +125,7 @@ def _(xp, x):
 
 
 def _products_of_others(xp, s):
-    """For each entry of the last axis the product of the others, without division."""
+    """Compute, for each entry of the last axis, the product of the others without division."""
     ones = xp.ones_like(s[..., :1])
     before = xp.cumprod(xp.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
     behind = xp.concatenate([ones, s[..., :0:-1]], axis=-1)
@@ -137,10 +141,10 @@ def _(g, x):
     floating=True, half=False, may_raise=True, linear=[{"h"}], batch=batch_leading
 )
 def cofactor_slope(xp, h: TensorLike, x: TensorLike):
-    """The gradient of ``sum(h * cofactor(x))`` by ``x``, right at any rank too.
+    """Compute the gradient of ``sum(h * cofactor(x))`` by ``x``, right at any rank too.
 
     For a diagonal matrix of the singular values it consists of products without two of
-    them; the singular vectors turn it into that for ``x``.
+    them; the singular vectors rotate it to the gradient for ``x``.
     """
     u, s, turned = xp.linalg.svd(x)
     unit = xp.eye(s.shape[-1], dtype=s.dtype)
@@ -164,7 +168,7 @@ def _(g, x):
 
 @cofactor_slope.vjp("x")
 def _(g, h, x):
-    """From the inverse: beyond the second derivative a determinant must not be zero."""
+    """Use the inverse: beyond the second derivative a determinant must not be zero."""
     turned = matrix_transpose(inv(x))
     first, second = (
         matmul_primitive(turned, matmul_primitive(m, turned, True)) for m in (h, g)
@@ -215,15 +219,20 @@ def _(g, input, out, input_dtype):
 
 
 def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
-    """The sign of the determinant of each matrix, and the logarithm of its modulus.
+    """Compute the sign of the determinant of each matrix, and the logarithm of its modulus.
 
     ``det(input) = sign * exp(log_abs_determinant)``, which neither overflows nor
-    underflows. A singular matrix gives 0 and -inf. Both results have the dtype of the
-    input; the sign of a complex determinant is ``det / |det|``.
+    underflows. A singular matrix results in 0 and -inf. Both results have the dtype of
+    the input; the sign of a complex determinant is ``det / |det|``.
 
-    Shapes: ``[..., n, n]`` to ``[...]``, both.
+    Args:
+        input: Square matrices.
 
-    Returns: a named tuple ``(sign, log_abs_determinant)``.
+    Shapes:
+        ``[..., n, n]`` to ``[...]``, both results.
+
+    Returns:
+        A named tuple ``(sign, log_abs_determinant)``.
 
     Example:
         >>> tw.linalg.slogdet([[2.0, 0.0], [0.0, -2.0]]).sign.numpy()
@@ -270,14 +279,19 @@ PADE = {
     batch=batch_leading,
 )
 def expm(xp, input: TensorLike):
-    """The matrix exponential ``1 + A + A @ A / 2 + ...`` of each matrix.
+    """Matrix exponential: ``1 + A + A @ A / 2 + ...`` of each matrix.
 
     It is computed by scaling and squaring around a Pade approximant.
 
-    Shapes: ``[..., n, n]``, input and result.
+    Args:
+        input: Square matrices.
 
-    Reference: Higham, "The scaling and squaring method for the matrix exponential
-    revisited" (2005).
+    Shapes:
+        ``[..., n, n]``, input and result.
+
+    References:
+        Higham, "The scaling and squaring method for the matrix exponential revisited"
+        (2005).
 
     Example:
         >>> tw.linalg.expm([[0.0, 1.0], [0.0, 0.0]]).numpy()
@@ -331,23 +345,29 @@ def norm(
     keepdims: bool | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The norm of vectors over one axis, or of matrices over a pair of axes.
+    """Compute the norm of vectors over one axis, or of matrices over a pair of axes.
 
-    Without ``axis``, the norm of all entries as one vector. Where the norm is 0, its
-    derivatives of every order are 0.
+    Where the norm is 0, its derivatives of every order are 0.
 
-    Args: ``ord``: for vectors "euclidean" (or 2), ``inf`` for the largest modulus, or a
-    number p > 0 for ``sum(|x| ** p) ** (1 / p)``; for matrices "euclidean" or "fro", 1
-    for the largest column sum, ``inf`` for the largest row sum, 2 for the largest
-    singular value, or "nuc" for the sum of the singular values.
+    Args:
+        tensor: Input tensor.
+        ord: For vectors "euclidean" (or 2), ``inf`` for the largest modulus, or a
+            number p > 0 for ``sum(|x| ** p) ** (1 / p)``; for matrices "euclidean" or
+            "fro", 1 for the largest column sum, ``inf`` for the largest row sum, 2 for
+            the largest singular value, or "nuc" for the sum of the singular values.
+        axis: Axis of vectors, or pair of axes of matrices; None flattens the tensor to
+            one vector.
+        keepdims: If True, keep reduced axes with size 1.
 
-    Shapes: the result lacks the axes of ``axis``, or has size 1 there with
-    ``keepdims``.
+    Shapes:
+        The result lacks the axes in ``axis``, or has size 1 there with ``keepdims``.
 
-    Returns: the dtype of ``tensor``; for complex numbers its real dtype, except for
-    "euclidean".
+    Returns:
+        A tensor of the dtype of ``tensor``; for complex numbers of its real dtype,
+        except for "euclidean".
 
-    Raises: ``ValueError`` for another ``ord`` or ``axis``.
+    Raises:
+        ValueError: If ``ord`` or ``axis`` is unknown.
 
     Example:
         >>> tw.norm([3.0, 4.0]).numpy()
@@ -415,15 +435,24 @@ def normalize(
     axis: Axes = None,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """``tensor`` divided by its `norm` over ``axis``, and the norm.
+    """Divide a tensor by its `norm` over ``axis``; return the quotient and the norm.
 
-    Entries of norm 0 become NaN; `l2_normalize` gives 0.
+    Entries of norm 0 become NaN; with `l2_normalize` they become 0.
 
-    Shapes: the norm keeps the axes of ``axis``, with size 1.
+    Args:
+        tensor: Input tensor.
+        ord: Kind of norm, as in `norm`.
+        axis: Axis of vectors, or pair of axes of matrices; None flattens the tensor to
+            one vector.
 
-    Returns: ``(tensor / norm, norm)``.
+    Shapes:
+        The norm keeps the axes in ``axis``, with size 1.
 
-    Raises: ``ValueError`` for an ``ord`` or ``axis`` that `norm` does not know.
+    Returns:
+        ``(tensor / norm, norm)``.
+
+    Raises:
+        ValueError: If `norm` does not support ``ord`` or ``axis``.
 
     Example:
         >>> tw.linalg.normalize([3.0, 4.0])[0].numpy()
@@ -444,17 +473,25 @@ def lstsq(
     fast: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """The ``x`` that minimizes ``|matrix @ x - rhs| ** 2 + l2_regularizer * |x| ** 2``.
+    """Solve linear least-squares problems, with optional L2 regularization.
 
-    Args: ``fast``: solve the normal equations by Cholesky's method, which loses half of
-    the digits where the matrix is close to losing rank; a wide matrix gives the
-    shortest solution. Without ``fast`` the pseudo-inverse is used, for any rank, and
-    the regularizer is ignored.
+    The result minimizes ``|matrix @ x - rhs| ** 2 + l2_regularizer * |x| ** 2``.
 
-    Shapes: ``[..., m, n]`` and ``[..., m, k]`` to ``[..., n, k]``.
+    Args:
+        matrix: Matrices.
+        rhs: Right-hand sides.
+        l2_regularizer: Factor of the regularization, a scalar.
+        fast: If True, solve the normal equations by a Cholesky decomposition, which
+            loses half of the digits where the matrix is nearly rank-deficient; a wide
+            matrix results in the shortest solution. If False, use the pseudo-inverse,
+            for any rank, and ignore the regularizer.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) with ``fast`` if a matrix lacks full
-    rank, or is so close to it that no digits would be left.
+    Shapes:
+        ``[..., m, n]`` and ``[..., m, k]`` to ``[..., n, k]``.
+
+    Raises:
+        ValueError: (NumPy's LinAlgError) With ``fast``, if a matrix lacks full rank, or
+            nearly so, with no digits left.
 
     Example:
         >>> tw.linalg.lstsq([[1.0], [1.0]], [[1.0], [3.0]]).numpy()

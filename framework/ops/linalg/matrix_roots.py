@@ -1,8 +1,8 @@
 """The square root and the logarithm of matrices.
 
-Matrices are the last two axes; axes in front are a batch. Both functions are computed from
-the complex Schur form ``A = Q T Q^H`` with an upper triangle ``T``, which every matrix has;
-NumPy and CuPy have no routine for it. Source:
+Matrices are the last two axes; leading axes are a batch. Both functions are computed
+from the complex Schur form ``A = Q T Q^H`` with an upper triangle ``T``, which every
+matrix has; NumPy and CuPy have no routine for it. Source:
 
     Higham, "Functions of matrices: theory and computation" (2008)
 """
@@ -32,7 +32,7 @@ __all__ = ["logm", "sqrtm"]
 
 
 def _schur(xp, a):
-    """``(q, t)`` of complex matrices ``[batch, n, n]``; ``t`` is exactly triangular."""
+    """Return ``(q, t)`` of complex matrices ``[batch, n, n]``; ``t`` is exactly triangular."""
     count = a.shape[-1]
     unit = xp.zeros_like(a) + xp.eye(count, dtype=a.dtype)
     if not xp.tril(a, -1).any():
@@ -56,9 +56,9 @@ def _turned(xp, q, a):
 
 
 def _schur_of_halves(xp, a, half):
-    """The Schur form of a block triangle, whose blocks may share eigenvalues.
+    """Compute the Schur form of a block triangle, whose blocks may share eigenvalues.
 
-    Derivatives of the functions make such matrices.
+    Derivatives of the functions use such matrices.
     """
     q = xp.zeros_like(a)
     t = a.copy()
@@ -71,7 +71,7 @@ def _schur_of_halves(xp, a, half):
 
 
 def _schur_by_deflation(xp, a, unit):
-    """One eigenvector at a time, split off by a reflection: for any matrix, but slow."""
+    """Split off one eigenvector at a time by a reflection: for any matrix, but slow."""
     q, t = unit, a
     for k in range(a.shape[-1] - 1):
         _, vectors = xp.linalg.eig(t[:, k:, k:])
@@ -86,7 +86,7 @@ def _schur_by_deflation(xp, a, unit):
 
 
 def _by_schur(xp, who, input, function):
-    """``q @ function(t) @ q^H``; NaN for matrices that are not finite."""
+    """Compute ``q @ function(t) @ q^H``; NaN for matrices that are not finite."""
     if input.ndim < 2 or input.shape[-1] != input.shape[-2]:
         raise ValueError("no square matrices")  # `infer` says it better
     if input.dtype.itemsize < 4:
@@ -107,7 +107,7 @@ def _by_schur(xp, who, input, function):
 
 
 def _root_of_triangle(xp, t):
-    """Algorithm 6.3, column by column."""
+    """Apply algorithm 6.3, column by column."""
     count = t.shape[-1]
     rounding = count * float(finfo(t.dtype).eps) * xp.abs(t).max((-2, -1))
     diagonal = xp.diagonal(t, axis1=-2, axis2=-1)
@@ -135,15 +135,20 @@ def _root_of_triangle(xp, t):
     batch=batch_leading,
 )
 def sqrtm(xp, input: TensorLike):
-    """The principal square root of each matrix: ``X @ X = input``.
+    """Principal square root of each matrix: ``X @ X = input``.
 
-    Its eigenvalues have positive real parts, or are 0. NaN where a real matrix has a
-    negative eigenvalue, and so no real square root of this kind: cast it to complex
-    numbers. Derivatives need an invertible matrix.
+    Its eigenvalues have positive real parts, or are 0. The result is NaN where a real
+    matrix has a negative eigenvalue, and so no real square root of this kind: cast it
+    to complex numbers. Derivatives need an invertible matrix.
 
-    Shapes: ``[..., n, n]``, input and result.
+    Args:
+        input: Square matrices.
 
-    Reference: Higham (2008), chapter 6.
+    Shapes:
+        ``[..., n, n]``, input and result.
+
+    References:
+        Higham, "Functions of matrices: theory and computation" (2008), chapter 6.
 
     Example:
         >>> tw.matrix_square_root([[4.0, 1.0], [0.0, 9.0]]).numpy()
@@ -168,12 +173,12 @@ NEAR = 0.25
 
 @functools.cache
 def _quadrature():
-    """Pairs of a node and a weight, of Gauss and Legendre. NumPy's file is loaded here."""
+    """Return nodes and weights of Gauss-Legendre quadrature. NumPy's file is loaded here."""
     return list(zip(*[x.tolist() for x in np.polynomial.legendre.leggauss(8)]))
 
 
 def _log_of_triangle(xp, t):
-    """Algorithm 11.9: square roots until T is near 1, there a Pade approximant."""
+    """Apply algorithm 11.9: square roots until T is near 1, there a Pade approximant."""
     unit = xp.eye(t.shape[-1], dtype=t.dtype)
     exact = xp.log(xp.diagonal(t, axis1=-2, axis2=-1))
     halvings = 0
@@ -194,16 +199,23 @@ def _log_of_triangle(xp, t):
     batch=batch_leading,
 )
 def logm(xp, input: TensorLike):
-    """The principal logarithm of each complex matrix: ``expm(X) = input``.
+    """Principal logarithm of each complex matrix: ``expm(X) = input``.
 
-    The imaginary parts of its eigenvalues are within pi. NaN for a singular matrix.
+    The imaginary parts of its eigenvalues are within pi. The result is NaN for a
+    singular matrix.
 
-    Shapes: ``[..., n, n]``, input and result.
+    Args:
+        input: Complex square matrices.
 
-    Raises: ``TypeError`` for real matrices, whose logarithm may be complex, as in
-    TensorFlow.
+    Shapes:
+        ``[..., n, n]``, input and result.
 
-    Reference: Higham (2008), chapter 11.
+    Raises:
+        TypeError: If ``input`` is real, since its logarithm may be complex, as in
+            TensorFlow.
+
+    References:
+        Higham, "Functions of matrices: theory and computation" (2008), chapter 11.
 
     Example:
         >>> tw.linalg.logm([[1.0 + 0j, 1.0], [0.0, 1.0]]).numpy()
@@ -230,7 +242,7 @@ def _(input):
 
 
 def _by_corner(function):
-    """The corner of ``f([[A^T, g], [0, A^T]])``: Higham (2008), equation 3.16."""
+    """Return the corner of ``f([[A^T, g], [0, A^T]])``: Higham (2008), equation 3.16."""
 
     def _(g, input):
         count, last = input.shape[-1], len(input.shape) - 1

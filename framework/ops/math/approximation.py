@@ -1,7 +1,7 @@
 """Kernels that approximate functions: double precision, large arrays in parts, pieces.
 
-Such a kernel works in float64 and answers in the dtype of its inputs; where pieces of a
-domain have formulas of their own, NumPy computes each on its entries alone.
+Such a kernel computes in float64 and returns the dtype of its inputs; where pieces of a
+domain have different formulas, NumPy computes each on its entries alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def special_function(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
-    """Decorator: an `elementwise` op of real numbers, for which infinities are answers."""
+    """Decorator: an `elementwise` op of real numbers, with infinities as valid results."""
     return elementwise(kinds="f", ignores_float_errors=True, cost=(0, 1), **options)
 
 
@@ -39,7 +39,7 @@ WHOLE = 2 * _BLOCK  # up to here copies of results cost more than the cache save
 
 
 def in_blocks(compute, *inputs):
-    """``compute(*inputs)``, NumPy arrays of one shape; a large one goes through in parts."""
+    """Apply ``compute`` to NumPy arrays of one shape; a large one is processed in parts."""
     first = inputs[0]
     if first.size <= _BLOCK or not all([x.flags.c_contiguous for x in inputs]):
         return compute(*inputs)
@@ -55,7 +55,7 @@ def in_blocks(compute, *inputs):
 
 
 def in_parts(kernel):
-    """The ``kernel`` of NumPy arrays with `in_blocks`, where all have one shape."""
+    """Wrap a ``kernel`` of NumPy arrays with `in_blocks`, where all have one shape."""
 
     def parted(xp, x, *more):
         if x.size > WHOLE and all([each.shape == x.shape for each in more]):
@@ -66,7 +66,7 @@ def in_parts(kernel):
 
 
 def in_double(xp, compute, *inputs):
-    """``compute(xp, *inputs)`` in float64 on inputs that broadcast, the result in theirs."""
+    """Compute in float64 on inputs that broadcast; return the result in their dtype."""
     dtype = inputs[0].dtype
     wide = [x.astype(xp.float64, copy=False) for x in inputs]
     if len(wide) > 1:
@@ -79,10 +79,10 @@ def in_double(xp, compute, *inputs):
 
 
 def either(xp, mask, this, that, *inputs):
-    """``this(*inputs)`` where ``mask`` is true, else ``that(*inputs)``.
+    """Compute ``this(*inputs)`` where ``mask`` is true, else ``that(*inputs)``.
 
-    On NumPy each sees its own entries only. A GPU computes both everywhere: to sort the
-    entries it would have to wait.
+    On NumPy each sees only its entries. A GPU computes both everywhere: to separate the
+    entries it would have to synchronize.
     """
     if xp is not np:
         return xp.where(mask, this(*inputs), that(*inputs))
@@ -97,7 +97,7 @@ def either(xp, mask, this, that, *inputs):
 
 
 def polynomial(x, coefficients):
-    """``c[0] * x ** n + ... + c[n]`` by Horner's scheme, in place."""
+    """Evaluate ``c[0] * x ** n + ... + c[n]`` by Horner's scheme, in place."""
     value = x * coefficients[0]
     for c in coefficients[1:-1]:
         value += c
@@ -107,5 +107,5 @@ def polynomial(x, coefficients):
 
 
 def ratio(x, above, below):
-    """The quotient of two polynomials."""
+    """Return the quotient of two polynomials."""
     return polynomial(x, above) / polynomial(x, below)

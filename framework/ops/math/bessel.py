@@ -1,8 +1,9 @@
 """Bessel functions of orders 0 and 1, and their scaled forms.
 
-A derivative of a Bessel function consists of those of the orders beside it. So there is one
-op for a kind of function, with the order as an attribute, and derivatives of every order.
-Kernels work in double precision and answer in the dtype of their input. Sources:
+The derivative of a Bessel function is a combination of the functions of neighbouring
+orders. So there is one op for each kind of function, with the order as an attribute,
+and derivatives of every order. Kernels compute in double precision and return the dtype
+of their input. Sources:
 
     Abramowitz & Stegun, "Handbook of Mathematical Functions" (1964), chapter 9
     Trefethen & Weideman, "The exponentially convergent trapezoidal rule" (2014)
@@ -44,10 +45,10 @@ _BESSEL_FAR = 20.0  # where 40 terms of Hankel's expansion are exact to 1e-17
 
 
 def _scaled_i(xp, x, nu, derivative=0):
-    """A derivative of ``exp(-|x|) * I(x)``, where I is of a low order.
+    """Compute a derivative of ``exp(-|x|) * I(x)``, where I is of a low order.
 
-    Each is exact relative to the function itself; beyond 20, where they are far smaller,
-    relative to its own size. Where ``x`` is 0 the slope of ``|x|`` counts as 0.
+    Each is exact relative to the function itself; beyond 20, where derivatives are far
+    smaller, relative to its size. Where ``x`` is 0 the slope of ``|x|`` counts as 0.
     """
     odd = (nu + derivative) % 2
 
@@ -75,9 +76,10 @@ def _scaled_i(xp, x, nu, derivative=0):
 
 @cache
 def _power_series(nu, derivative):
-    """Coefficients of a derivative of ``exp(-x) * I(x)`` but for ``exp(-x)``, A&S 9.6.10.
+    """Return coefficients of a derivative of ``exp(-x) * I(x)`` but for ``exp(-x)``.
 
-    Those of even powers, then those of odd powers, each from the highest.
+    By A&S 9.6.10. Coefficients of even powers, then of odd powers, each from the
+    highest.
     """
     from fractions import Fraction  # a millisecond that an import should not cost
 
@@ -93,7 +95,7 @@ def _power_series(nu, derivative):
 
 @cache
 def _hankel_series(nu, derivative):
-    """Coefficients of its expansion in ``1 / x``, but for the first power, A&S 9.7.1."""
+    """Return coefficients of the expansion in ``1 / x``, less the first power, A&S 9.7.1."""
     from fractions import Fraction  # a millisecond that an import should not cost
 
     series, c = [], Fraction(1)
@@ -106,10 +108,18 @@ def _hankel_series(nu, derivative):
 
 @special_function(type_name="BesselI0e")
 def bessel_i0e(xp, x: TensorLike):
-    """The modified Bessel function of order 0, scaled: ``exp(-|x|) * I0(x)``.
+    """Scaled modified Bessel function of the first kind of order 0: ``exp(-|x|) * I0(x)``.
 
-    Its derivative is ``bessel_i1e(x) - sign(x) * bessel_i0e(x)``. ``x`` is a real floating
-    tensor of any shape, others raise ``TypeError``. Reference: A&S 9.6.16.
+    Its derivative is ``bessel_i1e(x) - sign(x) * bessel_i0e(x)``.
+
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
+
+    References:
+        Abramowitz & Stegun, "Handbook of Mathematical Functions" (1964), 9.6.16.
 
     Example:
         >>> tw.bessel_i0e([0.0, 1.0, -1.0]).numpy()
@@ -125,9 +135,16 @@ def _(g, x):
 
 @special_function(type_name="BesselI1e", zero_when=UNARY)
 def bessel_i1e(xp, x: TensorLike):
-    """The modified Bessel function of order 1, scaled: ``exp(-|x|) * I1(x)``.
+    """Scaled modified Bessel function of the first kind of order 1: ``exp(-|x|) * I1(x)``.
 
-    ``x`` as in `bessel_i0e`. Reference: A&S 9.6.18.
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
+
+    References:
+        Abramowitz & Stegun, "Handbook of Mathematical Functions" (1964), 9.6.18.
 
     Example:
         >>> tw.bessel_i1e([0.0, 1.0, -1.0]).numpy()
@@ -171,9 +188,15 @@ def _(g, x, nu):  # A&S 9.6.26
 
 
 def bessel_i0(x: TensorLike, name: str | None = None) -> Tensor:
-    """The modified Bessel function I of order 0; see `bessel_i0e` where it overflows.
+    """Modified Bessel function of the first kind of order 0: ``I0(x)``.
 
-    ``x`` is a real floating tensor of any shape, others raise ``TypeError``.
+    Use `bessel_i0e` where it overflows.
+
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
 
     Example:
         >>> tw.math.bessel_i0([0.0, 1.0, -1.0]).numpy()
@@ -183,9 +206,15 @@ def bessel_i0(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def bessel_i1(x: TensorLike, name: str | None = None) -> Tensor:
-    """The modified Bessel function I of order 1; see `bessel_i1e` where it overflows.
+    """Modified Bessel function of the first kind of order 1: ``I1(x)``.
 
-    ``x`` as in `bessel_i0`.
+    Use `bessel_i1e` where it overflows.
+
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
 
     Example:
         >>> tw.math.bessel_i1([0.0, 1.0, -1.0]).numpy()
@@ -203,7 +232,7 @@ _NODES = [_STEP * k for k in range(1, 38)]
 
 
 def _scaled_k(xp, x, nu):
-    """``exp(x) * K(x)``; infinite where ``x`` is not positive, as in TensorFlow."""
+    """Compute ``exp(x) * K(x)``; infinite where ``x`` is not positive, as in TensorFlow."""
 
     def small(x):  # A&S 9.6.13, and 9.6.11 for the order 1
         square = 0.25 * x * x
@@ -245,13 +274,13 @@ def _scaled_k(xp, x, nu):
 
 @cache
 def _series_i(nu):
-    """Coefficients of ``I(x) / (x / 2) ** order`` in ``x ** 2 / 4``, from the highest."""
+    """Return coefficients of ``I(x) / (x / 2) ** order`` in ``x ** 2 / 4``, highest first."""
     return [1.0 / (math.factorial(k) * math.factorial(k + nu)) for k in range(14)][::-1]
 
 
 @cache
 def _series_k(nu):
-    """The same with the mean of digamma at ``k + 1`` and ``k + 1 + order`` as a factor."""
+    """Return `_series_i` times the mean of digamma at ``k + 1`` and ``k + 1 + order``."""
     harmonic = [sum(1.0 / j for j in range(1, k + 1)) - _EULER for k in range(16)]
     means = [0.5 * (harmonic[k] + harmonic[k + nu]) for k in range(14)]
     return [m * c for m, c in zip(means[::-1], _series_i(nu))]
@@ -274,9 +303,15 @@ def _(g, x, out, nu, scaled):  # A&S 9.6.26
 
 
 def bessel_k0(x: TensorLike, name: str | None = None) -> Tensor:
-    """The modified Bessel function K of order 0; infinite where ``x`` is not positive.
+    """Modified Bessel function of the second kind of order 0: ``K0(x)``.
 
-    ``x`` is a real floating tensor of any shape, others raise ``TypeError``.
+    It is infinite where ``x`` is not positive.
+
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
 
     Example:
         >>> tw.math.special.bessel_k0([0.5, 1.0, 2.0]).numpy()
@@ -286,7 +321,15 @@ def bessel_k0(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def bessel_k0e(x: TensorLike, name: str | None = None) -> Tensor:
-    """``exp(x) * K0(x)``, which does not vanish for large ``x``; see `bessel_k0`.
+    """Scaled modified Bessel function of the second kind of order 0: ``exp(x) * K0(x)``.
+
+    It does not vanish for large ``x``, and is infinite where ``x`` is not positive.
+
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
 
     Example:
         >>> tw.math.special.bessel_k0e([1.0, 1000.0]).numpy()
@@ -296,9 +339,15 @@ def bessel_k0e(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def bessel_k1(x: TensorLike, name: str | None = None) -> Tensor:
-    """The modified Bessel function K of order 1; infinite where ``x`` is not positive.
+    """Modified Bessel function of the second kind of order 1: ``K1(x)``.
 
-    ``x`` as in `bessel_k0`.
+    It is infinite where ``x`` is not positive.
+
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
 
     Example:
         >>> tw.math.special.bessel_k1([0.5, 1.0, 2.0]).numpy()
@@ -308,7 +357,15 @@ def bessel_k1(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def bessel_k1e(x: TensorLike, name: str | None = None) -> Tensor:
-    """``exp(x) * K1(x)``, which does not vanish for large ``x``; see `bessel_k1`.
+    """Scaled modified Bessel function of the second kind of order 1: ``exp(x) * K1(x)``.
+
+    It does not vanish for large ``x``, and is infinite where ``x`` is not positive.
+
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
 
     Example:
         >>> tw.math.special.bessel_k1e([1.0, 1000.0]).numpy()
@@ -323,7 +380,7 @@ _MILLER = 72  # the order from which the recurrence downward starts, for x below
 
 
 def _downward(xp, x, count):
-    """J of the orders 0 to ``count - 1`` at ``x`` from 1 to 20, by Miller's method."""
+    """Compute J of the orders 0 to ``count - 1`` for ``x`` from 1 to 20: Miller's method."""
     w = 2.0 / x
     upper, value = xp.zeros_like(x), xp.full_like(x, 1e-200)
     total, found = xp.zeros_like(x), [None] * count
@@ -337,7 +394,7 @@ def _downward(xp, x, count):
 
 
 def _bessel_by_hankel(xp, x, nu, second):
-    """J, or Y with ``second``, for ``x`` above 20: A&S 9.2.5 f."""
+    """Compute J, or Y with ``second``, for ``x`` above 20: A&S 9.2.5 f."""
     w = 1.0 / x
     square = -w * w
     series = [c * math.sqrt(2.0 * math.pi) for c in _hankel_series(nu, 0)[::-1]]
@@ -439,11 +496,16 @@ def _(g, x, nu):  # A&S 9.1.27
 
 
 def bessel_j0(x: TensorLike, name: str | None = None) -> Tensor:
-    """The Bessel function J of order 0.
+    """Bessel function of the first kind of order 0: ``J0(x)``.
 
-    Near its zeros and beyond 1 it is exact to some ``1e-16``, not relative to its size;
-    beyond 1e8 the phase of ``x`` itself has lost digits.
-    ``x`` is a real floating tensor of any shape, others raise ``TypeError``.
+    Near its zeros and beyond 1 it is exact to about ``1e-16``, not relative to its
+    size; beyond 1e8 the phase of ``x`` itself has lost digits.
+
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
 
     Example:
         >>> tw.math.special.bessel_j0([0.0, 1.0, 2.0]).numpy()
@@ -453,7 +515,15 @@ def bessel_j0(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def bessel_j1(x: TensorLike, name: str | None = None) -> Tensor:
-    """The Bessel function J of order 1; ``x`` and precision as in `bessel_j0`.
+    """Bessel function of the first kind of order 1: ``J1(x)``.
+
+    The precision is the same as for `bessel_j0`.
+
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
 
     Example:
         >>> tw.math.special.bessel_j1([0.0, 1.0, 2.0]).numpy()
@@ -463,9 +533,16 @@ def bessel_j1(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def bessel_y0(x: TensorLike, name: str | None = None) -> Tensor:
-    """The Bessel function Y of order 0; -inf where ``x`` is not positive.
+    """Bessel function of the second kind of order 0: ``Y0(x)``.
 
-    ``x`` and precision as in `bessel_j0`.
+    It is -inf where ``x`` is not positive. The precision is the same as for
+    `bessel_j0`.
+
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
 
     Example:
         >>> tw.math.special.bessel_y0([0.5, 1.0, 2.0]).numpy()
@@ -475,9 +552,16 @@ def bessel_y0(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def bessel_y1(x: TensorLike, name: str | None = None) -> Tensor:
-    """The Bessel function Y of order 1; -inf where ``x`` is not positive.
+    """Bessel function of the second kind of order 1: ``Y1(x)``.
 
-    ``x`` and precision as in `bessel_j0`.
+    It is -inf where ``x`` is not positive. The precision is the same as for
+    `bessel_j0`.
+
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
 
     Example:
         >>> tw.math.special.bessel_y1([0.5, 1.0, 2.0]).numpy()

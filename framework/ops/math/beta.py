@@ -1,6 +1,6 @@
 """The incomplete beta function, and its derivatives.
 
-Kernels work in double precision and answer in the dtype of their input. Source:
+Kernels compute in double precision and return the dtype of their input. Source:
 
     DLMF, "Digital Library of Mathematical Functions", https://dlmf.nist.gov, chapter 8
 """
@@ -28,7 +28,7 @@ _LARGE = 1000.0
 
 
 def _incomplete_beta(xp, index, a, b, x):
-    """The value, or its slope by ``a`` (``index`` 1) or ``b`` (2), inside of the domain."""
+    """Compute the value, or the slope by ``a`` (``index`` 1) or ``b`` (2), in the domain."""
     # Where both are very large or small only their ratio counts: keep sums and quotients
     # of them in the range of normal numbers.
     scale = xp.where(xp.minimum(a, b) > 1e290, 2.0**-40, 1.0)
@@ -54,9 +54,10 @@ def _incomplete_beta(xp, index, a, b, x):
 
 
 def _by_fraction(xp, a, b, x, y, has_slopes):
-    """DLMF 8.17.22, from its end on, and the derivatives of the logarithm of the result.
+    """Compute DLMF 8.17.22, from its end, and the derivatives of the result's logarithm.
 
-    Terms grow in number with the square root of ``min(a, b)``; 72 are enough for `_LARGE`.
+    Terms grow in number with the square root of ``min(a, b)``; 72 are enough for
+    `_LARGE`.
     """
     largest = float(xp.max(xp.maximum(a, b))) if a.size else 0.0
     rest = rest_a = rest_b = xp.zeros_like(x)
@@ -94,23 +95,23 @@ def _by_fraction(xp, a, b, x, y, has_slopes):
 
 @cache
 def _nodes():
-    """Nodes and weights of Gauss and Legendre's quadrature from 0 to 1."""
+    """Return nodes and weights of Gauss-Legendre quadrature from 0 to 1."""
     nodes, weights = np.polynomial.legendre.leggauss(48)
     return [*zip((0.5 * (nodes + 1.0)).tolist(), (0.5 * weights).tolist(), strict=True)]
 
 
 def _by_quadrature(xp, a, b, x, y, has_slopes):
-    """The integral below ``x``, with ``t = x * exp(-z)``, for large ``a`` and ``b``.
+    """Integrate below ``x``, with ``t = x * exp(-z)``, for large ``a`` and ``b``.
 
-    Its logarithm is concave in ``z``: it has fallen by 40 at an end that Newton's method
-    finds, and nodes between 0 and there serve parameters of any size.
+    Its logarithm is concave in ``z``: Newton's method finds the end where it has fallen
+    by 40, and nodes between 0 and this end work for parameters of any size.
     """
     ratio = x / y
     shift = x * b - y * a
     slope = (x - shift) / y  # a - (b - 1) * ratio, where x is near the mean
 
     def fall(z):
-        """Minus the logarithm, without cancellation; ``log(1 - t) - log(1 - x)``."""
+        """Return minus the logarithm, without cancellation; ``log(1 - t) - log(1 - x)``."""
         step = xp.expm1(-z)
         grown = -ratio * step
         more = ratio * excess(xp, step) + excess(xp, grown)
@@ -141,11 +142,12 @@ def _by_quadrature(xp, a, b, x, y, has_slopes):
 
 
 def _power_over_beta(xp, a, b, x, y):
-    """``x ** a * y ** b / beta(a, b)``, where ``x + y`` is 1.
+    """Compute ``x ** a * y ** b / beta(a, b)``, where ``x + y`` is 1.
 
-    Stirling's series gives the beta function of numbers from 10 on. Smaller ones are
-    raised by 10, with DLMF 5.12.1 and the recurrence of the gamma function; each step of
-    it has a factor of the power of ``total / large``, so that neither over- nor underflows.
+    Stirling's series computes the beta function of numbers from 10 on. Smaller ones are
+    raised by 10, with DLMF 5.12.1 and the recurrence of the gamma function; each of its
+    steps includes a factor of the power of ``total / large``, so that neither overflows
+    or underflows.
     """
     smalls = [p < _LEAST for p in (a, b)]
     raised = [xp.where(small, p + _LEAST, p) for p, small in zip((a, b), smalls)]
@@ -165,7 +167,7 @@ def _power_over_beta(xp, a, b, x, y):
 
 
 def _log_of_power(xp, p, large, base, shift, ratio):
-    """``p * log(base * ratio) - shift``, where the shifts of both cancel."""
+    """Compute ``p * log(base * ratio) - shift``, where the shifts of both cancel."""
 
     def near(p, large, base, shift, ratio):
         return -large * excess(xp, shift / large)
@@ -178,7 +180,7 @@ def _log_of_power(xp, p, large, base, shift, ratio):
 
 
 def _in_domain(xp, a, b, x, compute, at_0, at_1):
-    """``compute(a, b, x)`` inside of the domain, the limits at its ends, else NaN."""
+    """Apply ``compute(a, b, x)`` inside the domain, use the limits at its ends, else NaN."""
     valid = (a > 0) & (b > 0) & (a < xp.inf) & (b < xp.inf)
     inside = valid & (x > 0) & (x < 1)
     value = compute(*[xp.where(inside, each, 0.5) for each in (a, b, x)])
@@ -222,16 +224,22 @@ def _(g, a, b, x):
 def betainc(
     a: TensorLike, b: TensorLike, x: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The regularized incomplete beta function ``I(a, b, x)``.
+    """Regularized incomplete beta function ``I(a, b, x)``.
 
-    The integral of ``t ** (a - 1) * (1 - t) ** (b - 1)`` from 0 to ``x``, divided by the
-    one to 1: the distribution function of the beta distribution. ``a``, ``b`` and ``x``
-    broadcast; NaN unless ``a`` and ``b`` are positive and ``x`` is from 0 to 1. It has
-    derivatives of every order by ``x``, and of the first by ``a`` and ``b``; TensorFlow
-    has none by these.
+    The integral of ``t ** (a - 1) * (1 - t) ** (b - 1)`` from 0 to ``x``, divided by
+    the integral from 0 to 1: the distribution function of the beta distribution. The
+    result is NaN unless ``a`` and ``b`` are positive and ``x`` is from 0 to 1. It has
+    derivatives of every order by ``x``, and first derivatives by ``a`` and ``b``, which
+    TensorFlow lacks.
 
-    Raises: ``TypeError`` if they are not real floating numbers; ``LookupError`` where a
-    second derivative by ``a`` or ``b`` is asked for.
+    Args:
+        a: First parameter, positive.
+        b: Second parameter, positive; broadcasts with ``a``.
+        x: Upper limit of the integral, from 0 to 1; broadcasts with ``a``.
+
+    Raises:
+        TypeError: If an input is not real and floating.
+        LookupError: If a second derivative by ``a`` or ``b`` is requested.
 
     Example:
         >>> tw.math.betainc(2.0, 1.0, [0.0, 0.5, 1.0]).numpy()  # x ** 2
@@ -269,7 +277,7 @@ def _density_slope(a, b, x, density, by_b):
 
 @special_function(stable_form=_IN_DOMAIN)
 def _beta_density(xp, a: TensorLike, b: TensorLike, x: TensorLike):
-    """``x ** (a - 1) * (1 - x) ** (b - 1) / beta(a, b)``."""
+    """Compute ``x ** (a - 1) * (1 - x) ** (b - 1) / beta(a, b)``."""
 
     def kernel(xp, a, b, x):
         def compute(a, b, x):

@@ -1,8 +1,8 @@
-"""Ops that ask and choose: comparisons, logic, bits, tests for NaN, selection.
+"""Ops that compare and select: comparisons, logic, bits, tests for NaN, selection.
 
-Inputs broadcast by NumPy's rules. Answers are booleans, or integers where bits are
-asked for, and no gradient passes through them; `where`, `masked` and `where_positive` pass
-gradients to what they select.
+Inputs broadcast by NumPy's rules. Results are booleans, or integers for bitwise ops,
+and no gradient passes through them; `where`, `masked` and `where_positive` pass
+gradients to the entries they select.
 """
 
 from __future__ import annotations
@@ -47,73 +47,142 @@ __all__ = [
 
 
 def predicate(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
-    """Decorator: an `elementwise` op that answers with booleans."""
+    """Decorator: an `elementwise` op that returns booleans."""
     return elementwise(result_dtype=dtypes.bool, no_gradient=True, **options)
 
 
 @predicate(kinds="biufcO", commutative=True, exact=True)
 def equal(xp, x: TensorLike, y: TensorLike):
-    """``x == y``, entry by entry."""
+    """Element-wise comparison ``x == y``.
+
+    Args:
+        x: Input tensor.
+        y: Input tensor that broadcasts with ``x``.
+
+    Example:
+        >>> tw.equal([1, 2, 3], [1, 5, 3]).numpy()
+        array([ True, False,  True])
+    """
     return xp.equal(x, y)
 
 
 @predicate(kinds="biufcO", commutative=True, exact=True)
 def not_equal(xp, x: TensorLike, y: TensorLike):
-    """``x != y``, entry by entry."""
+    """Element-wise comparison ``x != y``.
+
+    Args:
+        x: Input tensor.
+        y: Input tensor that broadcasts with ``x``.
+    """
     return xp.not_equal(x, y)
 
 
 @predicate(kinds="iuf", exact=True)
 def less(xp, x: TensorLike, y: TensorLike):
-    """``x < y``, entry by entry."""
+    """Element-wise comparison ``x < y``.
+
+    Args:
+        x: Input tensor.
+        y: Input tensor that broadcasts with ``x``.
+
+    Example:
+        >>> tw.less([1, 2, 3], 2).numpy()
+        array([ True, False, False])
+    """
     return xp.less(x, y)
 
 
 @predicate(kinds="iuf", exact=True)
 def less_equal(xp, x: TensorLike, y: TensorLike):
-    """``x <= y``, entry by entry."""
+    """Element-wise comparison ``x <= y``.
+
+    Args:
+        x: Input tensor.
+        y: Input tensor that broadcasts with ``x``.
+    """
     return xp.less_equal(x, y)
 
 
 @predicate(kinds="iuf", exact=True)
 def greater(xp, x: TensorLike, y: TensorLike):
-    """``x > y``, entry by entry."""
+    """Element-wise comparison ``x > y``.
+
+    Args:
+        x: Input tensor.
+        y: Input tensor that broadcasts with ``x``.
+
+    Example:
+        >>> tw.greater([1, 2, 3], 2).numpy()
+        array([False, False,  True])
+    """
     return xp.greater(x, y)
 
 
 @predicate(kinds="iuf", exact=True)
 def greater_equal(xp, x: TensorLike, y: TensorLike):
-    """``x >= y``, entry by entry."""
+    """Element-wise comparison ``x >= y``.
+
+    Args:
+        x: Input tensor.
+        y: Input tensor that broadcasts with ``x``.
+    """
     return xp.greater_equal(x, y)
 
 
 @predicate(kinds="b", commutative=True, exact=True)
 def logical_and(xp, x: TensorLike, y: TensorLike):
-    """``x and y``, entry by entry."""
+    """Element-wise logical and: ``x and y``.
+
+    Args:
+        x: Boolean tensor.
+        y: Boolean tensor that broadcasts with ``x``.
+
+    Example:
+        >>> tw.logical_and([True, True], [True, False]).numpy()
+        array([ True, False])
+    """
     return xp.logical_and(x, y)
 
 
 @predicate(kinds="b", commutative=True, exact=True)
 def logical_or(xp, x: TensorLike, y: TensorLike):
-    """``x or y``, entry by entry."""
+    """Element-wise logical or: ``x or y``.
+
+    Args:
+        x: Boolean tensor.
+        y: Boolean tensor that broadcasts with ``x``.
+    """
     return xp.logical_or(x, y)
 
 
 @predicate(kinds="b", commutative=True, exact=True)
 def logical_xor(xp, x: TensorLike, y: TensorLike):
-    """True where exactly one of ``x`` and ``y`` is true."""
+    """Element-wise exclusive or: True where exactly one of ``x`` and ``y`` is True.
+
+    Args:
+        x: Boolean tensor.
+        y: Boolean tensor that broadcasts with ``x``.
+    """
     return xp.logical_xor(x, y)
 
 
 @predicate(kinds="b")
 def logical_not(xp, x: TensorLike):
-    """``not x``, entry by entry."""
+    """Element-wise logical not: ``not x``.
+
+    Args:
+        x: Boolean tensor.
+    """
     return xp.logical_not(x)
 
 
 @elementwise(commutative=True, exact=True, no_gradient=True)
 def bitwise_and(xp, x: TensorLike, y: TensorLike):
-    """The bits that are set in both integers; for booleans, logical and.
+    """Element-wise bitwise and: the bits that are set in both integers.
+
+    Args:
+        x: Integer or boolean tensor; for booleans, the result is the logical and.
+        y: Tensor of the same dtype that broadcasts with ``x``.
 
     Example:
         >>> tw.bitwise_and([6, 12], 10).numpy()
@@ -124,7 +193,11 @@ def bitwise_and(xp, x: TensorLike, y: TensorLike):
 
 @elementwise(commutative=True, exact=True, no_gradient=True)
 def bitwise_or(xp, x: TensorLike, y: TensorLike):
-    """The bits that are set in one of both integers, or in both; for booleans, logical or.
+    """Element-wise bitwise or: the bits that are set in at least one of two integers.
+
+    Args:
+        x: Integer or boolean tensor; for booleans, the result is the logical or.
+        y: Tensor of the same dtype that broadcasts with ``x``.
 
     Example:
         >>> tw.bitwise_or([6, 12], 10).numpy()
@@ -135,7 +208,11 @@ def bitwise_or(xp, x: TensorLike, y: TensorLike):
 
 @elementwise(commutative=True, exact=True, no_gradient=True)
 def bitwise_xor(xp, x: TensorLike, y: TensorLike):
-    """The bits that are set in exactly one of both integers; for booleans, exclusive or.
+    """Element-wise bitwise exclusive or: the bits that are set in exactly one integer.
+
+    Args:
+        x: Integer or boolean tensor; for booleans, the result is the exclusive or.
+        y: Tensor of the same dtype that broadcasts with ``x``.
 
     Example:
         >>> tw.bitwise_xor([6, 12], 10).numpy()
@@ -146,7 +223,10 @@ def bitwise_xor(xp, x: TensorLike, y: TensorLike):
 
 @elementwise(kinds="iu", no_gradient=True)
 def invert(xp, x: TensorLike):
-    """The integer with all bits inverted: ``-x - 1`` where it has a sign.
+    """Element-wise bitwise not: all bits inverted, ``-x - 1`` for signed integers.
+
+    Args:
+        x: Integer tensor.
 
     Example:
         >>> tw.invert([5, -1]).numpy()
@@ -157,9 +237,12 @@ def invert(xp, x: TensorLike):
 
 @elementwise(kinds="iu", no_gradient=True)
 def left_shift(xp, x: TensorLike, y: TensorLike):
-    """The bits of ``x`` moved up by ``y`` places: ``x * 2 ** y``, wrapped.
+    """Element-wise shift of bits to the left: ``x * 2 ** y``, with wraparound.
 
-    A ``y`` that is negative, or not below the number of bits, gives 0.
+    Args:
+        x: Integer tensor.
+        y: Number of bits, an integer tensor that broadcasts with ``x``; the result is 0
+            if it is negative, or not less than the number of bits.
 
     Example:
         >>> tw.left_shift([1, 3], 2).numpy()
@@ -170,7 +253,11 @@ def left_shift(xp, x: TensorLike, y: TensorLike):
 
 @elementwise(kinds="iu", no_gradient=True)
 def right_shift(xp, x: TensorLike, y: TensorLike):
-    """The bits of ``x`` moved down by ``y`` places: ``floor(x / 2 ** y)``.
+    """Element-wise shift of bits to the right: ``floor(x / 2 ** y)``.
+
+    Args:
+        x: Integer tensor.
+        y: Number of bits, an integer tensor that broadcasts with ``x``.
 
     Example:
         >>> tw.right_shift([4, 13], 2).numpy()
@@ -181,19 +268,43 @@ def right_shift(xp, x: TensorLike, y: TensorLike):
 
 @predicate()
 def is_nan(xp, x: TensorLike):
-    """True where ``x`` is not a number."""
+    """Element-wise test for NaN.
+
+    Args:
+        x: Input tensor of numbers.
+
+    Example:
+        >>> tw.math.is_nan([1.0, float("nan")]).numpy()
+        array([False,  True])
+    """
     return xp.isnan(x)
 
 
 @predicate()
 def is_inf(xp, x: TensorLike):
-    """True where ``x`` is infinite."""
+    """Element-wise test for infinity.
+
+    Args:
+        x: Input tensor of numbers.
+
+    Example:
+        >>> tw.math.is_inf([1.0, float("-inf")]).numpy()
+        array([False,  True])
+    """
     return xp.isinf(x)
 
 
 @predicate()
 def is_finite(xp, x: TensorLike):
-    """True where ``x`` is neither infinite nor NaN."""
+    """Element-wise test for finite numbers: neither infinite nor NaN.
+
+    Args:
+        x: Input tensor of numbers.
+
+    Example:
+        >>> tw.math.is_finite([1.0, float("inf")]).numpy()
+        array([ True, False])
+    """
     return xp.isfinite(x)
 
 
@@ -209,7 +320,7 @@ def is_finite(xp, x: TensorLike):
     no_gradient=("mask",),
 )
 def masked(xp, x: TensorLike, mask: TensorLike):
-    """``x`` where the boolean ``mask`` is true, else 0."""
+    """Return ``x`` where the boolean ``mask`` is True, else 0."""
     return _kept(xp, x, mask)
 
 
@@ -217,7 +328,7 @@ _WHOLE = {2: np.int16, 4: np.int32, 8: np.int64}  # of so many bytes
 
 
 def _kept(xp, x, mask):
-    """``x`` where the mask is true, else 0, not -0.0."""
+    """Return ``x`` where the mask is true, else 0, not -0.0."""
     if xp is np and x.itemsize in _WHOLE:  # `where` takes many times as long
         bits = x.view(_WHOLE[x.itemsize])
         return np.multiply(bits, mask).view(x.dtype)
@@ -233,7 +344,7 @@ def _(g, mask):
     zero_when=[{"x", "y"}], same_dtype=("x",), linear=[{"x"}], no_gradient=("y",)
 )
 def where_positive(xp, x: TensorLike, y: TensorLike):
-    """``x`` where ``y`` is positive, else 0."""
+    """Return ``x`` where ``y`` is positive, else 0."""
     return _kept(xp, x, y > 0)
 
 
@@ -243,7 +354,7 @@ def _(g, y):
 
 
 def surely_finite(xp, values):
-    """Return whether no entry is infinite or NaN; False on a GPU, which would have to wait."""
+    """Return whether all entries are finite; False on a GPU, which would synchronize."""
     if xp is not np:
         return False
     flat = values if values.flags.c_contiguous else values.ravel("K")  # no copy
@@ -252,7 +363,7 @@ def surely_finite(xp, values):
 
 
 def cleared(xp, values, at):
-    """``values``, an array that nobody else holds, set to 0 where ``at``."""
+    """Set ``values`` to 0 where ``at``, in place; there must be no other reference to it."""
     if xp is np and values.ndim:  # in place: `where` takes five times as long
         np.copyto(values, 0, where=at)
         return values
@@ -289,12 +400,21 @@ def where(
     y: TensorLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """``x`` where ``condition`` is true, else ``y``.
+    """Select from ``x`` where ``condition`` is True, else from ``y``.
 
-    Shapes: all three broadcast. Without ``x`` and ``y`` the result is ``[count,
-    rank]``, int64: the coordinates of the true entries.
+    Without ``x`` and ``y``, return the coordinates of the true entries.
 
-    Raises: ``ValueError`` if only one of ``x`` and ``y`` is given.
+    Args:
+        condition: Boolean tensor.
+        x: Values where ``condition`` is True.
+        y: Values where it is False.
+
+    Shapes:
+        All three broadcast. Without ``x`` and ``y`` the result is ``[count, rank]``,
+        int64.
+
+    Raises:
+        ValueError: If only one of ``x`` and ``y`` is given.
 
     Example:
         >>> tw.where([True, False], [1.0, 2.0], 0.0).numpy()

@@ -1,4 +1,4 @@
-"""Counts: how often each integer comes, histograms, confusion matrices."""
+"""Counts: occurrences of each integer, histograms, confusion matrices."""
 
 from __future__ import annotations
 
@@ -88,19 +88,26 @@ def bincount(
     axis: Axis | None = None,
     binary_output: bool = False,
 ) -> Tensor:
-    """Count each number 0, 1, ... in ``arr``, or sum up its ``weights``.
+    """Count the occurrences of each number 0, 1, ... in a tensor, or sum its weights.
 
-    Args: ``weights``: in the shape of ``arr``; gradients pass to them, and the result
-    has their dtype. ``minlength``, ``maxlength``: bounds for the length of the result;
-    larger numbers are not counted. ``axis``: None or 0 counts all of ``arr`` together,
-    -1 each row. ``binary_output``: 1 for each number that occurs, in place of its
-    count.
+    Args:
+        arr: Integer tensor, not negative.
+        weights: Weights to sum, in the shape of ``arr``; gradients pass to them, and
+            the result has their dtype. None counts.
+        minlength: Minimal length of the result.
+        maxlength: Maximal length of the result; larger numbers are not counted.
+        dtype: Dtype of the result without weights.
+        axis: None or 0 counts all of ``arr`` together, -1 each row.
+        binary_output: If True, return 1 for each number that occurs instead of its
+            count.
 
-    Shapes: ``[length]``, or ``[..., length]`` for ``axis=-1``; the length is the
-    largest number plus 1, within the bounds. A traced function needs equal bounds.
+    Shapes:
+        ``[length]``, or ``[..., length]`` for ``axis=-1``; the length is the largest
+        number plus 1, within the bounds. A traced function needs equal bounds.
 
-    Raises: ``ValueError`` for negative numbers, another ``axis``, or weights with
-    ``binary_output``.
+    Raises:
+        ValueError: If a number is negative, ``axis`` is unknown, or weights are
+            combined with ``binary_output``.
 
     Example:
         >>> tw.math.bincount([1, 1, 5]).numpy()
@@ -144,7 +151,7 @@ def bincount(
 
 
 def _fixed_length(minlength, maxlength):
-    """The length that the bounds leave, whatever the numbers are, or None."""
+    """Return the length if the bounds determine it for any numbers, else None."""
     if minlength is None or maxlength is None or as_int(minlength) < as_int(maxlength):
         return None
     return as_int(maxlength)
@@ -168,13 +175,18 @@ def histogram_fixed_width_bins(
     dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """The index of the bin of each value, of ``nbins`` bins of equal width.
+    """Return the bin of each value in a histogram with bins of equal width.
 
-    The bins divide ``value_range``, a pair of numbers. Values below and above it count
-    in the first and the last bin; NaN has bin -1.
+    Args:
+        values: Input tensor of numbers.
+        value_range: Pair of numbers that the bins divide; values below and above it are
+            in the first and the last bin, NaN in bin -1.
+        nbins: Number of bins.
+        dtype: Integer dtype of the result.
 
-    Raises: ``ValueError`` for a range that is not ascending and finite, or ``nbins``
-    below 1.
+    Raises:
+        ValueError: If the range is not ascending and finite, or ``nbins`` is less than
+            1.
 
     Example:
         >>> tw.histogram_fixed_width_bins([-1.0, 1.5, 5.0], [0.0, 5.0], nbins=5).numpy()
@@ -206,13 +218,21 @@ def histogram_fixed_width(
     dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """The number of values in each of ``nbins`` bins of equal width.
+    """Compute a histogram: the number of values in each of ``nbins`` bins of equal width.
 
-    Shapes: ``values`` ``[...]``, ``value_range`` ``[2]``, result ``[nbins]``. Values
-    outside of the range count in the first and the last bin.
+    Args:
+        values: Input tensor of numbers.
+        value_range: Pair of numbers that the bins divide; values below and above it
+            count in the first and the last bin.
+        nbins: Number of bins.
+        dtype: Integer dtype of the result.
 
-    Raises: ``ValueError`` for NaN, for a range that is not ascending and finite, or
-    ``nbins`` below 1.
+    Shapes:
+        ``values`` ``[...]``, ``value_range`` ``[2]``, result ``[nbins]``.
+
+    Raises:
+        ValueError: If a value is NaN, the range is not ascending and finite, or
+            ``nbins`` is less than 1.
 
     Example:
         >>> tw.histogram_fixed_width([-1.0, 0.0, 1.5, 2.0, 9.0], [0.0, 5.0], nbins=5).numpy()
@@ -230,16 +250,22 @@ def confusion_matrix(
     dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """The number of examples of each label (row) with each prediction (column).
+    """Compute a confusion matrix: counts by label (row) and prediction (column).
 
-    Args: ``num_classes``: the largest class plus 1 unless given, which traced functions
-    do not know; ``weights``: one
-    number for each example, summed in place of 1, in ``dtype``.
+    Args:
+        labels: True class of each example, integers.
+        predictions: Predicted class of each example, integers.
+        num_classes: Number of classes; defaults to the largest class plus 1. Traced
+            functions need it.
+        weights: Weight of each example, summed instead of 1; None means 1.
+        dtype: Dtype of the result.
 
-    Shapes: ``labels``, ``predictions`` and ``weights`` ``[n]``, result ``[num_classes,
-    num_classes]``.
+    Shapes:
+        ``labels``, ``predictions`` and ``weights`` ``[n]``, result
+        ``[num_classes, num_classes]``.
 
-    Raises: ``ValueError`` for a class that is negative or not below ``num_classes``.
+    Raises:
+        ValueError: If a class is negative or not below ``num_classes``.
 
     Example:
         >>> tw.math.confusion_matrix([0, 1, 1], [1, 1, 1]).numpy()

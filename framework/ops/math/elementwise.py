@@ -1,10 +1,10 @@
 """Ops of arithmetic and analysis, entry by entry: sums to powers, logarithms, extremes.
 
 In this order: arithmetic; sums of several, polynomials; powers, exponentials and
-logarithms; extremes, clipping and rounding. Inputs broadcast by NumPy's rules and share a
-dtype. Where a function has a corner, the rule takes a subgradient; a zero cotangent gives
-a zero gradient where the derivative is infinite (`sqrt`, `log`, `power`, `divide`, ... at
-zero).
+logarithms; extremes, clipping and rounding. Inputs broadcast by NumPy's rules and share
+a dtype. Where a function has a corner, the rule returns a subgradient; a zero cotangent
+results in a zero gradient where the derivative is infinite (`sqrt`, `log`, `power`,
+`divide`, ... at zero).
 """
 
 from __future__ import annotations
@@ -104,13 +104,22 @@ FIRST = [{"x"}, {"x", "y"}]
 def arithmetic(
     *, kinds: str = "iufc", **options: Any
 ) -> Callable[[Kernel[P]], Op[P, Tensor]]:
-    """Decorator: an exact `elementwise` op of numbers, sizes among them."""
+    """Decorator: an exact `elementwise` op of numbers, including sizes."""
     return elementwise(kinds=kinds, sizes=True, exact=True, **options)
 
 
 @arithmetic(type_name="AddV2", kinds="iufcO", linear=True, commutative=True)
 def add(xp, x: TensorLike, y: TensorLike):
-    """``x + y``."""
+    """Element-wise sum: ``x + y``.
+
+    Args:
+        x: Input tensor.
+        y: Input tensor that broadcasts with ``x``.
+
+    Example:
+        >>> tw.add([1, 2], 3).numpy()
+        array([4, 5], dtype=int32)
+    """
     return xp.add(x, y)
 
 
@@ -121,7 +130,16 @@ def _(g):
 
 @arithmetic(type_name="Sub", linear=True)
 def subtract(xp, x: TensorLike, y: TensorLike):
-    """``x - y``."""
+    """Element-wise difference: ``x - y``.
+
+    Args:
+        x: Input tensor.
+        y: Input tensor that broadcasts with ``x``.
+
+    Example:
+        >>> tw.subtract([1, 2], 3).numpy()
+        array([-2, -1], dtype=int32)
+    """
     return xp.subtract(x, y)
 
 
@@ -137,7 +155,16 @@ def _(g):
 
 @arithmetic(type_name="Mul", linear="each", commutative=True)
 def multiply(xp, x: TensorLike, y: TensorLike):
-    """``x * y``."""
+    """Element-wise product: ``x * y``.
+
+    Args:
+        x: Input tensor.
+        y: Input tensor that broadcasts with ``x``.
+
+    Example:
+        >>> tw.multiply([1, 2], 3).numpy()
+        array([3, 6], dtype=int32)
+    """
     return xp.multiply(x, y)
 
 
@@ -173,7 +200,18 @@ def _divided(xp, x, y):
     stable_form="math.divide_no_nan(x, y), which is 0 where y is 0",
 )
 def divide(xp, x: TensorLike, y: TensorLike):
-    """``x / y``; the quotient of integers is float64, of 8 and 16 bits float32."""
+    """Element-wise quotient: ``x / y``.
+
+    The quotient of integers is float64, of 8 and 16 bit integers float32.
+
+    Args:
+        x: Numerator.
+        y: Denominator that broadcasts with ``x``.
+
+    Example:
+        >>> tw.divide([1.0, 2.0], 4.0).numpy()
+        array([0.25, 0.5 ], dtype=float32)
+    """
     return _divided(xp, x, y)
 
 
@@ -198,7 +236,11 @@ truediv = divide
     linear=[{"x"}],
 )
 def divide_no_nan(xp, x: TensorLike, y: TensorLike):
-    """``x / y``, and 0 where ``y`` is 0.
+    """Element-wise quotient ``x / y``, and 0 where ``y`` is 0.
+
+    Args:
+        x: Numerator.
+        y: Denominator that broadcasts with ``x``.
 
     Example:
         >>> tw.divide_no_nan([1.0, 2.0], [0.0, 4.0]).numpy()
@@ -224,7 +266,18 @@ def _(g, y, out):
 
 @elementwise(type_name="MulNoNan", ignores_float_errors=True, linear="each")
 def multiply_no_nan(xp, x: TensorLike, y: TensorLike):
-    """``x * y``, and 0 where ``y`` is 0 even if ``x`` is infinite or NaN."""
+    """Element-wise product ``x * y``, and 0 where ``y`` is 0.
+
+    The result is 0 there even if ``x`` is infinite or NaN.
+
+    Args:
+        x: Input tensor.
+        y: Input tensor that broadcasts with ``x``.
+
+    Example:
+        >>> tw.math.multiply_no_nan([float("inf"), 3.0], [0.0, 2.0]).numpy()
+        array([0., 6.], dtype=float32)
+    """
     product = x * y
     if surely_finite(xp, product):
         return product
@@ -248,7 +301,7 @@ def _(g, x):
     stable_form="a bound that keeps the forward pass away from the pole",
 )
 def zero_safe_divide(xp, x: TensorLike, y: TensorLike):
-    """``x / y``, and 0 where ``x`` is 0 even if ``y`` is 0: for cotangents."""
+    """Compute ``x / y``, and 0 where ``x`` is 0 even if ``y`` is 0: for cotangents."""
     quotient = x / y
     if surely_finite(xp, quotient):
         return quotient
@@ -272,7 +325,7 @@ def _(g, y, out):
     stable_form="a bound that keeps the forward pass away from the pole",
 )
 def zero_safe_multiply(xp, x: TensorLike, y: TensorLike):
-    """``x * y``, and 0 where one of them is 0 even if the other is not finite."""
+    """Compute ``x * y``, and 0 where one of them is 0 even if the other is not finite."""
     product = x * y
     if surely_finite(xp, product):
         return product
@@ -307,9 +360,14 @@ def _check_divisor(xp, who, y):
 
 @division("floordiv", type_name="FloorDiv", no_gradient=True)
 def floordiv(xp, x: TensorLike, y: TensorLike):
-    """``floor(x / y)``; its gradient is None.
+    """Element-wise floor division: ``floor(x / y)``; its gradient is None.
 
-    Raises: ``ValueError`` for integers divided by 0.
+    Args:
+        x: Numerator.
+        y: Denominator that broadcasts with ``x``.
+
+    Raises:
+        ValueError: If integers are divided by 0.
 
     Example:
         >>> tw.floordiv([7, -7], 2).numpy()
@@ -323,9 +381,14 @@ def floordiv(xp, x: TensorLike, y: TensorLike):
 
 @division("floormod", type_name="FloorMod")
 def floormod(xp, x: TensorLike, y: TensorLike):
-    """``x - floor(x / y) * y``: the remainder with the sign of ``y``.
+    """Element-wise remainder with the sign of ``y``: ``x - floor(x / y) * y``.
 
-    Raises: ``ValueError`` for integers divided by 0.
+    Args:
+        x: Numerator.
+        y: Denominator that broadcasts with ``x``.
+
+    Raises:
+        ValueError: If integers are divided by 0.
 
     Example:
         >>> tw.mod([7, -7], 2).numpy()
@@ -355,9 +418,14 @@ mod = floormod
 
 @division("truncatediv", type_name="TruncateDiv", no_gradient=True)
 def truncatediv(xp, x: TensorLike, y: TensorLike):
-    """``x / y`` rounded towards zero, as C divides integers; its gradient is None.
+    """Element-wise quotient rounded towards zero, as in C; its gradient is None.
 
-    Raises: ``ValueError`` for integers divided by 0.
+    Args:
+        x: Numerator.
+        y: Denominator that broadcasts with ``x``.
+
+    Raises:
+        ValueError: If integers are divided by 0.
 
     Example:
         >>> tw.truncatediv([7, -7], 2).numpy()
@@ -381,9 +449,16 @@ def _remainder(x, y):
 
 @division("truncatemod", type_name="TruncateMod")
 def truncatemod(xp, x: TensorLike, y: TensorLike):
-    """``x - truncatediv(x, y) * y``: the remainder with the sign of ``x``, as in C.
+    """Element-wise remainder with the sign of ``x``, as in C.
 
-    Raises: ``ValueError`` for integers divided by 0.
+    It is ``x - truncatediv(x, y) * y``.
+
+    Args:
+        x: Numerator.
+        y: Denominator that broadcasts with ``x``.
+
+    Raises:
+        ValueError: If integers are divided by 0.
 
     Example:
         >>> tw.truncatemod([7, -7], 2).numpy()
@@ -410,7 +485,11 @@ def _(g, x, y, out):
 
 @elementwise(type_name="Neg", kinds="iufc", sizes=True, linear=True)
 def negative(xp, x: TensorLike):
-    """``-x``."""
+    """Element-wise negative: ``-x``.
+
+    Args:
+        x: Input tensor.
+    """
     return xp.negative(x)
 
 
@@ -421,9 +500,16 @@ def _(g):
 
 @elementwise(zero_when=UNARY, result_dtype=real_dtype, sizes=True)
 def abs(xp, x: TensorLike):  # noqa: A001
-    """The absolute value ``|x|``, or the modulus of a complex number.
+    """Element-wise absolute value ``|x|``, or the modulus of a complex number.
 
     The derivative at 0 is 0.
+
+    Args:
+        x: Input tensor of numbers.
+
+    Example:
+        >>> tw.abs([-2.0, 3.0]).numpy()
+        array([2., 3.], dtype=float32)
     """
     return xp.abs(x)
 
@@ -437,7 +523,15 @@ def _(g, x, out, x_dtype):
 
 @elementwise(zero_when=UNARY, sizes=True, kinds="iufc")
 def sign(xp, x: TensorLike):
-    """-1, 0 or 1; of a complex number ``x / |x|``, and 0 at 0."""
+    """Element-wise sign: -1, 0 or 1; for complex numbers ``x / |x|``, and 0 at 0.
+
+    Args:
+        x: Input tensor of numbers.
+
+    Example:
+        >>> tw.sign([-2.0, 0.0, 3.0]).numpy()
+        array([-1.,  0.,  1.], dtype=float32)
+    """
     return xp.sign(x)
 
 
@@ -458,7 +552,15 @@ def _(g, x, x_dtype):
     stable_form="reduce_logsumexp, or norm, which scale before they square",
 )
 def square(xp, x: TensorLike):
-    """``x * x``."""
+    """Element-wise square: ``x * x``.
+
+    Args:
+        x: Input tensor.
+
+    Example:
+        >>> tw.square([2, 3]).numpy()
+        array([4, 9], dtype=int32)
+    """
     return xp.square(x)
 
 
@@ -474,7 +576,12 @@ multiply.primitive.on_itself = square
 
 @elementwise(zero_when=BOTH, kinds="iufc", sizes=True, cost=(2, 0), commutative=True)
 def squared_difference(xp, x: TensorLike, y: TensorLike):
-    """``|x - y| ** 2``, in the dtype of the inputs."""
+    """Element-wise squared difference ``|x - y| ** 2``, in the dtype of the inputs.
+
+    Args:
+        x: Input tensor.
+        y: Input tensor that broadcasts with ``x``.
+    """
     return xp.square(xp.abs(x - y)).astype(x.dtype)
 
 
@@ -506,7 +613,11 @@ def _twice_difference(g, x, y, dtype):
     stable_form="math.divide_no_nan(1.0, x), which is 0 where x is 0",
 )
 def reciprocal(xp, x: TensorLike):
-    """``1 / x``."""
+    """Element-wise reciprocal: ``1 / x``.
+
+    Args:
+        x: Floating or complex tensor.
+    """
     return xp.reciprocal(x)
 
 
@@ -516,7 +627,10 @@ def _(g, out):
 
 
 def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
-    """``1 / x``, and 0 where ``x`` is 0.
+    """Element-wise reciprocal ``1 / x``, and 0 where ``x`` is 0.
+
+    Args:
+        x: Tensor of real numbers.
 
     Example:
         >>> tw.reciprocal_no_nan([2.0, 0.0]).numpy()
@@ -526,9 +640,14 @@ def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """``scalar * x`` for a scalar without axes; `IndexedSlices` stay sparse.
+    """Multiply a tensor by a scalar; `IndexedSlices` stay sparse.
 
-    Raises: ``ValueError`` if ``scalar`` has axes.
+    Args:
+        scalar: Scalar factor.
+        x: Tensor or `IndexedSlices`.
+
+    Raises:
+        ValueError: If ``scalar`` is not a scalar.
     """
     rank = getattr(scalar, "ndim", len(getattr(scalar, "shape", ())))
     if rank or isinstance(scalar, (list, tuple)):
@@ -595,9 +714,13 @@ def _(axes, *inputs):
 
 
 def add_n(inputs: Sequence[TensorLike], name: str | None = None) -> Tensor:
-    """The sum of a list of tensors of one shape and dtype.
+    """Sum a list of tensors element-wise.
 
-    Raises: ``ValueError`` if the list is empty.
+    Args:
+        inputs: List of tensors with the same shape and dtype.
+
+    Raises:
+        ValueError: If the list is empty.
 
     Example:
         >>> tw.add_n([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).numpy()
@@ -617,10 +740,16 @@ def accumulate_n(
     tensor_dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`add_n`, after a check of the shape and the dtype of the inputs.
+    """Sum a list of tensors element-wise, after a check of their shape and dtype.
 
-    Raises: ``ValueError`` if their shape is not ``shape``; ``TypeError`` if their dtype
-    is not ``tensor_dtype``.
+    Args:
+        inputs: List of tensors with the same shape and dtype.
+        shape: Expected shape, or None.
+        tensor_dtype: Expected dtype, or None.
+
+    Raises:
+        ValueError: If the shape is not ``shape``.
+        TypeError: If the dtype is not ``tensor_dtype``.
 
     Example:
         >>> tw.accumulate_n([[1.0, 2.0], [3.0, 4.0]], shape=[2]).numpy()
@@ -643,11 +772,17 @@ def accumulate_n(
 def polyval(
     coeffs: Sequence[TensorLike], x: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The polynomial ``coeffs[0] * x ** (n - 1) + ... + coeffs[n - 1]``, by Horner's scheme.
+    """Evaluate a polynomial, ``coeffs[0] * x ** (n - 1) + ... + coeffs[n - 1]``.
 
-    Shapes: ``coeffs`` is a list of numbers or tensors that broadcast with ``x``.
+    It is computed by Horner's scheme.
 
-    Raises: ``ValueError`` if ``coeffs`` is no list or tuple.
+    Args:
+        coeffs: List of coefficients, numbers or tensors that broadcast with ``x``, the
+            highest power first.
+        x: Points at which to evaluate the polynomial.
+
+    Raises:
+        ValueError: If ``coeffs`` is not a list or tuple.
 
     Example:
         >>> tw.polyval([1.0, 0.0, -2.0], [3.0]).numpy()
@@ -672,7 +807,7 @@ def polyval(
 def transcendental(
     *, cost: tuple[int, int] = (0, 1), **options: Any
 ) -> Callable[[Kernel[P]], Op[P, Tensor]]:
-    """Decorator: an `elementwise` op like `exp`, whose infinities and NaN are answers."""
+    """Decorator: an `elementwise` op like `exp`, with infinities and NaN as valid results."""
     return elementwise(floating=True, ignores_float_errors=True, cost=cost, **options)
 
 
@@ -681,7 +816,16 @@ def transcendental(
     stable_form="sqrt(maximum(x, 0.0)); norm(x) for sqrt(reduce_sum(x ** 2))",
 )
 def sqrt(xp, x: TensorLike):
-    """``x ** 0.5``; a zero cotangent gives zero even at ``x == 0``."""
+    """Element-wise square root.
+
+    Args:
+        zero cotangent results in a zero gradient, even at ``x == 0``.
+        x: Floating or complex tensor; NaN for negative numbers.
+
+    Example:
+        >>> tw.sqrt([4.0, 9.0]).numpy()
+        array([2., 3.], dtype=float32)
+    """
     return xp.sqrt(x)
 
 
@@ -692,7 +836,7 @@ def _(g, out):
 
 @transcendental(zero_when=UNARY)
 def norm_sqrt(xp, x: TensorLike):
-    """``sqrt(x)`` whose derivatives at 0 are 0: the last step of a norm."""
+    """Compute ``sqrt(x)`` with zero derivatives at 0: the last step of a norm."""
     return xp.sqrt(x)
 
 
@@ -703,7 +847,11 @@ def _(g, out):
 
 @transcendental(cost=(1, 1), stable_form="rsqrt(x + epsilon)")
 def rsqrt(xp, x: TensorLike):
-    """``1 / sqrt(x)``."""
+    """Element-wise reciprocal of the square root: ``1 / sqrt(x)``.
+
+    Args:
+        x: Floating or complex tensor.
+    """
     return xp.reciprocal(xp.sqrt(x))
 
 
@@ -722,7 +870,7 @@ def _(g, x, out):
     stable_form="pow(maximum(x, epsilon), y) for powers that are no whole numbers",
 )
 def power(xp, x: TensorLike, y: TensorLike):
-    """``x ** y``, with derivatives that are limits at ``x == 0``."""
+    """Compute ``x ** y``, with derivatives that are limits at ``x == 0``."""
     return xp.power(x, y)
 
 
@@ -742,12 +890,17 @@ def _is_integer(x):
 
 
 def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:  # noqa: A001
-    """``x ** y``, entry by entry; ``x`` and ``y`` broadcast.
+    """Element-wise power: ``x ** y``.
 
     The derivative by ``x`` is ``y * x ** (y - 1)``, 0 where ``y`` is 0; by ``y`` it is
     ``x ** y * log(x)``, 0 where ``x`` is not positive.
 
-    Raises: ``ValueError`` for integers with a negative integer exponent.
+    Args:
+        x: Base.
+        y: Exponent that broadcasts with ``x``.
+
+    Raises:
+        ValueError: If integers have a negative integer exponent.
 
     Example:
         >>> tw.pow(3.0, 2.0).numpy()
@@ -760,7 +913,7 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:  # noq
 
 @elementwise(kinds="f", zero_when=UNARY, ignores_float_errors=True, cost=(0, 1))
 def cbrt(xp, x: TensorLike):
-    """The cube root, negative for a negative ``x``."""
+    """Compute the cube root, negative for a negative ``x``."""
     return xp.cbrt(x)
 
 
@@ -771,7 +924,7 @@ def _(g, out):
 
 @elementwise(zero_when=UNARY, ignores_float_errors=True, cost=(0, 1))
 def _log_or_zero(xp, x: TensorLike):
-    """``log(x)`` where x is positive (nonzero, if complex), else 0."""
+    """Compute ``log(x)`` where x is positive (nonzero, if complex), else 0."""
     valid = x != 0 if x.dtype.kind == "c" else x > 0
     return xp.where(
         valid, xp.log(xp.where(valid, x, xp.ones_like(x))), xp.zeros_like(x)
@@ -789,7 +942,15 @@ def _(g, x, x_dtype):
     "subtract the largest x first"
 )
 def exp(xp, x: TensorLike):
-    """``e ** x``."""
+    """Element-wise exponential function: ``e ** x``.
+
+    Args:
+        x: Floating or complex tensor.
+
+    Example:
+        >>> tw.exp([0.0, 1.0]).numpy().round(4)
+        array([1.    , 2.7183], dtype=float32)
+    """
     return xp.exp(x)
 
 
@@ -800,7 +961,7 @@ def _(g, out):  # an overflow shows, as NaN: TensorFlow's guide has log(1 + exp(
 
 @transcendental()
 def exp2(xp, x: TensorLike):
-    """``2 ** x``."""
+    """Compute ``2 ** x``."""
     return xp.exp2(x) if x.dtype.kind == "f" else xp.exp(x * math.log(2.0))
 
 
@@ -813,7 +974,11 @@ def _(g, x):  # not by the output, which overflows where its multiple by log(2) 
     zero_when=UNARY, stable_form="a bound from above: expm1(minimum(x, bound))"
 )
 def expm1(xp, x: TensorLike):
-    """``exp(x) - 1``, exact for small ``x``."""
+    """Element-wise ``exp(x) - 1``, exact for small ``x``.
+
+    Args:
+        x: Floating or complex tensor.
+    """
     return xp.expm1(x)
 
 
@@ -828,7 +993,16 @@ def _(g, x):
     "log(x), or a bound from below: log(maximum(x, epsilon))"
 )
 def log(xp, x: TensorLike):
-    """The natural logarithm; a zero cotangent gives zero even at ``x == 0``."""
+    """Element-wise natural logarithm.
+
+    Args:
+        zero cotangent results in a zero gradient, even at ``x == 0``.
+        x: Floating or complex tensor; NaN for negative numbers.
+
+    Example:
+        >>> tw.math.log([1.0, 10.0]).numpy().round(4)
+        array([0.    , 2.3026], dtype=float32)
+    """
     return xp.log(x)
 
 
@@ -843,7 +1017,11 @@ def _(g, x):
     stable_form="a bound from below: log1p(maximum(x, epsilon - 1.0))",
 )
 def log1p(xp, x: TensorLike):
-    """``log(1 + x)``, exact for small ``x``."""
+    """Element-wise ``log(1 + x)``, exact for small ``x``.
+
+    Args:
+        x: Floating or complex tensor.
+    """
     return xp.log1p(x)
 
 
@@ -857,7 +1035,16 @@ def _(g, x):
 
 @elementwise(zero_when=BOTH, kinds="iuf", sizes=True)
 def maximum(xp, x: TensorLike, y: TensorLike):
-    """The larger of ``x`` and ``y``; where they are equal, ``x`` gets the gradient."""
+    """Element-wise maximum; where ``x`` and ``y`` are equal, ``x`` gets the gradient.
+
+    Args:
+        x: Input tensor of real numbers.
+        y: Input tensor that broadcasts with ``x``.
+
+    Example:
+        >>> tw.maximum([1.0, 5.0], 3.0).numpy()
+        array([3., 5.], dtype=float32)
+    """
     return xp.maximum(x, y)
 
 
@@ -873,7 +1060,16 @@ def _(g, x, y):
 
 @elementwise(zero_when=BOTH, kinds="iuf", sizes=True)
 def minimum(xp, x: TensorLike, y: TensorLike):
-    """The smaller of ``x`` and ``y``; where they are equal, ``x`` gets the gradient."""
+    """Element-wise minimum; where ``x`` and ``y`` are equal, ``x`` gets the gradient.
+
+    Args:
+        x: Input tensor of real numbers.
+        y: Input tensor that broadcasts with ``x``.
+
+    Example:
+        >>> tw.minimum([1.0, 5.0], 3.0).numpy()
+        array([1., 3.], dtype=float32)
+    """
     return xp.minimum(x, y)
 
 
@@ -918,12 +1114,15 @@ def clip_by_value(
     clip_value_max: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """``t`` limited to the range from ``clip_value_min`` to ``clip_value_max``.
+    """Clip the entries of a tensor to a range.
 
-    Entries at a bound pass gradients, those beyond it do not. `IndexedSlices` stay
-    sparse where the range holds 0; rows with the same index are added first.
+    Entries at a bound pass gradients, entries beyond it do not. `IndexedSlices` stay
+    sparse where the range includes 0; rows with the same index are added first.
 
-    Shapes: all three broadcast.
+    Args:
+        t: Tensor or `IndexedSlices`.
+        clip_value_min: Lower bound, a number or a tensor that broadcasts with ``t``.
+        clip_value_max: Upper bound, a number or a tensor that broadcasts with ``t``.
 
     Example:
         >>> tw.clip_by_value([-1.0, 0.5, 9.0], 0.0, 1.0).numpy()
@@ -947,19 +1146,43 @@ def _keeps_zero(low, high):
 
 @elementwise(zero_when=UNARY, no_gradient=True)
 def round(xp, x: TensorLike):  # noqa: A001
-    """The nearest integer, halves to the even one; its gradient is None."""
+    """Round element-wise to the nearest integer, halves to even; its gradient is None.
+
+    Args:
+        x: Input tensor.
+
+    Example:
+        >>> tw.round([0.5, 1.5, 2.6]).numpy()
+        array([0., 2., 3.], dtype=float32)
+    """
     return xp.rint(x) if x.dtype.kind in "fc" else x
 
 
 @elementwise(zero_when=UNARY, no_gradient=True)
 def floor(xp, x: TensorLike):
-    """The largest integer not above ``x``; its gradient is None."""
+    """Element-wise floor: the largest integer not above ``x``; its gradient is None.
+
+    Args:
+        x: Input tensor of real numbers.
+
+    Example:
+        >>> tw.floor([1.5, -1.5]).numpy()
+        array([ 1., -2.], dtype=float32)
+    """
     return xp.floor(x)
 
 
 @elementwise(zero_when=UNARY, no_gradient=True)
 def ceil(xp, x: TensorLike):
-    """The smallest integer not below ``x``; its gradient is None."""
+    """Element-wise ceiling: the smallest integer not below ``x``; its gradient is None.
+
+    Args:
+        x: Input tensor of real numbers.
+
+    Example:
+        >>> tw.math.ceil([1.5, -1.5]).numpy()
+        array([ 2., -1.], dtype=float32)
+    """
     return xp.ceil(x)
 
 
@@ -968,7 +1191,14 @@ rint = round
 
 @elementwise(type_name="NextAfter", kinds="f", no_gradient=("x2",))
 def nextafter(xp, x1: TensorLike, x2: TensorLike):
-    """The floating number that follows ``x1`` on the way to ``x2``, which has no gradient."""
+    """Element-wise next floating number after ``x1`` in the direction of ``x2``.
+
+    No gradient passes to ``x2``.
+
+    Args:
+        x1: Floating tensor.
+        x2: Tensor of the same dtype that broadcasts with ``x1``.
+    """
     return xp.nextafter(x1, x2)
 
 

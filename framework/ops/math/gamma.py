@@ -1,6 +1,6 @@
-"""The gamma function and its kin: zeta, lgamma, digamma, polygamma, lbeta, igamma.
+"""The gamma function and relatives: zeta, lgamma, digamma, polygamma, lbeta, igamma.
 
-Kernels work in double precision and answer in the dtype of their input. Source:
+Kernels compute in double precision and return the dtype of their input. Sources:
 
     Abramowitz & Stegun, "Handbook of Mathematical Functions" (1964), chapters 6 and 23
     DLMF, "Digital Library of Mathematical Functions", https://dlmf.nist.gov, chapter 8
@@ -36,7 +36,7 @@ _SHIFT = 10
 
 
 def _hurwitz(xp, s, q):
-    """``sum of (q + k) ** -s`` for ``q > 0``: ten terms, then Euler and Maclaurin's rest.
+    """Compute ``sum of (q + k) ** -s`` for ``q > 0``: ten terms, then Euler-Maclaurin.
 
     A&S 23.2.9, for the sum from ``q`` on.
     """
@@ -55,7 +55,7 @@ def _hurwitz(xp, s, q):
 
 
 def _hurwitz_ratio(xp, s, q):
-    """`_hurwitz` divided by its first term ``q ** -s``, which overflows for large ``s``."""
+    """Compute `_hurwitz` over its first term ``q ** -s``, which overflows for large ``s``."""
 
     def power(k):
         return xp.exp(-s * xp.log1p(k / q))
@@ -72,7 +72,7 @@ def _hurwitz_ratio(xp, s, q):
 
 
 def _inverse_power(xp, q, s):
-    """``q ** -s``; by products if ``s`` is a Python int, which takes a tenth of the time."""
+    """Compute ``q ** -s``; by products if ``s`` is a Python int, in a tenth of the time."""
     if type(s) is not int:
         return xp.power(q, -s)
     factor, power = 1.0 / q, None
@@ -84,7 +84,7 @@ def _inverse_power(xp, q, s):
 
 
 def _hurwitz_anywhere(xp, s, q):
-    """`_hurwitz` with negative ``q`` too, for integers ``s`` above 1.
+    """Compute `_hurwitz` with negative ``q`` too, for integers ``s`` above 1.
 
     At 0, -1, ... it is infinite, or NaN where the pole has two signs.
     """
@@ -110,9 +110,13 @@ def _zeta(xp, s, q):
 
 @special_function(stable_form="x above 1 and positive q", no_gradient=("x",))
 def zeta(xp, x: TensorLike, q: TensorLike):
-    """Hurwitz' zeta function: the sum of ``(q + k) ** -x`` over ``k = 0, 1, ...``.
+    """Hurwitz zeta function: the sum of ``(q + k) ** -x`` over ``k = 0, 1, ...``.
 
-    ``x`` has no gradient. NaN for ``x < 1``, and for ``q < 0`` unless ``x`` is an integer.
+    The result is NaN for ``x < 1``, and for ``q < 0`` unless ``x`` is an integer.
+
+    Args:
+        x: Exponent, a floating tensor; it gets no gradient.
+        q: Offset, a floating tensor that broadcasts with ``x``.
 
     Example:
         >>> tw.zeta(2.0, 1.0).numpy()  # pi ** 2 / 6
@@ -142,7 +146,7 @@ _ABOUT_2.append(1.0 - _EULER)
 
 
 def stirling_rest(x):
-    """``log(gamma(x)) - ((x - 1 / 2) * log(x) - x + log(2 pi) / 2)``, A&S 6.1.41."""
+    """Compute ``log(gamma(x)) - ((x - 1 / 2) * log(x) - x + log(2 pi) / 2)``, A&S 6.1.41."""
     return polynomial(1.0 / (x * x), _STIRLING) / x
 
 
@@ -176,7 +180,7 @@ def _lgamma(xp, x):
 
 
 def _stepped_down(xp, x, steps):
-    """``(y, product)``: ``y`` at most 1.5, and ``gamma(x + 1) = gamma(y + 1) * product``."""
+    """Return ``y``, at most 1.5, and a product: ``gamma(x + 1) = gamma(y + 1) * product``."""
     product = xp.ones_like(x)
     for _ in range(steps):
         large = x > 1.5
@@ -186,7 +190,7 @@ def _stepped_down(xp, x, steps):
 
 
 def digamma_rest(x):
-    """``digamma(x) - log(x)`` for ``x`` from 10 on, A&S 6.3.18."""
+    """Compute ``digamma(x) - log(x)`` for ``x`` from 10 on, A&S 6.3.18."""
     w = 1.0 / (x * x)
     return polynomial(w, _DIGAMMA) * w - 0.5 / x
 
@@ -213,7 +217,12 @@ def digamma_kernel(xp, x):
 
 @special_function(stable_form=_OFF_THE_POLES)
 def lgamma(xp, x: TensorLike):
-    """``log(|gamma(x)|)``; infinite at 0, -1, -2, ...
+    """Element-wise logarithm of the absolute gamma function: ``log(|gamma(x)|)``.
+
+    It is infinite at 0, -1, -2, ...
+
+    Args:
+        x: Real floating tensor.
 
     Example:
         >>> tw.lgamma([1.0, 5.0]).numpy()  # log(4!)
@@ -229,7 +238,17 @@ def _(g, x):
 
 @special_function(stable_form=_OFF_THE_POLES)
 def digamma(xp, x: TensorLike):
-    """The derivative of `lgamma`; NaN at its poles 0, -1, -2, ..."""
+    """Element-wise digamma function: the derivative of `lgamma`.
+
+    It is NaN at its poles 0, -1, -2, ...
+
+    Args:
+        x: Real floating tensor.
+
+    Example:
+        >>> tw.math.digamma([1.0, 2.0]).numpy().round(4)
+        array([-0.5772,  0.4228], dtype=float32)
+    """
     return in_double(xp, digamma_kernel, x)
 
 
@@ -293,9 +312,13 @@ def _(g, a, x):
 
 
 def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
-    """The derivative of order ``a`` of `digamma`; ``a`` is 0, 1, ... and has no gradient.
+    """Polygamma function: the derivative of order ``a`` of `digamma`.
 
-    ``a`` and ``x`` broadcast. Other orders give NaN.
+    Other orders result in NaN.
+
+    Args:
+        a: Order of the derivative: 0, 1, ..., a floating tensor; it gets no gradient.
+        x: Floating tensor that broadcasts with ``a``.
 
     Example:
         >>> tw.polygamma(1.0, 1.0).numpy()  # pi ** 2 / 6
@@ -309,11 +332,15 @@ def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
-    """The logarithm of the Beta function along the last axis.
+    """Logarithm of the beta function along the last axis.
 
     It is ``sum(lgamma(x)) - lgamma(sum(x))``.
 
-    Shapes: ``[..., n]`` to ``[...]``.
+    Args:
+        x: Real floating tensor.
+
+    Shapes:
+        ``[..., n]`` to ``[...]``.
 
     Example:
         >>> tw.lbeta([1.0, 2.0]).numpy()  # log(1 / 2)
@@ -327,8 +354,11 @@ def lbeta(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def _incomplete_gamma(xp, a, x, upper):
-    """P(a, x), or Q = 1 - P: by Temme's expansion where ``a`` is large and ``x`` near it,
-    else P by its series or Q by a continued fraction."""
+    """Compute P(a, x), or Q = 1 - P.
+
+    By Temme's expansion where ``a`` is large and ``x`` near it, else P by its series or
+    Q by a continued fraction.
+    """
 
     def by_series(a, x):  # DLMF 8.11.4
         total = xp.ones_like(x)
@@ -376,7 +406,7 @@ def _incomplete_gamma(xp, a, x, upper):
 
 
 def _slope_by_a(xp, a, x):
-    """The derivative of P(a, x) by ``a``: of the same series, fraction and expansion."""
+    """Compute the derivative of P(a, x) by ``a``, from the same series and fraction."""
 
     def by_series(a, x):
         total, slope = xp.ones_like(x), xp.zeros_like(x)
@@ -418,14 +448,14 @@ def _slope_by_a(xp, a, x):
 
 
 def _in_domain(xp, a, x, compute, edge):
-    """``compute(a, x)`` for positive numbers, ``edge`` where one is 0 or infinite; else NaN."""
+    """Compute positive numbers, ``edge`` where one is 0 or infinite, else NaN."""
     inside = (a > 0) & (x > 0) & (a < xp.inf) & (x < xp.inf)
     value = compute(xp.where(inside, a, 1.0), xp.where(inside, x, 1.0))
     return xp.where(inside, value, xp.where((a > 0) & (x >= 0), edge, xp.nan))
 
 
 def _in_regions(xp, a, x, limit, by_temme, by_series, by_fraction):
-    """Each where it converges: near a large ``a``, below a limit of ``x``, above it."""
+    """Compute each where it converges: near a large ``a``, below a limit of ``x``, above."""
 
     def apart(a, x, limit):
         return either(xp, x < limit, by_series, by_fraction, a, x)
@@ -435,7 +465,7 @@ def _in_regions(xp, a, x, limit, by_temme, by_series, by_fraction):
 
 
 def _temme_variables(xp, a, x):
-    """``x / a - 1``; eta; the tail of the normal distribution; the factor of the series."""
+    """Return ``x / a - 1``; eta; the tail of the normal distribution; the series' factor."""
     shift = (x - a) / a
     root = xp.sqrt(2.0 * excess(xp, shift))
     tail, decay = normal_tail(xp, root * xp.sqrt(a))
@@ -444,7 +474,7 @@ def _temme_variables(xp, a, x):
 
 @cache
 def _temme_series():
-    """Coefficients of ``eta ** n / a ** k``, and of its derivative by eta: DLMF 8.12.12 f.
+    """Return coefficients of ``eta ** n / a ** k``, and of its slope by eta: DLMF 8.12.12.
 
     For each ``k``, from the highest powers on.
     """
@@ -470,7 +500,7 @@ def _temme_series():
 
 
 def _power_over_gamma(xp, a, x, over=None):
-    """``x ** a * exp(-x) / gamma(a + 1)``, divided by ``over``."""
+    """Compute ``x ** a * exp(-x) / gamma(a + 1)``, divided by ``over``."""
 
     def small(a, x, over):
         y, product = _stepped_down(xp, a, 9)
@@ -508,14 +538,14 @@ _ARTANH = [1.0 / (2 * k + 3) for k in range(24)][::-1]
 
 
 def excess(xp, shift):
-    """``shift - log(1 + shift)``, exact relative to its size between -0.6 and 1.5."""
+    """Compute ``shift - log(1 + shift)``, exact relative to its size between -0.6 and 1.5."""
     half = shift / (shift + 2.0)  # the logarithm is twice its artanh
     square = half * half
     return half * (shift - 2.0 * square * polynomial(square, _ARTANH))
 
 
 def _log_gamma_of_next(xp, x):
-    """``log(gamma(x + 1))`` for ``x`` from 0 to 1.5, exact relative to its size near 0."""
+    """Compute ``log(gamma(x + 1))`` for ``x`` from 0 to 1.5, relatively exact near 0."""
     tiny = x < 0.5
     t = xp.where(tiny, x, x - 1.0)
     return t * polynomial(t, _ABOUT_2) - xp.where(tiny, xp.log1p(x), 0.0)
@@ -526,18 +556,24 @@ _IN_DOMAIN = "positive a, and x that is not negative"
 
 @special_function(zero_when=[{"x"}, {"a", "x"}], stable_form=_IN_DOMAIN)
 def igamma(xp, a: TensorLike, x: TensorLike):
-    """The regularized lower incomplete gamma function P(a, x).
+    """Regularized lower incomplete gamma function P(a, x).
 
-    The integral of ``t ** (a - 1) * exp(-t)`` from 0 to ``x``, divided by ``gamma(a)``: the
-    distribution function of the gamma distribution. Exact to some units in the last place,
-    in its tail to about ``1e-15 * |log(P)|``. ``a`` and ``x`` broadcast; 0 where ``x`` is 0,
-    else NaN where ``a`` is not positive or ``x`` is negative. It has derivatives of every
-    order by ``x``, and of the first by ``a``.
+    The integral of ``t ** (a - 1) * exp(-t)`` from 0 to ``x``, divided by ``gamma(a)``:
+    the distribution function of the gamma distribution. It is exact to a few units in
+    the last place, in its tail to about ``1e-15 * |log(P)|``; 0 where ``x`` is 0, else
+    NaN where ``a`` is not positive or ``x`` is negative. It has derivatives of every
+    order by ``x``, and the first by ``a``.
 
-    Raises: ``TypeError`` if they are not real floating numbers; ``LookupError`` where a
-    second derivative by ``a`` is asked for.
+    Args:
+        a: Parameter, positive.
+        x: Upper limit of the integral, not negative; broadcasts with ``a``.
 
-    Reference: Temme, "The asymptotic expansion of the incomplete gamma functions" (1979).
+    Raises:
+        TypeError: If an input is not real and floating.
+        LookupError: If a second derivative by ``a`` is requested.
+
+    References:
+        Temme, "The asymptotic expansion of the incomplete gamma functions" (1979).
 
     Example:
         >>> tw.igamma(2.0, [0.0, 1.0, 5.0]).numpy()  # 1 - (1 + x) * exp(-x)
@@ -558,10 +594,18 @@ def _(g, a, x):
 
 @special_function(stable_form=_IN_DOMAIN)
 def igammac(xp, a: TensorLike, x: TensorLike):
-    """The regularized upper incomplete gamma function: ``1 - igamma(a, x)``.
+    """Regularized upper incomplete gamma function: ``1 - igamma(a, x)``.
 
-    Exact to some units in the last place where it is tiny, too; NaN where ``a`` is not
-    positive or ``x`` is negative. For errors see `igamma`.
+    It is exact to a few units in the last place, also where it is tiny; NaN where ``a``
+    is not positive or ``x`` is negative.
+
+    Args:
+        a: Parameter, positive.
+        x: Lower limit of the integral, not negative; broadcasts with ``a``.
+
+    Raises:
+        TypeError: If an input is not real and floating.
+        LookupError: If a second derivative by ``a`` is requested.
 
     Example:
         >>> tw.igammac(2.0, [0.0, 1.0, 5.0]).numpy()  # (1 + x) * exp(-x)
@@ -601,7 +645,7 @@ def _density_slope(a, x, density):
 
 @special_function(stable_form=_IN_DOMAIN)
 def _gamma_density(xp, a: TensorLike, x: TensorLike):
-    """``x ** (a - 1) * exp(-x) / gamma(a)``."""
+    """Compute ``x ** (a - 1) * exp(-x) / gamma(a)``."""
 
     def kernel(xp, a, x):
         def anywhere(a, x):

@@ -1,8 +1,8 @@
-"""Functions that are integrals: Dawson's, Fresnel's, the exponential one, Spence's.
+"""Functions defined by integrals: Dawson, Fresnel, exponential integral, Spence.
 
-Kernels work in double precision and answer in the dtype of their input. Where a function
-and its derivatives differ in size, one op computes them all, with the order of the
-derivative as an attribute. Sources:
+Kernels compute in double precision and return the dtype of their input. Where a
+function and its derivatives differ in size, one op computes them all, with the order of
+the derivative as an attribute. Sources:
 
     Abramowitz & Stegun, "Handbook of Mathematical Functions" (1964), chapters 5, 7 and 27
     Rybicki, "Dawson's integral and the sampling theorem", Computers in Physics 3 (1989)
@@ -31,7 +31,7 @@ _DAWSON_FAR = 7.0  # where 40 terms of the expansion in 1 / x are exact to 1e-17
 
 
 def _dawson(xp, x, derivative):
-    """A derivative of Dawson's integral, odd or even as its order."""
+    """Compute a derivative of Dawson's integral, odd or even as its order."""
     size = xp.abs(x)
 
     def near(x):
@@ -68,7 +68,7 @@ _DAWSON_POWERS = [(-2.0) ** k / math.prod(range(1, 2 * k + 2, 2)) for k in range
 
 @cache
 def _dawson_far(derivative):
-    """Coefficients of a derivative of ``sum_k (2k - 1)!! / (2 ** (k + 1) x ** (2k + 1))``."""
+    """Return coefficients of derivatives of ``sum_k (2k-1)!! / (2 ** (k+1) x ** (2k+1))``."""
     series, c = [], 0.5
     for k in range(40):
         slope = math.prod([-(2 * k + 1 + i) for i in range(derivative)])
@@ -88,9 +88,15 @@ def _(g, x, derivative):
 
 
 def dawsn(x: TensorLike, name: str | None = None) -> Tensor:
-    """Dawson's integral: ``exp(-x ** 2)`` times that of ``exp(t ** 2)`` from 0 to ``x``.
+    """Dawson's integral: ``exp(-x ** 2)`` times the integral of ``exp(t ** 2)`` to ``x``.
 
-    ``x`` is a real floating tensor of any shape, others raise ``TypeError``.
+    The integral starts at 0.
+
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
 
     Example:
         >>> tw.math.special.dawsn([0.0, 1.0, -2.0]).numpy()
@@ -104,10 +110,16 @@ def dawsn(x: TensorLike, name: str | None = None) -> Tensor:
 
 @special_function()
 def expint(xp, x: TensorLike):
-    """The exponential integral Ei: that of ``exp(t) / t`` from -inf to ``x``, for ``x > 0``.
+    """Exponential integral Ei: the integral of ``exp(t) / t`` from -inf to ``x``.
 
-    Its derivative is ``exp(x) / x``. -inf at 0, NaN below, as in TensorFlow. ``x`` is a
-    real floating tensor of any shape, others raise ``TypeError``.
+    Its derivative is ``exp(x) / x``. The result is -inf at 0 and NaN below, as in
+    TensorFlow.
+
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
 
     Example:
         >>> tw.math.special.expint([0.5, 1.0, 2.0]).numpy()
@@ -182,9 +194,9 @@ def _fresnel_powers(sine):
 
 
 def _quadratic_phase(xp, x):
-    """Cosine and sine of ``pi x ** 2 / 2``, by the remainder of ``x ** 2`` modulo 4.
+    """Return cosine and sine of ``pi x ** 2 / 2``, by the remainder of ``x ** 2`` modulo 4.
 
-    From 2 ** 54 on that is 0.
+    From 2 ** 54 on the remainder is 0.
     """
     x = xp.where(xp.isfinite(x), xp.minimum(xp.abs(x), 2.0**60), xp.nan)
     scaled = x * 134217729.0  # Dekker's splitting: the square of the head is exact
@@ -196,9 +208,13 @@ def _quadratic_phase(xp, x):
 
 @special_function(zero_when=UNARY)
 def fresnel_cos(xp, x: TensorLike):
-    """Fresnel's integral C: that of ``cos(pi t ** 2 / 2)`` from 0 to ``x``.
+    """Fresnel integral C: the integral of ``cos(pi t ** 2 / 2)`` from 0 to ``x``.
 
-    ``x`` is a real floating tensor of any shape, others raise ``TypeError``.
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
 
     Example:
         >>> tw.math.special.fresnel_cos([0.0, 1.0, -2.0]).numpy()
@@ -214,9 +230,13 @@ def _(g, x):
 
 @special_function(zero_when=UNARY)
 def fresnel_sin(xp, x: TensorLike):
-    """Fresnel's integral S: that of ``sin(pi t ** 2 / 2)`` from 0 to ``x``.
+    """Fresnel integral S: the integral of ``sin(pi t ** 2 / 2)`` from 0 to ``x``.
 
-    ``x`` as in `fresnel_cos`.
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
 
     Example:
         >>> tw.math.special.fresnel_sin([0.0, 1.0, -2.0]).numpy()
@@ -272,7 +292,7 @@ def _spence(xp, x):
 
 
 def _bernoulli_series(count):
-    """``B(2k) / (2k + 1)!``, from the highest."""
+    """Return ``B(2k) / (2k + 1)!``, from the highest."""
     numbers = [1.0]
     for n in range(1, 2 * count):
         numbers.append(
@@ -287,10 +307,15 @@ _BERNOULLI = _bernoulli_series(12)
 
 @special_function()
 def spence(xp, x: TensorLike):
-    """Spence's integral: that of ``log(t) / (1 - t)`` from 1 to ``x``, or ``Li2(1 - x)``.
+    """Spence's function: the integral of ``log(t) / (1 - t)`` from 1 to ``x``.
 
-    NaN where ``x`` is negative. ``x`` is a real floating tensor of any shape, others raise
-    ``TypeError``.
+    It is also known as ``Li2(1 - x)``, and NaN where ``x`` is negative.
+
+    Args:
+        x: Real floating tensor.
+
+    Raises:
+        TypeError: If ``x`` is not real and floating.
 
     Example:
         >>> tw.math.special.spence([0.0, 1.0, 2.0]).numpy()  # pi ** 2 times 1 / 6, 0, -1 / 12
@@ -306,7 +331,7 @@ def _(g, x):
 
 @special_function()
 def _spence_slope(xp, x: TensorLike, *, derivative):
-    """A derivative of ``log(x) / (1 - x)``, which is -1 at 1."""
+    """Compute a derivative of ``log(x) / (1 - x)``, which is -1 at 1."""
 
     if derivative < 0:
         raise ValueError("a negative order")  # `infer` says it better

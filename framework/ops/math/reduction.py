@@ -1,4 +1,4 @@
-"""Ops that bring entries together along axes: sums, means, products, extremes, norms.
+"""Ops that reduce axes: sums, means, products, extremes, norms.
 
 ``axis`` is None (all axes), one axis or several; ``keepdims`` keeps them with size 1.
 """
@@ -81,9 +81,9 @@ def reduction(
 ) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an op over axes, with its shape, batching and diagonal rules.
 
-    ``result_dtype``: where it is not the input's. ``zero_at_zero``: zeros give zero, as
-    they do where the op is ``linear``. ``cost``: one flop for each entry if not given. The
-    other options are `primitive`'s.
+    ``result_dtype`` is set if it differs from the input's dtype. ``zero_at_zero``:
+    zeros result in zero, as they do where the op is ``linear``. ``cost``: one flop per
+    entry by default. The other options are passed to `primitive`.
     """
 
     def infer(op):
@@ -129,14 +129,14 @@ def _diagonal(op):
 
 
 def expand_reduced(g, shape, axis, keepdims):
-    """Repeat the output of a reduction to the ``shape`` that it had before."""
+    """Repeat the output of a reduction to the ``shape`` of its input."""
     if axis is None and keepdims:
         g = reshape(g, ())
     return broadcast_to(restored(g, shape, axis, keepdims), shape)
 
 
 def restored(reduced, shape, axis, keepdims):
-    """A reduction's output with its axes back, of size 1; that of all axes as it is."""
+    """Restore the axes of a reduction's output with size 1; unchanged if all are reduced."""
     if keepdims or axis is None:
         return reduced
     return reshape(reduced, _reduced(shape, axis, True))
@@ -156,10 +156,15 @@ def _count(shape, axis):
 
 @reduction(type_name="Sum", sizes=True, linear=True)
 def reduce_sum(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
-    """The sum over ``axis``: one axis, a list of them, or None for all.
+    """Sum of the entries over axes.
 
-    Shapes: the result lacks the axes of ``axis``, or has size 1 there with
-    ``keepdims``.
+    Args:
+        input_tensor: Input tensor of numbers.
+        axis: Axis or list of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
+
+    Shapes:
+        The result lacks the axes in ``axis``, or has size 1 there with ``keepdims``.
 
     Example:
         >>> tw.reduce_sum([[1, 2], [3, 4]]).numpy()
@@ -182,7 +187,7 @@ def _total(xp, x, axis, keepdims):
 
 
 def _check_axis(x, axis):
-    """Refuse an axis of a scalar, which NumPy would grant it."""
+    """Reject an axis of a scalar, which NumPy would accept."""
     if not x.ndim and axis is not None and axis != ():
         raise ValueError("a scalar has no axis")  # `infer` says it better
 
@@ -210,9 +215,17 @@ def _(position, sparse_axis, x, axis, keepdims):
 def reduce_mean(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
 ):
-    """The mean over ``axis``, in the dtype of the input; of integers rounded towards 0.
+    """Mean of the entries over axes.
 
-    Shapes: as in `reduce_sum`.
+    The result has the dtype of the input; the mean of integers is rounded towards 0.
+
+    Args:
+        input_tensor: Input tensor of numbers.
+        axis: Axis or list of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
+
+    Shapes:
+        As in `reduce_sum`.
 
     Example:
         >>> tw.reduce_mean([[1.0, 2.0], [3.0, 6.0]], axis=1).numpy()
@@ -244,11 +257,19 @@ def reduce_variance(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The mean squared distance from the mean, ``mean(|x - mean(x)| ** 2)``.
+    """Variance over axes: ``mean(|x - mean(x)| ** 2)``.
 
-    Shapes: as in `reduce_sum`.
+    Args:
+        input_tensor: Floating or complex tensor.
+        axis: Axis or list of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
 
-    Raises: ``DTypeError`` (a TypeError) for integers, whose mean would be rounded.
+    Shapes:
+        As in `reduce_sum`.
+
+    Raises:
+        DTypeError: (a ``TypeError``) If ``input_tensor`` holds integers, whose mean
+            would be rounded.
 
     Example:
         >>> tw.reduce_variance([1.0, 3.0]).numpy()
@@ -268,11 +289,20 @@ def reduce_std(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The square root of `reduce_variance`; its derivatives at a constant are 0.
+    """Standard deviation over axes: the square root of `reduce_variance`.
 
-    Shapes: as in `reduce_sum`.
+    Where all entries are equal, its derivatives are 0.
 
-    Raises: ``DTypeError`` (a TypeError) for integers.
+    Args:
+        input_tensor: Floating or complex tensor.
+        axis: Axis or list of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
+
+    Shapes:
+        As in `reduce_sum`.
+
+    Raises:
+        DTypeError: (a ``TypeError``) If ``input_tensor`` holds integers.
 
     Example:
         >>> tw.reduce_std([1.0, 3.0]).numpy()
@@ -294,7 +324,7 @@ def _differentiable(who, input_tensor):
 
 
 def _first(x, axis):
-    """The first entry over ``axis``, which stays with size 1."""
+    """Return the first entry over ``axis``, which stays with size 1."""
     for a in normalize_axis("reduce_std", as_axes(axis), x.shape.rank):
         x = split(x, [1, -1], a)[0]
     return x
@@ -305,11 +335,18 @@ def _first(x, axis):
 
 @reduction(type_name="Max", kinds="iuf", sizes=True)
 def reduce_max(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
-    """The largest entry over ``axis``; ties share the gradient equally.
+    """Maximum over axes; ties share the gradient equally.
 
-    NaN if there is one; the lowest value of the dtype (-inf) without entries.
+    The result is NaN if an entry is NaN, and the lowest value of the dtype (-inf) if
+    there are no entries.
 
-    Shapes: as in `reduce_sum`.
+    Args:
+        input_tensor: Input tensor of real numbers.
+        axis: Axis or list of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
+
+    Shapes:
+        As in `reduce_sum`.
 
     Example:
         >>> tw.reduce_max([[1, 7], [5, 2]], axis=1).numpy()
@@ -325,11 +362,18 @@ def reduce_max(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
 
 @reduction(type_name="Min", kinds="iuf", sizes=True)
 def reduce_min(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
-    """The smallest entry over ``axis``; ties share the gradient equally.
+    """Minimum over axes; ties share the gradient equally.
 
-    NaN if there is one; the highest value of the dtype (inf) without entries.
+    The result is NaN if an entry is NaN, and the highest value of the dtype (inf) if
+    there are no entries.
 
-    Shapes: as in `reduce_sum`.
+    Args:
+        input_tensor: Input tensor of real numbers.
+        axis: Axis or list of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
+
+    Shapes:
+        As in `reduce_sum`.
 
     Example:
         >>> tw.reduce_min([[1, 7], [5, 2]], axis=1).numpy()
@@ -370,9 +414,15 @@ def _(g, input_tensor, input_tensor_shape, input_tensor_dtype, out, axis, keepdi
 def reduce_prod(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
 ):
-    """The product over ``axis``, with exact derivatives where factors are zero.
+    """Product of the entries over axes, with exact derivatives where factors are zero.
 
-    Shapes: as in `reduce_sum`.
+    Args:
+        input_tensor: Input tensor of numbers.
+        axis: Axis or list of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
+
+    Shapes:
+        As in `reduce_sum`.
 
     Example:
         >>> tw.reduce_prod([[1, 2], [3, 4]], axis=1).numpy()
@@ -397,7 +447,7 @@ def _(g, input_tensor, input_tensor_shape, axis, keepdims):
 
 
 def _products_of_others(x):
-    """For each entry of the last axis the product of all others, without division.
+    """Compute, for each entry of the last axis, the product of all others without division.
 
     Up a tree of pairs, and down again: n products, log n steps, exact with zeros.
     """
@@ -416,9 +466,15 @@ def _products_of_others(x):
 
 @reduction(type_name="All", kinds="b", result_dtype=dtypes.bool, no_gradient=True)
 def reduce_all(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
-    """True where all entries over ``axis`` are true.
+    """Logical and over axes: True where all entries are True.
 
-    Shapes: as in `reduce_sum`.
+    Args:
+        input_tensor: Boolean tensor.
+        axis: Axis or list of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
+
+    Shapes:
+        As in `reduce_sum`.
 
     Example:
         >>> tw.reduce_all([[True, False], [True, True]], axis=1).numpy()
@@ -430,9 +486,15 @@ def reduce_all(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool =
 
 @reduction(type_name="Any", kinds="b", result_dtype=dtypes.bool, no_gradient=True)
 def reduce_any(xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False):
-    """True where any entry over ``axis`` is true.
+    """Logical or over axes: True where any entry is True.
 
-    Shapes: as in `reduce_sum`.
+    Args:
+        input_tensor: Boolean tensor.
+        axis: Axis or list of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
+
+    Shapes:
+        As in `reduce_sum`.
 
     Example:
         >>> tw.reduce_any([[True, False], [False, False]], axis=1).numpy()
@@ -459,9 +521,16 @@ def count_nonzero(
     dtype: DTypeLike = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
-    """The number of entries over ``axis`` that are not zero, false or an empty string.
+    """Count the entries over axes that are not zero, False or an empty string.
 
-    Shapes: as in `reduce_sum`.
+    Args:
+        input: Input tensor.
+        axis: Axis or list of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
+        dtype: Dtype of the counts.
+
+    Shapes:
+        As in `reduce_sum`.
 
     Example:
         >>> tw.count_nonzero([[0, 1, 0], [1, 1, 0]], axis=1).numpy()
@@ -479,9 +548,17 @@ def count_nonzero(
 def reduce_logsumexp(
     xp, input_tensor: TensorLike, axis: Axes = None, keepdims: bool = False
 ):
-    """``log(sum(exp(x)))`` over ``axis``, without overflow; -inf if all entries are.
+    """Logarithm of the sum of exponentials over axes: ``log(sum(exp(x)))``.
 
-    Shapes: as in `reduce_sum`.
+    It does not overflow, and is -inf where all entries are -inf.
+
+    Args:
+        input_tensor: Floating tensor.
+        axis: Axis or list of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
+
+    Shapes:
+        As in `reduce_sum`.
 
     Example:
         >>> tw.reduce_logsumexp([1000.0, 1000.0]).numpy()
@@ -500,11 +577,17 @@ def reduce_euclidean_norm(
     keepdims: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """``sqrt(sum(|x| ** 2))`` over ``axis``; its derivatives at 0 are 0.
+    """Euclidean norm over axes: ``sqrt(sum(|x| ** 2))``; its derivatives at 0 are 0.
 
-    The norm of integers is rounded down to one.
+    The norm of integers is rounded down to an integer.
 
-    Shapes: as in `reduce_sum`.
+    Args:
+        input_tensor: Input tensor of numbers.
+        axis: Axis or list of axes to reduce; None reduces all axes.
+        keepdims: If True, keep reduced axes with size 1.
+
+    Shapes:
+        As in `reduce_sum`.
 
     Example:
         >>> tw.reduce_euclidean_norm([3.0, 4.0]).numpy()
@@ -584,10 +667,14 @@ def clip_by_norm(
     t: TensorLike, clip_norm: TensorLike, axes: Axes = None, name: str | None = None
 ) -> Tensor: ...
 def clip_by_norm(t, clip_norm, axes=None, name=None):
-    """``t * clip_norm / max(norm(t), clip_norm)``: no longer than ``clip_norm``.
+    """Clip a tensor to a maximum norm: ``t * clip_norm / max(norm(t), clip_norm)``.
 
-    The Euclidean norm is taken over ``axes`` (default: all). `IndexedSlices` stay sparse;
-    rows with the same index are added first.
+    `IndexedSlices` stay sparse; rows with the same index are added first.
+
+    Args:
+        t: Tensor or `IndexedSlices`.
+        clip_norm: Maximum of the Euclidean norm.
+        axes: Axes over which the norm is computed; None means all.
 
     Example:
         >>> tw.clip_by_norm([3.0, 4.0], 1.0).numpy()
@@ -628,12 +715,14 @@ def _(mapped, *t_list):
 
 
 def global_norm(t_list: Sequence[TensorLike | None], name: str | None = None) -> Tensor:
-    """The Euclidean norm of all entries of a list of tensors.
+    """Compute the Euclidean norm of all entries of a list of tensors.
 
-    None entries of the list count 0; `IndexedSlices` count as the tensor that they
-    stand for.
+    Args:
+        t_list: List of tensors; None entries are skipped, and `IndexedSlices` count as
+            the dense tensor they represent.
 
-    Raises: ``ValueError`` if the list holds no tensor.
+    Raises:
+        ValueError: If the list has no tensor.
 
     Example:
         >>> tw.global_norm([[3.0], [[4.0]]]).numpy()
@@ -646,7 +735,7 @@ def global_norm(t_list: Sequence[TensorLike | None], name: str | None = None) ->
 
 
 def _values(t):
-    """The entries of a tensor; of `IndexedSlices` those that need not be zero."""
+    """Return the entries of a tensor; of `IndexedSlices`, the entries that may not be zero."""
     if isinstance(t, IndexedSlices):
         return t.sum_repeated().values
     return convert_to_tensor(t)
@@ -658,16 +747,21 @@ def clip_by_global_norm(
     use_norm: TensorLike | None = None,
     name: str | None = None,
 ) -> tuple[list[Any], Tensor]:
-    """Scale all tensors of a list by one factor, so that their `global_norm` is limited.
+    """Scale all tensors of a list by one factor to limit their `global_norm`.
 
-    The factor is ``clip_norm / max(global_norm, clip_norm)``. None entries stay None
-    and `IndexedSlices` sparse. A norm that is not finite makes every entry NaN.
+    The factor is ``clip_norm / max(global_norm, clip_norm)``. A norm that is not finite
+    makes every entry NaN.
 
-    Args: ``use_norm``: the global norm, if it is known already.
+    Args:
+        t_list: List of tensors; None entries stay None and `IndexedSlices` stay sparse.
+        clip_norm: Maximum of the global norm.
+        use_norm: Global norm, if it is known already; None computes it.
 
-    Returns: ``(list of tensors, global_norm)``.
+    Returns:
+        ``(list of tensors, global_norm)``.
 
-    Raises: ``ValueError`` if the list holds no tensor.
+    Raises:
+        ValueError: If the list has no tensor.
 
     Example:
         >>> clipped, norm = tw.clip_by_global_norm([[3.0], [4.0]], 1.0)

@@ -1,8 +1,9 @@
-"""Running sums, products and logarithms of sums along an axis.
+"""Cumulative sums, products and logarithms of sums along an axis.
 
-With ``exclusive`` an entry does not count itself, with ``reverse`` the scan runs from the
-end. The derivatives of products and logarithms lean on one op, `linear_scan`, which is
-closed under differentiation: no division, so that zeros are exact at every order.
+With ``exclusive`` an entry does not include itself, with ``reverse`` the scan runs from
+the end. The derivatives of products and logarithms are built on one op, `linear_scan`,
+which is closed under differentiation: no division, so that zeros are exact at every
+order.
 """
 
 from __future__ import annotations
@@ -41,9 +42,13 @@ __all__ = ["cumprod", "cumsum", "cumulative_logsumexp"]
 def cumsum(
     xp, x: TensorLike, axis: IntLike = 0, exclusive: bool = False, reverse: bool = False
 ):
-    """The sum of the entries along ``axis`` up to each one.
+    """Cumulative sum along an axis.
 
-    ``exclusive`` leaves out the entry itself; ``reverse`` sums from the end.
+    Args:
+        x: Input tensor of numbers.
+        axis: Axis to sum along.
+        exclusive: If True, leave out the entry itself, so that the first sum is 0.
+        reverse: If True, sum from the end.
 
     Example:
         >>> tw.cumsum([1, 2, 3]).numpy(), tw.cumsum([1, 2, 3], exclusive=True).numpy()
@@ -58,10 +63,15 @@ def cumsum(
 def cumprod(
     xp, x: TensorLike, axis: IntLike = 0, exclusive: bool = False, reverse: bool = False
 ):
-    """The product of the entries along ``axis`` up to each one.
+    """Cumulative product along an axis.
 
-    ``exclusive`` leaves out the entry itself; ``reverse`` multiplies from the end.
     Derivatives are exact at every order, with any number of zeros.
+
+    Args:
+        x: Input tensor of numbers.
+        axis: Axis to multiply along.
+        exclusive: If True, leave out the entry itself, so that the first product is 1.
+        reverse: If True, multiply from the end.
 
     Example:
         >>> tw.cumprod([2, 3, 4]).numpy(), tw.cumprod([2, 3, 4], exclusive=True).numpy()
@@ -86,7 +96,7 @@ def _accumulated(function, start, xp, x, axis, exclusive, reverse):
 
 
 def _ends(ndim, axis):
-    """The indices of the first entry of an axis, all the others, and all but the last."""
+    """Return indices of the first entry of an axis, all the others, and all but the last."""
     index = []
     for part in (slice(0, 1), slice(1, None), slice(None, -1)):
         full = [slice(None)] * ndim
@@ -156,10 +166,16 @@ def cumulative_logsumexp(
     reverse: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """``log(cumsum(exp(x)))`` along ``axis``, without overflow.
+    """Cumulative logarithm of the sum of exponentials along an axis, without overflow.
 
-    ``exclusive`` and ``reverse`` are those of `cumsum`. Where all entries so far are
-    -inf, or there are none, the value is -inf and the derivative 0.
+    It is ``log(cumsum(exp(x)))``. Where all entries so far are -inf, or there are none,
+    the value is -inf and the derivative 0.
+
+    Args:
+        x: Floating tensor.
+        axis: Axis to sum along.
+        exclusive: If True, leave out the entry itself.
+        reverse: If True, sum from the end.
 
     Example:
         >>> tw.cumulative_logsumexp([0.0, 0.0, 0.0]).numpy()
@@ -182,7 +198,7 @@ def cumulative_logsumexp(
 
 @along_axis(sizes=True, linear=True)
 def shift(xp, x: TensorLike, axis: Axis, by: int):
-    """Each entry one place further along ``axis`` (``by`` 1) or back (-1), 0 at the end."""
+    """Move each entry one place along ``axis`` (``by`` 1) or back (-1), with 0 at the end."""
     first, rest, but_last = _ends(x.ndim, axis)
     result = xp.zeros(x.shape, x.dtype)
     if by > 0:
@@ -199,7 +215,7 @@ def _(g, axis, by):
 
 @along_axis(ignores_float_errors=True, linear=[{"b"}], cost=per_input(2))
 def linear_scan(xp, a: TensorLike, b: TensorLike, axis: Axis, reverse: bool = False):
-    """``h[k] = b[k] + a[k] * h[k - 1]`` along ``axis`` (``h[k + 1]`` if ``reverse``).
+    """Compute ``h[k] = b[k] + a[k] * h[k - 1]`` along an axis (with ``reverse``, h[k + 1]).
 
     The first factor has nothing to multiply and is not used.
     """
@@ -235,7 +251,7 @@ def _step_by_step(xp, a, b):
 
 
 def _guarded(xp, a, b):
-    """The same, with 0 times infinity 0."""
+    """Compute the same with 0 for 0 times infinity."""
     h = xp.array(b)
     product = zero_safe_multiply.primitive.kernel
     for k in range(1, len(h)):
@@ -244,7 +260,7 @@ def _guarded(xp, a, b):
 
 
 def _by_doubling(xp, a, b):
-    """Scan in log2(n) steps: each entry stands for the ``done`` entries up to it."""
+    """Scan in log2(n) steps: each entry holds the result of the ``done`` entries up to it."""
     a, h, done = xp.array(a), xp.array(b), 1
     while done < len(h):
         h[done:] += _product(xp, a[done:], h[:-done])
@@ -254,7 +270,7 @@ def _by_doubling(xp, a, b):
 
 
 def _product(xp, x, y):
-    """``x * y``; where nobody checks the result, with 0 times infinity 0."""
+    """Compute ``x * y``; where the result is not checked, with 0 for 0 times infinity."""
     return x * y if xp is np else zero_safe_multiply.primitive.kernel(xp, x, y)
 
 

@@ -1,8 +1,8 @@
-"""Smooth functions whose plain formulas have a corner, a pole or a difference of equals.
+"""Smooth functions whose plain formulas have a corner, a pole or cancellation.
 
-Each is an op of its own, with derivatives that keep their digits where those of the
-formula lose them: `logaddexp` at equal entries, `sinc` and `tanh_shrink` near 0, `log_cosh`
-at both ends.
+Each is a separate op, with derivatives that keep their digits where derivatives of the
+formula lose them: `logaddexp` at equal entries, `sinc` and `tanh_shrink` near 0,
+`log_cosh` at both ends.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ __all__ = ["log_cosh", "logaddexp", "sinc", "squareplus", "tanh_shrink"]
 
 @elementwise(kinds="f", ignores_float_errors=True, cost=(5, 2))
 def logaddexp(xp, x: TensorLike, y: TensorLike, *, log_base: float = 1.0):
-    """``log(base ** x + base ** y)`` to that base, of this logarithm, without overflow.
+    """Compute ``log(base ** x + base ** y)`` to that base, given as its logarithm.
 
-    Two entries of -inf give -inf, and the derivatives there are 0, as for
-    `reduce_logsumexp`.
+    It does not overflow. Two entries of -inf result in -inf, and the derivatives there
+    are 0, as for `reduce_logsumexp`.
     """
     scale = x.dtype.type(log_base)
     distance = x - y  # NaN for two equal infinities, which are their own result
@@ -52,7 +52,7 @@ def _(g, x, y, log_base):
     kinds="f", zero_when=BOTH, ignores_float_errors=True, linear=True, cost=(2, 0)
 )
 def _distance(xp, x: TensorLike, y: TensorLike):
-    """``x - y``; 0 of two entries of inf, and -inf of two of -inf."""
+    """Compute ``x - y``; 0 for two entries of inf, and -inf for two of -inf."""
     distance = x - y
     alike = xp.isnan(distance) & (x == y)
     return xp.where(alike, xp.minimum(x, x.dtype.type(0)), distance)
@@ -73,7 +73,7 @@ def _(g):
 
 @elementwise(kinds="f", zero_when=UNARY, ignores_float_errors=True, cost=(6, 2))
 def log_cosh(xp, x: TensorLike):
-    """``log(cosh(x))``, without overflow, exact near 0."""
+    """Compute ``log(cosh(x))``, without overflow, exact near 0."""
     size = xp.abs(x)
     near = xp.minimum(size, x.dtype.type(20))  # beyond, it is |x| - log(2)
     half = xp.sinh(near * x.dtype.type(0.5))
@@ -87,7 +87,7 @@ def _(g, x):
 
 @elementwise(kinds="f", zero_when=UNARY, ignores_float_errors=True, cost=(12, 1))
 def tanh_shrink(xp, x: TensorLike):
-    """``x - tanh(x)``, exact near 0, where it is ``x ** 3 / 3``."""
+    """Compute ``x - tanh(x)``, exact near 0, where it is ``x ** 3 / 3``."""
     near = xp.clip(x, -1, 1)
     z = near * near
     rest = x.dtype.type(15)  # of the continued fraction of tanh: x / (1 + z / rest)
@@ -106,7 +106,7 @@ def _(g, x):
 
 @elementwise(kinds="f", ignores_float_errors=True, cost=(6, 1))
 def squareplus(xp, x: TensorLike, *, b: float):
-    """``(x + sqrt(x ** 2 + b)) / 2``, without overflow, exact where it is tiny."""
+    """Compute ``(x + sqrt(x ** 2 + b)) / 2``, without overflow, exact where it is tiny."""
     if not b:
         return xp.maximum(x, x.dtype.type(0))
     half = x.dtype.type(0.5)
@@ -123,7 +123,7 @@ def _(g, x, b):
 
 @elementwise(kinds="f", ignores_float_errors=True, cost=(8, 1))
 def _squareplus_slope(xp, x: TensorLike, *, b: float):
-    """The value over the root: ``(1 + x / root) / 2``."""
+    """Compute the value over the root: ``(1 + x / root) / 2``."""
     if not b:
         return (x > 0).astype(x.dtype)
     if b < 0:
@@ -148,7 +148,7 @@ def _(g, x, x_dtype, b):
 
 @special_function()
 def sinc(xp, x: TensorLike, *, derivative: int = 0):
-    """``sin(pi * x) / (pi * x)`` and 1 at 0, or its ``derivative``-th derivative."""
+    """Compute ``sin(pi * x) / (pi * x)`` and 1 at 0, or its ``derivative``-th derivative."""
     return in_double(xp, partial(_sinc, order=derivative), x)
 
 
@@ -178,7 +178,7 @@ def _sinc_by_series(x, order):
 
 @cache
 def _sinc_series(order):
-    """Coefficients of a derivative by ``x`` in powers of the square of the angle."""
+    """Return coefficients of a derivative by ``x`` in powers of the square of the angle."""
     first = (order + 1) // 2
     return [
         math.pi**order * (-1.0) ** k / (math.factorial(2 * k - order) * (2 * k + 1))
@@ -187,7 +187,7 @@ def _sinc_series(order):
 
 
 def _sinc_by_recurrence(xp, x, order):
-    """Derivative n of ``sin(t) / t`` is ``(sin(t + n pi / 2) - n * the one before) / t``."""
+    """Compute derivative n of ``sin(t) / t``: ``(sin(t + n pi / 2) - n * previous) / t``."""
     whole = xp.rint(x)
     sign = 1.0 - 2.0 * xp.abs(
         whole - 2.0 * xp.rint(whole * 0.5)

@@ -1,7 +1,7 @@
 """The error function and its inverses.
 
-Kernels are written with NumPy's own functions, which CuPy has too. They work in double
-precision and answer in the dtype of their input; only `erf`, which networks use, has a
+Kernels are written with NumPy functions that CuPy has too. They compute in double
+precision and return the dtype of their input; only `erf`, which networks use, has a
 faster form for single precision. Sources:
 
     Cody, "Rational Chebyshev approximation for the error function", Math. Comp. 23 (1969)
@@ -99,20 +99,20 @@ def _erfc(xp, x):
 
 
 def _erfc_beyond(xp, x):
-    """erfc for ``x`` above 0.46875, exact relative to its size."""
+    """Compute erfc for ``x`` above 0.46875, exact relative to its size."""
     x = xp.minimum(x, 30.0)  # where erfc is 0
     return _decay(xp, x, 1.0) * _erfcx_beyond(xp, x)
 
 
 def _decay(xp, x, weight):
-    """``exp(-weight * x ** 2)``, exact relative to its size."""
+    """Compute ``exp(-weight * x ** 2)``, exact relative to its size."""
     head = xp.trunc(x * 16.0) / 16.0  # its square is exact, and so is the exponent
     rest = xp.exp((head - x) * (head + x) * weight)
     return xp.exp(head * head * -weight) * rest
 
 
 def _erfcx_beyond(xp, x):
-    """``exp(x ** 2) * erfc(x)`` for ``x`` above 0.46875."""
+    """Compute ``exp(x ** 2) * erfc(x)`` for ``x`` above 0.46875."""
 
     def far(x):
         w = 1.0 / (x * x)
@@ -132,10 +132,10 @@ _NORMAL_TAIL_ON_THE_HOST = [np.asarray(c, np.float32) for c in _NORMAL_TAIL]
 
 
 def normal_tail(xp, x):
-    """``(share, decay)``: of the normal distribution beyond ``x``; ``exp(-x ** 2 / 2)``.
+    """Return the share of the normal distribution beyond ``x``, and ``exp(-x ** 2 / 2)``.
 
     ``x`` must not be negative. Both are exact relative to their size, in double
-    precision where ``x`` has it, else in single precision.
+    precision if ``x`` is, else in single precision.
     """
     if x.dtype.itemsize > 4:
         return _normal_tail_in_double(xp, x)
@@ -162,7 +162,7 @@ def _normal_tail_in_double(xp, x):
 
 @elementwise(ignores_float_errors=True, floating=True, cost=(2, 1))
 def exp_square(xp, x: TensorLike, *, sign):
-    """``exp(sign * x ** 2)``, safe to differentiate where ``x`` is infinite."""
+    """Compute ``exp(sign * x ** 2)``, safe to differentiate where ``x`` is infinite."""
     return xp.exp(x * x * sign)
 
 
@@ -173,7 +173,12 @@ def _(g, x, out, sign):
 
 @special_function(zero_when=UNARY)
 def erf(xp, x: TensorLike):
-    """The error function: ``2 / sqrt(pi)`` times the integral of ``exp(-t ** 2)`` to ``x``.
+    """Element-wise error function: ``2 / sqrt(pi)`` times the integral of ``exp(-t ** 2)``.
+
+    The integral is from 0 to ``x``.
+
+    Args:
+        x: Real floating tensor.
 
     Example:
         >>> tw.erf([0.0, 1.0]).numpy()
@@ -195,7 +200,11 @@ def _(g, x):
 
 @special_function()
 def erfc(xp, x: TensorLike):
-    """``1 - erf(x)``, exact where it is tiny."""
+    """Element-wise complementary error function: ``1 - erf(x)``, exact where it is tiny.
+
+    Args:
+        x: Real floating tensor.
+    """
     return in_double(xp, _erfc, x)
 
 
@@ -235,7 +244,7 @@ _OUTMOST = (
 
 
 def _normal_quantile(xp, q, tail):
-    """The quantile ``0.5 + q`` of the normal distribution; ``tail`` is ``0.5 - |q|``."""
+    """Compute the quantile ``0.5 + q`` of the normal distribution; ``tail``: ``0.5 - |q|``."""
 
     def inner(q, tail):
         return q * ratio(0.180625 - q * q, *_INNER)
@@ -270,7 +279,15 @@ def _ndtri(xp, x):
 
 @special_function(zero_when=UNARY, stable_form="a bound within (-1, 1)")
 def erfinv(xp, x: TensorLike):
-    """The number whose `erf` is ``x``: infinite at 1 and -1, NaN beyond."""
+    """Element-wise inverse of `erf`: infinite at 1 and -1, NaN beyond.
+
+    Args:
+        x: Real floating tensor.
+
+    Example:
+        >>> tw.math.erfinv([0.0, 0.5]).numpy()
+        array([0.        , 0.47693628], dtype=float32)
+    """
     return in_double(xp, _erfinv, x)
 
 
@@ -281,7 +298,11 @@ def _(g, out):
 
 @special_function(stable_form="a bound within (0, 2)")
 def erfcinv(xp, x: TensorLike):
-    """The number whose `erfc` is ``x``: infinite at 0 and 2, NaN beyond."""
+    """Element-wise inverse of `erfc`: infinite at 0 and 2, NaN beyond.
+
+    Args:
+        x: Real floating tensor.
+    """
     return in_double(xp, _erfcinv, x)
 
 
@@ -292,7 +313,10 @@ def _(g, out):
 
 @special_function(stable_form="a bound within (0, 1)")
 def ndtri(xp, x: TensorLike):
-    """The quantile of the standard normal distribution: below it lies the share ``x``.
+    """Quantile function of the standard normal distribution, the inverse of its CDF.
+
+    Args:
+        x: Probabilities from 0 to 1, a real floating tensor.
 
     Example:
         >>> tw.ndtri([0.5, 0.975]).numpy()

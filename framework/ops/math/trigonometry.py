@@ -1,9 +1,10 @@
 """Trigonometric and hyperbolic functions with their inverses, and angles.
 
-Angles are in radians. Inverses take the branches of NumPy, for complex numbers too.
-Where a derivative is infinite (`asin` at 1, `acosh` at 1, `atanh` at 1, ...) a zero
-cotangent gives a zero gradient. A derivative that is a small number far out, such as that
-of `tanh`, is computed from the input: the rounded output has lost it.
+Angles are in radians. Inverses have the same branches as in NumPy, for complex numbers
+too. Where a derivative is infinite (`asin` at 1, `acosh` at 1, `atanh` at 1, ...) a
+zero cotangent results in a zero gradient. A derivative that is a small number far out,
+such as the derivative of `tanh`, is computed from the input: the rounded output has
+lost it.
 """
 
 from __future__ import annotations
@@ -62,7 +63,15 @@ COSH_IS_VECTORIZED = _is_vectorized("cosh")
 
 @elementwise(zero_when=UNARY, floating=True, cost=(0, 1))
 def sin(xp, x: TensorLike):
-    """The sine of ``x`` radians."""
+    """Element-wise sine of an angle in radians.
+
+    Args:
+        x: Floating or complex tensor.
+
+    Example:
+        >>> tw.sin([0.0, 0.5]).numpy().round(4)
+        array([0.    , 0.4794], dtype=float32)
+    """
     return xp.sin(x)
 
 
@@ -73,7 +82,15 @@ def _(g, x):
 
 @elementwise(floating=True, cost=(0, 1))
 def cos(xp, x: TensorLike):
-    """The cosine of ``x`` radians."""
+    """Element-wise cosine of an angle in radians.
+
+    Args:
+        x: Floating or complex tensor.
+
+    Example:
+        >>> tw.cos([0.0, 0.5]).numpy().round(4)
+        array([1.    , 0.8776], dtype=float32)
+    """
     return xp.cos(x)
 
 
@@ -84,7 +101,11 @@ def _(g, x):
 
 @elementwise(zero_when=UNARY, floating=True, cost=(0, 1))
 def tan(xp, x: TensorLike):
-    """The tangent of ``x`` radians."""
+    """Element-wise tangent of an angle in radians.
+
+    Args:
+        x: Floating or complex tensor.
+    """
     return xp.tan(x)
 
 
@@ -95,7 +116,11 @@ def _(g, out):
 
 @transcendental(zero_when=UNARY, stable_form="asin(clip_by_value(x, -1.0, 1.0))")
 def asin(xp, x: TensorLike):
-    """The angle from -pi/2 to pi/2 whose sine is ``x``."""
+    """Element-wise inverse sine: the angle from -pi/2 to pi/2 with sine ``x``.
+
+    Args:
+        x: Floating or complex tensor.
+    """
     return xp.arcsin(x)
 
 
@@ -106,7 +131,11 @@ def _(g, x):
 
 @transcendental(stable_form="acos(clip_by_value(x, -1.0, 1.0))")
 def acos(xp, x: TensorLike):
-    """The angle from 0 to pi whose cosine is ``x``."""
+    """Element-wise inverse cosine: the angle from 0 to pi with cosine ``x``.
+
+    Args:
+        x: Floating or complex tensor.
+    """
     return xp.arccos(x)
 
 
@@ -117,7 +146,7 @@ def _(g, x):
 
 @elementwise(floating=True, ignores_float_errors=True, cost=(3, 0))
 def one_less_square(xp, x: TensorLike):
-    """``1 - x ** 2``, exact near 1 and -1; its derivative is so near 0."""
+    """Compute ``1 - x ** 2``, exact near 1 and -1; its derivative is exact near 0."""
     return (1.0 - x) * (1.0 + x)
 
 
@@ -128,7 +157,11 @@ def _(g, x):
 
 @transcendental(zero_when=UNARY)
 def atan(xp, x: TensorLike):
-    """The angle from -pi/2 to pi/2 whose tangent is ``x``."""
+    """Element-wise inverse tangent: the angle from -pi/2 to pi/2 with tangent ``x``.
+
+    Args:
+        x: Floating or complex tensor.
+    """
     return xp.arctan(x)
 
 
@@ -148,7 +181,7 @@ def _(g, x, x_dtype):
     cost=(4, 1),
 )  # fmt: skip
 def hypot(xp, x: TensorLike, y: TensorLike):
-    """``sqrt(x ** 2 + y ** 2)``, without overflow; its derivatives at 0 are 0."""
+    """Compute ``sqrt(x ** 2 + y ** 2)``, without overflow; its derivatives at 0 are 0."""
     return xp.hypot(x, y)
 
 
@@ -164,9 +197,10 @@ def _(g, x, y):
 
 @elementwise(kinds="f", zero_when=FIRST, ignores_float_errors=True, cost=(6, 1))
 def hypot_slope(xp, x: TensorLike, y: TensorLike):
-    """``x / hypot(x, y)``, the cosine of `atan2`; 0 at the origin.
+    """Compute ``x / hypot(x, y)``, the cosine of `atan2`; 0 at the origin.
 
-    With its own derivatives no digit is lost where one of ``x`` and ``y`` is tiny.
+    It has separate derivatives, so that no digit is lost where one of ``x`` and ``y``
+    is tiny.
     """
     size = xp.maximum(xp.abs(x), xp.abs(y))
     endless = xp.isinf(size)
@@ -190,9 +224,14 @@ def _(g, x, y, out):
 
 @elementwise(kinds="f", zero_when=[{"y", "x"}], cost=(0, 1))
 def atan2(xp, y: TensorLike, x: TensorLike):
-    """The angle from -pi to pi of the point (``x``, ``y``): that of ``y / x``, with signs.
+    """Element-wise angle of the point (``x``, ``y``), from -pi to pi.
 
-    At the origin, where it jumps, the gradient is 0.
+    It is the inverse tangent of ``y / x`` in the quadrant of the point. At the origin,
+    where it jumps, the gradient is 0.
+
+    Args:
+        y: Second coordinate, a real floating tensor.
+        x: First coordinate, a tensor that broadcasts with ``y``.
 
     Example:
         >>> tw.atan2([1.0, -1.0], [0.0, 0.0]).numpy()
@@ -213,9 +252,12 @@ def _(g, y, x):
 
 @elementwise(result_dtype=real_dtype, floating=True, cost=(0, 1))
 def angle(xp, input: TensorLike):
-    """The angle of a complex number, from -pi to pi; 0 or pi for a real number.
+    """Element-wise angle of a complex number, from -pi to pi; 0 or pi for a real number.
 
     At 0, where the angle jumps, the gradient is 0.
+
+    Args:
+        input: Input tensor of numbers.
 
     Example:
         >>> tw.angle([1 + 1j, -2.0]).numpy()
@@ -240,7 +282,11 @@ def _(g, input, input_dtype):  # the imaginary part of log
     zero_when=UNARY, stable_form="a bound: sinh(clip_by_value(x, -bound, bound))"
 )
 def sinh(xp, x: TensorLike):
-    """``(exp(x) - exp(-x)) / 2``."""
+    """Element-wise hyperbolic sine: ``(exp(x) - exp(-x)) / 2``.
+
+    Args:
+        x: Floating or complex tensor.
+    """
     return xp.sinh(x)
 
 
@@ -251,7 +297,11 @@ def _(g, x):
 
 @transcendental(stable_form="a bound: cosh(clip_by_value(x, -bound, bound))")
 def cosh(xp, x: TensorLike):
-    """``(exp(x) + exp(-x)) / 2``."""
+    """Element-wise hyperbolic cosine: ``(exp(x) + exp(-x)) / 2``.
+
+    Args:
+        x: Floating or complex tensor.
+    """
     return xp.cosh(x)
 
 
@@ -262,7 +312,15 @@ def _(g, x):
 
 @elementwise(zero_when=UNARY, floating=True, cost=(0, 1))
 def tanh(xp, x: TensorLike):
-    """The hyperbolic tangent."""
+    """Element-wise hyperbolic tangent.
+
+    Args:
+        x: Floating or complex tensor.
+
+    Example:
+        >>> tw.tanh([-1.0, 0.0, 1.0]).numpy().round(4)
+        array([-0.7616,  0.    ,  0.7616], dtype=float32)
+    """
     return xp.tanh(x)
 
 
@@ -275,16 +333,17 @@ def _(g, x, x_dtype):
 
 @elementwise(kinds="f", zero_when=[{"g"}, {"g", "x"}], linear=[{"g"}], cost=(2, 1))
 def tanh_slope(xp, g: TensorLike, x: TensorLike):
-    """``g / cosh(x) ** 2``, the cotangent behind ``tanh(x)``, in one op.
+    """Compute ``g / cosh(x) ** 2``, the cotangent behind ``tanh(x)``, in one op.
 
-    ``1 - tanh(x) ** 2`` is 0 where `tanh` has been rounded to 1, from 9 in float32 on. An
-    overflow of `cosh` gives 0, which is right; it does not overflow where its square does.
+    ``1 - tanh(x) ** 2`` is 0 where `tanh` has been rounded to 1, from 9 in float32 on.
+    An overflow of `cosh` results in 0, which is right; it does not overflow where its
+    square does.
     """
     return over_square_of_cosh(xp, g, x)
 
 
 def over_square_of_cosh(xp, g, x):
-    """``g / cosh(x) ** 2``, for kernels: NumPy divides as fast as it multiplies."""
+    """Compute ``g / cosh(x) ** 2``, for kernels: NumPy divides as fast as it multiplies."""
     if type(x) is np.ndarray and x.size > WHOLE and x.shape == g.shape:
         return in_blocks(partial(_over_square_of_cosh, xp), g, x)
     return _over_square_of_cosh(xp, g, x)
@@ -314,7 +373,7 @@ def _(c, g, x):
 
 @elementwise(zero_when=[{"g", "y"}], linear=[{"g"}], cost=(3, 0))
 def tanh_grad(xp, g: TensorLike, y: TensorLike):
-    """``g * (1 - y ** 2)``, the cotangent behind ``y = tanh(x)`` of complex numbers."""
+    """Compute ``g * (1 - y ** 2)``, the cotangent behind a complex ``y = tanh(x)``."""
     return g - g * y * y
 
 
@@ -330,7 +389,11 @@ def _(c, g, y):
 
 @transcendental(zero_when=UNARY)
 def asinh(xp, x: TensorLike):
-    """The number whose `sinh` is ``x``."""
+    """Element-wise inverse hyperbolic sine.
+
+    Args:
+        x: Floating or complex tensor.
+    """
     return xp.arcsinh(x)
 
 
@@ -342,7 +405,11 @@ def _(g, x, x_dtype):
 
 @transcendental(stable_form="acosh(maximum(x, 1.0))")
 def acosh(xp, x: TensorLike):
-    """The non-negative number whose `cosh` is ``x``; NaN for a real ``x`` below 1."""
+    """Element-wise inverse hyperbolic cosine, not negative; NaN for a real ``x`` below 1.
+
+    Args:
+        x: Floating or complex tensor.
+    """
     return xp.arccosh(x)
 
 
@@ -353,7 +420,11 @@ def _(g, x):  # two roots: the one of their product lies on another branch
 
 @transcendental(zero_when=UNARY, stable_form="a bound within (-1, 1)")
 def atanh(xp, x: TensorLike):
-    """The number whose `tanh` is ``x``: infinite at 1 and -1, NaN beyond if real."""
+    """Element-wise inverse hyperbolic tangent: infinite at 1 and -1, NaN beyond if real.
+
+    Args:
+        x: Floating or complex tensor.
+    """
     return xp.arctanh(x)
 
 

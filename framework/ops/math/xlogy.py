@@ -20,7 +20,7 @@ __all__ = ["xdivy", "xlog1py", "xlogy"]
 
 
 def _zero_for_zero(who, xp, compute, x, y):
-    """``compute(x, y)``, and 0 where ``x`` is 0."""
+    """Compute ``compute(x, y)``, and 0 where ``x`` is 0."""
     if x.dtype.kind not in "fc":
         raise DTypeError(who, "x and y must be floating or complex", x=x, y=y)
     value = compute(x, y)
@@ -28,7 +28,7 @@ def _zero_for_zero(who, xp, compute, x, y):
 
 
 def _where_known(g, x, y, edge, dtype):
-    """``g``, and 0 where ``x`` is 0 and ``y`` not within the domain, above ``edge``."""
+    """Return ``g``, and 0 where ``x`` is 0 and ``y`` not within the domain, above ``edge``."""
     within = not_equal(y, edge) if dtype.kind == "c" else greater(y, edge)
     return masked(g, logical_or(not_equal(x, 0.0), within))
 
@@ -41,7 +41,11 @@ def _where_known(g, x, y, edge, dtype):
     stable_form="a positive y: xlogy(x, maximum(y, epsilon))",
 )
 def xlogy(xp, x: TensorLike, y: TensorLike):
-    """``x * log(y)``, and 0 where ``x`` is 0, whatever ``y`` is.
+    """Element-wise ``x * log(y)``, and 0 where ``x`` is 0, for any ``y``.
+
+    Args:
+        x: Floating or complex tensor.
+        y: Tensor of the same dtype that broadcasts with ``x``.
 
     Example:
         >>> tw.xlogy([0.0, 2.0], [0.0, 1.0]).numpy()
@@ -69,7 +73,12 @@ def _(g, x, y):
     stable_form="y above -1: xlog1py(x, maximum(y, epsilon - 1.0))",
 )
 def xlog1py(xp, x: TensorLike, y: TensorLike):
-    """``x * log(1 + y)``, and 0 where ``x`` is 0, whatever ``y`` is."""
+    """Element-wise ``x * log(1 + y)``, and 0 where ``x`` is 0, for any ``y``.
+
+    Args:
+        x: Floating or complex tensor.
+        y: Tensor of the same dtype that broadcasts with ``x``.
+    """
     return _zero_for_zero("xlog1py", xp, lambda x, y: x * xp.log1p(y), x, y)
 
 
@@ -90,7 +99,12 @@ def _(g, x, y):
     stable_form="math.divide_no_nan(x, y), which is 0 where y is 0",
 )
 def xdivy(xp, x: TensorLike, y: TensorLike):
-    """``x / y``, and 0 where ``x`` is 0, whatever ``y`` is."""
+    """Element-wise ``x / y``, and 0 where ``x`` is 0, for any ``y``.
+
+    Args:
+        x: Floating or complex tensor.
+        y: Tensor of the same dtype that broadcasts with ``x``.
+    """
     return _zero_for_zero("xdivy", xp, xp.divide, x, y)
 
 
