@@ -333,7 +333,7 @@ def beside_diagonal(gaps):
 
 
 def difference(turned):
-    """``X`` for ``turned[..., j, :, :] = V^H @ R``, R the derivative by V of cotangent j."""
+    """Return ``X``; ``turned[..., j, :, :]`` is ``V^H @ R``, R the slope of cotangent j."""
     skew = turned - adjoint(turned)
     return (einsum("...jij->...ij", skew) - einsum("...iij->...ij", skew)) * 0.25
 

@@ -63,7 +63,7 @@ def _einsum(xp, *inputs: TensorLike, equation, optimize: str = "greedy"):
 
 @lru_cache(maxsize=1024)
 def _plan(equation, shapes, optimize):
-    """Steps ``(places, function)``: each takes operands from the list, and appends one."""
+    """Return steps ``(places, function)``: each pops operands of a list and appends one."""
     terms, result = _terms(equation)
     sizes = {}
     for term, shape in zip(terms, shapes, strict=True):

@@ -242,11 +242,16 @@ def slogdet(input: TensorLike, name: str | None = None) -> LogMatrixDeterminant:
 
 
 def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
-    """``log(det(matrix))`` of Hermitian positive definite matrices, a real number.
+    """Compute the logarithm of the determinant, a real number.
 
-    Shapes: ``[..., n, n]`` to ``[...]``.
+    Args:
+        matrix: Hermitian positive definite matrices.
 
-    Raises: ``ValueError`` (NumPy's LinAlgError) if a matrix is not positive definite.
+    Shapes:
+        ``[..., n, n]`` to ``[...]``.
+
+    Raises:
+        ValueError: (NumPy's LinAlgError) If a matrix is not positive definite.
 
     Example:
         >>> tw.linalg.logdet([[1.0, 0.0], [0.0, 1.0]]).numpy()

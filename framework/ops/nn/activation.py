@@ -1,4 +1,4 @@
-"""Activations: relu and its kin, sigmoids, gelu, softmax."""
+"""Activation functions: relu and its variants, sigmoids, gelu, softmax."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ __all__ = [
 
 @elementwise(zero_when=[{"features"}])
 def relu(xp, features: TensorLike):
-    """``max(x, 0)``; the derivative at 0 is 0.
+    """Rectified linear unit: ``max(x, 0)``; the derivative at 0 is 0.
+
+    Args:
+        features: Input tensor.
 
     Example:
         >>> tw.nn.relu([-1.0, 2.0]).numpy()
@@ -78,7 +81,17 @@ def _(g, out):
 
 
 def relu6(features: TensorLike, name: str | None = None) -> Tensor:
-    """``min(max(x, 0), 6)``; the derivative at 0 and at 6 is 0."""
+    """Rectified linear unit bounded by 6: ``min(max(x, 0), 6)``.
+
+    The derivative at 0 and at 6 is 0.
+
+    Args:
+        features: Tensor of real numbers.
+
+    Example:
+        >>> tw.nn.relu6([-1.0, 2.0, 9.0]).numpy()
+        array([0., 2., 6.], dtype=float32)
+    """
     limited = relu(features)
     return minimum(6 if limited.dtype.is_integer else 6.0, limited)
 
@@ -96,7 +109,11 @@ def _(g, features, alpha):
 def leaky_relu(
     features: TensorLike, alpha: TensorLike = 0.2, name: str | None = None
 ) -> Tensor:
-    """``x`` where it is positive, else ``alpha * x``; integers become float32.
+    """Leaky rectified linear unit: ``x`` where it is positive, else ``alpha * x``.
+
+    Args:
+        features: Input tensor; integers become float32.
+        alpha: Slope for negative inputs.
 
     Example:
         >>> tw.nn.leaky_relu([-1.0, 2.0]).numpy()
@@ -109,10 +126,15 @@ def leaky_relu(
 
 
 def crelu(features: TensorLike, axis: Axis = -1, name: str | None = None) -> Tensor:
-    """`relu` of ``x`` and of ``-x``, joined along ``axis``, whose size doubles.
+    """Concatenated ReLU: `relu` of ``x`` and of ``-x``, concatenated along an axis.
 
-    Reference: Shang et al., "Understanding and improving convolutional neural networks
-    via concatenated rectified linear units" (2016).
+    Args:
+        features: Tensor of numbers.
+        axis: Axis to concatenate along; its size doubles.
+
+    References:
+        Shang et al., "Understanding and improving convolutional neural networks via
+        concatenated rectified linear units" (2016).
 
     Example:
         >>> tw.nn.crelu([-1.0, 2.0]).numpy()
@@ -124,7 +146,15 @@ def crelu(features: TensorLike, axis: Axis = -1, name: str | None = None) -> Ten
 
 @elementwise(zero_when=[{"features"}], floating=True, cost=(1, 1))
 def elu(xp, features: TensorLike):
-    """``x`` where it is positive, else ``exp(x) - 1``."""
+    """Exponential linear unit: ``x`` where it is positive, else ``exp(x) - 1``.
+
+    Args:
+        features: Floating or complex tensor.
+
+    Example:
+        >>> tw.nn.elu([-1.0, 2.0]).numpy().round(4)
+        array([-0.6321,  2.    ], dtype=float32)
+    """
     zero = xp.zeros((), features.dtype)
     return xp.maximum(features, zero) + xp.expm1(xp.minimum(features, zero))
 
@@ -140,11 +170,17 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 
 def selu(features: TensorLike, name: str | None = None) -> Tensor:
-    """``scale * x`` where ``x`` is positive, else ``scale * alpha * (exp(x) - 1)``.
+    """Scaled exponential linear unit.
 
-    The constants, 1.0507 and 1.6733, keep activations at mean 0 and variance 1.
+    ``scale * x`` where ``x`` is positive, else ``scale * alpha * (exp(x) - 1)``. The
+    constants ``scale = 1.0507`` and ``alpha = 1.6733`` keep activations at mean 0 and
+    variance 1.
 
-    Reference: Klambauer et al., "Self-Normalizing Neural Networks" (2017).
+    Args:
+        features: Real floating tensor.
+
+    References:
+        Klambauer et al., "Self-Normalizing Neural Networks" (2017).
     """
     features = convert_to_tensor(features)
     below = elu(minimum(features, 0.0)) * _SELU_ALPHA
@@ -158,7 +194,10 @@ def sigmoid_p(xp, x: TensorLike):
 
 
 def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
-    """``1 / (1 + exp(-x))``, accurate at both ends.
+    """Sigmoid function: ``1 / (1 + exp(-x))``, accurate at both ends.
+
+    Args:
+        x: Floating or complex tensor.
 
     Example:
         >>> tw.sigmoid(0.0).numpy()
@@ -168,7 +207,7 @@ def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
 
 
 def keep_logits(probabilities, logits, activation, axis=None):
-    """Let losses of the probabilities compute from the logits, which no rounding has cut."""
+    """Let losses of the probabilities use the logits, which are not rounded."""
     if isinstance(logits, Tensor) and isinstance(probabilities, Tensor):
         probabilities._logits = logits, activation, axis
     return probabilities
@@ -183,7 +222,7 @@ def _(g, x, out, x_dtype):
 
 @elementwise(kinds="f", zero_when=[{"g"}, {"g", "x"}], linear=[{"g"}], cost=(4, 1))
 def sigmoid_slope(xp, g: TensorLike, x: TensorLike):
-    """``g * s * (1 - s)`` of ``s = sigmoid(x)``, computed as ``g / (2 * cosh(x / 2)) ** 2``.
+    """Compute ``g * s * (1 - s)`` of ``s = sigmoid(x)``, as ``g / (2 * cosh(x / 2)) ** 2``.
 
     ``s`` has no digit of ``1 - s`` left where it has been rounded to 1.
     """
@@ -207,7 +246,11 @@ def _(c, g, x):
 
 @elementwise(ignores_float_errors=True, floating=True, cost=(2, 2))
 def softplus(xp, features: TensorLike):
-    """``log(1 + exp(x))``, without overflow for large ``x``."""
+    """Smooth ReLU: ``log(1 + exp(x))``, without overflow for large ``x``.
+
+    Args:
+        features: Floating or complex tensor.
+    """
     zero = xp.zeros((), features.dtype)
     return xp.maximum(features, zero) + xp.log1p(xp.exp(-xp.abs(features)))
 
@@ -218,13 +261,25 @@ def _(g, features):
 
 
 def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
-    """``log(sigmoid(x))``, without underflow."""
+    """Logarithm of the sigmoid function, ``log(sigmoid(x))``, without underflow.
+
+    Args:
+        x: Floating or complex tensor.
+    """
     return -softplus(-convert_to_tensor(x))
 
 
 @elementwise(zero_when=[{"features"}], floating=True, cost=(2, 0))
 def softsign(xp, features: TensorLike):
-    """``x / (|x| + 1)``."""
+    """Softsign function: ``x / (|x| + 1)``.
+
+    Args:
+        features: Floating or complex tensor.
+
+    Example:
+        >>> tw.nn.softsign([-1.0, 0.0, 3.0]).numpy()
+        array([-0.5 ,  0.  ,  0.75], dtype=float32)
+    """
     return features / (xp.abs(features) + features.dtype.type(1))
 
 
@@ -235,7 +290,16 @@ def _(g, features):
 
 
 def silu(features: TensorLike, beta: TensorLike = 1.0) -> Tensor:
-    """``x * sigmoid(beta * x)``, also known as swish."""
+    """Sigmoid linear unit, also known as swish: ``x * sigmoid(beta * x)``.
+
+    Args:
+        features: Floating tensor.
+        beta: Factor of the argument of the sigmoid.
+
+    Example:
+        >>> tw.nn.silu([-1.0, 0.0, 1.0]).numpy().round(4)
+        array([-0.2689,  0.    ,  0.7311], dtype=float32)
+    """
     features = convert_to_tensor(features)
     if type(beta) not in (int, float) or beta != 1:
         return features * sigmoid(features * beta)
@@ -298,7 +362,7 @@ def _gelu(xp, x: TensorLike):
 
 
 def _bounded(xp, x):
-    """``|x|``, but for what is beyond the last that the normal distribution reaches."""
+    """Return ``|x|``, limited to numbers at which the normal distribution is not yet 1."""
     return xp.minimum(xp.abs(x), x.dtype.type(40.0))
 
 
@@ -309,7 +373,7 @@ def _(g, x):
 
 @elementwise(ignores_float_errors=True, floating=True, cost=(5, 2))
 def _gelu_slope(xp, x: TensorLike):
-    """The distribution of the normal, and ``x`` times its density."""
+    """Return the normal distribution function plus ``x`` times the density."""
     size = _bounded(xp, x)
     tail, density = normal_tail(xp, size)
     density *= size
@@ -318,7 +382,7 @@ def _gelu_slope(xp, x: TensorLike):
 
 
 def _odd_about_half(xp, x, rest):
-    """``1 + rest`` for positive ``x``, else ``-rest``, faster than by ``where``."""
+    """Return ``1 + rest`` for positive ``x``, else ``-rest``, faster than by ``where``."""
     step = (~xp.signbit(x)).astype(x.dtype)
     rest *= step * 2.0 - 1.0
     return rest + step
@@ -375,7 +439,7 @@ def _(g, x):
 
 
 def _by_parts(op):
-    """On NumPy, large arrays go through the kernel in parts that stay in the cache."""
+    """Process large NumPy arrays in parts that stay in the cache."""
     kernel = op.primitive.kernel
 
     @op.kernel_for("numpy")
@@ -393,12 +457,15 @@ for _op in GELU:
 def gelu(
     features: TensorLike, approximate: bool = False, name: str | None = None
 ) -> Tensor:
-    """``x`` times the normal distribution function at ``x``.
+    """Gaussian error linear unit: ``x`` times the normal distribution function at ``x``.
 
-    ``approximate`` computes ``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x **
-    3)))``.
+    Args:
+        features: Real floating tensor.
+        approximate: If True, compute ``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715
+            * x ** 3)))``.
 
-    Reference: Hendrycks & Gimpel, "Gaussian error linear units" (2016).
+    References:
+        Hendrycks & Gimpel, "Gaussian error linear units" (2016).
 
     Example:
         >>> tw.nn.gelu([-20.0, 0.0, 20.0]).numpy()
@@ -411,15 +478,16 @@ def gelu(
 
 
 def is_short(xp, logits, axis):
-    """A matrix with few columns: NumPy works along them faster once they are rows."""
+    """Return whether a matrix has few columns: NumPy is faster along them as rows."""
     few = logits.ndim == 2 and axis in (-1, 1) and 0 < logits.shape[1] <= 64
     return few and xp is np
 
 
 def shifted_rows(xp, logits, axis=-1):
-    """``logits`` less their maximum along ``axis``, and the axis along which it lies now.
+    """Subtract the maximum along ``axis``; return the result and the axis in it.
 
-    A matrix with few columns comes back transposed.
+    Args:
+        matrix with few columns is returned transposed.
     """
     if is_short(xp, logits, axis):
         turned = logits.T.copy(order="C")
@@ -447,10 +515,10 @@ def _(g, out, axis):
 
 @along_axis(linear=[{"g"}], ignores_float_errors=True, cost=(7, 0))
 def softmax_slope(xp, g: TensorLike, p: TensorLike, axis: Axes = -1):
-    """``p * (g - sum(g * p))``, the cotangent behind ``p = softmax(x)``.
+    """Compute ``p * (g - sum(g * p))``, the cotangent behind ``p = softmax(x)``.
 
-    Where one share is almost 1 the difference is lost in rounding. It is minus the sum of
-    the others, since all of them add up to 0; so their sum is subtracted, by shares.
+    Where one share is almost 1 the difference is lost in rounding. It is minus the sum
+    of the others, since all of them add up to 0; so their sum is subtracted, by shares.
     """
     found = g * p
     found -= p * found.sum(axis=axis, keepdims=True)
@@ -482,7 +550,7 @@ def _(g, input_tensor, input_tensor_shape, out, axis, keepdims):
 
 
 def _shares(x, axis):
-    """``softmax`` over axes; over all of them the rank need not be known."""
+    """Compute ``softmax`` over axes; over all of them the rank need not be known."""
     if axis is None:
         powers = exp(x - stop_gradient(reduce_max(x)))
         return powers / reduce_sum(powers)
@@ -507,7 +575,11 @@ def _(g, out, axis):
 
 
 def softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Tensor:
-    """``exp(x) / sum(exp(x))`` along ``axis``, without overflow.
+    """Softmax function: ``exp(x) / sum(exp(x))`` along an axis, without overflow.
+
+    Args:
+        logits: Floating or complex tensor.
+        axis: Axis along which the results sum to 1.
 
     Example:
         >>> tw.softmax([[0.0, 0.0], [0.0, 999.0]]).numpy()
@@ -519,7 +591,11 @@ def softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Ten
 
 
 def log_softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Tensor:
-    """``log(softmax(x))`` along ``axis``, without underflow.
+    """Logarithm of the softmax function, ``log(softmax(x))``, without underflow.
+
+    Args:
+        logits: Floating or complex tensor.
+        axis: Axis of the softmax.
 
     Example:
         >>> tw.nn.log_softmax([0.0, 0.0]).numpy()

@@ -1,4 +1,4 @@
-"""Attention: each query takes the mean of all values, weighted by how well keys match."""
+"""Attention: a mean of all values for each query, weighted by how well keys match."""
 
 from __future__ import annotations
 
@@ -36,23 +36,36 @@ def dot_product_attention(
     flash_attention: bool | None = None,
     attn_logits_soft_cap: float | None = None,
 ) -> Tensor:
-    """``softmax(scale * query @ key^T + bias) @ value``, for each head.
+    """Scaled dot-product attention: ``softmax(scale * query @ key^T + bias) @ value``.
 
-    Args: ``mask``: boolean, False where a query must not attend; ``is_causal``: a query
-    attends to keys up to its own position; ``scale``: ``1 / sqrt(dim)`` if None;
-    ``attn_logits_soft_cap``: c bounds the logits by ``c * tanh(logits / c)``.
-    ``flash_attention`` may be None or False. A query that may attend nowhere gets the
-    plain mean of the values, as in Keras.
+    It is computed for each head. A query that may attend nowhere gets the plain mean of
+    the values, as in Keras.
 
-    Shapes: ``query`` ``[batch, queries, heads, dim]``, ``key`` and ``value`` ``[batch,
-    keys, heads, dim]``; these may have fewer heads, of which each serves several of
-    ``query``. ``bias`` and ``mask`` broadcast to ``[batch, heads, queries, keys]``; the
-    result is ``[batch, queries, heads, dim of value]``.
+    Args:
+        query: Queries.
+        key: Keys.
+        value: Values; they may have fewer heads than ``query``, as the keys, each of
+            which then serves several heads of ``query``.
+        bias: Tensor to add to the logits, or None.
+        mask: Boolean mask, False where a query must not attend; None allows all.
+        scale: Factor of the logits; None means ``1 / sqrt(dim)``.
+        is_causal: If True, a query attends only to keys up to its position.
+        flash_attention: None or False; there is no such kernel.
+        attn_logits_soft_cap: Number c that bounds the logits by
+            ``c * tanh(logits / c)``, or None.
 
-    Raises: ``ShapeError`` if the heads of ``key`` do not divide those of ``query``;
-    ``ValueError`` for ``flash_attention=True``.
+    Shapes:
+        ``query`` ``[batch, queries, heads, dim]``, ``key`` and ``value``
+        ``[batch, keys, heads, dim]``; ``bias`` and ``mask`` broadcast to
+        ``[batch, heads, queries, keys]``; result
+        ``[batch, queries, heads, dim of value]``.
 
-    Reference: Vaswani et al., "Attention is all you need" (2017).
+    Raises:
+        ShapeError: If the heads of ``key`` do not divide the heads of ``query``.
+        ValueError: If ``flash_attention`` is True.
+
+    References:
+        Vaswani et al., "Attention is all you need" (2017).
 
     Example:
         >>> one = [[[[1.0]], [[1.0]]]]
@@ -111,7 +124,7 @@ def _for_heads(x, heads):
 
 
 def _visible(mask, is_causal, logits):
-    """The places at which a query may look: the mask, the past, or both; None is all."""
+    """Return the keys that a query may attend to: the mask, the past, or both; None is all."""
     if mask is not None:
         with devices.use_module(module_of(logits)):
             mask = cast(convert_to_tensor(mask), dtypes.bool)

@@ -1,4 +1,6 @@
-"""A factor and a summand for each channel: `bias_add`, and what ends a normalization."""
+"""Args:
+    factor and a summand per channel: `bias_add`, and the last step of a normalization.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,18 @@ def bias_add(
     data_format: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """``value + bias``, with one entry of ``bias`` for each channel.
+    """Add a bias to each channel: ``value + bias``.
 
-    Args: ``data_format``: "N...C", or "NC..." for channels on axis 1.
+    Args:
+        value: Input tensor.
+        bias: Vector with one entry per channel.
+        data_format: "N...C", or "NC..." for channels on axis 1; None means "N...C".
 
-    Shapes: ``value`` ``[batch, ..., channels]``, ``bias`` ``[channels]``.
+    Shapes:
+        ``value`` ``[batch, ..., channels]``, ``bias`` ``[channels]``.
 
-    Raises: ``ValueError`` for another ``data_format``.
+    Raises:
+        ValueError: If ``data_format`` is unknown.
 
     Example:
         >>> tw.nn.bias_add([[1.0, 2.0]], [10.0, 20.0]).numpy()
@@ -56,7 +63,7 @@ def _channel_axis(data_format):
 
 @elementwise(linear=[{"x", "offset"}, {"scale", "offset"}], cost=(2, 0), exact=True)
 def multiply_add(xp, x: TensorLike, scale: TensorLike, offset: TensorLike):
-    """``x * scale + offset``: the sum is made in place, a pass less than two ops take."""
+    """Compute ``x * scale + offset``: the sum in place saves a pass compared with two ops."""
     product = x * scale
     if product.ndim and offset.size <= product.size:
         try:

@@ -1,6 +1,6 @@
 """Cross-entropies from logits: stable for any logits, and fused, as they end each step.
 
-With them the likelihoods of other models: `log_poisson_loss`, and `l2_loss`.
+Also likelihoods of other models: `log_poisson_loss`, and `l2_loss`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ SURE = 1 + 2.0**-10  # a row's sum of exponentials: below it 1 - p has lost over
     batch=batch_leading,
 )
 def _softmax_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
-    """Over the last axis; one pass makes the row sums of both terms."""
+    """Compute over the last axis; one pass yields the row sums of both terms."""
     if labels.shape != logits.shape:
         labels, logits = xp.broadcast_arrays(labels, logits)
     shifted, lies = shifted_rows(xp, logits)
@@ -117,10 +117,10 @@ def _(g, logits):
     batch=batch_leading,
 )
 def _softmax_excess(xp, labels: TensorLike, logits: TensorLike):
-    """``softmax(logits) * sum(labels) - labels``: the derivative of the cross-entropy.
+    """Compute the slope of the cross-entropy, ``softmax(logits) * sum(labels) - labels``.
 
-    At a sure class the difference is lost in rounding. It is minus the sum of the others,
-    as in `softmax_slope`: NumPy does the work for this on the sure rows alone.
+    At a near-certain class the difference is lost in rounding. It is minus the sum of
+    the others, as in `softmax_slope`: NumPy does this extra work on these rows only.
     """
     if labels.shape != logits.shape:
         labels, logits = xp.broadcast_arrays(labels, logits)
@@ -175,15 +175,23 @@ def softmax_cross_entropy_with_logits(
     *,
     assume_normalized: bool = False,
 ) -> Tensor:
-    """``-sum(labels * log_softmax(logits))`` along ``axis``.
+    """Softmax cross-entropy from logits: ``-sum(labels * log_softmax(logits))``.
 
-    ``labels`` are probabilities, or any weights: the gradient for the logits is exact,
-    ``sum(labels) * softmax(logits) - labels``, as in JAX and PyTorch. TensorFlow's is
-    ``softmax(logits) - labels``, also where the labels do not sum to 1;
-    ``assume_normalized`` gives that one.
+    The gradient with respect to the logits is exact,
+    ``sum(labels) * softmax(logits) - labels``, as in JAX and PyTorch, while
+    TensorFlow's gradient is ``softmax(logits) - labels``, also where the labels do not
+    sum to 1.
 
-    Shapes: ``labels`` and ``logits`` ``[..., classes, ...]``, which broadcast; the
-    result lacks ``axis``.
+    Args:
+        labels: Probabilities of the classes, or any weights.
+        logits: Logits of the classes.
+        axis: Axis of the classes.
+        assume_normalized: If True, assume that the labels sum to 1 and use TensorFlow's
+            gradient.
+
+    Shapes:
+        ``labels`` and ``logits`` ``[..., classes, ...]``, which broadcast; the result
+        lacks ``axis``.
 
     Example:
         >>> tw.nn.softmax_cross_entropy_with_logits([[1.0, 0.0]], [[0.0, 0.0]]).numpy()
@@ -229,21 +237,25 @@ def sparse_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
 
 
 def loss_of_picked(xp, logits, picked):
-    """The loss, given the entries of the logits at the labels."""
+    """Compute the loss, given the entries of the logits at the labels."""
     top = logits.max(axis=-1)
     log_total = xp.log(xp.exp(logits - top[..., None]).sum(axis=-1))
     return log_total - (picked - top)
 
 
 def _picked(logits, labels):
-    """The entries at the labels, in NumPy; a third of what take_along_axis costs."""
+    """Return the entries at the labels, on NumPy, in a third of take_along_axis' time."""
     classes, places = logits.shape[-1], check_labels(labels, logits.shape[-1])
     places += np.arange(labels.size) * classes
     return logits.reshape(-1).take(places).reshape(labels.shape)
 
 
 def check_labels(labels, classes):
-    """Labels in a new row of integers. Raises: ``ValueError`` if one is out of range."""
+    """Return labels in a new row of integers, after a check.
+
+    Raises:
+        ValueError: If a label is out of range.
+    """
     places = labels.astype(np.int64, order="C").reshape(-1)
     # a negative number is a large one without its sign: one pass finds both kinds
     if labels.size and places.view(np.uint64).max() >= classes:
@@ -285,7 +297,7 @@ def _(mapped, labels, logits):
     no_gradient=("labels",),
 )
 def _sparse_softmax_excess(xp, labels: TensorLike, logits: TensorLike):
-    """``softmax(logits)``, less 1 at the label, where it is minus the sum of the others."""
+    """Compute ``softmax(logits)``, less 1 at the label: minus the sum of the others there."""
     if xp is np and not is_short(xp, logits, -1):
         return _less_their_sum(softmax_p.primitive.kernel(xp, logits), labels)
     weights, lies = shifted_rows(xp, logits)
@@ -335,16 +347,23 @@ def _(mapped, labels, logits):
 def sparse_softmax_cross_entropy_with_logits(
     labels: TensorLike, logits: TensorLike, name: str | None = None
 ) -> Tensor:
-    """``-log_softmax(logits)[label]`` along the last axis.
+    """Softmax cross-entropy with integer labels: ``-log_softmax(logits)[label]``.
 
-    Shapes: ``labels`` ``[...]``, integers from 0 to classes - 1; ``logits`` ``[...,
-    classes]``; result ``[...]``.
+    Classes are on the last axis.
 
-    Raises: ``ValueError`` for a label out of range on the CPU; on a GPU its loss is
-    NaN.
+    Args:
+        labels: Integers from 0 to the number of classes - 1.
+        logits: Logits of the classes.
+
+    Shapes:
+        ``labels`` ``[...]``, ``logits`` ``[..., classes]``, result ``[...]``.
+
+    Raises:
+        ValueError: If a label is out of range, on the CPU; on a GPU its loss is NaN.
 
     Example:
-        >>> tw.nn.sparse_softmax_cross_entropy_with_logits([1, 0], [[0.0, 0.0], [99.0, 0.0]]).numpy()
+        >>> logits = [[0.0, 0.0], [99.0, 0.0]]
+        >>> tw.nn.sparse_softmax_cross_entropy_with_logits([1, 0], logits).numpy()
         array([0.6931472, 0.       ], dtype=float32)
     """
     who = "sparse_softmax_cross_entropy_with_logits"
@@ -364,7 +383,7 @@ def sparse_softmax_cross_entropy_with_logits(
     cost=(4, 2),
 )
 def _sigmoid_cross_entropy(xp, labels: TensorLike, logits: TensorLike):
-    """``max(x, 0) - x * labels + log(1 + exp(-|x|))``."""
+    """Compute ``max(x, 0) - x * labels + log(1 + exp(-|x|))``."""
     positive = xp.maximum(logits, xp.zeros((), logits.dtype))
     loss = positive - logits * labels + xp.log1p(xp.exp(-xp.abs(logits)))
     if surely_finite(xp, loss):
@@ -382,7 +401,7 @@ def _(g, labels, logits):
 
 @elementwise(kinds="f", cost=(7, 2))
 def _sigmoid_minus(xp, logits: TensorLike, labels: TensorLike):
-    """``sigmoid(x) - labels``, whose digits would cancel where the logit is sure."""
+    """Compute ``sigmoid(x) - labels``, where digits would cancel for near-certain logits."""
     one = logits.dtype.type(1)
     yes = xp.reciprocal(xp.exp(-logits) + one)
     no = xp.reciprocal(xp.exp(logits) + one)
@@ -409,9 +428,16 @@ def sigmoid_cross_entropy_with_logits(
     logits: TensorLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """``-labels * log(sigmoid(x)) - (1 - labels) * log(1 - sigmoid(x))``, stable.
+    """Binary cross-entropy from logits, numerically stable.
 
-    Shapes: ``labels``, ``logits`` and the result are of one shape.
+    It is ``-labels * log(sigmoid(x)) - (1 - labels) * log(1 - sigmoid(x))``.
+
+    Args:
+        labels: Probabilities of the positive class, in the shape of ``logits``.
+        logits: Floating tensor.
+
+    Shapes:
+        ``labels``, ``logits`` and the result have the same shape.
 
     Example:
         >>> tw.nn.sigmoid_cross_entropy_with_logits([1.0], [0.0]).numpy()
@@ -424,7 +450,7 @@ def sigmoid_cross_entropy_with_logits(
 
 
 def _of_one_shape(who, **given):
-    """Two tensors, the first in the dtype of the second where that is open."""
+    """Convert to two tensors, the first in the dtype of the second if it is not fixed."""
     (first, x), (second, y) = given.items()
     y = convert_to_tensor(y)
     x = convert_to_tensor(x, dtype_hint=y.dtype)
@@ -444,12 +470,19 @@ def weighted_cross_entropy_with_logits(
     pos_weight: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """`sigmoid_cross_entropy_with_logits` with the term of the labels times ``pos_weight``.
+    """Binary cross-entropy from logits, with a weight for positive labels.
+
+    It is `sigmoid_cross_entropy_with_logits` with a weighted first term:
 
         -pos_weight * labels * log(sigmoid(x)) - (1 - labels) * log(1 - sigmoid(x))
 
-    Shapes: ``labels``, ``logits`` and the result are of one shape; ``pos_weight``
-    broadcasts.
+    Args:
+        labels: Probabilities of the positive class, in the shape of ``logits``.
+        logits: Floating tensor.
+        pos_weight: Weight of the positive term; broadcasts with ``logits``.
+
+    Shapes:
+        ``labels``, ``logits`` and the result have the same shape.
 
     Example:
         >>> tw.nn.weighted_cross_entropy_with_logits([1.0, 0.0], [0.0, 0.0], 2.0).numpy()
@@ -468,12 +501,16 @@ def log_poisson_loss(
     compute_full_loss: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The Poisson loss of counts: ``exp(log_input) - targets * log_input``.
+    """Poisson loss of counts: ``exp(log_input) - targets * log_input``.
 
-    Args: ``log_input``: the logarithm of the predicted rate; ``compute_full_loss``: add
-    Stirling's approximation of ``log(targets!)``, which is 0 for targets from 0 to 1.
+    Args:
+        targets: Counts, in the shape of ``log_input``.
+        log_input: Logarithm of the predicted rate.
+        compute_full_loss: If True, add Stirling's approximation of ``log(targets!)``,
+            which is 0 for targets from 0 to 1.
 
-    Shapes: ``targets``, ``log_input`` and the result are of one shape.
+    Shapes:
+        ``targets``, ``log_input`` and the result have the same shape.
 
     Example:
         >>> tw.nn.log_poisson_loss([2.0], [0.0]).numpy()
@@ -493,7 +530,10 @@ def log_poisson_loss(
 
 @primitive(kinds="f", cost=per_input(2))
 def l2_loss(xp, t: TensorLike):
-    """``sum(t ** 2) / 2`` over all entries, a scalar.
+    """L2 loss of all entries: ``sum(t ** 2) / 2``, a scalar.
+
+    Args:
+        t: Input tensor.
 
     Example:
         >>> tw.nn.l2_loss([3.0, 4.0]).numpy()

@@ -1,4 +1,4 @@
-"""Dropout: noise that zeroes entries and scales the others up, from the random streams."""
+"""Dropout: noise that zeroes entries and scales the others, from the random streams."""
 
 from __future__ import annotations
 
@@ -29,15 +29,20 @@ def dropout(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Zero each entry of ``x`` with probability ``rate``: ``x * mask / (1 - rate)``.
+    """Dropout: zero each entry with probability ``rate``, ``x * mask / (1 - rate)``.
 
-    Args: ``rate``: a number from 0 up to, and without, 1, or a scalar tensor, which
-    gets a gradient through ``1 / (1 - rate)``; ``noise_shape``: the shape of the mask,
-    None where it is that of ``x``; axes of size 1 share one draw; ``seed``: of a
-    stream of its own; without one the mask is drawn from the global stream.
+    Args:
+        x: Floating tensor.
+        rate: Probability from 0 to below 1: a number, or a scalar tensor, which gets a
+            gradient through ``1 / (1 - rate)``.
+        noise_shape: Shape of the mask, in which axes of size 1 share one draw; None
+            means the shape of ``x``.
+        seed: Integer seed of a separate stream; None draws the mask from the global
+            stream.
 
-    Raises: ``ValueError`` for a rate out of range, ``ShapeError`` for a ``noise_shape``
-    that does not fit.
+    Raises:
+        ValueError: If ``rate`` is out of range.
+        ShapeError: If ``noise_shape`` does not match ``x``.
 
     Example:
         >>> import numpy as np
@@ -59,12 +64,19 @@ def stateless_dropout(
     noise_shape: StaticShapeLike = None,
     name: str | None = None,
 ) -> Tensor:
-    """`dropout` whose mask is a function of ``seed``, two integers.
+    """Dropout with a mask that is a function of ``seed``.
 
-    Args: ``rng_alg``: None, "philox" or "auto_select": there is one algorithm. The
-    others are those of `dropout`.
+    Args:
+        x: Floating tensor.
+        rate: Probability from 0 to below 1: a number, or a scalar tensor.
+        seed: Two integers.
+        rng_alg: None, "philox" or "auto_select": there is one algorithm.
+        noise_shape: Shape of the mask, in which axes of size 1 share one draw; None
+            means the shape of ``x``.
 
-    Raises: as `dropout`, and ``ValueError`` for another ``seed`` or ``rng_alg``.
+    Raises:
+        ValueError: If ``rate`` is out of range, or ``seed`` or ``rng_alg`` is invalid.
+        ShapeError: If ``noise_shape`` does not match ``x``.
 
     Example:
         >>> import numpy as np
@@ -91,7 +103,7 @@ def _is_number(rate):
 
 
 def apply_dropout(who, x, rate, noise_shape, next_stream):
-    """`dropout` with the noise of ``next_stream()``; a rate of 1 leaves zeros."""
+    """Apply dropout with the noise of ``next_stream()``; a rate of 1 leaves zeros."""
     x = convert_to_tensor(x)
     if not x.dtype.is_floating:
         raise DTypeError(who, "x must be floating; cast converts it", x=x)

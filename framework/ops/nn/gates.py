@@ -1,13 +1,16 @@
-"""Gates of recurrent networks, kept so that no digit is lost where they saturate.
+"""Gates of recurrent networks, stored so that no digit is lost where they saturate.
 
-A sigmoid that has been rounded to 1 has no digit of ``1 - s`` left, and tanh near 1 and -1
-none of ``1 - n ** 2``; derivatives are made of these. So a gate is kept in another form
-where it is larger than `FAR`, in as much memory:
 
     a sigmoid s as s - 1, which is negative
     tanh(x)     as x, which is larger than 1
 
-NumPy does the work for this on the entries alone that are so far out. The bits are the same.
+NumPy does the extra work only on the entries that are so far out. The bits are the
+same.
+
+Args:
+    sigmoid that has been rounded to 1 has no digit of ``1 - s`` left, and tanh near 1
+        and -1 no digit of ``1 - n ** 2``; derivatives consist of these. So a gate is
+        stored in another form where it is larger than `FAR`, in as much memory:
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ _SURELY_NEAR, _SLOPE_AT_FAR = 3.8, 2.0**-9  # the argument is a bit less there
 
 
 def keep_sigmoids(xp, s, decay):
-    """Replace ``s = 1 / (1 + decay)`` by its kept form; return whether one is far out."""
+    """Replace ``s = 1 / (1 + decay)`` by its stored form; return whether one is far out."""
     tiny = np.finfo(s.dtype).tiny  # what is kept is to stay below 0
     if xp is not np:
         xp.copyto(s, -xp.maximum(decay * s, tiny), where=s > FAR)
@@ -60,16 +63,16 @@ def keep_sigmoids(xp, s, decay):
 
 
 def kept_tanhs(xp, n, x):
-    """The kept form of ``n = tanh(x)``."""
+    """Return the stored form of ``n = tanh(x)``."""
     if xp is np and _largest(n) <= FAR and smallest(n) >= -FAR:
         return n
     return xp.where(xp.abs(n) > FAR, x, n)
 
 
 def are_near(sigmoids=(), tanhs=(), arguments=()):
-    """Return whether no kept gate, and no tanh of the ``arguments``, is far out or NaN.
+    """Return whether no stored gate, and no tanh of the ``arguments``, is far out or NaN.
 
-    These are NumPy arrays: a GPU would have to be waited for.
+    These are NumPy arrays: a GPU would have to synchronize.
     """
     ends = [(v, 1) for v in tanhs] + [(x, _SURELY_NEAR) for x in arguments]
     return all([y.min(initial=0) >= 0 for y in sigmoids]) and all(
@@ -78,17 +81,17 @@ def are_near(sigmoids=(), tanhs=(), arguments=()):
 
 
 def _largest(x):
-    """The maximum, 0 of nothing; for few numbers argmax takes half the time of max."""
+    """Return the maximum, 0 if empty; for few numbers argmax takes half the time of max."""
     return x.item(x.argmax()) if x.size else 0.0
 
 
 def smallest(x):
-    """The minimum, 0 of nothing."""
+    """Return the minimum, 0 if empty."""
     return x.item(x.argmin()) if x.size else 0.0
 
 
 def sigmoid_parts(xp, y, far):
-    """``s`` and ``1 - s`` of a kept sigmoid."""
+    """Return ``s`` and ``1 - s`` of a stored sigmoid."""
     if xp is not np:
         return xp.where(y < 0, 1 + y, y), xp.where(y < 0, -y, 1 - y)
     rest = 1 - y
@@ -101,7 +104,7 @@ def sigmoid_parts(xp, y, far):
 
 
 def tanh_parts(xp, v, far):
-    """``n`` and ``1 - n ** 2`` of a kept tanh."""
+    """Return ``n`` and ``1 - n ** 2`` of a stored tanh."""
     slope = 1 - v * v
     if xp is not np:
         n, far_slope = tanh_and_slope(xp, v)
@@ -115,7 +118,7 @@ def tanh_parts(xp, v, far):
 
 
 def tanh_and_slope(xp, x, far=True):
-    """``tanh(x)`` and its derivative."""
+    """Return ``tanh(x)`` and its derivative."""
     if xp is np:
         n = np.tanh(x)
         return n, slope_of_tanh(n, x) if far else 1 - n * n
@@ -127,7 +130,7 @@ def tanh_and_slope(xp, x, far=True):
 
 
 def slope_of_tanh(n, x):
-    """The derivative of ``n = tanh(x)``, NumPy arrays."""
+    """Return the derivative of ``n = tanh(x)``, NumPy arrays."""
     slope = 1 - n * n
     at = np.flatnonzero(slope < _SLOPE_AT_FAR)
     slope.reshape(-1)[at] = _far_slope(x.reshape(-1)[at])
@@ -148,13 +151,13 @@ def _far_slope(x):
 
 
 def sigmoids(y):
-    """``s`` and ``1 - s`` of a kept sigmoid."""
+    """Return ``s`` and ``1 - s`` of a stored sigmoid."""
     far = less(y, 0.0)
     return where(far, 1.0 + y, y), where(far, -y, 1.0 - y)
 
 
 def tanhs(v):
-    """Return a kept tanh ``n``, its slope, and two derivatives.
+    """Return a stored tanh ``n``, its slope, and two derivatives.
 
     These are ``n`` by ``v``, and ``v`` by the argument: one is the slope, the other 1.
     """
@@ -170,9 +173,9 @@ def tanhs(v):
 
 @elementwise(floating=True, no_gradient=("x",), cost=(4, 1))
 def rest_of_sigmoid(xp, s: TensorLike, x: TensorLike):
-    """``1 - s`` where ``s`` is ``sigmoid(x)``, with all digits.
+    """Compute ``1 - s`` where ``s`` is ``sigmoid(x)``, with all digits.
 
-    Derivatives are those of a function of ``s``: its own derivative has its digits.
+    It is differentiated as a function of ``s``: its own derivative has its digits.
     """
     rest = s.dtype.type(1) - s
     if xp is np and s.shape == x.shape and smallest(rest) >= 1 - FAR:

@@ -3,8 +3,8 @@
     z, r = sigmoid(x_z + h @ kernel_z + bias_z), and so on      k = h @ kernel_n + bias_n
     n = tanh(x_n + r * k)                                       h <- z * h + (1 - z) * n
 
-This is the form whose reset gate acts on the product ("reset after"). How derivatives
-come about is told in `recurrence`.
+In this form the reset gate acts on the product ("reset after"). For derivatives see
+`recurrence`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = ["gru"]
 
 @primitive(name="gru_steps", multiple=True, same_dtype=(), ignores_float_errors=True)
 def _gru(xp, *values: TensorLike):
-    """``(h, gates)`` of inputs ``x, h, kernel, bias[, mask]``, time first.
+    """Return ``(h, gates)`` of inputs ``x, h, kernel, bias[, mask]``, time first.
 
     ``h [time + 1, batch, units]`` begins with the initial state.
     """
@@ -160,7 +160,7 @@ def _far(xp, gates):
 
 
 def _opened(xp, gates, far):
-    """``n, 1 - n^2, z, 1 - z, r, 1 - r, k`` of the gates of a step."""
+    """Return ``n, 1 - n^2, z, 1 - z, r, 1 - r, k`` of the gates of a step."""
     n, z, r, k = _parts(gates)
     sigmoids = *sigmoid_parts(xp, z, far), *sigmoid_parts(xp, r, far)
     return *tanh_parts(xp, n, far), *sigmoids, k
@@ -210,18 +210,22 @@ def gru(
     mask: TensorLike | None = None,
     zero_output_for_mask: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """A gated recurrent unit over sequences: ``(outputs, last h)``.
+    """Gated recurrent unit (GRU) over sequences: ``(outputs, last h)``.
 
         x = inputs @ kernel + bias[0]       y = h @ recurrent_kernel + bias[1]
         z, r = sigmoid(x_z + y_z), sigmoid(x_r + y_r)
         h <- z * h + (1 - z) * tanh(x_n + r * y_n)
 
-    Shapes: ``inputs [batch, time, features]``, the state ``h [batch, units]``, kernels
-    ``[features or units, 3 * units]`` in the order z, r, n, ``bias [2, 3 * units]``;
-    ``mask`` and the outputs as in `lstm`.
+    Derivatives are exact at every order.
 
-    Derivatives are exact at every order. Reference: Cho et al., "Learning phrase
-    representations using RNN encoder-decoder" (2014), in the form of cuDNN.
+    Shapes:
+        ``inputs [batch, time, features]``, the state ``h [batch, units]``, kernels
+        ``[features or units, 3 * units]`` in the order z, r, n,
+        ``bias [2, 3 * units]``; ``mask`` and the outputs as in `lstm`.
+
+    References:
+        Cho et al., "Learning phrase representations using RNN encoder-decoder" (2014),
+        in the form of cuDNN.
     """
     kernel, recurrent_kernel = (
         convert_to_tensor(kernel),
@@ -243,5 +247,5 @@ def gru(
 
 
 def _turned(x, units):
-    """From Keras' order z, r, n to n, z, r."""
+    """Reorder from Keras' order z, r, n to n, z, r."""
     return concat([x[..., 2 * units :], x[..., : 2 * units]], len(x.shape) - 1)

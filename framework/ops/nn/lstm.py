@@ -3,8 +3,8 @@
     i, f, n, o = sigmoid, sigmoid, tanh, sigmoid of the quarters of  x + h @ kernel
     c <- f * c + i * n        h <- o * tanh(c)
 
-A primitive for speed: step by step in ops this is some fifteen calls a step, each with
-arrays of its own. How derivatives come about is told in `recurrence`.
+It is a primitive for speed: as separate ops this would be about fifteen calls per step,
+each with new arrays. For derivatives see `recurrence`.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ __all__ = ["lstm"]
 
 @primitive(name="lstm_steps", multiple=True, same_dtype=(), ignores_float_errors=True)
 def _lstm(xp, *values: TensorLike):
-    """``(h, c, gates)`` of inputs ``x, h, c, kernel[, mask]``, time first.
+    """Return ``(h, c, gates)`` of inputs ``x, h, c, kernel[, mask]``, time first.
 
-    ``h`` and ``c`` ``[time + 1, batch, units]`` begin with the initial states; ``gates``
-    are in the form that the file of this name tells of.
+    ``h`` and ``c`` ``[time + 1, batch, units]`` begin with the initial states;
+    ``gates`` are in the form that `gates` describes.
     """
     x, h, c, kernel, *mask = values
     skips = skipped(xp, len(x), *mask)
@@ -121,7 +121,7 @@ def _(g, values, out):
 
 
 def _slope(gates):
-    """The derivatives of the kept gates by the arguments of their activations."""
+    """Return the derivatives of the stored gates by the arguments of their activations."""
     i, f, n, o = _quarters(gates)
     i, f, o = [s * rest for s, rest in map(sigmoids, (i, f, o))]
     return concat([i, f, tanhs(n)[3], o], 2)
@@ -164,9 +164,9 @@ def _backwards(xp, gates, c, kernel, skips, drive, d_h, d_c):
 
 
 def _opened(xp, gates, is_n, slope, rest):
-    """The gates of a step, and the derivatives of their activations: a list of four.
+    """Return the gates of a step, and the derivatives of their activations: a list of four.
 
-    For NumPy it is one array, ``slope``, in fewer calls.
+    On NumPy it is one array, ``slope``, in fewer calls.
     """
     i, f, n, o = _quarters(gates)
     if xp is np:
@@ -255,19 +255,24 @@ def lstm(
     mask: TensorLike | None = None,
     zero_output_for_mask: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A long short-term memory over sequences: ``(outputs, last h, last c)``.
+    """Long short-term memory (LSTM) over sequences: ``(outputs, last h, last c)``.
 
         i, f, n, o = the quarters of inputs @ kernel + h @ recurrent_kernel + bias
         c <- sigmoid(f) * c + sigmoid(i) * tanh(n)        h <- sigmoid(o) * tanh(c)
 
-    Shapes: ``inputs [batch, time, features]``, the states ``h`` and ``c [batch, units]``,
-    kernels ``[features or units, 4 * units]``, ``bias [4 * units]``, the boolean ``mask
-    [batch, time]``: a step where it is False leaves the states as they are, and repeats
-    the output before it (or gives 0, with ``zero_output_for_mask``); outputs ``[batch,
-    time, units]``.
+    Args:
+        step at which the mask is False leaves the states as they are, and repeats the
+            output before it (or returns 0, with ``zero_output_for_mask``). Derivatives
+            are exact at every order.
 
-    Derivatives are exact at every order. Reference: Hochreiter & Schmidhuber, "Long
-    short-term memory" (1997), with the forget gate of Gers et al. (2000).
+    Shapes:
+        ``inputs [batch, time, features]``, the states ``h`` and ``c [batch, units]``,
+        kernels ``[features or units, 4 * units]``, ``bias [4 * units]``, the boolean
+        ``mask [batch, time]``; outputs ``[batch, time, units]``.
+
+    References:
+        Hochreiter & Schmidhuber, "Long short-term memory" (1997), with the forget gate
+        of Gers et al. (2000).
     """
     x = projected(inputs, kernel, bias)
     masks = time_first(mask)

@@ -30,18 +30,18 @@ __all__ = [
 
 
 def count_over(shape, axes):
-    """The number of entries along ``axes``, a divisor: 1 where there is none."""
+    """Return the number of entries along ``axes``, a divisor: 1 if there are none."""
     return max(math.prod([shape[a] for a in axes]), 1)
 
 
 def from_the_back(axes, rank):
-    """Axes counted from the end, so that a further axis in front changes nothing."""
+    """Count axes from the end, so that another axis in front changes nothing."""
     return tuple([a - rank for a in axes])
 
 
 @primitive(multiple=True, floating=True, cost=per_input(4), batch=batch_leading)
 def _moments(xp, x: TensorLike, axes: Axes):
-    """Mean and variance, the axes kept; primitive as its rule takes three passes."""
+    """Compute mean and variance, with axes kept; a primitive, as its rule has three passes."""
     count = math.prod([x.shape[a] for a in axes])
     share = x.dtype.type(1 / count if count else math.nan)
     mean = summed(xp, x, axes) * share
@@ -50,7 +50,7 @@ def _moments(xp, x: TensorLike, axes: Axes):
 
 
 def small_spec(spec, axes):
-    """The spec of a statistic over ``axes``, which stay with size 1."""
+    """Return the spec of a statistic over ``axes``, which stay with size 1."""
     axes = normalize_axis("moments", axes, spec.shape.rank, "axes")
     return TensorSpec(
         [1 if i in axes else n for i, n in enumerate(spec.shape)], spec.dtype
@@ -77,12 +77,22 @@ def moments(
     keepdims: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance over ``axes``: ``(mean(x), mean((x - mean) ** 2))``.
+    """Compute mean and variance over axes: ``(mean(x), mean((x - mean) ** 2))``.
 
-    Derivatives of both are exact at every order. Half precision is computed in single.
-    ``shift`` is part of TensorFlow's signature and changes nothing.
+    Derivatives of both are exact at every order. Half precision is computed in single
+    precision.
 
-    Shapes: the results lack ``axes``, or have size 1 there with ``keepdims``.
+    Args:
+        x: Input tensor.
+        axes: Axis or list of axes to reduce.
+        shift: Ignored, an argument of TensorFlow.
+        keepdims: If True, keep reduced axes with size 1.
+
+    Shapes:
+        The results lack ``axes``, or have size 1 there with ``keepdims``.
+
+    Returns:
+        ``(mean, variance)``.
 
     Example:
         >>> mean, variance = tw.nn.moments([1.0, 2.0, 6.0], axes=[0])
@@ -101,12 +111,12 @@ def moments(
 
 
 def at_least_single(x):
-    """Half precision as single; anything else as it is."""
+    """Convert half precision to single; return other tensors unchanged."""
     return cast(x, dtypes.float32) if dtypes.is_half(x.dtype) else x
 
 
 def _finished(statistics, axes, keepdims, dtype):
-    """Without the axes of size 1, unless they are wanted; in ``dtype``."""
+    """Remove the axes of size 1 unless ``keepdims``, and cast to ``dtype``."""
     if not keepdims and axes:
         statistics = [squeeze(s, axes) for s in statistics]
     return tuple([cast(s, dtype) for s in statistics])
@@ -119,12 +129,19 @@ def weighted_moments(
     keepdims: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance over ``axes``, of entries that count ``frequency_weights`` times.
+    """Compute weighted mean and variance over axes; both are 0 where the weights sum to 0.
 
-    Where the weights sum to 0 both are 0.
+    Args:
+        x: Input tensor.
+        axes: Axis or list of axes to reduce.
+        frequency_weights: Weights of the entries; broadcasts with ``x``.
+        keepdims: If True, keep reduced axes with size 1.
 
-    Shapes: ``frequency_weights`` broadcasts with ``x``; the results lack ``axes``, or
-    have size 1 there with ``keepdims``.
+    Shapes:
+        The results lack ``axes``, or have size 1 there with ``keepdims``.
+
+    Returns:
+        ``(mean, variance)``.
 
     Example:
         >>> mean, variance = tw.nn.weighted_moments([1.0, 3.0], [0], [1.0, 3.0])
@@ -154,13 +171,20 @@ def sufficient_statistics(
     keepdims: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """The sums over ``axes`` from which `normalize_moments` computes mean and variance.
+    """Compute the sums over axes from which `normalize_moments` computes mean and variance.
 
-    With ``shift`` they are sums of ``x - shift``, which are more accurate if it is near
-    the mean.
+    Args:
+        x: Input tensor.
+        axes: Axis or list of axes to reduce.
+        shift: Number or tensor to subtract from ``x`` first, or None; sums are more
+            accurate if it is near the mean.
+        keepdims: If True, keep reduced axes with size 1.
 
-    Returns: ``(count, sum, sum of squares, shift)``; the sums lack ``axes``, or have
-    size 1 there with ``keepdims``.
+    Shapes:
+        The sums lack ``axes``, or have size 1 there with ``keepdims``.
+
+    Returns:
+        ``(count, sum, sum of squares, shift)``.
 
     Example:
         >>> count, total, squares, shift = tw.nn.sufficient_statistics([1.0, 3.0], [0])
@@ -185,9 +209,16 @@ def normalize_moments(
     shift: TensorLike | None,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance from the results of `sufficient_statistics`.
+    """Compute mean and variance from the results of `sufficient_statistics`.
 
-    Returns: ``(mean, variance)``.
+    Args:
+        counts: Number of entries.
+        mean_ss: Sum of the entries.
+        variance_ss: Sum of the squares of the entries.
+        shift: Shift that was subtracted from the entries, or None.
+
+    Returns:
+        ``(mean, variance)``.
 
     Example:
         >>> mean, variance = tw.nn.normalize_moments(2.0, 4.0, 10.0, None)
@@ -202,7 +233,10 @@ def normalize_moments(
 
 
 def zero_fraction(value: TensorLike, name: str | None = None) -> Tensor:
-    """The fraction of entries that are 0, a float32 scalar; NaN without entries.
+    """Compute the fraction of entries that are 0, a float32 scalar; NaN if empty.
+
+    Args:
+        value: Input tensor.
 
     Example:
         >>> tw.nn.zero_fraction([0.0, 3.0, 0.0, 1.0]).numpy()

@@ -1,4 +1,4 @@
-"""Dilation and erosion of images: convolutions with the largest sum for the total."""
+"""Dilation and erosion of images: convolutions that take a maximum instead of a sum."""
 
 from __future__ import annotations
 
@@ -25,17 +25,27 @@ def dilation2d(
     dilations: int | Sequence[int],
     name: str | None = None,
 ) -> Tensor:
-    """The largest of ``input[y + dy, x + dx, c] + filters[dy, dx, c]`` in each window.
+    """Grayscale dilation: the maximum of ``input + filters`` in each window.
 
-    The first of equal sums gets the gradient. Padding is below all numbers.
+    It is the maximum of ``input[y + dy, x + dx, c] + filters[dy, dx, c]``. The first of
+    equal sums gets the gradient. Padding is below all numbers.
 
-    Args: ``strides``, ``dilations``: a number, a pair, or four with 1 at the ends;
-    ``padding``: "SAME" or "VALID"; ``data_format``: "NHWC", no other.
+    Args:
+        input: Batch of images.
+        filters: Values to add to each window.
+        strides: Distance between windows: a number, a pair, or four numbers with 1 at
+            the ends.
+        padding: "SAME" or "VALID".
+        data_format: Must be "NHWC".
+        dilations: Distance between the entries of a window: a number, a pair, or four
+            numbers with 1 at the ends.
 
-    Shapes: ``[batch, height, width, channels]`` and ``[rows, columns, channels]`` to
-    ``[batch, out_height, out_width, channels]``.
+    Shapes:
+        ``[batch, height, width, channels]`` and ``[rows, columns, channels]`` to
+        ``[batch, out_height, out_width, channels]``.
 
-    Raises: ``ValueError`` for shapes or options that do not fit.
+    Raises:
+        ValueError: If shapes do not match, or an option is invalid.
 
     Example:
         >>> x = [[[[1.0], [3.0], [2.0]]]]
@@ -92,10 +102,26 @@ def erosion2d(
     dilations: int | Sequence[int],
     name: str | None = None,
 ) -> Tensor:
-    """The smallest of ``value[y + dy, x + dx, c] - filters[-dy, -dx, c]`` in each window.
+    """Grayscale erosion: the minimum of ``value - filters`` in each window.
 
-    It is ``-dilation2d(-value, turned)`` with the filters turned by half a turn; see
-    `dilation2d`.
+    It is the minimum of ``value[y + dy, x + dx, c] - filters[-dy, -dx, c]``, or
+    ``-dilation2d(-value, rotated)`` with the filters rotated by 180 degrees.
+
+    Args:
+        value: Batch of images.
+        filters: Values to subtract from each window.
+        strides: Distance between windows: a number, a pair, or four numbers with 1 at
+            the ends.
+        padding: "SAME" or "VALID".
+        data_format: Must be "NHWC".
+        dilations: Distance between the entries of a window: a number, a pair, or four
+            numbers with 1 at the ends.
+
+    Shapes:
+        As in `dilation2d`.
+
+    Raises:
+        ValueError: If shapes do not match, or an option is invalid.
 
     Example:
         >>> x = [[[[1.0], [3.0], [2.0]]]]

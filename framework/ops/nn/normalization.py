@@ -1,7 +1,8 @@
 """Normalization, differentiated exactly through the mean and the variance.
 
-All kinds stand on one primitive, `_standardize`: mean 0 and variance 1 over some axes.
-Batch, layer, instance and group normalization choose the axes, then scale and shift.
+All kinds are built on one primitive, `_standardize`: mean 0 and variance 1 over some
+axes. Batch, layer, instance and group normalization choose the axes, then scale and
+shift.
 """
 
 from __future__ import annotations
@@ -60,10 +61,10 @@ __all__ = [
     batch=batch_leading,
 )
 def _standardize(xp, x: TensorLike, *, axes: Axes, epsilon=0.001, centred: bool = True):
-    """``n = (x - mean) / sqrt(variance + epsilon)``: ``(n, mean, variance)``, axes kept.
+    """Return ``(n, mean, variance)`` for ``n = (x - mean) / sqrt(variance + epsilon)``.
 
-    ``axes`` count from the end. Not ``centred``, the mean is taken as 0. A primitive for
-    its derivative, which needs no more than the outputs.
+    Axes are kept; ``axes`` count from the end. Without ``centred`` the mean is taken as
+    0. It is a primitive for its derivative, which needs only the outputs.
     """
     share = x.dtype.type(1 / count_over(x.shape, axes))
     normal, mean = x, None
@@ -126,10 +127,11 @@ def _standardize_grad(
     axes: Axes,
     centred: bool = True,
 ):
-    """``inverse * (g - mean(g) - normal * mean(g * normal)) + normal * slope + shift``.
+    """Compute the cotangent behind `_standardize`, in one op.
 
-    The cotangent behind `_standardize`: its Jacobian is a projection, its own adjoint.
-    ``slope`` and ``shift``, small as ``inverse``, bring in what the statistics get.
+    It is ``inverse * (g - mean(g) - normal * mean(g * normal)) + normal * slope +
+    shift``: the Jacobian is a projection, which is self-adjoint. ``slope`` and
+    ``shift``, as small as ``inverse``, add the cotangents of the statistics.
     """
     share = normal.dtype.type(1 / count_over(normal.shape, axes))
     product = g * normal
@@ -225,11 +227,20 @@ def batch_normalization(
     variance_epsilon: TensorLike,
     name: str | None = None,
 ) -> Tensor:
-    """``(x - mean) / sqrt(variance + variance_epsilon) * scale + offset``.
+    """Normalize by given moments, then scale and shift.
 
-    ``offset`` and ``scale`` may be None.
+    It is ``(x - mean) / sqrt(variance + variance_epsilon) * scale + offset``.
 
-    Shapes: all broadcast to the shape of ``x``.
+    Args:
+        x: Input tensor.
+        mean: Mean.
+        variance: Variance.
+        offset: Offset to add, or None.
+        scale: Factor, or None.
+        variance_epsilon: Number to add to the variance, against division by 0.
+
+    Shapes:
+        All broadcast to the shape of ``x``.
 
     Example:
         >>> tw.nn.batch_normalization([[1.0], [3.0]], 2.0, 1.0, None, 5.0, 0.0).numpy()
@@ -270,21 +281,32 @@ def fused_batch_norm(
     axes: Axes,
     epsilon: float = 0.001,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize ``x`` by its moments over ``axes``, in one op.
+    """Batch normalization by the moments of ``x`` over axes, in one op.
 
         outputs = (x - mean) / sqrt(variance + epsilon) * scale + offset
 
     The derivatives are exact at every order, also through the mean and the variance.
 
-    Shapes: ``scale``, ``offset``, ``mean`` and ``variance`` have the axes of ``x`` that
-    are not in ``axes``.
+    Args:
+        x: Input tensor.
+        scale: Factor of the normalized values, or None.
+        offset: Offset to add, or None.
+        axes: Axes over which the moments are computed.
+        epsilon: Number to add to the variance, against division by 0.
 
-    Returns: ``(outputs, mean, variance)``.
+    Shapes:
+        ``scale``, ``offset``, ``mean`` and ``variance`` have the axes of ``x`` that are
+        not in ``axes``.
 
-    Reference: Ioffe & Szegedy, "Batch Normalization" (2015).
+    Returns:
+        ``(outputs, mean, variance)``.
+
+    References:
+        Ioffe & Szegedy, "Batch Normalization" (2015).
 
     Example:
-        >>> outputs, mean, variance = tw.nn.fused_batch_norm([[1.0], [3.0]], [1.0], [0.0], [0])
+        >>> x, scale, offset = [[1.0], [3.0]], [1.0], [0.0]
+        >>> outputs, mean, variance = tw.nn.fused_batch_norm(x, scale, offset, [0])
         >>> mean.numpy(), variance.numpy()
         (array([2.], dtype=float32), array([1.], dtype=float32))
     """
@@ -313,13 +335,22 @@ def layer_normalization(
     axis: Axes = -1,
     epsilon: float | None = None,
 ) -> Tensor:
-    """``(x - mean) / sqrt(variance + epsilon) * gamma + beta``, with moments over ``axis``.
+    """Layer normalization: ``(x - mean) / sqrt(variance + epsilon) * gamma + beta``.
 
-    Derivatives are exact at every order. ``epsilon``: 1e-7 if None.
+    Derivatives are exact at every order.
 
-    Shapes: ``gamma`` and ``beta`` have the axes of ``axis``, one or several, in order.
+    Args:
+        x: Input tensor.
+        gamma: Factor of the normalized values, or None.
+        beta: Offset to add, or None.
+        axis: Axis or list of axes over which the moments are computed.
+        epsilon: Number to add to the variance, against division by 0; None means 1e-7.
 
-    Reference: Ba et al., "Layer normalization" (2016).
+    Shapes:
+        ``gamma`` and ``beta`` have the axes in ``axis``, in order.
+
+    References:
+        Ba et al., "Layer normalization" (2016).
 
     Example:
         >>> tw.nn.layer_normalization([[1.0, 3.0]]).numpy()
@@ -334,13 +365,20 @@ def rms_normalization(
     axis: Axes = -1,
     epsilon: float | None = None,
 ) -> Tensor:
-    """``x / sqrt(mean(x ** 2) + epsilon) * scale``, with the mean over ``axis``.
+    """Root mean square normalization: ``x / sqrt(mean(x ** 2) + epsilon) * scale``.
 
-    ``epsilon``: 1e-7 if None.
+    Args:
+        x: Input tensor.
+        scale: Factor of the normalized values, or None.
+        axis: Axis or list of axes over which the mean is computed.
+        epsilon: Number to add to the mean square, against division by 0; None means
+            1e-7.
 
-    Shapes: ``scale`` has the axes of ``axis``, one or several, in order.
+    Shapes:
+        ``scale`` has the axes in ``axis``, in order.
 
-    Reference: Zhang & Sennrich, "Root mean square layer normalization" (2019).
+    References:
+        Zhang & Sennrich, "Root mean square layer normalization" (2019).
 
     Example:
         >>> tw.nn.rms_normalization([[1.0, 7.0]]).numpy()
@@ -358,14 +396,23 @@ def instance_normalization(
     axis: Axes = -1,
     epsilon: float = 0.001,
 ) -> Tensor:
-    """Normalize each channel of each example, then ``* gamma + beta``.
+    """Instance normalization: normalize each channel of each example, then scale and shift.
 
     The mean becomes 0 and the variance 1. Derivatives are exact at every order.
 
-    Shapes: ``x`` ``[batch, ...]`` with the channels on ``axis``; ``gamma`` and ``beta``
-    ``[channels]``.
+    Args:
+        x: Input tensor.
+        gamma: Factor of each channel, or None.
+        beta: Offset of each channel, or None.
+        axis: Axis of the channels.
+        epsilon: Number to add to the variance, against division by 0.
 
-    Reference: Ulyanov et al., "Instance normalization" (2016).
+    Shapes:
+        ``x`` ``[batch, ...]`` with the channels on ``axis``; ``gamma`` and ``beta``
+        ``[channels]``.
+
+    References:
+        Ulyanov et al., "Instance normalization" (2016).
 
     Example:
         >>> tw.nn.instance_normalization([[[1.0], [3.0]]]).numpy().round(2).ravel()
@@ -386,18 +433,29 @@ def group_normalization(
     axis: Axes = -1,
     epsilon: float = 0.001,
 ) -> Tensor:
-    """Normalize each group of channels of each example, then ``* gamma + beta``.
+    """Group normalization: normalize each group of channels of each example.
 
-    The mean becomes 0 and the variance 1. Derivatives are exact at every order.
+    The mean becomes 0 and the variance 1, then the result is scaled and shifted.
+    Derivatives are exact at every order.
 
-    Args: ``groups``: their number; -1 gives each channel its own.
+    Args:
+        x: Input tensor.
+        groups: Number of groups, a divisor of the number of channels; -1 makes each
+            channel a group.
+        gamma: Factor of each channel, or None.
+        beta: Offset of each channel, or None.
+        axis: Axis of the channels.
+        epsilon: Number to add to the variance, against division by 0.
 
-    Shapes: ``x`` ``[batch, ...]`` with the channels on ``axis``; ``gamma`` and ``beta``
-    ``[channels]``.
+    Shapes:
+        ``x`` ``[batch, ...]`` with the channels on ``axis``; ``gamma`` and ``beta``
+        ``[channels]``.
 
-    Raises: ``ValueError`` if ``groups`` does not divide the number of channels.
+    Raises:
+        ValueError: If ``groups`` does not divide the number of channels.
 
-    Reference: Wu & He, "Group normalization" (2018).
+    References:
+        Wu & He, "Group normalization" (2018).
 
     Example:
         >>> tw.nn.group_normalization([[1.0, 3.0, 5.0, 5.0]], groups=2).numpy().round(2)
@@ -425,7 +483,7 @@ def group_normalization(
 
 
 def _normalized(who, x, axis, weight_axis, epsilon, gamma, beta, centred=True):
-    """Standardized over ``axis``, then scaled and shifted along ``weight_axis``."""
+    """Standardize over ``axis``, then scale and shift along ``weight_axis``."""
     given = _floating(who, x)
     rank = len(given.array.shape)
     axes = sorted(normalize_axis(who, axis, rank))
@@ -442,7 +500,7 @@ def _standard(x, axes, epsilon, centred=True):
 
 
 def _scaled(who, normal, axes, gamma, beta, names=("gamma", "beta")):
-    """``normal * gamma + beta``, where each is given."""
+    """Compute ``normal * gamma + beta``, where each is given."""
     if gamma is not None:
         gamma = _aligned(who, names[0], gamma, normal, axes)
     if beta is not None:
@@ -469,7 +527,7 @@ def _channels(who, x, axis):
 
 
 def _aligned(who, name, weight, x, axes):
-    """A weight that has the axes ``axes`` of ``x``, shaped so that it broadcasts."""
+    """Reshape a weight with the axes ``axes`` of ``x`` so that it broadcasts."""
     weight, rank = _weight(who, name, weight, x, axes), len(x.array.shape)
     if axes == list(range(rank - len(axes), rank)):
         return weight
@@ -478,7 +536,7 @@ def _aligned(who, name, weight, x, axes):
 
 
 def _weight(who, name, weight, x, axes):
-    """A weight of the dtype of ``x``, with the axes ``axes`` of it."""
+    """Check a weight: the dtype of ``x``, and its axes ``axes``."""
     weight = cast(convert_to_tensor(weight, dtype_hint=x.dtype), x.dtype)
     kept = tuple([x.array.shape[i] for i in axes])
     if weight.array.shape != kept:
@@ -492,9 +550,12 @@ def _weight(who, name, weight, x, axes):
 def l2_normalize(
     x: TensorLike, axis: Axes = None, epsilon: float = 1e-12, name: str | None = None
 ) -> Tensor:
-    """``x / sqrt(max(sum(|x| ** 2), epsilon))`` over ``axis``.
+    """L2 normalization over axes: ``x / sqrt(max(sum(|x| ** 2), epsilon))``.
 
-    ``axis``: one, several, or None for all.
+    Args:
+        x: Input tensor.
+        axis: Axis or list of axes to normalize over; None means all.
+        epsilon: Lower bound of the sum of squares.
 
     Example:
         >>> tw.nn.l2_normalize([3.0, 4.0]).numpy()
@@ -519,15 +580,25 @@ def local_response_normalization(
     beta: float = 0.5,
     name: str | None = None,
 ) -> Tensor:
-    """``x / (bias + alpha * s) ** beta``, with s the sum of squares of nearby channels.
+    """Local response normalization: ``x / (bias + alpha * s) ** beta``.
 
-    Args: ``depth_radius``: the number of channels on either side that count.
+    ``s`` is the sum of squares of nearby channels.
 
-    Shapes: ``[batch, height, width, channels]``, input and result.
+    Args:
+        input: Batch of images.
+        depth_radius: Number of nearby channels on either side.
+        bias: Offset in the denominator.
+        alpha: Factor of the sum of squares.
+        beta: Exponent of the denominator.
 
-    Raises: ``ValueError`` for a negative ``depth_radius``.
+    Shapes:
+        ``[batch, height, width, channels]``, input and result.
 
-    Reference: Krizhevsky et al., "ImageNet classification with deep CNNs" (2012).
+    Raises:
+        ValueError: If ``depth_radius`` is negative.
+
+    References:
+        Krizhevsky et al., "ImageNet classification with deep CNNs" (2012).
 
     Example:
         >>> tw.nn.lrn([[[[1.0, 1.0, 1.0]]]], depth_radius=1).numpy().ravel()

@@ -1,10 +1,10 @@
 """Normalization on NumPy, part by part, so that every pass finds its part in the cache.
 
-In memory an array is ``[rows, n]``, whose rows have statistics of their own, or
-``[examples, positions, channels, members]`` with statistics of each channel, over positions
-and members. There the statistics are made as long as several positions: NumPy is faster
-along long rows than along short ones. Parts are shared out among threads; their sums are
-added in order.
+In memory an array is ``[rows, n]`` with statistics per row, or
+``[examples, positions, channels, members]`` with statistics per channel, over positions
+and members. There the statistics are repeated to the length of several positions: NumPy
+is faster along long rows than along short ones. Parts are distributed to threads; their
+sums are added in order.
 """
 
 import functools
@@ -25,7 +25,7 @@ SHORT = 16  # entries of a row that is too short for calls of its own
 
 
 def standardize_parts(x, axes, epsilon, centred):
-    """The outputs of ``standardize``; None if it does not go by parts."""
+    """Return the outputs of ``standardize``; None if it cannot be computed by parts."""
     x = _as_it_lies(x)
     normal, layout = np.empty_like(x), _layout_of(x, axes)
     if layout is None:
@@ -62,7 +62,7 @@ def standardize_parts(x, axes, epsilon, centred):
 
 
 def standardize_parts_grad(g, normal, inverse, slope, shift, axes, centred):
-    """The output of ``standardize_grad``; None if it does not go by parts."""
+    """Return the output of ``standardize_grad``; None if it cannot be computed by parts."""
     normal = _as_it_lies(normal)
     out, layout = np.empty_like(normal), _layout_of(normal, axes)
     small = inverse.shape
@@ -101,12 +101,12 @@ def standardize_parts_grad(g, normal, inverse, slope, shift, axes, centred):
 
 
 def _as_it_lies(x):
-    """``x``, a matrix in C order: traced functions have it there, however it lay."""
+    """Return ``x``, a matrix, in C order: traced functions have it so, in any memory order."""
     return np.ascontiguousarray(x) if x.ndim < 3 else x
 
 
 def _layout_of(x, axes):
-    """The `_Layout` of an array; None if it has holes, is small, or has other axes."""
+    """Return the `_Layout` of an array; None if it has gaps, is small, or has other axes."""
     if x.size < LEAST or x.dtype.char not in "fd":
         return None
     order = tuple(sorted(range(x.ndim), key=lambda a: (-x.strides[a], a)))
@@ -143,15 +143,15 @@ class _Layout:
             self.form = _Columns(*sizes, *[1] * (4 - len(sizes)))
 
     def whole(self, x):
-        """An array as the form has it: a view, if it has the memory order of the layout."""
+        """Return an array in the form: a view, if it has the memory order of the layout."""
         return x.transpose(self.order).reshape(self.form.shape)
 
     def small(self, x):
-        """A statistic as the form has it."""
+        """Return a statistic in the form."""
         return x.transpose(self.order).reshape(self.form.small_shape)
 
     def placed(self, x):
-        """A statistic of the form as the array has it; the inverse of `small`."""
+        """Return a statistic of the form in the axes of the array; the inverse of `small`."""
         shape = [self.small_shape[i] for i in self.order]
         return x.reshape(shape).transpose(np.argsort(self.order))
 
@@ -164,7 +164,7 @@ class _Rows:
         self.step = max(1, PART // n)
 
     def units(self):
-        """Yield for some statistics where they lie, and the parts of the array for them."""
+        """Yield the positions of some statistics, and the parts of the array for them."""
         for i in range(0, self.shape[0], self.step):
             rows = slice(i, i + self.step)
             yield rows, [rows]
@@ -189,7 +189,7 @@ class _Rows:
 
 
 class _Columns:
-    """``[examples, positions, channels, members]``: so does each channel of an example.
+    """``[examples, positions, channels, members]``: each channel of an example has them.
 
     Several positions make a row, ``[examples, rows, row]``.
     """
@@ -208,7 +208,7 @@ class _Columns:
             self.examples = max(1, min(examples, PART // (beside * row * self.rows)))
 
     def units(self):
-        """Yield for some statistics where they lie, and the parts of the array for them."""
+        """Yield the positions of some statistics, and the parts of the array for them."""
         examples, count, _ = self.shape
         cut = [slice(i, i + self.rows) for i in range(0, count, self.rows)]
         for i in range(0, examples, self.examples):

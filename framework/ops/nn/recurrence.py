@@ -1,16 +1,18 @@
-"""The two linear maps behind the derivatives of fused recurrent ops, which these share.
+"""The two linear maps behind the derivatives of fused recurrent ops, which they share.
 
-A recurrent op runs a nonlinear map over the steps of sequences, time first. Its VJP is a
-linear recurrence that runs backwards, and the transpose of that one runs forwards, with
-the same coefficients. Each is the other's VJP in what it is linear in; in the coefficients
-both have the same bilinear rule. So with these two primitives derivatives of every order
-are loops over preallocated arrays.
 
-`linear_pair` makes the two for a cell. Both map drives ``(d_gates, *d_states)`` to arrays
-of the same shapes, and take ``gates [time, batch, n]`` (what the gates gave), ``track
-[time + 1, batch, units]`` (a state, the initial one first), ``kernel [units, m]``, then
-what ``given`` names: "m" the mask ``[time, batch]``, a digit the drive of that number;
-drives that are left out are zero.
+`linear_pair` makes the two for a cell. Both map drives ``(d_gates, *d_states)`` to
+arrays of the same shapes, and take ``gates [time, batch, n]`` (the outputs of the
+gates), ``track [time + 1, batch, units]`` (a state, the initial one first),
+``kernel [units, m]``, then the inputs that ``given`` names: "m" the mask
+``[time, batch]``, a digit the drive of that number; drives that are left out are zero.
+
+Args:
+    recurrent op runs a nonlinear map over the steps of sequences, time first. Its VJP
+        is a linear recurrence that runs backwards, and the transpose of the VJP runs
+        forwards, with the same coefficients. Each is the VJP of the other in its linear
+        arguments; in the coefficients both have the same bilinear rule. So with these
+        two primitives derivatives of every order are loops over preallocated arrays.
 """
 
 import numpy as np
@@ -42,12 +44,12 @@ __all__ = [
 
 
 def linear_pair(name, backwards, forwards, by_coefficients, states):
-    """The VJP of a cell as a primitive, and its transpose, the JVP: ``(vjp, jvp)``.
+    """Make the VJP of a cell as a primitive, and its transpose, the JVP: ``(vjp, jvp)``.
 
-    ``backwards(xp, gates, track, kernel, skip, drive, *flows)`` runs the loop: it adds to
-    ``flows``, which hold the drives of the states, and returns the flow of the gates;
-    ``forwards`` likewise. ``by_coefficients(gates, track, kernel, mask, back, forth)``:
-    cotangents of the first three, from the results of both.
+    ``backwards(xp, gates, track, kernel, skip, drive, *flows)`` runs the loop: it adds
+    to ``flows``, which hold the drives of the states, and returns the flow of the
+    gates; ``forwards`` likewise. ``by_coefficients(gates, track, kernel, mask, back,
+    forth)`` computes cotangents of the first three, from the results of both.
     """
     pair = [
         _linear(f"{name}_vjp", backwards, states),
@@ -104,7 +106,7 @@ def _attach_rule(op, other, by_coefficients, states, is_vjp):
 
 
 def driven_by(drives, op, gates, track, kernel, masks):
-    """One of a `linear_pair`, of those drives that are not None; one mask or none."""
+    """Apply one of a `linear_pair` to the drives that are not None, and at most one mask."""
     there = [(str(i), drive) for i, drive in enumerate(drives) if drive is not None]
     given = "m" * len(masks) + "".join([i for i, _ in there])
     return op([gates, track, kernel, *masks, *[d for _, d in there]], given=given)
@@ -114,7 +116,7 @@ def driven_by(drives, op, gates, track, kernel, masks):
 
 
 def skipped(xp, steps, mask=None):
-    """For each step ``[batch, 1]``, where it does not count; None where all do."""
+    """Return for each step ``[batch, 1]`` where it does not count; None where all do."""
     if mask is None:
         return [None] * steps
     skip = ~mask[:, :, None]
@@ -124,17 +126,17 @@ def skipped(xp, steps, mask=None):
 
 
 def time_steps(x):
-    """The steps of a sequence, time first; a tracer of the loop makes one (its ``steps``)."""
+    """Iterate over the steps of a sequence, time first; a tracer of the loop has ``steps``."""
     return getattr(x, "steps", None) or range(len(x))
 
 
 def only_counted(x, mask):
-    """``x`` ``[time, batch, n]`` where the steps count, else 0."""
+    """Return ``x`` ``[time, batch, n]`` where the steps count, else 0."""
     return x if mask is None else masked(x, mask[:, :, None])
 
 
 def outer(states, flow):
-    """The cotangent of a kernel: ``states^T @ flow``, summed over steps and examples."""
+    """Compute the cotangent of a kernel, ``states^T @ flow``, over all steps and examples."""
     units, width = states.shape[-1], flow.shape[-1]
     count = states.shape[0] * states.shape[1]
     states, flow = reshape(states, (count, units)), reshape(flow, (count, width))
@@ -142,14 +144,14 @@ def outer(states, flow):
 
 
 def longer(xp, x, first):
-    """An array for the states of all steps, the first of them filled in."""
+    """Allocate an array for the states of all steps, with the first of them filled in."""
     states = xp.empty((x.shape[0] + 1, *first.shape), x.dtype)
     states[0] = first
     return states
 
 
 def check_cell(who, width, x, state, kernel, **others):
-    """The shapes of a cell's inputs: ``x [time, batch, width * units]``, and so on."""
+    """Check the shapes of a cell's inputs: ``x [time, batch, width * units]``, and so on."""
     given = {"inputs": x, "state": state, "recurrent_kernel": kernel}
     if x.shape.rank != 3 or state.shape.rank != 2 or kernel.shape.rank != 2:
         raise ShapeError(who, "inputs must be [batch, time, features], a state [batch, "
@@ -174,7 +176,7 @@ def check_cell(who, width, x, state, kernel, **others):
 
 
 def projected(inputs, kernel, bias):
-    """``inputs @ kernel + bias``, time first: ``[time, batch, n]``."""
+    """Compute ``inputs @ kernel + bias``, time first: ``[time, batch, n]``."""
     inputs = convert_to_tensor(inputs)
     if len(inputs.shape) != 3:
         raise ShapeError("recurrence", "inputs must be [batch, time, features]",
@@ -186,7 +188,11 @@ def projected(inputs, kernel, bias):
 
 
 def with_dtype_of(who, x, **others):
-    """The others as tensors. Raises: ``DTypeError`` if one has not the dtype of ``x``."""
+    """Convert the others to tensors of the dtype of ``x``.
+
+    Raises:
+        DTypeError: If one has a different dtype.
+    """
     found = [convert_to_tensor(y, dtype_hint=x.dtype) for y in others.values()]
     if any([y.array.dtype != x.array.dtype for y in found]):
         given = dict(zip(others, found))
@@ -205,10 +211,11 @@ def time_first(mask):
 
 
 def sequences(states, mask=None, zero_output_for_mask=False):
-    """The outputs ``[batch, time, units]`` of states that have the initial one in front.
+    """Return outputs ``[batch, time, units]`` from states with the initial one in front.
 
-    A step that does not count repeats the output before it, which is 0 before the first
-    one that does; or it gives 0, with ``zero_output_for_mask``.
+    Args:
+        step that does not count repeats the output before it, which is 0 before the
+            first one that does; or it returns 0, with ``zero_output_for_mask``.
     """
     outputs = states[1:]
     if mask is not None:

@@ -38,24 +38,35 @@ def sampled_softmax_loss(
     seed: IntLike | None = None,
     name: str | None = "sampled_softmax_loss",
 ) -> Tensor:
-    """Softmax cross-entropy over the true classes and a sample of the others.
+    """Sampled softmax loss: cross-entropy over the true classes and a sample of the others.
 
-    It is for training with very many classes; evaluate with the whole softmax.
+    Use it to train with very many classes; evaluate with the full softmax.
 
-    Args: ``sampled_values``: the result of a sampler, by default that of
-    `log_uniform_candidate_sampler` with ``unique``; ``remove_accidental_hits``: sampled
-    classes that are true ones of an example do not count there.
+    Args:
+        weights: Weights of the classes, or a list of their parts.
+        biases: Biases of the classes.
+        labels: True classes of each example, integers.
+        inputs: Inputs of the last layer.
+        num_sampled: Number of classes to sample per batch.
+        num_classes: Number of classes.
+        num_true: Number of true classes per example.
+        sampled_values: Result of a sampler; defaults to `log_uniform_candidate_sampler`
+            with ``unique``.
+        remove_accidental_hits: If True, ignore sampled classes that are true classes of
+            an example.
+        seed: Integer seed of the sampler, or None.
 
-    Shapes: ``weights`` ``[num_classes, dim]``, or a list of its parts; ``biases``
-    ``[num_classes]``; ``labels`` ``[batch, num_true]``, integers; ``inputs`` ``[batch,
-    dim]``; result ``[batch]``.
+    Shapes:
+        ``weights`` ``[num_classes, dim]``; ``biases`` ``[num_classes]``; ``labels``
+        ``[batch, num_true]``; ``inputs`` ``[batch, dim]``; result ``[batch]``.
 
-    Reference: Jean et al., "On using very large target vocabulary for neural machine
-    translation" (2014).
+    References:
+        Jean et al., "On using very large target vocabulary for neural machine
+        translation" (2014).
 
     Example:
-        >>> table = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
-        >>> tw.nn.sampled_softmax_loss(table, [0.0] * 3, [[1]], [[1.0, 2.0]], 2, 3, seed=1).shape
+        >>> table, x = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [[1.0, 2.0]]
+        >>> tw.nn.sampled_softmax_loss(table, [0.0] * 3, [[1]], x, 2, 3, seed=1).shape
         TensorShape([1])
     """
     given = weights, biases, labels, inputs, num_sampled, num_classes, num_true
@@ -77,12 +88,28 @@ def nce_loss(
     remove_accidental_hits: bool = False,
     name: str | None = "nce_loss",
 ) -> Tensor:
-    """The noise-contrastive estimation loss: a logistic loss for each true or sampled class.
+    """Noise-contrastive estimation loss: a logistic loss per true or sampled class.
 
-    Arguments and shapes are those of `sampled_softmax_loss`; the targets of the true
-    classes are ``1 / num_true``.
+    The targets of the true classes are ``1 / num_true``.
 
-    Reference: Gutmann & Hyvarinen, "Noise-contrastive estimation" (2010).
+    Args:
+        weights: Weights of the classes, or a list of their parts.
+        biases: Biases of the classes.
+        labels: True classes of each example, integers.
+        inputs: Inputs of the last layer.
+        num_sampled: Number of classes to sample per batch.
+        num_classes: Number of classes.
+        num_true: Number of true classes per example.
+        sampled_values: Result of a sampler; defaults to `log_uniform_candidate_sampler`
+            with ``unique``.
+        remove_accidental_hits: If True, ignore sampled classes that are true classes of
+            an example.
+
+    Shapes:
+        As in `sampled_softmax_loss`.
+
+    References:
+        Gutmann & Hyvarinen, "Noise-contrastive estimation" (2010).
 
     Example:
         >>> table = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
@@ -100,7 +127,7 @@ def _sampled_logits(
     who, weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled,
     remove_hits, seed,
 ):  # fmt: skip
-    """Logits and targets ``[batch, num_true + num_sampled]``, the true classes first."""
+    """Return logits and targets ``[batch, num_true + num_sampled]``, true classes first."""
     inputs, labels = convert_to_tensor(inputs), cast(labels, "int64")
     count = as_int(num_true)
     if inputs.shape.rank != 2 or labels.shape.rank != 2 or labels.shape[1] != count:

@@ -1,8 +1,8 @@
-"""The plain recurrent network: all steps of a sequence in one primitive.
+"""The simple recurrent network: all steps of a sequence in one primitive.
 
     h <- activation(x + h @ kernel)
 
-How derivatives come about is told in `recurrence`.
+For derivatives see `recurrence`.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ ACTIVATIONS = ("tanh", "relu", "linear")
 def _simple_rnn(
     xp, *values: TensorLike, activation: str = "tanh", slopes: bool = False
 ):
-    """``(h, gates)`` of inputs ``x, h, kernel[, mask]``, time first.
+    """Return ``(h, gates)`` of inputs ``x, h, kernel[, mask]``, time first.
 
-    ``h [time + 1, batch, units]`` begins with the initial state; ``gates`` are what the
-    activation gave, counted or not; or with ``slopes`` the derivatives of tanh, which the
-    rounded values have lost. Files of old versions have no ``slopes``.
+    ``h [time + 1, batch, units]`` begins with the initial state; ``gates`` are the
+    outputs of the activation, counted or not; or with ``slopes`` the derivatives of
+    tanh, which the rounded values have lost. Files of old versions have no ``slopes``.
     """
     x, h, kernel, *mask = values
     _check_slopes(activation, slopes)
@@ -154,16 +154,19 @@ def simple_rnn(
     mask: TensorLike | None = None,
     zero_output_for_mask: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """A plain recurrent network over sequences: ``(outputs, last h)``.
+    """Simple recurrent network over sequences: ``(outputs, last h)``.
 
         h <- activation(inputs @ kernel + h @ recurrent_kernel + bias)
 
-    Shapes: ``inputs [batch, time, features]``, the state ``h [batch, units]``, kernels
-    ``[features or units, units]``, ``bias [units]``; ``mask`` and the outputs as in
-    `lstm`. ``activation``: "tanh", "relu" or "linear".
+    ``activation`` is "tanh", "relu" or "linear". Derivatives are exact at every order.
 
-    Derivatives are exact at every order. Reference: Elman, "Finding structure in time"
-    (1990).
+    Shapes:
+        ``inputs [batch, time, features]``, the state ``h [batch, units]``, kernels
+        ``[features or units, units]``, ``bias [units]``; ``mask`` and the outputs as in
+        `lstm`.
+
+    References:
+        Elman, "Finding structure in time" (1990).
     """
     check_choice("simple_rnn", "activation", activation, ACTIVATIONS)
     x = projected(inputs, kernel, bias)
