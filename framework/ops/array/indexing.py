@@ -1,9 +1,7 @@
 """Ops that pick entries by position: indexing with ``[]``, slices, one_hot, argmax.
 
-Args:
-    basic index is stored as plain values: ints, ``[start, stop, step]`` for a slice,
-        ``"newaxis"`` and ``"..."``. Arrays and masks in an index are converted to a
-        gather.
+A basic index is stored as plain values: ints, ``[start, stop, step]`` for a slice,
+``"newaxis"`` and ``"..."``. Arrays and masks in an index are converted to a gather.
 """
 
 from __future__ import annotations

@@ -541,11 +541,9 @@ def _summed_as_it_lies(xp, x, axes):
 def summed_axis(xp, x, lead, count, tail):
     """Sum ``x`` as ``[lead, count, tail]`` over the axis in the middle.
 
-    Args:
-        product adds entry to entry: over 16 million of them the sum would be 4 % off.
-            So a long axis is summed in parts, and then these sums are added. Along rows
-            BLAS adds with several accumulators, so that parts pay for very long or
-            single rows only.
+    A product adds entry to entry: over 16 million of them the sum would be 4 % off. So
+    a long axis is summed in parts, and then these sums are added. Along rows BLAS adds
+    with several accumulators, so that parts pay for very long or single rows only.
     """
     x = x.reshape(lead, count, tail)
     if count > (MANY if tail == 1 < lead else 4 * ROW):

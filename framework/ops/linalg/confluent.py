@@ -71,9 +71,8 @@ NO_ORDER = (
 def gaps_of(values, dtype):
     """Return ``values[j] - values[i]`` at ``[i, j]``, exactly 0 where it is only rounding.
 
-    Args:
-        quotient of two rounding errors could be anything; division by such a gap
-            returns 0.
+    A quotient of two rounding errors could be anything; division by such a gap returns
+    0.
     """
     gaps = values[..., None, :] - values[..., :, None]
     return cast(without_rounding(gaps, values), dtype)

@@ -199,10 +199,9 @@ def _(g, inputs, inputs_shape, equation, optimize):
 def _einsum_vjp(g, inputs, shapes, terms, result, at, optimize):
     """Contract the cotangent with all other operands.
 
-    Args:
-        label that occurs only in operand ``at`` was summed: its cotangent is repeated.
-            A label that occurs there twice was a diagonal: identity matrices put it
-            back in place.
+    A label that occurs only in operand ``at`` was summed: its cotangent is repeated. A
+    label that occurs there twice was a diagonal: identity matrices put it back in
+    place.
     """
     others = [(t, x) for i, (t, x) in enumerate(zip(terms, inputs)) if i != at]
     known = set(result).union(*[t for t, _ in others]) if others else set(result)
@@ -239,11 +238,11 @@ def einsum(
 ) -> Tensor:
     """Einstein summation: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 
+    A label that occurs twice in one operand takes its diagonal; a label missing from
+    the result is summed over. Without ``->`` the result has the labels that occur once,
+    in alphabetical order. An ellipsis denotes further axes, which broadcast.
+
     Args:
-        label that occurs twice in one operand takes its diagonal; a label missing from
-            the result is summed over. Without ``->`` the result has the labels that
-            occur once, in alphabetical order. An ellipsis denotes further axes, which
-            broadcast.
         equation: Labels of the axes of each operand and of the result.
         *inputs: Operands, one for each term of the equation.
         optimize: Search for the order of three and more operands: "greedy", "optimal",

@@ -127,10 +127,9 @@ def _factor(xp, input, who, what):
 def gram_factor(xp, input: TensorLike):
     """Compute `cholesky` of ``A^H @ A``, where ``A`` has full rank in spite of rounding.
 
-    Args:
-        pivot is the square of the part of a column of ``A`` that the columns before it
-            lack. Where it is no more than the rounding of the square of the column
-            itself, it can be anything.
+    A pivot is the square of the part of a column of ``A`` that the columns before it
+    lack. Where it is no more than the rounding of the square of the column itself, it
+    can be anything.
     """
     what = (
         "the matrix lacks full rank, or nearly (of a batch, one of them); fast=False "
@@ -344,7 +343,7 @@ def _svd_part(out, slopes):
 
 
 def _outside(s, vectors, slope, turned):
-    """Return the slope of a zero singular value by its vector, along with all vectors."""
+    """Return the slope of a zero singular value by its vector, outside the vectors' span."""
     outside = slope - product(vectors[..., None, :, :], turned)
     outside = einsum("...jmj->...mj", outside)
     return masked(outside, equal(without_rounding(s[..., None, :], s), 0.0))

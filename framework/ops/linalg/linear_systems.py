@@ -82,9 +82,8 @@ class MatrixError(InvalidArgumentError, np.linalg.LinAlgError):
 def by_lapack(who, complaint, function, matrix, *args, finite=False):
     """Apply a LAPACK function; where it fails, raise an error with the op's name.
 
-    Args:
-        matrix (of a batch) that holds a NaN results in NaN, for which LAPACK may well
-            find numbers; with ``finite`` one that holds an infinity, too.
+    A matrix (of a batch) that holds a NaN results in NaN, for which LAPACK may well
+    find numbers; with ``finite`` one that holds an infinity, too.
     """
     lost = _spoiled(matrix, finite)
     if lost is not None:

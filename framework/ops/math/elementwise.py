@@ -818,8 +818,9 @@ def transcendental(
 def sqrt(xp, x: TensorLike):
     """Element-wise square root.
 
+    A zero cotangent results in a zero gradient, even at ``x == 0``.
+
     Args:
-        zero cotangent results in a zero gradient, even at ``x == 0``.
         x: Floating or complex tensor; NaN for negative numbers.
 
     Example:
@@ -995,8 +996,9 @@ def _(g, x):
 def log(xp, x: TensorLike):
     """Element-wise natural logarithm.
 
+    A zero cotangent results in a zero gradient, even at ``x == 0``.
+
     Args:
-        zero cotangent results in a zero gradient, even at ``x == 0``.
         x: Floating or complex tensor; NaN for negative numbers.
 
     Example:

@@ -325,7 +325,7 @@ def _(g, x):
 
 @elementwise(kinds="f", ignores_float_errors=True, cost=(6, 1))
 def _silu_slope(xp, x: TensorLike):
-    """``s + x * s * (1 - s)`` of ``s = sigmoid(x)``, which may be tiny: from ``exp(x)``."""
+    """Compute ``s + x * s * (1 - s)`` from ``exp(x)``: ``s = sigmoid(x)`` may be tiny."""
     highest = {2: 10.5, 4: 24.0}.get(x.dtype.itemsize, 50.0)  # from there on it is 1
     x = xp.minimum(xp.maximum(x, x.dtype.type(-1e3)), x.dtype.type(highest))
     power = xp.exp(x)
@@ -362,7 +362,7 @@ def _gelu(xp, x: TensorLike):
 
 
 def _bounded(xp, x):
-    """Return ``|x|``, limited to numbers at which the normal distribution is not yet 1."""
+    """Return ``|x|``, at most 40: beyond that the normal distribution function is 1."""
     return xp.minimum(xp.abs(x), x.dtype.type(40.0))
 
 
@@ -486,8 +486,7 @@ def is_short(xp, logits, axis):
 def shifted_rows(xp, logits, axis=-1):
     """Subtract the maximum along ``axis``; return the result and the axis in it.
 
-    Args:
-        matrix with few columns is returned transposed.
+    A matrix with few columns is returned transposed.
     """
     if is_short(xp, logits, axis):
         turned = logits.T.copy(order="C")

@@ -1,6 +1,4 @@
-"""Args:
-    factor and a summand per channel: `bias_add`, and the last step of a normalization.
-"""
+"""A factor and a summand per channel: `bias_add`, and the last step of a normalization."""
 
 from __future__ import annotations
 

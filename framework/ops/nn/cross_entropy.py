@@ -450,7 +450,7 @@ def sigmoid_cross_entropy_with_logits(
 
 
 def _of_one_shape(who, **given):
-    """Convert to two tensors, the first in the dtype of the second if it is not fixed."""
+    """Convert to two tensors of one shape; the first gets the dtype of the second if open."""
     (first, x), (second, y) = given.items()
     y = convert_to_tensor(y)
     x = convert_to_tensor(x, dtype_hint=y.dtype)

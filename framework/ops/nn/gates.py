@@ -1,16 +1,14 @@
 """Gates of recurrent networks, stored so that no digit is lost where they saturate.
 
+A sigmoid that has been rounded to 1 has no digit of ``1 - s`` left, and tanh near 1 and
+-1 no digit of ``1 - n ** 2``; derivatives consist of these. So a gate is stored in
+another form where it is larger than `FAR`, in as much memory:
 
     a sigmoid s as s - 1, which is negative
     tanh(x)     as x, which is larger than 1
 
 NumPy does the extra work only on the entries that are so far out. The bits are the
 same.
-
-Args:
-    sigmoid that has been rounded to 1 has no digit of ``1 - s`` left, and tanh near 1
-        and -1 no digit of ``1 - n ** 2``; derivatives consist of these. So a gate is
-        stored in another form where it is larger than `FAR`, in as much memory:
 """
 
 from __future__ import annotations

@@ -260,10 +260,9 @@ def lstm(
         i, f, n, o = the quarters of inputs @ kernel + h @ recurrent_kernel + bias
         c <- sigmoid(f) * c + sigmoid(i) * tanh(n)        h <- sigmoid(o) * tanh(c)
 
-    Args:
-        step at which the mask is False leaves the states as they are, and repeats the
-            output before it (or returns 0, with ``zero_output_for_mask``). Derivatives
-            are exact at every order.
+    A step at which the mask is False leaves the states as they are, and repeats the
+    output before it (or returns 0, with ``zero_output_for_mask``). Derivatives are
+    exact at every order.
 
     Shapes:
         ``inputs [batch, time, features]``, the states ``h`` and ``c [batch, units]``,

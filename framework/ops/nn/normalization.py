@@ -536,7 +536,7 @@ def _aligned(who, name, weight, x, axes):
 
 
 def _weight(who, name, weight, x, axes):
-    """Check a weight: the dtype of ``x``, and its axes ``axes``."""
+    """Cast a weight to the dtype of ``x``, and check that it has its axes ``axes``."""
     weight = cast(convert_to_tensor(weight, dtype_hint=x.dtype), x.dtype)
     kept = tuple([x.array.shape[i] for i in axes])
     if weight.array.shape != kept:

@@ -1,18 +1,16 @@
 """The two linear maps behind the derivatives of fused recurrent ops, which they share.
 
+A recurrent op runs a nonlinear map over the steps of sequences, time first. Its VJP is
+a linear recurrence that runs backwards, and the transpose of the VJP runs forwards,
+with the same coefficients. Each is the VJP of the other in its linear arguments; in the
+coefficients both have the same bilinear rule. So with these two primitives derivatives
+of every order are loops over preallocated arrays.
 
 `linear_pair` makes the two for a cell. Both map drives ``(d_gates, *d_states)`` to
 arrays of the same shapes, and take ``gates [time, batch, n]`` (the outputs of the
 gates), ``track [time + 1, batch, units]`` (a state, the initial one first),
 ``kernel [units, m]``, then the inputs that ``given`` names: "m" the mask
 ``[time, batch]``, a digit the drive of that number; drives that are left out are zero.
-
-Args:
-    recurrent op runs a nonlinear map over the steps of sequences, time first. Its VJP
-        is a linear recurrence that runs backwards, and the transpose of the VJP runs
-        forwards, with the same coefficients. Each is the VJP of the other in its linear
-        arguments; in the coefficients both have the same bilinear rule. So with these
-        two primitives derivatives of every order are loops over preallocated arrays.
 """
 
 import numpy as np
@@ -201,7 +199,7 @@ def with_dtype_of(who, x, **others):
 
 
 def time_first(mask):
-    """A mask ``[batch, time]`` as booleans ``[time, batch]``, in a list; none if None."""
+    """Return a list of a mask ``[batch, time]`` as ``[time, batch]``; empty if None."""
     if mask is None:
         return []
     mask = cast(convert_to_tensor(mask), "bool")
@@ -213,9 +211,8 @@ def time_first(mask):
 def sequences(states, mask=None, zero_output_for_mask=False):
     """Return outputs ``[batch, time, units]`` from states with the initial one in front.
 
-    Args:
-        step that does not count repeats the output before it, which is 0 before the
-            first one that does; or it returns 0, with ``zero_output_for_mask``.
+    A step that does not count repeats the output before it, which is 0 before the first
+    one that does; or it returns 0, with ``zero_output_for_mask``.
     """
     outputs = states[1:]
     if mask is not None:
