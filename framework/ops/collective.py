@@ -72,7 +72,7 @@ def all_reduce(
         check_choice(f"all_reduce {op}", "compression", compression, (None,))
         return all_reduce_extreme(x, reduction=op)
     if op == "mean" and not x.dtype.is_differentiable:
-        raise DTypeError("all_reduce", "op='mean' takes floating numbers", x=x)
+        raise DTypeError("all_reduce", "op='mean' requires a floating dtype", x=x)
     return all_reduce_sum(x, reduction=op, compression=compression)
 
 
@@ -162,7 +162,7 @@ def compute_average_loss(
         losses = losses * cast(sample_weight, losses.dtype)
     if global_batch_size is None:
         if losses.shape.rank == 0:
-            what = "per_example_loss must have an axis, that of the examples"
+            what = "per_example_loss must have a batch axis"
             raise ShapeError("compute_average_loss", what, per_example_loss=losses)
         global_batch_size = losses.shape[0] * _num_replicas()
     return reduce_sum(losses) / cast(global_batch_size, losses.dtype)

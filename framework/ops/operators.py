@@ -91,7 +91,7 @@ def _unhashable(self):
 
 def _round(self, ndigits=None):
     if ndigits is not None:
-        raise TypeError(f"round of a tensor takes no ndigits, got {ndigits!r}")
+        raise TypeError(f"round: ndigits of a tensor must be None, got {ndigits!r}")
     return elementwise.round(self)
 
 

@@ -59,7 +59,7 @@ def test_the_noise_shape_says_which_axes_share_a_draw():
 def test_a_noise_shape_of_another_rank_is_refused():
     layer = Dropout(0.5, noise_shape=(None, 1), name="drop")
     with pytest.raises(
-        ValueError, match=r"'drop'.*noise_shape.*\(None, 1\).*shape \(2, 3, 4\)"
+        ValueError, match=r"'drop'.*noise_shape must be \(2, 3, 4\).*got \(None, 1\)"
     ):
         layer(tw.ones([2, 3, 4]), training=True)
 

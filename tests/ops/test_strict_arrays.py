@@ -112,7 +112,7 @@ def test_zeros_and_seeds_of_a_tape_are_made_beside_its_tensors(strict):
         (lambda: tw.math.unsorted_segment_sum([1.0], [7], 2), ValueError, "got 7"),
         (lambda: tw.dynamic_partition([1], [3], 2), ValueError, "got 3"),
         (lambda: tw.unravel_index([9], [3, 3]), ValueError, "9"),
-        (lambda: tw.math.invert_permutation([1, 1]), ValueError, "once"),
+        (lambda: tw.math.invert_permutation([1, 1]), ValueError, "permutation of 0"),
         (lambda: tw.reverse_sequence([[1, 2]], [3], 1), ValueError, "from 0 to 2"),
         (lambda: tw.constant([1]) // tw.constant([0]), ValueError, "divided by 0"),
         (

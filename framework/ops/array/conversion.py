@@ -106,11 +106,11 @@ def _(xp, x, *, dtype):
 def _(x, dtype):
     if x.dtype == dtypes.string and dtype != dtypes.string:
         raise DTypeError(
-            "cast", f"strings cannot become {dtype}; strings.to_number reads them", x=x
+            "cast", f"cannot cast strings to {dtype}; use strings.to_number", x=x
         )
     if x.dtype != dtypes.string and dtype == dtypes.string:
-        raise DTypeError("cast", "numbers cannot become strings; strings.as_string "
-                         "writes them", x=x)  # fmt: skip
+        raise DTypeError("cast", "cannot cast numbers to strings; use "
+                         "strings.as_string", x=x)  # fmt: skip
     return TensorSpec(x.shape, dtype)
 
 

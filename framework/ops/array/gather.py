@@ -416,7 +416,7 @@ def gather(
     if at < common or dims[:common] != places[:common]:
         raise ShapeError(
             "gather", f"the first batch_dims={common} axes must be the same, and axis="
-            f"{axis} not be one of them", params=params, indices=indices,
+            f"{axis} must not be one of them", params=params, indices=indices,
         )  # fmt: skip
     inner = dims[common:at]  # axes between, each entry of which takes the same picks
     if inner:
@@ -471,8 +471,8 @@ def gather_nd(
     count = places[-1] if places else 0
     if not places or common + count > len(dims):
         raise ShapeError(
-            "gather_nd", "the last axis of indices must hold coordinates, at most "
-            f"{len(dims) - common}", params=params, indices=indices,
+            "gather_nd", "the last axis of indices must hold at most "
+            f"{len(dims) - common} coordinates", params=params, indices=indices,
         )  # fmt: skip
     if not 0 <= common < len(places) or dims[:common] != places[:common]:
         raise ShapeError("gather_nd", f"the first batch_dims={common} axes must be the "
@@ -522,8 +522,8 @@ def boolean_mask(
         or depth == 0
         or shape[at : at + depth] != tuple(mask.shape)
     ):
-        raise ShapeError("boolean_mask", "mask must be boolean, with the sizes of the axes "
-                         f"from {at} on", tensor=tensor, mask=mask)  # fmt: skip
+        raise ShapeError("boolean_mask", "mask must be boolean, with the sizes of tensor "
+                         f"from axis {at} on", tensor=tensor, mask=mask)  # fmt: skip
     flat = reshape(tensor, (*shape[:at], math.prod(mask.shape), *shape[at + depth :]))
     try:
         places = flatnonzero(mask)
@@ -663,7 +663,7 @@ def roll(input: TensorLike, shift: Axes, axis: Axes, name: str | None = None) ->
     axes = [axis] if isinstance(axis, int) else list(axis)
     if len(shifts) != len(axes):
         raise InvalidArgumentError(
-            f"roll: shift and axis must be two numbers or two lists of one length, got "
+            f"roll: shift and axis must be two numbers or two lists of the same length, got "
             f"{len(shifts)} and {len(axes)}"
         )
     input = convert_to_tensor(input)

@@ -21,7 +21,7 @@ def dense(slices):
     """
     if slices.dense_shape is None:
         raise InvalidArgumentError(
-            "IndexedSlices without a dense_shape cannot become a tensor"
+            "IndexedSlices need a dense_shape to be converted to a tensor, got None"
         )
     return scatter_rows(
         slices.values, slices.indices, shape=tuple(slices.shape), axis=0

@@ -97,7 +97,7 @@ def _plain(item):
         return item
     if isinstance(item, bool) or not hasattr(item, "__index__"):
         raise TypeError(
-            "An index must be made of integers, slices, ..., None, and arrays of "
+            "An index must consist of integers, slices, ..., None, and arrays of "
             f"integers or booleans, got {item!r}"
         )
     return as_size(item)
@@ -361,7 +361,7 @@ def _spelled_out(x, items):
         )
     places = [i for i, item in enumerate(entries) if item is Ellipsis]
     if len(places) > 1:
-        raise OutOfBoundsError("An index can hold one ellipsis (...) only")
+        raise OutOfBoundsError("An index may contain only one ellipsis (...)")
     left = [_WHOLE] * (rank - used)
     if not places:
         return entries + left
@@ -378,9 +378,7 @@ def _index_array(item, x):
         if isinstance(item, (list, tuple)) and not array.array.size:
             array = cast(array, dtypes.int64)
     if not (array.dtype.is_bool or array.dtype.is_integer):
-        raise DTypeError(
-            "getitem", "an index must be of integers or booleans", index=array
-        )
+        raise DTypeError("getitem", "an index must be integer or boolean", index=array)
     return array
 
 
@@ -392,7 +390,7 @@ def _coordinates(x, at, array):
     if shape != tuple(array.shape):
         raise ShapeError(
             "getitem",
-            f"a mask for axes of the sizes {shape} must have them",
+            f"a mask must have the sizes of its axes, {shape}",
             mask=array,
         )
     columns = unstack(where(array), axis=1, num=len(shape))
@@ -490,7 +488,7 @@ def slice(
             continue
         if b < 0 or n < -1 or b + max(n, 0) > full:
             raise ShapeError(
-                "slice", f"begin {b} and size {n} leave axis {axis}", input_=x
+                "slice", f"begin {b} and size {n} exceed axis {axis}", input_=x
             )
         index.append([b, None if n == -1 else b + n, None])
     x = getitem_p(x, index=tuple(index))
@@ -560,7 +558,7 @@ def strided_slice(
     strides = (1,) * len(begin) if strides is None else as_shape(strides)
     if not len(begin) == len(end) == len(strides):
         raise InvalidArgumentError(
-            "strided_slice: begin, end and strides must have one length, got "
+            "strided_slice: begin, end and strides must have the same length, got "
             f"{len(begin)}, {len(end)} and {len(strides)}"
         )
     index = []
@@ -666,7 +664,7 @@ def _values_of_one_hot(on_value, off_value, dtype):
              if v is not None}  # fmt: skip
     dtypes_given = {x.dtype for x in given.values()} | ({dtype} - {None})
     if len(dtypes_given) > 1:
-        what = "on_value, off_value and dtype must be of one dtype"
+        what = "on_value, off_value and dtype must be the same dtype"
         raise DTypeError("one_hot", what, **given)
     (dtype,) = dtypes_given
     for name, default in (("on_value", 1), ("off_value", 0)):
@@ -709,7 +707,7 @@ def _argmin(xp, input: TensorLike, axis: Axis = 0, output_type: DTypeLike = "int
 
 def _check_ordered(who, input):
     if input.dtype.kind in "cO":
-        what = "input must be made of real numbers, which have an order"
+        what = "input must hold real numbers"
         raise DTypeError(who, what, input=input)
     if not input.ndim:  # NumPy takes a scalar for a vector
         normalize_axis(who, 0, 0)

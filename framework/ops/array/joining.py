@@ -282,7 +282,9 @@ def split(
         count = int(num_or_size_splits)
         if count < 1 or size % count:
             raise ShapeError(
-                "split", f"axis {axis} does not divide into {count}", value=value
+                "split",
+                f"the size of axis {axis} must be a multiple of {count}",
+                value=value,
             )
         sizes = (size // count,) * count
     else:
@@ -294,7 +296,7 @@ def split(
                              f"of axis {axis}", value=value)  # fmt: skip
         if num not in (None, len(sizes)):
             raise InvalidArgumentError(
-                f"split: num={num}, but {len(sizes)} sizes are given"
+                f"split: num must be the number of sizes, {len(sizes)}, got {num}"
             )
     return list(_split(value, sizes=sizes, axis=axis))
 
@@ -323,8 +325,8 @@ def _(value, axis):
     if count is None:
         raise ShapeError("unstack", f"the size of axis {at} must be known", value=value)
     if count > MOST_SLICES:
-        raise ShapeError("unstack", f"a graph has room for {MOST_SLICES} slices, axis {at} "
-                         f"has {count}", value=value)  # fmt: skip
+        raise ShapeError("unstack", f"a graph holds at most {MOST_SLICES} slices, but axis "
+                         f"{at} has {count}", value=value)  # fmt: skip
     return tuple([TensorSpec(dims, value.dtype)] * count)
 
 
@@ -363,7 +365,7 @@ def unstack(
     parts = list(_unstack(value, axis=axis))
     if num is not None and num != len(parts):
         raise InvalidArgumentError(
-            f"unstack: num={num}, but axis {axis} has {len(parts)} slices"
+            f"unstack: num must be the size of axis {axis}, {len(parts)}, got {num}"
         )
     return parts
 
@@ -601,7 +603,7 @@ def _(input, shift, axis):
         )
     if np.ndim(shift) != np.ndim(axis) or np.size(shift) != np.size(axis):
         raise InvalidArgumentError(
-            f"roll: shift and axis must be two numbers or two lists of one length, got "
+            f"roll: shift and axis must be two numbers or two lists of the same length, got "
             f"{shift} and {axis}"
         )
     for each in (axis,) if isinstance(axis, int) else axis:  # one may come twice

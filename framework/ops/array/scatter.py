@@ -98,8 +98,8 @@ def _as_rows(who, indices, updates, shape):
     indices = whole_numbers(who, indices)
     lead, depth = tuple(indices.shape[:-1]), (tuple(indices.shape) or (0,))[-1]
     if not indices.shape.rank or depth > len(shape):
-        raise ShapeError(who, "the last axis of indices must hold coordinates, at most "
-                         f"{len(shape)}", indices=indices)  # fmt: skip
+        raise ShapeError(who, "the last axis of indices must hold at most "
+                         f"{len(shape)} coordinates", indices=indices)  # fmt: skip
     if tuple(updates.shape) != lead + tuple(shape[depth:]):
         raise ShapeError(who, f"updates must have shape {lead + tuple(shape[depth:])}",
                          indices=indices, updates=updates)  # fmt: skip
@@ -523,7 +523,7 @@ def dynamic_stitch(
     """
     if len(indices) != len(data) or not len(data):
         raise InvalidArgumentError(
-            "dynamic_stitch: indices and data must be lists of one length, got "
+            "dynamic_stitch: indices and data must be lists of the same length, got "
             f"{len(indices)} and {len(data)}"
         )
     indices = [whole_numbers("dynamic_stitch", i) for i in indices]

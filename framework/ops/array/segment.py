@@ -237,7 +237,7 @@ def _(xp, params, segment_ids):
 @segment_rows.infer
 def _(params, segment_ids):
     if params.shape.rank == 0 or not segment_ids.dtype.is_integer:
-        raise ShapeError("segment_rows", "params must have rows, and the ids be integers",
+        raise ShapeError("segment_rows", "params must have rows, and the ids must be integers",
                          params=params, segment_ids=segment_ids)  # fmt: skip
     return TensorSpec((*segment_ids.shape, *params.shape[1:]), params.dtype)
 
@@ -635,7 +635,7 @@ def _counted(who, data, segment_ids):
     if not ids.dtype.is_integer and ids.array.size:
         raise DTypeError(who, "segment_ids must be integers", segment_ids=ids)
     if ids.shape.rank != 1 or data.shape[:1] != ids.shape:
-        raise ShapeError(who, "segment_ids must have one axis, of the size of data's first",
+        raise ShapeError(who, "segment_ids must be a vector with an id for each row of data",
                          data=data, segment_ids=ids)  # fmt: skip
     array = known_values(who, "segment_ids", ids)
     if not array.size:
@@ -643,7 +643,7 @@ def _counted(who, data, segment_ids):
     if bool((array[1:] < array[:-1]).any()) or int(array[0]) < 0:
         raise InvalidArgumentError(
             f"{who}: segment_ids must be sorted and not negative, got {ids}; "
-            f"unsorted_{who} takes ids in any order"
+            f"unsorted_{who} accepts ids in any order"
         )
     return data, ids, int(array[-1]) + 1
 

@@ -107,7 +107,9 @@ def _of_nothing(dims, shape):
 def _(tensor, shape):
     if isinstance(shape, UnrankedShape):  # of unknown rank
         if product(tensor.shape) != shape.size:
-            raise ShapeError("reshape", "the number of entries differs", tensor=tensor)
+            raise ShapeError(
+                "reshape", "the number of entries must not change", tensor=tensor
+            )
         return TensorSpec(shape, tensor.dtype)
     dims = tensor.shape
     shape = _of_nothing(dims, shape)

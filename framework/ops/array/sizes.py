@@ -85,8 +85,8 @@ def _entries(value):
         known = known_sizes(value)
         if known is None:
             raise NeedsSize(
-                "A list of sizes holds a tensor that is not known as a size: convert "
-                "its entries one by one, and stack them"
+                "A list of sizes contains a tensor with unknown values; convert its "
+                "entries one by one and stack them"
             )
         return tuple(known.tolist()) if known.ndim else known.item()
     return value

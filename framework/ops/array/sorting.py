@@ -231,7 +231,9 @@ def _smallest(keys, k):
 @_top_k.infer
 def _(input, k, index_type):
     if input.shape.rank == 0 or input.dtype.is_complex:
-        raise ShapeError("top_k", "input must have rows of real numbers", input=input)
+        raise ShapeError(
+            "top_k", "input must hold real numbers and have an axis", input=input
+        )
     size = input.shape[-1]
     if k < 0 or (size is not None and k > size):
         raise ShapeError(
@@ -422,7 +424,7 @@ def _(x, out_idx):
 @_unique.batch
 def _(mapped, x, *, out_idx):
     raise MappingError(
-        "unique: each mapped value has a number of unique entries of its own"
+        "unique: the number of unique entries depends on each mapped value"
     )
 
 
@@ -582,7 +584,7 @@ def invert_permutation(xp, x: TensorLike):
         raise ValueError("no permutation")
     if (xp.sort(x) != xp.arange(x.size)).any():
         raise InvalidArgumentError(
-            f"invert_permutation: x must hold each number from 0 to {x.size - 1} once, "
+            f"invert_permutation: x must be a permutation of 0 to {x.size - 1}, "
             f"got {devices.to_numpy(x)}"
         )
     result = xp.empty(x.shape, x.dtype)
@@ -593,7 +595,7 @@ def invert_permutation(xp, x: TensorLike):
 @invert_permutation.infer
 def _(x):
     if x.shape.rank != 1:
-        raise ShapeError("invert_permutation", "x must be a list of integers", x=x)
+        raise ShapeError("invert_permutation", "x must be a vector of integers", x=x)
     return x
 
 

@@ -143,7 +143,8 @@ def required_space_to_batch_paddings(
     who = "required_space_to_batch_paddings"
     if len(sizes) != len(block):
         raise InvalidArgumentError(
-            f"{who}: input_shape and block_shape must be of one length, got {sizes} and {block}"
+            f"{who}: input_shape and block_shape must have the same length, got "
+            f"{sizes} and {block}"
         )
     base = [(0, 0)] * len(sizes)
     if base_paddings is not None:

@@ -63,7 +63,7 @@ def _compact(who, diagonals, format):
         if each.shape[-1] == size - 1:
             each = pad(each, [(0, 0)] * (len(each.shape) - 1) + [side])
         if each.shape != main.shape:
-            what = "the diagonals must have one shape, or the outer ones one entry less"
+            what = "diagonals must have the same shape; the outer ones may be shorter by one"
             raise ShapeError(who, what, upper=upper, main=main, lower=lower)
         full.append(each)
     return stack([full[1], full[0], full[2]], axis=-2)
@@ -249,8 +249,8 @@ def tridiagonal_solve(
     compact = _compact("tridiagonal_solve", diagonals, diagonals_format)
     if perturb_singular:
         raise InvalidArgumentError(
-            "tridiagonal_solve: perturb_singular must be False; tw.linalg.pinv takes "
-            "singular matrices"
+            "tridiagonal_solve: perturb_singular must be False; use "
+            "tw.linalg.pinv for singular matrices"
         )
     rhs = convert_to_tensor(rhs, dtype_hint=compact.dtype)
     vector = len(rhs.shape) == len(compact.shape) - 1
@@ -374,7 +374,7 @@ def eigh_tridiagonal(
     beta = convert_to_tensor(beta, dtype_hint=alpha.dtype)
     check_choice(who, "select", select, ("a", "i", "v"))
     if alpha.shape.rank != 1 or beta.shape.rank != 1 or len(beta) != len(alpha) - 1:
-        what = "alpha must have one axis, and beta one entry less"
+        what = "alpha must be a vector [n], and beta a vector [n - 1]"
         raise ShapeError(who, what, alpha=alpha, beta=beta)
     low, high = _range(who, select, select_range, alpha.shape[0])
     # Only the lower triangle is read.

@@ -274,7 +274,7 @@ def einsum(
     terms, result = _terms(equation)
     if len(terms) != len(tensors):
         raise InvalidArgumentError(
-            f"einsum: '{equation}' names {len(terms)} operands, {len(tensors)} are given"
+            f"einsum: '{equation}' needs {len(terms)} operands, got {len(tensors)}"
         )
     if "->" not in equation:
         labels = "".join(terms).replace("...", "")
@@ -285,7 +285,7 @@ def einsum(
     if not set("".join(terms) + result) <= valid or not set(result) <= set(
         "".join(terms)
     ):
-        raise InvalidArgumentError(f"einsum: '{equation}' is no equation of named axes")
+        raise InvalidArgumentError(f"einsum: '{equation}' is not a valid equation")
     if len(set(result)) != len(result):
         raise InvalidArgumentError(
             f"einsum: '{equation}' names an axis of the result twice"
@@ -330,7 +330,7 @@ def _refuse_hidden_axes(terms, tensors, equation):
     for term, x in zip(terms, tensors):
         if "..." in term and len(x.shape) > len(term) - 3:
             raise ShapeError(
-                "einsum", f"the result of '{equation}' leaves out the axes of '...'",
+                "einsum", f"the result of '{equation}' must include the axes of '...'",
                 operand=x)  # fmt: skip
 
 

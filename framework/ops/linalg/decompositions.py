@@ -105,7 +105,7 @@ def cholesky(xp, input: TensorLike):
         array([[2., 0.],
                [1., 2.]], dtype=float32)
     """
-    what = "the matrix is not positive definite (of a batch, one of them)"
+    what = "the matrix is not positive definite (or one of a batch)"
     return _factor(xp, input, "cholesky", what)
 
 
@@ -132,8 +132,8 @@ def gram_factor(xp, input: TensorLike):
     can be anything.
     """
     what = (
-        "the matrix lacks full rank, or nearly (of a batch, one of them); fast=False "
-        "takes any rank"
+        "the matrix lacks full rank, or nearly (or one of a batch); fast=False "
+        "accepts any rank"
     )
     factor = _factor(xp, input, "lstsq", what)
     pivots, squares = (

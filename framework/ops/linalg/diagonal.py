@@ -297,8 +297,8 @@ def diag(
     rows, cols = (least[0] if rows == -1 else rows), (least[1] if cols == -1 else cols)
     if rows < least[0] or cols < least[1] or (rows > least[0] and cols > least[1]):
         raise ShapeError(
-            "diag", f"num_rows={rows} and num_cols={cols} do not fit: {least[0]} and "
-            f"{least[1]} are needed, and one of them exactly", diagonal=diagonal,
+            "diag", f"num_rows and num_cols must be at least {least[0]} and {least[1]}, and "
+            f"one of them exactly that, got {rows} and {cols}", diagonal=diagonal,
         )  # fmt: skip
     full = _diag(diagonal, k=k, rows=rows, cols=cols, align=str(align))
     if _is_zero(padding_value):
@@ -475,7 +475,7 @@ def tensor_diag_part(input: TensorLike, name: str | None = None) -> Tensor:
     shape = tuple(input.shape)
     half = shape[: len(shape) // 2]
     if not shape or half * 2 != shape:
-        raise ShapeError("tensor_diag_part", "the shape must be twice the same",
+        raise ShapeError("tensor_diag_part", "the shape must be [d0, ..., dk, d0, ..., dk]",
                          input=input)  # fmt: skip
     size = math.prod(half)
     return reshape(_diag_part(reshape(input, (size, size)), k=0), half)
@@ -533,7 +533,9 @@ def take_diagonal(xp, x: TensorLike, axis: Axis):
 def _(x, axis):
     _check_from_end("take_diagonal", axis, known_rank("take_diagonal", "x", x) - 1, x)
     if None not in (x.shape[0], x.shape[axis]) and x.shape[0] != x.shape[axis]:
-        raise ShapeError("take_diagonal", f"axes 0 and {axis} must have one size", x=x)
+        raise ShapeError(
+            "take_diagonal", f"axes 0 and {axis} must have the same size", x=x
+        )
     return TensorSpec(x.shape[1:], x.dtype)
 
 

@@ -37,7 +37,7 @@ from .matmul import (
 __all__ = ["cholesky_solve", "inv", "pinv", "solve", "triangular_solve"]
 
 NO_CONVERGENCE = "the iteration did not converge; are there NaN or infinities in it?"
-NOT_INVERTIBLE = "the matrix is not invertible (of a batch, one of them)"
+NOT_INVERTIBLE = "the matrix is not invertible (or one of a batch)"
 
 
 def lapack_dims(op, x):
@@ -149,7 +149,7 @@ def _infer_system(op):
         rows = square_size(op, matrix)
         height, columns = matrix_dims(rhs, False, op.name, "rhs")
         if None not in (rows, height) and rows != height:
-            raise ShapeError(op.name, "matrix and rhs must have as many rows",
+            raise ShapeError(op.name, "matrix and rhs must have the same number of rows",
                              matrix=matrix, rhs=rhs)  # fmt: skip
         lead = checked_broadcast(op.name, matrix.shape[:-2], rhs.shape[:-2],
                                  matrix=matrix, rhs=rhs)  # fmt: skip

@@ -291,7 +291,7 @@ def checked_permutation(xp, perm: TensorLike, who: str):
     count = perm.shape[-1]
     if bool((xp.sort(perm, -1) != xp.arange(count)).any()):
         raise InvalidArgumentError(
-            f"{who}: perm must hold each number from 0 to {count - 1} once, got "
+            f"{who}: perm must be a permutation of 0 to {count - 1}, got "
             f"{devices.to_numpy(perm)}"
         )
     return perm

@@ -341,7 +341,7 @@ def matmul(
     if adjoint_a or adjoint_b:
         if (adjoint_a and transpose_a) or (adjoint_b and transpose_b):
             raise InvalidArgumentError(
-                "matmul: an operand is either transposed or its adjoint taken"
+                "matmul: a factor must not be both transposed and adjoint"
             )
         a, transpose_a = (conj(a), True) if adjoint_a else (a, transpose_a)
         b, transpose_b = (conj(b), True) if adjoint_b else (b, transpose_b)

@@ -118,7 +118,7 @@ def bincount(
     check_choice("bincount", "axis", axis, (None, 0, -1))
     if binary_output and weights is not None:
         raise InvalidArgumentError(
-            "bincount: weights and binary_output exclude each other"
+            "bincount: weights cannot be combined with binary_output=True"
         )
     arr = convert_to_tensor(arr)
     if arr.dtype == dtypes.string:
@@ -202,7 +202,7 @@ def histogram_fixed_width_bins(
     check_at_least("histogram_fixed_width", 1, nbins=nbins)
     if not low < high or math.inf in (high, -low):
         raise InvalidArgumentError(
-            "histogram_fixed_width: value_range must be finite and go up, got "
+            "histogram_fixed_width: value_range must be finite and ascending, got "
             f"{value_range}"
         )
     values = cast(values, dtypes.float64) * 0.5  # so that no difference overflows
@@ -278,7 +278,7 @@ def confusion_matrix(
     elif predictions.shape.rank == labels.shape.rank + 1 and predictions.shape[-1] == 1:
         predictions = squeeze(predictions, -1)
     if labels.shape != predictions.shape or labels.shape.rank != 1:
-        raise ShapeError("confusion_matrix", "labels and predictions must be lists of the "
+        raise ShapeError("confusion_matrix", "labels and predictions must be vectors of the "
                          "same length", labels=labels, predictions=predictions)  # fmt: skip
     labels, predictions = cast(labels, dtypes.int64), cast(predictions, dtypes.int64)
     both = stack([labels, predictions], axis=1)

@@ -758,13 +758,13 @@ def accumulate_n(
     total = add_n(inputs)
     if shape is not None and not total.shape.is_compatible_with(shape):
         raise InvalidArgumentError(
-            f"accumulate_n: shape is {tuple(shape)}, but that of the inputs is "
+            f"accumulate_n: the inputs must have shape {tuple(shape)}, got "
             f"{tuple(total.shape)}"
         )
     if tensor_dtype is not None and total.dtype != tensor_dtype:
         raise TypeError(
-            f"accumulate_n: tensor_dtype is {dtypes.as_dtype(tensor_dtype).name}, but "
-            f"that of the inputs is {total.dtype.name}"
+            "accumulate_n: the inputs must have dtype "
+            f"{dtypes.as_dtype(tensor_dtype).name}, got {total.dtype.name}"
         )
     return total
 

@@ -730,7 +730,9 @@ def global_norm(t_list: Sequence[TensorLike | None], name: str | None = None) ->
     """
     present = [_values(t) for t in t_list if t is not None]
     if not present:
-        raise InvalidArgumentError("global_norm: t_list holds no tensor")
+        raise InvalidArgumentError(
+            "global_norm: t_list must contain at least one tensor"
+        )
     return _global_norm(present)
 
 

@@ -280,7 +280,7 @@ def _(a, b, axis, reverse):
     normalize_axis("linear_scan", axis, b.shape.rank)
     if not a.shape.is_compatible_with(b.shape):
         raise InvalidArgumentError(
-            f"linear_scan: a {a.shape} and b {b.shape} must be alike"
+            f"linear_scan: a and b must have the same shape, got {a.shape} and {b.shape}"
         )
     return TensorSpec(b.shape, dtype)
 

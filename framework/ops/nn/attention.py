@@ -98,14 +98,14 @@ def _inputs(query, key, value, flash_attention):
     who = "dot_product_attention"
     if flash_attention:
         raise InvalidArgumentError(
-            f"{who}: flash_attention is not available; leave it None"
+            f"{who}: flash_attention must be None or False, got {flash_attention}"
         )
     query = convert_to_tensor(query)
     key = convert_to_tensor(key, dtype_hint=query.dtype)
     value = convert_to_tensor(value, dtype_hint=query.dtype)
     given = {"query": query, "key": key, "value": value}
     if not query.dtype == key.dtype == value.dtype or not query.dtype.is_floating:
-        raise DTypeError(who, "all must be floating, of one dtype", **given)
+        raise DTypeError(who, "all must have the same floating dtype", **given)
     (q, k, v) = shapes = [x.shape for x in (query, key, value)]
     if any(len(s) != 4 for s in shapes):
         raise ShapeError(who, "all must be [batch, length, heads, dim]", **given)

@@ -94,7 +94,7 @@ def _(labels, logits):
     given = {"labels": labels, "logits": logits}
     known_rank(who, "labels", labels)
     if known_rank(who, "logits", logits) == 0:
-        raise ShapeError(who, "logits need a class axis", **given)
+        raise ShapeError(who, "logits must have a class axis", **given)
     shape = checked_broadcast(who, labels.shape, logits.shape, **given)
     return TensorSpec(shape[:-1], same_dtype(who, **given))
 

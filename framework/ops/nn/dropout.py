@@ -94,7 +94,7 @@ def stateless_dropout(
 def _check_rate(who, rate):
     if _is_number(rate) and not 0 <= rate < 1:
         raise InvalidArgumentError(
-            f"{who}: rate must be from 0 up to, not 1, got {rate!r}"
+            f"{who}: rate must be from 0 to below 1, got {rate!r}"
         )
 
 
@@ -132,6 +132,6 @@ def _mask_shape(who, x, noise_shape):
     noise = tuple([None if n is None else int(n) for n in noise_shape])
     fits = [n in (None, 1, own) for n, own in zip(noise, shape)]
     if len(noise) != len(shape) or not all(fits):
-        what = f"noise_shape {noise} must give each axis of x, of shape {shape}, "
-        raise ShapeError(who, what + "its size, 1 or None")
+        what = f"noise_shape must be {shape}, with 1 or None for any axis, got {noise}"
+        raise ShapeError(who, what)
     return [own if n is None else n for n, own in zip(noise, shape)]

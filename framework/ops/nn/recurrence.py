@@ -159,8 +159,8 @@ def check_cell(who, width, x, state, kernel, **others):
         for spec, size in ((x, width * units), (state, units), (kernel, width * units)):
             fits = fits and spec.shape[-1] in (None, size)
     if not fits or not state.shape[:1].is_compatible_with(x.shape[1:2]):
-        raise ShapeError(who, f"for {units} units the kernels must have {width} times as "
-                         "many columns, and states as many, one row for each example",
+        raise ShapeError(who, f"kernels must have {width} * units columns, and states be "
+                         f"[batch, units], with units={units}",
                          **given)  # fmt: skip
     steps = None if x.shape[0] is None else x.shape[0] + 1
     columns = None if units is None else width * units

@@ -85,7 +85,7 @@ def _(x, h, kernel, *mask, activation, slopes):
 def _check_slopes(activation, slopes):
     if slopes and activation != "tanh":
         raise InvalidArgumentError(
-            f"simple_rnn: slopes are those of 'tanh', got activation {activation!r}"
+            f"simple_rnn: slopes require activation='tanh', got {activation!r}"
         )
 
 

@@ -60,7 +60,7 @@ def test_a_list_of_tensors_is_packed_for_losses_and_metrics():
 
 @pytest.mark.parametrize("make", [losses.MeanSquaredError, metrics.MeanSquaredError])
 def test_labels_that_are_no_numbers_are_refused(make):
-    with pytest.raises(TypeError, match="strings cannot become float32"):
+    with pytest.raises(TypeError, match="cannot cast strings to float32"):
         make()(["a"], [1.0])
     with pytest.raises(TypeError, match="Cannot convert dict to a tensor"):
         make()({"a": [1.0]}, [1.0])

@@ -128,7 +128,7 @@ X = tw.constant(np.zeros((2, 3), np.float32))
 MISFITS = [
     (lambda: tw.linalg.diag(1.0), ShapeError, "diagonal .*entries"),
     (lambda: tw.linalg.diag([[1.0]], k=(0, 1)), ShapeError, "2 rows"),
-    (lambda: tw.linalg.diag([1.0, 2.0], num_rows=1), ShapeError, "num_rows=1"),
+    (lambda: tw.linalg.diag([1.0, 2.0], num_rows=1), ShapeError, "num_rows .*2.*got 1"),
     (lambda: tw.linalg.diag([1.0], num_rows=2, num_cols=2), ShapeError, "one of them"),
     (lambda: tw.linalg.diag([1.0], k=(1, 0)), ValueError, "pair"),
     (lambda: tw.linalg.diag_part(X, k=3), ShapeError, "k=3.*-2.*3"),
@@ -137,7 +137,7 @@ MISFITS = [
     (lambda: tw.linalg.set_diag(X, [1.0]), ShapeError, r"shape \(2,\)"),
     (lambda: tw.linalg.set_diag(X, tw.constant([1, 2])), TypeError, "dtypes"),
     (lambda: tw.linalg.band_part([1.0], 0, 0), ShapeError, "two axes"),
-    (lambda: tw.linalg.tensor_diag_part(X), ShapeError, "shape .*twice"),
+    (lambda: tw.linalg.tensor_diag_part(X), ShapeError, r"shape .*d0, \.\.\., dk, d0"),
 ]  # fmt: skip
 
 

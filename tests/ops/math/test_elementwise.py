@@ -357,7 +357,7 @@ def test_accumulate_n_holds_the_inputs_against_what_is_known():
     assert total.numpy().tolist() == [3.0]
     with pytest.raises(ValueError, match=r"shape .*\(2,\)"):
         tw.math.accumulate_n(terms, shape=[2])
-    with pytest.raises(TypeError, match="tensor_dtype .*float64"):
+    with pytest.raises(TypeError, match="dtype float64, got float32"):
         tw.math.accumulate_n(terms, tensor_dtype="float64")
 
 

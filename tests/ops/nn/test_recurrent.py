@@ -160,7 +160,7 @@ def test_a_step_that_never_counts_gives_zeros_and_leaves_the_states(op, width, s
 @pytest.mark.parametrize("op, width, states", NETWORKS)
 def test_shapes_that_do_not_fit_are_explained(op, width, states):
     h = [tw.zeros((2, 4))] * states
-    with pytest.raises(tw.errors.ShapeError, match="3 units"):
+    with pytest.raises(tw.errors.ShapeError, match="units=3"):
         op(tw.zeros((2, 5, 2)), *h, *weights(width, 2, 3))
     with pytest.raises(tw.errors.ShapeError, match=r"\[batch, time, features\]"):
         op(tw.zeros((2, 2)), *h, *weights(width, 2, 4))
