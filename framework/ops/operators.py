@@ -332,7 +332,7 @@ def _batch_scatter_update(self, sparse_delta, use_locking=False, name=None):
     Raises:
         TypeError: If ``sparse_delta`` is not `IndexedSlices`.
         IndexError: If an index is out of range.
-        ShapeError: (a ``ValueError``) If the shapes do not match.
+        ShapeError: If the shapes do not match (a ``ValueError``).
     """
     if not isinstance(sparse_delta, IndexedSlices):
         kind = type(sparse_delta).__name__

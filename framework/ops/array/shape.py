@@ -701,7 +701,7 @@ def ensure_shape(
         shape: Expected shape; None allows any size.
 
     Raises:
-        ShapeError: (a ``ValueError``) If the shape is different.
+        ShapeError: If the shape is different (a ``ValueError``).
 
     Example:
         >>> tw.ensure_shape([[1, 2]], [None, 2]).shape
@@ -723,7 +723,7 @@ def broadcast_static_shape(
         shape_y: Second shape.
 
     Raises:
-        ShapeError: (a ``ValueError``) If they do not broadcast.
+        ShapeError: If they do not broadcast (a ``ValueError``).
 
     Example:
         >>> tw.broadcast_static_shape([1, 2, 3], [5, 1, 3])
@@ -741,7 +741,7 @@ def broadcast_dynamic_shape(shape_x: ShapeLike, shape_y: ShapeLike) -> Tensor:
         shape_y: Second shape, an integer vector.
 
     Raises:
-        ShapeError: (a ``ValueError``) If they do not broadcast.
+        ShapeError: If they do not broadcast (a ``ValueError``).
 
     Example:
         >>> tw.broadcast_dynamic_shape([1, 2, 3], [5, 1, 3]).numpy()

@@ -235,7 +235,7 @@ def tridiagonal_solve(
         ``rhs``, with one batch.
 
     Raises:
-        ValueError: (NumPy's LinAlgError) If a pivot is 0.
+        ValueError: If a pivot is 0 (NumPy's LinAlgError).
         TypeError: If the dtype is half precision.
 
     References:
@@ -287,7 +287,7 @@ def banded_triangular_solve(
         broadcast.
 
     Raises:
-        ValueError: (NumPy's LinAlgError) If there is a zero on the diagonal.
+        ValueError: If there is a zero on the diagonal (NumPy's LinAlgError).
 
     Example:
         >>> bands = [[2.0, 3.0, 4.0], [0.0, 2.0, 3.0]]

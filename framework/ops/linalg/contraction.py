@@ -353,7 +353,7 @@ def tensordot(
         The remaining axes of ``a``, then the remaining axes of ``b``.
 
     Raises:
-        ShapeError: (a ``ValueError``) If the sizes of a pair of axes differ.
+        ShapeError: If the sizes of a pair of axes differ (a ``ValueError``).
         ValueError: If the number exceeds the smaller rank.
 
     Example:

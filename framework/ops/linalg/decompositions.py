@@ -98,7 +98,7 @@ def cholesky(xp, input: TensorLike):
         ``[..., n, n]``, input and result.
 
     Raises:
-        ValueError: (NumPy's LinAlgError) If a matrix is not positive definite.
+        ValueError: If a matrix is not positive definite (NumPy's LinAlgError).
 
     Example:
         >>> tw.linalg.cholesky([[4.0, 2.0], [2.0, 5.0]]).numpy()

@@ -204,7 +204,7 @@ def solve(
         ``[..., n, n]`` and ``[..., n, k]`` to ``[..., n, k]``; leading axes broadcast.
 
     Raises:
-        ValueError: (NumPy's LinAlgError) If a matrix is singular.
+        ValueError: If a matrix is singular (NumPy's LinAlgError).
 
     Example:
         >>> tw.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [[1.0], [1.0]]).numpy()
@@ -245,7 +245,7 @@ def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Te
         ``[..., n, n]``, input and result.
 
     Raises:
-        ValueError: (NumPy's LinAlgError) If a matrix is singular.
+        ValueError: If a matrix is singular (NumPy's LinAlgError).
 
     Example:
         >>> tw.linalg.inv([[2.0, 0.0], [0.0, 4.0]]).numpy()
@@ -413,7 +413,7 @@ def triangular_solve(
         ``[..., n, n]`` and ``[..., n, k]`` to ``[..., n, k]``; leading axes broadcast.
 
     Raises:
-        ValueError: (NumPy's LinAlgError) If there is a zero on the diagonal.
+        ValueError: If there is a zero on the diagonal (NumPy's LinAlgError).
 
     Example:
         >>> tw.linalg.triangular_solve([[2.0, 9.0], [1.0, 1.0]], [[2.0], [3.0]]).numpy()
@@ -439,7 +439,7 @@ def cholesky_solve(
         ``[..., n, n]`` and ``[..., n, k]`` to ``[..., n, k]``.
 
     Raises:
-        ValueError: (NumPy's LinAlgError) If there is a zero on the diagonal.
+        ValueError: If there is a zero on the diagonal (NumPy's LinAlgError).
 
     Example:
         >>> tw.linalg.cholesky_solve([[2.0, 0.0], [0.0, 1.0]], [[4.0], [1.0]]).numpy()

@@ -163,7 +163,7 @@ def lu(
         the rows.
 
     Raises:
-        ValueError: (NumPy's LinAlgError) If a matrix is singular.
+        ValueError: If a matrix is singular (NumPy's LinAlgError).
 
     References:
         Golub & Van Loan, "Matrix computations", section 3.4.

@@ -326,8 +326,8 @@ def matmul(
         grad_b: Ignored, a hint of TensorFlow.
 
     Raises:
-        ShapeError: (a ``ValueError``) If the inner dimensions differ, or a factor has
-            fewer than two axes (use `matvec` for vectors).
+        ShapeError: If the inner dimensions differ, or a factor has fewer than two axes
+            (use `matvec` for vectors) (a ``ValueError``).
         ValueError: If a factor is both transposed and adjoint.
 
     Example:

@@ -251,7 +251,7 @@ def logdet(matrix: TensorLike, name: str | None = None) -> Tensor:
         ``[..., n, n]`` to ``[...]``.
 
     Raises:
-        ValueError: (NumPy's LinAlgError) If a matrix is not positive definite.
+        ValueError: If a matrix is not positive definite (NumPy's LinAlgError).
 
     Example:
         >>> tw.linalg.logdet([[1.0, 0.0], [0.0, 1.0]]).numpy()

@@ -268,8 +268,8 @@ def reduce_variance(
         As in `reduce_sum`.
 
     Raises:
-        DTypeError: (a ``TypeError``) If ``input_tensor`` holds integers, whose mean
-            would be rounded.
+        DTypeError: If ``input_tensor`` holds integers, whose mean would be rounded (a
+            ``TypeError``).
 
     Example:
         >>> tw.reduce_variance([1.0, 3.0]).numpy()
@@ -302,7 +302,7 @@ def reduce_std(
         As in `reduce_sum`.
 
     Raises:
-        DTypeError: (a ``TypeError``) If ``input_tensor`` holds integers.
+        DTypeError: If ``input_tensor`` holds integers (a ``TypeError``).
 
     Example:
         >>> tw.reduce_std([1.0, 3.0]).numpy()

@@ -43,9 +43,9 @@ def dot_product_attention(
 
     Args:
         query: Queries.
-        key: Keys.
-        value: Values; they may have fewer heads than ``query``, as the keys, each of
-            which then serves several heads of ``query``.
+        key: Keys; they may have fewer heads than ``query``, each of which then serves
+            several heads of ``query``.
+        value: Values, with as many heads as ``key``.
         bias: Tensor to add to the logits, or None.
         mask: Boolean mask, False where a query must not attend; None allows all.
         scale: Factor of the logits; None means ``1 / sqrt(dim)``.
