@@ -73,6 +73,10 @@ def not_equal(xp, x: TensorLike, y: TensorLike):
     Args:
         x: Input tensor.
         y: Input tensor that broadcasts with ``x``.
+
+    Example:
+        >>> tw.not_equal([1, 2, 3], [1, 5, 3]).numpy()
+        array([False,  True, False])
     """
     return xp.not_equal(x, y)
 
@@ -99,6 +103,10 @@ def less_equal(xp, x: TensorLike, y: TensorLike):
     Args:
         x: Input tensor.
         y: Input tensor that broadcasts with ``x``.
+
+    Example:
+        >>> tw.less_equal([1, 2, 3], 2).numpy()
+        array([ True,  True, False])
     """
     return xp.less_equal(x, y)
 
@@ -125,6 +133,10 @@ def greater_equal(xp, x: TensorLike, y: TensorLike):
     Args:
         x: Input tensor.
         y: Input tensor that broadcasts with ``x``.
+
+    Example:
+        >>> tw.greater_equal([1, 2, 3], 2).numpy()
+        array([False,  True,  True])
     """
     return xp.greater_equal(x, y)
 
@@ -151,6 +163,10 @@ def logical_or(xp, x: TensorLike, y: TensorLike):
     Args:
         x: Boolean tensor.
         y: Boolean tensor that broadcasts with ``x``.
+
+    Example:
+        >>> tw.logical_or([True, False], [False, False]).numpy()
+        array([ True, False])
     """
     return xp.logical_or(x, y)
 
@@ -162,6 +178,10 @@ def logical_xor(xp, x: TensorLike, y: TensorLike):
     Args:
         x: Boolean tensor.
         y: Boolean tensor that broadcasts with ``x``.
+
+    Example:
+        >>> tw.math.logical_xor([True, True], [True, False]).numpy()
+        array([False,  True])
     """
     return xp.logical_xor(x, y)
 
@@ -172,6 +192,10 @@ def logical_not(xp, x: TensorLike):
 
     Args:
         x: Boolean tensor.
+
+    Example:
+        >>> tw.logical_not([True, False]).numpy()
+        array([False,  True])
     """
     return xp.logical_not(x)
 

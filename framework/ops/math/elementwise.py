@@ -489,6 +489,10 @@ def negative(xp, x: TensorLike):
 
     Args:
         x: Input tensor.
+
+    Example:
+        >>> tw.negative([1, -2]).numpy()
+        array([-1,  2], dtype=int32)
     """
     return xp.negative(x)
 
@@ -581,6 +585,10 @@ def squared_difference(xp, x: TensorLike, y: TensorLike):
     Args:
         x: Input tensor.
         y: Input tensor that broadcasts with ``x``.
+
+    Example:
+        >>> tw.math.squared_difference([1.0, 5.0], 3.0).numpy()
+        array([4., 4.], dtype=float32)
     """
     return xp.square(xp.abs(x - y)).astype(x.dtype)
 
@@ -617,6 +625,10 @@ def reciprocal(xp, x: TensorLike):
 
     Args:
         x: Floating or complex tensor.
+
+    Example:
+        >>> tw.math.reciprocal([2.0, 4.0]).numpy()
+        array([0.5 , 0.25], dtype=float32)
     """
     return xp.reciprocal(x)
 
@@ -648,6 +660,10 @@ def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Te
 
     Raises:
         ValueError: If ``scalar`` is not a scalar.
+
+    Example:
+        >>> tw.scalar_mul(2.0, [1.0, 3.0]).numpy()
+        array([2., 6.], dtype=float32)
     """
     rank = getattr(scalar, "ndim", len(getattr(scalar, "shape", ())))
     if rank or isinstance(scalar, (list, tuple)):
@@ -852,6 +868,10 @@ def rsqrt(xp, x: TensorLike):
 
     Args:
         x: Floating or complex tensor.
+
+    Example:
+        >>> tw.math.rsqrt([4.0, 16.0]).numpy()
+        array([0.5 , 0.25], dtype=float32)
     """
     return xp.reciprocal(xp.sqrt(x))
 
@@ -979,6 +999,10 @@ def expm1(xp, x: TensorLike):
 
     Args:
         x: Floating or complex tensor.
+
+    Example:
+        >>> tw.math.expm1([0.0, 1.0]).numpy().round(4)
+        array([0.    , 1.7183], dtype=float32)
     """
     return xp.expm1(x)
 
@@ -1023,6 +1047,10 @@ def log1p(xp, x: TensorLike):
 
     Args:
         x: Floating or complex tensor.
+
+    Example:
+        >>> tw.math.log1p([0.0, 1.0]).numpy().round(4)
+        array([0.    , 0.6931], dtype=float32)
     """
     return xp.log1p(x)
 
@@ -1200,6 +1228,10 @@ def nextafter(xp, x1: TensorLike, x2: TensorLike):
     Args:
         x1: Floating tensor.
         x2: Tensor of the same dtype that broadcasts with ``x1``.
+
+    Example:
+        >>> tw.math.nextafter(1.0, 2.0).numpy()
+        np.float32(1.0000001)
     """
     return xp.nextafter(x1, x2)
 

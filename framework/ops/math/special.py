@@ -204,6 +204,10 @@ def erfc(xp, x: TensorLike):
 
     Args:
         x: Real floating tensor.
+
+    Example:
+        >>> tw.math.erfc([0.0, 1.0]).numpy().round(4)
+        array([1.    , 0.1573], dtype=float32)
     """
     return in_double(xp, _erfc, x)
 
@@ -302,6 +306,10 @@ def erfcinv(xp, x: TensorLike):
 
     Args:
         x: Real floating tensor.
+
+    Example:
+        >>> tw.math.erfcinv([1.0, 0.5]).numpy().round(4)
+        array([0.    , 0.4769], dtype=float32)
     """
     return in_double(xp, _erfcinv, x)
 

@@ -105,6 +105,10 @@ def tan(xp, x: TensorLike):
 
     Args:
         x: Floating or complex tensor.
+
+    Example:
+        >>> tw.tan([0.0, 1.0]).numpy().round(4)
+        array([0.    , 1.5574], dtype=float32)
     """
     return xp.tan(x)
 
@@ -120,6 +124,10 @@ def asin(xp, x: TensorLike):
 
     Args:
         x: Floating or complex tensor.
+
+    Example:
+        >>> tw.asin([0.0, 1.0]).numpy().round(4)
+        array([0.    , 1.5708], dtype=float32)
     """
     return xp.arcsin(x)
 
@@ -135,6 +143,10 @@ def acos(xp, x: TensorLike):
 
     Args:
         x: Floating or complex tensor.
+
+    Example:
+        >>> tw.acos([1.0, 0.0]).numpy().round(4)
+        array([0.    , 1.5708], dtype=float32)
     """
     return xp.arccos(x)
 
@@ -161,6 +173,10 @@ def atan(xp, x: TensorLike):
 
     Args:
         x: Floating or complex tensor.
+
+    Example:
+        >>> tw.atan([0.0, 1.0]).numpy().round(4)
+        array([0.    , 0.7854], dtype=float32)
     """
     return xp.arctan(x)
 
@@ -286,6 +302,10 @@ def sinh(xp, x: TensorLike):
 
     Args:
         x: Floating or complex tensor.
+
+    Example:
+        >>> tw.sinh([0.0, 1.0]).numpy().round(4)
+        array([0.    , 1.1752], dtype=float32)
     """
     return xp.sinh(x)
 
@@ -301,6 +321,10 @@ def cosh(xp, x: TensorLike):
 
     Args:
         x: Floating or complex tensor.
+
+    Example:
+        >>> tw.cosh([0.0, 1.0]).numpy().round(4)
+        array([1.    , 1.5431], dtype=float32)
     """
     return xp.cosh(x)
 
@@ -393,6 +417,10 @@ def asinh(xp, x: TensorLike):
 
     Args:
         x: Floating or complex tensor.
+
+    Example:
+        >>> tw.asinh([0.0, 1.0]).numpy().round(4)
+        array([0.    , 0.8814], dtype=float32)
     """
     return xp.arcsinh(x)
 
@@ -409,6 +437,10 @@ def acosh(xp, x: TensorLike):
 
     Args:
         x: Floating or complex tensor.
+
+    Example:
+        >>> tw.acosh([1.0, 2.0]).numpy().round(4)
+        array([0.   , 1.317], dtype=float32)
     """
     return xp.arccosh(x)
 
@@ -424,6 +456,10 @@ def atanh(xp, x: TensorLike):
 
     Args:
         x: Floating or complex tensor.
+
+    Example:
+        >>> tw.atanh([0.0, 0.5]).numpy().round(4)
+        array([0.    , 0.5493], dtype=float32)
     """
     return xp.arctanh(x)
 

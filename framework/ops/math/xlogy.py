@@ -78,6 +78,10 @@ def xlog1py(xp, x: TensorLike, y: TensorLike):
     Args:
         x: Floating or complex tensor.
         y: Tensor of the same dtype that broadcasts with ``x``.
+
+    Example:
+        >>> tw.math.xlog1py([0.0, 2.0], [-1.0, 0.0]).numpy()
+        array([0., 0.], dtype=float32)
     """
     return _zero_for_zero("xlog1py", xp, lambda x, y: x * xp.log1p(y), x, y)
 
@@ -104,6 +108,10 @@ def xdivy(xp, x: TensorLike, y: TensorLike):
     Args:
         x: Floating or complex tensor.
         y: Tensor of the same dtype that broadcasts with ``x``.
+
+    Example:
+        >>> tw.math.xdivy([0.0, 2.0], [0.0, 4.0]).numpy()
+        array([0. , 0.5], dtype=float32)
     """
     return _zero_for_zero("xdivy", xp, xp.divide, x, y)
 

@@ -181,6 +181,10 @@ def selu(features: TensorLike, name: str | None = None) -> Tensor:
 
     References:
         Klambauer et al., "Self-Normalizing Neural Networks" (2017).
+
+    Example:
+        >>> tw.nn.selu([-1.0, 0.0, 1.0]).numpy().round(4)
+        array([-1.1113,  0.    ,  1.0507], dtype=float32)
     """
     features = convert_to_tensor(features)
     below = elu(minimum(features, 0.0)) * _SELU_ALPHA
@@ -265,6 +269,10 @@ def log_sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
 
     Args:
         x: Floating or complex tensor.
+
+    Example:
+        >>> tw.nn.log_sigmoid([0.0, 2.0]).numpy().round(4)
+        array([-0.6931, -0.1269], dtype=float32)
     """
     return -softplus(-convert_to_tensor(x))
 
