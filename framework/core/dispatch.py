@@ -250,7 +250,8 @@ def _signature(op):
 
 def make_entry(op):
     """Make the function that calls ``op``, with the decorators of its rules."""
-    if op.attributes or op.variadic or op.multiple or len(op.inputs) > 2:
+    is_general = op.attributes or op.variadic or op.multiple or len(op.inputs) > 2
+    if is_general:
         entry = _general_entry(op)
     else:
         entry = (_unary_entry if len(op.inputs) == 1 else _binary_entry)(op)
@@ -262,7 +263,7 @@ def make_entry(op):
     kernel = op.kernel
     entry.__name__ = entry.__qualname__ = op.name
     entry.__doc__, entry.__module__ = kernel.__doc__, kernel.__module__
-    if op.attributes or op.variadic:
+    if is_general:
         entry.__signature__ = _signature(op)
     for attribute in RULES:
         setattr(entry, attribute, getattr(op, attribute))

@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from tapewright.core.dtypes import DType
@@ -71,7 +72,10 @@ _ALIKE = (
 # ------------------------------------------------------------------------------- writing
 
 
-_class_path = None  # see `use_class_paths`
+def _class_path(thing):
+    """Import the module that sets the function by `use_class_paths`, and call that."""
+    import_module("tapewright.keras.files.class_names")
+    return globals()["_class_path"](thing)
 
 
 def use_class_paths(class_path: Callable[[Any], tuple]) -> Callable[[Any], tuple]:

@@ -221,3 +221,10 @@ def test_names_that_are_not_public_are_removed():
     space.__all__, space.exp, space.sys, space._one = ["exp"], abs, sys, 1
     keep_public(space)
     assert space.exp is abs and space._one == 1 and not hasattr(space, "sys")
+
+
+def test_a_layer_has_its_config_before_keras_is_imported(in_a_new_process):
+    code = "from tapewright.layers import Dense, regularizers; "
+    code += "config = Dense(1, kernel_regularizer=regularizers.L2(0.5)).get_config(); "
+    code += "print(config['kernel_regularizer']['config']['l2'])"
+    assert in_a_new_process(code) == ["0.5"]

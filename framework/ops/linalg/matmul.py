@@ -393,8 +393,9 @@ def affine(xp, inputs: TensorLike, kernel: TensorLike, bias: TensorLike):
     """Affine map ``inputs @ kernel + bias`` in one op, which adds the bias in place.
 
     Args:
-        *args: The tensors ``inputs``, ``kernel`` and ``bias``.
-        **kwargs: The same by name, and ``name`` of the op.
+        inputs: Tensor to multiply, floating.
+        kernel: Matrix of the same dtype.
+        bias: Vector to add to each row of the product.
 
     Shapes:
         ``inputs`` ``[..., k]``, ``kernel`` ``[k, n]``, ``bias`` ``[n]``, result
