@@ -9,8 +9,8 @@ HOW_IT_IS_BUILT = ROOT / "docs" / "background" / "how_it_is_built.md"
 SETTINGS = ROOT / "docs" / "background" / "configuration.md"
 
 
-def test_it_is_at_most_120_lines():
-    assert len(README.splitlines()) <= 120
+def test_it_is_at_most_100_lines():
+    assert len(README.splitlines()) <= 100
 
 
 def test_its_snippet_is_short_and_has_its_output():
