@@ -1,6 +1,7 @@
-"""Convolutions of one to three dimensions, their transposes, depthwise and separable ones.
+"""Convolutions in one to three dimensions; transposed, depthwise and separable ones too.
 
-TensorFlow's names and arguments for the primitives of `correlation`.
+The functions have TensorFlow's names and arguments and call the primitives of
+`correlation`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ __all__ = [
 
 
 def _moved(x, channels_to_front):
-    """Channels from the end to the place behind the batch, or back."""
+    """Move the channels from the last axis to the one behind the batch, or back."""
     rank = len(x.shape)
     last = rank - 1
     if channels_to_front:
@@ -46,7 +47,7 @@ def _moved(x, channels_to_front):
 
 
 def _operands(who, rank, x, filters, kind="input"):
-    """Both as tensors of one dtype and of the right ranks; further batch axes folded."""
+    """Return both as tensors of one dtype, with ranks checked and extra batch axes folded."""
     hint = filters.dtype if is_tensor(filters) else None
     x = convert_to_tensor(x, dtype_hint=hint)
     filters = convert_to_tensor(filters, dtype_hint=x.dtype)
@@ -63,7 +64,7 @@ def _operands(who, rank, x, filters, kind="input"):
 
 
 def _filters_of_any_rank(who, input, filters):
-    """The filters as a tensor, and the number of spatial axes that they have."""
+    """Return the filters as a tensor, and their number of spatial axes."""
     hint = input.dtype if is_tensor(input) else None
     filters = convert_to_tensor(filters, dtype_hint=hint)
     rank = len(filters.shape) - 2
@@ -120,13 +121,33 @@ def convolution(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`conv1d`, `conv2d` or `conv3d`, by the rank of ``filters``.
+    """Convolution in one, two or three dimensions, by the rank of ``filters``.
 
-    Args: as for `conv2d`, but ``strides`` and ``dilations`` are 1 and ``padding`` is
-    "VALID" by default.
+    It calls `conv1d`, `conv2d` or `conv3d`.
 
-    Shapes: ``input`` ``[batch, *spatial, channels]``, ``filters`` ``[*window, channels,
-    filters]``.
+    Args:
+        input: Floating tensor ``[batch, *spatial, channels]``.
+        filters: Floating tensor ``[*window, channels, filters]``; its rank selects the
+            op.
+        strides: Distance between windows: an int, or one per spatial axis; 1 by
+            default.
+        padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
+            keeps the size), or a list of pairs ``(before, after)`` of zeros for all
+            axes, batch and channels included.
+        data_format: Layout of input and output, such as "NHWC" or "NCHW"; it must match
+            the number of axes. Channels last by default.
+        dilations: Distance between the entries of a window: an int, or one per spatial
+            axis; 1 by default.
+
+    Shapes:
+        ``input`` ``[batch, *spatial, channels]``, ``filters``
+        ``[*window, channels, filters]``, result ``[batch, *new_spatial, filters]``.
+
+    Raises:
+        ShapeError: If the channels of ``input`` and ``filters`` do not match, or a
+            window is larger than the input.
+        ValueError: If ``strides``, ``padding``, ``data_format`` or ``dilations`` is
+            invalid.
     """
     filters, rank = _filters_of_any_rank("convolution", input, filters)
     return _convolve(
@@ -143,18 +164,35 @@ def conv1d(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`conv2d` with one spatial axis.
+    """1-D convolution over sequences: `conv2d` with one spatial axis.
 
         out[n, i, o] = sum_{j, c} input[n, i * stride + j * dilation, c] * filters[j, c, o]
 
-    Args: as for `conv2d`; ``data_format``: "NWC" or "NCW".
+    Args:
+        input: Floating tensor ``[batch, length, channels]``.
+        filters: Floating tensor ``[window, channels, filters]``.
+        stride: Distance between windows.
+        padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
+            keeps the size), or a list of pairs ``(before, after)`` of zeros for all
+            axes, batch and channels included.
+        data_format: "NWC" or "NCW", the layout of input and output.
+        dilations: Distance between the entries of a window: an int, or one per spatial
+            axis; 1 by default.
 
-    Shapes: ``input`` ``[batch, length, channels]``, ``filters`` ``[window, channels,
-    filters]``, result ``[batch, new_length, filters]``. The input may have more axes in
-    front.
+    Shapes:
+        ``input`` ``[batch, length, channels]``, ``filters``
+        ``[window, channels, filters]``, result ``[batch, new_length, filters]``. The
+        input may have more leading axes.
+
+    Raises:
+        ShapeError: If the channels of ``input`` and ``filters`` do not match, or a
+            window is larger than the input.
+        ValueError: If ``strides``, ``padding``, ``data_format`` or ``dilations`` is
+            invalid.
 
     Example:
-        >>> tw.nn.conv1d([[[1.0], [2.0], [4.0]]], [[[1.0]], [[1.0]]], 1, "VALID").numpy().ravel()
+        >>> x = [[[1.0], [2.0], [4.0]]]
+        >>> tw.nn.conv1d(x, [[[1.0]], [[1.0]]], 1, "VALID").numpy().ravel()
         array([3., 6.], dtype=float32)
     """
     return _convolve(
@@ -171,23 +209,37 @@ def conv2d(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The convolution of images: each output pixel is a window times the filters.
+    """2-D convolution of images: each output pixel is a window multiplied by the filters.
 
         out[n, y, x, o] = sum_{i, j, c} input[n, y * s + i * d, x * s + j * d, c]
                                         * filters[i, j, c, o]
 
-    Args: ``strides`` s and ``dilations`` d: an int, or one for each spatial axis (or
-    four, with 1 for batch and channels); ``padding``: "VALID", "SAME" (zeros around, so
-    that stride 1 keeps the size) or a list of pairs (before, after) for all four axes;
-    ``data_format``: "NHWC" or "NCHW", of input and output.
+    with strides ``s`` and dilations ``d``.
 
-    Shapes: ``input`` ``[batch, height, width, channels]``, ``filters``
-    ``[window_height, window_width, channels, filters]``, result ``[batch, new_height,
-    new_width, filters]``. Filters of fewer channels, by a factor ``g``, make a grouped
-    convolution: part i of the input channels makes part i of the output channels.
+    Args:
+        input: Images, a floating tensor ``[batch, height, width, channels]``.
+        filters: Floating tensor ``[window_height, window_width, channels, filters]``.
+        strides: Distance between windows: an int, or one per spatial axis (or one per
+            axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
+            keeps the size), or a list of pairs ``(before, after)`` of zeros for all
+            axes, batch and channels included.
+        data_format: "NHWC" or "NCHW", the layout of input and output.
+        dilations: Distance between the entries of a window: an int, or one per spatial
+            axis; 1 by default.
 
-    Raises: ``ShapeError`` for channels that do not fit, or a window larger than the
-    input; ``ValueError`` for wrong ``strides``, ``padding``, ``data_format``.
+    Shapes:
+        ``input`` ``[batch, height, width, channels]``, ``filters`` ``[window_height,
+        window_width, channels, filters]``, result
+        ``[batch, new_height, new_width, filters]``. If the filters have fewer channels
+        than the input, by a factor ``g``, the convolution is grouped: part i of the
+        input channels produces part i of the output channels.
+
+    Raises:
+        ShapeError: If the channels of ``input`` and ``filters`` do not match, or a
+            window is larger than the input.
+        ValueError: If ``strides``, ``padding``, ``data_format`` or ``dilations`` is
+            invalid.
 
     Example:
         >>> image = [[[[1.0], [2.0], [3.0]], [[4.0], [5.0], [6.0]]]]
@@ -209,12 +261,31 @@ def conv3d(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`conv2d` with a third spatial axis, depth.
+    """3-D convolution over volumes: `conv2d` with a third spatial axis, depth.
 
-    Args: as for `conv2d`; ``data_format``: "NDHWC" or "NCDHW".
+    Args:
+        input: Floating tensor ``[batch, depth, height, width, channels]``.
+        filters: Floating tensor ``[window_depth, window_height, window_width, channels,
+            filters]``.
+        strides: Distance between windows: an int, or one per spatial axis (or one per
+            axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
+            keeps the size), or a list of pairs ``(before, after)`` of zeros for all
+            axes, batch and channels included.
+        data_format: "NDHWC" or "NCDHW", the layout of input and output.
+        dilations: Distance between the entries of a window: an int, or one per spatial
+            axis; 1 by default.
 
-    Shapes: ``input`` ``[batch, depth, height, width, channels]``, ``filters``
-    ``[window_depth, window_height, window_width, channels, filters]``.
+    Shapes:
+        ``input`` ``[batch, depth, height, width, channels]``, ``filters``
+        ``[window_depth, window_height, window_width, channels, filters]``, result
+        ``[batch, new_depth, new_height, new_width, filters]``.
+
+    Raises:
+        ShapeError: If the channels of ``input`` and ``filters`` do not match, or a
+            window is larger than the input.
+        ValueError: If ``strides``, ``padding``, ``data_format`` or ``dilations`` is
+            invalid.
     """
     return _convolve(
         "conv3d", 3, input, filters, strides, padding, data_format, dilations
@@ -228,9 +299,18 @@ def atrous_conv2d(
     padding: str | Sequence[Sequence[int]],
     name: str | None = None,
 ) -> Tensor:
-    """`conv2d` with holes: ``dilations=rate``, and stride 1.
+    """Dilated (atrous) 2-D convolution: `conv2d` with ``dilations=rate`` and stride 1.
 
-    Raises: ``ValueError`` for a ``rate`` below 1.
+    Args:
+        value: Images, a floating tensor ``[batch, height, width, channels]``.
+        filters: Floating tensor ``[window_height, window_width, channels, filters]``.
+        rate: Distance between the entries of a window, 1 or more.
+        padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
+            keeps the size), or a list of pairs ``(before, after)`` of zeros for all
+            axes, batch and channels included.
+
+    Raises:
+        ValueError: If ``rate`` is less than 1.
     """
     return _convolve("atrous_conv2d", 2, value, filters, 1, padding, "NHWC", rate)
 
@@ -244,16 +324,35 @@ def depthwise_conv2d(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The convolution of each channel with its own ``multiplier`` filters.
+    """Depthwise 2-D convolution: each channel is convolved with ``multiplier`` filters.
 
         out[n, y, x, c * multiplier + m] =
             sum_{i, j} input[n, y * s + i * d, x * s + j * d, c] * filter[i, j, c, m]
 
-    Args: as for `conv2d`.
+    with strides ``s`` and dilations ``d``.
 
-    Shapes: ``input`` ``[batch, height, width, channels]``, ``filter`` ``[window_height,
-    window_width, channels, multiplier]``, result ``[batch, new_height, new_width,
-    channels * multiplier]``.
+    Args:
+        input: Images, a floating tensor ``[batch, height, width, channels]``.
+        filter: Floating tensor ``[window_height, window_width, channels, multiplier]``.
+        strides: Distance between windows: an int, or one per spatial axis (or one per
+            axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
+            keeps the size), or a list of pairs ``(before, after)`` of zeros for all
+            axes, batch and channels included.
+        data_format: "NHWC" (the default) or "NCHW", the layout of input and output.
+        dilations: Distance between the entries of a window: an int, or one per spatial
+            axis; 1 by default.
+
+    Shapes:
+        ``input`` ``[batch, height, width, channels]``, ``filter`` ``[window_height,
+        window_width, channels, multiplier]``, result ``[batch, new_height, new_width,
+        channels * multiplier]``.
+
+    Raises:
+        ShapeError: If the channels of ``input`` and ``filter`` do not match, or a
+            window is larger than the input.
+        ValueError: If ``strides``, ``padding``, ``data_format`` or ``dilations`` is
+            invalid.
     """
     return _convolve(
         "depthwise_conv2d", 2, input, filter, strides, padding, data_format, dilations,
@@ -271,12 +370,30 @@ def separable_conv2d(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`depthwise_conv2d`, then a `conv2d` of window 1 x 1 that mixes the channels.
+    """Separable 2-D convolution: a depthwise convolution, then a 1 x 1 convolution.
 
-    Args: as for `conv2d`.
+    It is a `depthwise_conv2d` followed by a `conv2d` with window 1 x 1, which mixes the
+    channels.
 
-    Shapes: ``depthwise_filter`` ``[window_height, window_width, channels,
-    multiplier]``, ``pointwise_filter`` ``[1, 1, channels * multiplier, filters]``.
+    Args:
+        input: Images, a floating tensor ``[batch, height, width, channels]``.
+        depthwise_filter: Floating tensor ``[window_height, window_width, channels,
+            multiplier]``.
+        pointwise_filter: Floating tensor ``[1, 1, channels * multiplier, filters]``.
+        strides: Distance between the windows of the depthwise convolution: an int, or
+            one per spatial axis (or one per axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
+            keeps the size), or a list of pairs ``(before, after)`` of zeros for all
+            axes, batch and channels included.
+        data_format: "NHWC" (the default) or "NCHW", the layout of input and output.
+        dilations: Distance between the entries of a depthwise window: an int, or one
+            per spatial axis; 1 by default.
+
+    Shapes:
+        ``input`` ``[batch, height, width, channels]``, ``depthwise_filter``
+        ``[window_height, window_width, channels, multiplier]``, ``pointwise_filter``
+        ``[1, 1, channels * multiplier, filters]``, result
+        ``[batch, new_height, new_width, filters]``.
     """
     pointwise = convert_to_tensor(pointwise_filter)
     if len(pointwise.shape) != 4 or tuple(pointwise.shape)[:2] != (1, 1):
@@ -342,9 +459,31 @@ def conv_transpose(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`conv1d_transpose`, `conv2d_transpose` or `conv3d_transpose`, by the rank of ``filters``.
+    """Transposed convolution in one, two or three dimensions, by the rank of ``filters``.
 
-    Args: as for `conv2d_transpose`; ``data_format`` must fit the number of axes.
+    It calls `conv1d_transpose`, `conv2d_transpose` or `conv3d_transpose`.
+
+    Args:
+        input: Floating tensor ``[batch, *spatial, channels]``.
+        filters: Floating tensor ``[*window, filters, channels]``; its rank selects the
+            op.
+        output_shape: Shape of the output, in full or its spatial part only. It is
+            required, since inputs of several sizes have convolutions of the same size.
+        strides: Distance between windows: an int, or one per spatial axis (or one per
+            axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
+            keeps the size), or a list of pairs ``(before, after)`` of zeros for all
+            axes, batch and channels included.
+        data_format: Layout of input and output, such as "NHWC" or "NCHW"; it must match
+            the number of axes. Channels last by default.
+        dilations: Distance between the entries of a window: an int, or one per spatial
+            axis; 1 by default.
+
+    Raises:
+        ShapeError: If a forward convolution would not map ``output_shape`` to the shape
+            of ``input``.
+        ValueError: If ``strides``, ``padding``, ``data_format`` or ``dilations`` is
+            invalid.
     """
     filters, rank = _filters_of_any_rank("conv_transpose", input, filters)
     return _convolve_transpose(
@@ -363,15 +502,35 @@ def conv1d_transpose(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`conv2d_transpose` with one spatial axis.
+    """Transposed 1-D convolution: `conv2d_transpose` with one spatial axis.
 
-    Args: as for `conv2d_transpose`; ``data_format``: "NWC" or "NCW".
+    Args:
+        input: Floating tensor ``[batch, length, channels]``.
+        filters: Floating tensor ``[window, filters, channels]``.
+        output_shape: Shape of the output, in full or its spatial part only. It is
+            required, since inputs of several sizes have convolutions of the same size.
+        strides: Distance between windows: an int, or one per spatial axis (or one per
+            axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
+            keeps the size), or a list of pairs ``(before, after)`` of zeros for all
+            axes, batch and channels included.
+        data_format: "NWC" or "NCW", the layout of input and output.
+        dilations: Distance between the entries of a window: an int, or one per spatial
+            axis; 1 by default.
 
-    Shapes: ``input`` ``[batch, length, channels]``, ``filters`` ``[window, filters,
-    channels]``.
+    Shapes:
+        ``input`` ``[batch, length, channels]``, ``filters``
+        ``[window, filters, channels]``, result ``[batch, new_length, filters]``.
+
+    Raises:
+        ShapeError: If a forward convolution would not map ``output_shape`` to the shape
+            of ``input``.
+        ValueError: If ``strides``, ``padding``, ``data_format`` or ``dilations`` is
+            invalid.
 
     Example:
-        >>> tw.nn.conv1d_transpose([[[1.0], [2.0]]], [[[1.0]], [[3.0]]], [4], 2).numpy().ravel()
+        >>> x, filters = [[[1.0], [2.0]]], [[[1.0]], [[3.0]]]
+        >>> tw.nn.conv1d_transpose(x, filters, [4], 2).numpy().ravel()
         array([1., 3., 2., 6.], dtype=float32)
     """
     return _convolve_transpose(
@@ -390,23 +549,42 @@ def conv2d_transpose(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The gradient of `conv2d` by its input, with ``input`` as cotangent.
+    """Transposed 2-D convolution: the gradient of `conv2d` with respect to its input.
 
         out[n, y, x, o] = sum_{i, j, c} input[n, (y - i * d) / s, (x - j * d) / s, c]
                                         * filters[i, j, o, c]   where s divides
 
-    Args: ``output_shape``: in full, or its spatial part; it must be given since several
-    sizes have the same convolution. The others are those of `conv2d`.
+    with strides ``s`` and dilations ``d``; ``input`` is the cotangent of the
+    convolution.
 
-    Shapes: ``input`` ``[batch, height, width, channels]``, ``filters``
-    ``[window_height, window_width, filters, channels]``.
+    Args:
+        input: Images, a floating tensor ``[batch, height, width, channels]``.
+        filters: Floating tensor ``[window_height, window_width, filters, channels]``.
+        output_shape: Shape of the output, in full or its spatial part only. It is
+            required, since inputs of several sizes have convolutions of the same size.
+        strides: Distance between windows: an int, or one per spatial axis (or one per
+            axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
+            keeps the size), or a list of pairs ``(before, after)`` of zeros for all
+            axes, batch and channels included.
+        data_format: "NHWC" or "NCHW", the layout of input and output.
+        dilations: Distance between the entries of a window: an int, or one per spatial
+            axis; 1 by default.
 
-    Raises: ``ShapeError`` if `conv2d` would not turn ``output_shape`` into the shape of
-    the input; ``ValueError`` as `conv2d`.
+    Shapes:
+        ``input`` ``[batch, height, width, channels]``, ``filters`` ``[window_height,
+        window_width, filters, channels]``, result
+        ``[batch, new_height, new_width, filters]``.
+
+    Raises:
+        ShapeError: If a forward convolution would not map ``output_shape`` to the shape
+            of ``input``.
+        ValueError: If ``strides``, ``padding``, ``data_format`` or ``dilations`` is
+            invalid.
 
     Example:
-        >>> x = [[[[1.0], [2.0]]]]
-        >>> tw.nn.conv2d_transpose(x, [[[[1.0]], [[3.0]]]], (1, 1, 4, 1), (1, 2)).numpy().ravel()
+        >>> x, filters = [[[[1.0], [2.0]]]], [[[[1.0]], [[3.0]]]]
+        >>> tw.nn.conv2d_transpose(x, filters, (1, 1, 4, 1), (1, 2)).numpy().ravel()
         array([1., 3., 2., 6.], dtype=float32)
     """
     return _convolve_transpose(
@@ -425,12 +603,33 @@ def conv3d_transpose(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`conv2d_transpose` with a third spatial axis, depth.
+    """Transposed 3-D convolution: `conv2d_transpose` with a third spatial axis, depth.
 
-    Args: as for `conv2d_transpose`; ``data_format``: "NDHWC" or "NCDHW".
+    Args:
+        input: Floating tensor ``[batch, depth, height, width, channels]``.
+        filters: Floating tensor ``[window_depth, window_height, window_width, filters,
+            channels]``.
+        output_shape: Shape of the output, in full or its spatial part only. It is
+            required, since inputs of several sizes have convolutions of the same size.
+        strides: Distance between windows: an int, or one per spatial axis (or one per
+            axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
+            keeps the size), or a list of pairs ``(before, after)`` of zeros for all
+            axes, batch and channels included.
+        data_format: "NDHWC" or "NCDHW", the layout of input and output.
+        dilations: Distance between the entries of a window: an int, or one per spatial
+            axis; 1 by default.
 
-    Shapes: ``input`` ``[batch, depth, height, width, channels]``, ``filters``
-    ``[window_depth, window_height, window_width, filters, channels]``.
+    Shapes:
+        ``input`` ``[batch, depth, height, width, channels]``, ``filters``
+        ``[window_depth, window_height, window_width, filters, channels]``, result
+        ``[batch, new_depth, new_height, new_width, filters]``.
+
+    Raises:
+        ShapeError: If a forward convolution would not map ``output_shape`` to the shape
+            of ``input``.
+        ValueError: If ``strides``, ``padding``, ``data_format`` or ``dilations`` is
+            invalid.
     """
     return _convolve_transpose(
         "conv3d_transpose", 3, input, filters, output_shape, strides, padding,
@@ -446,7 +645,18 @@ def atrous_conv2d_transpose(
     padding: str | Sequence[Sequence[int]],
     name: str | None = None,
 ) -> Tensor:
-    """The gradient of `atrous_conv2d` by its input; see `conv2d_transpose`."""
+    """Transposed dilated convolution: the gradient of `atrous_conv2d` by its input.
+
+    Args:
+        value: Images, a floating tensor ``[batch, height, width, channels]``.
+        filters: Floating tensor ``[window_height, window_width, filters, channels]``.
+        output_shape: Shape of the output, in full or its spatial part only. It is
+            required, since inputs of several sizes have convolutions of the same size.
+        rate: Distance between the entries of a window, 1 or more.
+        padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
+            keeps the size), or a list of pairs ``(before, after)`` of zeros for all
+            axes, batch and channels included.
+    """
     return _convolve_transpose(
         "atrous_conv2d_transpose", 2, value, filters, output_shape, 1, padding, "NHWC",
         rate,

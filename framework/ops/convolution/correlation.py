@@ -1,14 +1,15 @@
 """The convolution and its two adjoints: primitives for one to three dimensions.
 
-Each of the three is linear in both inputs and each is the adjoint of the others, which
-gives derivatives of every order: the convolution, its gradient by the input (which is
-the transposed convolution), and its gradient by the filters. They are primitives because a
-window is a copy and a matrix product, far from what ops could compose.
+There are three primitives: the convolution, its gradient with respect to the input (the
+transposed convolution), and its gradient with respect to the filters. Each is linear in
+both inputs and the adjoint of the other two, which provides derivatives of every order.
+They are primitives because a window is a copy and a matrix product, far from anything
+that ops could compose.
 
-Kernels work in the memory order ``[channels, width, height, batch]``, the exact reverse of
-TensorFlow's: windows, bias and pooling then move long runs of neighbours (pooling takes
-the width first). What they return is a view in TensorFlow's order, and elementwise ops keep
-the strides of their inputs, so that the memory order travels through a network.
+Kernels work in the memory order ``[channels, width, height, batch]``, the exact reverse
+of TensorFlow's: windows, bias and pooling then move long contiguous runs (pooling along
+the width first). The result is a view in TensorFlow's order, and elementwise ops keep
+the strides of their inputs, so that the memory order propagates through a network.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def convolve(
     dilations: ShapeLike,
     groups: int = 1,
 ):
-    """``[n, *spatial, c]`` and ``[*window, c / groups, o]`` to ``[n, *places, o]``."""
+    """Convolve ``[n, *spatial, c]`` with ``[*window, c / groups, o]``: ``[n, *places, o]``."""
     return convolve_into(xp, input, filters, None, None, strides, padding, dilations,
                          groups)  # fmt: skip
 
@@ -85,10 +86,10 @@ def convolve(
 def convolve_into(
     xp, input, filters, space, out, strides, padding, dilations, groups=1
 ):
-    """The kernel of `convolution`, in memory that is given or, where it is None, new.
+    """Kernel of `convolution`, writing to given memory, or to new memory if it is None.
 
-    ``out`` has the shape of the result, and the reverse order in memory; ``space`` is a
-    vector for what is needed in between.
+    ``out`` has the shape of the result, in reverse order in memory; ``space`` is a
+    vector of scratch memory.
     """
     *window, depth, count = filters.shape
     if input.shape[-1] != depth * groups or count % groups:
@@ -111,7 +112,7 @@ def convolve_into(
 
 
 def _convolve_one(xp, x, filters, out, strides, dilations, befores, counts, room):
-    """The convolution of ``x`` into ``out``, ``[channels, width, ..., batch]``."""
+    """Convolve ``x`` into ``out``, ``[channels, width, ..., batch]``."""
     if has_thin_output(filters.shape, strides):
         flipped, befores = as_adjoint(filters, dilations, befores)
         _add_products(xp, x, flipped, out, strides, dilations, befores, room)
@@ -122,7 +123,7 @@ def _convolve_one(xp, x, filters, out, strides, dilations, befores, counts, room
 
 
 def _multiply_columns(xp, x, filters, out, strides, dilations, befores, counts, room):
-    """`_convolve_one`: the entries in all windows, copied, times the filters."""
+    """`_convolve_one`: copy the entries of all windows, and multiply them by the filters."""
     *window, depth, count = filters.shape
     shifts = shared_taps(window, strides, depth, count)
     weights, flat = matrices(filters, shifts).swapaxes(1, 2), _flat(out)
@@ -134,19 +135,19 @@ def _multiply_columns(xp, x, filters, out, strides, dilations, befores, counts, 
 
 
 def _split(x, groups):
-    """``[channels, ...]`` as ``[groups, channels / groups, ...]``."""
+    """Reshape ``[channels, ...]`` to ``[groups, channels / groups, ...]``."""
     return x.reshape(groups, len(x) // groups, *x.shape[1:])
 
 
 def _split_filters(filters, groups):
-    """``[*window, depth, count]`` as ``[groups, *window, depth, count / groups]``."""
+    """Reshape ``[*window, depth, count]`` to ``[groups, *window, depth, count / groups]``."""
     *window, depth, count = filters.shape
     split = filters.reshape(*window, depth, groups, count // groups)
     return split.transpose(len(window) + 1, *range(len(window) + 1), len(window) + 2)
 
 
 def _flat(x):
-    """``[channels, width, ..., batch]`` as a matrix with a row for each channel."""
+    """Reshape ``[channels, width, ..., batch]`` to a matrix with a row for each channel."""
     return x.reshape(len(x), math.prod(x.shape[1:]))
 
 
@@ -173,7 +174,7 @@ def _(input, filters, strides, padding, dilations, groups):
 
 
 def _checked(who, images, filters, strides, dilations, groups):
-    """The window and the spatial axes, after checks that the three ops share."""
+    """Return the window and the spatial axes, after the checks that the three ops share."""
     _check_geometry(who, strides, dilations, groups, input=images, filters=filters)
     rank = len(strides)
     for name, value in (("input", images), ("filters", filters)):
@@ -214,7 +215,7 @@ def input_gradient(
     dilations: ShapeLike,
     groups: int = 1,
 ):
-    """The adjoint of `convolution` in its input, whose spatial axes have ``size``."""
+    """The adjoint of `convolution` in its input, which has spatial axes ``size``."""
     return input_gradient_into(xp, g, filters, None, None, size, strides, padding,
                                dilations, groups)  # fmt: skip
 
@@ -222,7 +223,7 @@ def input_gradient(
 def input_gradient_into(
     xp, g, filters, space, out, size, strides, padding, dilations, groups=1
 ):
-    """The kernel of `input_gradient`, with memory as for `convolve_into`."""
+    """Kernel of `input_gradient`, with memory as for `convolve_into`."""
     *window, depth, count = filters.shape
     margins, counts = positions(size, window, strides, padding, dilations)
     if tuple(g.shape[1:-1]) != counts or g.shape[-1] != count or count % groups:
@@ -257,7 +258,7 @@ def _input_gradient_of_one(xp, g, filters, out, strides, dilations, befores, roo
 
 
 def _add_products(xp, g, filters, out, strides, dilations, befores, room):
-    """`_input_gradient_of_one`: filters times each place, added to the entries it sees."""
+    """`_input_gradient_of_one`: add the filters times each place to the entries it covers."""
     *window, depth, count = filters.shape
     size, counts, batch = out.shape[-2:0:-1], g.shape[-2:0:-1], g.shape[-1]
     flat = _flat(g)
@@ -336,7 +337,7 @@ def filter_gradient(
     dilations: ShapeLike,
     groups: int = 1,
 ):
-    """The adjoint of `convolution` in its filters, whose spatial axes are ``window``."""
+    """The adjoint of `convolution` in its filters, which have spatial axes ``window``."""
     return filter_gradient_into(xp, input, g, None, None, window, strides, padding,
                                 dilations, groups)  # fmt: skip
 
@@ -344,7 +345,7 @@ def filter_gradient(
 def filter_gradient_into(
     xp, input, g, space, out, window, strides, padding, dilations, groups=1
 ):
-    """The kernel of `filter_gradient`; ``out`` is in plain order."""
+    """Kernel of `filter_gradient`; ``out`` is in plain order."""
     margins, counts = positions(input.shape[1:-1], window, strides, padding, dilations)
     channels, count = input.shape[-1], g.shape[-1]
     if tuple(g.shape[:-1]) != (input.shape[0], *counts) or (
@@ -374,7 +375,7 @@ def filter_gradient_into(
 
 
 def _are_pixels_alone(xp, input, g, window, margins):
-    """Return whether each pixel meets its own place alone, and both lie in C order."""
+    """Return whether each pixel contributes to one place only, and both are in C order."""
     if xp is not np or math.prod(window) > 1 or any(map(any, margins)):
         return False
     same = input.shape[:-1] == g.shape[:-1]
@@ -468,7 +469,7 @@ def _out_of_batch(x, like):
 
 
 def _into_axis(x, axis, groups):
-    """The mapped axis in front joins an axis, inside each of ``groups`` equal parts."""
+    """Merge the leading mapped axis into an axis, inside each of ``groups`` equal parts."""
     shape = x.array.shape
     rank, size = len(shape) - 1, shape[0]
     at = axis % rank
@@ -480,7 +481,7 @@ def _into_axis(x, axis, groups):
 
 
 def _out_of_axis(x, size, each, axis, groups):
-    """The inverse of `_into_axis`: ``size`` values whose axis has size ``each``."""
+    """Invert `_into_axis`: ``size`` values with an axis of size ``each``."""
     dims = list(x.array.shape)
     at = axis % len(dims)
     dims[at] = each

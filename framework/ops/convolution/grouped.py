@@ -1,8 +1,9 @@
-"""Convolutions in small groups, depthwise ones above all: small products in the cache.
+"""Convolutions with small groups, in particular depthwise: small products in the cache.
 
-A group of few channels makes products that are bound by memory. So the columns of a few
-groups at a time are made, in scratch memory that stays in the cache, and one stack of
-products uses them. All arrays are ``[groups, channels, width, height, batch]`` in memory.
+Products of groups with few channels are limited by memory bandwidth. The columns of a
+few groups at a time are therefore built in scratch memory that stays in the cache, and
+one batched product uses them. All arrays are
+``[groups, channels, width, height, batch]`` in memory.
 """
 
 import itertools
@@ -35,9 +36,9 @@ SMALL = 1 << 18
 
 
 def are_small(xp, filters, counts, batch):
-    """Return whether groups are too small for products of their own.
+    """Return whether groups are too small for separate matrix products.
 
-    ``filters``: their shape ``[groups, *window, depth, each]``.
+    ``filters`` is the shape ``[groups, *window, depth, each]`` of the filters.
     """
     groups, *rest = filters
     size = math.prod(rest) * math.prod(counts[:-1]) * batch
@@ -45,7 +46,7 @@ def are_small(xp, filters, counts, batch):
 
 
 def by_groups(compute, xp, arrays, *geometry, room):
-    """``compute(xp, *arrays, *geometry, room)``, in each thread for some of the groups."""
+    """Call ``compute(xp, *arrays, *geometry, room)`` on some of the groups in each thread."""
     groups, size = len(arrays[0]), max([x.size for x in arrays])
     count = min(groups, threads_for(size)) if xp is np else 1
     rooms = [room, *[Room(xp, arrays[0].dtype) for _ in range(1, count)]]
@@ -64,10 +65,10 @@ def by_groups(compute, xp, arrays, *geometry, room):
 
 
 class Blocks(NamedTuple):
-    """The shape of a block of columns: so many groups, and so many places of the width.
+    """The shape of a block of columns: a number of groups, and of places along the width.
 
-    ``overlap``: the taps along the width have no columns of their own, as the matrix of
-    a place overlaps that of the next one. ``size``: in numbers.
+    ``overlap``: the taps along the width share columns, because the matrices of
+    neighbouring places overlap. ``size``: the number of entries.
     """
 
     overlap: bool
@@ -77,7 +78,7 @@ class Blocks(NamedTuple):
 
 
 def _blocks(xp, groups, filters, strides, dilations, counts, batch):
-    """The `Blocks` for filters ``[*window, depth, each]`` of every group."""
+    """Return the `Blocks` for filters ``[*window, depth, each]`` of every group."""
     *window, depth, each = filters
     row, most = math.prod(counts[:-1]) * batch, BLOCK if xp is np else GPU_BLOCK
     overlap = xp is np and dilations[-1] == 1 and row >= max(LONG, each)
@@ -93,7 +94,7 @@ def _blocks(xp, groups, filters, strides, dilations, counts, batch):
 def _columns(xp, x, filters, strides, dilations, befores, counts, room):
     """Yield ``(groups, places, columns)``: two slices, and ``[groups, _, rows, columns]``.
 
-    Rows go by the taps along the width, then by the other taps, then by channels.
+    Rows are ordered by taps along the width, then by the other taps, then by channels.
     """
     *window, depth, _ = filters
     groups, batch, sizes = len(x), x.shape[-1], x.shape[-2:1:-1]
@@ -139,7 +140,7 @@ def _separate(xp, space, x, window, pixels, places, step):
 
 
 def _beside(y, cols):
-    """``[groups, channels, places, ...]`` as the matrices beside columns, in place."""
+    """Reshape ``[groups, channels, places, ...]`` to matrices that match columns, in place."""
     groups, channels = y.shape[:2]
     return y.reshape(groups, channels, cols.shape[1], -1).swapaxes(1, 2)
 
@@ -148,7 +149,7 @@ def _beside(y, cols):
 
 
 def convolve_groups(xp, x, filters, out, strides, dilations, befores, counts, room):
-    """The convolution of ``x`` into ``out``; ``filters`` ``[groups, *window, depth, each]``."""
+    """Convolve ``x`` into ``out`` with ``filters`` ``[groups, *window, depth, each]``."""
     groups, *window, depth, each = filters.shape
     weights = filters.reshape(groups, -1, window[-1], depth, each)
     weights = weights.transpose(0, 4, 2, 1, 3).reshape(groups, 1, each, -1)
@@ -164,7 +165,7 @@ def convolve_groups(xp, x, filters, out, strides, dilations, befores, counts, ro
 
 
 def filter_gradient_of_groups(xp, x, g, out, strides, dilations, befores, counts, room):
-    """The adjoint in the filters, into ``out`` ``[groups, *window, depth, each]``."""
+    """Write the adjoint in the filters to ``out`` ``[groups, *window, depth, each]``."""
     groups, *window, depth, each = out.shape
     dtype = xp.float32 if out.dtype.name == "float16" else out.dtype
     total = xp.zeros((groups, math.prod(window) * depth, each), dtype)
@@ -178,9 +179,9 @@ def filter_gradient_of_groups(xp, x, g, out, strides, dilations, befores, counts
 
 
 def input_gradient_of_groups(xp, g, filters, out, strides, dilations, befores, room):
-    """The adjoint in the input, into ``out``: convolutions with flipped filters.
+    """Write the adjoint in the input to ``out``: convolutions with flipped filters.
 
-    One for each phase of the strides.
+    There is one convolution for each phase of the strides.
     """
     sizes = out.shape[-2:1:-1]
     for phase in _phases(sizes, filters.shape[1:-2], strides, dilations, befores):
@@ -196,10 +197,10 @@ def input_gradient_of_groups(xp, g, filters, out, strides, dilations, befores, r
 
 
 def _phases(sizes, window, strides, dilations, befores):
-    """For each phase, and in it for each axis: ``(entries, taps, dilation, before, count)``.
+    """Yield, per phase, ``(entries, taps, dilation, before, count)`` for each axis.
 
-    The entries ``r, r + stride, ...`` of the input meet taps some steps apart, the last
-    of which meets the first place.
+    The entries ``r, r + stride, ...`` of the input meet taps some steps apart; the last
+    of these taps meets the first place.
     """
     axes = [
         [_phase(start, *axis) for start in range(axis[2])]
@@ -220,7 +221,7 @@ def _phase(start, size, window, stride, dilation, before):
 
 
 def group_columns_size(image, filters, strides, padding, dilations, groups):
-    """The numbers in the columns, for the convolution and its adjoints."""
+    """Return the number of entries in the columns, for the convolution and its adjoints."""
     *window, depth, count = filters
     margins, counts = positions(image[1:-1], window, strides, padding, dilations)
     filters = *window, depth, count // groups

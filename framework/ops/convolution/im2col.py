@@ -1,7 +1,8 @@
 """The windows of a convolution as columns of matrices (im2col).
 
-The memory order is ``[channels, width, height, batch]``: windows then move long runs of
-neighbours. A block of columns is made at a time, in scratch memory that a caller may give.
+The memory order is ``[channels, width, height, batch]``: windows then move long
+contiguous runs. Columns are built one block at a time, in scratch memory that the
+caller may provide.
 """
 
 import itertools
@@ -41,7 +42,7 @@ THIN = 4
 
 
 class Room:
-    """Scratch memory, piece by piece: of an array while it lasts, else new each time."""
+    """Scratch memory, handed out in pieces: from an array while it lasts, then allocated."""
 
     def __init__(self, xp, dtype, array=None):
         self.xp, self.dtype, self.rest = xp, dtype, array
@@ -54,12 +55,12 @@ class Room:
         return rest[:size].reshape(shape)
 
     def again(self):
-        """The rest as room of its own, for one of several uses in turn."""
+        """Return the rest as a separate `Room`, for one of several successive uses."""
         return Room(self.xp, self.dtype, self.rest)
 
 
 def turned(xp, x, room):
-    """``[n, h, w, c]`` as ``[c, w, h, n]``, all of it contiguous in memory."""
+    """Return ``[n, h, w, c]`` as ``[c, w, h, n]``, contiguous in memory."""
     view = x.transpose()
     if view.flags.c_contiguous:
         return view
@@ -69,7 +70,7 @@ def turned(xp, x, room):
 
 
 def turn_into(x, out):
-    """``[n, h, w, c]`` into ``out`` ``[c, w, h, n]``; returns ``out``."""
+    """Write ``[n, h, w, c]`` to ``out`` ``[c, w, h, n]``; return ``out``."""
     view = x.transpose()
     if view.flags.c_contiguous or (len(x) > 1 and view.strides[-1] == x.itemsize):
         out[...] = view
@@ -79,10 +80,10 @@ def turn_into(x, out):
 
 
 def _transpose(x, out):
-    """``[n, ..., w, c]`` into ``out`` ``[c, w, ..., n]``, some rows of the images at a time.
+    """Write ``[n, ..., w, c]`` to ``out`` ``[c, w, ..., n]``, a few rows of images at once.
 
-    These are copied first: images may lie a power of two apart, so that the entries of a
-    pixel would evict each other from the cache.
+    The rows are copied first: images may lie a power of two apart, so that the entries
+    of a pixel would evict each other from the cache.
     """
     batch, height, row = len(x), x.shape[1], math.prod(x.shape[2:])
     step = max(1, PIECE // max(batch * row, 1))
@@ -98,7 +99,7 @@ def _transpose(x, out):
 
 
 def matrices(filters, shifts=1):
-    """Filters ``[*window, c, o]`` as matrices ``[shifts, taps * c, o]``; see `columns`."""
+    """Reshape filters ``[*window, c, o]`` to ``[shifts, taps * c, o]``; see `columns`."""
     *window, depth, count = filters.shape
     taps = math.prod(window) // shifts
     split = filters.reshape(taps, shifts, depth, count)
@@ -106,7 +107,7 @@ def matrices(filters, shifts=1):
 
 
 def blocks_of(xp, depth, counts, batch):
-    """Blocks ``(first, rows)`` of the first of the spatial axes in memory."""
+    """Return blocks ``(first, rows)`` of the first spatial axis in memory."""
     count, each = counts[-1], depth * math.prod(counts[:-1]) * batch
     fit = max(1, (BLOCK if xp is np else GPU_BLOCK) // max(each, 1))
     rows = -(-count // -(-count // fit))
@@ -114,7 +115,7 @@ def blocks_of(xp, depth, counts, batch):
 
 
 def _met(tap, size, stride, dilation, before, count, first=0):
-    """Slices: those of ``count`` windows that meet an entry with this tap, and the entries."""
+    """Return slices: the windows (of ``count``) in which a tap meets an entry; the entries."""
     offset = tap * dilation - before + first * stride
     start = max(0, -(offset // stride))
     stop = min(count, (size - 1 - offset) // stride + 1)
@@ -125,10 +126,10 @@ def _met(tap, size, stride, dilation, before, count, first=0):
 
 
 def meetings(sizes, window, strides, dilations, befores, counts, first, rows):
-    """For each tap of the window ``(tap, places, entries)``, indices of arrays in memory.
+    """Return ``(tap, places, entries)`` for each tap of the window: indices into memory.
 
-    ``places``: of the windows of a block that meet entries there; ``entries``: which. Both
-    are None for a tap that meets margins only.
+    ``places`` are the windows of a block that meet entries at this tap, ``entries`` the
+    entries that they meet. Both are None for a tap that meets margins only.
     """
     each = []
     for axis in zip(sizes, window, strides, dilations, befores, counts):
@@ -152,26 +153,26 @@ def meetings(sizes, window, strides, dilations, befores, counts, first, rows):
 
 
 def shared_taps(window, strides, depth, count):
-    """The number of taps that share columns: those along the width, where it pays.
+    """Return the number of taps that share columns: taps along the width, where it pays.
 
-    Sharing saves copies of the input, but the output is summed up from several products.
+    Sharing saves copies of the input, but the output is summed from several products.
     """
     pays = math.prod(window[:-1]) * depth >= count
     return window[-1] if strides[-1] == 1 and pays else 1
 
 
 def has_thin_output(filters, strides):
-    """Return whether the places of a convolution have far fewer channels than the input.
+    """Return whether the output of a convolution has far fewer channels than the input.
 
-    Then the windows of the adjoint are copied instead: with stride 1, a convolution is the
-    adjoint of one with flipped filters.
+    If so, the windows of the adjoint are copied instead: with stride 1, a convolution
+    is the adjoint of a convolution with flipped filters.
     """
     *window, depth, count = filters
     return set(strides) == {1} and math.prod(window) > 1 and THIN * count <= depth
 
 
 def as_adjoint(filters, dilations, befores):
-    """Filters ``[*window, o, c]`` of the adjoint, a view, and the margins in front.
+    """Return filters ``[*window, o, c]`` of the adjoint, a view, and the leading margins.
 
     An entry meets tap ``t`` of one where it meets tap ``n - 1 - t`` of the other.
     """
@@ -184,8 +185,10 @@ def as_adjoint(filters, dilations, befores):
 def columns(xp, x, window, strides, dilations, befores, counts, shifts, room):
     """Yield the entries in the windows, block by block: ``(start, stop, matrices)``.
 
-    A matrix is ``[taps * channels, places]``. With stride 1 a tap further along the width
-    sees what its neighbour sees one place later: the same columns, shifted.
+    Args:
+        matrix is ``[taps * channels, places]``. With stride 1, a tap further along the
+            width meets the same entries as its neighbour one place later: the same
+            columns, shifted.
     """
     channels, *sizes, batch = x.shape
     rest = math.prod(counts[:-1]) * batch
@@ -213,9 +216,9 @@ def columns(xp, x, window, strides, dilations, befores, counts, shifts, room):
 
 
 def unroll(cols, x, met, clear=True):
-    """The entries of ``x`` that each tap meets into columns, and zeros for margins.
+    """Copy the entries of ``x`` that each tap meets into columns, with zeros for margins.
 
-    Not to ``clear``, those zeros are there already.
+    If ``clear`` is False, those zeros are already there.
     """
     for tap, places, entries in met:
         seen = cols[(slice(None), *tap)]
@@ -226,7 +229,7 @@ def unroll(cols, x, met, clear=True):
 
 
 def columns_size(image, filters, strides, padding, dilations):
-    """The size of the columns, in numbers, for an image and filters of these shapes."""
+    """Return the number of entries in the columns for an image and filters of these shapes."""
     *window, depth, count = filters
     _, counts = positions(image[1:-1], window, strides, padding, dilations)
     if has_thin_output(filters, strides):
@@ -242,9 +245,10 @@ def columns_size(image, filters, strides, padding, dilations):
 
 
 def product(xp, a, b, out=None, add=False):
-    """``a @ b`` of stacks of matrices, into ``out`` or added to it.
+    """Compute ``a @ b`` for stacks of matrices, into ``out`` or added to it.
 
-    NumPy has no fast product of halves, so these are made in single, as is a new array.
+    NumPy has no fast product for float16, so float16 products are computed in float32,
+    and a new array is float32.
     """
     half = a.dtype.name == "float16"
     if half:
@@ -266,9 +270,9 @@ def product(xp, a, b, out=None, add=False):
 
 
 def clear_around(x, entries):
-    """Zeros where ``entries``, slices for the axes before the last, do not reach.
+    """Set zeros where ``entries``, slices for the axes before the last, do not reach.
 
-    Everywhere, if they are None.
+    If they are None, set zeros everywhere.
     """
     if entries is None:
         x[...] = 0

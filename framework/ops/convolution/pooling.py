@@ -1,11 +1,11 @@
-"""Pooling: the largest entry or the mean of each window.
+"""Pooling: the maximum or the mean of each window.
 
-Both separate: the maximum over a window is that over its rows, then over those maxima, and
-the same holds of means. So the primitives pool along one axis, in memory of any order, and
-pooling over several composes them, the last axis first; of equal maxima the first of the
-window then gets the gradient, as in TensorFlow. Spreading cotangents to the maxima and
-picking entries at the maxima are each the adjoint of the other, and so are means and
-their spreading: derivatives of every order.
+Both are separable: the maximum over a window is the maximum over the maxima of its
+rows, and likewise for means. The primitives therefore pool along one axis, in memory of
+any order, and pooling over several axes composes them, the last axis first; of equal
+maxima, the first of the window then receives the gradient, as in TensorFlow. Spreading
+cotangents to the maxima and picking entries at the maxima are adjoint to each other, as
+are taking and spreading means, which provides derivatives of every order.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ LARGE = 1 << 20
 
 
 def as_windows(value):
-    """Plain values of ``(axis, size, stride, margins, dilation)`` for each axis."""
+    """Return plain values ``(axis, size, stride, margins, dilation)`` for each axis."""
     return tuple([(*map(int, w[:3]), as_margin(w[3]), int(w[4])) for w in value])
 
 
@@ -96,10 +96,10 @@ Windows: TypeAlias = Annotated[Sequence[tuple[Any, ...]], as_windows]
 
 
 def parts_in_cache(xp, axis, *arrays):
-    """Yield indices of parts of arrays, of which the first has some numbers in each.
+    """Yield indices of parts of arrays, such that a part of the first fits the cache.
 
-    The axes that lie far apart in memory are cut, but not ``axis``, which counts from the
-    end. Arrays whose other axes differ are one part.
+    The axes that lie far apart in memory are cut, except ``axis``, which counts from
+    the end. Arrays with different other axes are treated as one part.
     """
     first = arrays[0]
     shapes = {resized(x.shape, axis, 0) for x in arrays}
@@ -121,7 +121,7 @@ def parts_in_cache(xp, axis, *arrays):
 
 
 def _combined_everywhere(ufunc, input, axis, found, out=None):
-    """Each tap's entries combined, where every tap meets an entry in each window."""
+    """Combine each tap's entries, where every tap meets an entry in each window."""
     parts = [input[at(axis, seen)] for _, _, seen in found]
     if len(parts) == 1:
         return parts[0]
@@ -165,7 +165,7 @@ def window_max_p(
     padding: Margin,
     dilation: int = 1,
 ):
-    """The largest entry of each window along ``axis``, which counts from the end."""
+    """Maximum of each window along ``axis``, which counts from the end."""
     count, found = taps_along(input, axis, size, stride, padding, dilation)
     if is_everywhere(found, count) and input.size < LARGE:
         return _combined_everywhere(xp.maximum, input, axis, found)
@@ -198,9 +198,10 @@ def _(g, input, out, axis, size, stride, padding, dilation):
 def add_to_maxima_p(
     xp, maxima: TensorLike, bias: TensorLike, input: TensorLike, windows: Windows
 ):
-    """The maxima of ``input + bias``, from those of ``input``: ``maxima + bias``.
+    """Compute the maxima of ``input + bias`` as ``maxima + bias``.
 
-    Where the bias is +inf they say too little: one entry of -inf makes NaN of the sum.
+    ``maxima`` are the maxima of ``input``. Where the bias is +inf they are not enough:
+    one entry of -inf makes the sum NaN.
     """
     if (bias == np.inf).any():
         return maxima_of_sum(xp, input, bias, windows)
@@ -208,7 +209,7 @@ def add_to_maxima_p(
 
 
 def maxima_of_sum(xp, input, bias, windows):
-    """The maxima of ``input + bias`` over windows along one axis after another."""
+    """Maxima of ``input + bias`` over windows along one axis after another."""
     total = input + bias
     for window in windows:
         attributes = dict(zip(window_max_p.primitive.attributes, window, strict=True))
@@ -243,7 +244,7 @@ def _(g, bias_shape):
 
 
 def at_maxima(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
-    """Decorator: an op at the first maximum of each window, linear in its first input."""
+    """Decorator for ops at the first maximum of each window, linear in their first input."""
     return primitive(
         same_dtype=("input", "maxima"), ignores_float_errors=True, cost=per_input(1),
         strict=True,
@@ -263,7 +264,7 @@ def spread_to_maxima_p(
     padding: Margin,
     dilation: int = 1,
 ):
-    """Zeros like ``input``, each window's ``g`` added at its first maximum.
+    """Add each window's ``g`` at its first maximum, to zeros shaped like ``input``.
 
     Leading axes broadcast: mapped cotangents need no copies of the input.
     """
@@ -305,7 +306,7 @@ def _spread_part(xp, g, input, maxima, full, axis, found):
 
 
 def _spread_to_pairs(xp, g, input, full, axis):
-    """`spread_to_halves` on arrays of any module."""
+    """Apply `spread_to_halves` to arrays of any array module."""
     count = input.shape[axis] // 2
     first, second = at(axis, slice(0, 2 * count, 2)), at(axis, slice(1, 2 * count, 2))
     wins, zero = input[first] >= input[second], xp.zeros((), g.dtype)
@@ -315,7 +316,7 @@ def _spread_to_pairs(xp, g, input, full, axis):
 
 
 def _hits(xp, input, maxima, axis, found):
-    """For each tap the windows whose first maximum it is."""
+    """Return, for each tap, the windows that have their first maximum there."""
     free = xp.ones_like(maxima, bool)
     for _, windows, seen in found:
         left = free[at(axis, windows)]
@@ -326,7 +327,7 @@ def _hits(xp, input, maxima, axis, found):
 
 
 def _keep(xp, x, mask, out=None):
-    """``x`` where ``mask`` is true, else 0: by bits, where it has them, on NumPy."""
+    """Return ``x`` where ``mask`` is true, else 0; by bits on NumPy if the dtype has them."""
     if xp is np and x.dtype.kind in "fiu":
         bits, integer = mask.view(np.int8), f"i{x.itemsize}"
         np.negative(bits, out=bits)  # all bits or none
@@ -339,7 +340,7 @@ def _keep(xp, x, mask, out=None):
 
 
 def in_halves(shape, dtype, axis, size, stride, padding, dilation=1):
-    """Return whether windows of two cover an axis, as `spread_to_halves` has it."""
+    """Return whether windows of two tile an axis, as `spread_to_halves` requires."""
     if (size, stride, dilation) != (2, 2, 1) or dtype.kind not in "fiu":
         return False
     count, found = taps(shape[axis], size, stride, padding, dilation)
@@ -348,11 +349,12 @@ def in_halves(shape, dtype, axis, size, stride, padding, dilation=1):
 
 
 def spread_to_halves(g, input, wins=None, out=None, *, axis):
-    """`spread_to_maxima` for windows of two, by one comparison.
+    """`spread_to_maxima` for windows of two, with a single comparison.
 
-    A cotangent is kept or dropped by its bits: exact, infinities and NaN included.
-    ``wins`` is room for a mask of bytes. ``out`` may be ``input`` itself, which it
-    then overwrites.
+    Args:
+        cotangent is kept or dropped by its bits, which is exact for infinities and NaN
+            as well. ``wins`` is scratch memory for a mask of bytes. ``out`` may be
+            ``input`` itself, which is then overwritten.
     """
     count = input.shape[axis] // 2
     first, second = at(axis, slice(0, 2 * count, 2)), at(axis, slice(1, 2 * count, 2))
@@ -375,7 +377,7 @@ def spread_to_halves(g, input, wins=None, out=None, *, axis):
 
 
 def _in_order_of(x, like):
-    """``x``, copied into the memory order of ``like`` where its innermost axis is another."""
+    """Copy ``x`` into the memory order of ``like`` if their innermost axes differ."""
     if x.ndim != like.ndim:
         return x
     steps = range(x.ndim)
@@ -395,7 +397,7 @@ def _(g, input, maxima, axis, size, stride, padding, dilation):
 
 
 def _at_maxima(name, x, input, maxima, axis, *window):
-    """The shape of ``x`` and ``maxima`` together, which must be pooled from ``input``."""
+    """Return the common shape of ``x`` and ``maxima``, which must be pooled from ``input``."""
     pooled = _pooled(input, axis, *window)
     given = {name: x, "input": input, "maxima": maxima}
     if not agree(maxima.shape[axis], pooled.shape[axis]):
@@ -422,7 +424,7 @@ def pick_at_maxima_p(
     padding: Margin,
     dilation: int = 1,
 ):
-    """For each window the entry of ``c`` where ``input`` has its first maximum."""
+    """Pick, for each window, the entry of ``c`` at the first maximum of ``input``."""
     count, found = taps_along(input, axis, size, stride, padding, dilation)
     if maxima.shape[axis] != count or c.shape[axis] != input.shape[axis]:
         raise ValueError("shapes do not fit")  # `infer` says it better
@@ -464,7 +466,7 @@ def _(mapped, c, input, maxima, **attributes):
 
 
 def _paired(mapped, input, maxima):
-    """Both with a mapped axis or neither; a cotangent's broadcasts by itself."""
+    """Give both a mapped axis, or neither; a mapped cotangent broadcasts without help."""
     if mapped[1] == mapped[2]:
         return input, maxima
     return all_mapped(mapped[1:], (input, maxima))
@@ -475,7 +477,7 @@ def _paired(mapped, input, maxima):
 
 @functools.lru_cache(maxsize=4096)
 def shares_of(extent, size, stride, padding, dilation):
-    """One over the number of entries in each window: a float if it is always the same."""
+    """Return one over the number of entries in each window: a float if always the same."""
     count, found = taps(extent, size, stride, padding, dilation)
     entries = np.zeros(count)
     for _, windows, _ in found:
@@ -485,7 +487,7 @@ def shares_of(extent, size, stride, padding, dilation):
 
 
 def _shares(xp, dtype, axis, *window):
-    """`shares_of`, to be multiplied with what has an entry for each window along ``axis``."""
+    """Return `shares_of`, shaped to multiply an array with one entry per window."""
     shares = shares_of(*window)
     if isinstance(shares, np.ndarray):
         return xp.asarray(shares.astype(dtype)).reshape(-1, *(1,) * (-axis - 1))
@@ -504,7 +506,7 @@ def window_mean_p(
     padding: Margin,
     dilation: int = 1,
 ):
-    """The mean of each window along ``axis``; margins do not count."""
+    """Mean of each window along ``axis``; margins do not count."""
     count, found = taps_along(input, axis, size, stride, padding, dilation)
     extent = input.shape[axis]
     shares = _shares(xp, input.dtype, axis, extent, size, stride, padding, dilation)
@@ -608,7 +610,7 @@ def _pool(who, op, rank, input, ksize, strides, padding, data_format, dilations=
 
 
 def _windows(who, rank, x, ksize, strides, padding, data_format, dilations):
-    """``(axis, size, stride, padding, dilation)`` of the axes to pool, the last first."""
+    """Return ``(axis, size, stride, padding, dilation)`` per axis to pool, the last first."""
     found = len(x.shape) - 2
     if found != (rank or found) or found not in CHANNELS_LAST:
         wanted = "3, 4 or 5" if rank is None else rank + 2
@@ -643,9 +645,25 @@ def max_pool(
     data_format: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`max_pool1d`, `max_pool2d` or `max_pool3d`, by the rank of ``input``.
+    """Max pooling in one, two or three dimensions, by the rank of ``input``.
 
-    Args: as for `max_pool2d`; ``data_format`` must fit the number of axes.
+    It calls `max_pool1d`, `max_pool2d` or `max_pool3d`.
+
+    Args:
+        input: Tensor ``[batch, *spatial, channels]``; its rank selects the op.
+        ksize: Size of a window: an int, or one per spatial axis (or one per axis, with
+            1 for batch and channels).
+        strides: Distance between windows: an int, or one per spatial axis (or one per
+            axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (margins that never contribute to the
+            result), or a list of pairs ``(before, after)`` for all axes.
+        data_format: Layout of input and output, such as "NHWC" or "NCHW"; it must match
+            the number of axes. Channels last by default.
+
+    Raises:
+        ShapeError: If a window is larger than the input.
+        ValueError: If ``ksize``, ``strides``, ``padding`` or ``data_format`` is
+            invalid.
     """
     return _pool(
         "max_pool", window_max_p, None, input, ksize, strides, padding, data_format
@@ -661,9 +679,26 @@ def max_pool1d(
     data_format: str | None = "NWC",
     name: str | None = None,
 ) -> Tensor:
-    """`max_pool2d` with one spatial axis: ``[batch, length, channels]``.
+    """1-D max pooling: `max_pool2d` with one spatial axis.
 
-    ``data_format``: "NWC" or "NCW".
+    Args:
+        input: Tensor ``[batch, length, channels]``.
+        ksize: Size of a window: an int, or one per spatial axis (or one per axis, with
+            1 for batch and channels).
+        strides: Distance between windows: an int, or one per spatial axis (or one per
+            axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (margins that never contribute to the
+            result), or a list of pairs ``(before, after)`` for all axes.
+        data_format: "NWC" or "NCW", the layout of input and output.
+
+    Shapes:
+        ``[batch, length, channels]``; the length is divided by ``strides``, rounded up
+        for "SAME".
+
+    Raises:
+        ShapeError: If a window is larger than the input.
+        ValueError: If ``ksize``, ``strides``, ``padding`` or ``data_format`` is
+            invalid.
     """
     return _max_pool(1, input, ksize, strides, padding, data_format)
 
@@ -677,22 +712,32 @@ def max_pool2d(
     data_format: str | None = "NHWC",
     name: str | None = None,
 ) -> Tensor:
-    """The largest entry of each window of ``ksize`` pixels; windows are ``strides`` apart.
+    """2-D max pooling: the maximum of each window of ``ksize`` pixels, ``strides`` apart.
 
-    The gradient goes to the first of equal maxima, row by row, as in TensorFlow.
+    Of equal maxima, the first one receives the gradient, row by row, as in TensorFlow.
 
-    Args: ``ksize``, ``strides``: an int, or one for each spatial axis (or four, with 1
-    for batch and channels); ``padding``: "VALID", "SAME" (a margin that never wins) or
-    a list of pairs (before, after) for all axes; ``data_format``: "NHWC" or "NCHW".
+    Args:
+        input: Images, a tensor ``[batch, height, width, channels]``.
+        ksize: Size of a window: an int, or one per spatial axis (or one per axis, with
+            1 for batch and channels).
+        strides: Distance between windows: an int, or one per spatial axis (or one per
+            axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (margins that never contribute to the
+            result), or a list of pairs ``(before, after)`` for all axes.
+        data_format: "NHWC" or "NCHW", the layout of input and output.
 
-    Shapes: ``[batch, height, width, channels]``; height and width are divided by
-    ``strides``, rounded up for "SAME".
+    Shapes:
+        ``[batch, height, width, channels]``; height and width are divided by
+        ``strides``, rounded up for "SAME".
 
-    Raises: ``ShapeError`` for a window larger than the input; ``ValueError`` for wrong
-    ``ksize``, ``strides``, ``padding``, ``data_format``.
+    Raises:
+        ShapeError: If a window is larger than the input.
+        ValueError: If ``ksize``, ``strides``, ``padding`` or ``data_format`` is
+            invalid.
 
     Example:
-        >>> tw.nn.max_pool2d([[[[1.0], [2.0]], [[4.0], [3.0]]]], 2, 2, "VALID").numpy().ravel()
+        >>> image = [[[[1.0], [2.0]], [[4.0], [3.0]]]]
+        >>> tw.nn.max_pool2d(image, 2, 2, "VALID").numpy().ravel()
         array([4.], dtype=float32)
     """
     return _max_pool(2, input, ksize, strides, padding, data_format)
@@ -707,9 +752,26 @@ def max_pool3d(
     data_format: str | None = "NDHWC",
     name: str | None = None,
 ) -> Tensor:
-    """`max_pool2d` with a third spatial axis: ``[batch, depth, height, width, channels]``.
+    """3-D max pooling: `max_pool2d` with a third spatial axis, depth.
 
-    ``data_format``: "NDHWC" or "NCDHW".
+    Args:
+        input: Tensor ``[batch, depth, height, width, channels]``.
+        ksize: Size of a window: an int, or one per spatial axis (or one per axis, with
+            1 for batch and channels).
+        strides: Distance between windows: an int, or one per spatial axis (or one per
+            axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (margins that never contribute to the
+            result), or a list of pairs ``(before, after)`` for all axes.
+        data_format: "NDHWC" or "NCDHW", the layout of input and output.
+
+    Shapes:
+        ``[batch, depth, height, width, channels]``; spatial sizes are divided by
+        ``strides``, rounded up for "SAME".
+
+    Raises:
+        ShapeError: If a window is larger than the input.
+        ValueError: If ``ksize``, ``strides``, ``padding`` or ``data_format`` is
+            invalid.
     """
     return _max_pool(3, input, ksize, strides, padding, data_format)
 
@@ -723,9 +785,25 @@ def avg_pool(
     data_format: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`avg_pool1d`, `avg_pool2d` or `avg_pool3d`, by the rank of ``input``.
+    """Average pooling in one, two or three dimensions, by the rank of ``input``.
 
-    Args: as for `max_pool2d`; ``data_format`` must fit the number of axes.
+    It calls `avg_pool1d`, `avg_pool2d` or `avg_pool3d`.
+
+    Args:
+        input: Tensor ``[batch, *spatial, channels]``; its rank selects the op.
+        ksize: Size of a window: an int, or one per spatial axis (or one per axis, with
+            1 for batch and channels).
+        strides: Distance between windows: an int, or one per spatial axis (or one per
+            axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (margins that never contribute to the
+            result), or a list of pairs ``(before, after)`` for all axes.
+        data_format: Layout of input and output, such as "NHWC" or "NCHW"; it must match
+            the number of axes. Channels last by default.
+
+    Raises:
+        ShapeError: If a window is larger than the input.
+        ValueError: If ``ksize``, ``strides``, ``padding`` or ``data_format`` is
+            invalid.
     """
     return _pool(
         "avg_pool", window_mean_p, None, input, ksize, strides, padding, data_format
@@ -741,9 +819,26 @@ def avg_pool1d(
     data_format: str | None = "NWC",
     name: str | None = None,
 ) -> Tensor:
-    """`avg_pool2d` with one spatial axis: ``[batch, length, channels]``.
+    """1-D average pooling: `avg_pool2d` with one spatial axis.
 
-    ``data_format``: "NWC" or "NCW".
+    Args:
+        input: Tensor ``[batch, length, channels]``.
+        ksize: Size of a window: an int, or one per spatial axis (or one per axis, with
+            1 for batch and channels).
+        strides: Distance between windows: an int, or one per spatial axis (or one per
+            axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (margins that never contribute to the
+            result), or a list of pairs ``(before, after)`` for all axes.
+        data_format: "NWC" or "NCW", the layout of input and output.
+
+    Shapes:
+        ``[batch, length, channels]``; the length is divided by ``strides``, rounded up
+        for "SAME".
+
+    Raises:
+        ShapeError: If a window is larger than the input.
+        ValueError: If ``ksize``, ``strides``, ``padding`` or ``data_format`` is
+            invalid.
     """
     return _avg_pool(1, input, ksize, strides, padding, data_format)
 
@@ -757,12 +852,30 @@ def avg_pool2d(
     data_format: str | None = "NHWC",
     name: str | None = None,
 ) -> Tensor:
-    """The mean of each window; the margin of "SAME" does not count.
+    """2-D average pooling: the mean of each window; margins of "SAME" do not count.
 
-    Arguments, shapes and errors are those of `max_pool2d`.
+    Args:
+        input: Images, a tensor ``[batch, height, width, channels]``.
+        ksize: Size of a window: an int, or one per spatial axis (or one per axis, with
+            1 for batch and channels).
+        strides: Distance between windows: an int, or one per spatial axis (or one per
+            axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (margins that never contribute to the
+            result), or a list of pairs ``(before, after)`` for all axes.
+        data_format: "NHWC" or "NCHW", the layout of input and output.
+
+    Shapes:
+        ``[batch, height, width, channels]``; height and width are divided by
+        ``strides``, rounded up for "SAME".
+
+    Raises:
+        ShapeError: If a window is larger than the input.
+        ValueError: If ``ksize``, ``strides``, ``padding`` or ``data_format`` is
+            invalid.
 
     Example:
-        >>> tw.nn.avg_pool2d([[[[1.0], [2.0]], [[4.0], [5.0]]]], 2, 1, "SAME").numpy()[0, ..., 0]
+        >>> image = [[[[1.0], [2.0]], [[4.0], [5.0]]]]
+        >>> tw.nn.avg_pool2d(image, 2, 1, "SAME").numpy()[0, ..., 0]
         array([[3. , 3.5],
                [4.5, 5. ]], dtype=float32)
     """
@@ -778,9 +891,26 @@ def avg_pool3d(
     data_format: str | None = "NDHWC",
     name: str | None = None,
 ) -> Tensor:
-    """`avg_pool2d` with a third spatial axis: ``[batch, depth, height, width, channels]``.
+    """3-D average pooling: `avg_pool2d` with a third spatial axis, depth.
 
-    ``data_format``: "NDHWC" or "NCDHW".
+    Args:
+        input: Tensor ``[batch, depth, height, width, channels]``.
+        ksize: Size of a window: an int, or one per spatial axis (or one per axis, with
+            1 for batch and channels).
+        strides: Distance between windows: an int, or one per spatial axis (or one per
+            axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (margins that never contribute to the
+            result), or a list of pairs ``(before, after)`` for all axes.
+        data_format: "NDHWC" or "NCDHW", the layout of input and output.
+
+    Shapes:
+        ``[batch, depth, height, width, channels]``; spatial sizes are divided by
+        ``strides``, rounded up for "SAME".
+
+    Raises:
+        ShapeError: If a window is larger than the input.
+        ValueError: If ``ksize``, ``strides``, ``padding`` or ``data_format`` is
+            invalid.
     """
     return _avg_pool(3, input, ksize, strides, padding, data_format)
 
@@ -795,15 +925,27 @@ def pool(
     dilations: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`max_pool` or `avg_pool`, by ``pooling_type`` "MAX" or "AVG", with dilated windows.
+    """Max or average pooling, by ``pooling_type``, with optional dilation.
 
-    Args: ``window_shape``: the size on each spatial axis; ``dilations``: the distance
-    of the entries of a window, 1 by default, as are ``strides``.
+    Args:
+        input: Tensor ``[batch, *spatial, channels]``.
+        window_shape: Size of a window on each spatial axis.
+        pooling_type: "MAX" or "AVG".
+        strides: Distance between windows: an int, or one per spatial axis; 1 by
+            default.
+        padding: "VALID" (no padding), "SAME" (margins that never contribute to the
+            result), or a list of pairs ``(before, after)`` for all axes.
+        data_format: Layout of input and output, such as "NHWC" or "NCHW"; it must match
+            the number of axes. Channels last by default.
+        dilations: Distance between the entries of a window: an int, or one per spatial
+            axis; 1 by default.
 
-    Raises: ``ValueError`` for another ``pooling_type``.
+    Raises:
+        ValueError: If ``pooling_type`` is neither "MAX" nor "AVG".
 
     Example:
-        >>> tw.nn.pool([[[1.0], [5.0], [2.0], [3.0]]], [2], "MAX", dilations=[2]).numpy().ravel()
+        >>> x = [[[1.0], [5.0], [2.0], [3.0]]]
+        >>> tw.nn.pool(x, [2], "MAX", dilations=[2]).numpy().ravel()
         array([2., 5.], dtype=float32)
     """
     kinds = {"MAX": window_max_p, "AVG": window_mean_p}
@@ -824,15 +966,29 @@ def max_pool_with_argmax(
     include_batch_in_index: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """`max_pool2d`, and the flat index ``(y * width + x) * channels + c`` of each maximum.
+    """2-D max pooling that also returns the flat index of each maximum.
 
-    Args: as for `max_pool2d`, with "NHWC" alone; ``include_batch_in_index``: indices go
-    on from image to image.
+    The index is ``(y * width + x) * channels + c``.
 
-    Returns: ``(output, argmax)``, of one shape.
+    Args:
+        input: Images, a tensor ``[batch, height, width, channels]``.
+        ksize: Size of a window: an int, or one per spatial axis (or one per axis, with
+            1 for batch and channels).
+        strides: Distance between windows: an int, or one per spatial axis (or one per
+            axis, with 1 for batch and channels).
+        padding: "VALID" (no padding), "SAME" (margins that never contribute to the
+            result), or a list of pairs ``(before, after)`` for all axes.
+        data_format: "NHWC", the only supported layout.
+        output_dtype: Dtype of the indices, int64 or int32.
+        include_batch_in_index: If True, indices count through all images of the batch,
+            not from the start of each image.
+
+    Returns:
+        ``(output, argmax)``, of the same shape; see `max_pool2d`.
 
     Example:
-        >>> tw.nn.max_pool_with_argmax([[[[1.0], [2.0]], [[4.0], [3.0]]]], 2, 2, "VALID")[1].numpy()
+        >>> image = [[[[1.0], [2.0]], [[4.0], [3.0]]]]
+        >>> tw.nn.max_pool_with_argmax(image, 2, 2, "VALID")[1].numpy()
         array([[[[2]]]])
     """
     who = "max_pool_with_argmax"

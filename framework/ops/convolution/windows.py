@@ -1,7 +1,7 @@
-"""Sliding windows: where they lie, the arguments that say so, and patches.
+"""Sliding windows: their positions, their arguments, and patches.
 
-What `convolution`, `pooling` and `image` share. `unfold` cuts an axis into its windows and
-`fold` adds windows up to the axis again: each is the adjoint of the other.
+`convolution`, `pooling` and `image` share this module. `unfold` cuts an axis into
+windows and `fold` adds windows up to the axis again: each is the adjoint of the other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = []  # nothing of TensorFlow's: its names are those of the files above
 
 
 def as_padding(value):
-    """Plain values of "VALID", "SAME" or a pair (before, after) for each spatial axis."""
+    """Return plain values: "VALID", "SAME" or a pair (before, after) for each spatial axis."""
     if isinstance(value, str):
         return value
     try:
@@ -46,9 +46,10 @@ Padding: TypeAlias = Annotated[str | Sequence[tuple[int, int]], as_padding]
 
 
 def window_positions(size, window, stride, padding, dilation):
-    """``(before, after, count)``: the margins, and the number of windows, along one axis.
+    """Return ``(before, after, count)``: margins and number of windows along one axis.
 
-    ``padding``: "VALID", "SAME" or a pair; ``size`` and ``count`` may be None, unknown.
+    ``padding`` is "VALID", "SAME" or a pair; ``size`` and ``count`` may be None, for
+    unknown.
     """
     if is_symbolic(size):
         return _positions(size, window, stride, padding, dilation)
@@ -83,7 +84,7 @@ _known_positions = functools.lru_cache(maxsize=4096)(_positions)
 
 
 def positions(size, window, strides, padding, dilations):
-    """Margins and numbers of windows along all axes."""
+    """Return margins and numbers of windows along all axes."""
     each = [padding] * len(size) if isinstance(padding, str) else padding
     found = [
         window_positions(*axis)
@@ -93,7 +94,7 @@ def positions(size, window, strides, padding, dilations):
 
 
 def as_margin(value):
-    """Plain values of "VALID", "SAME" or one pair (before, after)."""
+    """Return plain values: "VALID", "SAME" or one pair (before, after)."""
     return value if isinstance(value, str) else (int(value[0]), int(value[1]))
 
 
@@ -102,9 +103,10 @@ Margin: TypeAlias = Annotated[str | tuple[int, int], as_margin]
 
 @functools.lru_cache(maxsize=4096)
 def taps(extent, size, stride, padding, dilation):
-    """The number of windows, and for each tap ``(tap, windows, entries)``.
+    """Return the number of windows, and ``(tap, windows, entries)`` for each tap.
 
-    Two slices: the windows in which the tap meets an entry, no margin, and what it meets.
+    ``windows`` and ``entries`` are slices: the windows in which the tap meets an entry
+    (not a margin), and the entries that it meets.
     """
     before, _, count = window_positions(extent, size, stride, padding, dilation)
     found = []
@@ -119,7 +121,7 @@ def taps(extent, size, stride, padding, dilation):
 
 
 def taps_along(x, axis, *window):
-    """`taps` along an axis of an array that is counted from the end."""
+    """Return the `taps` along an axis of an array, counted from the end."""
     _check_from_end(axis, x.ndim)
     return taps(x.shape[axis], *window)
 
@@ -135,19 +137,19 @@ def is_everywhere(found, count):
 
 
 def at(axis, part):
-    """The index that takes ``part`` of an axis counted from the end."""
+    """Return the index that selects ``part`` of an axis counted from the end."""
     return (..., part) + (slice(None),) * (-axis - 1)
 
 
 def resized(shape, axis, extent):
-    """A shape with another size of an axis counted from the end."""
+    """Return a shape with another size for an axis counted from the end."""
     _check_from_end(axis, len(shape))
     place = len(shape) + axis
     return (*shape[:place], extent, *shape[place + 1 :])
 
 
 def spatial_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
-    """Decorator: an op along ``axis``, counted from the end; other axes stay."""
+    """Decorator for ops along ``axis``, counted from the end; other axes are kept."""
     return primitive(batch=batch_leading, diagonal=diagonal_along_axis, **options)
 
 
@@ -164,9 +166,9 @@ def unfold(
     padding: Margin,
     dilation: int = 1,
 ):
-    """The windows of ``axis``, counted from the end: an axis of windows, one of entries.
+    """Cut ``axis``, counted from the end, into windows: an axis of windows, one of entries.
 
-    Margins hold zeros. Shape: ``[..., n, ...]`` to ``[..., count, size, ...]``.
+    Margins are zeros. Maps ``[..., n, ...]`` to ``[..., count, size, ...]``.
     """
     count, found = taps_along(input, axis, size, stride, padding, dilation)
     before, behind = input.shape[:axis], input.shape[input.ndim + axis + 1 :]
@@ -200,7 +202,7 @@ def fold(
     padding: Margin,
     dilation: int = 1,
 ):
-    """The adjoint of `unfold` on an axis of size ``extent``: windows added up."""
+    """The adjoint of `unfold` on an axis of size ``extent``: add windows up."""
     if not -g.ndim < axis < 0:
         raise ValueError("shapes do not fit")  # `infer` says it better
     size = g.shape[axis]
@@ -241,7 +243,11 @@ CHANNELS_FIRST = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
 
 def is_channels_first(who, data_format, rank):
-    """Return whether the channels follow the batch. Raises: ``ValueError`` if unknown."""
+    """Return whether the channels follow the batch.
+
+    Raises:
+        ValueError: If ``data_format`` is unknown.
+    """
     if data_format in (None, CHANNELS_LAST[rank]):
         return False
     if data_format == CHANNELS_FIRST[rank]:
@@ -253,7 +259,7 @@ def is_channels_first(who, data_format, rank):
 
 
 def window_arguments(who, rank, strides, padding, data_format, dilations):
-    """``(channels first, strides, padding, dilations)``: plain values for the spatial axes."""
+    """Return ``(channels_first, strides, padding, dilations)``, plain spatial values."""
     first = is_channels_first(who, data_format, rank)
     strides = spatial_numbers(who, "strides", strides, rank, first)
     dilations = spatial_numbers(who, "dilations", dilations, rank, first)
@@ -261,9 +267,10 @@ def window_arguments(who, rank, strides, padding, data_format, dilations):
 
 
 def spatial_numbers(who, name, value, rank, first, default=1):
-    """One positive int for each spatial axis.
+    """Return one positive int for each spatial axis.
 
-    From one for all, a list with one for each, or one with 1 for batch and channels too.
+    The value may be one int for all axes, a list with one per spatial axis, or a list
+    that also has 1 for batch and channels.
     """
     if value is None:
         value = default
@@ -286,7 +293,7 @@ def spatial_numbers(who, name, value, rank, first, default=1):
 
 
 def spatial_padding(who, padding, rank, first):
-    """Plain values of ``padding``: "VALID", "SAME" or pairs for the spatial axes."""
+    """Return plain values of ``padding``: "VALID", "SAME" or pairs for the spatial axes."""
     if isinstance(padding, str):
         if padding.upper() in ("VALID", "SAME"):
             return padding.upper()

@@ -1,4 +1,4 @@
-"""Brightness, contrast and colours of images, changed.
+"""Adjust the brightness, contrast and colors of images.
 
 Integer images are scaled to 0 ... 1 before, and back after.
 """
@@ -33,9 +33,14 @@ __all__ = [
 
 
 def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
-    """``image + delta``, entry by entry; they broadcast.
+    """Adjust the brightness of images: ``image + delta``, element-wise.
 
     Integer images are scaled to 0 ... 1 before, and back after.
+
+    Args:
+        image: Image or images of any shape.
+        delta: Number to add, in units of the scale 0 ... 1; it broadcasts with
+            ``image``.
 
     Example:
         >>> tw.image.adjust_brightness([0.25, 0.5], 0.25).numpy()
@@ -49,11 +54,17 @@ def adjust_brightness(image: TensorLike, delta: TensorLike) -> Tensor:
 def adjust_gamma(
     image: TensorLike, gamma: TensorLike = 1, gain: TensorLike = 1
 ) -> Tensor:
-    """``gain * image ** gamma``, entry by entry.
+    """Gamma correction: ``gain * image ** gamma``, element-wise.
 
     Integer images are scaled to 0 ... 1 before, and back after.
 
-    Raises: ``ValueError`` for a negative ``gamma``.
+    Args:
+        image: Image or images of any shape.
+        gamma: Exponent, not negative; a value above 1 darkens the image.
+        gain: Factor of the result.
+
+    Raises:
+        ValueError: If ``gamma`` is negative.
 
     Example:
         >>> tw.image.adjust_gamma([0.25, 0.5], gamma=2.0).numpy()
@@ -103,12 +114,21 @@ def _(mapped, images, contrast_factor):
 
 
 def adjust_contrast(images: TensorLike, contrast_factor: TensorLike) -> Tensor:
-    """``(x - mean) * contrast_factor + mean``, with the mean of each channel of an image.
+    """Adjust the contrast: ``(x - mean) * contrast_factor + mean``, per image and channel.
 
-    Integer images are scaled to 0 ... 1 before, and back after. There is no gradient,
-    as in TensorFlow: asking for one raises ``LookupError``.
+    Integer images are scaled to 0 ... 1 before, and back after. As in TensorFlow, the
+    op has no gradient: computing one raises ``LookupError``.
 
-    Shapes: ``[..., height, width, channels]``, ``contrast_factor`` a scalar.
+    Args:
+        images: Tensor ``[..., height, width, channels]``.
+        contrast_factor: Scalar; a value above 1 increases the contrast.
+
+    Shapes:
+        ``[..., height, width, channels]``, input and result.
+
+    Raises:
+        ShapeError: If ``images`` has fewer than three axes, or ``contrast_factor`` is
+            not a scalar.
 
     Example:
         >>> tw.image.adjust_contrast([[[1.0]], [[3.0]]], 2.0).numpy().ravel()
@@ -121,16 +141,23 @@ def adjust_contrast(images: TensorLike, contrast_factor: TensorLike) -> Tensor:
 
 
 def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Tensor:
-    """The image with ``delta`` added to its hue, a number from 0 to 1 that wraps around.
+    """Adjust the hue of RGB images: add ``delta`` to it.
 
-    The largest and the smallest colour of a pixel stay what they are. Integer images are
-    scaled to 0 ... 1 before, and back after. There is a gradient, unlike in TensorFlow.
+    The hue is a number from 0 to 1 that wraps around. The largest and the smallest
+    color of a pixel are unchanged. Integer images are scaled to 0 ... 1 before, and
+    back after. Unlike in TensorFlow, the op has a gradient.
 
-    Args: ``delta``: from -1 to 1; a tensor broadcasts with ``[..., height, width]``.
+    Args:
+        image: RGB image or images ``[..., height, width, 3]``.
+        delta: Number to add to the hue, from -1 to 1; a tensor broadcasts with
+            ``[..., height, width]``.
 
-    Shapes: ``[..., height, width, 3]``, input and result.
+    Shapes:
+        ``[..., height, width, 3]``, input and result.
 
-    Raises: ``ValueError`` for another ``delta``; ``ShapeError`` for other shapes.
+    Raises:
+        ValueError: If ``delta`` is not from -1 to 1.
+        ShapeError: If ``image`` is not ``[..., height, width, 3]``.
 
     Example:
         >>> tw.image.adjust_hue([[[1.0, 0.0, 0.0]]], 1 / 3).numpy().round(6)
@@ -149,15 +176,21 @@ def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) ->
 def adjust_saturation(
     image: TensorLike, saturation_factor: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The image with its saturation times ``saturation_factor``, which ends at 1.
+    """Adjust the saturation of RGB images: multiply it, and clip it to 1.
 
-    Integer images are scaled to 0 ... 1 before, and back after. There is a gradient,
-    unlike in TensorFlow.
+    Integer images are scaled to 0 ... 1 before, and back after. Unlike in TensorFlow,
+    the op has a gradient.
 
-    Shapes: ``[..., height, width, 3]``, input and result; ``saturation_factor``
-    broadcasts with ``[..., height, width]``.
+    Args:
+        image: RGB image or images ``[..., height, width, 3]``.
+        saturation_factor: Factor of the saturation; a tensor broadcasts with
+            ``[..., height, width]``.
 
-    Raises: ``ShapeError`` for other shapes.
+    Shapes:
+        ``[..., height, width, 3]``, input and result.
+
+    Raises:
+        ShapeError: If ``image`` is not ``[..., height, width, 3]``.
 
     Example:
         >>> tw.image.adjust_saturation([[[1.0, 0.5, 0.5]]], 2.0).numpy()
@@ -172,7 +205,7 @@ def adjust_saturation(
 
 
 def _wide_colors(who, image):
-    """The dtype of the image, and its colours in float32 or float64."""
+    """Return the dtype of the image, and its colors in float32 or float64."""
     x = checked_colors(who, image)
     if len(x.shape) < 3:
         raise ShapeError(who, "image must be [..., height, width, 3]", image=x)
@@ -181,11 +214,19 @@ def _wide_colors(who, image):
 
 
 def per_image_standardization(image: TensorLike) -> Tensor:
-    """``(x - mean) / max(std, 1 / sqrt(n))``, with the moments of the n numbers of an image.
+    """Standardize each image to mean 0 and variance 1.
 
-    Shapes: ``[..., height, width, channels]``.
+    It is ``(x - mean) / max(std, 1 / sqrt(n))``, with the moments of the n numbers of
+    an image.
 
-    Returns: float32.
+    Args:
+        image: Image or images ``[..., height, width, channels]``.
+
+    Shapes:
+        ``[..., height, width, channels]``, input and result.
+
+    Returns:
+        Images in float32.
 
     Example:
         >>> tw.image.per_image_standardization([[[0.0]], [[2.0]]]).numpy().ravel()

@@ -1,4 +1,4 @@
-"""`gaussian_blur`: the mean of the pixels around each one, with Gaussian weights."""
+"""`gaussian_blur`: the mean of the pixels around each pixel, with Gaussian weights."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ __all__ = []  # the public name is `keras.ops.image.gaussian_blur`
 def gaussian_blur(
     images: Tensor, kernel_size: Sequence[int], sigma: TensorLike
 ) -> Tensor:
-    """Each channel convolved with a Gaussian of the widths ``sigma``, with zeros around.
+    """Gaussian blur: convolve each channel with a Gaussian of widths ``sigma``.
 
-    ``kernel_size``, ``sigma``: two numbers each, across and down.
+    The images are padded with zeros. ``kernel_size`` and ``sigma`` have two numbers
+    each, for the horizontal and the vertical axis.
 
-    Shapes: ``images`` ``[batch, height, width, channels]``.
+    Shapes:
+        ``images`` ``[batch, height, width, channels]``.
     """
     widths = unstack(cast(convert_to_tensor(sigma), images.dtype))
     across, down = [
@@ -36,7 +38,7 @@ def gaussian_blur(
 
 
 def blurred(images: Tensor, kernel: Tensor, kernel_size: Sequence[int]) -> Tensor:
-    """Each channel convolved with the kernel, with zeros around."""
+    """Convolve each channel with the kernel, zero-padded."""
     kernel = reshape(kernel, (*kernel_size, 1, 1))  # as Keras, not transposed
     kernel = broadcast_to(kernel, (*kernel_size, images.shape[-1], 1))
     return depthwise_conv2d(images, kernel, (1, 1, 1, 1), "SAME")

@@ -1,7 +1,7 @@
-"""Boxes at random that cover a part of an object, to cut images by.
+"""Random boxes that cover a part of an object, for cropping.
 
-All attempts are drawn at once, and the first one that fits is taken: so that the function
-can be traced, and no draw depends on others.
+All attempts are drawn at once, and the first one that fits is used, so that the
+function can be traced and no draw depends on other draws.
 """
 
 from __future__ import annotations
@@ -42,28 +42,39 @@ def sample_distorted_bounding_box(
     use_image_if_no_bounding_boxes: bool | None = None,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A box at random that covers a part of one of the ``bounding_boxes``.
+    """Sample a random crop box that covers a part of one of the ``bounding_boxes``.
 
-    Of ``max_attempts`` (default 100) draws the first one that satisfies all conditions,
-    or else the whole image.
+    Of ``max_attempts`` random boxes, the first one that satisfies all conditions is
+    returned, or else the whole image.
 
-    Args: ``image_size``: (height, width, channels); ``seed``: 0 draws from the global
-    generator; ``min_object_covered``: the part of any one box that the result covers at
-    least; ``aspect_ratio_range``: of width / height, default (0.75, 1.33); ``area_range``:
-    of the area in parts of the image, default (0.05, 1);
-    ``use_image_if_no_bounding_boxes``: without boxes the whole image counts as one.
+    Args:
+        image_size: Size of the image, ``(height, width, channels)``.
+        bounding_boxes: Boxes of the objects, ``[batch, n, 4]``, each
+            ``[y_min, x_min, y_max, x_max]`` from 0 to 1.
+        seed: Integer seed of a separate stream that advances from call to call; 0 draws
+            from the global generator.
+        min_object_covered: Fraction of at least one object that the result must cover.
+        aspect_ratio_range: Range of the ratio width / height, (0.75, 1.33) by default.
+        area_range: Range of the area as a fraction of the image, (0.05, 1) by default.
+        max_attempts: Number of boxes to try, 100 by default.
+        use_image_if_no_bounding_boxes: If True and there are no boxes, the whole image
+            counts as one.
 
-    Shapes: ``image_size`` ``[3]``, integers; ``bounding_boxes`` ``[batch, n, 4]``, from 0
-    to 1.
+    Shapes:
+        ``image_size`` ``[3]``, integers; ``bounding_boxes`` ``[batch, n, 4]``.
 
-    Returns: ``(begin, size, bboxes)``: ``[top, left, 0]`` and ``[height, width, -1]`` in
-    the dtype of ``image_size``, for `tw.slice`; the box ``[1, 1, 4]``, float32, for
-    `crop_and_resize`, whose result has a known size in traced functions.
+    Returns:
+        ``(begin, size, bboxes)``: ``[top, left, 0]`` and ``[height, width, -1]`` in the
+        dtype of ``image_size``, for `tw.slice`; and the box ``[1, 1, 4]``, float32, for
+        `crop_and_resize`, which returns a known size in traced functions.
 
-    Raises: ``ValueError`` for boxes that leave the image, no boxes, or other ranges.
+    Raises:
+        ValueError: If a box is not inside the image, there are no boxes, or a range is
+            invalid.
 
     Example:
-        >>> begin, size, _ = tw.image.sample_distorted_bounding_box([20, 30, 3], [[[0, 0, 1, 1]]])
+        >>> boxes = [[[0, 0, 1, 1]]]
+        >>> begin, size, _ = tw.image.sample_distorted_bounding_box([20, 30, 3], boxes)
         >>> bool((begin + size).numpy()[0] <= 20)
         True
     """
@@ -85,7 +96,32 @@ def stateless_sample_distorted_bounding_box(
     use_image_if_no_bounding_boxes: bool | None = None,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`sample_distorted_bounding_box`, as a function of ``seed``, two integers."""
+    """`sample_distorted_bounding_box` as a pure function of ``seed``.
+
+    Args:
+        image_size: Size of the image, ``(height, width, channels)``.
+        bounding_boxes: Boxes of the objects, ``[batch, n, 4]``, each
+            ``[y_min, x_min, y_max, x_max]`` from 0 to 1.
+        seed: Two integers; the same seed always returns the same result.
+        min_object_covered: Fraction of at least one object that the result must cover.
+        aspect_ratio_range: Range of the ratio width / height, (0.75, 1.33) by default.
+        area_range: Range of the area as a fraction of the image, (0.05, 1) by default.
+        max_attempts: Number of boxes to try, 100 by default.
+        use_image_if_no_bounding_boxes: If True and there are no boxes, the whole image
+            counts as one.
+
+    Shapes:
+        ``image_size`` ``[3]``, integers; ``bounding_boxes`` ``[batch, n, 4]``.
+
+    Returns:
+        ``(begin, size, bboxes)``: ``[top, left, 0]`` and ``[height, width, -1]`` in the
+        dtype of ``image_size``, for `tw.slice`; and the box ``[1, 1, 4]``, float32, for
+        `crop_and_resize`, which returns a known size in traced functions.
+
+    Raises:
+        ValueError: If a box is not inside the image, there are no boxes, or a range is
+            invalid.
+    """
     who = "stateless_sample_distorted_bounding_box"
     return _sampled(
         who, stateless_stream(who, seed), image_size, bounding_boxes,
@@ -130,7 +166,7 @@ def _range(who, name, given, default, most):
 
 
 def _objects(who, boxes, use_image):
-    """The boxes ``[n, 4]``; that of the whole image if there are none."""
+    """Return the boxes ``[n, 4]``; the box of the whole image if there are none."""
     boxes = cast(boxes, dtypes.float32)
     if len(boxes.shape) != 3 or boxes.shape[2] != 4:
         raise ShapeError(
@@ -153,7 +189,7 @@ def _objects(who, boxes, use_image):
 
 
 def _candidates(drawn, extent, ratios, areas):
-    """Boxes ``[attempts, 4]`` in pixels, and whether their areas and sizes are right."""
+    """Return boxes ``[attempts, 4]`` in pixels, and whether their areas and sizes fit."""
     rows, columns = extent
     shares = [getitem(drawn, i) for i in range(4)]
     ratio = shares[0] * (ratios[1] - ratios[0]) + ratios[0]
@@ -181,7 +217,7 @@ def _candidates(drawn, extent, ratios, areas):
 
 
 def _cover(boxes, objects, least):
-    """Return whether each box covers a part ``least`` of an object of a pixel or more."""
+    """Return whether each box covers a fraction ``least`` of an object of a pixel or more."""
     objects = floor(objects)
     y1, x1, y2, x2 = (expand_dims(getitem(boxes, (..., i)), 1) for i in range(4))
     top, left, down, right = (getitem(objects, (..., i)) for i in range(4))

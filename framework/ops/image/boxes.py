@@ -1,6 +1,8 @@
-"""Boxes of images: cut out and scaled, glimpsed, drawn.
+"""Bounding boxes: crop and resize them, extract glimpses, draw them.
 
-A box is ``[y_min, x_min, y_max, x_max]``, in parts of the height and width of its image.
+Args:
+    box is ``[y_min, x_min, y_max, x_max]``, as fractions of the height and width of its
+        image.
 """
 
 from __future__ import annotations
@@ -57,20 +59,29 @@ def crop_and_resize(
     extrapolation_value: float = 0.0,
     name: str | None = None,
 ) -> Tensor:
-    """The boxes of the images, each scaled to ``crop_size = (height, width)``.
+    """Crop boxes from images and resize each to ``crop_size = (height, width)``.
 
-    The corners of a box fall on the centers of the corner pixels of the result. A box
-    with ``y1 > y2`` or ``x1 > x2`` is mirrored.
+    The corners of a box map to the centers of the corner pixels of the result. A box
+    with ``y1 > y2`` or ``x1 > x2`` is flipped.
 
-    Args: ``box_indices``: the image of each box; ``method``: "bilinear", whose gradient
-    passes to ``image`` and to ``boxes``, or "nearest", only to ``image``;
-    ``extrapolation_value``: that of places outside of the image.
+    Args:
+        image: Images ``[batch, height, width, channels]``.
+        boxes: Boxes ``[n, 4]``, each ``[y1, x1, y2, x2]`` as fractions of the image.
+        box_indices: Index ``[n]`` of the image of each box.
+        crop_size: Height and width of the results.
+        method: "bilinear", with gradients for ``image`` and ``boxes``, or "nearest",
+            with a gradient for ``image`` only.
+        extrapolation_value: Value of points outside the image.
 
-    Shapes: ``image`` ``[batch, height, width, channels]``, ``boxes`` ``[n, 4]``,
-    ``box_indices`` ``[n]``, result ``[n, crop_height, crop_width, channels]``, float32.
+    Shapes:
+        ``image`` ``[batch, height, width, channels]``, ``boxes`` ``[n, 4]``,
+        ``box_indices`` ``[n]``, result ``[n, crop_height, crop_width, channels]``,
+        float32.
 
-    Raises: ``ValueError`` for another ``crop_size`` or ``method``; ``ShapeError`` for
-    other shapes; ``IndexError`` for an index of no image.
+    Raises:
+        ValueError: If ``crop_size`` or ``method`` is invalid.
+        ShapeError: If the shapes do not match.
+        IndexError: If a box index is out of range.
 
     Example:
         >>> image = [[[[0.0], [2.0]], [[4.0], [6.0]]]]
@@ -88,7 +99,7 @@ def crop_and_resize(
 def crop_in_double(
     image, boxes, box_indices, crop_size, method="bilinear", extrapolation_value=0.0
 ):
-    """`crop_and_resize`, of float64 images in float64."""
+    """`crop_and_resize` that computes float64 images in float64."""
     who = "crop_and_resize"
     check_choice(who, "method", method, ("bilinear", "nearest"))
     x = checked_images(who, image, ranks=(4,))
@@ -138,7 +149,7 @@ def _places(first, last, count, size):
 
 
 def _pixels(who, images, owners, rows, columns):
-    """The pixels ``[n, height, width, channels]`` at whole rows and columns of images."""
+    """Return pixels ``[n, height, width, channels]`` at whole rows and columns of images."""
     batch, height, width, channels = images.shape
     rows, columns = (cast(v, dtypes.int64) for v in (rows, columns))
     shape = (*rows.shape, columns.shape[1])
@@ -157,23 +168,34 @@ def extract_glimpse(
     noise: str = "uniform",
     name: str | None = None,
 ) -> Tensor:
-    """A window of each image; what lies outside of the image is noise.
+    """Extract a window (glimpse) from each image; areas outside the image are noise.
 
-    Args: ``size``: height and width of the windows; ``offsets``: (y, x) of each.
-    ``normalized`` and ``centered``: that of the window's center, from -1 to 1;
-    ``normalized`` alone: that of its upper left corner, from 0 to 1; ``centered`` alone:
-    that of its corner in pixels from the image's center; neither: in pixels from the
-    image's corner. ``noise``: "uniform" between the extremes of the image, "gaussian"
-    with mean and deviation of each channel, from the global generator; or "zero".
+    Args:
+        input: Images ``[batch, height, width, channels]``, floating.
+        size: Height and width of the windows.
+        offsets: Position ``(y, x)`` of each window, ``[batch, 2]``. With ``normalized``
+            and ``centered``, the window's center from -1 to 1; with ``normalized``
+            only, its upper left corner from 0 to 1; with ``centered`` only, its corner
+            in pixels from the image's center; with neither, in pixels from the image's
+            corner.
+        centered: If True, offsets are relative to the center of the image.
+        normalized: If True, offsets are fractions of the image, otherwise pixels.
+        noise: "uniform" between the extremes of the image, "gaussian" with mean and
+            standard deviation of each channel, both drawn from the global generator; or
+            "zero".
 
-    Shapes: ``input`` ``[batch, height, width, channels]``, floating; ``offsets``
-    ``[batch, 2]``; result ``[batch, *size, channels]``.
+    Shapes:
+        ``input`` ``[batch, height, width, channels]``, ``offsets`` ``[batch, 2]``,
+        result ``[batch, *size, channels]``.
 
-    Raises: ``ValueError`` for another ``size`` or ``noise``; ``TypeError`` for integers.
+    Raises:
+        ValueError: If ``size`` or ``noise`` is invalid.
+        TypeError: If the images are integers.
 
     Example:
         >>> image = [[[[1.0], [2.0]], [[3.0], [4.0]]]]
-        >>> tw.image.extract_glimpse(image, (2, 2), [[1, 1]], False, False, "zero").numpy().ravel()
+        >>> pixels = {"centered": False, "normalized": False, "noise": "zero"}
+        >>> tw.image.extract_glimpse(image, (2, 2), [[1, 1]], **pixels).numpy().ravel()
         array([4., 0., 0., 0.], dtype=float32)
     """
     who = "extract_glimpse"
@@ -240,22 +262,30 @@ def draw_bounding_boxes(
     colors: TensorLike | None,
     name: str | None = None,
 ) -> Tensor:
-    """The images with the outlines of boxes, one pixel wide.
+    """Draw the outlines of bounding boxes on images, one pixel wide.
 
-    Parts outside of the image are not drawn, nor boxes whose minimum is above their
-    maximum. Later boxes lie over earlier ones.
+    Parts outside the image are not drawn, nor are boxes with a minimum above their
+    maximum. Later boxes are drawn over earlier ones.
 
-    Args: ``colors``: ``[n, channels or more]``, which the boxes of an image take in turn;
-    None takes ten colours, and 1 for images of one channel.
+    Args:
+        images: Images ``[batch, height, width, channels]``, floating.
+        boxes: Boxes ``[batch, number, 4]``, each ``[y_min, x_min, y_max, x_max]`` as
+            fractions of the image.
+        colors: Colors ``[n, channels or more]``, used in turn for the boxes of an
+            image. None selects a palette of ten colors, and 1 for images with one
+            channel.
 
-    Shapes: ``images`` ``[batch, height, width, channels]``, floating; ``boxes``
-    ``[batch, number, 4]``.
+    Shapes:
+        ``images`` and result ``[batch, height, width, channels]``, ``boxes``
+        ``[batch, number, 4]``.
 
-    Raises: ``TypeError`` for integers; ``ShapeError`` for other shapes.
+    Raises:
+        TypeError: If the images are integers.
+        ShapeError: If the shapes are invalid.
 
     Example:
-        >>> import tapewright as tw
-        >>> drawn = tw.image.draw_bounding_boxes(tw.zeros([1, 3, 4, 1]), [[[0, 0, 1, 1]]], [[1.0]])
+        >>> images = tw.zeros([1, 3, 4, 1])
+        >>> drawn = tw.image.draw_bounding_boxes(images, [[[0, 0, 1, 1]]], [[1.0]])
         >>> drawn.numpy()[0, ..., 0]
         array([[1., 1., 1., 1.],
                [1., 0., 0., 1.],
@@ -285,7 +315,7 @@ def draw_bounding_boxes(
 
 
 def _palette(who, x, colors):
-    """The colours ``[n, channels]`` in the dtype of the images."""
+    """Return the colors ``[n, channels]`` in the dtype of the images."""
     channels = x.shape[-1]
     if channels not in (1, 3, 4):
         raise ShapeError(who, "images must have 1, 3 or 4 channels", images=x)
@@ -298,6 +328,6 @@ def _palette(who, x, colors):
 
 
 def _pixel(part, size):
-    """The row or column of a part of the height or width; fractions are cut off."""
+    """Return the row or column at a fraction of the height or width, rounded down."""
     at = part * (cast(size, part.dtype) - 1.0)
     return reshape(where(less(at, 0.0), ceil(at), floor(at)), (*part.shape, 1, 1))

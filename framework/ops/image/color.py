@@ -1,6 +1,6 @@
-"""Colour spaces: red, green and blue as grey, HSV, YIQ and YUV, and back.
+"""Color spaces: conversions between RGB and grayscale, HSV, YIQ and YUV.
 
-At ties of two colours a gradient goes to one of them, as in TensorFlow.
+Where two colors are equal, the gradient passes to one of them, as in TensorFlow.
 """
 
 from __future__ import annotations
@@ -30,9 +30,15 @@ __all__ = [
 
 
 def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
-    """The luminance ``0.2989 R + 0.587 G + 0.114 B``; integers are rounded down.
+    """Convert RGB images to grayscale: ``0.2989 R + 0.587 G + 0.114 B``.
 
-    Shapes: ``[..., 3]`` to ``[..., 1]``.
+    Results for integer images are rounded down.
+
+    Args:
+        images: RGB images ``[..., 3]``.
+
+    Shapes:
+        ``[..., 3]`` to ``[..., 1]``.
 
     Example:
         >>> tw.image.rgb_to_grayscale([[[1.0, 0.0, 0.0]]]).numpy()
@@ -46,9 +52,13 @@ def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
-    """The one channel of an image three times.
+    """Convert grayscale images to RGB: repeat their channel three times.
 
-    Shapes: ``[..., 1]`` to ``[..., 3]``.
+    Args:
+        images: Grayscale images ``[..., 1]``.
+
+    Shapes:
+        ``[..., 1]`` to ``[..., 3]``.
     """
     x = convert_to_tensor(images)
     if not x.shape or x.shape[-1] != 1:
@@ -57,17 +67,23 @@ def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
-    """Red, green and blue to hue, saturation and value, from 0 to 1.
+    """Convert RGB images to HSV: hue, saturation and value, from 0 to 1.
 
         value = max(R, G, B),  chroma = value - min(R, G, B),
-        saturation = chroma / value,  hue = where the colour stands on the circle
+        saturation = chroma / value,  hue = the position on the color circle
 
-    Red has the hue 0, green 1/3, blue 2/3, grey 0. The saturation is 0 where the value
+    Red has the hue 0, green 1/3, blue 2/3, gray 0. The saturation is 0 where the value
     is not positive.
 
-    Shapes: ``[..., 3]``, floating, input and result.
+    Args:
+        images: RGB images ``[..., 3]``, floating, with values from 0 to 1.
 
-    Raises: ``TypeError`` for integers; ``ShapeError`` for other than three channels.
+    Shapes:
+        ``[..., 3]``, floating, input and result.
+
+    Raises:
+        TypeError: If the images are integers.
+        ShapeError: If the images do not have three channels.
 
     Example:
         >>> tw.image.rgb_to_hsv([[[0.0, 0.5, 0.0]]]).numpy()
@@ -80,11 +96,17 @@ def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
-    """The inverse of `rgb_to_hsv`: hue, saturation and value to red, green and blue.
+    """Convert HSV images to RGB, the inverse of `rgb_to_hsv`.
 
-    Shapes: ``[..., 3]``, floating, input and result.
+    Args:
+        images: Hue, saturation and value from 0 to 1, ``[..., 3]``, floating.
 
-    Raises: ``TypeError`` for integers; ``ShapeError`` for other than three channels.
+    Shapes:
+        ``[..., 3]``, floating, input and result.
+
+    Raises:
+        TypeError: If the images are integers.
+        ShapeError: If the images do not have three channels.
 
     Example:
         >>> tw.image.hsv_to_rgb([[[0.5, 0.5, 1.0]]]).numpy()
@@ -103,7 +125,7 @@ def _floating_colors(who, images):
 
 
 def hue_chroma_value(x):
-    """The hue, from 0 to 6, the largest less the smallest, and the largest of the colours."""
+    """Return hue (0 to 6), chroma (largest minus smallest color) and value (largest color)."""
     red, green, blue = (getitem(x, (..., i)) for i in range(3))
     value = maximum(maximum(red, green), blue)
     chroma = value - minimum(blue, minimum(green, red))
@@ -116,7 +138,7 @@ def hue_chroma_value(x):
 
 
 def of_hue(hue, chroma, value):
-    """The colours of `hue_chroma_value`."""
+    """Return the colors of the results of `hue_chroma_value`."""
     hue = expand_dims(hue, -1)
     far = abs(hue - numbers_like([3.0, 2.0, 4.0], hue))
     share = far * numbers_like([1.0, -1.0, -1.0], hue)
@@ -153,32 +175,48 @@ def _mixed(who, images, matrix):
 
 
 def rgb_to_yiq(images: TensorLike) -> Tensor:
-    """Red, green, blue to luminance and the two colour signals of NTSC.
+    """Convert RGB images to YIQ: luminance and the two color signals of NTSC.
 
-    Shapes: ``[..., 3]``, floating, input and result.
+    Args:
+        images: RGB images ``[..., 3]``, floating.
+
+    Shapes:
+        ``[..., 3]``, floating, input and result.
     """
     return _mixed("rgb_to_yiq", images, _RGB_TO_YIQ)
 
 
 def yiq_to_rgb(images: TensorLike) -> Tensor:
-    """The inverse of `rgb_to_yiq`.
+    """Convert YIQ images to RGB, the inverse of `rgb_to_yiq`.
 
-    Shapes: ``[..., 3]``, floating, input and result.
+    Args:
+        images: YIQ images ``[..., 3]``, floating.
+
+    Shapes:
+        ``[..., 3]``, floating, input and result.
     """
     return _mixed("yiq_to_rgb", images, _YIQ_TO_RGB)
 
 
 def rgb_to_yuv(images: TensorLike) -> Tensor:
-    """Red, green, blue to luminance and the two colour signals of PAL.
+    """Convert RGB images to YUV: luminance and the two color signals of PAL.
 
-    Shapes: ``[..., 3]``, floating, input and result.
+    Args:
+        images: RGB images ``[..., 3]``, floating.
+
+    Shapes:
+        ``[..., 3]``, floating, input and result.
     """
     return _mixed("rgb_to_yuv", images, _RGB_TO_YUV)
 
 
 def yuv_to_rgb(images: TensorLike) -> Tensor:
-    """The inverse of `rgb_to_yuv`.
+    """Convert YUV images to RGB, the inverse of `rgb_to_yuv`.
 
-    Shapes: ``[..., 3]``, floating, input and result.
+    Args:
+        images: YUV images ``[..., 3]``, floating.
+
+    Shapes:
+        ``[..., 3]``, floating, input and result.
     """
     return _mixed("yuv_to_rgb", images, _YUV_TO_RGB)

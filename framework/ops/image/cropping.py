@@ -1,4 +1,4 @@
-"""Parts of images, and images amid zeros: nothing is scaled."""
+"""Crop and pad images, without scaling."""
 
 from __future__ import annotations
 
@@ -29,14 +29,21 @@ __all__ = [
 
 
 def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
-    """The middle of the image: the fraction ``central_fraction`` of its height and width.
+    """Crop the central part of images: a fraction of their height and width.
 
-    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+    Args:
+        image: Image or batch of images, ``[height, width, channels]`` or
+            ``[batch, height, width, channels]``.
+        central_fraction: Fraction of the height and width to keep, above 0 and at most
+            1.
 
-    Raises: ``ValueError`` unless ``0 < central_fraction <= 1``.
+    Shapes:
+        ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+
+    Raises:
+        ValueError: If ``central_fraction`` is not above 0 and at most 1.
 
     Example:
-        >>> import tapewright as tw
         >>> tw.image.central_crop(tw.zeros([8, 6, 3]), 0.5).shape
         TensorShape([4, 4, 3])
     """
@@ -59,14 +66,23 @@ def crop_to_bounding_box(
     target_height: IntLike,
     target_width: IntLike,
 ) -> Tensor:
-    """The box of ``target_height`` rows and ``target_width`` columns of the image.
+    """Crop images to a box of ``target_height`` rows and ``target_width`` columns.
 
-    Its upper left corner is at ``offset_height`` and ``offset_width``, which may be tensors
-    in traced functions.
+    Args:
+        image: Image or batch of images, ``[height, width, channels]`` or
+            ``[batch, height, width, channels]``.
+        offset_height: Row of the upper left corner; may be a tensor in traced
+            functions.
+        offset_width: Column of the upper left corner; may be a tensor in traced
+            functions.
+        target_height: Number of rows of the result.
+        target_width: Number of columns of the result.
 
-    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+    Shapes:
+        ``[height, width, channels]`` or ``[batch, height, width, channels]``.
 
-    Raises: ``ValueError`` if the box reaches beyond the image.
+    Raises:
+        ValueError: If the box extends beyond the image.
 
     Example:
         >>> tw.image.crop_to_bounding_box([[[1], [2]], [[3], [4]]], 0, 1, 2, 1).numpy().ravel()
@@ -90,14 +106,25 @@ def pad_to_bounding_box(
     target_height: IntLike,
     target_width: IntLike,
 ) -> Tensor:
-    """The image inside zeros, ``target_height`` times ``target_width`` pixels in all.
+    """Pad images with zeros to ``target_height`` rows and ``target_width`` columns.
 
-    Its upper left corner is at ``offset_height`` and ``offset_width``, which may be tensors
-    in traced functions.
+    The upper left corner of the image is at ``(offset_height, offset_width)`` of the
+    result.
 
-    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+    Args:
+        image: Image or batch of images, ``[height, width, channels]`` or
+            ``[batch, height, width, channels]``.
+        offset_height: Number of zero rows above; may be a tensor in traced functions.
+        offset_width: Number of zero columns on the left; may be a tensor in traced
+            functions.
+        target_height: Number of rows of the result.
+        target_width: Number of columns of the result.
 
-    Raises: ``ValueError`` if the image does not fit.
+    Shapes:
+        ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+
+    Raises:
+        ValueError: If the image does not fit.
 
     Example:
         >>> tw.image.pad_to_bounding_box([[[1], [2]]], 0, 1, 1, 4).numpy().ravel()
@@ -137,10 +164,17 @@ def _check_box(who, x, top, left, below, right):
 def resize_with_crop_or_pad(
     image: TensorLike, target_height: IntLike, target_width: IntLike
 ) -> Tensor:
-    """The middle of the image, or the image in the middle of zeros, without scaling.
+    """Crop or zero-pad images centrally to a target size, without scaling.
 
-    Shapes: ``[..., height, width, channels]`` to ``[..., target_height, target_width,
-    channels]``, with one batch axis or none.
+    Args:
+        image: Image or batch of images, ``[height, width, channels]`` or
+            ``[batch, height, width, channels]``.
+        target_height: Number of rows of the result.
+        target_width: Number of columns of the result.
+
+    Shapes:
+        ``[..., height, width, channels]`` to ``[..., target_height, target_width,
+        channels]``, with at most one batch axis.
 
     Example:
         >>> tw.image.resize_with_crop_or_pad([[[1], [2], [3], [4]]], 1, 2).numpy().ravel()
@@ -167,17 +201,24 @@ def extract_patches(
     padding: str | Sequence[Sequence[int]],
     name: str | None = None,
 ) -> Tensor:
-    """Every window of the images, its pixels as channels.
+    """Extract patches (windows) of images, with their pixels as channels.
 
-    Args: ``sizes`` of a window, ``strides`` between windows, ``rates`` between the
-    pixels of a window: each an int, or ``[1, height, width, 1]``; ``padding``: "VALID",
-    "SAME" (zeros) or a list of pairs (before, after) for all four axes.
+    Args:
+        images: Images ``[batch, height, width, channels]``.
+        sizes: Size of a window: an int, or ``[1, height, width, 1]``.
+        strides: Distance between windows: an int, or ``[1, height, width, 1]``.
+        rates: Distance between the pixels of a window: an int, or
+            ``[1, height, width, 1]``.
+        padding: "VALID", "SAME" (zeros around the image), or a list of pairs
+            ``(before, after)`` for all four axes.
 
-    Shapes: ``[batch, height, width, channels]`` to ``[batch, rows, columns,
-    window_height * window_width * channels]``.
+    Shapes:
+        ``[batch, height, width, channels]`` to ``[batch, rows, columns, window_height *
+        window_width * channels]``.
 
-    Raises: ``ValueError`` for other ``strides`` or ``padding``; ``ShapeError`` for
-    windows larger than the images.
+    Raises:
+        ValueError: If ``strides`` or ``padding`` is invalid.
+        ShapeError: If a window is larger than the images.
 
     Example:
         >>> tw.image.extract_patches([[[[1], [2], [3]]]], (1, 1, 2, 1), 1, 1, "VALID").numpy()

@@ -1,4 +1,4 @@
-"""Differences of neighbouring pixels."""
+"""Differences of neighbouring pixels: gradients, edges and total variation."""
 
 from __future__ import annotations
 
@@ -22,13 +22,18 @@ __all__ = [
 
 
 def image_gradients(image: TensorLike) -> tuple[Tensor, Tensor]:
-    """The differences of each pixel to the next row and to the next column.
+    """Differences between each pixel and the next row, and the next column.
 
     The differences of the last row and of the last column are zero.
 
-    Shapes: all ``[batch, height, width, channels]``.
+    Args:
+        image: Images ``[batch, height, width, channels]``.
 
-    Returns: ``(dy, dx)``.
+    Shapes:
+        ``[batch, height, width, channels]``, input and results.
+
+    Returns:
+        ``(dy, dx)``.
 
     Example:
         >>> dy, dx = tw.image.image_gradients([[[[1.0], [2.0]], [[4.0], [8.0]]]])
@@ -52,12 +57,18 @@ def _differences(x):
 
 
 def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
-    """The sum of ``|difference|`` over all pairs of neighbouring pixels of an image.
+    """Total variation: the sum of ``|difference|`` over all pairs of neighbouring pixels.
 
-    Shapes: ``[height, width, channels]`` to a scalar, or ``[batch, height, width,
-    channels]`` to ``[batch]``.
+    Args:
+        images: Image ``[height, width, channels]`` or images
+            ``[batch, height, width, channels]``.
 
-    Raises: ``DTypeError`` (a ``TypeError``) for unsigned integers, whose differences wrap.
+    Shapes:
+        ``[height, width, channels]`` to a scalar, or
+        ``[batch, height, width, channels]`` to ``[batch]``.
+
+    Raises:
+        TypeError: If the images are unsigned integers, because their differences wrap.
 
     Example:
         >>> tw.image.total_variation([[[1.0], [3.0]], [[2.0], [3.0]]]).numpy()
@@ -74,10 +85,16 @@ def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
 
 
 def sobel_edges(image: TensorLike) -> Tensor:
-    """Sobel's derivatives ``dy`` and ``dx`` of each channel; the edges are mirrored.
+    """Sobel edge detection: derivatives ``dy`` and ``dx`` of each channel.
 
-    Shapes: ``[batch, height, width, channels]`` to ``[batch, height, width, channels,
-    2]``; height and width are 2 or more.
+    The image is mirrored at its edges.
+
+    Args:
+        image: Images ``[batch, height, width, channels]`` with 2 or more rows and
+            columns.
+
+    Shapes:
+        ``[batch, height, width, channels]`` to ``[batch, height, width, channels, 2]``.
     """
     x = checked_images("sobel_edges", image, ranks=(4,))
     across = [[-1, -2, -1], [0, 0, 0], [1, 2, 1]]

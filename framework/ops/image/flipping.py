@@ -1,4 +1,4 @@
-"""Images mirrored, turned and transposed."""
+"""Flip, rotate and transpose images."""
 
 from __future__ import annotations
 
@@ -18,9 +18,14 @@ __all__ = [
 
 
 def flip_left_right(image: TensorLike) -> Tensor:
-    """The image with its columns in reverse order.
+    """Flip images horizontally: reverse the order of their columns.
 
-    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+    Args:
+        image: Image or batch of images, ``[height, width, channels]`` or
+            ``[batch, height, width, channels]``.
+
+    Shapes:
+        ``[height, width, channels]`` or ``[batch, height, width, channels]``.
 
     Example:
         >>> tw.image.flip_left_right([[[1], [2]], [[3], [4]]]).numpy().tolist()
@@ -30,9 +35,14 @@ def flip_left_right(image: TensorLike) -> Tensor:
 
 
 def flip_up_down(image: TensorLike) -> Tensor:
-    """The image with its rows in reverse order.
+    """Flip images vertically: reverse the order of their rows.
 
-    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+    Args:
+        image: Image or batch of images, ``[height, width, channels]`` or
+            ``[batch, height, width, channels]``.
+
+    Shapes:
+        ``[height, width, channels]`` or ``[batch, height, width, channels]``.
 
     Example:
         >>> tw.image.flip_up_down([[[1], [2]], [[3], [4]]]).numpy().tolist()
@@ -42,9 +52,14 @@ def flip_up_down(image: TensorLike) -> Tensor:
 
 
 def transpose(image: TensorLike, name: str | None = None) -> Tensor:
-    """The image with height and width exchanged.
+    """Transpose images: exchange height and width.
 
-    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+    Args:
+        image: Image or batch of images, ``[height, width, channels]`` or
+            ``[batch, height, width, channels]``.
+
+    Shapes:
+        ``[height, width, channels]`` or ``[batch, height, width, channels]``.
     """
     x = checked_images("transpose", image)
     rank = len(x.shape)
@@ -52,10 +67,15 @@ def transpose(image: TensorLike, name: str | None = None) -> Tensor:
 
 
 def rot90(image: TensorLike, k: IntLike = 1, name: str | None = None) -> Tensor:
-    """The image turned counter-clockwise by ``k`` times 90 degrees.
+    """Rotate images counter-clockwise by ``k`` times 90 degrees.
 
-    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``; an
-    odd ``k`` exchanges height and width.
+    Args:
+        image: Image or batch of images, ``[height, width, channels]`` or
+            ``[batch, height, width, channels]``.
+        k: Number of rotations by 90 degrees; an odd number exchanges height and width.
+
+    Shapes:
+        ``[height, width, channels]`` or ``[batch, height, width, channels]``.
 
     Example:
         >>> tw.image.rot90([[[1], [2]]]).numpy().tolist()

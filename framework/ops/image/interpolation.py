@@ -1,7 +1,8 @@
-"""Arrays of any rank at coordinates between their entries, scaled and shifted.
+"""Interpolate arrays of any rank at coordinates between entries; scale and shift them.
 
-The functions of `keras.ops.image` of these names. They are composed of ops, so that
-gradients pass to the inputs and, where the interpolation is linear, to the coordinates.
+These are the functions of `keras.ops.image` of the same names. They are composed of
+ops, so that gradients pass to the inputs and, where the interpolation is linear, to the
+coordinates.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def map_coordinates(
     fill_mode: str = "constant",
     fill_value: TensorLike = 0,
 ) -> Tensor:
-    """The values of ``inputs`` at ``coordinates``; see `keras.ops.image`."""
+    """Interpolate ``inputs`` at ``coordinates``; see `keras.ops.image`."""
     x, places = convert_to_tensor(inputs), convert_to_tensor(coordinates)
     rank = len(x.shape)
     if len(places.shape) < 2 or places.shape[0] != rank:
@@ -61,10 +62,10 @@ def map_coordinates(
 
 
 def interpolate(who, x, coordinates, order, fill_mode, fill_value, batch=False):
-    """The floating entries of ``x`` at coordinates along its first axes, or the next.
+    """Interpolate ``x`` at coordinates along its first axes, or the next ones.
 
-    With ``batch`` the first axis of ``x`` and of the coordinates is one of examples. Axes
-    of ``x`` without coordinates stay.
+    With ``batch``, the first axis of ``x`` and of the coordinates is the batch axis.
+    Axes of ``x`` without coordinates are kept.
     """
     check_choice(who, "order", order, (0, 1))
     check_choice(who, "fill_mode", fill_mode, FILL_MODES)
@@ -96,7 +97,7 @@ def interpolate(who, x, coordinates, order, fill_mode, fill_value, batch=False):
 
 
 def _nodes(coordinate, size, order, fill_mode):
-    """The entries between which a coordinate lies: ``(index, exists, weight)``."""
+    """Return the entries on both sides of a coordinate: ``(index, exists, weight)``."""
     if order == 0:
         return [(*_within(round(coordinate), size, fill_mode), None)]
     low = floor(coordinate)
@@ -108,7 +109,7 @@ def _nodes(coordinate, size, order, fill_mode):
 
 
 def _within(place, size, fill_mode):
-    """The entry that continues the axis at a whole coordinate; whether it lies inside."""
+    """Return the entry that continues the axis at a whole coordinate; whether it is inside."""
     size = cast(size, place.dtype)
     last = size - 1.0
     exists = greater_equal(place, 0.0) & less_equal(place, last)
@@ -125,7 +126,7 @@ def _within(place, size, fill_mode):
 
 
 def _beside(x, rest):
-    """With an axis of size 1 for each of the rest."""
+    """Append an axis of size 1 for each axis of ``rest``."""
     return reshape(x, (*x.shape, *(1,) * len(rest))) if rest else x
 
 
@@ -147,7 +148,7 @@ def scale_and_translate(
     method: str,
     antialias: bool = True,
 ) -> Tensor:
-    """The point ``x`` of an axis moved to ``x * scale + translation``; see `keras.ops.image`.
+    """Map the point ``x`` of an axis to ``x * scale + translation``; see `keras.ops.image`.
 
     Gradients pass to ``images``, ``scale`` and ``translation``.
     """
@@ -187,7 +188,7 @@ def scale_and_translate(
 
 
 def _weights(old, new, scale, translation, method, antialias):
-    """``[old, new]``: what each of the new entries takes of the old."""
+    """Return ``[old, new]``: the weight of each old entry in each new one."""
     step = 1.0 / scale
     centers = (arange(new, dtype=scale.dtype) + 0.5 - translation) * step - 0.5
     width = maximum(step, 1.0) if antialias else 1.0

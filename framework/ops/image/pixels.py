@@ -1,6 +1,7 @@
-"""Pixels: the shapes and dtypes that images have, and their conversion.
+"""Shapes and dtypes of images, and their conversion.
 
-Floating images have values from 0 to 1, integer ones from 0 to the maximum of their dtype.
+Floating images have values from 0 to 1, integer images from 0 to the maximum of their
+dtype.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["convert_image_dtype"]
 
 
 def checked_images(who, image, name="image", ranks=(3, 4)):
-    """A tensor, checked to be one image or a batch of them."""
+    """Convert to a tensor that must be one image or a batch of images."""
     x = convert_to_tensor(image)
     if len(x.shape) not in ranks:
         wanted = "[height, width, channels]" if 3 in ranks else ""
@@ -45,10 +46,16 @@ def numbers_like(numbers, x):
 def convert_image_dtype(
     image: TensorLike, dtype: DTypeLike, saturate: bool = False, name: str | None = None
 ) -> Tensor:
-    """The image in another dtype, scaled: floats reach to 1, integers to their maximum.
+    """Convert images to another dtype and scale their values.
 
-    Args: ``saturate``: values beyond the range of an integer ``dtype`` become its ends;
-    without it they wrap.
+    Floating images have values from 0 to 1, integer images up to the maximum of their
+    dtype.
+
+    Args:
+        image: Image or images of any shape.
+        dtype: Dtype of the result.
+        saturate: If True, values beyond the range of an integer ``dtype`` are clipped
+            to it; otherwise they wrap.
 
     Example:
         >>> tw.image.convert_image_dtype([0.0, 0.5, 1.0], "uint8").numpy()

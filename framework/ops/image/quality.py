@@ -1,4 +1,4 @@
-"""Measures of the likeness of two images."""
+"""Measures of the similarity of two images."""
 
 from __future__ import annotations
 
@@ -32,13 +32,17 @@ __all__ = [
 def psnr(
     a: TensorLike, b: TensorLike, max_val: TensorLike, name: str | None = None
 ) -> Tensor:
-    """The peak signal-to-noise ratio of two images, in decibels.
+    """Peak signal-to-noise ratio of two images, in decibels.
 
     It is ``10 log10(max_val ** 2 / mean((a - b) ** 2))``, infinite for equal images.
 
-    Args: ``max_val``: the range of the values, such as 255 for uint8.
+    Args:
+        a: First images ``[..., height, width, channels]``.
+        b: Second images, of the same size; leading axes broadcast.
+        max_val: Range of the values, such as 255 for uint8.
 
-    Shapes: ``a`` and ``b`` ``[..., height, width, channels]``, result ``[...]``.
+    Shapes:
+        ``a`` and ``b`` ``[..., height, width, channels]``, result ``[...]``.
 
     Example:
         >>> tw.image.psnr([[[0.0]]], [[[0.1]]], max_val=1.0).numpy()
@@ -52,7 +56,7 @@ def psnr(
 
 
 def _comparable(who, first, second, *names):
-    """Both as floating images of one shape: axes in front of the height broadcast."""
+    """Return both as floating images of one shape; axes before the height broadcast."""
     first, second = convert_to_tensor(first), convert_to_tensor(second)
     given = dict(zip(names, (first, second)))
     if min(len(x.shape) for x in (first, second)) < 3 or not all(
@@ -82,25 +86,35 @@ def ssim(
     k2: float = 0.03,
     return_index_map: bool = False,
 ) -> Tensor:
-    """The structural similarity of two images, from -1 to 1.
+    """Structural similarity index (SSIM) of two images, from -1 to 1.
 
-    Means, variances and the covariance under a Gaussian window of ``filter_size``
-    pixels and width ``filter_sigma`` are compared, with ``c1 = (k1 * max_val) ** 2``
-    and ``c2 = (k2 * max_val) ** 2`` added to numerators and denominators.
+    It compares means, variances and the covariance under a Gaussian window, with
+    ``c1 = (k1 * max_val) ** 2`` and ``c2 = (k2 * max_val) ** 2`` added to numerators
+    and denominators.
 
-    Args: ``max_val``: the range of the values, such as 255 for uint8;
-    ``return_index_map``: one number for each window, not their mean.
+    Args:
+        img1: First images ``[..., height, width, channels]``.
+        img2: Second images, of the same shape.
+        max_val: Range of the values, such as 255 for uint8.
+        filter_size: Size of the Gaussian window in pixels.
+        filter_sigma: Standard deviation of the Gaussian window in pixels.
+        k1: Factor of ``c1 = (k1 * max_val) ** 2``, which stabilizes the comparison of
+            means.
+        k2: Factor of ``c2 = (k2 * max_val) ** 2``, which stabilizes the comparison of
+            variances.
+        return_index_map: If True, return one number per window instead of their mean.
 
-    Shapes: ``[..., height, width, channels]``, both, to ``[...]``; with
-    ``return_index_map`` to ``[..., height - filter_size + 1, width - filter_size +
-    1]``.
+    Shapes:
+        Both ``[..., height, width, channels]``, to ``[...]``; with ``return_index_map``
+        to ``[..., height - filter_size + 1, width - filter_size + 1]``.
 
-    Raises: ``ShapeError`` for shapes that differ, or smaller than the window.
+    Raises:
+        ShapeError: If the shapes differ, or are smaller than the window.
 
-    Reference: Wang et al., "Image quality assessment" (2004).
+    References:
+        Wang et al., "Image quality assessment" (2004).
 
     Example:
-        >>> import tapewright as tw
         >>> image = tw.random.stateless_uniform([16, 16, 1], seed=[1, 2])
         >>> tw.image.ssim(image, image, max_val=1.0).numpy().round(4)
         np.float32(1.0)
@@ -125,23 +139,36 @@ def ssim_multiscale(
     k1: float = 0.01,
     k2: float = 0.03,
 ) -> Tensor:
-    """The structural similarity of two images and of their means over 2, 4, 8, ... pixels.
+    """Multi-scale structural similarity (MS-SSIM) of two images.
 
-    The product of the means of contrast and structure at each scale, and of `ssim` at the
+    The images are also compared after averaging 2, 4, 8, ... pixels. The result is the
+    product of the means of contrast and structure at each scale, and of `ssim` at the
     last one, each to the power of its factor; negative means count as 0.
 
-    Args: ``power_factors``: one for each scale; the others as for `ssim`.
+    Args:
+        img1: First images ``[..., height, width, channels]``.
+        img2: Second images, of the same shape.
+        max_val: Range of the values, such as 255 for uint8.
+        power_factors: Exponent of each scale; their number is the number of scales.
+        filter_size: Size of the Gaussian window in pixels.
+        filter_sigma: Standard deviation of the Gaussian window in pixels.
+        k1: Factor of ``c1 = (k1 * max_val) ** 2``, which stabilizes the comparison of
+            means.
+        k2: Factor of ``c2 = (k2 * max_val) ** 2``, which stabilizes the comparison of
+            variances.
 
-    Shapes: ``[..., height, width, channels]``, both, to ``[...]``.
+    Shapes:
+        Both ``[..., height, width, channels]``, to ``[...]``.
 
-    Raises: ``ShapeError`` for shapes that differ, or smaller than the window at the
-    last scale.
+    Raises:
+        ShapeError: If the shapes differ, or are smaller than the window at the last
+            scale.
 
-    Reference: Wang, Simoncelli & Bovik, "Multi-scale structural similarity for image
-    quality assessment" (2003).
+    References:
+        Wang, Simoncelli & Bovik, "Multi-scale structural similarity for image quality
+        assessment" (2003).
 
     Example:
-        >>> import tapewright as tw
         >>> image = tw.random.stateless_uniform([32, 32, 1], seed=[1, 2])
         >>> tw.image.ssim_multiscale(image, image, 1.0, (0.5, 0.5)).numpy().round(4)
         np.float32(1.0)
@@ -160,7 +187,7 @@ def ssim_multiscale(
 
 
 def _halved(x):
-    """The means of two by two pixels; a last row or column that is alone counts twice."""
+    """Average blocks of 2 x 2 pixels; an odd last row or column counts twice."""
     *lead, height, width, channels = x.shape
     x = reshape(x, (math.prod(lead), height, width, channels))
     if height % 2 or width % 2:
@@ -170,7 +197,7 @@ def _halved(x):
 
 
 def _structure(who, x, y, top, filter_size, filter_sigma, k1, k2):
-    """The similarity of each window and channel, and its factor without the means."""
+    """Return the similarity of each window and channel, and its factor without the means."""
     if min(tuple(x.shape)[-3:-1]) < filter_size:
         raise ShapeError(who, f"img1 and img2 must have at least filter_size = "
                          f"{filter_size} rows and columns", img1=x, img2=y)  # fmt: skip
@@ -192,7 +219,7 @@ def _structure(who, x, y, top, filter_size, filter_sigma, k1, k2):
 
 
 def _gaussian_window(size, sigma, x):
-    """``[size, size, channels, 1]``, with sum 1 for each channel."""
+    """Return Gaussian weights ``[size, size, channels, 1]``, with sum 1 for each channel."""
     places = numbers_like([(i - (size - 1) / 2) ** 2 for i in range(size)], x)
     row = exp(places * (-0.5 / sigma**2))
     row = row / reduce_sum(row)

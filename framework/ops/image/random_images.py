@@ -1,8 +1,9 @@
-"""Images changed at random: `tw.image`'s ``random_...`` and ``stateless_random_...``.
+"""Random changes of images: the ``random_...`` and ``stateless_random_...`` of `tw.image`.
 
-The ``random_`` functions draw from the global generator or, with a ``seed``, from a stream
-of its own that goes on from call to call; the ``stateless_`` ones are functions of a seed of
-two integers. One number is drawn for all images of a call, but flips are drawn for each image.
+The ``random_`` functions draw from the global generator or, with a ``seed``, from a
+separate stream that advances from call to call; the ``stateless_`` functions depend on
+a seed of two integers only. One number is drawn for all images of a call, but flips are
+drawn per image.
 """
 
 from __future__ import annotations
@@ -54,9 +55,18 @@ __all__ = [
 def random_brightness(
     image: TensorLike, max_delta: float, seed: IntLike | None = None
 ) -> Tensor:
-    """`adjust_brightness` by a number between ``-max_delta`` and ``max_delta``.
+    """Adjust the brightness by a random number between ``-max_delta`` and ``max_delta``.
 
-    Raises: ``ValueError`` for a negative ``max_delta``.
+    See `adjust_brightness`.
+
+    Args:
+        image: Image or images of any shape.
+        max_delta: Largest change, not negative.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
+
+    Raises:
+        ValueError: If ``max_delta`` is negative.
 
     Example:
         >>> image = tw.image.random_brightness([[[0.5]]], 0.25).numpy()
@@ -70,7 +80,13 @@ def random_brightness(
 def stateless_random_brightness(
     image: TensorLike, max_delta: float, seed: TensorLike
 ) -> Tensor:
-    """`random_brightness`, as a function of ``seed``, two integers."""
+    """`random_brightness` as a pure function of ``seed``.
+
+    Args:
+        image: Image or images of any shape.
+        max_delta: Largest change, not negative.
+        seed: Two integers; the same seed always returns the same result.
+    """
     who = "stateless_random_brightness"
     delta = _either_way(who, stateless_stream(who, seed), max_delta)
     return adjust_brightness(image, delta)
@@ -79,9 +95,19 @@ def stateless_random_brightness(
 def random_contrast(
     image: TensorLike, lower: float, upper: float, seed: IntLike | None = None
 ) -> Tensor:
-    """`adjust_contrast` by a factor from ``lower`` up to ``upper``.
+    """Adjust the contrast by a random factor from ``lower`` up to ``upper``.
 
-    Raises: ``ValueError`` unless ``0 <= lower < upper``.
+    See `adjust_contrast`.
+
+    Args:
+        image: Image or images ``[..., height, width, channels]``.
+        lower: Smallest factor, not negative.
+        upper: Largest factor, above ``lower``.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
+
+    Raises:
+        ValueError: If ``0 <= lower < upper`` does not hold.
     """
     factor = _between("random_contrast", one_stream(seed), lower, upper)
     return adjust_contrast(image, factor)
@@ -90,7 +116,14 @@ def random_contrast(
 def stateless_random_contrast(
     image: TensorLike, lower: float, upper: float, seed: TensorLike
 ) -> Tensor:
-    """`random_contrast`, as a function of ``seed``, two integers."""
+    """`random_contrast` as a pure function of ``seed``.
+
+    Args:
+        image: Image or images ``[..., height, width, channels]``.
+        lower: Smallest factor, not negative.
+        upper: Largest factor, above ``lower``.
+        seed: Two integers; the same seed always returns the same result.
+    """
     who = "stateless_random_contrast"
     factor = _between(who, stateless_stream(who, seed), lower, upper)
     return adjust_contrast(image, factor)
@@ -99,9 +132,18 @@ def stateless_random_contrast(
 def random_hue(
     image: TensorLike, max_delta: float, seed: IntLike | None = None
 ) -> Tensor:
-    """`adjust_hue` by a number between ``-max_delta`` and ``max_delta``.
+    """Adjust the hue by a random number between ``-max_delta`` and ``max_delta``.
 
-    Raises: ``ValueError`` for a ``max_delta`` that is not from 0 to 0.5.
+    See `adjust_hue`.
+
+    Args:
+        image: RGB image or images ``[..., height, width, 3]``.
+        max_delta: Largest change, from 0 to 0.5.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
+
+    Raises:
+        ValueError: If ``max_delta`` is not from 0 to 0.5.
     """
     delta = _either_way("random_hue", one_stream(seed), max_delta, 0.5)
     return adjust_hue(image, delta)
@@ -110,7 +152,13 @@ def random_hue(
 def stateless_random_hue(
     image: TensorLike, max_delta: float, seed: TensorLike
 ) -> Tensor:
-    """`random_hue`, as a function of ``seed``, two integers."""
+    """`random_hue` as a pure function of ``seed``.
+
+    Args:
+        image: RGB image or images ``[..., height, width, 3]``.
+        max_delta: Largest change, from 0 to 0.5.
+        seed: Two integers; the same seed always returns the same result.
+    """
     who = "stateless_random_hue"
     delta = _either_way(who, stateless_stream(who, seed), max_delta, 0.5)
     return adjust_hue(image, delta)
@@ -119,9 +167,19 @@ def stateless_random_hue(
 def random_saturation(
     image: TensorLike, lower: float, upper: float, seed: IntLike | None = None
 ) -> Tensor:
-    """`adjust_saturation` by a factor from ``lower`` up to ``upper``.
+    """Adjust the saturation by a random factor from ``lower`` up to ``upper``.
 
-    Raises: ``ValueError`` unless ``0 <= lower < upper``.
+    See `adjust_saturation`.
+
+    Args:
+        image: RGB image or images ``[..., height, width, 3]``.
+        lower: Smallest factor, not negative.
+        upper: Largest factor, above ``lower``.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
+
+    Raises:
+        ValueError: If ``0 <= lower < upper`` does not hold.
     """
     factor = _between("random_saturation", one_stream(seed), lower, upper)
     return adjust_saturation(image, factor)
@@ -130,7 +188,14 @@ def random_saturation(
 def stateless_random_saturation(
     image: TensorLike, lower: float, upper: float, seed: TensorLike | None = None
 ) -> Tensor:
-    """`random_saturation`, as a function of ``seed``, two integers."""
+    """`random_saturation` as a pure function of ``seed``.
+
+    Args:
+        image: RGB image or images ``[..., height, width, 3]``.
+        lower: Smallest factor, not negative.
+        upper: Largest factor, above ``lower``.
+        seed: Two integers; the same seed always returns the same result.
+    """
     who = "stateless_random_saturation"
     factor = _between(who, stateless_stream(who, seed), lower, upper)
     return adjust_saturation(image, factor)
@@ -155,33 +220,60 @@ def _between(who, stream, lower, upper):
 
 
 def random_flip_left_right(image: TensorLike, seed: IntLike | None = None) -> Tensor:
-    """Each image as it is, or with its columns in reverse order: one is as likely.
+    """Flip each image horizontally with probability 1/2.
 
-    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+    Args:
+        image: Image or batch of images, ``[height, width, channels]`` or
+            ``[batch, height, width, channels]``.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
+
+    Shapes:
+        ``[height, width, channels]`` or ``[batch, height, width, channels]``.
 
     Example:
-        >>> tw.image.random_flip_left_right([[[1], [2]]]).numpy().ravel().tolist() in ([1, 2], [2, 1])
+        >>> flipped = tw.image.random_flip_left_right([[[1], [2]]])
+        >>> flipped.numpy().ravel().tolist() in ([1, 2], [2, 1])
         True
     """
     return _flipped("random_flip_left_right", one_stream(seed), image, -2)
 
 
 def stateless_random_flip_left_right(image: TensorLike, seed: TensorLike) -> Tensor:
-    """`random_flip_left_right`, as a function of ``seed``, two integers."""
+    """`random_flip_left_right` as a pure function of ``seed``.
+
+    Args:
+        image: Image or batch of images, ``[height, width, channels]`` or
+            ``[batch, height, width, channels]``.
+        seed: Two integers; the same seed always returns the same result.
+    """
     who = "stateless_random_flip_left_right"
     return _flipped(who, stateless_stream(who, seed), image, -2)
 
 
 def random_flip_up_down(image: TensorLike, seed: IntLike | None = None) -> Tensor:
-    """Each image as it is, or with its rows in reverse order: one is as likely.
+    """Flip each image vertically with probability 1/2.
 
-    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+    Args:
+        image: Image or batch of images, ``[height, width, channels]`` or
+            ``[batch, height, width, channels]``.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
+
+    Shapes:
+        ``[height, width, channels]`` or ``[batch, height, width, channels]``.
     """
     return _flipped("random_flip_up_down", one_stream(seed), image, -3)
 
 
 def stateless_random_flip_up_down(image: TensorLike, seed: TensorLike) -> Tensor:
-    """`random_flip_up_down`, as a function of ``seed``, two integers."""
+    """`random_flip_up_down` as a pure function of ``seed``.
+
+    Args:
+        image: Image or batch of images, ``[height, width, channels]`` or
+            ``[batch, height, width, channels]``.
+        seed: Two integers; the same seed always returns the same result.
+    """
     who = "stateless_random_flip_up_down"
     return _flipped(who, stateless_stream(who, seed), image, -3)
 
@@ -199,10 +291,17 @@ def random_crop(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """A block of shape ``size`` of ``value``, at a random place.
+    """Crop a random block of shape ``size`` from ``value``.
 
-    Raises: ``ShapeError`` unless ``size`` has one number for each axis, none of them
-    larger than the axis.
+    Args:
+        value: Tensor of any rank.
+        size: Shape of the result: one number per axis, not larger than the axis.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
+
+    Raises:
+        ShapeError: If ``size`` does not have one number for each axis, or is larger
+            than an axis.
 
     Example:
         >>> tw.image.random_crop([[1, 2, 3], [4, 5, 6]], (1, 3)).shape
@@ -214,7 +313,13 @@ def random_crop(
 def stateless_random_crop(
     value: TensorLike, size: ShapeLike, seed: TensorLike, name: str | None = None
 ) -> Tensor:
-    """`random_crop`, as a function of ``seed``, two integers."""
+    """`random_crop` as a pure function of ``seed``.
+
+    Args:
+        value: Tensor of any rank.
+        size: Shape of the result: one number per axis, not larger than the axis.
+        seed: Two integers; the same seed always returns the same result.
+    """
     who = "stateless_random_crop"
     return _cropped(who, stateless_stream(who, seed), value, size)
 

@@ -1,8 +1,9 @@
-"""Resizing: an axis of an image sampled anew, by any of TensorFlow's methods.
+"""Resizing: resample an axis of an image with any of TensorFlow's methods.
 
-Every method is a linear map along each axis: a banded matrix that depends on the two sizes
-only. The op applies the bands, and its adjoint those of the transpose. Repeating each entry
-needs no matrix, and keeps the order that the images have in memory.
+Every method is a linear map along each axis: a banded matrix that depends on the two
+sizes only. The op applies the bands, and its adjoint applies the bands of the
+transpose. Repeating each entry needs no matrix, and keeps the memory order of the
+images.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ METHODS = (
 
 
 def _cubic(xp, x, b, c):
-    """The cubics of Mitchell & Netravali (1988); (0, 1/2) is that of Keys (1981)."""
+    """Cubic kernels of Mitchell & Netravali (1988); ``b, c = 0, 1/2`` is Keys (1981)."""
     near = ((12 - 9 * b - 6 * c) * x + (-18 + 12 * b + 6 * c)) * x * x + (6 - 2 * b)
     far = ((-b - 6 * c) * x + (6 * b + 30 * c)) * x + (-12 * b - 48 * c)
     far = far * x + (8 * b + 24 * c)
@@ -62,7 +63,7 @@ KERNELS = {
 
 
 def _matrix(size, extent, method, antialias):
-    """``[size, extent]``: what each of the new entries takes of the old."""
+    """Return ``[size, extent]``: the weight of each old entry in each new one."""
     scale = extent / size
     if method == "nearest":  # in single precision, as TensorFlow has it
         centers = (np.arange(size, dtype=np.float32) + np.float32(0.5)) * np.float32(
@@ -127,7 +128,7 @@ def _sampled(xp, x, axis, indices, weights):
 def resample(
     xp, images: TensorLike, axis: Axis, size: int, method: str, antialias: bool = False
 ):
-    """``images`` with ``size`` entries along ``axis``, which counts from the end."""
+    """Resample ``images`` to ``size`` entries along ``axis``, which counts from the end."""
     picked = bands(size, images.shape[axis], method, antialias, False)
     return _sampled(xp, images, axis, *picked)
 
@@ -186,7 +187,7 @@ def _(c, axis, size, method, antialias):
 
 @spatial_op(grows=True, strict=True, linear=True)
 def upsample(xp, images: TensorLike, axis: Axis, times: int):
-    """Each entry along ``axis``, which counts from the end, ``times`` times."""
+    """Repeat each entry along ``axis``, which counts from the end, ``times`` times."""
     if times > MANY:
         return xp.repeat(images, times, axis)
     extent = images.shape[axis] * times
@@ -212,7 +213,7 @@ def _(g, axis, times):
 
 @spatial_op(strict=True, linear=True)
 def _add_neighbours(xp, g: TensorLike, axis: Axis, times: int):
-    """The adjoint of `upsample`: the sums of ``times`` neighbours."""
+    """The adjoint of `upsample`: sum groups of ``times`` neighbours."""
     if g.shape[axis] % times:
         raise ValueError("shapes do not fit")  # `infer` says it better
     if times > MANY:

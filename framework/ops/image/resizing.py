@@ -1,4 +1,4 @@
-"""Images of another size: scaled, as a whole or with zeros around."""
+"""Resize images: by scaling, or by scaling and padding with zeros."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ResizeMethod", "resize", "resize_with_pad"]
 
 
 class ResizeMethod:
-    """The names of the methods of `resize`."""
+    """Names of the methods of `resize`."""
 
     AREA = "area"
     BICUBIC = "bicubic"
@@ -42,20 +42,31 @@ def resize(
     antialias: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """``images`` scaled to ``size = (height, width)``; pixel centers are at half integers.
+    """Resize (scale) images to ``size = (height, width)``.
 
-    Args: ``method``: "bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5",
-    "gaussian" or "mitchellcubic"; ``preserve_aspect_ratio``: the largest size with the
-    ratio of the images that fits into ``size``; ``antialias``: when an axis shrinks,
-    each pixel gathers from as many more (not for "nearest" and "area"). "bicubic" is
-    exact, where TensorFlow reads its weights from a table of 1024.
+    Pixel centers are at half-integers. "bicubic" is exact, whereas TensorFlow reads its
+    weights from a table of 1024 entries.
 
-    Shapes: ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+    Args:
+        images: Image or batch of images, ``[height, width, channels]`` or
+            ``[batch, height, width, channels]``.
+        size: Height and width of the result.
+        method: "bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5",
+            "gaussian" or "mitchellcubic".
+        preserve_aspect_ratio: If True, the result has the largest size with the aspect
+            ratio of the images that fits into ``size``.
+        antialias: If True and an axis shrinks, each output pixel averages over
+            correspondingly more input pixels; "nearest" and "area" ignore it.
 
-    Returns: float32, with "nearest" the dtype of the images.
+    Shapes:
+        ``[height, width, channels]`` or ``[batch, height, width, channels]``.
 
-    Raises: ``ShapeError`` for other than 3 or 4 axes, ``ValueError`` for a wrong
-    ``size`` or ``method``.
+    Returns:
+        Images in float32, or in the dtype of ``images`` with "nearest".
+
+    Raises:
+        ShapeError: If ``images`` does not have 3 or 4 axes.
+        ValueError: If ``size`` or ``method`` is invalid.
 
     Example:
         >>> tw.image.resize([[[0.0], [4.0]]], (1, 4)).numpy().ravel()
@@ -71,7 +82,7 @@ def resize(
 def resize_keeping_dtype(
     images, size, method="bilinear", preserve_aspect_ratio=False, antialias=False
 ):
-    """`resize`, of floating images in their own dtype."""
+    """`resize` that keeps the dtype of floating images."""
     x = checked_images("resize", images, "images")
     check_choice("resize", "method", method, METHODS)
     wanted = as_shape(size)
@@ -100,12 +111,27 @@ def resize_with_pad(
     method: str = ResizeMethod.BILINEAR,
     antialias: bool = False,
 ) -> Tensor:
-    """The image scaled as a whole to fit, in the middle of zeros.
+    """Resize images with their aspect ratio to fit a target size, and pad with zeros.
 
-    ``method`` and ``antialias`` are those of `resize`, and the errors.
+    The scaled image is in the middle.
 
-    Shapes: ``[..., height, width, channels]`` to ``[..., target_height, target_width,
-    channels]``, with one batch axis or none.
+    Args:
+        image: Image or batch of images, ``[height, width, channels]`` or
+            ``[batch, height, width, channels]``.
+        target_height: Number of rows of the result.
+        target_width: Number of columns of the result.
+        method: "bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5",
+            "gaussian" or "mitchellcubic".
+        antialias: If True and an axis shrinks, each output pixel averages over
+            correspondingly more input pixels; "nearest" and "area" ignore it.
+
+    Shapes:
+        ``[..., height, width, channels]`` to ``[..., target_height, target_width,
+        channels]``, with at most one batch axis.
+
+    Raises:
+        ShapeError: If ``image`` does not have 3 or 4 axes.
+        ValueError: If a target size or ``method`` is invalid.
 
     Example:
         >>> tw.image.resize_with_pad([[[1.0], [1.0]]], 2, 2).numpy().shape

@@ -1,7 +1,8 @@
-"""Non-maximum suppression: of boxes that overlap, only those of the highest scores.
+"""Non-maximum suppression: of overlapping boxes, keep those with the highest scores.
 
-One op selects a fixed number of boxes, so that it can be traced; the functions whose
-result has as many entries as boxes were found cut it off. No gradient passes.
+Args:
+    single op selects a fixed number of boxes, so that it can be traced; functions that
+        return only the boxes found cut the result off. There is no gradient.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ __all__ = [
 
 
 def _selected(xp, overlap, scores, limits, count):
-    """Indices and scores of the selected entries, ``[..., count]``, and their number.
+    """Return indices and scores of the selected entries, ``[..., count]``, and their count.
 
-    ``overlap(i)``: how far each entry overlaps with the entry ``i``, ``[..., n]``;
-    ``limits``: the overlap above which another entry is lost, the score that an entry must
-    be above, and the sigma of Soft-NMS, which loses none by its overlap, or 0.
+    ``overlap(i)`` returns the overlap of each entry with entry ``i``, ``[..., n]``.
+    ``limits`` has the overlap above which another entry is dropped, the score that an
+    entry must exceed, and the sigma of Soft-NMS (which drops no entry for its overlap)
+    or 0.
     """
     at_most, above, sigma = (x[..., None] for x in limits)
     lost = xp.asarray(-np.inf, scores.dtype)
@@ -99,9 +101,9 @@ def suppress_boxes(
     count: int,
     epsilon: float = 0.0,
 ):
-    """Boxes ``[..., n, 4]``, of which no two overlap by more than ``iou_threshold``.
+    """Select boxes ``[..., n, 4]``, no two of which overlap by more than ``iou_threshold``.
 
-    The overlap is the intersection over the union and ``epsilon``.
+    The overlap is the intersection divided by the sum of union and ``epsilon``.
     """
     if boxes.shape[-2:] != (*scores.shape[-1:], 4):
         raise ValueError("shapes do not fit")  # `infer` says it better
@@ -155,7 +157,7 @@ def suppress_overlaps(
     score_threshold: TensorLike,
     count: int,
 ):
-    """`suppress_boxes`, whose ``overlaps`` ``[..., n, n]`` are known."""
+    """`suppress_boxes` with given ``overlaps`` ``[..., n, n]``."""
     if overlaps.shape != (*scores.shape, *scores.shape[-1:]):
         raise ValueError("shapes do not fit")  # `infer` says it better
 
@@ -179,7 +181,7 @@ def _(overlaps, scores, overlap_threshold, score_threshold, count):
 
 @primitive(name="non_max_suppression", same_dtype=(), no_gradient=True, view=True)
 def _cut_off(xp, values: TensorLike, count: TensorLike):
-    """The first ``count`` entries."""
+    """Return the first ``count`` entries."""
     return values[: int(count)]
 
 
@@ -207,19 +209,29 @@ def non_max_suppression(
     score_threshold: TensorLike = float("-inf"),
     name: str | None = None,
 ) -> Tensor:
-    """The indices of boxes in the order of their scores, without those that overlap.
+    """Non-maximum suppression (NMS): the indices of the best boxes that do not overlap.
 
-    A box is left out if it overlaps with a selected one: their intersection is more than
-    ``iou_threshold`` of their union. The first of equal scores is taken.
+    Boxes are selected in the order of their scores. A box is dropped if its
+    intersection with a selected box is more than ``iou_threshold`` of their union. Of
+    equal scores, the first is selected.
 
-    Args: ``score_threshold``: boxes whose score is not above it are left out.
+    Args:
+        boxes: Boxes ``[n, 4]``, each ``[y1, x1, y2, x2]`` with any two opposite
+            corners.
+        scores: Score of each box, ``[n]``.
+        max_output_size: Largest number of boxes to select.
+        iou_threshold: Largest intersection over union (IoU) of a box with a selected
+            one.
+        score_threshold: Only boxes with a score above it are selected.
 
-    Shapes: ``boxes`` ``[n, 4]``, each with any two opposite corners ``[y1, x1, y2, x2]``;
-    ``scores`` ``[n]``; result ``[m]``, int32, with ``m <= max_output_size``. In traced
-    functions, which do not know ``m``, use `non_max_suppression_padded`.
+    Shapes:
+        ``boxes`` ``[n, 4]``, ``scores`` ``[n]``, result ``[m]``, int32, with
+        ``m <= max_output_size``. In traced functions, where ``m`` is unknown, use
+        `non_max_suppression_padded`.
 
-    Raises: ``ShapeError`` for other shapes; ``ValueError`` for a negative
-    ``max_output_size``.
+    Raises:
+        ShapeError: If the shapes are invalid.
+        ValueError: If ``max_output_size`` is negative.
 
     Example:
         >>> boxes = [[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]
@@ -242,18 +254,30 @@ def non_max_suppression_with_scores(
     soft_nms_sigma: TensorLike = 0.0,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """`non_max_suppression`, and the scores of the selected boxes.
+    """`non_max_suppression` that also returns the scores of the selected boxes; Soft-NMS.
 
-    With ``soft_nms_sigma`` above 0 a selected box multiplies the scores of the others by
-    ``exp(-overlap ** 2 / (2 * soft_nms_sigma))``, and ``iou_threshold`` is ignored.
+    With ``soft_nms_sigma`` above 0, a selected box multiplies the scores of the others
+    by ``exp(-overlap ** 2 / (2 * soft_nms_sigma))``, and ``iou_threshold`` is ignored.
 
-    Returns: ``(selected_indices, selected_scores)``, both ``[m]``.
+    Args:
+        boxes: Boxes ``[n, 4]``, each ``[y1, x1, y2, x2]`` with any two opposite
+            corners.
+        scores: Score of each box, ``[n]``.
+        max_output_size: Largest number of boxes to select.
+        iou_threshold: Largest intersection over union (IoU) of a box with a selected
+            one.
+        score_threshold: Only boxes with a score above it are selected.
+        soft_nms_sigma: Sigma of Soft-NMS, or 0 for plain suppression.
 
-    Reference: Bodla et al., "Soft-NMS" (2017).
+    Returns:
+        ``(selected_indices, selected_scores)``, both ``[m]``.
+
+    References:
+        Bodla et al., "Soft-NMS" (2017).
 
     Example:
-        >>> boxes = [[0, 0, 1, 1], [0, 0, 1, 0.5]]
-        >>> found = tw.image.non_max_suppression_with_scores(boxes, [0.9, 0.8], 2, 1.0, 0.0, 0.5)
+        >>> boxes, scores = [[0, 0, 1, 1], [0, 0, 1, 0.5]], [0.9, 0.8]
+        >>> found = tw.image.non_max_suppression_with_scores(boxes, scores, 2, 1.0, 0.0, 0.5)
         >>> found[1].numpy().round(3)
         array([0.9  , 0.623], dtype=float32)
     """
@@ -273,7 +297,7 @@ def _of_boxes(who, boxes, scores, count, *limits):
 
 
 def _alike(boxes, scores, iou_threshold, score_threshold, sigma=0.0):
-    """Boxes, scores and limits in one dtype: that of the scores, if it is floating."""
+    """Return boxes, scores and limits in one dtype: the dtype of the scores, if floating."""
     scores = convert_to_tensor(scores)
     dtype = scores.dtype if scores.dtype.is_floating else dtypes.float32
     limits = [cast(x, dtype) for x in (iou_threshold, score_threshold, sigma)]
@@ -288,12 +312,21 @@ def non_max_suppression_overlaps(
     score_threshold: TensorLike = float("-inf"),
     name: str | None = None,
 ) -> Tensor:
-    """`non_max_suppression` of boxes whose overlaps are known.
+    """`non_max_suppression` of boxes with given overlaps.
 
-    Shapes: ``overlaps`` ``[n, n]``, ``scores`` ``[n]``, result ``[m]``, int32.
+    Args:
+        overlaps: Overlap of each pair of boxes, ``[n, n]``.
+        scores: Score of each box, ``[n]``.
+        max_output_size: Largest number of boxes to select.
+        overlap_threshold: Largest overlap of a box with a selected one.
+        score_threshold: Only boxes with a score above it are selected.
+
+    Shapes:
+        ``overlaps`` ``[n, n]``, ``scores`` ``[n]``, result ``[m]``, int32.
 
     Example:
-        >>> tw.image.non_max_suppression_overlaps([[1, 0.6], [0.6, 1]], [0.5, 0.9], 2).numpy()
+        >>> overlaps = [[1, 0.6], [0.6, 1]]
+        >>> tw.image.non_max_suppression_overlaps(overlaps, [0.5, 0.9], 2).numpy()
         array([1], dtype=int32)
     """
     overlaps, scores, limits = _alike(
@@ -318,18 +351,31 @@ def non_max_suppression_padded(
     canonicalized_coordinates: bool = False,
     tile_size: IntLike = 512,
 ) -> tuple[Tensor, Tensor]:
-    """`non_max_suppression` of batches, with zeros behind the indices that were found.
+    """`non_max_suppression` of batches, with the indices padded with zeros.
 
-    A box is left out from an overlap of exactly ``iou_threshold`` on, as in TensorFlow.
+    As in TensorFlow, a box is dropped for an overlap of ``iou_threshold`` or more.
 
-    Args: ``pad_to_max_output_size``: False leaves the zeros out, for one list of boxes.
-    ``sorted_input``, ``canonicalized_coordinates`` and ``tile_size`` change nothing.
+    Args:
+        boxes: Boxes ``[..., n, 4]``, each ``[y1, x1, y2, x2]``.
+        scores: Score of each box, ``[..., n]``.
+        max_output_size: Largest number of boxes to select per list.
+        iou_threshold: A box with this IoU or more with a selected one is dropped.
+        score_threshold: Only boxes with a score above it are selected.
+        pad_to_max_output_size: If False, the zeros are cut off, for a single list of
+            boxes.
+        sorted_input: Ignored.
+        canonicalized_coordinates: Ignored.
+        tile_size: Ignored.
 
-    Shapes: ``boxes`` ``[..., n, 4]``, ``scores`` ``[..., n]``.
+    Shapes:
+        ``boxes`` ``[..., n, 4]``, ``scores`` ``[..., n]``.
 
-    Returns: ``(indices, num_valid)``: ``[..., max_output_size]`` and ``[...]``, int32.
+    Returns:
+        ``(indices, num_valid)``: ``[..., max_output_size]`` and ``[...]``, int32.
 
-    Raises: ``ValueError`` for batches without ``pad_to_max_output_size``.
+    Raises:
+        ValueError: If the boxes have batch axes and ``pad_to_max_output_size`` is
+            False.
 
     Example:
         >>> boxes = [[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]]
@@ -362,23 +408,37 @@ def combined_non_max_suppression(
     clip_boxes: bool = True,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The boxes of all classes with the highest scores, after suppression in each class.
+    """Non-maximum suppression per class; the best boxes of all classes per image.
 
-    Args: ``pad_per_class``: False gives results of ``max_total_size``; True of
-    ``max_output_size_per_class`` times the classes, if that is less; ``clip_boxes``: the
-    boxes end at 0 and 1.
+    Args:
+        boxes: Boxes ``[batch, n, classes, 4]``, or ``[batch, n, 1, 4]`` for all
+            classes.
+        scores: Score of each box and class, ``[batch, n, classes]``.
+        max_output_size_per_class: Largest number of boxes to select per class.
+        max_total_size: Largest number of boxes to return per image.
+        iou_threshold: Largest intersection over union (IoU) of a box with a selected
+            one of the same class.
+        score_threshold: Only boxes with a score above it are selected.
+        pad_per_class: If False, the results have size ``max_total_size``; if True, at
+            most ``max_output_size_per_class`` times the number of classes.
+        clip_boxes: If True, clip the boxes to 0 ... 1.
 
-    Shapes: ``boxes`` ``[batch, n, classes, 4]``, or ``[batch, n, 1, 4]`` for all classes;
-    ``scores`` ``[batch, n, classes]``.
+    Shapes:
+        ``boxes`` ``[batch, n, classes, 4]`` or ``[batch, n, 1, 4]``, ``scores``
+        ``[batch, n, classes]``.
 
-    Returns: ``(boxes, scores, classes, valid_detections)``: ``[batch, size, 4]``,
-    ``[batch, size]`` and ``[batch, size]``, float32, zeros at the end; ``[batch]``, int32.
+    Returns:
+        ``(boxes, scores, classes, valid_detections)``: ``[batch, size, 4]``,
+        ``[batch, size]`` and ``[batch, size]``, float32, padded with zeros;
+        ``[batch]``, int32.
 
-    Raises: ``ShapeError`` for other shapes; ``ValueError`` for sizes that are not
-    positive.
+    Raises:
+        ShapeError: If the shapes are invalid.
+        ValueError: If a size is not positive.
 
     Example:
-        >>> boxes, scores = [[[[0, 0, 1, 1]], [[0, 0, 1, 0.9]]]], [[[0.5, 0.9], [0.8, 0.1]]]
+        >>> boxes = [[[[0, 0, 1, 1]], [[0, 0, 1, 0.9]]]]
+        >>> scores = [[[0.5, 0.9], [0.8, 0.1]]]
         >>> found = tw.image.combined_non_max_suppression(boxes, scores, 2, 3)
         >>> [x.numpy().ravel().tolist() for x in found[2:]]
         [[1.0, 0.0, 0.0], [2]]

@@ -1,7 +1,7 @@
-"""Images sampled anew where an affine or projective map says.
+"""Resample images under an affine or projective map.
 
-The coordinates are computed in single precision and composed of ops, so that gradients
-pass to the images and, where the interpolation is bilinear, to the maps as well.
+The coordinates are computed in float32 and composed of ops, so that gradients pass to
+the images and, where the interpolation is bilinear, to the maps as well.
 """
 
 from __future__ import annotations
@@ -39,17 +39,27 @@ def affine_transform(
     fill_value: TensorLike = 0,
     data_format: str | None = None,
 ) -> Tensor:
-    """Each pixel takes the value that the image has where ``transform`` sends it.
+    """Transform images: each output pixel is read where ``transform`` maps it.
 
         out[y, x] = images[(b0 x + b1 y + b2) / k, (a0 x + a1 y + a2) / k],
         k = c0 x + c1 y + 1,   transform = (a0, a1, a2, b0, b1, b2, c0, c1)
 
-    Args: ``interpolation``: "bilinear" or "nearest"; ``fill_mode``: what lies outside,
-    "constant" (``fill_value``), "nearest" (the edge), "reflect" (``d c b a | a b c d``)
-    or "wrap"; ``data_format``: "channels_last" (default) or "channels_first".
-    Shapes: ``images`` ``[batch, height, width, channels]`` or without the batch,
-    ``transform`` ``[batch, 8]``, or ``[8]`` for all. Integers become float32.
-    Numbers and edges are those of TensorFlow's ``ImageProjectiveTransformV3``.
+    Integer images become float32. Numbers and edges agree with TensorFlow's
+    ``ImageProjectiveTransformV3``.
+
+    Args:
+        images: Images ``[batch, height, width, channels]``, or one without the batch
+            axis.
+        transform: Eight numbers of the map per image, or for all images.
+        interpolation: "bilinear" or "nearest".
+        fill_mode: Values outside the image: "constant" (``fill_value``), "nearest" (the
+            edge), "reflect" (``d c b a | a b c d``) or "wrap".
+        fill_value: Value outside the image for ``fill_mode="constant"``.
+        data_format: "channels_last" (default) or "channels_first".
+
+    Shapes:
+        ``images`` ``[batch, height, width, channels]`` or without the batch,
+        ``transform`` ``[batch, 8]``, or ``[8]`` for all.
 
     Example:
         >>> from tapewright.ops.image.warping import affine_transform
@@ -92,11 +102,11 @@ def warped(
     fill_mode: str,
     fill_value: TensorLike,
 ) -> Tensor:
-    """`affine_transform` of floating images, channels last, to another ``size``.
+    """`affine_transform` of floating images, channels last, with another output ``size``.
 
     Shapes:
-        ``[batch, height, width, channels]`` and ``[batch or 1, 8]`` to ``[batch, *size,
-        channels]``.
+        ``[batch, height, width, channels]`` and ``[batch or 1, 8]`` to
+        ``[batch, *size, channels]``.
     """
     sample = _bilinear if interpolation == "bilinear" else _nearest
     y, x, exists = _sources(transform, *size)
@@ -104,7 +114,7 @@ def warped(
 
 
 def _sources(transform, height, width):
-    """The source of each pixel, ``[batch, height, width]``, and whether it exists."""
+    """Return the source of each pixel, ``[batch, height, width]``, and whether it exists."""
     transform = cast(transform, dtypes.float32)
     a0, a1, a2, b0, b1, b2, c0, c1 = [
         reshape(getitem(transform, (slice(None), i)), (-1, 1, 1)) for i in range(8)
@@ -138,7 +148,7 @@ def _bilinear(images, y, x, fill_mode, fill_value, exists):
 
 
 def _read(images, y, x, fill_mode, fill_value, exists):
-    """The pixels at whole coordinates; ``fill_value`` for those outside."""
+    """Read the pixels at whole coordinates; ``fill_value`` outside the image."""
     batch, height, width, channels = images.shape
     row = cast(clip_by_value(y, 0.0, _number(height) - 1.0), dtypes.int64)
     column = cast(clip_by_value(x, 0.0, _number(width) - 1.0), dtypes.int64)
@@ -162,14 +172,14 @@ def _number(size):
 
 
 def rounded(x):
-    """The nearest whole number, halves away from 0."""
+    """Round to the nearest whole number, half away from 0."""
     size = abs(x)
     whole = floor(size)
     return sign(x) * where(greater_equal(size - whole, 0.5), whole + 1.0, whole)
 
 
 def _inside(x, size, fill_mode):
-    """Coordinates moved to where the image has what ``fill_mode`` continues it with."""
+    """Map coordinates to the position in the image from which ``fill_mode`` continues it."""
     size = _number(size)
     if fill_mode == "constant":
         return clip_by_value(x, -2.0, size + 1.0)  # so that they stay whole numbers
@@ -198,10 +208,11 @@ def _wrapped(x, size):
 
 
 def homography(start_points: Tensor, end_points: Tensor) -> Tensor:
-    """The eight numbers of the map that takes ``end_points`` back to ``start_points``.
+    """Compute the eight numbers of the map from ``end_points`` back to ``start_points``.
 
-    Shapes: the points ``[..., 4, 2]``, each (x, y), the result ``[..., 8]``, a
-    ``transform`` of `affine_transform`.
+    Shapes:
+        The points ``[..., 4, 2]``, each (x, y), the result ``[..., 8]``, a
+        ``transform`` of `affine_transform`.
     """
     x, y = unstack(end_points, axis=-1)
     u, v = unstack(start_points, axis=-1)

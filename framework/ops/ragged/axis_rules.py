@@ -1,4 +1,4 @@
-"""Ops of ragged tensors along an axis, and with a new one: reverse, softmax, expand_dims."""
+"""Ops of ragged tensors along an axis, or with a new axis: reverse, softmax, expand_dims."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__: list[str] = []
 
 
 def _only(op, axis, rank):
-    """One axis, from 0 on."""
+    """Return one axis, counted from 0."""
     axes = normalize_axis(op.name, axis, rank)
     if len(axes) != 1:
         raise InvalidArgumentError(
@@ -109,7 +109,7 @@ def _joined(op, inputs, attributes):
 
 
 def _encoded(op, inputs, attributes):
-    """Strings of rows of code points: those of each, put together."""
+    """Encode each row of code points as one string."""
     (x,) = inputs
     if x.ragged_rank + 1 != x.shape.rank:
         return x.with_flat_values(op.general([x.flat_values], attributes))

@@ -1,4 +1,4 @@
-"""Ragged tensors of lists, of numbers in steps, and of other tensors."""
+"""Create ragged tensors from lists, ranges of numbers, and other tensors."""
 
 from __future__ import annotations
 
@@ -46,14 +46,21 @@ def constant(
     name: str | None = None,
     row_splits_dtype: DTypeLike = dtypes.int64,
 ) -> Any:
-    """A ragged tensor of lists in lists, whose lengths may differ.
+    """Create a ragged tensor from nested lists of different lengths.
 
-    Args: ``ragged_rank``: the number of ragged axes, by default all but the first; lists
-    within them must be of one length. ``inner_shape``: the shape of an entry.
+    Args:
+        pylist: Nested lists, tuples or arrays of numbers or strings.
+        dtype: Dtype of the values, inferred by default.
+        ragged_rank: Number of ragged axes, by default all but the first; lists within
+            them must have equal lengths.
+        inner_shape: Shape of an entry within the ragged axes.
+        row_splits_dtype: Dtype of the row splits, int64 or int32.
 
-    Returns: a `RaggedTensor`; a tensor for a list of numbers.
+    Returns:
+        A `RaggedTensor`, or a tensor for a list of numbers.
 
-    Raises: ``ValueError`` for lists that are nested unevenly.
+    Raises:
+        ValueError: If the lists are nested unevenly.
 
     Example:
         >>> tw.ragged.constant([[1, 2], [], [3]])
@@ -105,7 +112,7 @@ def constant(
 
 
 def _depths(x):
-    """The depth of nested lists, and that of the numbers; None without numbers."""
+    """Return the depth of nested lists, and the depth of the numbers; None without numbers."""
     if isinstance(x, np.ndarray) and x.dtype != object:
         return x.ndim, x.ndim if x.size else None
     if not isinstance(x, (list, tuple, np.ndarray)):
@@ -122,14 +129,19 @@ def _depths(x):
 
 
 def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """``op`` of the flat values of ragged arguments, which have the same rows.
+    """Apply ``op`` to the flat values of ragged arguments, which must have the same rows.
 
-    Without ragged arguments it is ``op`` of the arguments.
+    Without ragged arguments, it is ``op(*args, **kwargs)``.
 
-    Raises: ``ValueError`` if rows differ, or the result has another number of values.
+    Args:
+        op: Function of tensors that keeps the number of values.
+        *args: Arguments of ``op``; ragged tensors are replaced by their flat values.
+        **kwargs: Keyword arguments of ``op``, treated in the same way.
+
+    Raises:
+        ValueError: If rows differ, or the result has another number of values.
 
     Example:
-        >>> import tapewright as tw
         >>> tw.ragged.map_flat_values(tw.square, tw.ragged.constant([[1, 2], [3]]))
         <tf.RaggedTensor [[1, 4], [9]]>
     """
@@ -157,9 +169,19 @@ def range(
 ) -> RaggedTensor:
     """Rows of numbers from ``starts[i]`` to below ``limits[i]``, in steps of ``deltas[i]``.
 
-    With one argument it is the limits, and rows start at 0. Not in traced functions.
+    Not available in traced functions.
 
-    Raises: ``InvalidArgumentError`` for a step of 0; ``ShapeError`` for different sizes.
+    Args:
+        starts: First number of each row; if it is the only argument, it is the limits,
+            and rows start at 0.
+        limits: End of each row, exclusive.
+        deltas: Step of each row, not 0.
+        dtype: Dtype of the numbers, by default the widest dtype of the arguments.
+        row_splits_dtype: Dtype of the row splits, int64 or int32.
+
+    Raises:
+        InvalidArgumentError: If a step is 0.
+        ShapeError: If the arguments have different sizes.
 
     Example:
         >>> tw.ragged.range([2, 0, 3])
@@ -202,9 +224,14 @@ def range(
 def stack(
     values: Sequence[Any], axis: int = 0, name: str | None = None
 ) -> RaggedTensor:
-    """Tensors and ragged tensors as the rows of a new one, along a new first axis.
+    """Stack tensors and ragged tensors along a new first axis, as rows of a ragged tensor.
 
-    Raises: ``ValueError`` for an ``axis`` other than 0, or different ranks.
+    Args:
+        values: Tensors or ragged tensors of one rank, 1 or more.
+        axis: 0, the only supported axis.
+
+    Raises:
+        ValueError: If ``axis`` is not 0, or the ranks differ.
 
     Example:
         >>> tw.ragged.stack([tw.convert_to_tensor([1, 2]), tw.convert_to_tensor([3])])
@@ -233,10 +260,17 @@ def stack(
 
 
 def boolean_mask(data: Any, mask: Any, name: str | None = None) -> RaggedTensor:
-    """The entries of each row of ``data`` where ``mask`` is true. Not in traced functions.
+    """Select the entries of each row of ``data`` where ``mask`` is true.
 
-    Shapes: ``data`` ``[rows, width, ...]`` or ragged; ``mask`` ``[rows, width]``, or ragged
-    with the same rows.
+    Not available in traced functions.
+
+    Args:
+        data: Tensor ``[rows, width, ...]``, or a ragged tensor.
+        mask: Booleans ``[rows, width]``, or a ragged tensor with the same rows.
+
+    Shapes:
+        ``data`` ``[rows, width, ...]`` or ragged; ``mask`` ``[rows, width]``, or ragged
+        with the same rows.
 
     Example:
         >>> tw.ragged.boolean_mask([[1, 2], [3, 4]], [[True, False], [True, True]])
@@ -272,7 +306,13 @@ def _matrix(who, x):
 def row_splits_to_segment_ids(
     splits: TensorLike, name: str | None = None, out_type: DTypeLike | None = None
 ) -> Tensor:
-    """The row of each value: ids for the ops on segments. Not in traced functions.
+    """Convert row splits to segment ids: the row of each value.
+
+    Not available in traced functions.
+
+    Args:
+        splits: Row splits ``[rows + 1]``.
+        out_type: Dtype of the ids, by default the dtype of ``splits``.
 
     Example:
         >>> tw.ragged.row_splits_to_segment_ids([0, 2, 2, 3]).numpy()
@@ -296,7 +336,12 @@ def segment_ids_to_row_splits(
     out_type: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The begin of each row of sorted ids, then the end of the last one.
+    """Convert sorted segment ids to row splits: the start of each row, then the last end.
+
+    Args:
+        segment_ids: Sorted ids ``[n]``.
+        num_segments: Number of rows, by default the last id plus one.
+        out_type: Dtype of the row splits, by default the dtype of the ids.
 
     Example:
         >>> tw.ragged.segment_ids_to_row_splits([0, 0, 2]).numpy()
@@ -310,7 +355,12 @@ def segment_ids_to_row_splits(
 def stack_dynamic_partitions(
     data: Any, partitions: TensorLike, num_partitions: IntLike, name: str | None = None
 ) -> RaggedTensor:
-    """Rows of the entries of ``data`` that belong to each number of ``partitions``.
+    """Group the entries of ``data`` into rows by their number in ``partitions``.
+
+    Args:
+        data: Tensor or ragged tensor of entries ``[n, ...]``.
+        partitions: Row of each entry, ``[n]``.
+        num_partitions: Number of rows.
 
     Example:
         >>> tw.ragged.stack_dynamic_partitions([1, 2, 3], [1, 0, 1], 3)

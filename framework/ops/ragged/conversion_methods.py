@@ -1,4 +1,4 @@
-"""Methods that make a `RaggedTensor` of another tensor, and another tensor of it."""
+"""Methods that convert other tensors to a `RaggedTensor`, and back."""
 
 from __future__ import annotations
 
@@ -49,12 +49,20 @@ class ConversionMethods(FactoryMethods):
         name: str | None = None,
         row_splits_dtype: DTypeLike = dtypes.int64,
     ) -> Self:
-        """The rows of ``tensor [rows, width, ...]``, without what fills them up.
+        """Convert ``tensor [rows, width, ...]`` to ragged rows, without their padding.
 
-        Args: ``lengths``: how many entries of each row count; ``padding``: a value, at
-        the end of rows, that does not. In traced functions rows are taken as a whole.
+        In traced functions, rows are kept whole.
 
-        Raises: ``ValueError`` for both, or ``ragged_rank`` other than 1.
+        Args:
+            tensor: Tensor of rank 2 or more.
+            lengths: Number of entries of each row to keep.
+            padding: Value that is removed at the end of rows.
+            ragged_rank: 1, the only supported number of ragged axes.
+            row_splits_dtype: Dtype of the row splits, int64 or int32.
+
+        Raises:
+            ValueError: If both ``lengths`` and ``padding`` are given, or
+                ``ragged_rank`` is not 1.
 
         Example:
             >>> from tapewright import RaggedTensor
@@ -96,9 +104,14 @@ class ConversionMethods(FactoryMethods):
         name: str | None = None,
         row_splits_dtype: DTypeLike = dtypes.int64,
     ) -> Self:
-        """The rows of a sparse matrix whose entries are the first of each row, in order.
+        """Convert a sparse matrix with the entries of each row at its start, in order.
 
-        Raises: ``InvalidArgumentError`` if an entry is missing before another.
+        Args:
+            st_input: `SparseTensor` of rank 2.
+            row_splits_dtype: Dtype of the row splits, int64 or int32.
+
+        Raises:
+            InvalidArgumentError: If an entry is missing before another one.
         """
         who = "from_sparse"
         if not isinstance(st_input, SparseTensor):
@@ -121,11 +134,14 @@ class ConversionMethods(FactoryMethods):
         name: str | None = None,
         shape: Sequence[int | None] | None = None,
     ) -> Tensor:
-        """The rows in a tensor, filled up with ``default_value``: 0, or "".
+        """Convert to a dense tensor, with rows padded with ``default_value``.
 
-        Args: ``shape``: sizes to which rows are filled up or cut, with None for those
-        of `bounding_shape`. A traced function does not know the longest row, and needs
-        the sizes of ragged axes.
+        Args:
+            traced function does not know the longest row, and needs the sizes of ragged
+                axes.
+            default_value: Padding, 0 or "" by default.
+            shape: Sizes to which rows are padded or cut, with None for sizes of
+                `bounding_shape`.
 
         Example:
             >>> from tapewright import RaggedTensor
@@ -172,9 +188,9 @@ class ConversionMethods(FactoryMethods):
         return dense
 
     def to_sparse(self, name: str | None = None) -> SparseTensor:
-        """The entries as a `SparseTensor` of the shape `bounding_shape`.
+        """Convert to a `SparseTensor` of shape `bounding_shape`.
 
-        Not in traced functions.
+        Not available in traced functions.
 
         Example:
             >>> from tapewright import RaggedTensor
@@ -193,7 +209,7 @@ class ConversionMethods(FactoryMethods):
         return SparseTensor(indices, values, self._bounds())
 
     def to_list(self) -> list[Any]:
-        """The rows as lists, of Python's numbers."""
+        """Convert to nested lists of Python numbers."""
         if self._packed is not None:
             return [unpack(row) for row in self._packed.numpy().tolist()]
         splits, inner = self._splits.numpy().tolist(), self._values
@@ -226,7 +242,7 @@ def _wanted_sizes(shape, rank):
 
 
 def _resized(x, count):
-    """The first entries, or all of them and zeros."""
+    """Return the first ``count`` entries, padded with zeros if there are fewer."""
     missing = count - x.shape[0]
     if missing <= 0:
         return x[:count]

@@ -1,4 +1,4 @@
-"""Ops of ragged tensors entry by entry, with others of the same rows and with tensors."""
+"""Element-wise ops of ragged tensors, with ragged tensors of the same rows and tensors."""
 
 from __future__ import annotations
 
@@ -44,10 +44,12 @@ class OpMethods(RaggedRows):
     __slots__ = ()
 
     def apply_op(self, op: Any, inputs: Sequence[Any], attributes: Any) -> Any:
-        """An op entry by entry, of the flat values; for others, see `rules.py`.
+        """Apply an op element-wise to the flat values; for other ops, see `rules.py`.
 
-        Raises: ``TypeError`` for an op without a rule for ragged tensors; ``ValueError``
-        if the rows of two differ, or a tensor does not broadcast.
+        Raises:
+            TypeError: If the op has no rule for ragged tensors.
+            ValueError: If the rows of two ragged tensors differ, or a tensor does not
+                broadcast.
         """
         rule = _loaded(OP_RULES).get(op)
         if rule is not None:
@@ -62,9 +64,10 @@ class OpMethods(RaggedRows):
         return like.with_flat_values(op.general(flat, attributes))
 
     def record_function(self, function: Any, args: Any, kwargs: Any) -> Any:
-        """A function of several ops, by its rule; see `dispatch.composite`.
+        """Apply the rule of a composite function; see `dispatch.composite`.
 
-        Raises: ``TypeError`` for one without a rule for ragged tensors.
+        Raises:
+            TypeError: If the function has no rule for ragged tensors.
         """
         rule = _loaded(FUNCTION_RULES).get(function)
         if rule is None:
@@ -72,7 +75,7 @@ class OpMethods(RaggedRows):
         return rule(*args, **kwargs)
 
     def _flat_of(self, who, x):
-        """An input as flat values, or as what broadcasts to them."""
+        """Return an input as flat values, or as a tensor that broadcasts to them."""
         if isinstance(x, RaggedRows):
             return x.flat_values
         if isinstance(x, CompositeTensor):
@@ -100,9 +103,10 @@ class OpMethods(RaggedRows):
 
 
 def same_splits(who: str, x: Rows, y: RaggedRows) -> Rows:
-    """``x``, once its rows are known to be those of ``y``.
+    """Return ``x``, after a check that it has the rows of ``y``.
 
-    Raises: ``InvalidArgumentError`` if they are not.
+    Raises:
+        InvalidArgumentError: If the rows differ.
     """
     x, y = x._unpacked(), y._unpacked()
     if x.ragged_rank != y.ragged_rank:

@@ -1,4 +1,4 @@
-"""Methods that make a `RaggedTensor` of values and of where its rows are."""
+"""Methods that create a `RaggedTensor` from values and a row partition."""
 
 from __future__ import annotations
 
@@ -42,13 +42,17 @@ class FactoryMethods(RaggedRows):
         name: str | None = None,
         validate: bool = True,
     ) -> Self:
-        """Rows ``values[row_splits[i] : row_splits[i + 1]]``.
+        """Create rows ``values[row_splits[i] : row_splits[i + 1]]``.
 
-        Shapes: ``values`` ``[n, ...]``, or ragged; ``row_splits`` ``[rows + 1]``, from 0
-        to n.
+        Args:
+            values: Values of all rows, concatenated: ``[n, ...]``, or ragged.
+            row_splits: Start of each row, then the end of the last one: ``[rows + 1]``,
+                from 0 to ``n``.
+            validate: If False, skip the checks of the row partition.
 
-        Raises: ``InvalidArgumentError`` for splits that decrease, or do not go from 0 to
-        n; ``validate=False`` leaves them unchecked.
+        Raises:
+            InvalidArgumentError: If ``row_splits`` decreases, or does not go from 0 to
+                ``n``.
 
         Example:
             >>> from tapewright import RaggedTensor
@@ -71,7 +75,12 @@ class FactoryMethods(RaggedRows):
         name: str | None = None,
         validate: bool = True,
     ) -> Self:
-        """Rows of these lengths, which sum up to the number of ``values``.
+        """Create rows of the given lengths.
+
+        Args:
+            values: Values of all rows, concatenated: ``[n, ...]``, or ragged.
+            row_lengths: Length of each row; they sum to the number of ``values``.
+            validate: If False, skip the checks of the row partition.
 
         Example:
             >>> from tapewright import RaggedTensor
@@ -92,10 +101,14 @@ class FactoryMethods(RaggedRows):
         name: str | None = None,
         validate: bool = True,
     ) -> Self:
-        """Rows by the number of the row of each value; these must not decrease.
+        """Create rows from the row number of each value.
 
-        Args: ``nrows``: the number of rows, by default that of the last value, and one,
-        which traced functions do not know.
+        Args:
+            values: Values of all rows, concatenated: ``[n, ...]``, or ragged.
+            value_rowids: Row of each value, ``[n]``, not decreasing.
+            nrows: Number of rows, by default the row of the last value plus one; traced
+                functions need it.
+            validate: If False, skip the checks of the row partition.
 
         Example:
             >>> from tapewright import RaggedTensor
@@ -122,7 +135,13 @@ class FactoryMethods(RaggedRows):
         name: str | None = None,
         validate: bool = True,
     ) -> Self:
-        """Rows by the number of the first value of each."""
+        """Create rows from the position of the first value of each row.
+
+        Args:
+            values: Values of all rows, concatenated: ``[n, ...]``, or ragged.
+            row_starts: Start of each row in ``values``, ``[rows]``, not decreasing.
+            validate: If False, skip the checks of the row partition.
+        """
         values = as_values(values)
         starts = row_numbers("from_row_starts", "row_starts", row_starts)
         end = convert_to_tensor([count_of(values)], dtype=starts.dtype)
@@ -136,7 +155,13 @@ class FactoryMethods(RaggedRows):
         name: str | None = None,
         validate: bool = True,
     ) -> Self:
-        """Rows by the number of the value behind each."""
+        """Create rows from the position behind the last value of each row.
+
+        Args:
+            values: Values of all rows, concatenated: ``[n, ...]``, or ragged.
+            row_limits: End of each row in ``values``, ``[rows]``, not decreasing.
+            validate: If False, skip the checks of the row partition.
+        """
         limits = row_numbers("from_row_limits", "row_limits", row_limits)
         return cls.from_row_splits(values, pad(limits, [[1, 0]]), validate=validate)
 
@@ -149,7 +174,14 @@ class FactoryMethods(RaggedRows):
         validate: bool = True,
         name: str | None = None,
     ) -> Self:
-        """Rows of one length; ``nrows`` is needed for length 0."""
+        """Create rows of equal length.
+
+        Args:
+            values: Values of all rows, concatenated: ``[n, ...]``, or ragged.
+            uniform_row_length: Length of all rows.
+            nrows: Number of rows, required if the length is 0.
+            validate: If False, skip the checks of the row partition.
+        """
         values, length = as_values(values), int(uniform_row_length)
         if nrows is None:
             if length <= 0:
@@ -169,7 +201,12 @@ class FactoryMethods(RaggedRows):
         name: str | None = None,
         validate: bool = True,
     ) -> Self:
-        """Rows of rows, by the splits of each ragged axis, the outer one first.
+        """Create nested rows from the row splits of each ragged axis, the outermost first.
+
+        Args:
+            flat_values: Values within all ragged axes.
+            nested_row_splits: Row splits of each ragged axis.
+            validate: If False, skip the checks of the row partition.
 
         Example:
             >>> from tapewright import RaggedTensor
@@ -186,7 +223,13 @@ class FactoryMethods(RaggedRows):
         name: str | None = None,
         validate: bool = True,
     ) -> Self:
-        """Rows of rows, by the lengths along each ragged axis, the outer one first."""
+        """Create nested rows from the lengths along each ragged axis, the outermost first.
+
+        Args:
+            flat_values: Values within all ragged axes.
+            nested_row_lengths: Row lengths of each ragged axis.
+            validate: If False, skip the checks of the row partition.
+        """
         return _nested(cls.from_row_lengths, flat_values, nested_row_lengths, validate)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Functions of several ops, of ragged tensors: tile, zeros_like, reduce_std, dropout."""
+"""Rules of composite functions for ragged tensors: tile, zeros_like, reduce_std, dropout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__: list[str] = []
 
 
 def _of_flat_values(function):
-    """The rule of a function entry by entry, or of the entries with rows in their place."""
+    """Return the rule of an element-wise function, or of one that replaces the entries."""
 
     def rule(x, *args, **kwargs):
         return x.with_flat_values(function(x.flat_values, *args, **kwargs))

@@ -1,4 +1,4 @@
-"""Methods of `RaggedTensor` that pick rows, and parts of rows."""
+"""Methods of `RaggedTensor` that select rows, and parts of rows."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class IndexingMethods(RaggedRows):
         return self.rows_at(np.arange(len(self))[part])
 
     def rows_at(self, numbers: Any) -> Self:
-        """The rows of these numbers, an array of NumPy. Not in traced functions."""
+        """Select rows by their numbers, a NumPy array. Not available in traced functions."""
         splits = devices.to_numpy(
             known_values("RaggedTensor: rows", "row_splits", self._splits)
         )
@@ -101,7 +101,7 @@ class IndexingMethods(RaggedRows):
         return me._picked(starts, lengths, part.step or 1)
 
     def _picked(self, starts, lengths, step=1):
-        """Rows that begin at these values, of these lengths."""
+        """Return rows that begin at the given values, with the given lengths."""
         places, splits = places_in_rows(lengths)
         picks = (np.repeat(starts, lengths) + step * places).astype(np.int64)
         splits = splits.astype(self._splits.array.dtype)
@@ -114,7 +114,7 @@ class IndexingMethods(RaggedRows):
 
 
 def _without_ellipsis(key, rank):
-    """The key with slices for the axes that ``...`` stands for."""
+    """Return the key with ``...`` replaced by slices."""
     at = [i for i, k in enumerate(key) if k is Ellipsis]
     if not at:
         return key

@@ -1,4 +1,4 @@
-"""Rows as text."""
+"""Format ragged rows as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["text_of_rows"]
 
 
 def text_of_rows(x: Any) -> str:
-    """Rows as TensorFlow prints them: as NumPy's arrays, with commas.
+    """Format rows as TensorFlow prints them: like NumPy arrays, with commas.
 
     Example:
         >>> from tapewright.ops.ragged.printing import text_of_rows

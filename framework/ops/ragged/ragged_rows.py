@@ -1,4 +1,4 @@
-"""`RaggedRows`: values and row splits, what follows from them, and other values in them."""
+"""`RaggedRows`: values and row splits, derived quantities, and replacing the values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RaggedRows(CompositeTensor, Operators):
 
     @classmethod
     def _of(cls, values, splits, packed=None):
-        """Parts that are known to fit, without checks."""
+        """Create from parts that are known to match, without checks."""
         ragged = object.__new__(cls)
         ragged._values, ragged._splits, ragged._packed = values, splits, packed
         return ragged
@@ -51,12 +51,12 @@ class RaggedRows(CompositeTensor, Operators):
 
     @property
     def dtype(self) -> DType:
-        """The `DType` of the values."""
+        """`DType` of the values."""
         return dtypes.string if self._values is None else self._values.dtype
 
     @property
     def shape(self) -> TensorShape:
-        """``(rows, None, ...)``."""
+        """Static shape ``(rows, None, ...)``."""
         if self._packed is not None:
             return TensorShape([*self._packed.shape, None])
         rows = self._splits.shape[0]
@@ -64,50 +64,54 @@ class RaggedRows(CompositeTensor, Operators):
         return TensorShape([rows, None, *self._values.shape[1:]])
 
     def get_shape(self) -> TensorShape:
-        """``shape``, under TensorFlow's older name."""
+        """Return ``shape``: TensorFlow's older name."""
         return self.shape
 
     @property
     def ragged_rank(self) -> int:
-        """The number of ragged axes."""
+        """Number of ragged axes."""
         inner = self._values
         return 1 + (inner.ragged_rank if isinstance(inner, RaggedRows) else 0)
 
     @property
     def uniform_row_length(self) -> None:
-        """None: no length is the same for all rows by itself."""
+        """None: rows have no uniform length by construction."""
         return None
 
     @property
     def values(self) -> Any:
-        """The entries of all rows, one behind the other: ``[n, ...]``, or ragged.
+        """Values of all rows, concatenated: ``[n, ...]``, or ragged.
 
-        Of rows that are kept packed, not in traced functions.
+        Not available in traced functions for packed rows.
         """
         return self._unpacked()._values
 
     @property
     def flat_values(self) -> Tensor:
-        """The `values` within all ragged axes: a tensor."""
+        """Tensor of the `values` within all ragged axes."""
         values = self.values
         return values.flat_values if isinstance(values, RaggedRows) else values
 
     @property
     def row_splits(self) -> Tensor:
-        """The begin of each row in `values`, then the end of the last one: int64."""
+        """Start of each row in `values`, then the end of the last one, int64."""
         if self._packed is not None:
             return splits_of_lengths(packed_lengths(self._packed))
         return self._splits
 
     @property
     def nested_row_splits(self) -> tuple[Tensor, ...]:
-        """The splits of each ragged axis, the outer one first."""
+        """Row splits of each ragged axis, the outermost first."""
         inner = self._values
         more = inner.nested_row_splits if isinstance(inner, RaggedRows) else ()
         return (self.row_splits, *more)
 
     def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
-        """The length of each row: ``[rows]``; along a further ragged axis, ragged."""
+        """Return the length of each row: ``[rows]``, or ragged along a further ragged axis.
+
+        Args:
+            axis: Ragged axis, 1 or more.
+        """
         if axis != 1:
             if 1 < axis <= self.ragged_rank:
                 return self.with_values(self.values.row_lengths(axis - 1))
@@ -117,33 +121,33 @@ class RaggedRows(CompositeTensor, Operators):
         return self._splits[1:] - self._splits[:-1]
 
     def nested_row_lengths(self, name: str | None = None) -> tuple[Tensor, ...]:
-        """The lengths along each ragged axis, the outer one first."""
+        """Return the lengths along each ragged axis, the outermost first."""
         return tuple([splits[1:] - splits[:-1] for splits in self.nested_row_splits])
 
     def row_starts(self, name: str | None = None) -> Tensor:
-        """The number of the first value of each row."""
+        """Return the position of the first value of each row."""
         return self.row_splits[:-1]
 
     def row_limits(self, name: str | None = None) -> Tensor:
-        """The number of the value behind each row."""
+        """Return the position behind the last value of each row."""
         return self.row_splits[1:]
 
     def value_rowids(self, name: str | None = None) -> Tensor:
-        """The row of each value: ``[n]``."""
+        """Return the row number of each value: ``[n]``."""
         count = count_of(self.values)
         limits = self.row_limits()
         numbers = arange(count, dtype=limits.dtype)
         return searchsorted(limits, numbers, side="right", out_type=limits.dtype)
 
     def nested_value_rowids(self, name: str | None = None) -> tuple[Tensor, ...]:
-        """`value_rowids` of each ragged axis, the outer one first."""
+        """Return the `value_rowids` of each ragged axis, the outermost first."""
         values = self.values
         more = values.nested_value_rowids() if isinstance(values, RaggedRows) else ()
         return (self.value_rowids(), *more)
 
     @property
     def row_count(self) -> Any:
-        """The number of rows: an int, or a formula of sizes in a trace."""
+        """Number of rows: an int, or a symbolic size in a trace."""
         if self._packed is not None:
             return self._packed.shape[0]
         return self._splits.shape[0] - 1
@@ -151,7 +155,11 @@ class RaggedRows(CompositeTensor, Operators):
     def nrows(
         self, out_type: DTypeLike | None = None, name: str | None = None
     ) -> Tensor:
-        """The number of rows, int64 or ``out_type``."""
+        """Return the number of rows as a tensor.
+
+        Args:
+            out_type: Dtype of the result, int64 by default.
+        """
         return convert_to_tensor(self.row_count, dtype=out_type or dtypes.int64)
 
     def bounding_shape(
@@ -174,7 +182,7 @@ class RaggedRows(CompositeTensor, Operators):
         return [self.row_count, longest, *inner[1:]]
 
     def _positions(self):
-        """The number of each value in its row."""
+        """Return the position of each value in its row."""
         rows = self.value_rowids()
         return arange(count_of(self._values), dtype=rows.dtype) - gather(
             self.row_starts(), rows
@@ -183,9 +191,13 @@ class RaggedRows(CompositeTensor, Operators):
     # --- other values
 
     def with_values(self, new_values: Any) -> Self:
-        """The same rows of other values, of the same number.
+        """Return a ragged tensor with the same rows and new values.
 
-        Raises: ``ShapeError`` for another number.
+        Args:
+            new_values: Values, as many as before.
+
+        Raises:
+            ShapeError: If the number of values differs.
         """
         me, new_values = self._unpacked(), as_values(new_values)
         if not agree(count_of(me._values), count_of(new_values)):
@@ -196,14 +208,22 @@ class RaggedRows(CompositeTensor, Operators):
         return self._of(new_values, me._splits)
 
     def with_flat_values(self, new_values: TensorLike) -> Self:
-        """The same rows of other `flat_values`, of the same number."""
+        """Return a ragged tensor with the same rows and new `flat_values`.
+
+        Args:
+            new_values: Values, as many as before.
+        """
         inner = self.values
         if isinstance(inner, RaggedRows):
             return self.with_values(inner.with_flat_values(new_values))
         return self.with_values(new_values)
 
     def with_row_splits_dtype(self, dtype: DTypeLike) -> Self:
-        """The same with `row_splits` of int32 or int64."""
+        """Return a ragged tensor with `row_splits` of another dtype.
+
+        Args:
+            dtype: int32 or int64.
+        """
         if as_dtype(dtype) not in (dtypes.int32, dtypes.int64):
             raise ValueError(
                 f"with_row_splits_dtype: dtype must be int32 or int64, got {dtype}"
@@ -217,9 +237,14 @@ class RaggedRows(CompositeTensor, Operators):
         return self._of(inner, cast(me._splits, dtype))
 
     def merge_dims(self, outer_axis: int, inner_axis: int) -> Any:
-        """The rows of the axes from ``outer_axis`` to ``inner_axis`` as one axis.
+        """Merge the axes from ``outer_axis`` to ``inner_axis`` into one.
 
-        Raises: ``ValueError`` for axes other than ragged ones that follow each other.
+        Args:
+            outer_axis: First axis to merge.
+            inner_axis: Last axis to merge.
+
+        Raises:
+            ValueError: If the axes are not consecutive ragged axes.
 
         Example:
             >>> from tapewright import RaggedTensor
@@ -254,7 +279,7 @@ class RaggedRows(CompositeTensor, Operators):
         return [inner, *splits]
 
     def with_components(self, components: Sequence[Any]) -> Self:
-        """One of these tensors."""
+        """Return a ragged tensor with these components."""
         if len(components) == 1:
             return self._of(None, None, components[0])
         values, *splits = components
@@ -271,7 +296,7 @@ class RaggedRows(CompositeTensor, Operators):
 
     @property
     def packed(self) -> Tensor:
-        """Rows of strings, packed: one string for each. See `tw.strings`."""
+        """Packed rows of strings: one string per row. See `tw.strings`."""
         if self._packed is not None:
             return self._packed
         if isinstance(self._values, RaggedRows) or self.dtype != dtypes.string:
@@ -283,7 +308,7 @@ class RaggedRows(CompositeTensor, Operators):
 
 
 def as_values(values: Any) -> Any:
-    """Values as a tensor with an axis, or as rows."""
+    """Convert values to a tensor of rank 1 or more, or to rows."""
     if isinstance(values, RaggedRows):
         return values
     values = convert_to_tensor(values)
@@ -293,7 +318,7 @@ def as_values(values: Any) -> Any:
 
 
 def count_of(values: Any) -> Any:
-    """The number of values, or of rows."""
+    """Return the number of values, or of rows."""
     if isinstance(values, RaggedRows):
         return values.row_count
     return values.shape[0]

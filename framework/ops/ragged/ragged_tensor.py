@@ -1,6 +1,7 @@
-"""`RaggedTensor`: rows of different lengths, one behind the other; and its spec.
+"""`RaggedTensor`: concatenated rows of different lengths; and its spec.
 
-Its methods are in a file for each purpose, over `RaggedRows`, which holds the rows.
+Its methods are grouped by purpose in separate files, over `RaggedRows`, which holds the
+rows.
 """
 
 from __future__ import annotations
@@ -28,17 +29,25 @@ __all__ = ["RaggedTensor", "RaggedTensorSpec", "from_packed"]
 
 
 class RaggedTensor(ConversionMethods, IndexingMethods, OpMethods):
-    """Rows of different lengths: `values`, one behind the other, cut at `row_splits`.
+    """Tensor with rows of different lengths: concatenated `values`, cut at `row_splits`.
 
-    The second axis is ragged; where `values` are themselves ragged, several are. The
-    ``from_`` functions and `tw.ragged.constant` make one. Operators and ops that work
-    entry by entry take it with numbers, with tensors ``[rows, 1, ...]``, and with ragged
-    tensors of the same rows. Traced functions, `cond`, `while_loop` and data sets take
-    and return it. Gradients pass through the values.
+    The second axis is ragged; if `values` are ragged themselves, several axes are.
+    Create one with a ``from_`` method or with `tw.ragged.constant`; the constructor
+    always raises. Operators and element-wise ops accept it together with numbers,
+    tensors ``[rows, 1, ...]``, and ragged tensors with the same rows. Traced functions,
+    `cond`, `while_loop` and data sets accept and return it. Gradients pass through the
+    values.
 
-    In a traced function the number of values must be known. Rows of strings that
-    `tw.strings.split` makes there are kept packed, so that all but their `values` can be
-    used.
+    In a traced function the number of values must be known. Rows of strings from
+    `tw.strings.split` are kept packed there, and support everything except `values`.
+
+    Args:
+        values: Not supported; use a ``from_`` method.
+        row_partition: Not supported; use a ``from_`` method.
+        internal: Not supported; use a ``from_`` method.
+
+    Raises:
+        ValueError: Always, if called directly.
 
     Example:
         >>> rows = tw.RaggedTensor.from_row_lengths([1.0, 2.0, 3.0], [2, 0, 1])
@@ -59,29 +68,37 @@ class RaggedTensor(ConversionMethods, IndexingMethods, OpMethods):
         )
 
     def static_key(self) -> Any:
-        """The class, the number of ragged axes, and whether rows are packed."""
+        """Return the class, the number of ragged axes, and whether rows are packed."""
         return RaggedTensor, len(self.components())
 
     def gradient_part(self) -> Tensor:
-        """The flat values."""
+        """Return the flat values."""
         return self.flat_values
 
     def with_gradient(self, gradient: TensorLike) -> RaggedTensor:
-        """The gradient by the flat values, in their rows."""
+        """Return the gradient of the flat values in the rows of this tensor.
+
+        Args:
+            gradient: Gradient with respect to the flat values.
+        """
         return self.with_flat_values(convert_to_tensor(gradient))
 
     # --- as an element of a data set
 
     def spec(self) -> RaggedTensorSpec:
-        """The `RaggedTensorSpec`."""
+        """Return the `RaggedTensorSpec`."""
         return RaggedTensorSpec.from_value(self)
 
     def unstacked(self) -> list[Any]:
-        """The rows."""
+        """Return a list of the rows."""
         return list(self)
 
     def stacked(self, rows: Sequence[RaggedTensor]) -> RaggedTensor:
-        """Ragged tensors along a new first axis: one more ragged axis."""
+        """Stack ragged tensors along a new first axis, which adds one ragged axis.
+
+        Args:
+            rows: Ragged tensors of one spec.
+        """
         lengths = np.array([x.row_count for x in rows], np.int64)
         return RaggedTensor.from_row_lengths(concat(list(rows), 0), lengths)
 
@@ -95,13 +112,19 @@ class RaggedTensor(ConversionMethods, IndexingMethods, OpMethods):
 
 
 class RaggedTensorSpec(CompositeSpec):
-    """The shape, dtype and ragged axes of a `RaggedTensor`.
+    """Shape, dtype and ragged axes of a `RaggedTensor`.
 
-    Args: ``shape``: with None for ragged axes and unknown sizes; ``ragged_rank``: the
-    number of ragged axes, by default all but the first. 0 stands for a tensor whose first
-    size is unknown: a row of a ragged tensor.
+    Args:
+        shape: Shape with None for ragged axes and unknown sizes, or None for an unknown
+            rank.
+        dtype: Dtype of the values.
+        ragged_rank: Number of ragged axes, by default all but the first. 0 describes a
+            tensor with an unknown first size: a row of a ragged tensor.
+        row_splits_dtype: Dtype of the row splits, int64 or int32.
+        flat_values_spec: None; other values are not supported.
 
-    Raises: ``ValueError`` if neither a rank nor ``ragged_rank`` is given.
+    Raises:
+        ValueError: If neither a rank nor ``ragged_rank`` is given.
 
     Example:
         >>> tw.RaggedTensorSpec([None, None], "int32")
@@ -134,17 +157,21 @@ class RaggedTensorSpec(CompositeSpec):
 
     @property
     def value_type(self) -> type[Any]:
-        """`RaggedTensor`, or `Tensor` without a ragged axis."""
+        """`RaggedTensor`, or `Tensor` without ragged axes."""
         return RaggedTensor if self.ragged_rank else Tensor
 
     @classmethod
     def from_value(cls, value: RaggedTensor) -> RaggedTensorSpec:
-        """The spec of a ragged tensor."""
+        """Create the spec of a ragged tensor.
+
+        Args:
+            value: Ragged tensor to describe.
+        """
         splits = value.row_splits.dtype
         return cls(value.shape, value.dtype, value.ragged_rank, splits)
 
     def components(self) -> list[Any]:
-        """The specs of the flat values, and of the splits of each ragged axis."""
+        """Return the specs of the flat values, and of the row splits of each ragged axis."""
         if self.shape.rank is None or not self.ragged_rank:
             raise ValueError(
                 "RaggedTensorSpec: a traced function needs a shape of known rank, and a "
@@ -157,15 +184,24 @@ class RaggedTensorSpec(CompositeSpec):
         return [TensorSpec([None, *self.shape[depth + 1 :]], self.dtype), *splits]
 
     def with_components(self, components: Sequence[Any]) -> RaggedTensor:
-        """A ragged tensor of these tensors."""
+        """Create a ragged tensor from its components.
+
+        Args:
+            components: Flat values, then the row splits of each ragged axis, or packed
+                rows.
+        """
         return RaggedTensor._of(None, None).with_components(components)
 
     def static_key(self) -> Any:
-        """The key of a ragged tensor of so many ragged axes."""
+        """Return the static key of a ragged tensor with this number of ragged axes."""
         return RaggedTensor, self.ragged_rank + 1
 
     def is_compatible_with(self, value: Any) -> bool:
-        """Return whether a value or spec has this dtype, and fits shape and ragged axes."""
+        """Return whether a value or spec has this dtype and a compatible shape.
+
+        Args:
+            value: Ragged tensor or spec to compare.
+        """
         if isinstance(value, (Tensor, TensorSpec)):
             depth = 0
         elif isinstance(value, (RaggedTensor, RaggedTensorSpec)):
@@ -176,17 +212,29 @@ class RaggedTensorSpec(CompositeSpec):
         return same and self.shape.is_compatible_with(value.shape)
 
     def with_shape(self, shape: StaticShapeLike) -> RaggedTensorSpec:
-        """The same spec of another shape."""
+        """Return the same spec with another shape.
+
+        Args:
+            shape: New shape, with None for ragged axes and unknown sizes.
+        """
         splits = self.row_splits_dtype
         return RaggedTensorSpec(shape, self.dtype, self.ragged_rank, splits)
 
     def batched(self, count: int | None) -> RaggedTensorSpec:
-        """The spec of a batch of ``count``."""
+        """Return the spec of a batch.
+
+        Args:
+            count: Batch size, or None if unknown.
+        """
         shape, more = [count, *self.shape], self.ragged_rank + 1
         return RaggedTensorSpec(shape, self.dtype, more, self.row_splits_dtype)
 
     def stack_rows(self, rows: Sequence[Any]) -> RaggedTensor:
-        """Rows of this spec along a new first axis: ragged tensors, or tensors."""
+        """Stack rows of this spec along a new first axis.
+
+        Args:
+            rows: Ragged tensors, or tensors.
+        """
         if self.ragged_rank:
             return rows[0].stacked(rows)
         lengths = np.array([x.shape[0] for x in rows], np.int64)
@@ -196,7 +244,7 @@ class RaggedTensorSpec(CompositeSpec):
         )
 
     def of_a_row(self) -> Any:
-        """The spec of the rows: one ragged axis less."""
+        """Return the spec of a row, with one ragged axis less."""
         shape = self.shape[1:]
         if self.ragged_rank < 1:
             return TensorSpec(shape, self.dtype)
@@ -204,7 +252,11 @@ class RaggedTensorSpec(CompositeSpec):
         return RaggedTensorSpec(shape, self.dtype, less, self.row_splits_dtype)
 
     def fitted(self, value: Any) -> Any:
-        """The same rows, not packed, with splits of the dtype of this spec."""
+        """Return the same rows, unpacked, with row splits of the dtype of this spec.
+
+        Args:
+            value: Ragged tensor to convert.
+        """
         if not isinstance(value, RaggedTensor):
             return value
         return value._unpacked().with_row_splits_dtype(self.row_splits_dtype)
@@ -227,5 +279,5 @@ class RaggedTensorSpec(CompositeSpec):
 
 
 def from_packed(packed: Tensor) -> RaggedTensor:
-    """A ragged tensor of packed rows of strings."""
+    """Create a ragged tensor from packed rows of strings."""
     return RaggedTensor._of(None, None, packed)

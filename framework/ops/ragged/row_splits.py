@@ -1,4 +1,4 @@
-"""Row splits: where the rows begin in the values of a ragged tensor, and their checks."""
+"""Row splits: the start of each row in the values of a ragged tensor, and their checks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 @primitive(may_raise=True, no_gradient=True, view=True)
 def checked_splits(xp, splits: TensorLike, count: IntLike):
-    """Return ``splits``, which go up from 0 to ``count``."""
+    """Return ``splits``, which must increase from 0 to ``count``."""
     first, last = int(splits[0]), int(splits[-1])
     if first != 0 or last != count or bool((splits[1:] < splits[:-1]).any()):
         raise InvalidArgumentError(
@@ -45,7 +45,7 @@ def checked_splits(xp, splits: TensorLike, count: IntLike):
 
 @primitive(may_raise=True, no_gradient=True, view=True)
 def checked_rowids(xp, ids: TensorLike, count: IntLike):
-    """Return ``ids``, which do not decrease, and are from 0 to below ``count``."""
+    """Return ``ids``, which must not decrease, and lie from 0 to below ``count``."""
     if ids.size:
         first, last = int(ids[0]), int(ids[-1])
         if first < 0 or last >= count or bool((ids[1:] < ids[:-1]).any()):
@@ -77,19 +77,23 @@ for _op in (checked_splits, checked_rowids, checked_equal):
 
 
 def check_equal(x: Tensor, y: Tensor, message: str) -> Tensor:
-    """Return ``x``. Raises: ``InvalidArgumentError`` unless it is ``y``, in each call."""
+    """Return ``x``, which must equal ``y`` in each call.
+
+    Raises:
+        InvalidArgumentError: If they differ.
+    """
     if tuple(x.shape) != tuple(y.shape):
         raise InvalidArgumentError(message)
     return checked_equal(x, y, message)
 
 
 def splits_of_lengths(lengths: Tensor) -> Tensor:
-    """The row splits of rows of these lengths."""
+    """Return the row splits of rows with these lengths."""
     return pad(cumsum(lengths), [[1, 0]])
 
 
 def row_numbers(who: str, name: str, value: TensorLike) -> Tensor:
-    """Row numbers as a tensor of int64, or of int32."""
+    """Convert row numbers to a tensor of int64, or of int32."""
     numbers = convert_to_tensor(value)
     if numbers.shape.rank != 1:
         raise ShapeError(who, f"{name} must have one axis", **{name: numbers})
@@ -102,7 +106,7 @@ def row_numbers(who: str, name: str, value: TensorLike) -> Tensor:
 
 
 def longest_row(who: str, lengths: Tensor) -> int:
-    """The greatest of the lengths, 0 without rows. Not in traced functions."""
+    """Return the largest length, 0 without rows. Not available in traced functions."""
     array = known_values(who, "row lengths", lengths)
     return int(array.max()) if array.size else 0
 

@@ -1,6 +1,6 @@
-"""Ops of ragged tensors that are not entry by entry: reductions, gather, joins.
+"""Rules of ops for ragged tensors that are not element-wise: reductions, gather, concat.
 
-`tw.reduce_sum` and the others look for their rule here, by `RaggedTensor.apply_op`.
+`RaggedTensor.apply_op` looks up the rules of `tw.reduce_sum` and others here.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ for _op, _segments in _SEGMENTS.items():
 
 
 def _gathered(op, inputs, attributes):
-    """Entries at ragged indices, or rows of a ragged tensor at the numbers of a vector."""
+    """Gather entries at ragged indices, or rows of a ragged tensor at a vector of indices."""
     params, indices = inputs
     axis = attributes["axis"]
     if isinstance(indices, RaggedTensor):

@@ -1,8 +1,9 @@
-"""Classes drawn as negative examples, and how often each is expected among them.
+"""Candidate sampling: draw classes as negative examples, and their expected counts.
 
-With ``unique``, no class is drawn twice. TensorFlow rejects what was drawn already, and
-counts the trials; here the Gumbel-max trick gives classes of the same distribution at once,
-and the numbers of trials in between are drawn from the geometric distribution that they have.
+With ``unique``, no class is drawn twice. TensorFlow rejects classes that were drawn
+already, and counts the trials; here the Gumbel-max trick draws classes of the same
+distribution at once, and the numbers of trials in between are drawn from their
+geometric distribution.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ __all__ = [
 
 
 class SampledCandidates(NamedTuple):
-    """The result of a sampler."""
+    """Result of a candidate sampler."""
 
     sampled_candidates: Tensor
     true_expected_count: Tensor
@@ -55,18 +56,28 @@ def uniform_candidate_sampler(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> SampledCandidates:
-    """``num_sampled`` classes, all equally probable, from 0 to ``range_max - 1``.
+    """Sample ``num_sampled`` classes uniformly from 0 to ``range_max - 1``.
 
-    Args: ``true_classes``: integers, whose expected counts are asked for; ``num_true``:
-    the size of their last axis; ``unique``: no class is drawn twice.
+    Args:
+        true_classes: True classes of each example, integers ``[batch, num_true]``.
+        num_true: Number of true classes per example.
+        num_sampled: Number of classes to draw.
+        unique: If True, no class is drawn twice.
+        range_max: Number of classes.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
 
-    Returns: a named tuple of the classes, int64 ``[num_sampled]``, and the expected counts
-    in a sample, float32, of the true classes ``[batch, num_true]`` and of those drawn.
+    Returns:
+        A named tuple of the sampled classes, int64 ``[num_sampled]``, and their
+        expected counts in a sample, float32, for the true classes ``[batch, num_true]``
+        and the sampled classes ``[num_sampled]``.
 
-    Raises: ``ValueError`` if there are fewer classes than ``unique`` ones to draw.
+    Raises:
+        ValueError: If ``unique`` and there are fewer classes than ``num_sampled``.
 
     Example:
-        >>> tw.random.uniform_candidate_sampler([[0], [3]], 1, 4, True, 4).true_expected_count.shape
+        >>> drawn = tw.random.uniform_candidate_sampler([[0], [3]], 1, 4, True, 4)
+        >>> drawn.true_expected_count.shape
         TensorShape([2, 1])
     """
     count = as_int(range_max)
@@ -87,10 +98,27 @@ def log_uniform_candidate_sampler(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> SampledCandidates:
-    """Classes with the probabilities ``log((k + 2) / (k + 1)) / log(range_max + 1)``.
+    """Sample classes from a log-uniform (Zipfian) distribution.
 
-    They suit words that are numbered by falling frequency. Arguments, results and errors
-    are those of `uniform_candidate_sampler`.
+    The probability of class k is ``log((k + 2) / (k + 1)) / log(range_max + 1)``, which
+    suits words numbered by decreasing frequency.
+
+    Args:
+        true_classes: True classes of each example, integers ``[batch, num_true]``.
+        num_true: Number of true classes per example.
+        num_sampled: Number of classes to draw.
+        unique: If True, no class is drawn twice.
+        range_max: Number of classes.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
+
+    Returns:
+        A named tuple of the sampled classes, int64 ``[num_sampled]``, and their
+        expected counts in a sample, float32, for the true classes ``[batch, num_true]``
+        and the sampled classes ``[num_sampled]``.
+
+    Raises:
+        ValueError: If ``unique`` and there are fewer classes than ``num_sampled``.
     """
     count = as_int(range_max)
     check_at_least("log_uniform_candidate_sampler", 1, range_max=count)
@@ -115,11 +143,33 @@ def fixed_unigram_candidate_sampler(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> SampledCandidates:
-    """Classes with probabilities in proportion to ``unigrams ** distortion``.
+    """Sample classes with probabilities proportional to ``unigrams ** distortion``.
 
-    Args: ``num_reserved_ids``: classes in front of those of ``unigrams``, which are not
-    drawn; ``vocab_file``, ``num_shards``, ``shard``: their defaults, no others. The other
-    arguments, results and errors are those of `uniform_candidate_sampler`.
+    Args:
+        true_classes: True classes of each example, integers ``[batch, num_true]``.
+        num_true: Number of true classes per example.
+        num_sampled: Number of classes to draw.
+        unique: If True, no class is drawn twice.
+        range_max: Number of classes: ``num_reserved_ids + len(unigrams)``.
+        vocab_file: Not supported; leave it empty.
+        distortion: Exponent of the unigram weights; 0 makes all classes equally
+            probable.
+        num_reserved_ids: Number of classes before the first one of ``unigrams``, which
+            are never drawn.
+        num_shards: Not supported; leave it at 1.
+        shard: Not supported; leave it at 0.
+        unigrams: Weight of each class, not negative.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
+
+    Returns:
+        A named tuple of the sampled classes, int64 ``[num_sampled]``, and their
+        expected counts in a sample, float32, for the true classes ``[batch, num_true]``
+        and the sampled classes ``[num_sampled]``.
+
+    Raises:
+        ValueError: If ``unique`` and there are too few classes, or the other arguments
+            are invalid.
     """
     who = "fixed_unigram_candidate_sampler"
     if vocab_file or num_shards != 1 or shard:
@@ -211,7 +261,7 @@ def _with_counts(drawn, classes, table, expected):
 
 
 class AccidentalHits(NamedTuple):
-    """The result of `compute_accidental_hits`."""
+    """Result of `compute_accidental_hits`."""
 
     indices: Tensor
     ids: Tensor
@@ -225,11 +275,17 @@ def compute_accidental_hits(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> AccidentalHits:
-    """The positions where a sampled class is a true class of an example.
+    """Find the positions where a sampled class is a true class of an example.
 
-    Returns: a named tuple of the rows (int32), the positions in ``sampled_candidates``
-    (int64), and weights (float32) that switch logits off when added: all of one size.
-    ``seed`` changes nothing.
+    Args:
+        true_classes: True classes of each example, integers ``[batch, num_true]``.
+        sampled_candidates: Sampled classes ``[num_sampled]``.
+        num_true: Number of true classes per example.
+        seed: Ignored.
+
+    Returns:
+        A named tuple of the rows (int32), the positions in ``sampled_candidates``
+        (int64), and weights (float32) that mask logits when added, all of one size.
 
     Example:
         >>> tw.nn.compute_accidental_hits([[5], [1]], [1, 5, 7], 1).ids.numpy()
@@ -243,6 +299,6 @@ def compute_accidental_hits(
 
 
 def accidental_hits(classes, drawn):
-    """``[batch, num_sampled]``: whether a class that was drawn is a true one."""
+    """Return ``[batch, num_sampled]``: whether a sampled class is a true class."""
     drawn = cast(drawn, classes.dtype)
     return reduce_any(equal(classes[:, :, None], drawn), axis=1)

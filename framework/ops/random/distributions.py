@@ -1,7 +1,7 @@
 """Distributions: tensors from draws, and their dependence on parameters.
 
-The functions take a `Stream` first: the integers that `philox` turns into numbers, and
-what they are. A gradient passes to ``mean``, ``stddev``, floating bounds and ``beta``
+The functions accept a `Stream` first: the integers that `philox` turns into numbers,
+and their kind. Gradients pass to ``mean``, ``stddev``, floating bounds and ``beta``
 through the ops that scale a draw, and to the ``alpha`` of a gamma draw implicitly.
 """
 
@@ -57,14 +57,14 @@ __all__ = [
 
 
 class Stream(NamedTuple):
-    """The source of the numbers of one draw; see `philox`."""
+    """Source of the numbers of one draw; see `philox`."""
 
     state: Tensor
     purpose: int = GENERATOR
 
 
 def draw_normal(stream, shape, mean, stddev, dtype, truncated=False):
-    """Normally distributed numbers; ``truncated``: within two ``stddev`` of ``mean``."""
+    """Draw normal numbers; if ``truncated``, within two ``stddev`` of ``mean``."""
     state, purpose = stream
     if _is_number(mean) and _is_number(stddev):
         return random_normal(
@@ -78,7 +78,7 @@ def draw_normal(stream, shape, mean, stddev, dtype, truncated=False):
 
 
 def checked_bounds(who, minval, maxval, dtype):
-    """The bounds and the dtype of uniform numbers; None and None for all integers."""
+    """Return the bounds and the dtype of uniform numbers; None and None for all integers."""
     dtype = dtypes.as_dtype(dtype)
     if not dtype.is_integer:
         dtype = checked_floating(who, dtype)
@@ -101,7 +101,7 @@ def checked_bounds(who, minval, maxval, dtype):
 
 
 def draw_uniform(stream, shape, minval, maxval, dtype):
-    """Numbers between bounds that `checked_bounds` gave."""
+    """Draw uniform numbers between the bounds of `checked_bounds`."""
     state, purpose = stream
     if dtype.is_integer and not (has_value(minval) and has_value(maxval)):
         return random_integers(
@@ -124,7 +124,7 @@ def draw_uniform(stream, shape, minval, maxval, dtype):
 
 
 def checked_logits(logits):
-    """Logits ``[batch, classes]`` as a tensor."""
+    """Convert logits to a tensor ``[batch, classes]``."""
     logits = convert_to_tensor(logits)
     if len(logits.shape) != 2:
         raise ShapeError(
@@ -134,7 +134,7 @@ def checked_logits(logits):
 
 
 def draw_categorical(stream, logits, num_samples, dtype):
-    """Classes, each with the probability that softmax gives it."""
+    """Draw classes with probabilities ``softmax(logits)``."""
     dtype = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
     if not dtype.is_integer:
         raise TypeError(f"categorical: dtype must be integer, got {dtype.name}")
@@ -145,7 +145,7 @@ def draw_categorical(stream, logits, num_samples, dtype):
 
 
 def checked_rates(who, alpha, beta, dtype):
-    """The arguments of a gamma distribution as tensors of the dtype."""
+    """Convert the arguments of a gamma distribution to tensors of the dtype."""
     dtype = checked_floating(who, dtype)
     alpha = convert_to_tensor(alpha, dtype=dtype)
     if has_value(alpha) and (devices.to_numpy(alpha.array) < 0).any():
@@ -154,7 +154,7 @@ def checked_rates(who, alpha, beta, dtype):
 
 
 def draw_gamma(stream, shape, alpha, beta):
-    """Gamma draws, as functions of ``alpha`` and ``beta``; never 0."""
+    """Draw gamma numbers, functions of ``alpha`` and ``beta``; never 0."""
     alpha, dtype = broadcast_to(alpha, shape), alpha.dtype
     drawn = random_standard_gamma(stream.state, alpha, purpose=stream.purpose)
     sample = _random_gamma(alpha, drawn)
@@ -163,7 +163,7 @@ def draw_gamma(stream, shape, alpha, beta):
 
 
 def draw_poisson(stream, shape, lam, dtype):
-    """Whole numbers with mean ``lam``."""
+    """Draw whole numbers with mean ``lam``."""
     dtype = dtypes.as_dtype(dtype)
     if not (dtype.is_integer or dtype.is_floating):
         raise TypeError(f"poisson: dtype must be integer or floating, got {dtype.name}")
@@ -173,7 +173,7 @@ def draw_poisson(stream, shape, lam, dtype):
 
 
 def draw_binomial(stream, shape, counts, probs, dtype):
-    """Successes of ``counts`` trials."""
+    """Draw numbers of successes in ``counts`` trials."""
     return random_binomial(
         stream.state, convert_to_tensor(counts), convert_to_tensor(probs), shape=shape,
         dtype=dtype, purpose=stream.purpose,
@@ -181,7 +181,7 @@ def draw_binomial(stream, shape, counts, probs, dtype):
 
 
 def draw_shuffled(stream, value):
-    """The rows in another order; a scalar as it is."""
+    """Shuffle the rows; return a scalar unchanged."""
     value = convert_to_tensor(value)
     if not value.shape.rank:
         return value
@@ -193,7 +193,7 @@ def draw_shuffled(stream, value):
 
 
 def checked_floating(who, dtype):
-    """The dtype, if it is floating."""
+    """Return the dtype, which must be floating."""
     dtype = dtypes.as_dtype(dtype)
     if not dtype.is_floating:
         raise TypeError(f"{who}: dtype must be floating, got {dtype.name}")
@@ -201,12 +201,12 @@ def checked_floating(who, dtype):
 
 
 def has_value(x):
-    """Return whether ``x`` is more than a description: neither traced nor mapped."""
+    """Return whether ``x`` has a concrete value: neither traced nor mapped."""
     return not isinstance(x, Tensor) or devices.is_array(x.array)
 
 
 def _drawn(dtype):
-    """The dtype in which NumPy draws."""
+    """Return the dtype in which NumPy draws."""
     return dtypes.float64 if dtype == dtypes.float64 else dtypes.float32
 
 
@@ -220,7 +220,7 @@ def _scaled(values, dtype, factor, shift):
 
 
 def _beside(value, dtype):
-    """A number, or a tensor in the dtype of the draws."""
+    """Return a number unchanged, and a tensor in the dtype of the draws."""
     return cast(value, dtype) if is_tensor(value) else value
 
 
@@ -229,7 +229,7 @@ def _beside(value, dtype):
 
 @elementwise(no_gradient=("sample",))
 def _random_gamma(xp, alpha: TensorLike, sample: TensorLike):
-    """``sample``, as a function of ``alpha`` at a fixed quantile."""
+    """Return ``sample``, as a function of ``alpha`` at a fixed quantile."""
     return sample + xp.zeros_like(alpha)
 
 
@@ -240,11 +240,12 @@ def _(g, alpha, sample):
 
 @elementwise
 def random_gamma_grad(xp, alpha: TensorLike, sample: TensorLike):
-    """The derivative of a gamma draw by ``alpha``: ``-(dP / dalpha) / density``.
+    """Derivative of a gamma draw by ``alpha``: ``-(dP / dalpha) / density``.
 
-    ``P`` is the cumulative distribution at ``sample``: where the quantile stays, the draw
-    moves. On the host, in float64, by the power series of ``P`` (no cancellation but in
-    the far tail), or where ``alpha`` is large by Cornish and Fisher's expansion.
+    ``P`` is the cumulative distribution at ``sample``: the draw moves so that its
+    quantile stays fixed. It is computed on the host, in float64, by the power series of
+    ``P`` (no cancellation except in the far tail), or for large ``alpha`` by the
+    Cornish-Fisher expansion.
     """
     a, x = np.broadcast_arrays(devices.to_numpy(alpha), devices.to_numpy(sample))
     a, x = a.astype(np.float64), x.astype(np.float64)

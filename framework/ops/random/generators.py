@@ -1,7 +1,8 @@
-"""Generators: where the numbers of a draw come from, a key and a counter that advances.
+"""Generators: the source of random numbers, a key and a counter that advances.
 
-While a function is traced, the step of the counter is an op like others: each call of the
-function goes on where the generator stands, as the Python function would.
+While a function is traced, the step of the counter is an op like any other: each call
+of the function continues from the current state of the generator, as the Python
+function would.
 """
 
 from __future__ import annotations
@@ -64,13 +65,14 @@ __all__ = [
 
 
 class Generator:
-    """A stream of random numbers: a key, and a counter that each draw advances.
+    """Random number generator: a key, and a counter that each draw advances.
 
     ``Generator.from_seed(7)`` always starts the same stream. ``state``, an int64
     Variable of key and counter, can be saved and restored, with `reset` or in another
     process with `from_state`; the same numbers follow.
 
-    Args: ``seed``: an integer; None takes one from the operating system.
+    Args:
+        seed: Integer seed, or None for a seed from the operating system.
 
     Example:
         >>> generator = tw.random.Generator.from_seed(7)
@@ -98,23 +100,36 @@ class Generator:
 
     @classmethod
     def from_seed(cls, seed: IntLike, alg: str | int | None = None) -> Self:
-        """A generator at the start of the stream of ``seed``, an integer.
+        """Create a generator at the start of the stream of ``seed``.
 
-        Raises: ``ValueError`` for another seed, and for an ``alg`` other than None,
-        "philox" and "auto_select".
+        Args:
+            seed: Integer seed.
+            alg: None, "philox" or "auto_select"; Philox is the only algorithm.
+
+        Raises:
+            ValueError: If the seed or ``alg`` is invalid.
         """
         check_algorithm("Generator.from_seed", alg)
         return cls(key_of_seed("Generator.from_seed", seed))
 
     @classmethod
     def from_non_deterministic_state(cls, alg: str | int | None = None) -> Self:
-        """A generator at the start of a stream that the operating system chooses."""
+        """Create a generator at the start of a stream chosen by the operating system.
+
+        Args:
+            alg: None, "philox" or "auto_select"; Philox is the only algorithm.
+        """
         check_algorithm("Generator.from_non_deterministic_state", alg)
         return cls()
 
     @classmethod
     def from_state(cls, state: TensorLike, alg: str | int | None = None) -> Self:
-        """A generator that continues from the ``state`` of another one, two integers."""
+        """Create a generator that continues from the ``state`` of another one.
+
+        Args:
+            state: Two integers, key and counter.
+            alg: None, "philox" or "auto_select"; Philox is the only algorithm.
+        """
         check_algorithm("Generator.from_state", alg)
         if not has_value(state):
             return cls._of(_TracedState(cast(state, dtypes.int64)))
@@ -124,7 +139,7 @@ class Generator:
 
     @classmethod
     def _of(cls, state):
-        """A generator with this state, which in a trace may be no variable."""
+        """Create a generator with this state, which in a trace may not be a variable."""
         generator = cls.__new__(cls)
         generator.state = state
         return generator
@@ -133,21 +148,31 @@ class Generator:
     def from_key_counter(
         cls, key: IntLike, counter: IntLike, alg: str | int | None = None
     ) -> Self:
-        """A generator with this key, whose next draw has the number ``counter``."""
+        """Create a generator with the given key and counter.
+
+        Args:
+            key: Integer key of the stream.
+            counter: Number of the next draw.
+            alg: None, "philox" or "auto_select"; Philox is the only algorithm.
+        """
         return cls.from_state([int(key), int(counter)], alg)
 
     @property
     def key(self) -> Tensor:
-        """The key, an int64 tensor."""
+        """Key, an int64 tensor."""
         return self.state.read()[0]
 
     @property
     def algorithm(self) -> int:
-        """TensorFlow's number of Philox, 1."""
+        """TensorFlow's number of the Philox algorithm, 1."""
         return 1
 
     def reset(self, state: TensorLike) -> None:
-        """Continue from the ``state`` of a generator, two integers."""
+        """Continue from the ``state`` of a generator.
+
+        Args:
+            state: Two integers, key and counter.
+        """
         state = convert_to_tensor(state, dtype_hint="int64")
         if has_value(state):
             self.state.assign(np.array(devices.to_numpy(state.array)))
@@ -155,15 +180,28 @@ class Generator:
             self.state.assign(cast(state, dtypes.int64))
 
     def reset_from_seed(self, seed: IntLike) -> None:
-        """Return to the start of the stream of ``seed``, an integer."""
+        """Return to the start of the stream of ``seed``.
+
+        Args:
+            seed: Integer seed.
+        """
         self.reset([key_of_seed("reset_from_seed", seed), 0])
 
     def reset_from_key_counter(self, key: IntLike, counter: IntLike) -> None:
-        """Set the key, and the number of the next draw."""
+        """Set the key and the counter.
+
+        Args:
+            key: Integer key of the stream.
+            counter: Number of the next draw.
+        """
         self.reset([int(key), int(counter)])
 
     def skip(self, delta: IntLike) -> Tensor:
-        """Continue as if ``delta`` draws had been made; return the new state."""
+        """Advance the counter as if ``delta`` draws had been made; return the new state.
+
+        Args:
+            delta: Number of draws to skip.
+        """
         if not has_value(delta):
             self._step(multiply(cast(delta, dtypes.int64), _STEP))
         else:
@@ -171,7 +209,14 @@ class Generator:
         return self.state.read()
 
     def split(self, count: IntLike = 1) -> list[Generator]:
-        """A list of ``count`` generators, each with a stream of its own."""
+        """Create ``count`` generators with independent streams.
+
+        Args:
+            count: Number of generators.
+
+        Returns:
+            A list of generators.
+        """
         keys = random_uniform(
             self.stream().state, shape=int(count), dtype="int64", minval=0, maxval=2**63
         )
@@ -183,16 +228,21 @@ class Generator:
         ]
 
     def make_seeds(self, count: IntLike = 1) -> Tensor:
-        """``[2, count]`` int64: in each column a seed for a ``stateless`` function."""
+        """Create seeds for ``stateless`` functions, one per column: int64 ``[2, count]``.
+
+        Args:
+            count: Number of seeds.
+        """
         state = self.stream().state
         keys = random_seeds(state, on_the_host(0), shape=int(count), dtype="int64")
         return stack([keys, zeros_like(keys)])
 
     def stream(self) -> Any:
-        """The numbers of one draw; advances the counter.
+        """Return the source of one draw, and advance the counter.
 
-        In a replica context the counters of all replicas advance alike, and each draws
-        from a stream of its own, the first from that of one process.
+        In a replica context the counters of all replicas advance together, and each
+        replica draws from a separate stream; the first one's is the stream of a single
+        process.
         """
         state, context = self._step(_STEP), replica_context()
         if context is not None and context.replica_id:
@@ -200,7 +250,7 @@ class Generator:
         return Stream(state)
 
     def _step(self, by):
-        """Advance the counter; return the state before. No two threads get the same."""
+        """Advance the counter and return the state before, distinct for each thread."""
         with self.state._lock:
             state = self.state.read()
             self.state.assign(add(state, by))
@@ -214,7 +264,14 @@ class Generator:
         dtype: DTypeLike = dtypes.float32,
         name: str | None = None,
     ) -> Tensor:
-        """Normally distributed numbers."""
+        """Draw normally distributed numbers.
+
+        Args:
+            shape: Shape of the result.
+            mean: Mean; it broadcasts with ``shape``.
+            stddev: Standard deviation; it broadcasts with ``shape``.
+            dtype: Floating dtype of the result.
+        """
         dtype = checked_floating("normal", dtype)
         return draw_normal(self.stream(), shape, mean, stddev, dtype)
 
@@ -226,7 +283,14 @@ class Generator:
         dtype: DTypeLike = dtypes.float32,
         name: str | None = None,
     ) -> Tensor:
-        """Normally distributed numbers no further than two ``stddev`` from ``mean``."""
+        """Draw normally distributed numbers within two ``stddev`` of ``mean``.
+
+        Args:
+            shape: Shape of the result.
+            mean: Mean; it broadcasts with ``shape``.
+            stddev: Standard deviation; it broadcasts with ``shape``.
+            dtype: Floating dtype of the result.
+        """
         dtype = checked_floating("truncated_normal", dtype)
         return draw_normal(self.stream(), shape, mean, stddev, dtype, truncated=True)
 
@@ -248,7 +312,12 @@ class Generator:
         dtype: DTypeLike = dtypes.uint64,
         name: str | None = None,
     ) -> Tensor:
-        """Integers from all that the dtype can hold."""
+        """Draw integers uniformly from the full range of the dtype.
+
+        Args:
+            shape: Shape of the result.
+            dtype: Integer dtype of the result.
+        """
         minval, maxval, dtype = checked_bounds("uniform_full_int", None, None, dtype)
         return draw_uniform(self.stream(), shape, minval, maxval, dtype)
 
@@ -260,15 +329,19 @@ class Generator:
         dtype: DTypeLike = dtypes.int32,
         name: str | None = None,
     ) -> Tensor:
-        """The number of successes in ``counts`` trials, each with probability ``probs``.
+        """Draw the number of successes in ``counts`` trials of probability ``probs``.
 
-        Both broadcast to ``shape``, the shape of the result.
+        Args:
+            shape: Shape of the result.
+            counts: Number of trials; it broadcasts to ``shape``.
+            probs: Probability of success, from 0 to 1; it broadcasts to ``shape``.
+            dtype: Dtype of the result.
         """
         return draw_binomial(self.stream(), shape, counts, probs, dtype)
 
 
 class _TracedState:
-    """The state of a generator that a traced function makes: it ends with the trace."""
+    """State of a generator created in a traced function; it ends with the trace."""
 
     __slots__ = ("_value", "serial")
     _lock = nullcontext()  # a trace belongs to one thread
@@ -297,7 +370,7 @@ class _TracedState:
 
 
 class _LentState(_TracedState):
-    """The state of the generator that is lent to each call of a traced function."""
+    """State of the generator that is lent to each call of a traced function."""
 
     __slots__ = ()
 
@@ -323,7 +396,7 @@ def _set_lent_state(state):
 
 
 def on_the_host(numbers):
-    """Whole numbers as a tensor that lies where draws are made."""
+    """Convert whole numbers to a tensor on the device where draws are made."""
     return new_tensor(np.array(numbers, np.int64))
 
 
@@ -334,7 +407,7 @@ _REPLICAS = 0x1E3779B97F5
 
 
 def check_algorithm(who, alg):
-    """Raise `InvalidArgumentError` unless ``alg`` names the one algorithm that there is."""
+    """Raise `InvalidArgumentError` unless ``alg`` names the only algorithm."""
     if alg not in (None, 1, "philox", "auto_select"):
         raise InvalidArgumentError(
             f"{who}: alg must be 'philox' or 'auto_select', got {alg!r}"
@@ -342,9 +415,14 @@ def check_algorithm(who, alg):
 
 
 def create_rng_state(seed: IntLike, alg: str = "philox") -> Tensor:
-    """The state of a `Generator` at the start of the stream of ``seed``: ``[2]``, int64.
+    """Create the state of a `Generator` at the start of a stream: int64 ``[2]``.
 
-    Raises: ``ValueError`` for an ``alg`` other than "philox" and "auto_select".
+    Args:
+        seed: Integer seed.
+        alg: "philox" or "auto_select".
+
+    Raises:
+        ValueError: If ``alg`` is neither "philox" nor "auto_select".
 
     Example:
         >>> tw.random.create_rng_state(7).numpy()
@@ -370,7 +448,7 @@ _RECENT_SIZE = 1000
 
 
 def get_global_generator() -> Generator:
-    """The `Generator` from which the functions of this module draw without a seed."""
+    """Return the global `Generator`, from which random functions draw without a seed."""
     global _GLOBAL
     if (lent := _LENT.get()) is not None:
         return lent() if active_tracer() is None else Generator._of(_LentState())
@@ -384,13 +462,13 @@ def get_global_generator() -> Generator:
 
 
 def is_lent():
-    """Return whether another generator stands for the global one here: see `drawing_from`."""
+    """Return whether another generator replaces the global one here: see `drawing_from`."""
     return _LENT.get() is not None
 
 
 @contextmanager
 def drawing_from(generator):
-    """Inside, in this thread, ``generator()`` stands for the global generator."""
+    """Context in which ``generator()`` replaces the global generator, for this thread."""
     token = _LENT.set(generator)
     try:
         yield
@@ -399,9 +477,13 @@ def drawing_from(generator):
 
 
 def set_global_generator(generator: Generator) -> None:
-    """Let the functions of this module draw from ``generator``.
+    """Set the global generator, from which random functions draw without a seed.
 
-    Raises: ``TypeError`` if it is no `Generator`.
+    Args:
+        generator: A `Generator`.
+
+    Raises:
+        TypeError: If ``generator`` is not a `Generator`.
     """
     global _GLOBAL
     if not isinstance(generator, Generator):
@@ -413,13 +495,15 @@ def set_global_generator(generator: Generator) -> None:
 
 
 def set_seed(seed: IntLike | float | None) -> None:
-    """Restart the global stream, and those of seeds: equal numbers from here on.
+    """Set the global seed: restart the global stream and the streams of all seeds.
+
+    The same numbers follow after each call with the same seed.
 
     Args:
-        seed: An integer, or a float; None takes one from the operating system.
+        seed: Integer or float seed, or None for a seed from the operating system.
 
     Raises:
-        ValueError: For another seed.
+        ValueError: If the seed is invalid.
 
     Example:
         >>> tw.random.set_seed(1)
@@ -473,7 +557,7 @@ def one_stream(seed):
 
 
 def _generator_of(seed):
-    """The generator of a seed, made when it is first asked for, outside of any trace."""
+    """Return the generator of a seed, created on first use, outside any trace."""
     with _MAKING:
         state = _STATES.get(seed)
         if state is None:
@@ -489,7 +573,7 @@ def _generator_of(seed):
 
 
 def _key_of(seed):
-    """The key of a seed, which the seed of `set_seed` changes."""
+    """Return the key of a seed, which depends on the seed of `set_seed`."""
     if _SEED is None:
         return seed
     words = np.random.SeedSequence([_SEED, seed]).generate_state(1, np.uint64)
@@ -497,12 +581,12 @@ def _key_of(seed):
 
 
 def start_of(seed):
-    """A generator at the start of the stream of a seed: no variable, for a single draw."""
+    """Return a generator at the start of a seed's stream: without a variable, for one draw."""
     return Generator._of(_TracedState(on_the_host([key_of_seed("random", seed), 0])))
 
 
 def stateless_stream(who, seed, alg="auto_select"):
-    """The numbers of a seed, two integers."""
+    """Return the source of a draw from a seed of two integers."""
     check_algorithm(who, alg)
     with devices.use_module(np):
         words = convert_to_tensor(seed)

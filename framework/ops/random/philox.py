@@ -1,10 +1,11 @@
-"""Draws as ops of two integers, so that a traced step can hold them and a file keep them.
+"""Draws as ops of two integers, so that a traced step and a file can hold them.
 
-The integers come first. ``purpose`` says what they are: at 0 the key and the counter of a
-generator (`random.Generator`), else the seed of a stateless draw, of which each purpose
-has a stream of its own. The same integers give the same numbers, anywhere: NumPy's Philox
-does the drawing, on the host, and the result lies on the current device. Other values on
-which a draw depends are inputs, or plain numbers. No gradient passes; see `distributions`.
+The integers come first, and ``purpose`` is their kind: at 0 the key and the counter of
+a generator (`random.Generator`), otherwise the seed of a stateless draw, with a
+separate stream for each purpose. The same integers produce the same numbers on any
+machine: NumPy's Philox draws on the host, and the result is placed on the current
+device. Other values on which a draw depends are inputs, or plain numbers. No gradient
+passes; see `distributions`.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _FREE = []
 
 
 def draw_at(key, counter, draw):
-    """``draw(rng)``, with NumPy's generator at a point of the stream of a key."""
+    """Call ``draw(rng)`` with NumPy's generator at a point of the stream of a key."""
     try:
         rng = _FREE.pop()
     except IndexError:
@@ -88,19 +89,19 @@ def _words(numbers):
 
 
 def _placed(values, dtype):
-    """Numbers drawn on the host as an array of the current device."""
+    """Copy numbers drawn on the host to an array of the current device."""
     array = np.asarray(values, dtypes.as_dtype(dtype).dtype)
     module = devices.current_module()
     return array if module is np else module.asarray(array)
 
 
 def _single(dtype):
-    """The dtype in which NumPy draws floating numbers."""
+    """Return the dtype in which NumPy draws floating numbers."""
     return np.float64 if dtype == "float64" else np.float32
 
 
 def _batch_one_by_one(op):
-    """The batch rule: a draw for each mapped value, of a seed alone, which all share."""
+    """Batch rule: one draw for each mapped value, from a single seed, which all share."""
 
     def _(mapped, *inputs, purpose, **attributes):
         if purpose == GENERATOR:
@@ -121,7 +122,7 @@ def _batch_one_by_one(op):
 
 
 def random_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
-    """Decorator: an op that draws, of a state and what the numbers depend on."""
+    """Decorator for ops that draw from a state, and may depend on further inputs."""
     return primitive(
         same_dtype=(), grows=True, no_gradient=True, batch=_batch_one_by_one, **options
     )
@@ -149,7 +150,7 @@ def random_normal(
     truncated: bool = False,
     purpose: IntLike = 0,
 ):
-    """Normally distributed numbers; ``truncated``: within two ``stddev`` of ``mean``."""
+    """Normally distributed numbers; if ``truncated``, within two ``stddev`` of ``mean``."""
 
     def draw(rng):
         values = rng.standard_normal(shape, _single(dtype))
@@ -177,9 +178,9 @@ def random_uniform(
     maxval=1,
     purpose: IntLike = 0,
 ):
-    """Numbers from ``minval`` up to, and without, ``maxval``.
+    """Uniformly distributed numbers from ``minval`` up to, and without, ``maxval``.
 
-    Where both are None: integers from all that the dtype can hold.
+    If both are None: integers from the full range of the dtype.
     """
     kind = dtypes.as_dtype(dtype)
     if minval is None:
@@ -218,7 +219,7 @@ def random_integers(
     dtype: DTypeLike,
     purpose: IntLike = 0,
 ):
-    """Integers from ``minval`` up to, and without, ``maxval``, both of rank 0."""
+    """Integers from ``minval`` up to, and without, ``maxval``, both scalars."""
     low, high = (int(devices.to_numpy(bound)) for bound in (minval, maxval))
     if not low < high:
         raise InvalidArgumentError(
@@ -238,7 +239,7 @@ def random_seeds(
     dtype: DTypeLike = "int64",
     purpose: IntLike = 0,
 ):
-    """Integers from all that the dtype can hold; ``data``, one more, picks the stream."""
+    """Integers from the full range of the dtype; the integer ``data`` selects the stream."""
     kind, data = dtypes.as_dtype(dtype), devices.to_numpy(data)
     return _placed(
         _draw(state, purpose, lambda r: _any(r, kind, shape), int(data)), dtype
@@ -265,7 +266,10 @@ def dropout_mask(
     dtype: DTypeLike = "float32",
     purpose: IntLike = 0,
 ):
-    """0 with probability ``rate``, else ``1 / (1 - rate)``, of the numbers of `uniform`."""
+    """Dropout mask: 0 with probability ``rate``, else ``1 / (1 - rate)``.
+
+    It is drawn from the numbers of `uniform`.
+    """
     kind = dtypes.as_dtype(dtype).dtype
     factor = kind.type(1 / (1 - rate) if rate < 1 else 0)
 
@@ -299,7 +303,7 @@ def random_categorical(
     dtype: DTypeLike = "int64",
     purpose: IntLike = 0,
 ):
-    """Classes by the Gumbel trick: the largest of ``logits`` and noise."""
+    """Classes by the Gumbel-max trick: the largest of ``logits`` plus noise."""
     values = devices.to_numpy(logits).astype(np.float64)
     size = (values.shape[0], num_samples, values.shape[1])
     noise = _draw(state, purpose, lambda rng: rng.gumbel(size=size))
@@ -315,7 +319,7 @@ def _(state, logits, num_samples, dtype, purpose):
 def random_standard_gamma(
     xp, state: TensorLike, alpha: TensorLike, purpose: IntLike = 0
 ):
-    """Gamma draws of rate 1, one for each entry of ``alpha``."""
+    """Gamma draws with rate 1, one for each entry of ``alpha``."""
     values = devices.to_numpy(alpha)
     if (values < 0).any():
         raise InvalidArgumentError(f"gamma: alpha must not be negative, got {values}")
@@ -342,7 +346,7 @@ def random_poisson(
     dtype: DTypeLike = "float32",
     purpose: IntLike = 0,
 ):
-    """Whole numbers with mean ``lam``, which broadcasts to ``shape``."""
+    """Poisson draws with mean ``lam``, which broadcasts to ``shape``."""
     means = np.asarray(devices.to_numpy(lam), np.float64)
     if not ((means >= 0) & (means <= _LARGEST_MEAN)).all():  # nor NaN
         raise InvalidArgumentError(
@@ -389,7 +393,11 @@ def _(state, counts, probs, shape, dtype, purpose):
 
 
 def _placed_counts(who, drawn, dtype):
-    """`_placed`. Raises: ``ValueError`` for a number that an integer dtype cannot hold."""
+    """`_placed`, with a check that the dtype can hold the numbers.
+
+    Raises:
+        ValueError: If an integer dtype cannot hold a number.
+    """
     own = dtypes.as_dtype(dtype).dtype
     if own.kind in "iu" and drawn.max(initial=0) > np.iinfo(own).max:
         raise InvalidArgumentError(

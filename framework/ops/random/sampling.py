@@ -1,8 +1,10 @@
 """`tw.random`: random numbers, each draw a function of a key and a counter.
 
-A `Generator` holds both; every draw takes the next value of the counter, so that a seed
-gives the same numbers anywhere. The ``stateless`` functions are told their key, a seed of
-two integers, and count nothing. NumPy's Philox does the drawing (`philox`).
+Args:
+    `Generator` holds both; every draw uses the next value of the counter, so that a
+        seed produces the same numbers on any machine. The ``stateless`` functions
+        receive their key, a seed of two integers, and count nothing. NumPy's Philox
+        draws the numbers (`philox`).
 """
 
 from __future__ import annotations
@@ -90,15 +92,25 @@ def normal(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normally distributed numbers, from the global stream or, with ``seed``, from its own.
+    """Draw normally distributed random numbers.
 
-    As in TensorFlow both go on from call to call, and `set_seed` restarts them; a function
-    of a `Dataset` draws other numbers for each element. See `stateless_normal` for the
-    same numbers in each call.
+    The numbers come from the global stream or, with ``seed``, from a separate one. As
+    in TensorFlow, both advance from call to call, and `set_seed` restarts them; a
+    function of a `Dataset` draws other numbers for each element. For the same numbers
+    in each call, use `stateless_normal`.
 
-    Gradients pass to ``mean`` and ``stddev``, which broadcast with ``shape``.
+    Gradients pass to ``mean`` and ``stddev``.
 
-    Raises: ``TypeError`` for a dtype that is not floating.
+    Args:
+        shape: Shape of the result.
+        mean: Mean; it broadcasts with ``shape``.
+        stddev: Standard deviation; it broadcasts with ``shape``.
+        dtype: Floating dtype of the result.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
+
+    Raises:
+        TypeError: If ``dtype`` is not floating.
 
     Example:
         >>> tw.random.set_seed(1)
@@ -117,13 +129,22 @@ def uniform(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Evenly distributed numbers from ``minval`` up to, and without, ``maxval``.
+    """Draw uniformly distributed random numbers from ``minval`` up to, without, ``maxval``.
 
-    ``maxval`` is 1 by default for floating dtypes. Gradients pass to bounds that are
-    floating tensors; the bounds broadcast with ``shape``.
+    Gradients pass to bounds that are floating tensors.
 
-    Raises: ``ValueError`` for integers without ``maxval``, or if ``minval`` is not
-    below it.
+    Args:
+        shape: Shape of the result.
+        minval: Lower bound, inclusive; it broadcasts with ``shape``.
+        maxval: Upper bound, exclusive, 1 by default for floating dtypes; it broadcasts
+            with ``shape``.
+        dtype: Floating or integer dtype of the result.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
+
+    Raises:
+        ValueError: If ``dtype`` is an integer dtype and ``maxval`` is None, or
+            ``minval`` is not below ``maxval``.
 
     Example:
         >>> numbers = tw.random.uniform([100], 0, 10, dtype="int32").numpy()
@@ -142,12 +163,24 @@ def truncated_normal(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Normally distributed numbers no further than two ``stddev`` from ``mean``.
+    """Draw normally distributed random numbers within two ``stddev`` of ``mean``.
 
-    Arguments, gradients and errors are those of `normal`.
+    Gradients pass to ``mean`` and ``stddev``.
+
+    Args:
+        shape: Shape of the result.
+        mean: Mean; it broadcasts with ``shape``.
+        stddev: Standard deviation; it broadcasts with ``shape``.
+        dtype: Floating dtype of the result.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
+
+    Raises:
+        TypeError: If ``dtype`` is not floating.
 
     Example:
-        >>> bool((abs(tw.random.truncated_normal([100], stddev=2.0)) <= 4.0).numpy().all())
+        >>> numbers = tw.random.truncated_normal([100], stddev=2.0)
+        >>> bool((abs(numbers) <= 4.0).numpy().all())
         True
     """
     dtype = checked_floating("truncated_normal", dtype)
@@ -161,12 +194,20 @@ def categorical(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """``num_samples`` classes for each row, drawn with the probabilities ``softmax(logits)``.
+    """Draw ``num_samples`` classes for each row, with probabilities ``softmax(logits)``.
 
-    Shapes: ``logits`` ``[batch, classes]``, result ``[batch, num_samples]``, int64
-    unless ``dtype`` is given.
+    Args:
+        logits: Unnormalized log-probabilities ``[batch, classes]``.
+        num_samples: Number of draws per row.
+        dtype: Integer dtype of the result, int64 by default.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
 
-    Raises: ``ValueError`` for a negative ``num_samples``.
+    Shapes:
+        ``logits`` ``[batch, classes]``, result ``[batch, num_samples]``.
+
+    Raises:
+        ValueError: If ``num_samples`` is negative.
 
     Example:
         >>> tw.random.categorical([[0.0, 0.0], [-99.0, 0.0]], 3, seed=1).numpy()[1]
@@ -184,18 +225,29 @@ def gamma(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Gamma distributed numbers: their density is ``x ** (alpha - 1) * exp(-x * beta)``.
+    """Draw gamma distributed random numbers.
 
-    The density is up to a factor. Gradients pass to ``beta`` at every order, and to
-    ``alpha`` at the first, implicitly.
+    Their density is proportional to ``x ** (alpha - 1) * exp(-x * beta)``. Gradients
+    pass to ``beta`` at every order, and to ``alpha`` at the first, implicitly.
 
-    Shapes: ``alpha`` and ``beta`` (default 1) broadcast together; each pair gets
-    ``shape`` draws, so that the result has the shape ``shape + (alpha + beta).shape``.
+    Args:
+        shape: Shape of the draws for each pair of ``alpha`` and ``beta``.
+        alpha: Shape parameter, not negative.
+        beta: Rate (inverse scale), 1 by default.
+        dtype: Floating dtype of the result.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
 
-    Raises: ``ValueError`` for a negative ``alpha``; ``TypeError`` for a dtype that is
-    not floating.
+    Shapes:
+        ``alpha`` and ``beta`` broadcast together; each pair gets ``shape`` draws, so
+        that the result has the shape ``shape + (alpha + beta).shape``.
 
-    Reference: Figurnov, Mohamed & Mnih, "Implicit Reparameterization Gradients" (2018).
+    Raises:
+        ValueError: If ``alpha`` is negative.
+        TypeError: If ``dtype`` is not floating.
+
+    References:
+        Figurnov, Mohamed & Mnih, "Implicit Reparameterization Gradients" (2018).
 
     Example:
         >>> tw.random.gamma([5], [0.5, 2.0], seed=1).shape
@@ -213,12 +265,21 @@ def poisson(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Poisson distributed whole numbers with the mean ``lam``; no gradient passes.
+    """Draw Poisson distributed whole numbers with mean ``lam``; there is no gradient.
 
-    Shapes: each entry of ``lam`` gets ``shape`` draws: the result has the shape ``shape
-    + lam.shape``.
+    Args:
+        shape: Shape of the draws for each entry of ``lam``.
+        lam: Mean, not negative.
+        dtype: Dtype of the result.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
 
-    Raises: ``ValueError`` for a negative ``lam``.
+    Shapes:
+        Each entry of ``lam`` gets ``shape`` draws: the result has the shape
+        ``shape + lam.shape``.
+
+    Raises:
+        ValueError: If ``lam`` is negative.
 
     Example:
         >>> tw.random.poisson([5], [0.5, 2.0], seed=1).shape
@@ -233,9 +294,14 @@ def poisson(
 def shuffle(
     value: TensorLike, seed: IntLike | None = None, name: str | None = None
 ) -> Tensor:
-    """The rows of ``value``, along its first axis, in random order.
+    """Shuffle the rows of ``value``, along its first axis.
 
-    Gradients go where the rows came from.
+    Gradients pass back to the rows' original positions.
+
+    Args:
+        value: Tensor of rank 1 or more.
+        seed: Integer seed of a separate stream that advances from call to call, or None
+            to draw from the global generator.
 
     Example:
         >>> sorted(tw.random.shuffle([3, 1, 2]).numpy().tolist())
@@ -256,13 +322,23 @@ def stateless_normal(
     name: str | None = None,
     alg: str = "auto_select",
 ) -> Tensor:
-    """`normal`, as a function of ``seed``, two integers.
+    """`normal` as a pure function of ``seed``: the same seed returns the same numbers.
 
-    Raises: ``ValueError`` for another ``seed``, or an ``alg`` other than "philox" and
-    "auto_select".
+    Args:
+        shape: Shape of the result.
+        seed: Two integers; the same seed always returns the same result.
+        mean: Mean; it broadcasts with ``shape``.
+        stddev: Standard deviation; it broadcasts with ``shape``.
+        dtype: Floating dtype of the result.
+        alg: "philox" or "auto_select"; Philox is the only algorithm.
+
+    Raises:
+        ValueError: If ``seed`` is not two integers, or ``alg`` is neither "philox" nor
+            "auto_select".
 
     Example:
-        >>> first, second = (tw.random.stateless_normal([2], seed=[1, 2]).numpy() for _ in range(2))
+        >>> first = tw.random.stateless_normal([2], seed=[1, 2]).numpy()
+        >>> second = tw.random.stateless_normal([2], seed=[1, 2]).numpy()
         >>> bool((first == second).all())
         True
     """
@@ -280,7 +356,15 @@ def stateless_truncated_normal(
     name: str | None = None,
     alg: str = "auto_select",
 ) -> Tensor:
-    """`truncated_normal`, as a function of ``seed``, two integers.
+    """`truncated_normal` as a pure function of ``seed``.
+
+    Args:
+        shape: Shape of the result.
+        seed: Two integers; the same seed always returns the same result.
+        mean: Mean; it broadcasts with ``shape``.
+        stddev: Standard deviation; it broadcasts with ``shape``.
+        dtype: Floating dtype of the result.
+        alg: "philox" or "auto_select"; Philox is the only algorithm.
 
     Example:
         >>> tw.random.stateless_truncated_normal([2, 3], seed=[1, 2]).shape
@@ -300,10 +384,19 @@ def stateless_uniform(
     name: str | None = None,
     alg: str = "auto_select",
 ) -> Tensor:
-    """`uniform`, as a function of ``seed``, two integers.
+    """`uniform` as a pure function of ``seed``.
 
-    With ``minval`` and ``maxval`` both None, integers come from all that the dtype can
-    hold.
+    If ``minval`` and ``maxval`` are both None, integers are drawn from the full range
+    of the dtype.
+
+    Args:
+        shape: Shape of the result.
+        seed: Two integers; the same seed always returns the same result.
+        minval: Lower bound, inclusive; it broadcasts with ``shape``.
+        maxval: Upper bound, exclusive, 1 by default for floating dtypes; it broadcasts
+            with ``shape``.
+        dtype: Floating or integer dtype of the result.
+        alg: "philox" or "auto_select"; Philox is the only algorithm.
 
     Example:
         >>> tw.random.stateless_uniform([2, 3], seed=[1, 2]).shape
@@ -322,7 +415,13 @@ def stateless_categorical(
     dtype: DTypeLike = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
-    """`categorical`, as a function of ``seed``, two integers.
+    """`categorical` as a pure function of ``seed``.
+
+    Args:
+        logits: Unnormalized log-probabilities ``[batch, classes]``.
+        num_samples: Number of draws per row.
+        seed: Two integers; the same seed always returns the same result.
+        dtype: Integer dtype of the result.
 
     Example:
         >>> tw.random.stateless_categorical([[-99.0, 0.0]], 3, seed=[1, 2]).numpy()
@@ -340,10 +439,15 @@ def stateless_gamma(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """`gamma`, as a function of ``seed``, two integers.
+    """`gamma` as a pure function of ``seed``.
 
-    Shapes: ``shape`` is that of the result, and ends with the shape to which ``alpha``
-    and ``beta`` broadcast.
+    Args:
+        shape: Shape of the result; it ends with the shape to which ``alpha`` and
+            ``beta`` broadcast.
+        seed: Two integers; the same seed always returns the same result.
+        alpha: Shape parameter, not negative.
+        beta: Rate (inverse scale), 1 by default.
+        dtype: Floating dtype of the result.
 
     Example:
         >>> tw.random.stateless_gamma([5, 2], [1, 2], alpha=[0.5, 2.0]).shape
@@ -361,9 +465,13 @@ def stateless_poisson(
     dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """`poisson`, as a function of ``seed``, two integers.
+    """`poisson` as a pure function of ``seed``.
 
-    Shapes: ``shape`` is that of the result, to which ``lam`` broadcasts.
+    Args:
+        shape: Shape of the result, to which ``lam`` broadcasts.
+        seed: Two integers; the same seed always returns the same result.
+        lam: Mean, not negative.
+        dtype: Dtype of the result.
 
     Example:
         >>> tw.random.stateless_poisson([5, 2], [1, 2], lam=[0.5, 2.0]).shape
@@ -381,14 +489,20 @@ def stateless_binomial(
     output_dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """The number of successes in ``counts`` trials of probability ``probs``.
+    """Draw the number of successes in ``counts`` trials of probability ``probs``.
 
-    The same ``seed``, two integers, gives the same numbers.
+    Args:
+        shape: Shape of the result.
+        seed: Two integers; the same seed always returns the same result.
+        counts: Number of trials, not negative; it broadcasts to ``shape``.
+        probs: Probability of success, from 0 to 1; it broadcasts to ``shape``.
+        output_dtype: Dtype of the result.
 
-    Shapes: ``counts`` and ``probs`` broadcast to ``shape``, the shape of the result.
+    Shapes:
+        ``counts`` and ``probs`` broadcast to ``shape``, the shape of the result.
 
-    Raises: ``ValueError`` for negative counts, or probabilities that are not from 0 to
-    1.
+    Raises:
+        ValueError: If ``counts`` is negative, or ``probs`` is not from 0 to 1.
 
     Example:
         >>> tw.random.stateless_binomial([3], [1, 2], counts=5, probs=1.0).numpy()
@@ -399,9 +513,15 @@ def stateless_binomial(
 
 
 def split(seed: TensorLike, num: IntLike = 2, alg: str = "auto_select") -> Tensor:
-    """``num`` seeds ``[num, 2]`` made of one, for independent ``stateless`` draws.
+    """Split a seed into ``num`` independent seeds ``[num, 2]`` for ``stateless`` draws.
 
-    Raises: ``ValueError`` if ``seed`` is not two integers.
+    Args:
+        seed: Two integers.
+        num: Number of seeds.
+        alg: "philox" or "auto_select"; Philox is the only algorithm.
+
+    Raises:
+        ValueError: If ``seed`` is not two integers.
 
     Example:
         >>> tw.random.split([1, 2], num=3).shape
@@ -411,9 +531,15 @@ def split(seed: TensorLike, num: IntLike = 2, alg: str = "auto_select") -> Tenso
 
 
 def fold_in(seed: TensorLike, data: TensorLike, alg: str = "auto_select") -> Tensor:
-    """A seed ``[2]`` made of another one and an integer, such as the number of a step.
+    """Derive a seed ``[2]`` from another seed and an integer, such as a step number.
 
-    Raises: ``ValueError`` if ``seed`` is not two integers.
+    Args:
+        seed: Two integers.
+        data: Integer to combine with ``seed``.
+        alg: "philox" or "auto_select"; Philox is the only algorithm.
+
+    Raises:
+        ValueError: If ``seed`` is not two integers.
 
     Example:
         >>> tw.random.fold_in([1, 2], 7).shape
@@ -430,7 +556,7 @@ def _new_seeds(who, seed, data, shape, alg, purpose):
 
 
 def _stateless_shuffle(value, seed, alg="auto_select", name=None):
-    """`shuffle`, as a function of ``seed``, two integers."""
+    """`shuffle` as a pure function of ``seed``, two integers."""
     return draw_shuffled(stateless_stream("stateless_shuffle", seed, alg), value)
 
 
