@@ -1,4 +1,4 @@
-"""Convolutions in one to three dimensions; transposed, depthwise and separable ones too.
+"""Convolutions in one to three dimensions: plain, transposed, depthwise and separable.
 
 The functions have TensorFlow's names and arguments and call the primitives of
 `correlation`.

@@ -45,7 +45,7 @@ def blurred(images: Tensor, kernel: Tensor, kernel_size: Sequence[int]) -> Tenso
 
 
 def gaussian_window(size: int, sigma: Tensor, within: Tensor | None = None) -> Tensor:
-    """``size`` weights of a Gaussian, of sum 1; 0 further than ``within`` from the middle."""
+    """Return ``size`` Gaussian weights with sum 1; 0 if beyond ``within`` from the center."""
     x = arange(size, dtype=sigma.dtype) - (size - 1) / 2
     weights = exp(square(x / sigma) * -0.5)
     if within is not None:

@@ -137,7 +137,7 @@ def crop_in_double(
 
 
 def _places(first, last, count, size):
-    """``count`` places ``[n, count]`` from ``first`` to ``last``; whether they exist."""
+    """Return ``count`` places ``[n, count]`` from ``first`` to ``last``, and if they exist."""
     end = cast(size, first.dtype) - 1.0
     if count > 1:
         step = (last - first) * end / float(count - 1)

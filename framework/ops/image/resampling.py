@@ -91,7 +91,10 @@ def _matrix(size, extent, method, antialias):
 
 @functools.lru_cache(maxsize=256)
 def bands(size, extent, method, antialias, transposed):
-    """The matrix as ``(indices, weights)``, each ``[band, size]``; weights None for ones."""
+    """Return the matrix as ``(indices, weights)``, each ``[band, size]``.
+
+    The weights are None if all are 1.
+    """
     matrix = _matrix(size, extent, method, antialias)
     matrix = matrix.T if transposed else matrix
     used = matrix != 0

@@ -312,7 +312,7 @@ def row_splits_to_segment_ids(
 
     Args:
         splits: Row splits ``[rows + 1]``.
-        out_type: Dtype of the ids, by default the dtype of ``splits``.
+        out_type: Dtype of the ids, int64 by default.
 
     Example:
         >>> tw.ragged.row_splits_to_segment_ids([0, 2, 2, 3]).numpy()
@@ -341,7 +341,7 @@ def segment_ids_to_row_splits(
     Args:
         segment_ids: Sorted ids ``[n]``.
         num_segments: Number of rows, by default the last id plus one.
-        out_type: Dtype of the row splits, by default the dtype of the ids.
+        out_type: Dtype of the row splits, int64 by default.
 
     Example:
         >>> tw.ragged.segment_ids_to_row_splits([0, 0, 2]).numpy()

@@ -218,7 +218,10 @@ class ConversionMethods(FactoryMethods):
         return [flat[a:b] for a, b in zip(splits, splits[1:])]
 
     def numpy(self) -> Any:
-        """The rows as an array of objects; where all are of one length, as one array."""
+        """Convert to an array of objects, one per row; to a plain array if rows are equal.
+
+        Rows are equal if all have the same length.
+        """
         if not self.row_count:
             return np.zeros((0, 0), self.dtype.as_numpy_dtype)
         splits = self.row_splits.numpy()

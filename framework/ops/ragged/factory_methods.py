@@ -241,7 +241,16 @@ class FactoryMethods(RaggedRows):
         name: str | None = None,
         validate: bool = True,
     ) -> Self:
-        """Rows of rows, by `from_value_rowids` for each ragged axis, the outer one first."""
+        """Create nested rows by `from_value_rowids` for each ragged axis.
+
+        The arguments list the outermost axis first.
+
+        Args:
+            flat_values: Values within all ragged axes.
+            nested_value_rowids: Row numbers of the values of each ragged axis.
+            nested_nrows: Number of rows of each ragged axis.
+            validate: If False, skip the checks of the row partition.
+        """
         counts = nested_nrows or [None] * len(nested_value_rowids)
         pairs = list(zip(nested_value_rowids, counts, strict=True))
 

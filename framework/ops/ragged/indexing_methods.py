@@ -39,10 +39,14 @@ class IndexingMethods(RaggedRows):
         raise TypeError("RaggedTensor may not be used as a boolean")
 
     def __getitem__(self, key: Any) -> Any:
-        """A row, rows, or a part of each row: ``r[i]``, ``r[a:b]``, ``r[:, a:b]``, ``r[i, j]``.
+        """Select a row, rows, or a part of each row.
 
-        Raises: ``ValueError`` for one entry of each row, which not all have;
-        ``IndexError`` for a row out of range.
+            r[i], r[a:b], r[:, a:b], r[i, j]
+
+        Raises:
+            ValueError: For one entry of each row, ``r[:, j]``, which some rows may not
+                have.
+            IndexError: If a row is out of range.
         """
         key = key if isinstance(key, tuple) else (key,)
         if any([k is None for k in key]):

@@ -168,9 +168,13 @@ class RaggedRows(CompositeTensor, Operators):
         name: str | None = None,
         out_type: DTypeLike | None = None,
     ) -> Tensor:
-        """The shape of `to_tensor`: the number of rows, the longest row, the inner sizes.
+        """Return the shape of `to_tensor`: number of rows, longest row, inner sizes.
 
-        Not in traced functions. ``axis``: the size of one axis, or of several.
+        Not available in traced functions.
+
+        Args:
+            axis: One axis, or several, to return the sizes of; all by default.
+            out_type: Dtype of the result, int64 by default.
         """
         sizes = convert_to_tensor(self._bounds(), dtype=out_type or dtypes.int64)
         return sizes if axis is None else gather(sizes, axis)
@@ -269,7 +273,7 @@ class RaggedRows(CompositeTensor, Operators):
     # --- as a structure
 
     def components(self) -> list[Any]:
-        """The flat values and the splits of each ragged axis; or the packed rows."""
+        """Return the flat values and the splits of each ragged axis, or the packed rows."""
         if self._packed is not None:
             return [self._packed]
         inner, splits = self._values, [self._splits]

@@ -112,6 +112,6 @@ def longest_row(who: str, lengths: Tensor) -> int:
 
 
 def places_in_rows(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The place of each value in its row, ``[n]``, and the row splits, of lengths."""
+    """Return the position of each value in its row, ``[n]``, and the row splits."""
     splits = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return np.arange(splits[-1]) - np.repeat(splits[:-1], lengths), splits

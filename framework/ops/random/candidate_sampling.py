@@ -199,10 +199,21 @@ def all_candidate_sampler(
     seed: IntLike | None = None,
     name: str | None = None,
 ) -> SampledCandidates:
-    """The classes 0 to ``num_sampled - 1``, each once; for tests, and small vocabularies.
+    """Return all classes from 0 to ``num_sampled - 1``, each once.
 
-    Arguments and results are those of `uniform_candidate_sampler`; ``unique`` and ``seed``
-    change nothing, as nothing is drawn.
+    It serves for tests and small vocabularies.
+
+    Args:
+        true_classes: True classes of each example, integers ``[batch, num_true]``.
+        num_true: Number of true classes per example.
+        num_sampled: Number of classes.
+        unique: Ignored, as nothing is drawn.
+        seed: Ignored, as nothing is drawn.
+
+    Returns:
+        A named tuple of the sampled classes, int64 ``[num_sampled]``, and their
+        expected counts in a sample, float32, for the true classes ``[batch, num_true]``
+        and the sampled classes ``[num_sampled]``.
     """
     who, count = "all_candidate_sampler", as_int(num_sampled)
     classes = _true_classes(who, true_classes, num_true)

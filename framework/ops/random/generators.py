@@ -302,7 +302,15 @@ class Generator:
         dtype: DTypeLike = dtypes.float32,
         name: str | None = None,
     ) -> Tensor:
-        """Numbers from ``minval`` up to, and without, ``maxval`` (1 for floating dtypes)."""
+        """Draw uniformly distributed numbers from ``minval`` up to, without, ``maxval``.
+
+        Args:
+            shape: Shape of the result.
+            minval: Lower bound, inclusive; it broadcasts with ``shape``.
+            maxval: Upper bound, exclusive, 1 by default for floating dtypes; it
+                broadcasts with ``shape``.
+            dtype: Floating or integer dtype of the result.
+        """
         minval, maxval, dtype = checked_bounds("uniform", minval, maxval, dtype)
         return draw_uniform(self.stream(), shape, minval, maxval, dtype)
 
@@ -524,10 +532,13 @@ def set_seed(seed: IntLike | float | None) -> None:
 
 
 def key_of_seed(who: str, seed: Any) -> int:
-    """The key of a seed, an integer or, as in TensorFlow, a float such as ``time.time()``.
+    """Return the key of a seed, an integer or, as in TensorFlow, a float.
+
+    Args:
+        float may be ``time.time()``.
 
     Raises:
-        ValueError: For another seed.
+        ValueError: If the seed is invalid.
     """
     try:
         return operator.index(seed) % 2**63
@@ -540,12 +551,12 @@ def key_of_seed(who: str, seed: Any) -> int:
 
 
 def one_stream(seed):
-    """The numbers of one draw: from the global generator or, with a seed, its own.
+    """Return the source of one draw: the global generator, or the stream of a seed.
 
-    As in TensorFlow the stream of a seed goes on from draw to draw, so that a seed does
-    not drop the same units in all steps; `set_seed` restarts it, and so do 1000 other
-    seeds in between. In a function of a `Dataset` it goes on from element to element, and
-    starts again with each run.
+    As in TensorFlow the stream of a seed advances from draw to draw, so that a seed
+    does not drop the same units in all steps; `set_seed` restarts it, and so do 1000
+    other seeds in between. In a function of a `Dataset` it advances from element to
+    element, and restarts with each run.
     """
     if seed is None:
         return get_global_generator().stream()

@@ -1,4 +1,7 @@
-"""Spectra of pieces whose middles are at multiples of the stride, as Keras and librosa."""
+"""Short-time spectra with frames centered at multiples of the stride, as in librosa.
+
+Keras has the same convention.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,10 @@ def fitted_window(
     fft_length: int,
     dtype: Any,
 ) -> Callable[..., Tensor] | None:
-    """The window, in the middle of zeros up to ``fft_length``; None for none.
+    """Return the window, zero-padded on both sides to ``fft_length``; None for no window.
 
-    Raises: ``ValueError`` for another name or length.
+    Raises:
+        ValueError: If the name or the length is invalid.
     """
     if fft_length < sequence_length:
         raise ValueError(
@@ -61,11 +65,13 @@ def centered_stft(
     window: str | TensorLike | None = "hann",
     center: bool = True,
 ) -> Tensor:
-    """The spectra of pieces, weighted by ``window``; ``center``: of a signal with margins.
+    """Compute the spectra of frames, weighted by ``window``.
 
-    The margins of half of ``fft_length`` mirror the signal.
+    If ``center`` is True, the signal is mirrored at its ends in margins of half of
+    ``fft_length``.
 
-    Shapes: ``[..., n]``, floating, to ``[..., pieces, fft_length // 2 + 1]``, complex.
+    Shapes:
+        ``[..., n]``, floating, to ``[..., frames, fft_length // 2 + 1]``, complex.
     """
     weights = fitted_window(who, window, sequence_length, fft_length, x.dtype)
     if center:

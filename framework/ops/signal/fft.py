@@ -1,8 +1,9 @@
 """Discrete Fourier and cosine transforms, over the last axes.
 
-Transforms keep the precision of their input. Forward ones are not scaled, inverse ones
-divide by the number of entries. In the convention of backward passes (see `record`) the
-gradient of a transform is the same transform of the cotangent: its matrix is symmetric.
+Transforms keep the precision of their input. Forward transforms are not scaled, inverse
+transforms divide by the number of entries. In the convention of backward passes (see
+`record`) the gradient of a transform is the same transform of the cotangent: its matrix
+is symmetric.
 """
 
 from __future__ import annotations
@@ -116,11 +117,15 @@ def _(diagonal, input, *, axes, inverse):
 
 
 def fft(input: TensorLike, name: str | None = None) -> Tensor:
-    """The discrete Fourier transform along the last axis, of complex numbers.
+    """Discrete Fourier transform (FFT) along the last axis, of complex numbers.
 
     It is ``sum_n input[n] * exp(-2 pi i k n / N)``.
 
-    Shapes: ``[..., N]``, input and result.
+    Args:
+        input: Complex tensor ``[..., N]``.
+
+    Shapes:
+        ``[..., N]``, input and result.
 
     Example:
         >>> tw.signal.fft([1.0 + 0j, 2.0, 3.0, 4.0]).numpy()
@@ -130,9 +135,15 @@ def fft(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def ifft(input: TensorLike, name: str | None = None) -> Tensor:
-    """The inverse of `fft`: ``sum_k input[k] * exp(2 pi i k n / N) / N``.
+    """Inverse discrete Fourier transform along the last axis.
 
-    Shapes: ``[..., N]``, input and result.
+    It is the inverse of `fft`: ``sum_k input[k] * exp(2 pi i k n / N) / N``.
+
+    Args:
+        input: Complex tensor ``[..., N]``.
+
+    Shapes:
+        ``[..., N]``, input and result.
 
     Example:
         >>> tw.signal.ifft(tw.signal.fft([1.0 + 0j, 2.0])).numpy()
@@ -142,22 +153,38 @@ def ifft(input: TensorLike, name: str | None = None) -> Tensor:
 
 
 def fft2d(input: TensorLike, name: str | None = None) -> Tensor:
-    """The discrete Fourier transform along the last two axes; see `fft`."""
+    """2-D discrete Fourier transform, along the last two axes; see `fft`.
+
+    Args:
+        input: Complex tensor ``[..., M, N]``.
+    """
     return fourier(input, (-2, -1), False)
 
 
 def ifft2d(input: TensorLike, name: str | None = None) -> Tensor:
-    """The inverse of `fft2d`."""
+    """Inverse 2-D discrete Fourier transform, the inverse of `fft2d`.
+
+    Args:
+        input: Complex tensor ``[..., M, N]``.
+    """
     return fourier(input, (-2, -1), True)
 
 
 def fft3d(input: TensorLike, name: str | None = None) -> Tensor:
-    """The discrete Fourier transform along the last three axes; see `fft`."""
+    """3-D discrete Fourier transform, along the last three axes; see `fft`.
+
+    Args:
+        input: Complex tensor ``[..., L, M, N]``.
+    """
     return fourier(input, (-3, -2, -1), False)
 
 
 def ifft3d(input: TensorLike, name: str | None = None) -> Tensor:
-    """The inverse of `fft3d`."""
+    """Inverse 3-D discrete Fourier transform, the inverse of `fft3d`.
+
+    Args:
+        input: Complex tensor ``[..., L, M, N]``.
+    """
     return fourier(input, (-3, -2, -1), True)
 
 
@@ -194,12 +221,12 @@ def _(input):
 
 
 def half_size(length):
-    """The size of the half spectrum of so many real numbers; of none, none."""
+    """Return the size of the half spectrum of ``length`` real numbers; 0 for 0."""
     return 0 if type(length) is int and length == 0 else length // 2 + 1
 
 
 def whole_size(half):
-    """The even number of real numbers whose half spectrum has this size."""
+    """Return the even number of real numbers with a half spectrum of this size."""
     return 0 if type(half) is int and half == 0 else 2 * (half - 1)
 
 
@@ -256,7 +283,10 @@ def _(axes, input, **attributes):
     name="weigh_half_spectrum", linear=True, infer=infer_like_input, batch=batch_leading
 )
 def _weighed(xp, x: TensorLike, length: int, weight: float):
-    """``x * weight``, but for the entries that a whole spectrum has once: 0 and N / 2."""
+    """Multiply by ``weight``, except for entries that occur once in a whole spectrum.
+
+    These are the entries 0 and N / 2.
+    """
     result = x * x.dtype.type(weight)
     if not length:
         return result
@@ -277,7 +307,7 @@ def _(axes, x, *, length, weight):
 
 
 def _lengths(who, fft_length, count, default):
-    """The sizes that are transformed, of the last ``count`` axes."""
+    """Return the sizes to transform, of the last ``count`` axes."""
     if fft_length is None:
         return list(default)
     try:
@@ -295,7 +325,7 @@ def _lengths(who, fft_length, count, default):
 
 
 def fitted(x, lengths):
-    """``x`` cropped, or padded with zeros, to these sizes of its last axes."""
+    """Crop ``x``, or pad it with zeros, to these sizes of its last axes."""
     sizes = tuple(x.shape)[len(x.shape) - len(lengths) :]
     if list(sizes) == lengths:
         return x
@@ -335,14 +365,21 @@ def rfft(
     fft_length: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`fft` of real numbers: its first ``N // 2 + 1`` entries, which determine the others.
+    """Discrete Fourier transform of real numbers, along the last axis.
 
-    Args: ``fft_length``: N, an integer or a list with one: crops the last axis or fills
-    it up with zeros.
+    The result has the first ``N // 2 + 1`` entries of `fft`, which determine the
+    others.
 
-    Shapes: ``[..., n]`` to ``[..., N // 2 + 1]``, complex.
+    Args:
+        input_tensor: Real tensor ``[..., n]``.
+        fft_length: Length N of the transform, an integer or a list of one, to which the
+            last axis is cropped or zero-padded; its size by default.
 
-    Raises: ``ValueError`` for a negative ``fft_length`` or a longer list.
+    Shapes:
+        ``[..., n]`` to ``[..., N // 2 + 1]``, complex.
+
+    Raises:
+        ValueError: If ``fft_length`` is negative or a longer list.
 
     Example:
         >>> tw.signal.rfft([1.0, 2.0, 3.0, 4.0]).numpy()
@@ -356,12 +393,15 @@ def irfft(
     fft_length: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The inverse of `rfft`: a real signal of ``fft_length`` entries.
+    """Inverse of `rfft`: a real signal of ``fft_length`` entries.
 
-    Args: ``fft_length``: an integer or a list with one, by default the even length ``2
-    * (n - 1)``.
+    Args:
+        input_tensor: Complex tensor ``[..., n]``, a half spectrum.
+        fft_length: Length of the result, an integer or a list of one; by default the
+            even length ``2 * (n - 1)``.
 
-    Shapes: ``[..., n]`` complex to ``[..., fft_length]``.
+    Shapes:
+        ``[..., n]``, complex, to ``[..., fft_length]``.
 
     Example:
         >>> tw.signal.irfft([10.0 + 0j, -2.0 + 2j, -2.0]).numpy()
@@ -375,11 +415,17 @@ def rfft2d(
     fft_length: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`rfft` along the last axis and `fft` along the one before.
+    """2-D discrete Fourier transform of real numbers.
 
-    Args: ``fft_length``: a pair of lengths, to which the axes are cropped or filled up.
+    It is `rfft` along the last axis and `fft` along the one before.
 
-    Shapes: ``[..., m, n]`` to ``[..., M, N // 2 + 1]``, complex.
+    Args:
+        input_tensor: Real tensor ``[..., m, n]``.
+        fft_length: Two lengths ``(M, N)``, to which the axes are cropped or
+            zero-padded; their sizes by default.
+
+    Shapes:
+        ``[..., m, n]`` to ``[..., M, N // 2 + 1]``, complex.
 
     Example:
         >>> tw.signal.rfft2d([[1.0, 2.0], [3.0, 4.0]]).numpy()
@@ -394,10 +440,14 @@ def irfft2d(
     fft_length: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The inverse of `rfft2d`: a real signal whose last two axes have ``fft_length`` entries.
+    """Inverse of `rfft2d`: a real signal, along the last two axes.
 
-    Shapes: ``[..., m, n]`` complex to ``[..., *fft_length]``, by default ``[..., m, 2 *
-    (n - 1)]``.
+    Args:
+        input_tensor: Complex tensor ``[..., m, n]``.
+        fft_length: Two lengths of the result, by default ``(m, 2 * (n - 1))``.
+
+    Shapes:
+        ``[..., m, n]``, complex, to ``[..., *fft_length]``.
     """
     return _backward("irfft2d", input_tensor, fft_length, 2)
 
@@ -407,11 +457,17 @@ def rfft3d(
     fft_length: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`rfft` along the last axis and `fft` along the two before.
+    """3-D discrete Fourier transform of real numbers.
 
-    Args: ``fft_length``: three lengths, to which the axes are cropped or filled up.
+    It is `rfft` along the last axis and `fft` along the two before.
 
-    Shapes: ``[..., l, m, n]`` to ``[..., L, M, N // 2 + 1]``, complex.
+    Args:
+        input_tensor: Real tensor ``[..., l, m, n]``.
+        fft_length: Three lengths ``(L, M, N)``, to which the axes are cropped or
+            zero-padded; their sizes by default.
+
+    Shapes:
+        ``[..., l, m, n]`` to ``[..., L, M, N // 2 + 1]``, complex.
     """
     return _forward("rfft3d", input_tensor, fft_length, 3)
 
@@ -421,16 +477,24 @@ def irfft3d(
     fft_length: ShapeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The inverse of `rfft3d`: a real signal whose last three axes have ``fft_length`` entries.
+    """Inverse of `rfft3d`: a real signal, along the last three axes.
 
-    Shapes: ``[..., l, m, n]`` complex to ``[..., *fft_length]``, by default ``[..., l,
-    m, 2 * (n - 1)]``.
+    Args:
+        input_tensor: Complex tensor ``[..., l, m, n]``.
+        fft_length: Three lengths of the result, by default ``(l, m, 2 * (n - 1))``.
+
+    Shapes:
+        ``[..., l, m, n]``, complex, to ``[..., *fft_length]``.
     """
     return _backward("irfft3d", input_tensor, fft_length, 3)
 
 
 def fftshift(x: TensorLike, axes: Axes = None, name: str | None = None) -> Tensor:
-    """``x`` with the zero frequency moved to the middle of ``axes``, by default of all.
+    """Shift the zero frequency to the middle of ``axes``.
+
+    Args:
+        x: Spectrum, a tensor of any rank.
+        axes: Axes to shift, all by default.
 
     Example:
         >>> tw.signal.fftshift([0, 1, 2, -2, -1]).numpy()
@@ -440,7 +504,11 @@ def fftshift(x: TensorLike, axes: Axes = None, name: str | None = None) -> Tenso
 
 
 def ifftshift(x: TensorLike, axes: Axes = None, name: str | None = None) -> Tensor:
-    """The inverse of `fftshift`.
+    """Inverse of `fftshift`.
+
+    Args:
+        x: Shifted spectrum, a tensor of any rank.
+        axes: Axes to shift, all by default.
 
     Example:
         >>> tw.signal.ifftshift([-2, -1, 0, 1, 2]).numpy()
@@ -466,17 +534,23 @@ def dct(
     norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The discrete cosine transform of ``type`` 1, 2, 3 or 4 along the last axis.
+    """Discrete cosine transform (DCT) of ``type`` 1, 2, 3 or 4 along the last axis.
 
     Type 2 is ``2 sum_n input[n] * cos(pi k (2 n + 1) / 2 N)``; type 3 is its inverse,
     times 2 N.
 
-    Args: ``n``: crops the axis, or fills it up with zeros; ``axis``: -1, no other;
-    ``norm``: "ortho" makes the matrix of the transform orthogonal.
+    Args:
+        input: Real tensor ``[..., N]``.
+        type: Type of the transform: 1, 2, 3 or 4.
+        n: Size to which the axis is cropped or zero-padded; its size by default.
+        axis: -1, the only supported axis.
+        norm: None, or "ortho" for a transform with an orthogonal matrix.
 
-    Shapes: ``[..., N]``, input and result.
+    Shapes:
+        ``[..., N]``, input and result.
 
-    Raises: ``ValueError`` for another type, axis or norm, and for type 1 with a norm.
+    Raises:
+        ValueError: If ``type``, ``axis`` or ``norm`` is invalid, or type 1 has a norm.
 
     Example:
         >>> tw.signal.dct([1.0, 1.0]).numpy()
@@ -502,9 +576,22 @@ def idct(
     norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The inverse of the `dct` of that type, times 2 N (2 N - 2 for type 1) without a norm.
+    """Inverse discrete cosine transform of ``type`` 1, 2, 3 or 4 along the last axis.
 
-    Arguments, shapes and errors are those of `dct`.
+    Without a norm, the result is multiplied by 2 N (by 2 N - 2 for type 1).
+
+    Args:
+        input: Real tensor ``[..., N]``.
+        type: Type of the transform: 1, 2, 3 or 4.
+        n: Size to which the axis is cropped or zero-padded; its size by default.
+        axis: -1, the only supported axis.
+        norm: None, or "ortho" for a transform with an orthogonal matrix.
+
+    Shapes:
+        ``[..., N]``, input and result.
+
+    Raises:
+        ValueError: If ``type``, ``axis`` or ``norm`` is invalid, or type 1 has a norm.
 
     Example:
         >>> tw.signal.idct(tw.signal.dct([1.0, 1.0])).numpy() / 4
@@ -567,11 +654,11 @@ def _turns(count, sign):
 
 
 def _ends(count, first, ratio):
-    """``first``, and ``first * ratio`` for all the others."""
+    """Return ``first``, then ``first * ratio`` for all other entries."""
     return np.where(np.arange(count) == 0, first, first * ratio)
 
 
 def constant_like(x, values):
-    """NumPy's numbers beside ``x``, in its precision."""
+    """Convert NumPy numbers to a tensor in the precision and on the device of ``x``."""
     kind = _complex_of(x.dtype) if values.dtype.kind == "c" else x.dtype
     return new_tensor(module_of(x).asarray(values.astype(kind.dtype)))

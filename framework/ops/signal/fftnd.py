@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms along any axes; see `fft` for those along the last ones."""
+"""Discrete Fourier transforms along any axes; see `fft` for the last axes."""
 
 from __future__ import annotations
 
@@ -29,14 +29,20 @@ def fftnd(
     norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The discrete Fourier transform along ``axes``, of complex numbers.
+    """Discrete Fourier transform along ``axes``, of complex numbers.
 
-    Args: ``fft_length``: for each axis the size to which it is cropped or filled up with
-    zeros, by default its own; ``axes``: by default all, or the last ones if there is a
-    ``fft_length`` for each; ``norm``: None or "backward", so that the inverse is divided
-    by the number of entries, "forward" divides this one, "ortho" both by its square root.
+    Args:
+        input_tensor: Complex tensor.
+        fft_length: Size per axis to which it is cropped or zero-padded; the axes' sizes
+            by default.
+        axes: Axes to transform; by default all, or the last ones, one for each
+            ``fft_length``.
+        norm: None or "backward" divides the inverse by the number of entries, "forward"
+            divides the forward transform by it, "ortho" divides both by its square
+            root.
 
-    Raises: ``ValueError`` for another ``norm``, or lengths and axes that do not fit.
+    Raises:
+        ValueError: If ``norm`` is invalid, or lengths and axes do not match.
 
     Example:
         >>> tw.fftnd([[1.0 + 0j, 2.0], [3.0, 4.0]]).numpy()
@@ -55,7 +61,20 @@ def ifftnd(
     norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The inverse of `fftnd`, with the same arguments.
+    """Inverse discrete Fourier transform along ``axes``, the inverse of `fftnd`.
+
+    Args:
+        input_tensor: Complex tensor.
+        fft_length: Size per axis to which it is cropped or zero-padded; the axes' sizes
+            by default.
+        axes: Axes to transform; by default all, or the last ones, one for each
+            ``fft_length``.
+        norm: None or "backward" divides the inverse by the number of entries, "forward"
+            divides the forward transform by it, "ortho" divides both by its square
+            root.
+
+    Raises:
+        ValueError: If ``norm`` is invalid, or lengths and axes do not match.
 
     Example:
         >>> tw.ifftnd(tw.fftnd([[1.0 + 0j, 2.0], [3.0, 4.0]])).numpy()
@@ -74,9 +93,23 @@ def rfftnd(
     norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """`fftnd` of real numbers: along the last of ``axes`` the first ``N // 2 + 1`` entries.
+    """Discrete Fourier transform of real numbers along ``axes``.
 
-    Arguments are those of `fftnd`.
+    It is `fftnd`, with only the first ``N // 2 + 1`` entries along the last of
+    ``axes``.
+
+    Args:
+        input_tensor: Real tensor.
+        fft_length: Size per axis to which it is cropped or zero-padded; the axes' sizes
+            by default.
+        axes: Axes to transform; by default all, or the last ones, one for each
+            ``fft_length``.
+        norm: None or "backward" divides the inverse by the number of entries, "forward"
+            divides the forward transform by it, "ortho" divides both by its square
+            root.
+
+    Raises:
+        ValueError: If ``norm`` is invalid, or lengths and axes do not match.
 
     Example:
         >>> tw.rfftnd([[1.0, 2.0, 3.0, 4.0]]).numpy()
@@ -96,10 +129,22 @@ def irfftnd(
     norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The inverse of `rfftnd`: real numbers.
+    """Inverse of `rfftnd`, with a real result.
 
-    Arguments are those of `fftnd`; by default the last of ``axes`` gets the even length
-    ``2 * (n - 1)``.
+    By default the last of ``axes`` has the even length ``2 * (n - 1)`` in the result.
+
+    Args:
+        input_tensor: Complex tensor.
+        fft_length: Size per axis to which it is cropped or zero-padded; the axes' sizes
+            by default.
+        axes: Axes to transform; by default all, or the last ones, one for each
+            ``fft_length``.
+        norm: None or "backward" divides the inverse by the number of entries, "forward"
+            divides the forward transform by it, "ortho" divides both by its square
+            root.
+
+    Raises:
+        ValueError: If ``norm`` is invalid, or lengths and axes do not match.
 
     Example:
         >>> tw.irfftnd(tw.rfftnd([[1.0, 2.0, 3.0, 4.0]])).numpy()
@@ -114,7 +159,7 @@ def irfftnd(
 
 
 def _prepared(who, input, fft_length, axes, norm, halved=False):
-    """The input with the axes moved to the end, their numbers, the lengths."""
+    """Return the input with the axes moved to the end, the axes, and the lengths."""
     x = convert_to_tensor(input)
     check_choice(who, "norm", norm, (None, "backward", "forward", "ortho"))
     rank = len(x.shape)
@@ -146,7 +191,7 @@ def _last(axes):
 
 
 def _back(x, axes):
-    """``x`` with its last axes moved back to where they were."""
+    """Move the last axes of ``x`` back to their positions."""
     rank = len(x.shape)
     order = [axis for axis in range(rank) if axis not in axes] + list(axes)
     return transpose(x, [order.index(axis) for axis in range(rank)])

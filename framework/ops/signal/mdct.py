@@ -1,4 +1,4 @@
-"""The modified discrete cosine transform, of pieces of a signal that overlap by half."""
+"""Modified discrete cosine transform, of frames that overlap by half."""
 
 from __future__ import annotations
 
@@ -25,15 +25,22 @@ def mdct(
     norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The modified discrete cosine transform of pieces of ``signals``.
+    """Modified discrete cosine transform (MDCT) of frames of ``signals``.
 
-    Args: ``frame_length``: of a piece, a multiple of 4; a piece begins every half of it;
-    ``window_fn``: a function of the length with a ``dtype``, whose result weights each
-    piece, or None; ``pad_end``: as in `frame`; ``norm``: None or "ortho", as in `dct`.
+    Args:
+        signals: Real tensor ``[..., n]``.
+        frame_length: Length of a frame, a multiple of 4; frames start half a length
+            apart.
+        window_fn: Function of the length and a ``dtype`` that returns the weights of a
+            frame, or None.
+        pad_end: If True, pad the end of the signal with zeros, as in `frame`.
+        norm: None or "ortho", as in `dct`.
 
-    Shapes: ``[..., n]`` to ``[..., frames, frame_length // 2]``.
+    Shapes:
+        ``[..., n]`` to ``[..., frames, frame_length // 2]``.
 
-    Raises: ``ValueError`` for a ``frame_length`` that is no multiple of 4.
+    Raises:
+        ValueError: If ``frame_length`` is not a multiple of 4.
 
     Example:
         >>> signal = [1.0, 2.0, 3.0, 4.0, 3.0, 2.0, 1.0, 0.0]
@@ -57,14 +64,18 @@ def inverse_mdct(
     norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """The signal of which ``mdcts`` is the `mdct`, but for its first and last half piece.
+    """Inverse of `mdct`: the signal, except for its first and last half frame.
 
-    It is exact if the squares of the window and of the window moved by half its length
-    sum to 1.
+    It is exact if the squares of the window and of the window shifted by half its
+    length sum to 1.
 
-    Args: ``window_fn``, ``norm``: those of the `mdct`.
+    Args:
+        mdcts: Real tensor ``[..., frames, n]``.
+        window_fn: Window function of the `mdct`.
+        norm: Norm of the `mdct`.
 
-    Shapes: ``[..., frames, n]`` to ``[..., (frames + 1) * n]``.
+    Shapes:
+        ``[..., frames, n]`` to ``[..., (frames + 1) * n]``.
     """
     check_choice("inverse_mdct", "norm", norm, (None, "ortho"))
     mdcts = convert_to_tensor(mdcts)

@@ -1,4 +1,4 @@
-"""Spectra on the mel scale of pitch: weights of its bands, and cepstral coefficients."""
+"""Mel spectra: weights of the mel bands, and cepstral coefficients."""
 
 from __future__ import annotations
 
@@ -26,18 +26,28 @@ def linear_to_mel_weight_matrix(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """The matrix that sums a spectrum into bands of equal width on the mel scale.
+    """Weight matrix that maps a linear-frequency spectrum to the mel scale.
 
-    ``mel = 1127 log(1 + hertz / 700)``. Bands are triangles, each from the center of the
-    one before to that of the next; the frequency 0 belongs to none.
+    It sums a spectrum into bands of equal width on the mel scale,
+    ``mel = 1127 log(1 + hertz / 700)``. Bands are triangles, each from the center of
+    the previous band to the center of the next; the frequency 0 belongs to no band.
 
-    Args: ``num_spectrogram_bins``: of spectra from 0 to half of ``sample_rate``;
-    ``lower_edge_hertz``, ``upper_edge_hertz``: ends of the first and the last band.
+    Args:
+        num_mel_bins: Number of mel bands.
+        num_spectrogram_bins: Number of bins of the spectra, from 0 to half of
+            ``sample_rate``.
+        sample_rate: Samples per second of the signal.
+        lower_edge_hertz: Lower end of the first band.
+        upper_edge_hertz: Upper end of the last band.
+        dtype: Floating dtype of the result.
 
-    Shapes: ``[num_spectrogram_bins, num_mel_bins]``.
+    Shapes:
+        ``[num_spectrogram_bins, num_mel_bins]``.
 
-    Raises: ``ValueError`` for numbers that are not in this order: 0, the edges, half of
-    ``sample_rate``; ``TypeError`` for a dtype that is not floating.
+    Raises:
+        ValueError: If 0, the lower edge, the upper edge and half of ``sample_rate`` are
+            not in this order.
+        TypeError: If ``dtype`` is not floating.
 
     Example:
         >>> weights = tw.signal.linear_to_mel_weight_matrix(2, 5, 8000, 0.0, 4000.0)
@@ -82,11 +92,19 @@ def _mel(hertz):
 def mfccs_from_log_mel_spectrograms(
     log_mel_spectrograms: TensorLike, name: str | None = None
 ) -> Tensor:
-    """Mel-frequency cepstral coefficients: the `dct` over the bands, ``/ sqrt(2 bands)``.
+    """Mel-frequency cepstral coefficients (MFCCs) of log-mel spectra.
 
-    Shapes: ``[..., bands]``, input and result; often the first 13 are used.
+    They are the `dct` over the bands, divided by ``sqrt(2 bands)``; often only the
+    first 13 are used.
 
-    Raises: ``ValueError`` without bands.
+    Args:
+        log_mel_spectrograms: Logarithms of mel spectra, ``[..., bands]``.
+
+    Shapes:
+        ``[..., bands]``, input and result.
+
+    Raises:
+        ValueError: If there are no bands.
 
     Example:
         >>> tw.signal.mfccs_from_log_mel_spectrograms([[1.0, 1.0]]).numpy()

@@ -1,4 +1,4 @@
-"""Pieces of signals: cut out, weighed by a window, transformed, put together again."""
+"""Frames of signals: cut, weight with a window, transform, and add up again."""
 
 from __future__ import annotations
 
@@ -51,15 +51,22 @@ def frame(
     axis: Axis = -1,
     name: str | None = None,
 ) -> Tensor:
-    """Overlapping pieces of ``signal``, one every ``frame_step`` entries along ``axis``.
+    """Split ``signal`` into overlapping frames, one every ``frame_step`` entries.
 
-    Args: ``pad_end``: a piece begins at every multiple of ``frame_step``, and
-    ``pad_value`` fills up the last ones.
+    Args:
+        signal: Tensor ``[..., n]``.
+        frame_length: Number of entries of a frame, 1 or more.
+        frame_step: Distance between the starts of frames, 1 or more.
+        pad_end: If True, a frame starts at every multiple of ``frame_step``, and the
+            last frames are padded.
+        pad_value: Value of the padding.
+        axis: Axis to split.
 
-    Shapes: ``[..., n]`` to ``[..., frames, frame_length]``; ``axis`` is replaced by
-    two.
+    Shapes:
+        ``[..., n]`` to ``[..., frames, frame_length]``; ``axis`` is replaced by two.
 
-    Raises: ``ValueError`` for a length or step below 1.
+    Raises:
+        ValueError: If the length or the step is less than 1.
 
     Example:
         >>> tw.signal.frame([1, 2, 3, 4, 5], 3, 2).numpy()
@@ -94,14 +101,21 @@ def _beside(x, indices):
 def overlap_and_add(
     signal: TensorLike, frame_step: IntLike, name: str | None = None
 ) -> Tensor:
-    """The adjoint of `frame`: add the pieces into one signal, ``frame_step`` apart.
+    """Add overlapping frames into one signal, ``frame_step`` apart: the adjoint of `frame`.
 
-    Shapes: ``[..., frames, length]`` to ``[..., (frames - 1) * frame_step + length]``.
+    Args:
+        signal: Frames ``[..., frames, length]``.
+        frame_step: Distance between the starts of frames, 1 or more.
 
-    Raises: ``ValueError`` for a step below 1.
+    Shapes:
+        ``[..., frames, length]`` to ``[..., (frames - 1) * frame_step + length]``.
+
+    Raises:
+        ValueError: If the step is less than 1.
 
     Example:
-        >>> tw.signal.overlap_and_add([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]], 2).numpy()
+        >>> frames = [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
+        >>> tw.signal.overlap_and_add(frames, 2).numpy()
         array([1., 1., 2., 1., 1.], dtype=float32)
     """
     signal, step = convert_to_tensor(signal), as_int(frame_step)
@@ -121,15 +135,23 @@ def hann_window(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """The raised cosine ``0.5 - 0.5 cos(2 pi n / N)``.
+    """Hann window, a raised cosine: ``0.5 - 0.5 cos(2 pi n / N)``.
 
-    N is ``window_length`` if it is even and ``periodic``; otherwise ``window_length -
-    1``.
+    N is ``window_length`` if it is even and ``periodic``; otherwise
+    ``window_length - 1``.
 
-    Shapes: ``[window_length]``.
+    Args:
+        window_length: Number of entries.
+        periodic: If True, the window is periodic, for spectral analysis; otherwise
+            symmetric.
+        dtype: Floating dtype of the result.
 
-    Raises: ``ValueError`` for a negative length; ``TypeError`` for a dtype that is not
-    floating.
+    Shapes:
+        ``[window_length]``.
+
+    Raises:
+        ValueError: If the length is negative.
+        TypeError: If ``dtype`` is not floating.
 
     Example:
         >>> tw.signal.hann_window(4).numpy()
@@ -144,12 +166,23 @@ def hamming_window(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """The raised cosine ``0.54 - 0.46 cos(2 pi n / N)``, with the N of `hann_window`.
+    """Hamming window, a raised cosine: ``0.54 - 0.46 cos(2 pi n / N)``.
 
-    Shapes: ``[window_length]``.
+    N is ``window_length`` if it is even and ``periodic``; otherwise
+    ``window_length - 1``.
 
-    Raises: ``ValueError`` for a negative length; ``TypeError`` for a dtype that is not
-    floating.
+    Args:
+        window_length: Number of entries.
+        periodic: If True, the window is periodic, for spectral analysis; otherwise
+            symmetric.
+        dtype: Floating dtype of the result.
+
+    Shapes:
+        ``[window_length]``.
+
+    Raises:
+        ValueError: If the length is negative.
+        TypeError: If ``dtype`` is not floating.
 
     Example:
         >>> tw.signal.hamming_window(4).numpy()
@@ -180,15 +213,21 @@ def kaiser_window(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """Kaiser's window: ``I0(beta * sqrt(1 - (2 n / N - 1) ** 2)) / I0(beta)``.
+    """Kaiser window: ``I0(beta * sqrt(1 - (2 n / N - 1) ** 2)) / I0(beta)``.
 
-    N is ``window_length - 1``, and I0 a Bessel function. A larger ``beta`` makes a
-    narrower window.
+    N is ``window_length - 1``, and I0 a modified Bessel function.
 
-    Shapes: ``[window_length]``.
+    Args:
+        window_length: Number of entries.
+        beta: Shape parameter; a larger value makes a narrower window.
+        dtype: Floating dtype of the result.
 
-    Raises: ``ValueError`` for a negative length; ``TypeError`` for a dtype that is not
-    floating.
+    Shapes:
+        ``[window_length]``.
+
+    Raises:
+        ValueError: If the length is negative.
+        TypeError: If ``dtype`` is not floating.
 
     Example:
         >>> tw.signal.kaiser_window(3, beta=1.0).numpy()
@@ -210,9 +249,22 @@ def kaiser_bessel_derived_window(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """The window of which the squares are sums of a `kaiser_window`, for `mdct`.
+    """Kaiser-Bessel derived (KBD) window, for `mdct`.
 
-    Shapes: ``[window_length]``, an even number; of an odd one there is one entry less.
+    Its squares are normalized partial sums of a `kaiser_window`.
+
+    Args:
+        window_length: Number of entries, even; for an odd number, the result has one
+            entry less.
+        beta: Shape parameter of the `kaiser_window`.
+        dtype: Floating dtype of the result.
+
+    Shapes:
+        ``[window_length]``.
+
+    Raises:
+        ValueError: If the length is negative.
+        TypeError: If ``dtype`` is not floating.
 
     Example:
         >>> tw.signal.kaiser_bessel_derived_window(4).numpy().round(4)
@@ -229,12 +281,20 @@ def vorbis_window(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """The window ``sin(pi / 2 * sin(pi * (n + 0.5) / N) ** 2)`` of Vorbis, for `mdct`.
+    """Vorbis window ``sin(pi / 2 * sin(pi * (n + 0.5) / N) ** 2)``, for `mdct`.
 
-    Shapes: ``[window_length]``, which is N.
+    N is ``window_length``.
 
-    Raises: ``ValueError`` for a negative length; ``TypeError`` for a dtype that is not
-    floating.
+    Args:
+        window_length: Number of entries.
+        dtype: Floating dtype of the result.
+
+    Shapes:
+        ``[window_length]``.
+
+    Raises:
+        ValueError: If the length is negative.
+        TypeError: If ``dtype`` is not floating.
 
     Example:
         >>> tw.signal.vorbis_window(4).numpy().round(4)
@@ -254,13 +314,20 @@ def stft(
     pad_end: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The spectra of overlapping pieces of a signal (short-time Fourier transform).
+    """Short-time Fourier transform (STFT): the spectra of overlapping frames of a signal.
 
-    Args: ``fft_length``: of the `rfft` of each piece, by default the next power of two
-    from ``frame_length`` on; ``window_fn``: a function of the length with a ``dtype``,
-    whose result weights each piece, or None; ``pad_end``: as in `frame`.
+    Args:
+        signals: Real tensor ``[..., n]``.
+        frame_length: Number of entries of a frame.
+        frame_step: Distance between the starts of frames.
+        fft_length: Length of the `rfft` of each frame, by default the smallest power of
+            two that is not less than ``frame_length``.
+        window_fn: Function of the length and a ``dtype`` that returns the weights of a
+            frame, or None.
+        pad_end: If True, pad the end of the signal with zeros, as in `frame`.
 
-    Shapes: ``[..., n]`` to ``[..., frames, fft_length // 2 + 1]``, complex.
+    Shapes:
+        ``[..., n]`` to ``[..., frames, fft_length // 2 + 1]``, complex.
 
     Example:
         >>> tw.signal.stft(tw.ones([16]), frame_length=8, frame_step=4).shape
@@ -287,17 +354,28 @@ def inverse_stft(
     window_fn: Callable[..., TensorLike] | None = hann_window,
     name: str | None = None,
 ) -> Tensor:
-    """The signal of which ``stfts`` is the `stft`.
+    """Inverse short-time Fourier transform: the signal of an `stft`.
 
-    It is exact, except at the ends, if ``window_fn`` comes from
+    It is exact, except at the ends, if ``window_fn`` is created by
     `inverse_stft_window_fn`.
 
-    Shapes: ``[..., frames, bins]`` complex to ``[..., (frames - 1) * frame_step +
-    frame_length]``.
+    Args:
+        stfts: Complex tensor ``[..., frames, bins]``.
+        frame_length: Number of entries of a frame.
+        frame_step: Distance between the starts of frames.
+        fft_length: Length of the transform of each frame, by default the smallest power
+            of two that is not less than ``frame_length``.
+        window_fn: Function of the length and a ``dtype`` that returns the weights of a
+            frame, or None.
+
+    Shapes:
+        ``[..., frames, bins]``, complex, to ``[..., (frames - 1) * frame_step +
+        frame_length]``.
 
     Example:
         >>> spectra = tw.signal.stft(tw.ones([12]), frame_length=4, frame_step=2)
-        >>> signal = tw.signal.inverse_stft(spectra, 4, 2, window_fn=tw.signal.inverse_stft_window_fn(2))
+        >>> window_fn = tw.signal.inverse_stft_window_fn(2)
+        >>> signal = tw.signal.inverse_stft(spectra, 4, 2, window_fn=window_fn)
         >>> signal.numpy().round(4)[2:-2]
         array([1., 1., 1., 1., 1., 1., 1., 1.], dtype=float32)
     """
@@ -314,10 +392,15 @@ def inverse_stft_window_fn(
     forward_window_fn: Callable[..., TensorLike] = hann_window,
     name: str | None = None,
 ) -> Callable[..., Tensor]:
-    """The window with which `inverse_stft` undoes a `stft` with ``forward_window_fn``.
+    """Create the window with which `inverse_stft` inverts an `stft`.
 
-    Returns: a function of the length of a piece with a ``dtype``, as ``window_fn`` of
-    `inverse_stft`.
+    Args:
+        frame_step: Distance between the starts of frames.
+        forward_window_fn: Window function of the `stft`.
+
+    Returns:
+        A function of the length of a frame and a ``dtype``, for ``window_fn`` of
+        `inverse_stft`.
     """
     step = as_int(frame_step)
 

@@ -1,4 +1,4 @@
-"""Sums, extremes and functions of the entries of sparse tensors."""
+"""Sums, extremes and element-wise functions of sparse tensors."""
 
 from __future__ import annotations
 
@@ -48,17 +48,24 @@ __all__ = [
 
 
 def add(a: Any, b: Any, threshold: TensorLike = 0) -> Any:
-    """``a + b``, of which one or both are sparse; with a dense one the sum is dense.
+    """Add two tensors of which at least one is sparse: ``a + b``.
 
-    Args: ``threshold``: with two sparse ones, the sum of two entries is left out if its
-    magnitude is smaller.
+    The sum is dense if one of them is dense. The sum of two sparse tensors has a size
+    that is unknown in traced functions.
 
-    Raises: ``ShapeError`` for different shapes; ``TypeError`` if none is sparse. The sum
-    of two sparse tensors has a size that traced functions do not know.
+    Args:
+        a: Sparse or dense tensor.
+        b: Sparse or dense tensor of the same shape.
+        threshold: If both are sparse, sums with a smaller magnitude are dropped.
+
+    Raises:
+        ShapeError: If the shapes differ.
+        TypeError: If neither is sparse.
 
     Example:
         >>> x = tw.SparseTensor([[0], [2]], [1.0, 2.0], [3])
-        >>> tw.sparse.add(x, tw.SparseTensor([[0], [1]], [1.0, 5.0], [3])).values.numpy()
+        >>> y = tw.SparseTensor([[0], [1]], [1.0, 5.0], [3])
+        >>> tw.sparse.add(x, y).values.numpy()
         array([2., 5., 2.], dtype=float32)
     """
     sparse = [x for x in (a, b) if isinstance(x, SparseTensor)]
@@ -91,15 +98,21 @@ def add(a: Any, b: Any, threshold: TensorLike = 0) -> Any:
 def maximum(
     sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None
 ) -> SparseTensor:
-    """The elementwise maximum at the indices of either input; missing entries count as 0.
+    """Element-wise maximum of sparse tensors; missing entries count as 0.
 
-    Not in traced functions.
+    The result has the indices of either input. Not available in traced functions.
 
-    Raises: ``ShapeError`` for different shapes.
+    Args:
+        sp_a: `SparseTensor`.
+        sp_b: `SparseTensor` of the same shape.
+
+    Raises:
+        ShapeError: If the shapes differ.
 
     Example:
-        >>> a = tw.SparseTensor([[0], [2]], [1.0, 2.0], [3])
-        >>> tw.sparse.maximum(a, tw.SparseTensor([[1], [2]], [-5.0, 9.0], [3])).values.numpy()
+        >>> x = tw.SparseTensor([[0], [2]], [1.0, 2.0], [3])
+        >>> y = tw.SparseTensor([[1], [2]], [-5.0, 9.0], [3])
+        >>> tw.sparse.maximum(x, y).values.numpy()
         array([1., 0., 9.], dtype=float32)
     """
     return _joined("maximum", sp_a, sp_b, elementwise.maximum)[0]
@@ -108,22 +121,28 @@ def maximum(
 def minimum(
     sp_a: SparseTensor, sp_b: SparseTensor, name: str | None = None
 ) -> SparseTensor:
-    """The elementwise minimum at the indices of either input; missing entries count as 0.
+    """Element-wise minimum of sparse tensors; missing entries count as 0.
 
-    Not in traced functions.
+    The result has the indices of either input. Not available in traced functions.
 
-    Raises: ``ShapeError`` for different shapes.
+    Args:
+        sp_a: `SparseTensor`.
+        sp_b: `SparseTensor` of the same shape.
+
+    Raises:
+        ShapeError: If the shapes differ.
 
     Example:
-        >>> a = tw.SparseTensor([[0], [2]], [1.0, 2.0], [3])
-        >>> tw.sparse.minimum(a, tw.SparseTensor([[1], [2]], [-5.0, 9.0], [3])).values.numpy()
+        >>> x = tw.SparseTensor([[0], [2]], [1.0, 2.0], [3])
+        >>> y = tw.SparseTensor([[1], [2]], [-5.0, 9.0], [3])
+        >>> tw.sparse.minimum(x, y).values.numpy()
         array([ 0., -5.,  2.], dtype=float32)
     """
     return _joined("minimum", sp_a, sp_b, elementwise.minimum)[0]
 
 
 def _joined(who, a, b, op):
-    """``op`` of two tensors at the indices of either, in order, and the entries of each."""
+    """Apply ``op`` to two tensors at the indices of either, in order, with their entries."""
     a, b = as_sparse(who, a, "sp_a"), as_sparse(who, b, "sp_b")
     shape = sizes_of(who, a)
     if tuple(shape) != tuple(sizes_of(who, b)):
@@ -143,14 +162,19 @@ def _joined(who, a, b, op):
 
 
 def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTensor:
-    """``op`` of the values of sparse arguments, which have the same indices.
+    """Apply ``op`` to the values of sparse arguments, which must have the same indices.
 
-    Raises: ``ValueError`` without sparse arguments, if their indices or shapes differ, or
-    if the result is no vector of as many values.
+    Args:
+        op: Function of tensors that keeps the number of values.
+        *args: Arguments of ``op``; sparse tensors are replaced by their values.
+        **kwargs: Keyword arguments of ``op``, treated in the same way.
+
+    Raises:
+        ValueError: If there are no sparse arguments, their indices or shapes differ, or
+            the result is not a vector of as many values.
 
     Example:
         >>> x = tw.SparseTensor([[0], [2]], [1.0, 2.0], [3])
-        >>> import tapewright as tw
         >>> tw.sparse.map_values(tw.exp, x).values.numpy().round(2)
         array([2.72, 7.39], dtype=float32)
     """
@@ -198,15 +222,21 @@ def reduce_sum(
     output_is_sparse: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The sum of the entries along axes, by default all: a dense tensor.
+    """Sum the entries of a sparse tensor over axes; the result is dense.
 
-    Args: ``output_is_sparse``: as a sparse tensor, without sums of no entry; not in
-    traced functions.
+    Args:
+        sp_input: `SparseTensor`.
+        axis: Axis or axes to reduce, all by default.
+        keepdims: If True, keep reduced axes with size 1.
+        output_is_sparse: If True, return a sparse tensor without the entries that
+            reduce no value; not available in traced functions.
 
     Example:
         >>> x = tw.SparseTensor([[0, 1], [2, 0], [2, 1]], [1.0, 2.0, 3.0], [3, 2])
-        >>> tw.sparse.reduce_sum(x, 1).numpy(), tw.sparse.reduce_sum(x, 1, output_is_sparse=True).values.numpy()
-        (array([1., 0., 5.], dtype=float32), array([1., 5.], dtype=float32))
+        >>> tw.sparse.reduce_sum(x, 1).numpy()
+        array([1., 0., 5.], dtype=float32)
+        >>> tw.sparse.reduce_sum(x, 1, output_is_sparse=True).values.numpy()
+        array([1., 5.], dtype=float32)
     """
 
     def total(values, ids, count):
@@ -222,7 +252,14 @@ def reduce_max(
     output_is_sparse: bool = False,
     name: str | None = None,
 ) -> Any:
-    """The largest entry along axes; 0 where there is none. See `reduce_sum`.
+    """Maximum of the entries of a sparse tensor over axes; 0 where there are no entries.
+
+    Args:
+        sp_input: `SparseTensor`.
+        axis: Axis or axes to reduce, all by default.
+        keepdims: If True, keep reduced axes with size 1.
+        output_is_sparse: If True, return a sparse tensor without the entries that
+            reduce no value; not available in traced functions.
 
     Example:
         >>> x = tw.SparseTensor([[0, 0], [1, 0], [1, 1]], [-7.0, 4.0, 3.0], [3, 2])
@@ -262,9 +299,13 @@ def _reduced(who, sp_input, axis, keepdims, as_sparse_tensor, op):
 
 
 def softmax(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The softmax of the entries of each row, along the last axis; missing ones are -inf.
+    """Softmax of the entries of each row, along the last axis; missing entries are -inf.
 
-    Raises: ``ShapeError`` for fewer than two axes.
+    Args:
+        sp_input: `SparseTensor` of rank 2 or more.
+
+    Raises:
+        ShapeError: If the rank is less than 2.
 
     Example:
         >>> x = tw.SparseTensor([[0, 0], [1, 0], [1, 1]], [5.0, 0.0, 0.0], [2, 2])

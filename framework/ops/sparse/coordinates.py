@@ -34,10 +34,11 @@ __all__ = [
 
 
 def sizes_of(who: str, x: SparseTensor) -> tuple[Any, ...]:
-    """The dense shape, numbers or formulas.
+    """Return the dense shape as numbers or symbolic sizes.
 
-    Raises: ``NeedsValue`` if a trace does not know it; ``InvalidArgumentError`` if it
-    has more than 2^63 entries.
+    Raises:
+        NeedsValue: If the shape is unknown in a trace.
+        InvalidArgumentError: If the shape has more than 2^63 entries.
     """
     sizes = tuple(x.shape)
     if None in sizes:
@@ -54,12 +55,12 @@ def sizes_of(who: str, x: SparseTensor) -> tuple[Any, ...]:
 
 
 def columns_of(x: SparseTensor) -> list[Tensor]:
-    """The coordinates of the entries: a tensor ``[n]`` for each axis."""
+    """Return the coordinates of the entries: a tensor ``[n]`` for each axis."""
     return list(unstack(x.indices, axis=1)) if x.shape.rank else []
 
 
 def columns_as_indices(columns: Sequence[Tensor], count: Tensor) -> Tensor:
-    """Coordinates as indices ``[n, rank]``; ``count``: any tensor ``[n]``."""
+    """Stack coordinates to indices ``[n, rank]``; ``count`` is any tensor ``[n]``."""
     if columns:
         return stack(columns, axis=1)
     return zeros((count.shape[0], 0), dtypes.int64)
@@ -68,10 +69,11 @@ def columns_as_indices(columns: Sequence[Tensor], count: Tensor) -> Tensor:
 def linear_indices(
     who: str, indices: Tensor, shape: Any, ordered: bool = False
 ) -> Tensor:
-    """The number of each entry, counted row by row over the shape: int64 ``[n]``.
+    """Return the linear index of each entry, row by row over the shape: int64 ``[n]``.
 
-    Raises: ``IndexError`` for coordinates out of range; with ``ordered``,
-    ``InvalidArgumentError`` if they do not increase.
+    Raises:
+        IndexError: If coordinates are out of range.
+        InvalidArgumentError: If ``ordered`` and the indices do not increase.
     """
     if not shape:
         return zeros((indices.shape[0],), dtypes.int64)
@@ -105,7 +107,7 @@ def _(mapped, x, *, who):
 
 
 def coordinates(linear: Tensor, shape: Sequence[Any]) -> list[Tensor]:
-    """The coordinates of linear indices: ``[n]`` for each axis."""
+    """Return the coordinates of linear indices: ``[n]`` for each axis."""
     columns: list[Tensor] = []
     for size in reversed(shape):
         size = convert_to_tensor(size, dtype=dtypes.int64)

@@ -1,4 +1,4 @@
-"""Sparse tensors from dense ones, and dense ones from them."""
+"""Convert dense tensors to sparse ones, and back."""
 
 from __future__ import annotations
 
@@ -29,9 +29,13 @@ __all__ = ["eye", "from_dense", "to_dense", "to_indicator"]
 
 
 def from_dense(tensor: TensorLike, name: str | None = None) -> SparseTensor:
-    """The entries of a dense tensor that are not zero; of strings, not empty.
+    """Convert a dense tensor to a sparse tensor of its nonzero entries.
 
-    Not in traced functions, which do not know how many these are.
+    Of strings, the nonempty entries are kept. Not available in traced functions, where
+    the number of entries is unknown.
+
+    Args:
+        tensor: Dense tensor.
 
     Example:
         >>> tw.sparse.from_dense([[0, 3], [1, 0]]).indices.numpy()
@@ -52,16 +56,22 @@ def to_dense(
     validate_indices: bool = True,
     name: str | None = None,
 ) -> Tensor:
-    """The dense tensor; ``default_value`` is where no entry is: 0, or "" of strings.
+    """Convert a sparse tensor to a dense tensor.
 
-    Args: ``validate_indices``: entries must be in order (see `reorder`), and no index
-    there twice. False takes any order; of equal indices the last entry counts.
+    Args:
+        sp_input: `SparseTensor`.
+        default_value: Value where there is no entry, 0 or "" by default.
+        validate_indices: If True, entries must be in order (see `reorder`) without
+            duplicate indices. If False, they may be in any order, and the last of
+            duplicate entries is used.
 
-    Raises: ``InvalidArgumentError`` (a ``ValueError``) for entries that are not in
-    order; ``IndexError`` for one out of range.
+    Raises:
+        InvalidArgumentError: If entries are not in order (a ``ValueError``).
+        IndexError: If an index is out of range.
 
     Example:
-        >>> tw.sparse.to_dense(tw.SparseTensor([[0], [2]], [1, 2], [4]), default_value=-1).numpy()
+        >>> x = tw.SparseTensor([[0], [2]], [1, 2], [4])
+        >>> tw.sparse.to_dense(x, default_value=-1).numpy()
         array([ 1, -1,  2, -1], dtype=int32)
     """
     sp_input = as_sparse("to_dense", sp_input)
@@ -90,11 +100,17 @@ def to_dense(
 def to_indicator(
     sp_input: SparseTensor, vocab_size: IntLike, name: str | None = None
 ) -> Tensor:
-    """Boolean ``[..., vocab_size]``: True at the numbers that are the values of a row.
+    """Convert rows of ids to multi-hot booleans ``[..., vocab_size]``.
 
-    The last axis of the input, of any size, becomes one of ``vocab_size``.
+    The result is True at the values of each row. The last axis of the input, of any
+    size, is replaced by one of size ``vocab_size``.
 
-    Raises: ``IndexError`` for a value that is not below ``vocab_size``.
+    Args:
+        sp_input: `SparseTensor` of integer ids.
+        vocab_size: Size of the last axis of the result.
+
+    Raises:
+        IndexError: If a value is not below ``vocab_size``.
 
     Example:
         >>> ids = tw.SparseTensor([[0, 0], [0, 1], [1, 0]], [1, 3, 0], [2, 2])
@@ -124,7 +140,12 @@ def eye(
     dtype: DTypeLike = dtypes.float32,
     name: str | None = None,
 ) -> SparseTensor:
-    """A matrix with ones on the diagonal.
+    """Create a sparse matrix with ones on the diagonal.
+
+    Args:
+        num_rows: Number of rows.
+        num_columns: Number of columns, by default the number of rows.
+        dtype: Dtype of the ones.
 
     Example:
         >>> tw.sparse.eye(2, 3).indices.numpy()

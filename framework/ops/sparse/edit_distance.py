@@ -1,4 +1,4 @@
-"""`edit_distance`: how many changes make one sequence of another."""
+"""`edit_distance`: the number of edits between two sequences."""
 
 from __future__ import annotations
 
@@ -29,22 +29,30 @@ def edit_distance(
     normalize: bool = True,
     name: str = "edit_distance",
 ) -> Tensor:
-    """Levenshtein's distance between sequences, which are the rows of sparse tensors.
+    """Levenshtein distance between sequences, the rows of sparse tensors.
 
-    It is the least number of entries to put in, to leave out or to replace that makes one
-    of the other. ``normalize`` divides it by the length of the sequence in ``truth``: the
-    quotient is infinite if that is empty and the other one is not, 0 if both are.
+    It is the least number of insertions, deletions and substitutions that change one
+    sequence into the other.
 
-    Shapes: ``[..., steps]``, of one rank, 2 or more; result ``[...]``, float32, as large as
-    the larger one of the two along each axis.
+    Args:
+        hypothesis: `SparseTensor` of sequences ``[..., steps]``.
+        truth: `SparseTensor` of sequences of the same rank and dtype.
+        normalize: If True, divide by the length of the sequence in ``truth``: the
+            quotient is infinite if only that one is empty, 0 if both are.
 
-    Raises: ``TypeError`` for dtypes that differ, ``ShapeError`` for ranks that do not fit.
+    Shapes:
+        ``[..., steps]``, of one rank, 2 or more; result ``[...]``, float32, with the
+        larger size of the two along each axis.
 
-    Reference: Levenshtein, "Binary codes capable of correcting deletions, insertions, and
-    reversals" (1966).
+    Raises:
+        TypeError: If the dtypes differ.
+        ShapeError: If the ranks do not match.
+
+    References:
+        Levenshtein, "Binary codes capable of correcting deletions, insertions, and
+        reversals" (1966).
 
     Example:
-        >>> import tapewright as tw
         >>> hypothesis = tw.sparse.from_dense([[1, 2, 3], [4, 5, 0]])
         >>> truth = tw.sparse.from_dense([[1, 3, 0], [4, 5, 0]])
         >>> tw.edit_distance(hypothesis, truth).numpy()
@@ -104,7 +112,7 @@ def _(mapped, *parts, shape, normalize):
 
 
 def _rows(indices, values):
-    """The entries of each row, by its place."""
+    """Return the entries of each row, by its position."""
     rows = {}
     for place, value in zip(devices.to_numpy(indices).tolist(), values.tolist()):
         rows.setdefault(tuple(place[:-1]), []).append(value)

@@ -1,4 +1,4 @@
-"""Ops of sparse tensors entry by entry, and their products with numbers and tensors."""
+"""Element-wise ops of sparse tensors, and their products with numbers and tensors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OP_RULES: dict[Any, Any] = {}
 
 
 class OpMethods(CompositeTensor):
-    """See `SparseTensor`, which has the entries."""
+    """Element-wise ops of `SparseTensor`, which holds the entries."""
 
     __slots__ = ()
     __array_ufunc__ = None  # ndarray * sparse reaches our operator
@@ -72,11 +72,12 @@ class OpMethods(CompositeTensor):
             return negative(self)
 
     def apply_op(self, op: Any, inputs: Sequence[Any], attributes: Any) -> Self:
-        """An op entry by entry that maps 0 to 0; a product with, or quotient by, a tensor.
+        """Apply an op that maps 0 to 0 to each entry; multiply or divide by a tensor.
 
-        Products of matrices, as layers take them, are in `products.py`.
+        Matrix products, as layers use them, are in `products.py`.
 
-        Raises: ``TypeError`` for any other op.
+        Raises:
+            TypeError: If the op is not supported.
         """
         import_module("tapewright.ops.sparse.products")  # fills the table
         if op in OP_RULES:
@@ -95,9 +96,10 @@ class OpMethods(CompositeTensor):
         return super().apply_op(op, inputs, attributes)  # raises
 
     def record_function(self, function: Any, args: Any, kwargs: Any) -> Tensor:
-        """`tw.shape` and `tw.size`; see `dispatch.composite`.
+        """Apply `tw.shape` or `tw.size`; see `dispatch.composite`.
 
-        Raises: ``TypeError`` for any other function of several ops.
+        Raises:
+            TypeError: If the function is any other composite.
         """
         rule = FUNCTION_RULES.get(function)
         if rule is None:
@@ -107,7 +109,7 @@ class OpMethods(CompositeTensor):
         return rule(*args, **kwargs)
 
     def _keeps_zero(self, op, attributes):
-        """Return whether an op makes 0 of 0, so that missing entries stay missing."""
+        """Return whether an op maps 0 to 0, so that missing entries stay missing."""
         if self.dtype == dtypes.string:
             return False
         zero = op.run(
@@ -116,7 +118,7 @@ class OpMethods(CompositeTensor):
         return isinstance(zero, Tensor) and bool(zero.array == 0)
 
     def _factors(self, who, other):
-        """The entries of a dense tensor, broadcast to the shape, at the indices."""
+        """Return the entries of a dense tensor, broadcast to the shape, at the indices."""
         rank, own = other.shape.rank, tuple(self.shape)
         if rank == 0:
             return other

@@ -1,4 +1,4 @@
-"""Products of sparse and dense tensors, and sums of the rows that ids name."""
+"""Products of sparse and dense tensors, and segment sums."""
 
 from __future__ import annotations
 
@@ -54,15 +54,21 @@ def sparse_dense_matmul(
     adjoint_b: bool = False,
     name: str | None = None,
 ) -> Tensor:
-    """The product of a sparse matrix and a dense one, in either order: a dense matrix.
+    """Multiply a sparse matrix and a dense matrix, in either order; the result is dense.
 
-    Entries may be in any order; those of equal indices are added. The dense operand is not
-    copied: the work is that of the entries times the columns of the dense one.
+    Entries may be in any order; entries with equal indices are added. The dense operand
+    is not copied: the cost is the number of entries times the columns of the dense
+    operand.
 
-    Args: ``adjoint_a``, ``adjoint_b``: take the conjugate transpose of an operand.
+    Args:
+        sp_a: Sparse matrix, or a dense matrix if ``b`` is sparse.
+        b: Dense matrix, or a sparse matrix if ``sp_a`` is dense.
+        adjoint_a: If True, use the conjugate transpose of ``sp_a``.
+        adjoint_b: If True, use the conjugate transpose of ``b``.
 
-    Raises: ``ShapeError`` for sizes that do not fit; ``IndexError`` for indices out of
-    range.
+    Raises:
+        ShapeError: If the sizes do not match.
+        IndexError: If indices are out of range.
 
     Example:
         >>> x = tw.SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], [3, 2])
@@ -101,7 +107,7 @@ def sparse_dense_matmul(
 
 
 def _matmul(a, b, transpose_a=False, transpose_b=False):
-    """`matmul`, of which one operand is sparse: what a layer does with its kernel."""
+    """`matmul` with one sparse operand: the product of inputs and kernel in a layer."""
     own = (a if isinstance(a, SparseTensor) else b).dtype
     if own.is_complex and (transpose_a or transpose_b):
         raise TypeError(
@@ -129,15 +135,22 @@ def segment_sum(
     name: str | None = None,
     sparse_gradient: bool = False,
 ) -> Tensor:
-    """The sum of the rows ``data[indices]`` of each segment of sorted ids.
+    """Sum the rows ``data[indices]`` of each segment of sorted ids.
 
-    Args: ``indices``, ``segment_ids``: ``[n]``; ``num_segments``: by default the last id
-    and one, which traced functions do not know. ``sparse_gradient`` changes nothing.
+    Args:
+        data: Tensor ``[rows, ...]``.
+        indices: Rows of ``data`` to reduce, ``[n]``.
+        segment_ids: Segment of each of the ``indices``, ``[n]``, sorted.
+        num_segments: Number of segments, by default the last id plus one, which is
+            unknown in traced functions.
+        sparse_gradient: Ignored.
 
-    Raises: ``ValueError`` if the ids are not sorted, or not below ``num_segments``.
+    Raises:
+        ValueError: If the ids are not sorted, or not below ``num_segments``.
 
     Example:
-        >>> tw.sparse.segment_sum([[1.0], [2.0], [4.0]], [0, 2, 1], [0, 0, 2]).numpy()
+        >>> data = [[1.0], [2.0], [4.0]]
+        >>> tw.sparse.segment_sum(data, [0, 2, 1], [0, 0, 2]).numpy()
         array([[5.],
                [0.],
                [2.]], dtype=float32)
@@ -154,7 +167,19 @@ def segment_mean(
     name: str | None = None,
     sparse_gradient: bool = False,
 ) -> Tensor:
-    """The mean of the rows ``data[indices]`` of each segment; see `segment_sum`."""
+    """Mean of the rows ``data[indices]`` of each segment of sorted ids.
+
+    Args:
+        data: Tensor ``[rows, ...]``.
+        indices: Rows of ``data`` to reduce, ``[n]``.
+        segment_ids: Segment of each of the ``indices``, ``[n]``, sorted.
+        num_segments: Number of segments, by default the last id plus one, which is
+            unknown in traced functions.
+        sparse_gradient: Ignored.
+
+    Raises:
+        ValueError: If the ids are not sorted, or not below ``num_segments``.
+    """
     return _segments("segment_mean", unsorted_segment_mean, data, indices, segment_ids,
                      num_segments)  # fmt: skip
 
@@ -167,7 +192,19 @@ def segment_sqrt_n(
     name: str | None = None,
     sparse_gradient: bool = False,
 ) -> Tensor:
-    """The sum of each segment by the root of its number of rows; see `segment_sum`."""
+    """Sum of the rows of each segment, divided by the square root of their number.
+
+    Args:
+        data: Tensor ``[rows, ...]``.
+        indices: Rows of ``data`` to reduce, ``[n]``.
+        segment_ids: Segment of each of the ``indices``, ``[n]``, sorted.
+        num_segments: Number of segments, by default the last id plus one, which is
+            unknown in traced functions.
+        sparse_gradient: Ignored.
+
+    Raises:
+        ValueError: If the ids are not sorted, or not below ``num_segments``.
+    """
     return _segments("segment_sqrt_n", unsorted_segment_sqrt_n, data, indices,
                      segment_ids, num_segments)  # fmt: skip
 
@@ -189,7 +226,7 @@ def _segments(who, op, data, indices, segment_ids, num_segments):
 
 
 def is_known(x):
-    """Return whether a tensor has values, and is none of a trace or of mapped ones."""
+    """Return whether a tensor has values: it is neither traced nor mapped."""
     return devices.is_array(x.array)
 
 
@@ -202,20 +239,29 @@ def embedding_lookup_sparse(
     name: str | None = None,
     allow_fast_lookup: bool = False,
 ) -> Tensor:
-    """The rows of ``params`` at the ids of each row of ``sp_ids``, combined to one.
+    """Look up the embeddings of the ids in each row of ``sp_ids``, and combine them.
 
-    Rows are those up to the last one that has an id, which traced functions do not know:
-    there, use `safe_embedding_lookup_sparse`.
+    The result has the rows up to the last one with an id, a number that is unknown in
+    traced functions: there, use `safe_embedding_lookup_sparse`.
 
-    Args: ``params``: ``[vocabulary, ...]``, or a list of its parts; ``sp_ids``: integers,
-    row by row; ``sp_weights``: the weight of each id, at the same indices, or None;
-    ``combiner``: "sum", "mean" (None), or "sqrtn": the sum by the sum of weights, or by
-    the root of the sum of their squares; ``max_norm``: longer rows are scaled down to it.
-    ``allow_fast_lookup`` changes nothing.
+    Args:
+        params: Embedding table ``[vocabulary, ...]``, or a list of its parts.
+        sp_ids: `SparseTensor` of integer ids, in order.
+        sp_weights: `SparseTensor` with the weight of each id, at the same indices, or
+            None.
+        combiner: "sum"; "mean" (the default), the sum divided by the sum of the
+            weights; or "sqrtn", the sum divided by the root of the sum of their
+            squares.
+        max_norm: Largest norm of an embedding, to which longer ones are scaled down, or
+            None.
+        allow_fast_lookup: Ignored.
 
-    Shapes: ``[rows, ...]``; rows without ids are 0.
+    Shapes:
+        ``[rows, ...]``; rows without ids are 0.
 
-    Raises: ``ValueError`` for another ``combiner``; ``IndexError`` for an id out of range.
+    Raises:
+        ValueError: If ``combiner`` is invalid.
+        IndexError: If an id is out of range.
 
     Example:
         >>> ids = tw.SparseTensor([[0, 0], [0, 1], [2, 0]], [1, 0, 2], [4, 2])
@@ -246,13 +292,25 @@ def safe_embedding_lookup_sparse(
     name: str | None = None,
     allow_fast_lookup: bool = False,
 ) -> Tensor:
-    """`embedding_lookup_sparse` for all rows, without negative ids and weights of 0 or less.
+    """`embedding_lookup_sparse` for all rows, without invalid ids and weights.
 
-    With ``combiner="sum"`` all weights count. Traced functions may use it.
+    Negative ids and weights of 0 or less are skipped; with ``combiner="sum"`` all
+    weights count. Available in traced functions.
 
-    Args: ``default_id``: the row that stands for rows without ids, by default 0s.
+    Args:
+        embedding_weights: Embedding table ``[vocabulary, ...]``, or a list of its
+            parts.
+        sparse_ids: `SparseTensor` of integer ids ``[d0, ..., dn]``.
+        sparse_weights: `SparseTensor` with the weight of each id, at the same indices,
+            or None.
+        combiner: "mean", "sum" or "sqrtn"; see `embedding_lookup_sparse`.
+        default_id: Id that is used for rows without ids; zeros by default.
+        max_norm: Largest norm of an embedding, to which longer ones are scaled down, or
+            None.
+        allow_fast_lookup: Ignored.
 
-    Shapes: ``sparse_ids`` ``[d0, ..., dn]``, the result ``[d0, ..., dn-1, ...]``.
+    Shapes:
+        ``sparse_ids`` ``[d0, ..., dn]``, the result ``[d0, ..., dn-1, ...]``.
 
     Example:
         >>> ids = tw.SparseTensor([[0, 0], [0, 1], [2, 0]], [1, -1, 2], [4, 2])
@@ -293,7 +351,7 @@ def safe_embedding_lookup_sparse(
 
 
 def _weighted(who, sp_ids, sp_weights):
-    """Rows, ids and weights of the entries: ``[n]`` each, or None without weights."""
+    """Return rows, ids and weights of the entries: ``[n]`` each, or None without weights."""
     if isinstance(sp_ids, CompositeTensor) and not isinstance(sp_ids, SparseTensor):
         rows, ids = sp_ids.value_rowids(), sp_ids.flat_values  # ragged
         weights = None if sp_weights is None else sp_weights.flat_values
@@ -352,14 +410,18 @@ def bincount(
     binary_output: bool = False,
     name: str | None = None,
 ) -> SparseTensor:
-    """The count of each number in ``values``: a sparse tensor of those that occur.
+    """Count each number in ``values``; the result is sparse.
 
-    Args: ``values``: integers from 0 on, dense or sparse; ``weights``: one for each value,
-    which are added up instead of ones; ``axis``: 0 counts all, -1 each row of a matrix;
-    ``minlength``: the least size of the result; ``maxlength``: values from it on are left
-    out; ``binary_output``: 1 for each number that is there.
+    Args:
+        values: Integers, not negative, dense or sparse.
+        weights: Weight of each value, summed instead of ones, or None.
+        axis: 0 to count over all values, -1 to count in each row of a matrix.
+        minlength: Smallest size of the result.
+        maxlength: Largest size of the result; greater or equal values are ignored.
+        binary_output: If True, return 1 for each number that occurs.
 
-    Raises: ``InvalidArgumentError`` for negative values.
+    Raises:
+        InvalidArgumentError: If a value is negative.
 
     Example:
         >>> counts = tw.sparse.bincount([[1, 2, 1], [4, 4, 4]], axis=-1)
@@ -416,7 +478,7 @@ def bincount(
 
 
 def _weights_of(who, weights, numbers):
-    """Weights of the numbers, as a vector."""
+    """Return the weights of the numbers, as a vector."""
     weights = weights.values if isinstance(weights, SparseTensor) else weights
     weights = convert_to_tensor(weights)
     if tuple(weights.shape) != tuple(numbers.shape):

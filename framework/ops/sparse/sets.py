@@ -27,27 +27,28 @@ def intersection(
     a: TensorLike | SparseTensor, b: TensorLike | SparseTensor,
     validate_indices: bool = True,
 ) -> SparseTensor:  # fmt: skip
-    """The values that a row of ``a`` and the same row of ``b`` both hold.
+    """Set intersection of each row of ``a`` with the same row of ``b``.
 
-    Each row along the last axis is a set: its values count once, and come out in
-    ascending order. Not in traced functions, which do not know how many these are.
+    Each row along the last axis is a set: its values count once, and the result has
+    them in ascending order. Not available in traced functions, where the number of
+    values is unknown.
 
     Args:
-        a, b: Dense or sparse, integers or strings of one dtype.
-        validate_indices: Entries of sparse tensors must be in order (see
-            `tw.sparse.reorder`); False takes any order.
+        a: Dense or sparse tensor ``[..., m]`` of integers or strings.
+        b: Dense or sparse tensor ``[..., n]`` of the same dtype.
+        validate_indices: If True, entries of sparse tensors must be in order (see
+            `tw.sparse.reorder`).
 
     Shapes:
         ``[..., m]`` and ``[..., n]``, of rank 2 or more, to a sparse ``[..., k]``,
         where ``k`` is the size of the largest set.
 
     Raises:
-        TypeError: For other dtypes, or two of them.
-        InvalidArgumentError: For other shapes or indices that are not in order (a
+        TypeError: If the dtypes differ or are not supported.
+        InvalidArgumentError: If the shapes do not match, or indices are not in order (a
             ``ValueError``).
 
     Example:
-        >>> import tapewright as tw
         >>> tw.sparse.to_dense(tw.sets.intersection([[3, 1, 2]], [[2, 3, 3]])).numpy()
         array([[2, 3]], dtype=int32)
     """
@@ -58,12 +59,26 @@ def union(
     a: TensorLike | SparseTensor, b: TensorLike | SparseTensor,
     validate_indices: bool = True,
 ) -> SparseTensor:  # fmt: skip
-    """The values that a row of ``a`` or the same row of ``b`` holds.
+    """Set union of each row of ``a`` with the same row of ``b``.
 
-    Arguments, shapes and errors are those of `tw.sets.intersection`.
+    See `tw.sets.intersection`.
+
+    Args:
+        a: Dense or sparse tensor ``[..., m]`` of integers or strings.
+        b: Dense or sparse tensor ``[..., n]`` of the same dtype.
+        validate_indices: If True, entries of sparse tensors must be in order (see
+            `tw.sparse.reorder`).
+
+    Shapes:
+        ``[..., m]`` and ``[..., n]``, of rank 2 or more, to a sparse ``[..., k]``,
+        where ``k`` is the size of the largest set.
+
+    Raises:
+        TypeError: If the dtypes differ or are not supported.
+        InvalidArgumentError: If the shapes do not match, or indices are not in order (a
+            ``ValueError``).
 
     Example:
-        >>> import tapewright as tw
         >>> tw.sparse.to_dense(tw.sets.union([[3, 1, 2]], [[2, 4]])).numpy()
         array([[1, 2, 3, 4]], dtype=int32)
     """
@@ -74,13 +89,28 @@ def difference(
     a: TensorLike | SparseTensor, b: TensorLike | SparseTensor,
     aminusb: bool = True, validate_indices: bool = True,
 ) -> SparseTensor:  # fmt: skip
-    """The values that a row of ``a`` holds, and the same row of ``b`` does not.
+    """Set difference of each row of ``a`` and the same row of ``b``.
 
-    ``aminusb=False`` exchanges the two. The other arguments, shapes and errors are as for
-    `tw.sets.intersection`.
+    See `tw.sets.intersection`.
+
+    Args:
+        a: Dense or sparse tensor ``[..., m]`` of integers or strings.
+        b: Dense or sparse tensor ``[..., n]`` of the same dtype.
+        aminusb: If True, the values of ``a`` that are not in ``b``; if False, the
+            values of ``b`` that are not in ``a``.
+        validate_indices: If True, entries of sparse tensors must be in order (see
+            `tw.sparse.reorder`).
+
+    Shapes:
+        ``[..., m]`` and ``[..., n]``, of rank 2 or more, to a sparse ``[..., k]``,
+        where ``k`` is the size of the largest set.
+
+    Raises:
+        TypeError: If the dtypes differ or are not supported.
+        InvalidArgumentError: If the shapes do not match, or indices are not in order (a
+            ``ValueError``).
 
     Example:
-        >>> import tapewright as tw
         >>> tw.sparse.to_dense(tw.sets.difference([[3, 1, 2]], [[2, 4]])).numpy()
         array([[1, 3]], dtype=int32)
     """
@@ -88,16 +118,24 @@ def difference(
 
 
 def size(a: SparseTensor, validate_indices: bool = True) -> Tensor:
-    """The number of different values in each row of a sparse tensor.
+    """Count the distinct values in each row of a sparse tensor.
+
+    Args:
+        a: `SparseTensor` of integers or strings.
+        validate_indices: If True, entries of sparse tensors must be in order (see
+            `tw.sparse.reorder`).
 
     Shapes:
         ``[..., n]``, of rank 2 or more, to ``[...]``, int32.
 
     Raises:
-        As `tw.sets.intersection`.
+        TypeError: If the dtype is not supported.
+        InvalidArgumentError: If the shape is invalid, or indices are not in order (a
+            ``ValueError``).
 
     Example:
-        >>> tw.sets.size(tw.SparseTensor([[0, 0], [0, 1], [2, 0]], [3, 3, 1], [3, 2])).numpy()
+        >>> x = tw.SparseTensor([[0, 0], [0, 1], [2, 0]], [3, 3, 1], [3, 2])
+        >>> tw.sets.size(x).numpy()
         array([1, 0, 1], dtype=int32)
     """
     rows, values, shape = _rows_of("size", as_sparse("size", a, "a"), "a",
@@ -106,7 +144,7 @@ def size(a: SparseTensor, validate_indices: bool = True) -> Tensor:
 
 
 def _combined(who, a, b, validate_indices, exchanged=False):
-    """The sparse tensor of the sets that are made of the rows of two tensors."""
+    """Return the sparse tensor of a set operation on the rows of two tensors."""
     rows_a, values_a, shape = _rows_of(who, a, "a", validate_indices)
     rows_b, values_b, other = _rows_of(who, b, "b", validate_indices)
     if values_a.dtype != values_b.dtype:
@@ -122,7 +160,7 @@ def _combined(who, a, b, validate_indices, exchanged=False):
 
 
 def _rows_of(who, x, name, validate_indices):
-    """The row and the value of each entry, and the shape without the last axis."""
+    """Return the row and the value of each entry, and the shape without the last axis."""
     is_sparse = isinstance(x, SparseTensor)
     x = x if is_sparse else convert_to_tensor(x)
     values = x.values if is_sparse else x
@@ -149,7 +187,10 @@ _OPERATIONS = {
 
 
 def _numbered(*parts):
-    """The distinct values, in ascending order, and the number of each of all parts."""
+    """Return the distinct values, in ascending order, and the index of each value.
+
+    The indices come as one array for each of the ``parts``.
+    """
     values = np.concatenate([devices.to_numpy(part) for part in parts])
     distinct, numbers = np.unique(values, return_inverse=True)
     return distinct, numbers.reshape(-1)

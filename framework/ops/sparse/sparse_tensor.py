@@ -37,25 +37,27 @@ __all__ = ["SparseTensor", "SparseTensorSpec", "as_sparse"]
 
 
 class SparseTensor(OpMethods):
-    """A tensor stored as the indices and values of some entries; all others are zero.
+    """Sparse tensor, stored as the indices and values of some entries; all others are zero.
 
-    Traced functions, `cond`, `while_loop` and data sets take and return it. A function is
-    traced anew for another number of entries, and for another dense shape. Gradients
-    pass through `values`. ``*`` and ``/`` take a dense tensor that broadcasts to the
-    shape; other ops are in `tw.sparse`.
+    Traced functions, `cond`, `while_loop` and data sets accept and return it. A
+    function is retraced for another number of entries, and for another dense shape.
+    Gradients pass through `values`. ``*`` and ``/`` accept a dense tensor that
+    broadcasts to the shape; other ops are in `tw.sparse`.
 
-    Shapes: ``indices`` ``[n, rank]``, int64: the coordinates of each entry; ``values`` ``[n]``;
-    ``dense_shape`` ``[rank]``. Most ops want the order of `tw.sparse.reorder`.
+    Args:
+        indices: Coordinates of each entry, int64 ``[n, rank]``. Most ops require the
+            order of `tw.sparse.reorder`. Coordinates out of range raise in the ops.
+        values: Value of each entry, ``[n]``.
+        dense_shape: Shape of the whole tensor, ``[rank]``.
 
-    Raises: ``ShapeError`` (a ``ValueError``) for sizes that do not agree, ``DTypeError``
-    (a ``TypeError``) for indices that are no integers. Coordinates out of range raise in
-    the ops.
+    Raises:
+        ShapeError: If the sizes do not agree (a ``ValueError``).
+        DTypeError: If the indices are not integers (a ``TypeError``).
 
     Example:
         >>> x = tw.SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], dense_shape=[3, 2])
         >>> x.shape, x.dtype, x.values.numpy()
         (TensorShape([3, 2]), tf.float32, array([1., 2.], dtype=float32))
-        >>> import tapewright as tw
         >>> tw.sparse.to_dense(x * 10.0).numpy()
         array([[ 0., 10.],
                [ 0.,  0.],
@@ -99,53 +101,61 @@ class SparseTensor(OpMethods):
 
     @classmethod
     def _of(cls, indices, values, shape, dense_shape=None):
-        """A sparse tensor of parts that fit, without checks."""
+        """Create from parts that are known to match, without checks."""
         return object.__new__(cls)._fill(indices, values, shape, dense_shape)
 
     # --- what it is
 
     @property
     def indices(self) -> Tensor:
-        """The coordinates of the entries: int64 ``[n, rank]``."""
+        """Coordinates of the entries, int64 ``[n, rank]``."""
         return self._indices
 
     @property
     def values(self) -> Tensor:
-        """The entries: ``[n]``."""
+        """Values of the entries, ``[n]``."""
         return self._values
 
     @property
     def dense_shape(self) -> Tensor:
-        """The shape as a tensor: int64 ``[rank]``."""
+        """Shape as a tensor, int64 ``[rank]``."""
         if self._dense_shape is not None:
             return self._dense_shape
         return convert_to_tensor(list(self._shape) or [], dtype=dtypes.int64)
 
     @property
     def shape(self) -> TensorShape:
-        """The `TensorShape` of the whole tensor."""
+        """Static shape, a `TensorShape`."""
         return TensorShape(self._shape)
 
     @property
     def dtype(self) -> DType:
-        """The `DType` of the values."""
+        """`DType` of the values."""
         return as_dtype(self._values.dtype)
 
     def get_shape(self) -> TensorShape:
-        """``shape``, under TensorFlow's older name."""
+        """Return ``shape``: TensorFlow's older name."""
         return self.shape
 
     def set_shape(self, shape: StaticShapeLike) -> None:
         """Check that the shape is compatible with ``shape``.
 
-        Raises: ``ValueError`` if it is not.
+        Args:
+            shape: Static shape, with None for unknown sizes.
+
+        Raises:
+            ValueError: If the shapes are not compatible.
         """
         self.shape.assert_is_compatible_with(shape)
 
     def with_values(self, new_values: TensorLike) -> SparseTensor:
-        """The same indices with other values.
+        """Return a sparse tensor with the same indices and new values.
 
-        Raises: ``ShapeError`` for another number of them.
+        Args:
+            new_values: Values, as many as before.
+
+        Raises:
+            ShapeError: If the number of values differs.
         """
         new_values = convert_to_tensor(new_values)
         if tuple(new_values.shape) != tuple(self._values.shape):
@@ -158,12 +168,16 @@ class SparseTensor(OpMethods):
     # --- as a structure
 
     def components(self) -> list[Any]:
-        """Indices and values, and the dense shape if it is not of plain numbers."""
+        """Return indices and values, and the dense shape if it is not static."""
         parts = [self._indices, self._values]
         return parts if self._is_static() else [*parts, self.dense_shape]
 
     def with_components(self, components: Sequence[Any]) -> SparseTensor:
-        """One of these tensors."""
+        """Return a sparse tensor with these components.
+
+        Args:
+            components: Indices, values, and the dense shape if it is not static.
+        """
         indices, values, *rest = components
         if not rest:
             return self._of(indices, values, self._shape)
@@ -174,7 +188,7 @@ class SparseTensor(OpMethods):
         return self._of(indices, values, shape, dense_shape)
 
     def static_key(self) -> Any:
-        """The class and the dense shape, None for sizes that a trace does not know."""
+        """Return the class and the dense shape, with None for sizes unknown in a trace."""
         return SparseTensor, self._is_static(), self._plain_shape()
 
     def _is_static(self):
@@ -184,21 +198,25 @@ class SparseTensor(OpMethods):
         return tuple([n if type(n) is int else None for n in self._shape])
 
     def gradient_part(self) -> Tensor:
-        """The values."""
+        """Return the values."""
         return self._values
 
     def with_gradient(self, gradient: TensorLike) -> SparseTensor:
-        """The gradient with respect to the values, at their indices."""
+        """Return the gradient of the values, at their indices.
+
+        Args:
+            gradient: Gradient with respect to the values.
+        """
         return self.with_values(convert_to_tensor(gradient))
 
     # --- as an element of a data set
 
     def spec(self) -> SparseTensorSpec:
-        """The `SparseTensorSpec`."""
+        """Return the `SparseTensorSpec`."""
         return SparseTensorSpec.from_value(self)
 
     def unstacked(self) -> list[SparseTensor]:
-        """The rows, each of one axis less."""
+        """Return a list of the rows, each with one axis less."""
         count, *inner = self.dense_shape.numpy().tolist()
         rows = devices.to_numpy(self._indices.array)
         order = np.argsort(rows[:, 0], kind="stable")
@@ -210,7 +228,11 @@ class SparseTensor(OpMethods):
         ]
 
     def stacked(self, rows: Sequence[SparseTensor]) -> SparseTensor:
-        """Sparse tensors of one shape along a new first axis."""
+        """Stack sparse tensors along a new first axis.
+
+        Args:
+            rows: Sparse tensors of one shape.
+        """
         if any([x._shape != self._shape for x in rows]):
             raise ShapeError(
                 "batch", "sparse tensors of one batch must have one dense shape, got "
@@ -231,10 +253,14 @@ class SparseTensor(OpMethods):
 
 
 class SparseTensorSpec(CompositeSpec):
-    """The shape and dtype of a `SparseTensor`, for an ``input_signature`` or data.
+    """Shape and dtype of a `SparseTensor`, for an ``input_signature`` or data.
 
-    Args: ``shape``: with None for unknown sizes, or None for an unknown rank. Where a
-    size is unknown, a traced function that makes the tensor dense runs eagerly.
+    If a size is unknown, a traced function that converts the tensor to dense runs
+    eagerly.
+
+    Args:
+        shape: Shape with None for unknown sizes, or None for an unknown rank.
+        dtype: Dtype of the values.
 
     Example:
         >>> tw.SparseTensorSpec([3, 2], "float32")
@@ -256,11 +282,15 @@ class SparseTensorSpec(CompositeSpec):
 
     @classmethod
     def from_value(cls, value: SparseTensor) -> SparseTensorSpec:
-        """The spec of a sparse tensor."""
+        """Create the spec of a sparse tensor.
+
+        Args:
+            value: Sparse tensor to describe.
+        """
         return cls(value.shape, value.dtype)
 
     def components(self) -> list[Any]:
-        """The specs of indices and values, and of the dense shape if sizes are unknown."""
+        """Return the specs of indices and values, and of a dense shape that is not static."""
         rank = self.shape.rank
         if rank is None:
             raise ValueError(
@@ -274,34 +304,54 @@ class SparseTensorSpec(CompositeSpec):
         return parts if known else [*parts, TensorSpec([rank], dtypes.int64)]
 
     def with_components(self, components: Sequence[Any]) -> SparseTensor:
-        """A sparse tensor of this shape."""
+        """Create a sparse tensor of this shape from its components.
+
+        Args:
+            components: Indices, values, and the dense shape if it is not static.
+        """
         stand_in = SparseTensor._of(None, None, tuple(self.shape))
         return stand_in.with_components(components)
 
     def static_key(self) -> Any:
-        """The key of a sparse tensor of this shape."""
+        """Return the static key of a sparse tensor of this shape."""
         return SparseTensor._of(None, None, tuple(self.shape)).static_key()
 
     def is_compatible_with(self, value: Any) -> bool:
-        """Return whether a sparse tensor or spec has this dtype and fits this shape."""
+        """Return whether a sparse tensor or spec has this dtype and a compatible shape.
+
+        Args:
+            value: Sparse tensor or spec to compare.
+        """
         if not isinstance(value, (SparseTensor, SparseTensorSpec)):
             return False
         return self.dtype == value.dtype and self.shape.is_compatible_with(value.shape)
 
     def with_shape(self, shape: StaticShapeLike) -> SparseTensorSpec:
-        """The same spec of another shape."""
+        """Return the same spec with another shape.
+
+        Args:
+            shape: New shape, with None for unknown sizes.
+        """
         return SparseTensorSpec(shape, self.dtype)
 
     def batched(self, count: int | None) -> SparseTensorSpec:
-        """The spec of a batch of ``count``."""
+        """Return the spec of a batch.
+
+        Args:
+            count: Batch size, or None if unknown.
+        """
         return SparseTensorSpec([count, *self.shape], self.dtype)
 
     def of_a_row(self) -> SparseTensorSpec:
-        """The spec of the rows."""
+        """Return the spec of a row, with one axis less."""
         return SparseTensorSpec(self.shape[1:], self.dtype)
 
     def fitted(self, value: Any) -> Any:
-        """The same value with a dense shape that is a tensor, if sizes are unknown."""
+        """Return the same value, with a tensor as dense shape if sizes are unknown.
+
+        Args:
+            value: Sparse tensor to convert.
+        """
         if self.shape.is_fully_defined() or self.shape.rank is None:
             return value
         if isinstance(value, SparseTensorSpec):
@@ -324,7 +374,11 @@ class SparseTensorSpec(CompositeSpec):
 
 
 def as_sparse(who: str, value: Any, name: str = "sp_input") -> SparseTensor:
-    """Return ``value``. Raises: ``TypeError`` if it is no `SparseTensor`."""
+    """Return ``value``, which must be a `SparseTensor`.
+
+    Raises:
+        TypeError: If it is not a `SparseTensor`.
+    """
     if not isinstance(value, SparseTensor):
         raise TypeError(
             f"{who}: {name} must be a SparseTensor, got {type(value).__name__}; "
@@ -334,7 +388,7 @@ def as_sparse(who: str, value: Any, name: str = "sp_input") -> SparseTensor:
 
 
 def _sizes_or_tensor(dense_shape):
-    """A dense shape as sizes and None, or as Nones and the tensor that a trace has."""
+    """Return a dense shape as sizes and None, or as Nones and the tensor of a trace."""
     try:
         return as_sizes(dense_shape), None
     except TracingError:

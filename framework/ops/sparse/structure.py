@@ -1,4 +1,4 @@
-"""Sparse tensors in another order or shape, their parts, and several joined."""
+"""Reorder, reshape, slice and join sparse tensors."""
 
 from __future__ import annotations
 
@@ -64,10 +64,14 @@ __all__ = [
 
 
 def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
-    """The entries sorted by their indices, row by row.
+    """Sort the entries by their indices, row by row.
+
+    Args:
+        sp_input: `SparseTensor`.
 
     Example:
-        >>> tw.sparse.reorder(tw.SparseTensor([[1, 0], [0, 1]], [1, 2], [2, 2])).indices.numpy()
+        >>> x = tw.SparseTensor([[1, 0], [0, 1]], [1, 2], [2, 2])
+        >>> tw.sparse.reorder(x).indices.numpy()
         array([[0, 1],
                [1, 0]])
     """
@@ -82,12 +86,18 @@ def reorder(sp_input: SparseTensor, name: str | None = None) -> SparseTensor:
 def reshape(
     sp_input: SparseTensor, shape: ShapeLike, name: str | None = None
 ) -> SparseTensor:
-    """The same entries, counted row by row, in another shape; -1 is what is left.
+    """Reshape a sparse tensor: the same entries, counted row by row.
 
-    Raises: ``InvalidArgumentError`` for a shape of another number of entries.
+    Args:
+        sp_input: `SparseTensor`.
+        shape: New shape; one size may be -1, for the remaining entries.
+
+    Raises:
+        InvalidArgumentError: If the new shape has another number of entries.
 
     Example:
-        >>> tw.sparse.reshape(tw.SparseTensor([[0, 1], [2, 0]], [1, 2], [3, 2]), [2, -1]).indices.numpy()
+        >>> x = tw.SparseTensor([[0, 1], [2, 0]], [1, 2], [3, 2])
+        >>> tw.sparse.reshape(x, [2, -1]).indices.numpy()
         array([[0, 1],
                [1, 1]])
     """
@@ -114,10 +124,15 @@ def reshape(
 def transpose(
     sp_input: SparseTensor, perm: Axes = None, name: str | None = None
 ) -> SparseTensor:
-    """The axes in the order of ``perm``, by default the reverse; entries in order.
+    """Permute the axes of a sparse tensor; the entries of the result are in order.
+
+    Args:
+        sp_input: `SparseTensor`.
+        perm: Order of the axes, reversed by default.
 
     Example:
-        >>> tw.sparse.transpose(tw.SparseTensor([[0, 1], [2, 0]], [1, 2], [3, 2])).indices.numpy()
+        >>> x = tw.SparseTensor([[0, 1], [2, 0]], [1, 2], [3, 2])
+        >>> tw.sparse.transpose(x).indices.numpy()
         array([[0, 2],
                [1, 0]])
     """
@@ -138,7 +153,11 @@ def transpose(
 def expand_dims(
     sp_input: SparseTensor, axis: Axis | None = None, name: str | None = None
 ) -> SparseTensor:
-    """A further axis of size 1, by default the last.
+    """Insert an axis of size 1.
+
+    Args:
+        sp_input: `SparseTensor`.
+        axis: Position of the new axis, the last by default.
 
     Example:
         >>> tw.sparse.expand_dims(tw.SparseTensor([[0, 1]], [1], [3, 2]), 0).shape
@@ -159,12 +178,16 @@ def concat(
     expand_nonconcat_dims: bool = False,
     name: str | None = None,
 ) -> SparseTensor:
-    """Sparse tensors side by side along an axis, entries in order.
+    """Concatenate sparse tensors along an axis; the entries of the result are in order.
 
-    Args: ``expand_nonconcat_dims``: the other sizes are the largest of all; else they
-    must be equal.
+    Args:
+        axis: Axis to concatenate along.
+        sp_inputs: List of sparse tensors of one rank.
+        expand_nonconcat_dims: If True, the sizes of other axes are the largest of all
+            inputs; otherwise they must be equal.
 
-    Raises: ``ShapeError`` for sizes that differ.
+    Raises:
+        ShapeError: If the sizes differ.
 
     Example:
         >>> x = tw.SparseTensor([[0, 1]], [1], [2, 2])
@@ -208,10 +231,15 @@ def concat(
 
 
 def retain(sp_input: SparseTensor, to_retain: TensorLike) -> SparseTensor:
-    """The entries where ``to_retain``, booleans ``[n]``, is true. Not in traced functions.
+    """Keep the entries where ``to_retain`` is true. Not available in traced functions.
+
+    Args:
+        sp_input: `SparseTensor`.
+        to_retain: Booleans ``[n]``, one per entry.
 
     Example:
-        >>> tw.sparse.retain(tw.SparseTensor([[0], [2]], [1, 2], [3]), [True, False]).values.numpy()
+        >>> x = tw.SparseTensor([[0], [2]], [1, 2], [3])
+        >>> tw.sparse.retain(x, [True, False]).values.numpy()
         array([1], dtype=int32)
     """
     sp_input, kept = as_sparse("retain", sp_input), convert_to_tensor(to_retain)
@@ -231,7 +259,12 @@ def retain(sp_input: SparseTensor, to_retain: TensorLike) -> SparseTensor:
 def slice(
     sp_input: SparseTensor, start: ShapeLike, size: ShapeLike, name: str | None = None
 ) -> SparseTensor:
-    """The part of ``size`` that begins at ``start``, cut at the end. Not in traced functions.
+    """Slice a sparse tensor. Not available in traced functions.
+
+    Args:
+        sp_input: `SparseTensor`.
+        start: Start along each axis.
+        size: Size along each axis; slices are cut off at the end of the tensor.
 
     Example:
         >>> x = tw.SparseTensor([[0, 1], [2, 0]], [1, 2], [3, 2])
@@ -265,11 +298,21 @@ def split(
     axis: Axis | None = None,
     name: str | None = None,
 ) -> list[SparseTensor]:
-    """``num_split`` parts along an axis; the first are larger by one if it leaves a rest.
+    """Split a sparse tensor into ``num_split`` parts along an axis.
 
-    Not in traced functions.
+    If the size is not divisible, the first parts are larger by one. Not available in
+    traced functions.
 
-    Raises: ``InvalidArgumentError`` if the axis has fewer rows than ``num_split``.
+    Args:
+        sp_input: `SparseTensor`.
+        num_split: Number of parts.
+        axis: Axis to split.
+
+    Returns:
+        A list of sparse tensors.
+
+    Raises:
+        InvalidArgumentError: If the axis has fewer entries than ``num_split``.
 
     Example:
         >>> x = tw.SparseTensor([[0, 1], [2, 0]], [1, 2], [3, 2])
@@ -301,12 +344,17 @@ def split(
 def mask(
     a: IndexedSlices, mask_indices: TensorLike, name: str | None = None
 ) -> IndexedSlices:
-    """`IndexedSlices` without the rows whose index is among ``mask_indices``.
+    """Remove the rows of `IndexedSlices` with an index in ``mask_indices``.
 
-    Not in traced functions.
+    Not available in traced functions.
+
+    Args:
+        a: `IndexedSlices`.
+        mask_indices: Indices to remove.
 
     Example:
-        >>> rows = tw.IndexedSlices(tw.convert_to_tensor([[1.0], [2.0]]), tw.convert_to_tensor([5, 7]))
+        >>> values = tw.convert_to_tensor([[1.0], [2.0]])
+        >>> rows = tw.IndexedSlices(values, tw.convert_to_tensor([5, 7]))
         >>> tw.sparse.mask(rows, [7]).indices.numpy()
         array([5], dtype=int32)
     """
@@ -323,9 +371,15 @@ def mask(
 def reset_shape(
     sp_input: SparseTensor, new_shape: ShapeLike | None = None
 ) -> SparseTensor:
-    """The same entries in a larger shape, or in the smallest that holds them (None).
+    """Set a larger dense shape, or the smallest that holds the entries.
 
-    Raises: ``ValueError`` for a size smaller than before, or another rank.
+    Args:
+        sp_input: `SparseTensor`.
+        new_shape: New shape, no smaller than the old one; None for the smallest
+            possible.
+
+    Raises:
+        ValueError: If a size is smaller than before, or the rank differs.
 
     Example:
         >>> tw.sparse.reset_shape(tw.SparseTensor([[0, 1]], [1], [3, 2]), [5, 5]).shape
@@ -349,12 +403,21 @@ def reset_shape(
 def fill_empty_rows(
     sp_input: SparseTensor, default_value: TensorLike, name: str | None = None
 ) -> tuple[SparseTensor, Tensor]:
-    """An entry ``default_value`` in column 0 of each row without any. Not in traced functions.
+    """Fill empty rows with an entry ``default_value`` in column 0.
 
-    Returns: the sparse tensor in order, and which rows were empty: booleans ``[rows]``.
+    Not available in traced functions.
+
+    Args:
+        sp_input: `SparseTensor` of rank 2.
+        default_value: Value of the new entries.
+
+    Returns:
+        The sparse tensor, in order, and booleans ``[rows]`` that mark the rows that
+        were empty.
 
     Example:
-        >>> filled, empty = tw.sparse.fill_empty_rows(tw.SparseTensor([[0, 1]], [1], [2, 2]), 7)
+        >>> x = tw.SparseTensor([[0, 1]], [1], [2, 2])
+        >>> filled, empty = tw.sparse.fill_empty_rows(x, 7)
         >>> filled.indices.numpy(), filled.values.numpy(), empty.numpy()
         (array([[0, 1],
                [1, 0]]), array([1, 7], dtype=int32), array([False,  True]))

@@ -1,1 +1,1 @@
-"""Ops of strings: kernels over arrays of ``bytes``, on the CPU, without gradients."""
+"""String ops: kernels over arrays of ``bytes``, on the CPU, without gradients."""

@@ -1,4 +1,4 @@
-"""Arrays as text, in the form in which TensorFlow prints them."""
+"""Format arrays as text, as TensorFlow prints them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ESCAPES |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 
 
 def array_text(array: Any, summarize: int = 3) -> str:
-    """Write an array without commas; of each axis ``summarize`` entries of both ends.
+    """Format an array without commas, with ``summarize`` entries at both ends of each axis.
 
     Example:
         >>> import numpy as np
@@ -63,7 +63,7 @@ def _entry(value, dtype):
 
 
 def _number(value, few, many, dtype):
-    """Return the shorter form if it tells the number exactly, else the longer one."""
+    """Return the shorter form if it represents the number exactly, else the longer one."""
     if value == 0:
         return "0"
     text = f"{value:.{few}g}"

@@ -1,6 +1,6 @@
 """Strings and integers as categories: positions in a vocabulary, buckets of crosses.
 
-The tokens of a vocabulary are packed as one string. Its table is made at the first use,
+The tokens of a vocabulary are packed into one string. Its table is built on first use,
 and kept for later calls.
 """
 
@@ -40,13 +40,16 @@ TABLES = 128  # kept at a time
 
 
 def pack_vocabulary(tokens: Sequence[bytes]) -> Tensor:
-    """The tokens of a vocabulary as one string: ``[]``."""
+    """Pack the tokens of a vocabulary into one string, a scalar."""
     return new_tensor(make_text([pack(tokens)], ()))
 
 
 @functools.lru_cache(TABLES)
 def _table(packed):
-    """Token -> its position. Bytes keep their hash, so that finding it again is quick."""
+    """Return a dictionary from token to position.
+
+    Bytes cache their hash, so that looking the packed vocabulary up again is fast.
+    """
     return {token: i for i, token in enumerate(unpack(packed))}
 
 
@@ -87,16 +90,23 @@ def vocabulary_lookup(
     num_buckets: IntLike = 1,
     salt: ShapeLike = (),
 ):
-    """The position of each string in a vocabulary: int64, in the shape of ``input``.
+    """Look up the position of each string in a vocabulary: int64, shaped like ``input``.
 
-    Args: ``vocabulary``: of `pack_vocabulary`; ``num_buckets``: a string that is not in
-    it has the size of the vocabulary plus its bucket: its FarmHash modulo
-    ``num_buckets``, or SipHash with a ``salt`` of two integers.
+    Args:
+        input: Strings, of any shape.
+        vocabulary: Packed vocabulary of `pack_vocabulary`.
+        num_buckets: Number of buckets for strings outside the vocabulary: their index
+            is the size of the vocabulary plus the bucket, the hash modulo
+            ``num_buckets``.
+        salt: Two integers, to hash with SipHash instead of FarmHash.
 
-    Raises: ``InvalidArgumentError`` for such a string if there are no buckets.
+    Raises:
+        InvalidArgumentError: If a string is not in the vocabulary and there are no
+            buckets.
 
     Example:
-        >>> from tapewright.ops.strings.categories import pack_vocabulary, vocabulary_lookup
+        >>> from tapewright.ops.strings.categories import pack_vocabulary
+        >>> from tapewright.ops.strings.categories import vocabulary_lookup
         >>> vocabulary_lookup(["b", "c"], pack_vocabulary([b"a", b"b"])).numpy()
         array([1, 2])
     """
@@ -126,14 +136,16 @@ def vocabulary_counts(
     num_buckets: IntLike = 1,
     salt: ShapeLike = (),
 ):
-    """Count each position of `vocabulary_lookup` in each of some packed rows.
+    """Count each position of `vocabulary_lookup` in each packed row.
 
-    Args: ``size``: that of the vocabulary.
+    ``size`` is the size of the vocabulary.
 
-    Shapes: rows ``[...]``, counts ``[..., size + num_buckets]``, int64.
+    Shapes:
+        Rows ``[...]``, counts ``[..., size + num_buckets]``, int64.
 
     Example:
-        >>> from tapewright.ops.strings.categories import pack_vocabulary, vocabulary_counts
+        >>> from tapewright.ops.strings.categories import pack_vocabulary
+        >>> from tapewright.ops.strings.categories import vocabulary_counts
         >>> from tapewright.ops.strings.splitting import split
         >>> vocabulary = pack_vocabulary([b"a", b"b"])
         >>> vocabulary_counts(split(["b c b", ""]).packed, vocabulary, 2).numpy()
@@ -159,7 +171,7 @@ def _(rows, vocabulary, size, num_buckets, salt):
 
 @string_op(name="fingerprint", result_dtype=dtypes.int64)
 def fingerprint(xp, input: TensorLike):
-    """The 64 bits of each string's FarmHash: int64.
+    """Compute the 64-bit FarmHash fingerprint of each string: int64.
 
     Example:
         >>> from tapewright.ops.strings.categories import fingerprint
@@ -178,9 +190,9 @@ def fingerprint(xp, input: TensorLike):
     batch=batch_leading,
 )
 def hashed_cross(xp, *inputs: TensorLike, num_buckets: IntLike):
-    """One of ``num_buckets`` for each combination of integers: int64.
+    """Hash each combination of integers to one of ``num_buckets``: int64.
 
-    Strings come as their `fingerprint`. The numbers are those of TensorFlow's
+    Strings are passed as their `fingerprint`. The numbers agree with TensorFlow's
     ``tf.sparse.cross_hashed``. The shapes broadcast.
     """
     hashed = CROSS_KEY

@@ -1,4 +1,4 @@
-"""Strings as bytes and characters: case, white space, lengths, parts, encodings."""
+"""Strings as bytes and characters: case, whitespace, lengths, substrings, encodings."""
 
 from __future__ import annotations
 
@@ -41,11 +41,17 @@ PUNCTUATION = string.punctuation.encode()
 
 @string_op(name="string_lower", type_name="StringLower", may_raise=True)
 def lower(xp, input: TensorLike, encoding: str = ""):
-    """Upper-case letters as lower-case ones: those of ASCII, or with "utf-8" all.
+    """Convert strings to lower case.
+
+    Args:
+        input: Strings, of any shape.
+        encoding: "" converts ASCII letters only, "utf-8" all letters.
 
     Example:
-        >>> tw.strings.lower("ÄB").numpy().decode(), tw.strings.lower("ÄB", encoding="utf-8").numpy().decode()
-        ('Äb', 'äb')
+        >>> tw.strings.lower("ÄB").numpy().decode()
+        'Äb'
+        >>> tw.strings.lower("ÄB", encoding="utf-8").numpy().decode()
+        'äb'
     """
     if _is_ascii("lower", encoding):
         return map_text(bytes.lower, input)
@@ -54,7 +60,11 @@ def lower(xp, input: TensorLike, encoding: str = ""):
 
 @string_op(name="string_upper", type_name="StringUpper", may_raise=True)
 def upper(xp, input: TensorLike, encoding: str = ""):
-    """Lower-case letters as upper-case ones: those of ASCII, or with "utf-8" all.
+    """Convert strings to upper case.
+
+    Args:
+        input: Strings, of any shape.
+        encoding: "" converts ASCII letters only, "utf-8" all letters.
 
     Example:
         >>> tw.strings.upper("äb", encoding="utf-8").numpy().decode()
@@ -72,7 +82,10 @@ def _is_ascii(who, encoding):
 
 @string_op(name="string_strip", type_name="StringStrip")
 def strip(xp, input: TensorLike):
-    """The strings without the white space of ASCII at both ends.
+    """Strip ASCII whitespace from both ends of strings.
+
+    Args:
+        input: Strings, of any shape.
 
     Example:
         >>> tw.strings.strip(" a b\\n").numpy()
@@ -83,7 +96,7 @@ def strip(xp, input: TensorLike):
 
 @string_op(name="strip_punctuation")
 def strip_punctuation(xp, input: TensorLike):
-    """The strings without ASCII's punctuation, as by `regex_replace`, but in one pass.
+    """Remove ASCII punctuation from strings, like `regex_replace` but in one pass.
 
     Example:
         >>> from tapewright.ops.strings.characters import strip_punctuation
@@ -100,7 +113,11 @@ def strip_punctuation(xp, input: TensorLike):
     may_raise=True,
 )
 def length(xp, input: TensorLike, unit: str = "BYTE"):
-    """The number of bytes of each string, or of characters in UTF-8 ("UTF8_CHAR"): int32.
+    """Length of each string in bytes or characters: int32.
+
+    Args:
+        input: Strings, of any shape.
+        unit: "BYTE", or "UTF8_CHAR" to count the characters of UTF-8 strings.
 
     Example:
         >>> int(tw.strings.length("Zoë")), int(tw.strings.length("Zoë", unit="UTF8_CHAR"))
@@ -116,7 +133,7 @@ def _count_characters(text):
 
 
 def starts_of_characters(text: bytes) -> list[int]:
-    """The positions at which characters in UTF-8 begin; one begins at 0."""
+    """Return the positions at which UTF-8 characters start, 0 included."""
     return [i for i, byte in enumerate(text) if byte & 0xC0 != 0x80 or not i]
 
 
@@ -124,12 +141,18 @@ def starts_of_characters(text: bytes) -> list[int]:
 def substr(
     xp, input: TensorLike, pos: TensorLike, len: TensorLike, *, unit: str = "BYTE"
 ):
-    """The part of each string from ``pos`` on, of ``len`` bytes or characters at most.
+    """Extract substrings from ``pos`` on, of at most ``len`` bytes or characters.
 
-    Args: ``pos``: integers, below 0 counted from the end; ``unit``: "BYTE" or
-    "UTF8_CHAR", a character in UTF-8. The shapes broadcast.
+    The shapes of the inputs broadcast.
 
-    Raises: ``InvalidArgumentError`` for a position outside of its string.
+    Args:
+        input: Strings, of any shape.
+        pos: Start of each substring; negative positions count from the end.
+        len: Largest length of each substring.
+        unit: "BYTE", or "UTF8_CHAR" to count the characters of UTF-8 strings.
+
+    Raises:
+        InvalidArgumentError: If a position is outside of its string.
 
     Example:
         >>> tw.strings.substr(["word", "other"], -3, 2).numpy().tolist()
@@ -178,9 +201,10 @@ def decoded(
     replacement_char: int = 65533,
     replace_control_characters: bool = False,
 ) -> str:
-    """The characters of a string.
+    """Decode the characters of a string.
 
-    ``errors`` in the bytes: "replace" them, "ignore" them, or raise ("strict").
+    ``errors`` selects the treatment of invalid bytes: "replace" or "ignore" them, or
+    raise ("strict").
     """
     parts = _decoded_parts(who, text, encoding, errors, replacement_char)
     characters = "".join([part for part, _, _ in parts])
@@ -193,7 +217,7 @@ def decoded(
 def character_offsets(
     who: str, text: bytes, encoding: str, *options: Any
 ) -> list[tuple[str, int]]:
-    """The characters of `decoded`, each with the place of its first byte in ``text``."""
+    """Return the characters of `decoded`, each with the byte offset at which it starts."""
     found = []
     *errors, replace_control_characters = options
     for part, start, size in _decoded_parts(who, text, encoding, *errors):
@@ -209,7 +233,7 @@ def character_offsets(
 
 
 def _decoded_parts(who, text, encoding, errors, replacement_char):
-    """Yield parts of a string, or what replaces them; their places and sizes in bytes."""
+    """Yield parts of a string, or their replacements, with their offsets and byte sizes."""
     codec, start, size = ENCODINGS[encoding], 0, len(text)
     instead = chr(replacement_char) if errors == "replace" else ""
     while True:
@@ -244,14 +268,22 @@ _WINDOW = 1 << 12  # bytes
 
 
 def check_encoding(who: str, name: str, encoding: str, errors: str) -> None:
-    """Raises: ``ValueError`` for an unknown encoding or way to treat errors."""
+    """Check an encoding and the treatment of errors.
+
+    Raises:
+        ValueError: If either is unknown.
+    """
     known = ENCODINGS if name == "input_encoding" else OUTPUT_ENCODINGS
     check_choice(who, name, encoding, known)
     check_choice(who, "errors", errors, ("strict", "replace", "ignore"))
 
 
 def check_character(who: str, code: int) -> None:
-    """Raises: ``ValueError`` unless ``code`` is the code point of a character."""
+    """Check that ``code`` is the code point of a character.
+
+    Raises:
+        ValueError: If it is not.
+    """
     if not 0 <= code < 0x110000 or 0xD800 <= code < 0xE000:
         raise InvalidArgumentError(
             f"{who}: replacement_char must be a code point of Unicode, got {code}"
@@ -268,12 +300,17 @@ def unicode_transcode(
     replacement_char: IntLike = 65533,
     replace_control_characters: bool = False,
 ):
-    """The strings in another encoding.
+    """Transcode strings from one encoding to another.
 
-    Args: ``input_encoding``: "UTF-8" (or "UTF8"), "UTF-16-BE", "UTF-32-BE", "US-ASCII" or
-    "ISO-8859-1"; ``output_encoding``: one of the first three; ``errors``: "replace"
-    invalid bytes by ``replacement_char``, "ignore" them, or raise ("strict");
-    ``replace_control_characters``: treat the characters 0 to 31 in the same way.
+    Args:
+        input: Strings, of any shape.
+        input_encoding: Encoding of the strings: "UTF-8" (or "UTF8"), "UTF-16-BE",
+            "UTF-32-BE", "US-ASCII" or "ISO-8859-1".
+        output_encoding: "UTF-8", "UTF-16-BE" or "UTF-32-BE".
+        errors: Treatment of invalid bytes: "replace" them with ``replacement_char``,
+            "ignore" them, or raise ("strict").
+        replacement_char: Code point of the replacement.
+        replace_control_characters: If True, treat the characters 0 to 31 as invalid.
 
     Example:
         >>> tw.strings.unicode_transcode("é", "UTF-8", "UTF-16-BE").numpy()

@@ -1,4 +1,4 @@
-"""Ops that work on strings one by one, and their loops over the entries of an array."""
+"""Ops that process strings one by one, and their loops over the entries of an array."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["map_numbers", "map_text", "string_op"]
 
 
 def string_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
-    """Decorator: an `elementwise` op of strings; the inputs may have any dtypes."""
+    """Decorator for `elementwise` ops of strings; the inputs may have different dtypes."""
     options = {"kinds": "O", "no_gradient": True, "new_memory": True, **options}
     return elementwise(cost=(0, 0), **options)
 
 
 def map_text(function: Callable[[bytes], bytes], texts: Array) -> Array:
-    """The strings that ``function`` returns for the entries of an array."""
+    """Map ``function`` from string to string over the entries of an array."""
     return make_text([function(text) for text in texts.ravel().tolist()], texts.shape)
 
 
 def map_numbers(function: Callable[[bytes], Any], texts: Array, dtype: Any) -> Array:
-    """The numbers that ``function`` returns for the entries of an array."""
+    """Map ``function`` from string to number over the entries of an array."""
     found = [function(text) for text in texts.ravel().tolist()]
     with np.errstate(over="ignore"):  # numbers that are infinite in float32
         return np.array(found, dtype).reshape(texts.shape)

@@ -1,10 +1,10 @@
-"""Hash functions of bytes whose values files and models rely on, as in TensorFlow.
+"""Hash functions of bytes with values that files and models rely on, as in TensorFlow.
 
 - `farm`: FarmHash's Fingerprint64 (the class ``farmhashna``), Google, 2014.
-- `sip`: SipHash-2-4 with a key (Aumasson & Bernstein, "SipHash: a fast short-input PRF",
-  2012), for which nobody without the key finds collisions.
+- `sip`: SipHash-2-4 with a key (Aumasson & Bernstein,
+  "SipHash: a fast short-input PRF", 2012); finding collisions requires the key.
 - `murmur`: MurmurHash64A (Appleby, 2008) with TensorFlow's seed.
-- `cat`: one fingerprint of two, which TensorFlow's crosses of features use.
+- `cat`: combines two fingerprints into one, for TensorFlow's feature crosses.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ FEW = 24  # strings for which Python's integers are faster than arrays
 
 
 def _hashes(function, texts, paths_of):
-    """``function(like, size, word)`` of each string: uint64 ``[n]``.
+    """Compute ``function(like, size, word)`` for each string: uint64 ``[n]``.
 
-    The functions compute with integers of one string, or with arrays of many: strings of
-    one path, a number that ``paths_of(sizes)`` gives, take the same steps. So ``like`` is
-    the size of any of them, ``size`` that of each, and ``word(at)`` the 8 bytes at a
-    place as a little-endian number, with any bytes behind the end of the string.
+    The functions compute with the integers of one string, or with arrays of many:
+    strings of one path, a number that ``paths_of(sizes)`` returns, follow the same
+    steps. ``like`` is therefore the size of any of them, ``size`` the size of each, and
+    ``word(at)`` the 8 bytes at a position as a little-endian number, with arbitrary
+    bytes past the end of the string.
     """
     if len(texts) < FEW:
         return np.array([_of_one(function, text) for text in texts], np.uint64)
@@ -71,12 +72,12 @@ def _mix(x):
 
 
 def farm(texts: Sequence[bytes]) -> Array:
-    """The 64 bits of FarmHash's Fingerprint64 of each string: uint64 ``[n]``."""
+    """Compute the 64-bit FarmHash Fingerprint64 of each string: uint64 ``[n]``."""
     return _hashes(_farm, texts, _farm_paths)
 
 
 def _farm_paths(sizes):
-    """One for each of the short forms, and for each number of blocks of 64 bytes."""
+    """Return one path for each of the short forms, and for each number of 64-byte blocks."""
     return np.digitize(sizes, [1, 4, 8, 17, 33]) + np.maximum(sizes - 1, 0) // 64
 
 
@@ -106,7 +107,7 @@ def _of_two(u, v, mul):
 
 
 def _farm_of_64(like, size, word, mul):
-    """For 17 to 64 bytes."""
+    """Hash 17 to 64 bytes."""
     short = like <= 32
     a, b = word(0) * (K1 if short else K2) & MASK, word(8)
     c, d = word(size - 8) * mul & MASK, word(size - 16) * K2
@@ -162,7 +163,10 @@ def _weak(words, a, b):
 
 
 def sip(texts: Sequence[bytes], key: Sequence[int]) -> Array:
-    """The 64 bits of SipHash-2-4 of each string under a key of two words: uint64 ``[n]``."""
+    """Compute the 64-bit SipHash-2-4 of each string: uint64 ``[n]``.
+
+    The key consists of two words.
+    """
     k0, k1 = key[0] & MASK, key[1] & MASK
     first = (
         k0 ^ 0x736F6D6570736575,
@@ -203,7 +207,10 @@ def _sip_round(a, b, c, d):
 
 
 def murmur(texts: Sequence[bytes]) -> Array:
-    """The 64 bits of MurmurHash64A with TensorFlow's seed of each string: uint64 ``[n]``."""
+    """Compute the 64-bit MurmurHash64A of each string: uint64 ``[n]``.
+
+    The seed is TensorFlow's.
+    """
     return _hashes(_murmur, texts, lambda sizes: sizes // 8 * 2 + (sizes % 8 > 0))
 
 
@@ -219,7 +226,7 @@ def _murmur(like, size, word):
 
 
 def cat(first: Any, second: Any) -> Any:
-    """One fingerprint of two: integers, or arrays of uint64."""
+    """Combine two fingerprints, integers or arrays of uint64, into one."""
     mixed = _mix(second * MUL & MASK) * MUL & MASK
     result = (first ^ MUL ^ mixed) * MUL & MASK
     return _mix(_mix(result) * MUL & MASK)

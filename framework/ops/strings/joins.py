@@ -1,4 +1,4 @@
-"""Strings put together: entry by entry, along axes, or in a template."""
+"""Join strings: element-wise, along axes, or in a template."""
 
 from __future__ import annotations
 
@@ -33,10 +33,15 @@ def _join(xp, *inputs: TensorLike, separator: str = ""):
 def join(
     inputs: Sequence[TensorLike], separator: str = "", name: str | None = None
 ) -> Tensor:
-    """The strings of several tensors put together, entry by entry.
+    """Join the strings of several tensors element-wise.
 
-    Shapes: those of ``inputs`` broadcast. Ragged tensors must have the same rows. The
-    result of no inputs is "".
+    Args:
+        inputs: List of string tensors that broadcast together, or ragged tensors with
+            the same rows.
+        separator: String between two joined strings.
+
+    Shapes:
+        The shapes of ``inputs`` broadcast. The result of no inputs is "".
 
     Example:
         >>> tw.strings.join([["a", "b"], "c"], separator="-").numpy().tolist()
@@ -59,10 +64,13 @@ def reduce_join(
     keepdims: bool = False,
     separator: str = "",
 ):
-    """The strings along ``axis`` put together; along all axes if it is None.
+    """Join the strings along ``axis``, or all strings if it is None.
 
-    Args: ``axis``: an axis, or several: those of the first are put together first;
-    ``keepdims``: keep the reduced axes, of size 1; ``separator``: stands between two.
+    Args:
+        inputs: Strings, of any shape.
+        axis: One axis or several; strings along the first one are joined first.
+        keepdims: If True, keep reduced axes with size 1.
+        separator: String between two joined strings.
 
     Example:
         >>> tw.strings.reduce_join([["a", "b"], ["c", "d"]], axis=0).numpy().tolist()
@@ -85,7 +93,7 @@ def reduce_join(
 
 
 def _axes(axis, rank):
-    """The axes in the order in which they are reduced."""
+    """Return the axes in the order in which they are reduced."""
     if axis is None:
         return tuple(reversed(range(rank)))
     return normalize_axis("reduce_join", axis, rank)
@@ -143,19 +151,21 @@ def format(
     summarize: int | None = 3,
     name: str | None = None,
 ) -> Tensor:
-    """One string: a template in which the values of tensors replace the placeholders.
+    """Format a string template with the values of tensors.
 
     Args:
+        template: Text with placeholders.
         inputs: A tensor, or a list or tuple of as many as there are placeholders; they
-            are written as `print` writes them, strings in quotes.
-        placeholder: The text that stands for a tensor.
-        summarize: The number of entries shown at each end of an axis, -1 for all.
+            are formatted as by `print`, strings in quotes.
+        placeholder: Text that is replaced by a tensor.
+        summarize: Number of entries shown at each end of an axis, -1 for all.
 
     Raises:
-        ValueError: For another number of tensors than placeholders.
+        ValueError: If the number of tensors differs from the number of placeholders.
 
     Example:
-        >>> tw.strings.format("{} of {}", [tw.convert_to_tensor([1, 2]), tw.convert_to_tensor("a")]).numpy()
+        >>> counts, name = tw.convert_to_tensor([1, 2]), tw.convert_to_tensor("a")
+        >>> tw.strings.format("{} of {}", [counts, name]).numpy()
         b'[1 2] of "a"'
     """
     if not isinstance(template, str) or not isinstance(placeholder, str):

@@ -1,4 +1,4 @@
-"""Numbers as text, text as numbers, and text as one of a number of buckets."""
+"""Convert numbers to text and text to numbers, and hash text into buckets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ __all__ = [
 
 
 def as_key(value: Sequence[int]) -> tuple[int, int]:
-    """Two plain ints. Raises: ``ValueError`` for anything else."""
+    """Return a key as two plain ints.
+
+    Raises:
+        ValueError: If it is not two integers.
+    """
     key = tuple([int(word) for word in value])
     if len(key) != 2:
         raise InvalidArgumentError(f"key must be two integers, got {value!r}")
@@ -60,13 +64,17 @@ def as_string(
     width: IntLike = -1,
     fill: str = "",
 ):
-    """Numbers and truth values as text, in the formats of C's ``printf``.
+    """Format numbers and booleans as strings, with the formats of C's ``printf``.
 
-    Args: ``precision``: digits behind the point, 6 for -1; ``scientific``: with an
-    exponent, ``1.5e+00``; ``shortest``: with an exponent where that is shorter;
-    ``width``: the least number of characters, filled up with blanks in front, or with
-    ``fill``: "0", or behind with "-"; "+" and " " stand before a number that is not
-    negative. Strings are filled up alone, truth values not.
+    Args:
+        input: Numbers, booleans or strings, of any shape.
+        precision: Number of digits after the decimal point; -1 means 6.
+        scientific: If True, use an exponent: ``1.5e+00``.
+        shortest: If True, use an exponent where that is shorter.
+        width: Smallest number of characters, to which numbers and strings are padded;
+            booleans are not padded.
+        fill: Padding: "" with spaces in front, "0" with zeros, "-" with spaces behind;
+            "+" and " " precede a number that is not negative.
 
     Example:
         >>> tw.as_string([1.5, 2.0], precision=2).numpy().tolist()
@@ -112,11 +120,14 @@ def as_string(
 def to_number(
     input: TensorLike, out_type: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """The numbers that strings stand for, white space around them left out.
+    """Parse strings as numbers; surrounding whitespace is ignored.
 
-    Args: ``out_type``: float32, float64, int32 or int64.
+    Args:
+        input: Strings, of any shape.
+        out_type: float32, float64, int32 or int64.
 
-    Raises: ``InvalidArgumentError`` for a string that is no number of that type.
+    Raises:
+        InvalidArgumentError: If a string is not a number of that type.
 
     Example:
         >>> tw.strings.to_number(["1.5", " -2e3"]).numpy()
@@ -128,7 +139,7 @@ def to_number(
 
 
 def _reader(dtype):
-    """The op `to_number` for one type."""
+    """Return the op `to_number` for one type."""
 
     @string_op(
         name=f"to_number_{dtype.name}",
@@ -161,7 +172,7 @@ TYPES = {
 
 
 def column_defaults(record_defaults: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
-    """The value of an empty field of each column, an array; an empty one for a dtype."""
+    """Return the value of an empty field of each column, an array; empty for a dtype."""
     record_defaults = list(record_defaults)
     objects = {id(each): each for each in record_defaults}  # often one for all columns
     arrays = {key: _column_default(each) for key, each in objects.items()}
@@ -189,9 +200,13 @@ def _buckets(function, texts, num_buckets):
 
 @_bucket_op(name="to_hash_bucket_fast", type_name="StringToHashBucketFast")
 def to_hash_bucket_fast(xp, input: TensorLike, num_buckets: IntLike):
-    """The FarmHash fingerprint of each string, modulo ``num_buckets``: int64.
+    """Hash strings into buckets: the FarmHash fingerprint modulo ``num_buckets``, int64.
 
-    The numbers are those of TensorFlow, on every machine.
+    The numbers agree with TensorFlow on every machine.
+
+    Args:
+        input: Strings, of any shape.
+        num_buckets: Number of buckets.
 
     Example:
         >>> tw.strings.to_hash_bucket_fast(["Hello", "TensorFlow", "2.x"], 3).numpy()
@@ -202,9 +217,14 @@ def to_hash_bucket_fast(xp, input: TensorLike, num_buckets: IntLike):
 
 @_bucket_op(name="to_hash_bucket_strong", type_name="StringToHashBucketStrong")
 def to_hash_bucket_strong(xp, input: TensorLike, num_buckets: IntLike, key: KeyLike):
-    """SipHash-2-4 of each string under a key of two integers, modulo ``num_buckets``.
+    """Hash strings into buckets with a secret key: SipHash-2-4 modulo ``num_buckets``.
 
-    Who does not know the key cannot make strings that fall into one bucket.
+    Without the key, it is infeasible to construct strings that fall into one bucket.
+
+    Args:
+        input: Strings, of any shape.
+        num_buckets: Number of buckets.
+        key: Two integers.
 
     Example:
         >>> tw.strings.to_hash_bucket_strong(["Hello", "TF"], 3, [1, 2]).numpy()
@@ -215,7 +235,11 @@ def to_hash_bucket_strong(xp, input: TensorLike, num_buckets: IntLike, key: KeyL
 
 @_bucket_op(name="to_hash_bucket", type_name="StringToHashBucket")
 def to_hash_bucket(xp, input: TensorLike, num_buckets: IntLike):
-    """MurmurHash of each string, modulo ``num_buckets``: int64.
+    """Hash strings into buckets: MurmurHash modulo ``num_buckets``, int64.
+
+    Args:
+        input: Strings, of any shape.
+        num_buckets: Number of buckets.
 
     Example:
         >>> tw.strings.to_hash_bucket(["Hello", "TensorFlow", "2.x"], 3).numpy()

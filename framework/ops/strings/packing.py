@@ -1,7 +1,9 @@
-"""Rows of strings of different lengths, packed: one string for each row.
+"""Rows of strings of different lengths, packed into one string per row.
 
-It holds the sizes of the entries, then the entries. So a traced function, which must know
-the shape of every value, can make and use rows whose lengths depend on what is in them.
+Args:
+    packed row holds the sizes of the entries, then the entries. A traced function,
+        which must know the shape of every value, can thereby create and use rows with
+        lengths that depend on their contents.
 """
 
 from __future__ import annotations
@@ -34,13 +36,13 @@ __all__ = [
 
 
 def pack(entries: Sequence[bytes]) -> bytes:
-    """One string of many, from which `unpack` gets them."""
+    """Pack strings into one, from which `unpack` restores them."""
     sizes = [len(entry) for entry in entries]
     return struct.pack(f"<{len(sizes) + 1}I", len(sizes), *sizes) + b"".join(entries)
 
 
 def unpack(packed: bytes) -> list[bytes]:
-    """The strings that were packed."""
+    """Unpack the strings of `pack`."""
     count = int.from_bytes(packed[:4], "little")
     at, entries = 4 * (count + 1), []
     for size in struct.unpack_from(f"<{count}I", packed, 4):
@@ -53,7 +55,7 @@ def unpack(packed: bytes) -> list[bytes]:
     kinds="O", same_dtype=("values",), no_gradient=True, may_raise=True,
 )  # fmt: skip
 def pack_rows(xp, values: TensorLike, row_lengths: TensorLike):
-    """Rows of these lengths, packed, of strings one behind the other."""
+    """Pack concatenated strings into rows of the given lengths."""
     ends = np.cumsum(row_lengths).tolist()
     entries = values.tolist()
     if (row_lengths < 0).any() or (ends[-1] if ends else 0) != len(entries):
@@ -79,20 +81,20 @@ def _(values, row_lengths):
 
 @string_op(name="row_lengths", result_dtype=dtypes.int64)
 def packed_lengths(xp, packed: TensorLike):
-    """The number of strings in each row."""
+    """Return the number of strings in each row."""
     return map_numbers(lambda row: int.from_bytes(row[:4], "little"), packed, np.int64)
 
 
 @string_op(name="join_rows")
 def packed_joined(xp, packed: TensorLike, separator: str = ""):
-    """The strings of each row put together."""
+    """Join the strings of each row."""
     join = to_bytes(separator).join
     return map_text(lambda row: join(unpack(row)), packed)
 
 
 @primitive(name="unpack_rows", kinds="O", no_gradient=True)
 def packed_values(xp, packed: TensorLike):
-    """The strings of all rows, one behind the other."""
+    """Return the strings of all rows, concatenated."""
     entries = [each for row in packed.ravel().tolist() for each in unpack(row)]
     return make_text(entries, (len(entries),))
 
@@ -104,7 +106,7 @@ def _(packed):
 
 @primitive(name="rows_to_matrix", kinds="O", no_gradient=True, may_raise=True)
 def packed_to_matrix(xp, packed: TensorLike, default: TensorLike, width: IntLike):
-    """The rows in a matrix of this width, or of that of the longest row for -1."""
+    """Return the rows as a matrix of this width; -1 is the width of the longest row."""
     rows = [unpack(row) for row in packed.ravel().tolist()]
     if width < 0:
         width = max(map(len, rows), default=0)
@@ -121,7 +123,7 @@ def _(packed, default, width):
 
 
 def refuse_to_map(mapped: Any, *inputs: Any, **attributes: Any) -> Any:
-    """The batch rule of ops whose outputs have a size of their own."""
+    """Batch rule of ops with an output size that depends on the data."""
     raise MappingError("RaggedTensor: each mapped value has rows of its own")
 
 

@@ -1,9 +1,9 @@
-"""Regular expressions in RE2's syntax, translated to Python's for `core.patterns`.
+"""Regular expressions in RE2 syntax, translated to Python's for `core.patterns`.
 
-The translation gives the same sets of characters (``\\s`` without the vertical tab, ``\\w``
-and ``(?i)`` of ASCII, ``$`` at the very end, bytes that are no UTF-8 matched by no class),
-and refuses what RE2 refuses. Matches are those of RE2, which prefers the leftmost one as
-Perl does, and like there they take linear time.
+The translation accepts the same sets of characters (``\\s`` without the vertical tab,
+``\\w`` and ``(?i)`` for ASCII, ``$`` only at the very end, bytes that are not UTF-8
+matched by no class), and rejects what RE2 rejects. Matches agree with RE2, which
+prefers the leftmost one as Perl does, and also take linear time.
 """
 
 from __future__ import annotations
@@ -65,10 +65,15 @@ MAX_COUNT = 1000  # of repetitions, in RE2
     may_raise=True,
 )
 def regex_full_match(xp, input: TensorLike, pattern: str):
-    """True for a string that matches ``pattern`` as a whole, in RE2's syntax.
+    """Test whether each string matches ``pattern`` as a whole.
 
-    Raises: ``InvalidArgumentError`` for an invalid pattern, or one with ``\\p``,
-    ``\\C``, ``\\Q`` or flags inside, which are not supported.
+    Args:
+        input: Strings, of any shape.
+        pattern: Regular expression in RE2 syntax.
+
+    Raises:
+        InvalidArgumentError: If the pattern is invalid, or has ``\\p``, ``\\C``,
+            ``\\Q`` or flags inside, which are not supported.
 
     Example:
         >>> tw.strings.regex_full_match(["abc", "abcd"], "a.c").numpy()
@@ -82,11 +87,14 @@ def regex_full_match(xp, input: TensorLike, pattern: str):
 def regex_replace(
     xp, input: TensorLike, pattern: str, rewrite: str, replace_global: bool = True
 ):
-    """The strings with each match of ``pattern``, or the first, replaced by ``rewrite``.
+    """Replace the matches of ``pattern`` in each string with ``rewrite``.
 
-    Args: ``pattern``: in RE2's syntax, see `regex_full_match`; ``rewrite``: ``\\1`` to
-    ``\\9`` stand for groups, ``\\0`` for the match, ``\\\\`` for a backslash;
-    ``replace_global``: False replaces the first match alone.
+    Args:
+        input: Strings, of any shape.
+        pattern: Regular expression in RE2 syntax; see `regex_full_match`.
+        rewrite: Replacement, in which ``\\1`` to ``\\9`` are the groups, ``\\0`` the
+            match, and ``\\\\`` a backslash.
+        replace_global: If False, replace the first match only.
 
     Example:
         >>> tw.strings.regex_replace("a1b22", "([0-9]+)", r"<\\1>").numpy()
@@ -103,7 +111,7 @@ def regex_replace(
 
 
 def _replaced(matches, parts, text, replace_global):
-    """``text`` with its matches replaced."""
+    """Return ``text`` with its matches replaced."""
     out, at = [], 0
     for match in matches:
         begin, end = match.span()
@@ -116,7 +124,11 @@ def _replaced(matches, parts, text, replace_global):
 
 
 def _rewrite_parts(rewrite, groups):
-    """Texts and numbers of groups. Raises: ``ValueError`` for another escape."""
+    """Split ``rewrite`` into texts and group numbers.
+
+    Raises:
+        ValueError: If it has another escape.
+    """
     parts = []
     for piece in re.findall(r"\\.?|[^\\]+", rewrite, re.DOTALL):
         if piece[0] != "\\":
@@ -136,9 +148,10 @@ def _rewrite_parts(rewrite, groups):
 
 @functools.lru_cache(maxsize=256)
 def compiled(pattern: str) -> Pattern:
-    """The pattern in Python's syntax, for `to_text` of strings.
+    """Translate the pattern to Python's syntax, for `to_text` of strings.
 
-    Raises: ``InvalidArgumentError`` if RE2 or this translation refuses it.
+    Raises:
+        InvalidArgumentError: If RE2 or this translation rejects it.
     """
     return Pattern(*_Translation(pattern).result(), pattern)
 
@@ -148,7 +161,7 @@ def _refuse(pattern, reason):
 
 
 class _Translation:
-    """RE2's syntax in, that of ``re`` out, from the left to the right."""
+    """Translator of RE2 syntax to the syntax of ``re``, from left to right."""
 
     def __init__(self, pattern):
         self.pattern, self.at, self.out = pattern, 0, []
@@ -161,7 +174,7 @@ class _Translation:
                 _refuse(pattern, "(?i) is supported for ASCII alone")
 
     def result(self):
-        """The pattern and the flags for ``re.compile``."""
+        """Return the pattern and the flags for ``re.compile``."""
         pattern, repeatable = self.pattern, False
         while self.at < len(pattern):
             character = pattern[self.at]
@@ -230,7 +243,7 @@ class _Translation:
             self.out.append(re.escape(self._character()))
 
     def _character(self):
-        """The next character, which may be escaped."""
+        """Return the next character, which may be escaped."""
         pattern, at = self.pattern, self.at
         self.at += 1
         if pattern[at] != "\\":

@@ -1,4 +1,4 @@
-"""Strings in parts: words, bytes, characters, and their n-grams."""
+"""Split strings into words, bytes and characters, and build n-grams."""
 
 from __future__ import annotations
 
@@ -45,15 +45,20 @@ def split(
     maxsplit: int = -1,
     name: str | None = None,
 ) -> Tensor | RaggedTensor:
-    """The parts of each string between separators.
+    """Split each string at a separator.
 
-    Args: ``sep``: the separator; None or "" is any run of white space of ASCII, none at
-    the ends; ``maxsplit``: the largest number of cuts, -1 for any.
+    Args:
+        input: A string, or a vector of strings.
+        sep: Separator; None or "" splits at runs of ASCII whitespace, which are also
+            stripped from the ends.
+        maxsplit: Largest number of splits, -1 for no limit.
 
-    Returns: for one string a tensor ``[parts]``, for a vector of strings a
-    `RaggedTensor` with a row for each.
+    Returns:
+        For one string a tensor ``[parts]``, for a vector of strings a `RaggedTensor`
+        with a row for each.
 
-    Raises: `ShapeError` for more than one axis.
+    Raises:
+        ShapeError: If ``input`` has more than one axis.
 
     Example:
         >>> tw.strings.split("a b  c").numpy().tolist()
@@ -72,7 +77,7 @@ def _split(xp, input: TensorLike, sep: str = "", maxsplit: IntLike = -1):
 
 
 def _rows(who, input, op):
-    """Packed rows as a `RaggedTensor`, that of one string as a tensor."""
+    """Convert packed rows to a `RaggedTensor`, or the row of a scalar string to a tensor."""
     input = convert_to_tensor(input, dtypes.string)
     if input.shape.rank == 0:
         return packed_values(op(input))
@@ -87,7 +92,17 @@ def _rows(who, input, op):
 
 
 def bytes_split(input: TensorLike, name: str | None = None) -> Tensor | RaggedTensor:
-    """The bytes of each string, as strings of one byte; the result is as of `split`.
+    """Split each string into bytes, strings of length 1.
+
+    Args:
+        input: A string, or a vector of strings.
+
+    Returns:
+        For one string a tensor ``[parts]``, for a vector of strings a `RaggedTensor`
+        with a row for each.
+
+    Raises:
+        ShapeError: If ``input`` has more than one axis.
 
     Example:
         >>> tw.strings.bytes_split("abc").numpy().tolist()
@@ -108,9 +123,22 @@ def unicode_split(
     replacement_char: int = 65533,
     name: str | None = None,
 ) -> Tensor | RaggedTensor:
-    """The characters of each string, in its encoding; the result is as of `split`.
+    """Split each string into its Unicode characters.
 
-    Args: see `unicode_transcode`.
+    Args:
+        input: A string, or a vector of strings.
+        input_encoding: Encoding of the strings: "UTF-8" (or "UTF8"), "UTF-16-BE",
+            "UTF-32-BE", "US-ASCII" or "ISO-8859-1".
+        errors: Treatment of invalid bytes: "replace" them with ``replacement_char``,
+            "ignore" them, or raise ("strict").
+        replacement_char: Code point of the replacement.
+
+    Returns:
+        For one string a tensor ``[parts]``, for a vector of strings a `RaggedTensor`
+        with a row for each.
+
+    Raises:
+        ShapeError: If ``input`` has more than one axis.
 
     Example:
         >>> [x.decode() for x in tw.strings.unicode_split("Zoë", "UTF-8").numpy()]
@@ -141,14 +169,25 @@ def unicode_decode(
     replace_control_characters: bool = False,
     name: str | None = None,
 ) -> Tensor | RaggedTensor:
-    """The code points of strings, int32. Not in traced functions.
+    """Decode each string to the code points of its characters, int32.
 
-    Args: see `unicode_transcode`.
+    Not available in traced functions.
 
-    Returns: for one string a tensor ``[characters]``, for a vector of strings a
-    `RaggedTensor` with a row for each.
+    Args:
+        input: A string, or a vector of strings.
+        input_encoding: Encoding of the strings: "UTF-8" (or "UTF8"), "UTF-16-BE",
+            "UTF-32-BE", "US-ASCII" or "ISO-8859-1".
+        errors: Treatment of invalid bytes: "replace" them with ``replacement_char``,
+            "ignore" them, or raise ("strict").
+        replacement_char: Code point of the replacement.
+        replace_control_characters: If True, treat the characters 0 to 31 as invalid.
 
-    Raises: `ShapeError` for more than one axis.
+    Returns:
+        For one string a tensor ``[characters]``, for a vector of strings a
+        `RaggedTensor` with a row for each.
+
+    Raises:
+        ShapeError: If ``input`` has more than one axis.
 
     Example:
         >>> tw.strings.unicode_decode("Zoë", "UTF-8").numpy()
@@ -169,9 +208,24 @@ def unicode_decode_with_offsets(
     replace_control_characters: bool = False,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor] | tuple[RaggedTensor, RaggedTensor]:
-    """The code points of strings and the places of their first bytes, int32 and int64.
+    """Decode each string to code points, and the offsets of their first bytes.
 
-    Args, result and errors: see `unicode_decode`. Not in traced functions.
+    Not available in traced functions.
+
+    Args:
+        input: A string, or a vector of strings.
+        input_encoding: Encoding of the strings: "UTF-8" (or "UTF8"), "UTF-16-BE",
+            "UTF-32-BE", "US-ASCII" or "ISO-8859-1".
+        errors: Treatment of invalid bytes: "replace" them with ``replacement_char``,
+            "ignore" them, or raise ("strict").
+        replacement_char: Code point of the replacement.
+        replace_control_characters: If True, treat the characters 0 to 31 as invalid.
+
+    Returns:
+        ``(code_points, offsets)``, int32 and int64; see `unicode_decode`.
+
+    Raises:
+        ShapeError: If ``input`` has more than one axis.
 
     Example:
         >>> points, offsets = tw.strings.unicode_decode_with_offsets("Zoë!", "UTF-8")
@@ -192,12 +246,27 @@ def unicode_split_with_offsets(
     replacement_char: int = 65533,
     name: str | None = None,
 ) -> tuple[Tensor, Tensor] | tuple[RaggedTensor, RaggedTensor]:
-    """The characters of `unicode_split` and the places of their first bytes, int64.
+    """Split each string into Unicode characters, and the offsets of their first bytes.
 
-    Not in traced functions.
+    Not available in traced functions.
+
+    Args:
+        input: A string, or a vector of strings.
+        input_encoding: Encoding of the strings: "UTF-8" (or "UTF8"), "UTF-16-BE",
+            "UTF-32-BE", "US-ASCII" or "ISO-8859-1".
+        errors: Treatment of invalid bytes: "replace" them with ``replacement_char``,
+            "ignore" them, or raise ("strict").
+        replacement_char: Code point of the replacement.
+
+    Returns:
+        ``(characters, offsets)``, strings and int64; see `unicode_split`.
+
+    Raises:
+        ShapeError: If ``input`` has more than one axis.
 
     Example:
-        >>> characters, offsets = tw.strings.unicode_split_with_offsets(["ëa", "b"], "UTF-8")
+        >>> strings = ["ëa", "b"]
+        >>> characters, offsets = tw.strings.unicode_split_with_offsets(strings, "UTF-8")
         >>> offsets
         <tf.RaggedTensor [[0, 2], [0]]>
     """
@@ -218,7 +287,7 @@ def _checked_text(who, input, encoding, errors, replacement_char, *_):
 
 
 def _rows_of(input, values, lengths):
-    """Values of one string, or a row for each string."""
+    """Return the values of one string, or a row for each string."""
     if input.shape.rank == 0:
         return values
     return RaggedTensor.from_row_lengths(values, lengths)
@@ -260,7 +329,7 @@ def _unicode_offsets(
     replacement_char: IntLike,
     replace_control_characters: bool,
 ):
-    """The place of the first byte of each character of all strings."""
+    """Return the offset of the first byte of each character of all strings."""
     options = encoding, errors, replacement_char, replace_control_characters
     texts = input.ravel().tolist()
     rows = [character_offsets("unicode_offsets", x, *options) for x in texts]
@@ -290,11 +359,14 @@ def unicode_encode(
     errors: str = "replace",
     replacement_char: IntLike = 65533,
 ):
-    """Strings of code points: int32 ``[..., characters]`` gives strings ``[...]``.
+    """Encode code points as strings: int32 ``[..., characters]`` to strings ``[...]``.
 
-    Args: ``output_encoding``: "UTF-8", "UTF-16-BE" or "UTF-32-BE"; ``errors``:
-    "replace" by ``replacement_char`` what is no code point, "ignore" it, or raise
-    ("strict").
+    Args:
+        input: Code points, int32 ``[..., characters]``.
+        output_encoding: "UTF-8", "UTF-16-BE" or "UTF-32-BE".
+        errors: Treatment of invalid code points: "replace" them with
+            ``replacement_char``, "ignore" them, or raise ("strict").
+        replacement_char: Code point of the replacement.
 
     Example:
         >>> tw.strings.unicode_encode([90, 111, 235], "UTF-8").numpy().decode()
@@ -342,16 +414,22 @@ def ngrams(
     preserve_short_sequences: bool = False,
     name: str | None = None,
 ) -> Tensor | RaggedTensor:
-    """``ngram_width`` strings that follow each other in a row, put together.
+    """Build n-grams: join every ``ngram_width`` consecutive strings of a row.
 
-    Args: ``data``: a vector, a matrix or a `RaggedTensor` of strings; ``ngram_width``:
-    a number or several, whose n-grams come one kind after the other; ``separator``:
-    stands between two; ``pad_values``: what is put before and behind each row, one
-    string or two, so often that each string is the first and the last of an n-gram, or
-    ``padding_width`` times at most; ``preserve_short_sequences``: a row too short for
-    all widths is one n-gram.
+    Args:
+        data: Vector, matrix or `RaggedTensor` of strings.
+        ngram_width: Number of strings of an n-gram, or several numbers, to build the
+            n-grams of each in turn.
+        separator: String between two joined strings.
+        pad_values: Padding before and after each row, one string or two, or None. Rows
+            are padded so that each string is the first and the last of an n-gram.
+        padding_width: Largest number of padding strings on each side, or None for no
+            limit.
+        preserve_short_sequences: If True, a row that is too short for all widths
+            becomes one n-gram.
 
-    Returns: what ``data`` is; the rows of a matrix are filled up with "".
+    Returns:
+        N-grams in the form of ``data``; the rows of a matrix are padded with "".
 
     Example:
         >>> tw.strings.ngrams(["a", "b", "c"], 2).numpy().tolist()
@@ -391,7 +469,7 @@ def ngrams(
 
 
 def _as_latin(text):
-    """Bytes as an attribute, which is text, with one character for each."""
+    """Return bytes as text with one character per byte, for an attribute."""
     return to_bytes(text).decode("latin-1")
 
 
