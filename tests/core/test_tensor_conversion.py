@@ -115,7 +115,7 @@ def test_what_is_no_number_is_a_value_error_too_as_in_tensorflow(value):
     for convert in (tw.constant, tw.convert_to_tensor, tw.Variable):
         with pytest.raises(ValueError, match="Cannot convert"):
             convert(value)
-    with pytest.raises(ValueError, match="ragged axes must make a tensor"):
+    with pytest.raises(ValueError, match="ragged axes must form a tensor"):
         tw.ragged.constant([["a"], [1]])
 
 

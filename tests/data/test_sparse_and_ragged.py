@@ -128,7 +128,7 @@ def test_what_does_not_fit_is_refused():
     def both():
         yield from (SP, other)
 
-    with pytest.raises(ValueError, match="one dense shape"):
+    with pytest.raises(ValueError, match="the same dense shape"):
         list(Dataset.from_generator(both).batch(2))
     with pytest.raises(TypeError, match="output_signature"):
         list(Dataset.from_generator(both, output_signature=RAGGED([None, None])))

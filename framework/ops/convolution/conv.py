@@ -103,8 +103,8 @@ def _convolve(
     size = tuple(x.shape)[1:-1]
     _, counts = positions(size, window, strides, padding, dilations)
     if 0 in counts and 0 not in size:
-        raise ShapeError(who, f"filters with dilations {dilations} reach beyond the input",
-                         input=x, filters=filters)  # fmt: skip
+        raise ShapeError(who, f"filters with dilations {dilations} must not exceed the "
+                         "input", input=x, filters=filters)  # fmt: skip
     out = convolve(x, filters, strides, padding, dilations, groups)
     return _unfolded(_moved(out, True) if first else out, lead)
 
@@ -433,12 +433,12 @@ def _convolve_transpose(
     batch = g.shape[0] if len(lead) > 1 else lead[0]
     others = (dims[0], dims[1 if first else -1]) if len(dims) == rank + 2 else None
     if counts != tuple(g.shape)[1:-1] or others not in (None, (batch, depth)):
-        sized = None if size is None else ", which asks for an input of size"
+        sized = None if size is None else ", which requires an input of size"
         raise ShapeError(
             who,
-            "output_shape must have the batch of the input, the channels of axis -2 of "
-            f"filters, and a size whose convolution has that of the input; got {dims}"
-            + (f"{sized} {counts}" if sized else ""),
+            "output_shape must have the batch size of the input, the channels of axis -2 "
+            "of filters, and a spatial size that a convolution maps to the size of the "
+            f"input; got {dims}" + (f"{sized} {counts}" if sized else ""),
             input=g,
             filters=filters,
         )

@@ -183,8 +183,8 @@ def _checked(who, images, filters, strides, dilations, groups):
                              input=images, filters=filters)  # fmt: skip
     count = filters.shape[-1]
     if count is not None and count % groups:
-        raise ShapeError(who, f"filters must make a multiple of {groups} channels, one "
-                         f"share for each group of input channels, not {count}",
+        raise ShapeError(who, f"filters must have a multiple of {groups} output channels, "
+                         f"the same number for each group, got {count}",
                          input=images, filters=filters)  # fmt: skip
     return tuple(filters.shape)[:-2], tuple(images.shape)[1:-1]
 
@@ -310,8 +310,8 @@ def _(g, filters, size, strides, padding, dilations, groups):
         if not fits:
             raise ShapeError(
                 who,
-                f"the convolution of an input of size {tuple(size)} has size {counts} and "
-                f"{filters.shape[-1]} channels, which is not what is given",
+                f"g must have size {counts} and {filters.shape[-1]} channels, as the "
+                f"convolution of an input of size {tuple(size)}",
                 g=g,
                 filters=filters,
             )

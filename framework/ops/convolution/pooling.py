@@ -626,11 +626,11 @@ def _windows(who, rank, x, ksize, strides, padding, data_format, dilations):
         reach = (sizes[i] - 1) * dilations[i] + 1
         if not isinstance(padding, str) and max(paddings[i]) >= reach:
             raise InvalidArgumentError(
-                f"{who}: padding must be less than the window, got {paddings[i]} for {reach}"
+                f"{who}: padding must be less than the window size {reach}, got {paddings[i]}"
             )
         count = window_positions(x.shape[axis], sizes[i], *window)[-1]
         if count == 0 and x.shape[axis]:
-            raise ShapeError(who, f"ksize {sizes} reaches beyond the input", input=x)
+            raise ShapeError(who, f"ksize {sizes} must not exceed the input", input=x)
         if sizes[i] > 1 or strides[i] > 1:
             windows.append((axis, sizes[i], *window))
     return windows

@@ -234,7 +234,7 @@ def extract_patches(
     each = (padding, padding) if isinstance(padding, str) else padding
     windows = list(zip(sizes, strides, each, rates))
     if 0 in [window_positions(n, *w)[-1] for n, w in zip(x.shape[1:3], windows)]:
-        raise ShapeError(who, f"sizes {sizes} reach beyond the images", images=x)
+        raise ShapeError(who, f"sizes {sizes} must not exceed the images", images=x)
     x = unfold(unfold(x, -3, *windows[0]), -2, *windows[1])
     batch, rows, _, columns, _, channels = x.shape
     x = transpose(x, (0, 1, 3, 2, 4, 5))

@@ -77,7 +77,9 @@ def total_variation(images: TensorLike, name: str | None = None) -> Tensor:
     x = checked_images("total_variation", images, "images")
     if x.dtype.is_unsigned:
         raise DTypeError(
-            "total_variation", "images must be signed; cast converts them", images=x
+            "total_variation",
+            "images must be signed; convert them with tw.cast",
+            images=x,
         )
     below, beside = _differences(x)
     axes = (-3, -2, -1)

@@ -163,8 +163,8 @@ def scale_and_translate(
     ]
     given = {"images": images, "scale": scale, "translation": translation}
     if len(output_shape) != len(images.shape) or list(output_shape) != wanted:
-        raise ShapeError(who, f"output_shape {tuple(output_shape)} must be the shape of "
-                         f"images but along the axes {axes}", **given)  # fmt: skip
+        raise ShapeError(who, f"output_shape {tuple(output_shape)} must equal the shape of "
+                         f"images except along the axes {axes}", **given)  # fmt: skip
     if any([tuple(v.shape) != (len(axes),) for v in (scale, translation)]):
         raise ShapeError(who, f"scale and translation must be [{len(axes)}], a number "
                          "for each of spatial_dims", **given)  # fmt: skip

@@ -193,7 +193,7 @@ def _(values, count):
 @_cut_off.batch
 def _(mapped, values, count):
     raise MappingError(
-        "non_max_suppression: each mapped value has a number of boxes of its own; use "
+        "non_max_suppression: the number of boxes differs between mapped values; use "
         "non_max_suppression_padded"
     )
 

@@ -74,8 +74,8 @@ def _softmax(op, inputs, attributes):
         return x.with_values(op.general([values], {"axis": axis - 1}))
     if axis == 0 or isinstance(values, RaggedTensor):
         raise InvalidArgumentError(
-            f"{op.name}: axis of a RaggedTensor must be its last ragged one, or one "
-            f"behind it; got {attributes['axis']}"
+            f"{op.name}: axis of a RaggedTensor must be its last ragged axis, or an "
+            f"axis after it; got {attributes['axis']}"
         )
     rows, count = x.value_rowids(), x.row_count
     weights = exp(values - gather(unsorted_segment_max(values, rows, count), rows))
@@ -102,7 +102,7 @@ def _joined(op, inputs, attributes):
             return x.with_values(op.general([x.values], inner))
     if axis is None or rank > 2 or _only(op, axis, rank) != 1:
         raise InvalidArgumentError(
-            f"{op.name}: axis of a RaggedTensor must be its last one, got {axis}"
+            f"{op.name}: axis of a RaggedTensor must be its last axis, got {axis}"
         )
     found = packed_joined(x.packed, attributes["separator"])
     return expand_dims(found, 1) if attributes["keepdims"] else found

@@ -94,7 +94,7 @@ def constant(
             values = convert_to_tensor(flat, dtype)
         except (TypeError, ValueError) as error:
             raise type(error)(
-                f"{who}: the lists within {ragged_rank} ragged axes must make a tensor: "
+                f"{who}: the lists within {ragged_rank} ragged axes must form a tensor: "
                 f"{error}"
             ) from None
     if inner_shape is not None and tuple(values.shape[1:]) != inner_shape:
@@ -196,7 +196,9 @@ def range(
         kinds = [x.array.dtype for x in tensors.values()]
         order = [np.dtype(name) for name in ("int32", "int64", "float32", "float64")]
         if any([kind not in order for kind in kinds]):
-            raise TypeError(f"{who}: numbers must be of int32 to float64, got {kinds}")
+            raise TypeError(
+                f"{who}: numbers must be int32, int64, float32 or float64, got {kinds}"
+            )
         natural = order[max(map(order.index, kinds))]
     else:
         natural = as_dtype(dtype).dtype
@@ -245,7 +247,7 @@ def stack(
     ranks = {x.shape.rank for x in rows}
     if len(ranks) > 1 or ranks == {0}:
         raise ValueError(
-            "ragged.stack: values must be of one rank, with an axis; got the shapes "
+            "ragged.stack: values must have the same rank, 1 or more; got the shapes "
             f"{[tuple(x.shape) for x in rows]}"
         )
     (rank,) = ranks

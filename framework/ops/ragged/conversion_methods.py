@@ -201,8 +201,8 @@ class ConversionMethods(FactoryMethods):
         values = self.values
         if isinstance(values, RaggedRows) or values.shape.rank != 1:
             raise ShapeError(
-                "to_sparse", f"there must be one ragged axis, and no other; got "
-                f"{self.shape}"
+                "to_sparse", "the RaggedTensor must have one ragged axis and no further axes, "
+                f"got {self.shape}"
             )  # fmt: skip
         me = self._unpacked()
         indices = stack([me.value_rowids(), me._positions()], axis=1)

@@ -80,7 +80,7 @@ class OpMethods(RaggedRows):
             return x.flat_values
         if isinstance(x, CompositeTensor):
             raise TypeError(
-                f"{who}: a RaggedTensor and a {type(x).__name__} do not mix"
+                f"{who}: cannot combine a RaggedTensor with a {type(x).__name__}"
             )
         rank = np.ndim(x) if not hasattr(x, "shape") else len(x.shape)
         own, depth = self.shape.rank, self.ragged_rank
@@ -111,7 +111,8 @@ def same_splits(who: str, x: Rows, y: RaggedRows) -> Rows:
     x, y = x._unpacked(), y._unpacked()
     if x.ragged_rank != y.ragged_rank:
         raise InvalidArgumentError(
-            f"{who}: RaggedTensors of {x.ragged_rank} and {y.ragged_rank} ragged axes"
+            f"{who}: the RaggedTensors must have the same number of ragged axes, got "
+            f"{x.ragged_rank} and {y.ragged_rank}"
         )
     found = []
     for a, b in zip(x.nested_row_splits, y.nested_row_splits):

@@ -93,8 +93,8 @@ def _rank(input: Any, name: Any = None) -> Any:
 
 def _shape(input: Any, out_type: Any = dtypes.int32, name: Any = None) -> Any:
     raise TypeError(
-        "shape: the rows of a RaggedTensor have no one length; its nrows() and "
-        "row_lengths() have the sizes, its bounding_shape() is that of to_tensor()"
+        "shape: the rows of a RaggedTensor may differ in length; use its nrows() and "
+        "row_lengths(), or bounding_shape(), the shape of to_tensor()"
     )
 
 

@@ -115,7 +115,7 @@ class RaggedRows(CompositeTensor, Operators):
         if axis != 1:
             if 1 < axis <= self.ragged_rank:
                 return self.with_values(self.values.row_lengths(axis - 1))
-            raise ValueError(f"row_lengths: axis must be a ragged one, got {axis}")
+            raise ValueError(f"row_lengths: axis must be a ragged axis, got {axis}")
         if self._packed is not None:
             return packed_lengths(self._packed)
         return self._splits[1:] - self._splits[:-1]
@@ -259,7 +259,7 @@ class RaggedRows(CompositeTensor, Operators):
         first, last = [a + rank if a < 0 else a for a in (outer_axis, inner_axis)]
         if not 0 <= first < last <= self.ragged_rank:
             raise ValueError(
-                "merge_dims: axes must increase, and be from 0 to the last ragged one, "
+                "merge_dims: axes must increase, and be from 0 to the last ragged axis, "
                 f"{self.ragged_rank}; got {outer_axis} and {inner_axis}"
             )
         me = self._unpacked()
@@ -305,8 +305,8 @@ class RaggedRows(CompositeTensor, Operators):
             return self._packed
         if isinstance(self._values, RaggedRows) or self.dtype != dtypes.string:
             raise TypeError(
-                f"there must be one ragged axis, of strings; got {self.dtype.name} "
-                f"{self.shape}"
+                "the RaggedTensor must hold strings and have one ragged axis, got "
+                f"{self.dtype.name} {self.shape}"
             )
         return pack_rows(self._values, self.row_lengths())
 

@@ -147,7 +147,10 @@ class RaggedTensorSpec(CompositeSpec):
         self.dtype, self.row_splits_dtype = as_dtype(dtype), as_dtype(row_splits_dtype)
         rank = self.shape.rank
         if rank is None and ragged_rank is None:
-            raise ValueError("Must specify ragged_rank or a shape with a known rank.")
+            raise ValueError(
+                "RaggedTensorSpec: ragged_rank or a shape of known rank must be given, got "
+                "neither"
+            )
         self.ragged_rank: int = rank - 1 if ragged_rank is None else int(ragged_rank)
         if rank is not None and not 0 <= self.ragged_rank < max(rank, 1):
             raise ValueError(

@@ -38,7 +38,7 @@ def checked_splits(xp, splits: TensorLike, count: IntLike):
     if first != 0 or last != count or bool((splits[1:] < splits[:-1]).any()):
         raise InvalidArgumentError(
             f"RaggedTensor: row_splits must increase from 0 to {count}, the number of "
-            f"values (as row_lengths sum up to it), got {devices.to_numpy(splits)}"
+            f"values (and the sum of row_lengths), got {devices.to_numpy(splits)}"
         )
     return splits
 

@@ -92,8 +92,8 @@ def _along(op, segments, x, axis, keepdims):
         return x.with_values(op.general([values], attributes))
     if isinstance(values, RaggedTensor):
         raise InvalidArgumentError(
-            f"{op.name}: of a RaggedTensor of several ragged axes only the last can be "
-            f"reduced, axis {x.ragged_rank}"
+            f"{op.name}: a RaggedTensor with several ragged axes can only be reduced along "
+            f"the last one, axis {x.ragged_rank}"
         )
     if axis == 1:
         ids, count = x.value_rowids(), x.row_count
@@ -116,13 +116,13 @@ def _gathered(op, inputs, attributes):
     axis = attributes["axis"]
     if isinstance(indices, RaggedTensor):
         if isinstance(params, RaggedTensor) or axis:
-            raise TypeError(f"{op.name}: params must be a tensor, and axis 0, for "
-                            "ragged indices")  # fmt: skip
+            raise TypeError(f"{op.name}: for ragged indices, params must be a tensor "
+                            "and axis 0")  # fmt: skip
         return indices.with_flat_values(gather(params, indices.flat_values))
     indices = convert_to_tensor(indices)
     if axis or indices.shape.rank != 1:
         raise InvalidArgumentError(
-            f"{op.name}: of a RaggedTensor, indices must be [n] and axis 0, got "
+            f"{op.name}: for a RaggedTensor, indices must be [n] and axis 0, got "
             f"{indices.shape} and {axis}"
         )
     numbers = devices.to_numpy(known_values(op.name, "indices", indices))

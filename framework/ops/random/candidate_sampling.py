@@ -174,14 +174,14 @@ def fixed_unigram_candidate_sampler(
     who = "fixed_unigram_candidate_sampler"
     if vocab_file or num_shards != 1 or shard:
         raise InvalidArgumentError(
-            f"{who}: weights are taken from unigrams, as a whole: vocab_file, num_shards "
-            "and shard must be absent"
+            f"{who}: vocab_file, num_shards and shard are not supported; pass all weights "
+            "as unigrams"
         )
     weights = np.asarray(unigrams, np.float64)
     if weights.ndim != 1 or as_int(range_max) != num_reserved_ids + len(weights):
         raise InvalidArgumentError(
-            f"{who}: range_max must be num_reserved_ids and the length of unigrams, "
-            f"{num_reserved_ids} and {len(weights)}, got {range_max}"
+            f"{who}: range_max must be num_reserved_ids + len(unigrams), "
+            f"{num_reserved_ids} + {len(weights)}, got {range_max}"
         )
     weights = np.concatenate([np.zeros(num_reserved_ids), weights**distortion])
     if not weights.sum() > 0 or (weights < 0).any():

@@ -87,8 +87,8 @@ def checked_bounds(who, minval, maxval, dtype):
         return None, None, dtype
     if minval is None or maxval is None:
         raise InvalidArgumentError(
-            f"{who}: maxval must be given for integers, and minval with it, got minval "
-            f"{minval} and maxval {maxval}"
+            f"{who}: minval and maxval must be given for integers, got {minval} and "
+            f"{maxval}"
         )
     if not (has_value(minval) and has_value(maxval)):
         return minval, maxval, dtype

@@ -106,9 +106,9 @@ def _batch_one_by_one(op):
     def _(mapped, *inputs, purpose, **attributes):
         if purpose == GENERATOR:
             raise MappingError(
-                f"{op.name.removeprefix('random_')}: the draws depend on values that are "
-                "mapped, and a generator has one stream for all of them: use the "
-                "stateless function, with a seed"
+                f"{op.name.removeprefix('random_')}: the draws depend on mapped values, "
+                "but a generator has a single stream; use the stateless function, with a "
+                "seed"
             )
         count = next(len(x) for x, m in zip(inputs, mapped) if m)
         attributes["purpose"] = purpose
@@ -401,8 +401,8 @@ def _placed_counts(who, drawn, dtype):
     own = dtypes.as_dtype(dtype).dtype
     if own.kind in "iu" and drawn.max(initial=0) > np.iinfo(own).max:
         raise InvalidArgumentError(
-            f"{who}: {drawn.max()} was drawn, which does not fit into {own.name}; "
-            "int64 or float64 holds it"
+            f"{who}: dtype must hold every draw, but {drawn.max()} does not fit into "
+            f"{own.name}; use int64 or float64"
         )
     return _placed(drawn, dtype)
 

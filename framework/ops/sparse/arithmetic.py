@@ -181,7 +181,7 @@ def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> SparseTenso
     sparse = [x for x in (*args, *kwargs.values()) if isinstance(x, SparseTensor)]
     if not sparse:
         raise InvalidArgumentError(
-            "map_values: there is no SparseTensor among the inputs"
+            "map_values: at least one argument must be a SparseTensor"
         )
     first = sparse[0]
     for x in sparse[1:]:
@@ -203,8 +203,8 @@ def _check_same_indices(x, y):
         )
     elif not same:
         raise InvalidArgumentError(
-            "map_values: in a traced function all sparse arguments must have the same "
-            "object as indices: make one from the other by with_values"
+            "map_values: in a traced function all sparse arguments must share one tensor "
+            "of indices; create one from the other by with_values"
         )
     if not same or tuple(x.shape) != tuple(y.shape):
         raise InvalidArgumentError(

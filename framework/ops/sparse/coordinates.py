@@ -43,8 +43,8 @@ def sizes_of(who: str, x: SparseTensor) -> tuple[Any, ...]:
     sizes = tuple(x.shape)
     if None in sizes:
         raise NeedsValue(
-            f"{user_line(always=True)}: {who}: the dense shape of the sparse tensor is "
-            f"{x.shape}, which must be known: give SparseTensorSpec all sizes"
+            f"{user_line(always=True)}: {who}: the dense shape of the sparse tensor must be "
+            f"known, got {x.shape}; give all sizes in SparseTensorSpec"
         )
     plain = [n for n in sizes if type(n) is int]
     if math.prod(plain) >= 2**63:

@@ -82,7 +82,7 @@ def to_dense(
         default = convert_to_tensor(default_value, dtype_hint=sp_input.dtype)
         if default.shape.rank != 0 or default.dtype != sp_input.dtype:
             raise DTypeError(
-                "to_dense", f"default_value must be one {sp_input.dtype.name}",
+                "to_dense", f"default_value must be a {sp_input.dtype.name} scalar",
                 default_value=default,
             )  # fmt: skip
         dense = fill(shape, default)

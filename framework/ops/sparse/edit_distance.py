@@ -108,7 +108,7 @@ def _(hypothesis_indices, hypothesis, truth_indices, truth, shape, normalize):
 
 @_edit_distance.batch
 def _(mapped, *parts, shape, normalize):
-    raise MappingError("edit_distance: mapped sparse tensors are not taken")
+    raise MappingError("edit_distance: mapped sparse tensors are not supported")
 
 
 def _rows(indices, values):

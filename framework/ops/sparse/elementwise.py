@@ -104,7 +104,8 @@ class OpMethods(CompositeTensor):
         rule = FUNCTION_RULES.get(function)
         if rule is None:
             raise TypeError(
-                f"{function.__name__}: the function takes no SparseTensor{self._advised()}"
+                f"{function.__name__}: the function does not accept a SparseTensor"
+                f"{self._advised()}"
             )
         return rule(*args, **kwargs)
 

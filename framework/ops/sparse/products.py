@@ -111,7 +111,7 @@ def _matmul(a, b, transpose_a=False, transpose_b=False):
     own = (a if isinstance(a, SparseTensor) else b).dtype
     if own.is_complex and (transpose_a or transpose_b):
         raise TypeError(
-            "matmul: of a complex SparseTensor take adjoints, not transposes"
+            "matmul: a complex SparseTensor supports adjoints, not transposes"
         )
     return sparse_dense_matmul(a, b, transpose_a, transpose_b)
 
@@ -277,7 +277,7 @@ def embedding_lookup_sparse(
     count = int(array[-1]) + 1 if array.size else 0
     if array.size and bool((array[1:] < array[:-1]).any()):
         raise InvalidArgumentError(
-            f"{who}: sp_ids must be sorted row by row; tw.sparse.reorder does it"
+            f"{who}: sp_ids must be sorted row by row; sort them with tw.sparse.reorder"
         )
     return _combined(who, params, rows, ids, weights, combiner, max_norm, count)
 
@@ -435,7 +435,9 @@ def bincount(
         raise DTypeError(who, "values must be integers", values=numbers)
     if weights is not None:
         if binary_output:
-            raise InvalidArgumentError(f"{who}: binary_output takes no weights")
+            raise InvalidArgumentError(
+                f"{who}: weights must be None with binary_output=True"
+            )
         weights = _weights_of(who, weights, numbers)
     shape = sizes_of(who, values) if sparse else tuple(numbers.shape)
     if axis not in (0, -1, None) or len(shape) > 2 or not shape:

@@ -250,4 +250,4 @@ def _(rows, values, shape):
 @_set_operation.batch
 @_set_size.batch
 def _(mapped, *parts, **attributes):
-    raise MappingError("sets: mapped tensors are not taken")
+    raise MappingError("sets: mapped tensors are not supported")

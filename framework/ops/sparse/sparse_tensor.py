@@ -235,7 +235,7 @@ class SparseTensor(OpMethods):
         """
         if any([x._shape != self._shape for x in rows]):
             raise ShapeError(
-                "batch", "sparse tensors of one batch must have one dense shape, got "
+                "batch", "sparse tensors of a batch must have the same dense shape, got "
                 f"{sorted({tuple(x._shape) for x in rows})}"
             )  # fmt: skip
         numbered = [
@@ -382,7 +382,7 @@ def as_sparse(who: str, value: Any, name: str = "sp_input") -> SparseTensor:
     if not isinstance(value, SparseTensor):
         raise TypeError(
             f"{who}: {name} must be a SparseTensor, got {type(value).__name__}; "
-            "tw.sparse.from_dense makes one"
+            "convert it with tw.sparse.from_dense"
         )
     return value
 

@@ -109,7 +109,9 @@ def reshape(
     if -1 in [n for n in new if type(n) is int]:
         rest = math.prod([n for n in new if not (type(n) is int and n == -1)])
         if type(rest) is int and rest == 0:
-            raise InvalidArgumentError(f"reshape: -1 is unclear beside 0 in {shape}")
+            raise InvalidArgumentError(
+                f"reshape: a shape with -1 must not contain 0, got {shape}"
+            )
         new = [count // rest if type(n) is int and n == -1 else n for n in new]
     if not agree(math.prod(new), count):
         raise InvalidArgumentError(
@@ -143,7 +145,7 @@ def transpose(
     axes = normalize_axis("transpose", perm, rank)
     if sorted(axes) != list(range(rank)):
         raise InvalidArgumentError(
-            f"transpose: perm must be an order of the {rank} axes, got {perm}"
+            f"transpose: perm must be a permutation of the {rank} axes, got {perm}"
         )
     indices = columns_as_indices([columns[a] for a in axes], sp_input.values)
     sizes = tuple([shape[a] for a in axes])
@@ -213,8 +215,8 @@ def concat(
             shape.append(sizes[0])
         else:
             raise ShapeError(
-                "concat", f"all sizes but that of axis {at} must be equal, got "
-                f"{[tuple(s) for s in shapes]}; expand_nonconcat_dims=True takes the "
+                "concat", f"all sizes except along axis {at} must be equal, got "
+                f"{[tuple(s) for s in shapes]}; expand_nonconcat_dims=True uses the "
                 "largest"
             )  # fmt: skip
     moved, start = [], 0

@@ -161,7 +161,7 @@ def _number(text, dtype):
         if not dtype.is_integer or dtype.min <= number <= dtype.max:
             return number
     raise InvalidArgumentError(
-        f"to_number: {text!r:.60} is no number of type {dtype.name}"
+        f"to_number: {text!r:.60} is not a number of type {dtype.name}"
     )
 
 

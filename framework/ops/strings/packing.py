@@ -60,7 +60,7 @@ def pack_rows(xp, values: TensorLike, row_lengths: TensorLike):
     entries = values.tolist()
     if (row_lengths < 0).any() or (ends[-1] if ends else 0) != len(entries):
         raise InvalidArgumentError(
-            f"RaggedTensor: row_lengths must sum up to {len(entries)}, the number of "
+            f"RaggedTensor: row_lengths must sum to {len(entries)}, the number of "
             f"values, got {row_lengths}"
         )
     rows = [entries[a:b] for a, b in zip([0, *ends], ends)]
@@ -124,7 +124,7 @@ def _(packed, default, width):
 
 def refuse_to_map(mapped: Any, *inputs: Any, **attributes: Any) -> Any:
     """Batch rule of ops with an output size that depends on the data."""
-    raise MappingError("RaggedTensor: each mapped value has rows of its own")
+    raise MappingError("RaggedTensor: mapped values may have different rows")
 
 
 for _op in (pack_rows, packed_values, packed_to_matrix):

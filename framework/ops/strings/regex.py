@@ -140,8 +140,7 @@ def _rewrite_parts(rewrite, groups):
         else:
             raise InvalidArgumentError(
                 f"regex_replace: rewrite {rewrite!r} has {piece!r}; a backslash must "
-                f"stand before a backslash, or a number from 0 to {groups}, that of "
-                "the last group"
+                f"be followed by a backslash, or by a group number from 0 to {groups}"
             )
     return parts
 

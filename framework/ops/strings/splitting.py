@@ -390,7 +390,7 @@ def _character(code, errors, instead):
         return chr(code)
     if errors == "strict":
         raise InvalidArgumentError(
-            f"unicode_encode: {code} is no code point of Unicode"
+            f"unicode_encode: {code} is not a Unicode code point"
         )
     return instead
 

@@ -203,7 +203,7 @@ def test_bytes_that_are_no_characters_take_linear_time():
 
 def test_numbers_of_too_many_digits_are_refused():
     with pytest.raises(
-        tw.errors.InvalidArgumentError, match="is no number of type int64"
+        tw.errors.InvalidArgumentError, match="is not a number of type int64"
     ):
         tw.strings.to_number("1" * 5000, tw.int64)
     assert tw.strings.to_number("0" * 3000 + "7", tw.int64).numpy() == 7
