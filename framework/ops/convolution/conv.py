@@ -126,8 +126,8 @@ def convolution(
     It calls `conv1d`, `conv2d` or `conv3d`.
 
     Args:
-        input: Floating tensor ``[batch, *spatial, channels]``.
-        filters: Floating tensor ``[*window, channels, filters]``; its rank selects the
+        input: Tensor ``[batch, *spatial, channels]``.
+        filters: Tensor ``[*window, channels, filters]``; its rank selects the
             op.
         strides: Distance between windows: an int, or one per spatial axis; 1 by
             default.
@@ -169,8 +169,8 @@ def conv1d(
         out[n, i, o] = sum_{j, c} input[n, i * stride + j * dilation, c] * filters[j, c, o]
 
     Args:
-        input: Floating tensor ``[batch, length, channels]``.
-        filters: Floating tensor ``[window, channels, filters]``.
+        input: Tensor ``[batch, length, channels]``.
+        filters: Tensor ``[window, channels, filters]``.
         stride: Distance between windows.
         padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
             keeps the size), or a list of pairs ``(before, after)`` of zeros for all
@@ -217,8 +217,8 @@ def conv2d(
     with strides ``s`` and dilations ``d``.
 
     Args:
-        input: Images, a floating tensor ``[batch, height, width, channels]``.
-        filters: Floating tensor ``[window_height, window_width, channels, filters]``.
+        input: Images, a tensor ``[batch, height, width, channels]``.
+        filters: Tensor ``[window_height, window_width, channels, filters]``.
         strides: Distance between windows: an int, or one per spatial axis (or one per
             axis, with 1 for batch and channels).
         padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
@@ -229,8 +229,8 @@ def conv2d(
             axis; 1 by default.
 
     Shapes:
-        ``input`` ``[batch, height, width, channels]``, ``filters`` ``[window_height,
-        window_width, channels, filters]``, result
+        ``input`` ``[batch, height, width, channels]``, ``filters``
+        ``[window_height, window_width, channels, filters]``, result
         ``[batch, new_height, new_width, filters]``. If the filters have fewer channels
         than the input, by a factor ``g``, the convolution is grouped: part i of the
         input channels produces part i of the output channels.
@@ -264,9 +264,9 @@ def conv3d(
     """3-D convolution over volumes: `conv2d` with a third spatial axis, depth.
 
     Args:
-        input: Floating tensor ``[batch, depth, height, width, channels]``.
-        filters: Floating tensor ``[window_depth, window_height, window_width, channels,
-            filters]``.
+        input: Tensor ``[batch, depth, height, width, channels]``.
+        filters: Tensor
+            ``[window_depth, window_height, window_width, channels, filters]``.
         strides: Distance between windows: an int, or one per spatial axis (or one per
             axis, with 1 for batch and channels).
         padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
@@ -286,6 +286,11 @@ def conv3d(
             window is larger than the input.
         ValueError: If ``strides``, ``padding``, ``data_format`` or ``dilations`` is
             invalid.
+
+    Example:
+        >>> volume, filters = tw.ones([1, 4, 4, 4, 2]), tw.ones([3, 3, 3, 2, 8])
+        >>> tw.nn.conv3d(volume, filters, 1, "SAME").shape
+        TensorShape([1, 4, 4, 4, 8])
     """
     return _convolve(
         "conv3d", 3, input, filters, strides, padding, data_format, dilations
@@ -302,8 +307,8 @@ def atrous_conv2d(
     """Dilated (atrous) 2-D convolution: `conv2d` with ``dilations=rate`` and stride 1.
 
     Args:
-        value: Images, a floating tensor ``[batch, height, width, channels]``.
-        filters: Floating tensor ``[window_height, window_width, channels, filters]``.
+        value: Images, a tensor ``[batch, height, width, channels]``.
+        filters: Tensor ``[window_height, window_width, channels, filters]``.
         rate: Distance between the entries of a window, 1 or more.
         padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
             keeps the size), or a list of pairs ``(before, after)`` of zeros for all
@@ -332,8 +337,8 @@ def depthwise_conv2d(
     with strides ``s`` and dilations ``d``.
 
     Args:
-        input: Images, a floating tensor ``[batch, height, width, channels]``.
-        filter: Floating tensor ``[window_height, window_width, channels, multiplier]``.
+        input: Images, a tensor ``[batch, height, width, channels]``.
+        filter: Tensor ``[window_height, window_width, channels, multiplier]``.
         strides: Distance between windows: an int, or one per spatial axis (or one per
             axis, with 1 for batch and channels).
         padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
@@ -344,15 +349,20 @@ def depthwise_conv2d(
             axis; 1 by default.
 
     Shapes:
-        ``input`` ``[batch, height, width, channels]``, ``filter`` ``[window_height,
-        window_width, channels, multiplier]``, result ``[batch, new_height, new_width,
-        channels * multiplier]``.
+        ``input`` ``[batch, height, width, channels]``, ``filter``
+        ``[window_height, window_width, channels, multiplier]``, result
+        ``[batch, new_height, new_width, channels * multiplier]``.
 
     Raises:
         ShapeError: If the channels of ``input`` and ``filter`` do not match, or a
             window is larger than the input.
         ValueError: If ``strides``, ``padding``, ``data_format`` or ``dilations`` is
             invalid.
+
+    Example:
+        >>> image, filters = tw.ones([1, 4, 4, 3]), tw.ones([3, 3, 3, 2])
+        >>> tw.nn.depthwise_conv2d(image, filters, 1, "VALID").shape
+        TensorShape([1, 2, 2, 6])
     """
     return _convolve(
         "depthwise_conv2d", 2, input, filter, strides, padding, data_format, dilations,
@@ -376,10 +386,10 @@ def separable_conv2d(
     channels.
 
     Args:
-        input: Images, a floating tensor ``[batch, height, width, channels]``.
-        depthwise_filter: Floating tensor ``[window_height, window_width, channels,
-            multiplier]``.
-        pointwise_filter: Floating tensor ``[1, 1, channels * multiplier, filters]``.
+        input: Images, a tensor ``[batch, height, width, channels]``.
+        depthwise_filter: Tensor
+            ``[window_height, window_width, channels, multiplier]``.
+        pointwise_filter: Tensor ``[1, 1, channels * multiplier, filters]``.
         strides: Distance between the windows of the depthwise convolution: an int, or
             one per spatial axis (or one per axis, with 1 for batch and channels).
         padding: "VALID" (no padding), "SAME" (zeros around the input, so that stride 1
@@ -394,6 +404,12 @@ def separable_conv2d(
         ``[window_height, window_width, channels, multiplier]``, ``pointwise_filter``
         ``[1, 1, channels * multiplier, filters]``, result
         ``[batch, new_height, new_width, filters]``.
+
+    Example:
+        >>> image, depthwise = tw.ones([1, 4, 4, 3]), tw.ones([3, 3, 3, 1])
+        >>> pointwise = tw.ones([1, 1, 3, 8])
+        >>> tw.nn.separable_conv2d(image, depthwise, pointwise, 1, "SAME").shape
+        TensorShape([1, 4, 4, 8])
     """
     pointwise = convert_to_tensor(pointwise_filter)
     if len(pointwise.shape) != 4 or tuple(pointwise.shape)[:2] != (1, 1):
@@ -464,8 +480,8 @@ def conv_transpose(
     It calls `conv1d_transpose`, `conv2d_transpose` or `conv3d_transpose`.
 
     Args:
-        input: Floating tensor ``[batch, *spatial, channels]``.
-        filters: Floating tensor ``[*window, filters, channels]``; its rank selects the
+        input: Tensor ``[batch, *spatial, channels]``.
+        filters: Tensor ``[*window, filters, channels]``; its rank selects the
             op.
         output_shape: Shape of the output, in full or its spatial part only. It is
             required, since inputs of several sizes have convolutions of the same size.
@@ -505,8 +521,8 @@ def conv1d_transpose(
     """Transposed 1-D convolution: `conv2d_transpose` with one spatial axis.
 
     Args:
-        input: Floating tensor ``[batch, length, channels]``.
-        filters: Floating tensor ``[window, filters, channels]``.
+        input: Tensor ``[batch, length, channels]``.
+        filters: Tensor ``[window, filters, channels]``.
         output_shape: Shape of the output, in full or its spatial part only. It is
             required, since inputs of several sizes have convolutions of the same size.
         strides: Distance between windows: an int, or one per spatial axis (or one per
@@ -558,8 +574,8 @@ def conv2d_transpose(
     convolution.
 
     Args:
-        input: Images, a floating tensor ``[batch, height, width, channels]``.
-        filters: Floating tensor ``[window_height, window_width, filters, channels]``.
+        input: Images, a tensor ``[batch, height, width, channels]``.
+        filters: Tensor ``[window_height, window_width, filters, channels]``.
         output_shape: Shape of the output, in full or its spatial part only. It is
             required, since inputs of several sizes have convolutions of the same size.
         strides: Distance between windows: an int, or one per spatial axis (or one per
@@ -572,8 +588,8 @@ def conv2d_transpose(
             axis; 1 by default.
 
     Shapes:
-        ``input`` ``[batch, height, width, channels]``, ``filters`` ``[window_height,
-        window_width, filters, channels]``, result
+        ``input`` ``[batch, height, width, channels]``, ``filters``
+        ``[window_height, window_width, filters, channels]``, result
         ``[batch, new_height, new_width, filters]``.
 
     Raises:
@@ -606,9 +622,9 @@ def conv3d_transpose(
     """Transposed 3-D convolution: `conv2d_transpose` with a third spatial axis, depth.
 
     Args:
-        input: Floating tensor ``[batch, depth, height, width, channels]``.
-        filters: Floating tensor ``[window_depth, window_height, window_width, filters,
-            channels]``.
+        input: Tensor ``[batch, depth, height, width, channels]``.
+        filters: Tensor
+            ``[window_depth, window_height, window_width, filters, channels]``.
         output_shape: Shape of the output, in full or its spatial part only. It is
             required, since inputs of several sizes have convolutions of the same size.
         strides: Distance between windows: an int, or one per spatial axis (or one per
@@ -648,8 +664,8 @@ def atrous_conv2d_transpose(
     """Transposed dilated convolution: the gradient of `atrous_conv2d` by its input.
 
     Args:
-        value: Images, a floating tensor ``[batch, height, width, channels]``.
-        filters: Floating tensor ``[window_height, window_width, filters, channels]``.
+        value: Images, a tensor ``[batch, height, width, channels]``.
+        filters: Tensor ``[window_height, window_width, filters, channels]``.
         output_shape: Shape of the output, in full or its spatial part only. It is
             required, since inputs of several sizes have convolutions of the same size.
         rate: Distance between the entries of a window, 1 or more.

@@ -699,6 +699,11 @@ def max_pool1d(
         ShapeError: If a window is larger than the input.
         ValueError: If ``ksize``, ``strides``, ``padding`` or ``data_format`` is
             invalid.
+
+    Example:
+        >>> x = [[[1.0], [4.0], [2.0], [3.0]]]
+        >>> tw.nn.max_pool1d(x, 2, 2, "VALID").numpy().ravel()
+        array([4., 3.], dtype=float32)
     """
     return _max_pool(1, input, ksize, strides, padding, data_format)
 
@@ -772,6 +777,10 @@ def max_pool3d(
         ShapeError: If a window is larger than the input.
         ValueError: If ``ksize``, ``strides``, ``padding`` or ``data_format`` is
             invalid.
+
+    Example:
+        >>> tw.nn.max_pool3d(tw.ones([1, 4, 4, 4, 2]), 2, 2, "VALID").shape
+        TensorShape([1, 2, 2, 2, 2])
     """
     return _max_pool(3, input, ksize, strides, padding, data_format)
 
@@ -790,7 +799,7 @@ def avg_pool(
     It calls `avg_pool1d`, `avg_pool2d` or `avg_pool3d`.
 
     Args:
-        input: Tensor ``[batch, *spatial, channels]``; its rank selects the op.
+        input: Floating tensor ``[batch, *spatial, channels]``; its rank selects the op.
         ksize: Size of a window: an int, or one per spatial axis (or one per axis, with
             1 for batch and channels).
         strides: Distance between windows: an int, or one per spatial axis (or one per
@@ -822,7 +831,7 @@ def avg_pool1d(
     """1-D average pooling: `avg_pool2d` with one spatial axis.
 
     Args:
-        input: Tensor ``[batch, length, channels]``.
+        input: Floating tensor ``[batch, length, channels]``.
         ksize: Size of a window: an int, or one per spatial axis (or one per axis, with
             1 for batch and channels).
         strides: Distance between windows: an int, or one per spatial axis (or one per
@@ -839,6 +848,11 @@ def avg_pool1d(
         ShapeError: If a window is larger than the input.
         ValueError: If ``ksize``, ``strides``, ``padding`` or ``data_format`` is
             invalid.
+
+    Example:
+        >>> x = [[[1.0], [4.0], [2.0], [3.0]]]
+        >>> tw.nn.avg_pool1d(x, 2, 2, "VALID").numpy().ravel()
+        array([2.5, 2.5], dtype=float32)
     """
     return _avg_pool(1, input, ksize, strides, padding, data_format)
 
@@ -855,7 +869,7 @@ def avg_pool2d(
     """2-D average pooling: the mean of each window; margins of "SAME" do not count.
 
     Args:
-        input: Images, a tensor ``[batch, height, width, channels]``.
+        input: Images, a floating tensor ``[batch, height, width, channels]``.
         ksize: Size of a window: an int, or one per spatial axis (or one per axis, with
             1 for batch and channels).
         strides: Distance between windows: an int, or one per spatial axis (or one per
@@ -894,7 +908,7 @@ def avg_pool3d(
     """3-D average pooling: `avg_pool2d` with a third spatial axis, depth.
 
     Args:
-        input: Tensor ``[batch, depth, height, width, channels]``.
+        input: Floating tensor ``[batch, depth, height, width, channels]``.
         ksize: Size of a window: an int, or one per spatial axis (or one per axis, with
             1 for batch and channels).
         strides: Distance between windows: an int, or one per spatial axis (or one per
@@ -911,6 +925,10 @@ def avg_pool3d(
         ShapeError: If a window is larger than the input.
         ValueError: If ``ksize``, ``strides``, ``padding`` or ``data_format`` is
             invalid.
+
+    Example:
+        >>> tw.nn.avg_pool3d(tw.ones([1, 4, 4, 4, 2]), 2, 2, "VALID").shape
+        TensorShape([1, 2, 2, 2, 2])
     """
     return _avg_pool(3, input, ksize, strides, padding, data_format)
 
@@ -979,7 +997,7 @@ def max_pool_with_argmax(
         padding: "VALID" (no padding), "SAME" (margins that never contribute to the
             result), or a list of pairs ``(before, after)`` for all axes.
         data_format: "NHWC", the only supported layout.
-        output_dtype: Dtype of the indices, int64 or int32.
+        output_dtype: Integer dtype of the indices.
         include_batch_in_index: If True, indices count through all images of the batch,
             not from the start of each image.
 

@@ -59,6 +59,10 @@ def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Tensor:
 
     Shapes:
         ``[..., 1]`` to ``[..., 3]``.
+
+    Example:
+        >>> tw.image.grayscale_to_rgb([[[0.5]]]).numpy()
+        array([[[0.5, 0.5, 0.5]]], dtype=float32)
     """
     x = convert_to_tensor(images)
     if not x.shape or x.shape[-1] != 1:
@@ -206,6 +210,10 @@ def rgb_to_yuv(images: TensorLike) -> Tensor:
 
     Shapes:
         ``[..., 3]``, floating, input and result.
+
+    Example:
+        >>> tw.image.rgb_to_yuv([[[1.0, 1.0, 1.0]]]).numpy().round(3) + 0.0
+        array([[[1., 0., 0.]]], dtype=float32)
     """
     return _mixed("rgb_to_yuv", images, _RGB_TO_YUV)
 

@@ -156,8 +156,8 @@ def _check_box(who, x, top, left, below, right):
     wrong = [f"{n} rows or columns {name}" for name, n in margins.items() if n < 0]
     if wrong:
         raise InvalidArgumentError(
-            f"{who}: offset_height, offset_width, target_height and target_width leave "
-            f"{', '.join(wrong)} of an image of {x.shape[-3]} x {x.shape[-2]}"
+            f"{who}: offset_height, offset_width, target_height and target_width must fit "
+            f"the image of {x.shape[-3]} x {x.shape[-2]}, but leave {', '.join(wrong)}"
         )
 
 
@@ -173,8 +173,8 @@ def resize_with_crop_or_pad(
         target_width: Number of columns of the result.
 
     Shapes:
-        ``[..., height, width, channels]`` to ``[..., target_height, target_width,
-        channels]``, with at most one batch axis.
+        ``[..., height, width, channels]`` to
+        ``[..., target_height, target_width, channels]``, with at most one batch axis.
 
     Example:
         >>> tw.image.resize_with_crop_or_pad([[[1], [2], [3], [4]]], 1, 2).numpy().ravel()
@@ -213,8 +213,8 @@ def extract_patches(
             ``(before, after)`` for all four axes.
 
     Shapes:
-        ``[batch, height, width, channels]`` to ``[batch, rows, columns, window_height *
-        window_width * channels]``.
+        ``[batch, height, width, channels]`` to
+        ``[batch, rows, columns, window_height * window_width * channels]``.
 
     Raises:
         ValueError: If ``strides`` or ``padding`` is invalid.

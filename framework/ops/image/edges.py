@@ -97,6 +97,11 @@ def sobel_edges(image: TensorLike) -> Tensor:
 
     Shapes:
         ``[batch, height, width, channels]`` to ``[batch, height, width, channels, 2]``.
+
+    Example:
+        >>> image = [[[[0.0], [1.0], [2.0]]] * 3]
+        >>> tw.image.sobel_edges(image).numpy()[0, 1, 1]
+        array([[0., 8.]], dtype=float32)
     """
     x = checked_images("sobel_edges", image, ranks=(4,))
     across = [[-1, -2, -1], [0, 0, 0], [1, 2, 1]]

@@ -60,6 +60,10 @@ def transpose(image: TensorLike, name: str | None = None) -> Tensor:
 
     Shapes:
         ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+
+    Example:
+        >>> tw.image.transpose([[[1], [2]]]).numpy().tolist()
+        [[[1]], [[2]]]
     """
     x = checked_images("transpose", image)
     rank = len(x.shape)

@@ -108,6 +108,10 @@ def random_contrast(
 
     Raises:
         ValueError: If ``0 <= lower < upper`` does not hold.
+
+    Example:
+        >>> tw.image.random_contrast([[[1.0]], [[3.0]]], 0.5, 1.5).shape
+        TensorShape([2, 1, 1])
     """
     factor = _between("random_contrast", one_stream(seed), lower, upper)
     return adjust_contrast(image, factor)
@@ -262,6 +266,10 @@ def random_flip_up_down(image: TensorLike, seed: IntLike | None = None) -> Tenso
 
     Shapes:
         ``[height, width, channels]`` or ``[batch, height, width, channels]``.
+
+    Example:
+        >>> tw.image.random_flip_up_down([[[1]], [[2]]]).shape
+        TensorShape([2, 1, 1])
     """
     return _flipped("random_flip_up_down", one_stream(seed), image, -3)
 
@@ -319,6 +327,11 @@ def stateless_random_crop(
         value: Tensor of any rank.
         size: Shape of the result: one number per axis, not larger than the axis.
         seed: Two integers; the same seed always returns the same result.
+
+    Example:
+        >>> x = [[1, 2, 3], [4, 5, 6]]
+        >>> tw.image.stateless_random_crop(x, (1, 2), seed=[1, 2]).shape
+        TensorShape([1, 2])
     """
     who = "stateless_random_crop"
     return _cropped(who, stateless_stream(who, seed), value, size)

@@ -126,8 +126,8 @@ def resize_with_pad(
             correspondingly more input pixels; "nearest" and "area" ignore it.
 
     Shapes:
-        ``[..., height, width, channels]`` to ``[..., target_height, target_width,
-        channels]``, with at most one batch axis.
+        ``[..., height, width, channels]`` to
+        ``[..., target_height, target_width, channels]``, with at most one batch axis.
 
     Raises:
         ShapeError: If ``image`` does not have 3 or 4 axes.

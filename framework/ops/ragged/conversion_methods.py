@@ -65,8 +65,7 @@ class ConversionMethods(FactoryMethods):
                 ``ragged_rank`` is not 1.
 
         Example:
-            >>> from tapewright import RaggedTensor
-            >>> RaggedTensor.from_tensor([[1, 2], [3, 0]], padding=0)
+            >>> tw.RaggedTensor.from_tensor([[1, 2], [3, 0]], padding=0)
             <tf.RaggedTensor [[1, 2], [3]]>
         """
         who, tensor = "from_tensor", convert_to_tensor(tensor)
@@ -144,8 +143,7 @@ class ConversionMethods(FactoryMethods):
                 `bounding_shape`.
 
         Example:
-            >>> from tapewright import RaggedTensor
-            >>> rows = RaggedTensor.from_row_lengths([1, 2, 3], [2, 1])
+            >>> rows = tw.RaggedTensor.from_row_lengths([1, 2, 3], [2, 1])
             >>> rows.to_tensor(shape=(None, 3)).numpy()
             array([[1, 2, 0],
                    [3, 0, 0]], dtype=int32)
@@ -193,8 +191,7 @@ class ConversionMethods(FactoryMethods):
         Not available in traced functions.
 
         Example:
-            >>> from tapewright import RaggedTensor
-            >>> RaggedTensor.from_row_lengths([7, 8], [0, 2]).to_sparse().indices.numpy()
+            >>> tw.RaggedTensor.from_row_lengths([7, 8], [0, 2]).to_sparse().indices.numpy()
             array([[1, 0],
                    [1, 1]])
         """

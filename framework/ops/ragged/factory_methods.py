@@ -55,8 +55,7 @@ class FactoryMethods(RaggedRows):
                 ``n``.
 
         Example:
-            >>> from tapewright import RaggedTensor
-            >>> RaggedTensor.from_row_splits([1, 2, 3], [0, 2, 2, 3])
+            >>> tw.RaggedTensor.from_row_splits([1, 2, 3], [0, 2, 2, 3])
             <tf.RaggedTensor [[1, 2], [], [3]]>
         """
         values = as_values(values)
@@ -83,8 +82,7 @@ class FactoryMethods(RaggedRows):
             validate: If False, skip the checks of the row partition.
 
         Example:
-            >>> from tapewright import RaggedTensor
-            >>> RaggedTensor.from_row_lengths(["a", "b"], [0, 2]).to_list()
+            >>> tw.RaggedTensor.from_row_lengths(["a", "b"], [0, 2]).to_list()
             [[], [b'a', b'b']]
         """
         lengths = row_numbers("from_row_lengths", "row_lengths", row_lengths)
@@ -111,8 +109,7 @@ class FactoryMethods(RaggedRows):
             validate: If False, skip the checks of the row partition.
 
         Example:
-            >>> from tapewright import RaggedTensor
-            >>> RaggedTensor.from_value_rowids([1, 2, 3], [0, 0, 2])
+            >>> tw.RaggedTensor.from_value_rowids([1, 2, 3], [0, 0, 2])
             <tf.RaggedTensor [[1, 2], [], [3]]>
         """
         who = "from_value_rowids"
@@ -209,8 +206,7 @@ class FactoryMethods(RaggedRows):
             validate: If False, skip the checks of the row partition.
 
         Example:
-            >>> from tapewright import RaggedTensor
-            >>> RaggedTensor.from_nested_row_splits([1, 2, 3], [[0, 1, 3], [0, 2, 2, 3]])
+            >>> tw.RaggedTensor.from_nested_row_splits([1, 2, 3], [[0, 1, 3], [0, 2, 2, 3]])
             <tf.RaggedTensor [[[1, 2]], [[], [3]]]>
         """
         return _nested(cls.from_row_splits, flat_values, nested_row_splits, validate)

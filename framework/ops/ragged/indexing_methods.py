@@ -47,6 +47,11 @@ class IndexingMethods(RaggedRows):
             ValueError: For one entry of each row, ``r[:, j]``, which some rows may not
                 have.
             IndexError: If a row is out of range.
+
+        Example:
+            >>> rows = tw.ragged.constant([[1, 2], [3]])
+            >>> rows[0].numpy(), rows[:, :1].to_list()
+            (array([1, 2], dtype=int32), [[1], [3]])
         """
         key = key if isinstance(key, tuple) else (key,)
         if any([k is None for k in key]):

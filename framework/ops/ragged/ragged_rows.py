@@ -111,6 +111,10 @@ class RaggedRows(CompositeTensor, Operators):
 
         Args:
             axis: Ragged axis, 1 or more.
+
+        Example:
+            >>> tw.ragged.constant([[1, 2], [], [3]]).row_lengths().numpy()
+            array([2, 0, 1])
         """
         if axis != 1:
             if 1 < axis <= self.ragged_rank:
@@ -202,6 +206,10 @@ class RaggedRows(CompositeTensor, Operators):
 
         Raises:
             ShapeError: If the number of values differs.
+
+        Example:
+            >>> tw.ragged.constant([[1, 2], [3]]).with_values([4, 5, 6])
+            <tf.RaggedTensor [[4, 5], [6]]>
         """
         me, new_values = self._unpacked(), as_values(new_values)
         if not agree(count_of(me._values), count_of(new_values)):
@@ -251,8 +259,7 @@ class RaggedRows(CompositeTensor, Operators):
             ValueError: If the axes are not consecutive ragged axes.
 
         Example:
-            >>> from tapewright import RaggedTensor
-            >>> RaggedTensor.from_row_lengths([1, 2, 3], [2, 1]).merge_dims(0, 1).numpy()
+            >>> tw.RaggedTensor.from_row_lengths([1, 2, 3], [2, 1]).merge_dims(0, 1).numpy()
             array([1, 2, 3], dtype=int32)
         """
         rank = self.shape.rank

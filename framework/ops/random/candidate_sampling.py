@@ -185,7 +185,9 @@ def fixed_unigram_candidate_sampler(
         )
     weights = np.concatenate([np.zeros(num_reserved_ids), weights**distortion])
     if not weights.sum() > 0 or (weights < 0).any():
-        raise InvalidArgumentError(f"{who}: unigrams must be positive numbers")
+        raise InvalidArgumentError(
+            f"{who}: unigrams must not be negative, nor all 0, got {unigrams}"
+        )
     shares = weights / weights.sum()
     sizes = num_true, num_sampled
     return _sample(who, true_classes, *sizes, unique, shares, seed)

@@ -216,6 +216,10 @@ class Generator:
 
         Returns:
             A list of generators.
+
+        Example:
+            >>> len(tw.random.Generator.from_seed(7).split(3))
+            3
         """
         keys = random_uniform(
             self.stream().state, shape=int(count), dtype="int64", minval=0, maxval=2**63
@@ -271,6 +275,10 @@ class Generator:
             mean: Mean; it broadcasts with ``shape``.
             stddev: Standard deviation; it broadcasts with ``shape``.
             dtype: Floating dtype of the result.
+
+        Example:
+            >>> tw.random.Generator.from_seed(7).normal([2, 3]).shape
+            TensorShape([2, 3])
         """
         dtype = checked_floating("normal", dtype)
         return draw_normal(self.stream(), shape, mean, stddev, dtype)
@@ -310,6 +318,11 @@ class Generator:
             maxval: Upper bound, exclusive, 1 by default for floating dtypes; it
                 broadcasts with ``shape``.
             dtype: Floating or integer dtype of the result.
+
+        Example:
+            >>> numbers = tw.random.Generator.from_seed(7).uniform([100], 0, 10, "int32")
+            >>> bool(((numbers >= 0) & (numbers < 10)).numpy().all())
+            True
         """
         minval, maxval, dtype = checked_bounds("uniform", minval, maxval, dtype)
         return draw_uniform(self.stream(), shape, minval, maxval, dtype)

@@ -143,8 +143,8 @@ def uniform(
             to draw from the global generator.
 
     Raises:
-        ValueError: If ``dtype`` is an integer dtype and ``maxval`` is None, or
-            ``minval`` is not below ``maxval``.
+        ValueError: If ``dtype`` is an integer dtype and ``maxval`` is None or not above
+            ``minval``.
 
     Example:
         >>> numbers = tw.random.uniform([100], 0, 10, dtype="int32").numpy()

@@ -157,6 +157,11 @@ def fft2d(input: TensorLike, name: str | None = None) -> Tensor:
 
     Args:
         input: Complex tensor ``[..., M, N]``.
+
+    Example:
+        >>> tw.signal.fft2d([[1.0 + 0j, 2.0], [3.0, 4.0]]).numpy()
+        array([[10.+0.j, -2.+0.j],
+               [-4.+0.j,  0.+0.j]])
     """
     return fourier(input, (-2, -1), False)
 
@@ -448,6 +453,11 @@ def irfft2d(
 
     Shapes:
         ``[..., m, n]``, complex, to ``[..., *fft_length]``.
+
+    Example:
+        >>> tw.signal.irfft2d(tw.signal.rfft2d([[1.0, 2.0], [3.0, 4.0]])).numpy()
+        array([[1., 2.],
+               [3., 4.]], dtype=float32)
     """
     return _backward("irfft2d", input_tensor, fft_length, 2)
 

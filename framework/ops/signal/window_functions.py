@@ -369,8 +369,8 @@ def inverse_stft(
             frame, or None.
 
     Shapes:
-        ``[..., frames, bins]``, complex, to ``[..., (frames - 1) * frame_step +
-        frame_length]``.
+        ``[..., frames, bins]``, complex, to
+        ``[..., (frames - 1) * frame_step + frame_length]``.
 
     Example:
         >>> spectra = tw.signal.stft(tw.ones([12]), frame_length=4, frame_step=2)

@@ -179,6 +179,13 @@ def segment_mean(
 
     Raises:
         ValueError: If the ids are not sorted, or not below ``num_segments``.
+
+    Example:
+        >>> data = [[1.0], [2.0], [4.0]]
+        >>> tw.sparse.segment_mean(data, [0, 2, 1], [0, 0, 2]).numpy()
+        array([[2.5],
+               [0. ],
+               [2. ]], dtype=float32)
     """
     return _segments("segment_mean", unsorted_segment_mean, data, indices, segment_ids,
                      num_segments)  # fmt: skip

@@ -156,6 +156,11 @@ class SparseTensor(OpMethods):
 
         Raises:
             ShapeError: If the number of values differs.
+
+        Example:
+            >>> x = tw.SparseTensor([[0], [2]], [1.0, 2.0], [3])
+            >>> x.with_values([5.0, 6.0]).values.numpy()
+            array([5., 6.], dtype=float32)
         """
         new_values = convert_to_tensor(new_values)
         if tuple(new_values.shape) != tuple(self._values.shape):
