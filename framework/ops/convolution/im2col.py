@@ -185,10 +185,9 @@ def as_adjoint(filters, dilations, befores):
 def columns(xp, x, window, strides, dilations, befores, counts, shifts, room):
     """Yield the entries in the windows, block by block: ``(start, stop, matrices)``.
 
-    Args:
-        matrix is ``[taps * channels, places]``. With stride 1, a tap further along the
-            width meets the same entries as its neighbour one place later: the same
-            columns, shifted.
+    A matrix is ``[taps * channels, places]``. With stride 1, a tap further along the
+    width meets the same entries as its neighbour one place later: the same columns,
+    shifted.
     """
     channels, *sizes, batch = x.shape
     rest = math.prod(counts[:-1]) * batch

@@ -351,10 +351,9 @@ def in_halves(shape, dtype, axis, size, stride, padding, dilation=1):
 def spread_to_halves(g, input, wins=None, out=None, *, axis):
     """`spread_to_maxima` for windows of two, with a single comparison.
 
-    Args:
-        cotangent is kept or dropped by its bits, which is exact for infinities and NaN
-            as well. ``wins`` is scratch memory for a mask of bytes. ``out`` may be
-            ``input`` itself, which is then overwritten.
+    A cotangent is kept or dropped by its bits, which is exact for infinities and NaN as
+    well. ``wins`` is scratch memory for a mask of bytes. ``out`` may be ``input``
+    itself, which is then overwritten.
     """
     count = input.shape[axis] // 2
     first, second = at(axis, slice(0, 2 * count, 2)), at(axis, slice(1, 2 * count, 2))

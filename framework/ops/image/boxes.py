@@ -1,8 +1,7 @@
 """Bounding boxes: crop and resize them, extract glimpses, draw them.
 
-Args:
-    box is ``[y_min, x_min, y_max, x_max]``, as fractions of the height and width of its
-        image.
+A box is ``[y_min, x_min, y_max, x_max]``, as fractions of the height and width of its
+image.
 """
 
 from __future__ import annotations

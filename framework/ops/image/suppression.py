@@ -1,8 +1,7 @@
 """Non-maximum suppression: of overlapping boxes, keep those with the highest scores.
 
-Args:
-    single op selects a fixed number of boxes, so that it can be traced; functions that
-        return only the boxes found cut the result off. There is no gradient.
+A single op selects a fixed number of boxes, so that it can be traced; functions that
+return only the boxes found cut the result off. There is no gradient.
 """
 
 from __future__ import annotations

@@ -135,9 +135,10 @@ class ConversionMethods(FactoryMethods):
     ) -> Tensor:
         """Convert to a dense tensor, with rows padded with ``default_value``.
 
+        A traced function does not know the longest row, and needs the sizes of ragged
+        axes.
+
         Args:
-            traced function does not know the longest row, and needs the sizes of ragged
-                axes.
             default_value: Padding, 0 or "" by default.
             shape: Sizes to which rows are padded or cut, with None for sizes of
                 `bounding_shape`.

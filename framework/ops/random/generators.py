@@ -547,8 +547,7 @@ def set_seed(seed: IntLike | float | None) -> None:
 def key_of_seed(who: str, seed: Any) -> int:
     """Return the key of a seed, an integer or, as in TensorFlow, a float.
 
-    Args:
-        float may be ``time.time()``.
+    A float may be ``time.time()``.
 
     Raises:
         ValueError: If the seed is invalid.

@@ -1,10 +1,8 @@
 """`tw.random`: random numbers, each draw a function of a key and a counter.
 
-Args:
-    `Generator` holds both; every draw uses the next value of the counter, so that a
-        seed produces the same numbers on any machine. The ``stateless`` functions
-        receive their key, a seed of two integers, and count nothing. NumPy's Philox
-        draws the numbers (`philox`).
+A `Generator` holds both; every draw uses the next value of the counter, so that a seed
+produces the same numbers on any machine. The ``stateless`` functions receive their key,
+a seed of two integers, and count nothing. NumPy's Philox draws the numbers (`philox`).
 """
 
 from __future__ import annotations

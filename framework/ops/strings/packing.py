@@ -1,9 +1,8 @@
 """Rows of strings of different lengths, packed into one string per row.
 
-Args:
-    packed row holds the sizes of the entries, then the entries. A traced function,
-        which must know the shape of every value, can thereby create and use rows with
-        lengths that depend on their contents.
+A packed row holds the sizes of the entries, then the entries. A traced function, which
+must know the shape of every value, can thereby create and use rows with lengths that
+depend on their contents.
 """
 
 from __future__ import annotations
