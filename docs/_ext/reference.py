@@ -218,28 +218,19 @@ def is_here(name):
 
 # -------------------------------------------------------------------- docstrings
 
-LABELS = re.compile(
-    r"^(Args|Arguments|Shapes?|Inputs?|Outputs?|Returns?|Yields|Raises|References?|Dtypes?"
-    r"|Attributes|Source|Examples?|Notes?|Defaults?|Weights):(?= |$)"
-)
 ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
 KINDS = {"f": "floating", "c": "complex", "i": "integer", "u": "unsigned integer",
          "b": "boolean", "U": "string"}  # fmt: skip
 
 
 def tidy(app, what, name, obj, options, lines):
-    """Make reST of a docstring: labels open paragraphs, indented formulas are literal."""
+    """Show indented formulas as literal blocks; add facts about ops and other names."""
     tidied = []
     for line in lines:
-        label = LABELS.match(line)
-        if label:
-            if tidied and tidied[-1]:
-                tidied.append("")
-            line = f"**{label[1]}:**{line[label.end() :]}"
         if line.strip() and line[0] == " " and tidied and not tidied[-1]:
             before = next((text for text in reversed(tidied) if text), "")
             is_text = before[0] != " " and not re.match(
-                r"[-*] |\d+\. |>>>|\.\. ", before
+                r"[-*] |\d+\. |>>>|\.\. |:", before
             )
             if is_text and not before.endswith("::"):
                 tidied += ["::", ""]
