@@ -1,4 +1,4 @@
-"""Optimizers under Keras' names; `get` finds one by name."""
+"""Optimizers under the names of Keras; `get` looks one up by name."""
 
 from . import (
     adafactor,

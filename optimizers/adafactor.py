@@ -1,4 +1,4 @@
-"""`Adafactor`: the mean squares of a matrix, kept as those of its rows and its columns."""
+"""`Adafactor`: memory-efficient Adam with factored second moments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Adafactor"]
 
 
 class Adafactor(Optimizer):
-    """Divide the gradient by the root of mean squares that are kept by rows and columns.
+    """The Adafactor optimizer (Shazeer & Stern, 2018): Adam with factored second moments.
 
         rate    = min(learning_rate, 1 / sqrt(t))
         beta_t  = 1 - t^beta_2_decay
@@ -36,17 +36,26 @@ class Adafactor(Optimizer):
         step    = g / sqrt(rows * columns / mean(rows))
         w      <- w - rate * max(epsilon_2, rms(w)) * step / max(1, rms(step) / clip_threshold)
 
-    A variable of one axis or none keeps the mean square of each entry.
+    The mean squares of the gradient are stored per row and per column, which saves
+    memory. For scalars and vectors one mean square per entry is stored.
 
-    Args: ``beta_2_decay``: the exponent of the decay, below 0; ``epsilon_1``: added to
-    squares; ``epsilon_2``: the smallest scale of a variable; ``clip_threshold``: the
-    root mean square from which steps are scaled down; ``relative_step`` changes nothing, as
-    in Keras: the rate is at most ``1 / sqrt(t)`` anyway; the others as for `Optimizer`.
+    Args:
+        learning_rate: Number, `keras.optimizers.schedules.LearningRateSchedule`, or
+            function that returns the rate.
+        beta_2_decay: Exponent of the decay rate of the mean squares, negative.
+        epsilon_1: Small number added to the squared gradient.
+        epsilon_2: Lower bound of the scale ``rms(w)`` of a variable.
+        clip_threshold: Steps with a larger root mean square are scaled down to it.
+        relative_step: Changes nothing, as in Keras: the rate never exceeds
+            ``1 / sqrt(t)``.
+        **kwargs: Base class arguments; see `keras.optimizers.Optimizer`.
 
-    Raises: ``ValueError`` as `Optimizer`.
+    Raises:
+        ValueError: If a base class argument is unknown or out of range.
 
-    Reference: Shazeer & Stern, "Adafactor: adaptive learning rates with sublinear memory
-    cost" (2018). Defaults are those of Keras.
+    References:
+        Shazeer & Stern, "Adafactor: adaptive learning rates with sublinear memory cost"
+        (2018).
 
     Example:
         >>> from tapewright import Variable

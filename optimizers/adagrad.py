@@ -1,4 +1,4 @@
-"""Rules that divide by the root of squared gradients: `Adagrad`, `RMSprop`, `Adadelta`."""
+"""`Adagrad`, `RMSprop` and `Adadelta`: per-entry rates from squared gradients."""
 
 from __future__ import annotations
 
@@ -13,23 +13,29 @@ __all__ = ["Adadelta", "Adagrad", "RMSprop"]
 
 
 class Adagrad(Optimizer):
-    """Divide the gradient by the root of the sum of all its squares.
+    """The Adagrad optimizer (Duchi et al., 2011): divides by accumulated squared gradients.
 
         accumulator <- accumulator + g^2
         w           <- w - learning_rate * g / sqrt(accumulator + epsilon)
 
-    Args: ``initial_accumulator_value``: the start of the sum; ``epsilon``: against
-    division by 0; the others as for `Optimizer`.
+    Args:
+        learning_rate: Number, `keras.optimizers.schedules.LearningRateSchedule`, or
+            function that returns the rate.
+        initial_accumulator_value: Initial value of ``accumulator``.
+        epsilon: Small number added to the denominator, against division by 0.
+        **kwargs: Base class arguments; see `keras.optimizers.Optimizer`.
 
-    Raises: ``ValueError`` as `Optimizer`.
+    Raises:
+        ValueError: If a base class argument is unknown or out of range.
 
-    Reference: Duchi et al., "Adaptive subgradient methods" (2011). Defaults are those
-    of Keras.
+    References:
+        Duchi et al., "Adaptive subgradient methods for online learning" (2011).
 
     Example:
         >>> from tapewright import Variable
         >>> v = Variable([1.0, 2.0])
-        >>> keras.optimizers.Adagrad(0.1, initial_accumulator_value=0.0).apply([[3.0, -4.0]], [v])
+        >>> optimizer = keras.optimizers.Adagrad(0.1, initial_accumulator_value=0.0)
+        >>> optimizer.apply([[3.0, -4.0]], [v])
         >>> v.numpy().round(3)
         array([0.9, 2.1], dtype=float32)
     """
@@ -66,22 +72,28 @@ class Adagrad(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """Divide the gradient by the root of its running mean square.
+    """The RMSprop optimizer: divides the gradient by its running root mean square.
 
         velocity <- velocity + (1 - rho) * (g^2 - velocity)
         step      = learning_rate * g / sqrt(velocity + epsilon)
         w        <- w - step                                    without momentum
         m        <- momentum * m + step,  w <- w - m            with momentum
 
-    With ``centered`` the square of the gradient's running mean is subtracted from
-    velocity.
+    Args:
+        learning_rate: Number, `keras.optimizers.schedules.LearningRateSchedule`, or
+            function that returns the rate.
+        rho: Decay rate of the running means.
+        momentum: Factor of the previous step; 0 disables momentum.
+        epsilon: Small number added to the denominator, against division by 0.
+        centered: If True, divide by the root of the variance: the squared running mean
+            of the gradient is subtracted from ``velocity``.
+        **kwargs: Base class arguments; see `keras.optimizers.Optimizer`.
 
-    Args: ``rho``: the decay rate of the running means; ``momentum``: 0 for none;
-    ``epsilon``: against division by 0; the others as for `Optimizer`.
+    Raises:
+        ValueError: If a base class argument is unknown or out of range.
 
-    Raises: ``ValueError`` as `Optimizer`.
-
-    Reference: Tieleman & Hinton, lecture 6.5 (2012). Defaults are those of Keras.
+    References:
+        Tieleman & Hinton, "Neural networks for machine learning", lecture 6.5 (2012).
 
     Example:
         >>> from tapewright import Variable
@@ -143,19 +155,25 @@ class RMSprop(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """Scale the gradient by the root mean squares of past steps over past gradients.
+    """The Adadelta optimizer (Zeiler, 2012): the size of past steps scales the gradient.
 
         grads  <- grads + (1 - rho) * (g^2 - grads)
         delta   = sqrt((deltas + epsilon) / (grads + epsilon)) * g
         deltas <- deltas + (1 - rho) * (delta^2 - deltas)
         w      <- w - learning_rate * delta
 
-    Args: ``learning_rate``: 1 in the paper; ``rho``: the decay rate of the running
-    means; ``epsilon``: keeps the first steps above 0; the others as for `Optimizer`.
+    Args:
+        learning_rate: Number, `keras.optimizers.schedules.LearningRateSchedule`, or
+            function that returns the rate; the paper uses 1.
+        rho: Decay rate of the running means.
+        epsilon: Small number that keeps the first steps above 0.
+        **kwargs: Base class arguments; see `keras.optimizers.Optimizer`.
 
-    Raises: ``ValueError`` as `Optimizer`.
+    Raises:
+        ValueError: If a base class argument is unknown or out of range.
 
-    Reference: Zeiler, "ADADELTA" (2012). Defaults are those of Keras.
+    References:
+        Zeiler, "ADADELTA: an adaptive learning rate method" (2012).
 
     Example:
         >>> from tapewright import Variable

@@ -1,4 +1,4 @@
-"""Rules that step along running moments of the gradient: `Adam` and its relatives."""
+"""`Adam` and its variants: steps from running moments of the gradient."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Adam", "AdamW", "Adamax", "Lamb", "Nadam"]
 
 
 class _MomentOptimizer(Optimizer):
-    """Base of the rules: their common arguments, and slots for two moments."""
+    """Base class of the variants: their common arguments, and slots for two moments."""
 
     slots: tuple[tuple[str, ...], ...] = (("momentum", "velocity"),)
 
@@ -39,22 +39,29 @@ class _MomentOptimizer(Optimizer):
 
 
 class Adam(_MomentOptimizer):
-    """Divide a running mean of the gradient by the root of a running mean square.
+    """The Adam optimizer (Kingma & Ba, 2014): adaptive moment estimation.
 
         momentum <- momentum + (1 - beta_1) * (g - momentum)
         velocity <- velocity + (1 - beta_2) * (g^2 - velocity)
         alpha     = learning_rate * sqrt(1 - beta_2^t) / (1 - beta_1^t)
         w        <- w - alpha * momentum / (sqrt(velocity) + epsilon)
 
-    With ``amsgrad`` the largest velocity so far replaces velocity.
+    Args:
+        learning_rate: Number, `keras.optimizers.schedules.LearningRateSchedule`, or
+            function that returns the rate.
+        beta_1: Decay rate of ``momentum``, the running mean of the gradient.
+        beta_2: Decay rate of ``velocity``, the running mean of the squared gradient.
+        epsilon: Small number added to the denominator, the paper's "epsilon hat".
+        amsgrad: If True, divide by the root of the largest ``velocity`` so far
+            (AMSGrad).
+        **kwargs: Base class arguments; see `keras.optimizers.Optimizer`.
 
-    Args: ``beta_1``, ``beta_2``: the decay rates of momentum and velocity; ``epsilon``:
-    the paper's "epsilon hat", against division by 0; the others as for `Optimizer`.
+    Raises:
+        ValueError: If a base class argument is unknown or out of range.
 
-    Raises: ``ValueError`` as `Optimizer`.
-
-    References: Kingma & Ba, "Adam" (2014); Reddi et al., "On the convergence of Adam
-    and beyond" (2018). Defaults are those of Keras.
+    References:
+        Kingma & Ba, "Adam: a method for stochastic optimization" (2014).
+        Reddi et al., "On the convergence of Adam and beyond" (2018).
 
     Example:
         >>> from tapewright import Variable
@@ -104,15 +111,28 @@ class Adam(_MomentOptimizer):
 
 
 class AdamW(Adam):
-    """`Adam` with weight decay before each step: ``w <- w - rate * decay * w``.
+    """The AdamW optimizer: `Adam` with decoupled weight decay.
 
-    Use `exclude_from_weight_decay` for weights that must not decay.
+    Before each step, ``w <- w - learning_rate * weight_decay * w``. Exclude weights
+    that must not decay with `exclude_from_weight_decay`.
 
-    Args: ``weight_decay``: a number, not None; the others as for `Adam`.
+    Args:
+        learning_rate: Number, `keras.optimizers.schedules.LearningRateSchedule`, or
+            function that returns the rate.
+        weight_decay: Weight decay per step, in units of the learning rate.
+        beta_1: Decay rate of ``momentum``, the running mean of the gradient.
+        beta_2: Decay rate of ``velocity``, the running mean of the squared gradient.
+        epsilon: Small number added to the denominator, the paper's "epsilon hat".
+        amsgrad: If True, divide by the root of the largest ``velocity`` so far
+            (AMSGrad).
+        **kwargs: Base class arguments; see `keras.optimizers.Optimizer`.
 
-    Raises: ``ValueError`` for ``weight_decay=None``, and as `Optimizer`.
+    Raises:
+        ValueError: If ``weight_decay`` is None, or a base class argument is unknown or
+            out of range.
 
-    Reference: Loshchilov & Hutter, "Decoupled weight decay regularization" (2019).
+    References:
+        Loshchilov & Hutter, "Decoupled weight decay regularization" (2019).
 
     Example:
         >>> from tapewright import Variable
@@ -148,18 +168,25 @@ class AdamW(Adam):
 
 
 class Adamax(_MomentOptimizer):
-    """Divide a running mean of the gradient by a decaying maximum of its magnitude.
+    """The Adamax optimizer: `Adam` with the infinity norm.
 
         momentum <- momentum + (1 - beta_1) * (g - momentum)
         norm     <- max(beta_2 * norm, |g|)
         w        <- w - learning_rate / (1 - beta_1^t) * momentum / (norm + epsilon)
 
-    Args: ``beta_1``, ``beta_2``: the decay rates of momentum and norm; ``epsilon``:
-    against division by 0; the others as for `Optimizer`.
+    Args:
+        learning_rate: Number, `keras.optimizers.schedules.LearningRateSchedule`, or
+            function that returns the rate.
+        beta_1: Decay rate of ``momentum``, the running mean of the gradient.
+        beta_2: Decay rate of ``norm``, the running maximum of the gradient's magnitude.
+        epsilon: Small number added to the denominator, against division by 0.
+        **kwargs: Base class arguments; see `keras.optimizers.Optimizer`.
 
-    Raises: ``ValueError`` as `Optimizer`.
+    Raises:
+        ValueError: If a base class argument is unknown or out of range.
 
-    Reference: Kingma & Ba, "Adam", section 7.1 (2014). Defaults are those of Keras.
+    References:
+        Kingma & Ba, "Adam: a method for stochastic optimization", section 7.1 (2014).
 
     Example:
         >>> from tapewright import Variable
@@ -189,7 +216,7 @@ class Adamax(_MomentOptimizer):
 
 
 class Nadam(_MomentOptimizer):
-    """Step along the mean of `Adam` mixed with the gradient, as Nesterov momentum does.
+    """The Nadam optimizer: `Adam` with Nesterov momentum.
 
         u_t       = beta_1 * (1 - 0.96^t / 2),  product_t = u_1 * ... * u_t
         momentum <- momentum + (1 - beta_1) * (g - momentum)
@@ -198,13 +225,19 @@ class Nadam(_MomentOptimizer):
                     + (1 - u_t) / (1 - product_t) * g
         w        <- w - learning_rate * ahead / (sqrt(velocity / (1 - beta_2^t)) + epsilon)
 
-    Args: ``beta_1``, ``beta_2``: the decay rates of momentum and velocity; ``epsilon``:
-    against division by 0; the others as for `Optimizer`.
+    Args:
+        learning_rate: Number, `keras.optimizers.schedules.LearningRateSchedule`, or
+            function that returns the rate.
+        beta_1: Decay rate of ``momentum``, the running mean of the gradient.
+        beta_2: Decay rate of ``velocity``, the running mean of the squared gradient.
+        epsilon: Small number added to the denominator, against division by 0.
+        **kwargs: Base class arguments; see `keras.optimizers.Optimizer`.
 
-    Raises: ``ValueError`` as `Optimizer`.
+    Raises:
+        ValueError: If a base class argument is unknown or out of range.
 
-    Reference: Dozat, "Incorporating Nesterov momentum into Adam" (2016). Defaults are
-    those of Keras.
+    References:
+        Dozat, "Incorporating Nesterov momentum into Adam" (2016).
 
     Example:
         >>> from tapewright import Variable
@@ -228,7 +261,7 @@ class Nadam(_MomentOptimizer):
         return [(self._u_product, self._tw_product(step))]
 
     def _tw_product(self, step):
-        """The product of the factors up to this step, an array."""
+        """Return the product of the factors ``u`` up to this step, an array."""
         product = self._u_product._array
         xp, real = array_module(type(product)), product.dtype.type
         grown = product * real(self.beta_1) * real(1 - 0.5 * 0.96**step)
@@ -265,7 +298,7 @@ class Nadam(_MomentOptimizer):
 
 
 class Lamb(_MomentOptimizer):
-    """Scale the step of each variable to the norm of the variable times the learning rate.
+    """The LAMB optimizer (You et al., 2019): `Adam` with layer-wise adaptation of the rate.
 
         momentum <- momentum + (1 - beta_1) * (g - momentum)
         velocity <- velocity + (1 - beta_2) * (g^2 - velocity)
@@ -273,15 +306,22 @@ class Lamb(_MomentOptimizer):
                     / (sqrt(velocity / (1 - beta_2^t)) + epsilon)
         w        <- w - learning_rate * |w| / |step| * step
 
-    If one of the norms is 0 their ratio counts as 1.
+    If one of the two norms is 0, their ratio is set to 1.
 
-    Args: ``beta_1``, ``beta_2``: the decay rates of momentum and velocity; ``epsilon``:
-    against division by 0; the others as for `Optimizer`.
+    Args:
+        learning_rate: Number, `keras.optimizers.schedules.LearningRateSchedule`, or
+            function that returns the rate.
+        beta_1: Decay rate of ``momentum``, the running mean of the gradient.
+        beta_2: Decay rate of ``velocity``, the running mean of the squared gradient.
+        epsilon: Small number added to the denominator, against division by 0.
+        **kwargs: Base class arguments; see `keras.optimizers.Optimizer`.
 
-    Raises: ``ValueError`` as `Optimizer`.
+    Raises:
+        ValueError: If a base class argument is unknown or out of range.
 
-    Reference: You et al., "Large batch optimization for deep learning" (2019). Defaults
-    are those of Keras.
+    References:
+        You et al., "Large batch optimization for deep learning: training BERT in 76
+        minutes" (2019).
 
     Example:
         >>> from tapewright import Variable
@@ -318,9 +358,9 @@ class Lamb(_MomentOptimizer):
 
 
 def bias_correction(beta, step, real):
-    """``1 - beta^step``: the sum of the weights in a running mean after ``step`` steps.
+    """Return ``1 - beta^step``, the sum of the weights in a running mean after ``step``.
 
-    As in Keras the power is rounded to the variable's dtype: of ``beta_2`` the result
-    differs by 1e-5 between float32 and float64.
+    As in Keras, the power is rounded to the variable's dtype: for ``beta_2`` the
+    results in float32 and float64 differ by 1e-5.
     """
     return 1 - float(real(float(real(beta)) ** step))

@@ -1,6 +1,6 @@
-"""Arithmetic of updates: passes over a block, sums of gradients, averages of variables.
+"""Arithmetic of updates: block operations, sums of gradients, averages of variables.
 
-Sums and averages lie beside the variables in their segments, as ``extras``.
+Sums and averages are stored in the segments of their variables, as ``extras``.
 """
 
 from functools import partial
@@ -31,10 +31,10 @@ AVERAGE, ACCUMULATOR = "average", "gradient_accumulator"
 
 
 def approach(xp, mean, x, weight, scratch, factor=1):
-    """``mean <- mean + weight * (factor * x - mean)``; ``scratch`` may be ``x``.
+    """Compute ``mean <- mean + weight * (factor * x - mean)``; ``scratch`` may be ``x``.
 
-    The mean of a constant is that constant: the weights of old and new, as rounded, add
-    up to 1.
+    The mean of a constant is that constant: the rounded weights of the old and the new
+    value add up to 1.
     """
     if pays(mean):
         _axpby(xp, partial(_shares, mean.dtype.type, factor), weight, x, mean)
@@ -47,7 +47,7 @@ def approach(xp, mean, x, weight, scratch, factor=1):
 
 
 def subtract_scaled(xp, y, x, factor, scratch):
-    """``y <- y - factor * x``; ``scratch`` may be ``x``."""
+    """Compute ``y <- y - factor * x``; ``scratch`` may be ``x``."""
     if pays(y):
         _axpby(xp, _subtracted, factor, x, y)
         return
@@ -56,13 +56,13 @@ def subtract_scaled(xp, y, x, factor, scratch):
 
 
 def pays(y):
-    """Return whether a call of BLAS pays for a block like ``y``."""
+    """Return whether a BLAS call is worthwhile for a block like ``y``."""
     is_numpy = type(y) is np.ndarray or type(y) is Recorded
     return is_numpy and y.size >= WORTH and blas.handles(y.dtype)
 
 
 def _shares(real, factor, weight):
-    """The numbers of `approach` for `blas.axpby`."""
+    """Return the coefficients of `approach` for `blas.axpby`."""
     keep = real(1) - real(weight)
     new = float(real(1) - keep)  # exact: they add up to 1
     return new * factor, keep
@@ -73,7 +73,7 @@ def _subtracted(factor):
 
 
 def _axpby(xp, numbers, coefficient, x, y):
-    """``y <- alpha * x + beta * y`` of ``alpha, beta = numbers(coefficient)``."""
+    """Compute ``y <- alpha * x + beta * y`` with ``alpha, beta = numbers(coefficient)``."""
     if type(xp) is Recorder:
         recorder = xp
         recorder.axpby(numbers, coefficient, x, y)
@@ -83,9 +83,9 @@ def _axpby(xp, numbers, coefficient, x, y):
 
 
 def accumulate(groups, gradients, share, steps=None) -> list:
-    """Add ``share`` of each gradient to its sum, and return the sums in their place.
+    """Add ``share`` of each gradient to its sum, and return the sums instead.
 
-    With ``steps`` the sums become means over so many steps.
+    With ``steps`` the sums become means over that many steps.
     """
     sums = list(gradients)
     for group in groups:

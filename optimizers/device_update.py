@@ -1,7 +1,7 @@
-"""A traced step of an optimizer for a device: arithmetic on the flat buffers of segments.
+"""Traced optimizer step for a device: arithmetic on the flat buffers of segments.
 
-The step is that of `Update.step`, divided in three: numbers and buffers from the host, the
-arithmetic, which is traced once and runs on the device, and the count of the step.
+It is `Update.step` in three parts: numbers and buffers from the host; the arithmetic,
+which is traced once and runs on the device; and the step counter.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ SETTINGS = (
 
 
 def device_update(update, rule, block_rule, read):
-    """Return the step of an `Update` as a `DeviceUpdate`, or None if Python has to make it.
+    """Return the step of an `Update` as a `DeviceUpdate`, or None if it must run in Python.
 
-    ``block_rule`` is the arithmetic of the rule, which notes in ``read`` the settings that
-    it reads.
+    ``block_rule`` is the arithmetic of the rule; it records in ``read`` the settings
+    that it reads.
     """
     is_plain = not (
         rule.use_ema or rule.gradient_accumulation_steps or update.constrained
@@ -80,7 +80,7 @@ class _Step(DeviceUpdate):
 
     @staticmethod
     def _gathered(xp, part, gradients):
-        """The gradients of one stretch in one flat array."""
+        """Return the gradients of one stretch in one flat array."""
         group, start, stop = part
         rows = [
             gradients[n].reshape(-1)
@@ -90,7 +90,7 @@ class _Step(DeviceUpdate):
         return rows[0] if len(rows) == 1 else xp.concatenate(rows)
 
     def _traced(self, xp, part, gradient, flats, numbers, empty):
-        """The variable and slots of one stretch after the step."""
+        """Return the variable and slots of one stretch after the step."""
         segment, (decay, *coefficients) = part[0].segment, numbers
         variable, *slots = flats
         if self.rule.weight_decay and segment.decays:

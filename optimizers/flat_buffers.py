@@ -1,10 +1,11 @@
-"""Flat buffers: the arrays of many variables in one, so that an update is a few calls.
+"""Flat buffers: the arrays of many variables in one, so that an update needs few calls.
 
-The array of a variable becomes a view into the buffer. Updates write in place, and only
+The array of a variable becomes a view into the buffer. Updates write in place, but only
 while nothing else references the buffer: a tensor read from the variable, a tape's
-residual and ``np.asarray(variable)`` hold the view, or one whose base is the buffer, and
-show in the reference counts. Then the values move to a new buffer, and the old one stays
-with its holder, unchanged. Counting and writing are one call, see `tapewright.core.commit`.
+residual and ``np.asarray(variable)`` hold the view, or an array based on the buffer,
+and show in the reference counts. In that case the values move to a new buffer, and the
+old one stays unchanged with its holder. Counting and writing are one call, see
+`tapewright.core.commit`.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ _array_of = attrgetter("_array")
 
 
 def computed_in(dtype):
-    """The dtype in which a step is computed: float32 for bfloat16, else the same."""
+    """Return the dtype in which a step is computed: float32 for bfloat16, else the same."""
     return np.dtype(np.float32) if is_bfloat16(dtype) else dtype
 
 
 class Workspace:
-    """Memory that the segments of one dtype and device share while a step lasts.
+    """Memory that the segments of one dtype and device share during a step.
 
-    ``dtype`` is that of the segments; scratch memory and numbers are of ``computed``, that
-    in which a step is computed: float32 for bfloat16.
+    ``dtype`` is the dtype of the segments; scratch memory and numbers have the dtype
+    ``computed``, in which a step is computed: float32 for bfloat16.
     """
 
     def __init__(self, xp, dtype, size):
@@ -75,7 +76,7 @@ class Workspace:
         return self.xp, self.computed, len(self.numbers) - 1
 
     def prepare(self, values):
-        """Set ``numbers`` to the values in the form that ufuncs take fastest."""
+        """Set ``numbers`` to the values in the form that ufuncs process fastest."""
         if self.xp is not np:  # an array would have to travel to the GPU
             self.numbers = [float(value) for value in values]
             return
@@ -86,10 +87,10 @@ class Workspace:
 
 
 class Segment:
-    """Variables in one flat array, of which their arrays are consecutive views.
+    """Variables whose arrays are consecutive views into one flat array.
 
-    Likewise their slots: ``slots`` has, for each slot, the list of its variables, and
-    ``extras``, by name, those that the rule does not use.
+    The same holds for their slots: ``slots`` has one list of variables per slot;
+    ``extras`` has, by name, variables that the rule does not use.
     """
 
     __slots__ = (
@@ -118,11 +119,13 @@ class Segment:
         self.version = 0  # of the addresses of flats
 
     def gather(self, change):
-        """Make flats that nobody else holds, with the values of the owners, for a commit.
+        """Move the values of the owners to flats without other references, for a commit.
 
-        A flat that somebody holds stays as it is, and the values move to a new one; so do
-        those of a column with a value that was assigned. The owners keep their arrays:
-        what is written to a new flat is seen once a commit binds the views to them.
+        Args:
+            flat with other references stays as it is, and its values move to a new
+                flat; so do the values of a column to which a value was assigned. The
+                owners keep their arrays: changes of a new flat become visible once a
+                commit binds the views to them.
         """
         if not change.in_place:
             self.move()
@@ -149,7 +152,7 @@ class Segment:
         self._move_all(moved)
 
     def move(self):
-        """Move all values to new flats, as `gather` does with those that are held."""
+        """Move all values to new flats, as `gather` does with referenced flats."""
         self._move_all(range(len(self.flats)))
 
     def _move_all(self, columns):
@@ -180,7 +183,7 @@ class Segment:
         self.version += 1
 
     def add_to(self, change):
-        """Let the writes of a commit change flats, and make the views the owners' arrays."""
+        """Add the changes of flats to a commit, and make the views the owners' arrays."""
         if not change.in_place:  # all flats are new
             change.bind(self.owners, self._views)
             return
@@ -188,24 +191,24 @@ class Segment:
         change.overwrite(self.owners, self._views, watched, self._counts_now)
 
     def bind_to(self, change):
-        """Make the views the owners' arrays; the flats were moved, and have the new values."""
+        """Make the views the owners' arrays; the flats have moved and hold the new values."""
         change.bind(self.owners, self._views)
 
     def extra(self, name):
-        """Return the flat array of one of the extras."""
+        """Return the flat array of one extra."""
         return self.flats[self._column(name)]
 
     def _column(self, name):
         return self._rule_count + list(self.extras).index(name)
 
     def views(self, name=None):
-        """Return the views of the variables, or of an extra, into their flat."""
+        """Return the views of the variables, or of an extra, into their flat array."""
         column = 0 if name is None else self._column(name)
         first = column * len(self.variables)
         return self._views[first : first + len(self.variables)]
 
     def views_of_owners(self):
-        """Return the views of all owners into their flats."""
+        """Return the views of all owners into their flat arrays."""
         return self._views
 
     def runs(self, members):
@@ -223,7 +226,7 @@ class Segment:
         return [self._slice(k, start, stop) for k in range(self._rule_count)]
 
     def _slice(self, k, start, stop):
-        """Return a part of a flat, the same object each time, so that references count."""
+        """Return a slice of a flat, always the same object, so that references are counted."""
         key = k, start, stop
         part = self._slices.get(key)
         if part is None:
@@ -243,13 +246,14 @@ class Segment:
             yield gradient[i - start : j - start], *self.stretch(i, j)
 
     def row_ranges(self, rows):
-        """Yield ranges of rows of the single variable whose values fit into a block.
+        """Yield ranges of rows of the single variable that fit into a block.
 
         Args:
-            rows: Sorted numbers of rows.
+            rows: Sorted row numbers.
 
         Yields:
-            ``(first, stop, begin, end)``: a range of rows, and the slice of ``rows`` in it.
+            ``(first, stop, begin, end)``: a range of rows, and the slice of ``rows`` in
+            it.
         """
         xp = self.workspace.xp
         height = self._views[0].shape[0]
@@ -259,7 +263,7 @@ class Segment:
         return zip(edges, edges[1:], cuts, cuts[1:])
 
     def lines(self):
-        """Return the single variable and its slots, with a row of numbers for each row."""
+        """Return the single variable and its slots, reshaped to one row of numbers per row."""
         height, parts = self._views[0].shape[0], []
         for k in range(self._rule_count):
             part = self._slices.get((k, "lines"))
@@ -272,7 +276,7 @@ class Segment:
 
 
 def split(flat, shapes):
-    """Return consecutive views of these shapes."""
+    """Return consecutive views of a flat array with these shapes."""
     views, start = [], 0
     for shape in shapes:
         stop = start + math.prod(shape)
@@ -282,10 +286,14 @@ def split(flat, shapes):
 
 
 def lay_out(variables, slots, extras, decays, whole=False) -> list[Segment]:
-    """Lay variables out in segments: large ones alone, small ones together.
+    """Lay out variables in segments: large variables alone, small variables together.
 
-    Args: ``slots``, one list for each slot; ``extras``, further ones by name; ``decays``,
-    one truth value per variable; ``whole``, to have each variable alone, in one block.
+    Args:
+        variables: Variables to lay out.
+        slots: One list of variables per slot.
+        extras: Further lists of variables by name.
+        decays: One truth value per variable: does it decay?
+        whole: If True, each variable gets its own segment with one block.
     """
     members, sizes = {}, {}
     for i, (variable, decay) in enumerate(zip(variables, decays)):

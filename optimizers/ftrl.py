@@ -13,7 +13,7 @@ __all__ = ["Ftrl"]
 
 
 class Ftrl(Optimizer):
-    """Set each weight to the best value for all gradients so far.
+    """The FTRL optimizer (follow the regularized leader), for sparse linear models.
 
         n         = accumulator + g^2
         sigma     = (n^-power - accumulator^-power) / learning_rate
@@ -22,13 +22,25 @@ class Ftrl(Optimizer):
         w        <- (clip(linear, -l1, l1) - linear) / quadratic
         accumulator <- n
 
-    Args: ``learning_rate_power``, 0 or less; ``initial_accumulator_value`` and the
-    regularization strengths, 0 or more; ``beta``; the others as for `Optimizer`.
+    Args:
+        learning_rate: Number, `keras.optimizers.schedules.LearningRateSchedule`, or
+            function that returns the rate.
+        learning_rate_power: The exponent ``power``, not positive; 0 for a constant
+            learning rate.
+        initial_accumulator_value: Initial value of ``accumulator``, not negative.
+        l1_regularization_strength: The factor ``l1``, not negative; larger values set
+            more weights to 0.
+        l2_regularization_strength: The factor ``l2``, not negative.
+        l2_shrinkage_regularization_strength: The factor ``l2_shrinkage`` of a penalty
+            on the magnitude of the weights, not negative.
+        beta: The paper's beta, added to ``n^-power``.
+        **kwargs: Base class arguments; see `keras.optimizers.Optimizer`.
 
-    Raises: ``ValueError`` for numbers out of these ranges.
+    Raises:
+        ValueError: If an argument is out of range, or a base class argument is unknown.
 
-    Reference: McMahan et al., "Ad click prediction" (2013). Defaults are those of
-    Keras.
+    References:
+        McMahan et al., "Ad click prediction: a view from the trenches" (2013).
 
     Example:
         >>> from tapewright import Variable

@@ -42,15 +42,15 @@ LEAST = 1e-12
 class SparseRows(NamedTuple):
     """Arrays of a sparse gradient: ``values[i]`` belongs to row ``indices[i]``.
 
-    Gradients of an update are `merged`: whatever is not linear, such as clipping, sees
-    the entries of the dense gradient.
+    Gradients of an update are `merged`: nonlinear steps such as clipping then see the
+    entries of the dense gradient.
     """
 
     indices: object
     values: object
 
     def merged(self, xp):
-        """Return the rows in order, each once, and the sum of the values of each."""
+        """Return sorted rows without duplicates; the values of equal rows are added up."""
         rows, inverse = xp.unique(self.indices, return_inverse=True)
         values = xp.zeros((rows.size, *self.values.shape[1:]), self.values.dtype)
         if rows.size == self.indices.size:
@@ -61,10 +61,12 @@ class SparseRows(NamedTuple):
 
 
 def to_gradient(gradient, variable):
-    """Return the array, or merged `SparseRows`, of a gradient, in the variable's dtype.
+    """Return a gradient as an array or merged `SparseRows`, in the variable's dtype.
 
-    Raises: ``ShapeError``, ``DTypeError`` for a complex gradient of a real variable,
-    ``ValueError`` for an index out of range.
+    Raises:
+        ShapeError: If the gradient does not have the shape of the variable.
+        DTypeError: If the gradient is complex and the variable is real.
+        ValueError: If an index is out of range.
     """
     if isinstance(gradient, IndexedSlices):
         return _to_rows(gradient, variable)
@@ -144,7 +146,7 @@ def _refuse(error, attribute, array, variable):
 
 
 def all_reduce_gradients(gradients) -> list:
-    """Return the sums of gradients over all replicas; the dense ones by one all-reduce."""
+    """Return the sums of gradients over all replicas; dense gradients share one all-reduce."""
     dense = [i for i, g in enumerate(gradients) if type(g) is not SparseRows]
     arrays = [gradients[i] for i in dense]
     arrays = [a.astype(computed_in(a.dtype), copy=False) for a in arrays]
@@ -163,10 +165,10 @@ def all_gather_rows(rows):
 
 
 class Scaling:
-    """``clip(xp, block, out)`` of `clipping` that multiplies by ``factor``.
+    """The ``clip(xp, block, out)`` of `clipping` that multiplies by ``factor``.
 
-    ``folds``: the squares of the gradient and of the factor neither overflow nor vanish,
-    so that a rule may multiply by them separately and save a pass.
+    ``folds``: the squares of the gradient and of the factor neither overflow nor
+    underflow, so that a rule may multiply by them separately and save a pass.
     """
 
     __slots__ = ("factor", "folds")
@@ -184,11 +186,11 @@ class Scaling:
 
 
 def clipping(gradients, clipnorm, clipvalue, global_clipnorm, share=1.0) -> list:
-    """Return for each gradient None, or ``clip(xp, block, out)``: it writes a clipped block.
+    """Return for each gradient None, or ``clip(xp, block, out)``, which clips a block.
 
-    The gradient times ``share`` is clipped. As in Keras on TensorFlow, a global norm that
-    is not finite makes all gradients NaN. Unlike there, a sparse gradient is clipped like
-    the dense one: the values of a row have been added up before.
+    The gradient times ``share`` is clipped. As in Keras on TensorFlow, a global norm
+    that is not finite makes all gradients NaN. Unlike there, a sparse gradient is
+    clipped like the dense gradient: the values of a row have been added up before.
     """
     if share == 1 and not (clipnorm or clipvalue or global_clipnorm):
         return [None] * len(gradients)
@@ -209,7 +211,7 @@ def clipping(gradients, clipnorm, clipvalue, global_clipnorm, share=1.0) -> list
 
 
 def _norm(arrays):
-    """Return the norm of all arrays together: a float, or an array on a GPU."""
+    """Return the joint norm of all arrays: a float, or an array on a GPU."""
     total = 0.0
     for array in arrays:
         xp = array_module(type(array))

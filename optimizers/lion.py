@@ -1,4 +1,4 @@
-"""`Lion`: steps of one length, along the sign of a running mean."""
+"""`Lion`: steps of constant size along the sign of a running mean."""
 
 from __future__ import annotations
 
@@ -11,18 +11,24 @@ __all__ = ["Lion"]
 
 
 class Lion(Optimizer):
-    """Step by the sign of momentum mixed with the gradient.
+    """The Lion optimizer (Chen et al., 2023): steps by the sign of the momentum.
 
         w        <- w - learning_rate * sign(beta_1 * momentum + (1 - beta_1) * g)
         momentum <- momentum + (1 - beta_2) * (g - momentum)
 
-    Args: ``beta_1``: the weight of momentum in a step, above 0 and up to 1; ``beta_2``:
-    the decay rate of momentum; the others as for `Optimizer`.
+    Args:
+        learning_rate: Number, `keras.optimizers.schedules.LearningRateSchedule`, or
+            function that returns the rate.
+        beta_1: Weight of the momentum in a step, above 0 and at most 1.
+        beta_2: Decay rate of the momentum.
+        **kwargs: Base class arguments; see `keras.optimizers.Optimizer`.
 
-    Raises: ``ValueError`` for another ``beta_1``.
+    Raises:
+        ValueError: If ``beta_1`` is out of range, or a base class argument is unknown
+            or out of range.
 
-    Reference: Chen et al., "Symbolic discovery of optimization algorithms" (2023).
-    Defaults are those of Keras.
+    References:
+        Chen et al., "Symbolic discovery of optimization algorithms" (2023).
 
     Example:
         >>> from tapewright import Variable

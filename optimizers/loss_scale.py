@@ -1,4 +1,4 @@
-"""`LossScaleOptimizer`: dynamic scaling of the loss, for float16."""
+"""`LossScaleOptimizer`: dynamic loss scaling for float16."""
 
 from __future__ import annotations
 
@@ -53,26 +53,35 @@ _OF_KERAS_2 = {
 
 
 def _of_inner(name: str) -> Any:
-    """A property: the attribute, or bound method, of the inner optimizer."""
+    """Return a property: the attribute, or bound method, of the inner optimizer."""
     return property(operator.attrgetter(f"inner_optimizer.{name}"))
 
 
 class LossScaleOptimizer(Optimizer):
-    """Multiply the loss by a scale, and divide the gradients of an optimizer by it.
+    """Wrap an optimizer with dynamic loss scaling, for training in float16.
 
-    The scale doubles after ``dynamic_growth_steps`` steps with finite gradients. If a
-    gradient is infinite or NaN, the scale is halved and the step is skipped. As in Keras 2
-    the scale stays finite, and is not halved below 1, or ``initial_scale`` if that is
-    less: a row of bad batches would bring it to 0, from which nothing leads back.
+    The loss is multiplied by a scale, and the gradients are divided by it. The scale
+    doubles after ``dynamic_growth_steps`` steps with finite gradients. If a gradient is
+    infinite or NaN, the scale is halved and the step is skipped. As in Keras 2 the
+    scale stays finite, and is not halved below 1, or ``initial_scale`` if that is
+    smaller: a series of bad batches would otherwise reduce it to 0, from which it
+    cannot recover.
 
-    Args: ``inner_optimizer``: makes the updates and has all options; ``initial_scale``:
-    the scale of the first step, positive.
+    Args:
+        inner_optimizer: Optimizer that updates the variables and holds all options.
+        initial_scale: Scale of the first step, a positive float32.
+        dynamic_growth_steps: Number of steps with finite gradients after which the
+            scale doubles.
+        name: Name of the optimizer, unique by default.
+        **kwargs: No other options: set them on ``inner_optimizer``.
 
-    Raises: ``TypeError`` if ``inner_optimizer`` is no `Optimizer`; ``ValueError`` for
-    an option that belongs to it, or a scale that is not a positive float32.
+    Raises:
+        TypeError: If ``inner_optimizer`` is not an `Optimizer`.
+        ValueError: If an option of the inner optimizer is given, or ``initial_scale``
+            is not a positive float32.
 
-    Reference: Micikevicius et al., "Mixed precision training" (2018). Defaults are
-    those of Keras.
+    References:
+        Micikevicius et al., "Mixed precision training" (2018).
 
     Example:
         >>> from tapewright.optimizers import SGD
@@ -166,7 +175,11 @@ class LossScaleOptimizer(Optimizer):
     # --- steps
 
     def scale_loss(self, loss: TensorLike) -> Tensor:
-        """Return the loss times the current scale."""
+        """Return the loss times the current scale.
+
+        Args:
+            loss: Loss, a tensor.
+        """
         return loss * self.dynamic_scale
 
     def apply_gradients(
@@ -206,14 +219,14 @@ class LossScaleOptimizer(Optimizer):
 
     @property
     def _tw_least(self):
-        """The least scale to which it is halved."""
+        """The lower bound of the scale."""
         return min(1.0, float(self.initial_scale))
 
     def _tw_arrays(self):
         return self.dynamic_scale._array, self.step_counter._array
 
     def _tw_state(self):
-        """Return scale and counter; a GPU is not asked for what the host has set."""
+        """Return scale and counter, without a GPU read of values set by the host."""
         scale, counter = self._tw_arrays()
         if self._tw_known[0] is not scale or self._tw_known[1] is not counter:
             self._tw_known = scale, counter, scale.item(), int(counter.item())
@@ -227,7 +240,7 @@ class LossScaleOptimizer(Optimizer):
             self._tw_trace_on_device(grads, variables)
 
     def _tw_trace_on_device(self, grads, variables):
-        """Record ops that compute scale and counter; the host looks once, whether to step."""
+        """Record ops that compute scale and counter; the host reads once whether to step."""
         scale, steps = self.dynamic_scale.read(), self.step_counter.read()
         grads = [
             dense_on_device(self.inner_optimizer, g, v)
@@ -295,7 +308,7 @@ class LossScaleOptimizer(Optimizer):
 
 
 class _ScaledStep:
-    """The step of an inner optimizer, or None, and values of scale and counter."""
+    """The step of an inner optimizer, or None, and the new values of scale and counter."""
 
     def __init__(self, inner, variables, arrays):
         self.inner, self.variables, self.arrays = inner, variables, arrays
@@ -308,7 +321,7 @@ class _ScaledStep:
 
 
 def _refuse_options(options):
-    """Raise for options that are unknown or differ from the defaults."""
+    """Raise if an option is unknown or differs from its default."""
     neutral = {"use_ema": False, "ema_momentum": 0.99}
     unknown = [name for name in options if name not in constructor_arguments(Optimizer)]
     if unknown:
@@ -323,7 +336,7 @@ def _refuse_options(options):
 
 
 def _all_finite(gradients):
-    """Look at all gradients at once: a GPU is waited for each time."""
+    """Return whether all gradients are finite, in one check: each check waits for a GPU."""
     arrays = [g.values if type(g) is SparseRows else g for g in gradients]
     xp = array_module(type(arrays[0]))
     # A finite sum has finite terms; one that overflows, in float16, may have them, too.
@@ -333,7 +346,7 @@ def _all_finite(gradients):
 
 
 def _values(gradient):
-    """The stored values of a gradient, as a tensor."""
+    """Return the stored values of a gradient, as a tensor."""
     if isinstance(gradient, IndexedSlices):
         gradient = gradient.values
     return convert_to_tensor(gradient)

@@ -1,4 +1,4 @@
-"""`MultiOptimizer`: several optimizers, each of which trains a part of the variables."""
+"""`MultiOptimizer`: several optimizers, each of which trains a subset of the variables."""
 
 from __future__ import annotations
 
@@ -24,19 +24,21 @@ __all__ = ["MultiOptimizer", "OptimizerMap"]
 
 
 class OptimizerMap(MutableMapping):
-    """An optimizer for each variable, by its path: ``sequential/dense/kernel``.
+    """Mapping from variable paths such as ``sequential/dense/kernel`` to optimizers.
 
-    A key is a path, or else a regular expression that matches paths from end to end.
+    Args:
+        key is a path, or a regular expression that must match the whole path.
+        default_optimizer: Optimizer of the variables that no key matches.
+        optimizer_map: Dict of keys and optimizers.
 
-    Args: ``default_optimizer``: trains the variables that no key matches;
-    ``optimizer_map``: a dict of keys and optimizers.
-
-    Raises: ``TypeError`` if one of these is something else; ``ValueError`` for a key that
-    exists, and for a path that several keys match.
+    Raises:
+        TypeError: If a value is not an optimizer.
+        ValueError: If a key is set twice, or several keys match a path.
 
     Example:
         >>> from tapewright.optimizers import SGD, Adam
-        >>> optimizers = keras.optimizers.OptimizerMap(SGD(), {"encoder/.*": Adam(name="slow")})
+        >>> slow = Adam(1e-4, name="slow")
+        >>> optimizers = keras.optimizers.OptimizerMap(SGD(), {"encoder/.*": slow})
         >>> optimizers["encoder/dense/kernel"].name
         'slow'
     """
@@ -109,7 +111,13 @@ class OptimizerMap(MutableMapping):
     def from_config(
         cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
     ) -> Self:
-        """Return the map of a config."""
+        """Return the map of a config.
+
+        Args:
+            config: Dict from `get_config`.
+            custom_objects: Dict ``{name: class or function}``, searched before the
+                registered objects.
+        """
         with registry.custom_object_scope(custom_objects):
             default = object_config.deserialize(
                 "optimizer", config["default_optimizer"]
@@ -122,21 +130,28 @@ class OptimizerMap(MutableMapping):
 
 
 class MultiOptimizer(Optimizer):
-    """Give the gradient of each variable to one of several optimizers.
+    """Train subsets of the variables with different optimizers.
 
-    Args: ``optimizer_map``: an `OptimizerMap`, or a function that returns the optimizer of
-    a variable; ``loss_scale_factor``: as for `Optimizer`, in place of those of the
-    optimizers. They stand in the list ``optimizers`` and have the learning rates, which
-    the callbacks of `keras.callbacks` set and log one by one.
+    The list ``optimizers`` holds the optimizers with their learning rates; the
+    callbacks of `keras.callbacks` set and log each rate.
 
-    Raises: ``ValueError`` if the map gives a variable something else, a
-    `LossScaleOptimizer`, or another `MultiOptimizer`; ``AttributeError`` for the use of
-    `learning_rate`.
+    Args:
+        optimizer_map: `OptimizerMap`, or a function that returns the optimizer of a
+            variable.
+        loss_scale_factor: Factor of `scale_loss` and divisor of the gradients; replaces
+            the factors of the optimizers.
+        name: Name of the optimizer, unique by default.
+
+    Raises:
+        ValueError: If the map returns anything but an optimizer for a variable, or
+            returns a `LossScaleOptimizer` or another `MultiOptimizer`.
+        AttributeError: If `learning_rate` is used.
 
     Example:
         >>> from tapewright.optimizers import SGD
         >>> v, w = tw.Variable([1.0], name="v"), tw.Variable([1.0], name="w")
-        >>> optimizer = keras.optimizers.MultiOptimizer(keras.optimizers.OptimizerMap(SGD(0.5), {"w": SGD(0.25)}))
+        >>> rates = keras.optimizers.OptimizerMap(SGD(0.5), {"w": SGD(0.25)})
+        >>> optimizer = keras.optimizers.MultiOptimizer(rates)
         >>> optimizer.apply([[1.0], [1.0]], [v, w])
         >>> v.numpy(), w.numpy()
         (array([0.5], dtype=float32), array([0.75], dtype=float32))
@@ -178,7 +193,7 @@ class MultiOptimizer(Optimizer):
 
     @property
     def learning_rate(self) -> NoReturn:
-        """There is none: each of ``optimizers`` has its own."""
+        """Not available: each optimizer in ``optimizers`` has a learning rate."""
         raise AttributeError(
             "Learning rate cannot be accessed on a MultiOptimizer. Access the learning "
             "rate on the individual sub-optimizers instead."
@@ -195,7 +210,7 @@ class MultiOptimizer(Optimizer):
 
     @property
     def loss_scale_factor(self) -> float | None:
-        """The factor of `scale_loss`, which is that of all ``optimizers``."""
+        """The factor of `scale_loss`, common to all ``optimizers``."""
         return self._loss_scale_factor
 
     @loss_scale_factor.setter
@@ -283,7 +298,7 @@ class MultiOptimizer(Optimizer):
 
     @ignoring_float_errors
     def _tw_commit(self, updates):
-        """Make the steps of all optimizers, and count one."""
+        """Take the steps of all optimizers, and count one step."""
         for _, update, gradients in updates:
             update.checked(gradients)  # before code of the user runs
         steps = [
@@ -301,7 +316,7 @@ class MultiOptimizer(Optimizer):
         )
 
     def _tw_parts(self, variables, *others):
-        """Pairs of an optimizer and a list of tuples: its variables, what goes with each."""
+        """Return pairs of an optimizer and a list of tuples: a variable and its values."""
         parts = {id(each): (each, []) for each in self.optimizers}
         for entry in zip(variables, *others):
             optimizer = self._tw_of_variables.get(id(entry[0]))

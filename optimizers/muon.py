@@ -1,4 +1,4 @@
-"""`Muon`: steps of matrices with singular values near 1."""
+"""`Muon`: orthogonalized momentum for matrices."""
 
 from __future__ import annotations
 
@@ -22,33 +22,54 @@ __all__ = ["Muon"]
 
 
 class Muon(Optimizer):
-    """Make the momentum of a matrix orthogonal, and step along it; `AdamW` for the rest.
+    """The Muon optimizer: orthogonalized momentum for matrices, `AdamW` for the rest.
 
         momentum <- momentum * m + g
-        x         = orthogonal(g + momentum * m)      with ``nesterov``, else of m
+        x         = orthogonal(g + momentum * m)      with ``nesterov``, else of momentum
         w        <- w - learning_rate * rms_rate * sqrt(max(rows, columns)) * x
 
-    ``orthogonal`` divides by the norm, then takes ``ns_steps`` times ``x <- a x + (b y +
-    c y^2) x`` with ``y = x x^T``, an iteration of Newton and Schulz that moves singular
-    values near 1. Variables with another number of axes than 2, embeddings, and those
-    whose paths match a pattern of ``exclude_layers`` are updated by `AdamW`, at the rate
+    ``orthogonal`` divides by the norm, then applies ``x <- a x + (b y + c y^2) x`` with
+    ``y = x x^T`` ``ns_steps`` times: a Newton-Schulz iteration that moves singular
+    values near 1. `AdamW` updates variables with a rank other than 2, embeddings, and
+    variables whose paths match a pattern of ``exclude_layers``, at the rate
     ``learning_rate * adam_lr_ratio``.
 
-    Args: ``adam_beta_1``, ``adam_beta_2``, ``epsilon``, ``adam_weight_decay``: of
-    `AdamW`; ``weight_decay``: of the matrices; ``exclude_layers``: regular expressions;
-    ``exclude_embeddings``: paths with "embedding" are excluded; ``muon_a``, ``muon_b``,
-    ``muon_c``: a, b and c above; ``momentum``: the factor m; ``rms_rate``: None for steps
-    that do not depend on sizes; the others as for `Optimizer`.
+    Args:
+        learning_rate: Number, `keras.optimizers.schedules.LearningRateSchedule`, or
+            function that returns the rate.
+        adam_beta_1: ``beta_1`` of `AdamW`.
+        adam_beta_2: ``beta_2`` of `AdamW`.
+        adam_weight_decay: Weight decay of the variables that `AdamW` updates.
+        epsilon: ``epsilon`` of `AdamW`.
+        weight_decay: Weight decay of the matrices.
+        exclude_layers: Regular expressions; `AdamW` updates variables whose paths
+            match.
+        exclude_embeddings: If True, `AdamW` updates variables with "embedding" in their
+            paths.
+        muon_a: The coefficient a of the iteration.
+        muon_b: The coefficient b of the iteration.
+        muon_c: The coefficient c of the iteration.
+        adam_lr_ratio: Factor of the learning rate for `AdamW`.
+        momentum: Decay rate ``m`` of the momentum.
+        ns_steps: Number of Newton-Schulz iterations, from 0 to 100.
+        nesterov: If True, use Nesterov momentum.
+        rms_rate: Factor of the steps; None drops it and ``sqrt(max(rows, columns))``.
+        **kwargs: Base class arguments; see `keras.optimizers.Optimizer`.
 
-    Raises: ``ValueError`` as `Optimizer`.
+    Raises:
+        ValueError: If ``ns_steps`` is out of range, or a base class argument is unknown
+            or out of range.
 
-    References: Jordan et al., "Muon" (2024); Liu et al., arXiv 2502.16982 (2025), whose
-    factors of steps these are. Defaults are those of Keras.
+    References:
+        Jordan et al., "Muon: an optimizer for hidden layers in neural networks" (2024).
+        Liu et al., "Muon is scalable for LLM training", arXiv 2502.16982 (2025), for
+            the scale of the steps.
 
     Example:
         >>> from tapewright import Variable
         >>> v = Variable([[1.0, 0.0], [0.0, 1.0]])
-        >>> keras.optimizers.Muon(0.1, weight_decay=None).apply([[[3.0, 0.0], [0.0, -4.0]]], [v])
+        >>> optimizer = keras.optimizers.Muon(0.1, weight_decay=None)
+        >>> optimizer.apply([[[3.0, 0.0], [0.0, -4.0]]], [v])
         >>> v.numpy().round(2)
         array([[0.98, 0.  ],
                [0.  , 1.03]], dtype=float32)
@@ -106,7 +127,7 @@ class Muon(Optimizer):
             self._velocities.append(velocity)
 
     def _tw_is_matrix(self, variable):
-        """Return whether a variable is updated by steps of matrices."""
+        """Return whether the rule for matrices updates this variable."""
         is_embedding = "embedding" in variable.path.lower()
         return (
             len(variable.shape) == 2
@@ -146,7 +167,7 @@ class Muon(Optimizer):
         self.assign_sub(variable, momentum * alpha / (sqrt(velocity) + self.epsilon))
 
     def _tw_orthogonal(self, x):
-        """Return a matrix with the singular vectors of ``x``, and values near 1."""
+        """Return a matrix with the singular vectors of ``x`` and singular values near 1."""
         is_tall = x.shape[0] > x.shape[1]  # the smaller of the two products is enough
         x = x / (norm(x) + 1e-7)
         for _ in range(self.ns_steps):

@@ -1,10 +1,12 @@
 """`Optimizer`: the base of all update rules, which applies gradients to variables.
 
-A rule is written in one of two ways. With ops, as in Keras: `update_step` assigns to one
-variable. With arrays, as the rules of tapewright: it names its slots, and `update_block`
-changes one block of numbers in place; the base class lays variables and slots out in flat
-buffers (`flat_buffers.py`) and updates them in blocks that fit the cache (`update.py`).
-For both it clips, decays, accumulates and averages, also with sparse gradients.
+Args:
+    rule is written in one of two ways. With ops, as in Keras: `update_step` assigns to
+        one variable. With arrays, as the rules of tapewright: the class names its
+        slots, and `update_block` changes one block of numbers in place; the base class
+        lays out variables and slots in flat buffers (`flat_buffers.py`) and updates
+        them in blocks that fit the cache (`update.py`). The base class clips, decays,
+        accumulates and averages for both, also with sparse gradients.
 """
 
 from __future__ import annotations
@@ -95,31 +97,44 @@ class DecayingOptions(OptimizerOptions, total=False):
 
 
 class Optimizer(State, Configured):
-    """Base of all optimizers: a subclass defines `update_step`, or `update_block`.
-
-    Args: ``learning_rate``: a number, or a function (or schedule) of the iteration, or
-    of no argument; ``weight_decay``: before each step, subtract ``learning_rate *
-    weight_decay * variable``; ``clipnorm``: the largest norm of the gradient of one
-    variable, ``global_clipnorm``: of all gradients together, or ``clipvalue``: the
-    largest magnitude of an entry (one of the three); ``use_ema``: keep a moving average
-    of each variable, with the decay rate ``ema_momentum``; every
-    ``ema_overwrite_frequency`` steps the variables become their averages, and
-    `finalize_variable_values` does it at the end; ``loss_scale_factor``: the factor of
-    `scale_loss` and the divisor of gradients; ``gradient_accumulation_steps``: make one
-    update of this number of calls, by the mean of their gradients; schedules count the
-    calls.
-
-    Raises: ``ValueError`` for more than one way of clipping, a number out of range, or
-    an unknown argument.
+    """Base class of optimizers; subclasses define `update_step` or `update_block`.
 
     An update writes in place, but never into an array that a tensor, a tape or a view
-    still holds. Several threads take their steps one after the other; a variable read
-    meanwhile has the value before the step, or the read waits for the one after it.
-    If several replicas take a step together, the gradients of all are summed first.
+    still holds. Steps of several threads run one after the other; a variable read
+    during a step has the value from before it, or the read waits for the value after
+    it. If several replicas step together, their gradients are summed first.
 
-    A rule in ops, as for Keras, creates its slots in `build`. In a traced function its
-    Python code runs in each call, as that of `py_function` does; it may assign to the
-    variables of the optimizer and to those that are updated.
+    `update_step` updates one variable with ops, as in Keras; the slots are created in
+    `build`. In a traced function its Python code runs in each call, as with
+    `py_function`; it may assign to the variables of the optimizer and to the variables
+    that are updated. `update_block` computes in place, see the second example.
+
+    Args:
+        learning_rate: Number; `keras.optimizers.schedules.LearningRateSchedule` or
+            other function of the iteration; or function without arguments.
+        weight_decay: If set, each step first subtracts
+            ``learning_rate * weight_decay * variable`` from each variable.
+        clipnorm: If set, clip the gradient of each variable to this norm.
+        clipvalue: If set, clip the entries of gradients to this magnitude.
+        global_clipnorm: If set, clip all gradients together to this norm. Only one of
+            ``clipnorm``, ``clipvalue`` and ``global_clipnorm`` can be set.
+        use_ema: If True, keep an exponential moving average of each variable;
+            `finalize_variable_values` assigns it to the variable at the end of
+            training.
+        ema_momentum: Decay rate of the moving averages, from 0 to 1.
+        ema_overwrite_frequency: Number of steps after which the variables are set to
+            their averages each time; None for only at the end.
+        loss_scale_factor: Factor of `scale_loss`, by which gradients are divided; None
+            for no scaling.
+        gradient_accumulation_steps: If set, an integer above 1: update the variables
+            once per this number of calls, by the mean of their gradients. Schedules
+            count the calls.
+        name: Name of the optimizer, unique by default.
+        **kwargs: No other options; ``decay`` of Keras 2 is ignored, with a warning.
+
+    Raises:
+        ValueError: If several ways of clipping are set, a number is out of range, or an
+            argument is unknown.
 
     Example:
         >>> class Momentum(keras.optimizers.Optimizer):
@@ -265,10 +280,14 @@ class Optimizer(State, Configured):
     def update_step(
         self, gradient: Any, variable: Variable, learning_rate: LearningRate
     ) -> None:
-        """Update one variable, and its slots, by its gradient; subclasses define it.
+        """Update one variable, and its slots, by its gradient; subclasses may override it.
 
-        ``gradient`` and ``learning_rate`` are tensors. The base applies `update_block`,
-        for overrides that call it by ``super()``.
+        The base class applies `update_block`, for overrides that call ``super()``.
+
+        Args:
+            gradient: Gradient of ``variable``, a tensor.
+            variable: Variable to update.
+            learning_rate: Learning rate of this step, a scalar tensor.
         """
         step = int(self._iterations._array) // (self.gradient_accumulation_steps or 1)
         i = self._get_variable_index(variable)
@@ -278,24 +297,31 @@ class Optimizer(State, Configured):
         )  # fmt: skip
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
-        """Call `update_step` for each variable; the rules of Keras override it, too."""
+        """Call `update_step` for each variable; rules written for Keras may override it."""
         for gradient, variable in zip(grads, trainable_variables):
             self.update_step(gradient, variable, learning_rate)
 
     def advance(self, step: int) -> list[tuple[Variable, Any]]:
-        """Return the state besides slots after this step: pairs of a variable and an array.
+        """Return the state after this step except slots: pairs of a variable and an array.
 
-        It is called once before each update, and `coefficients` after it. The arrays are
-        bound with the new weights: `coefficients` sees the values before the step.
+        Called once before each update, and before `coefficients`. The arrays are bound
+        together with the new weights, so `coefficients` reads the values from before
+        the step.
+
+        Args:
+            step: Number of the step, from 1.
         """
         return []
 
     def coefficients(
         self, step: int, learning_rate: float, real: type[Any]
     ) -> tuple[float, ...]:
-        """Return the numbers that `update_block` needs in this step, counted from 1.
+        """Return the numbers that `update_block` needs in this step.
 
-        ``real`` is the NumPy scalar type of the variables, for exact rounding.
+        Args:
+            step: Number of the step, from 1.
+            learning_rate: Learning rate of this step.
+            real: NumPy scalar type of the variables, for exact rounding.
         """
         return (learning_rate,)
 
@@ -308,12 +334,20 @@ class Optimizer(State, Configured):
         coefficients: Any,
         *slots: Any,
     ) -> None:
-        """Update one block of ``variable`` and of each slot in place; subclasses may define it.
+        """Update one block of ``variable`` and of each slot in place; may be overridden.
 
-        All are arrays of one shape and dtype, ``xp`` is their module (NumPy or CuPy).
-        ``scratch`` may be overwritten, ``gradient`` may not. Calls with ``out=`` keep
-        the block in the cache, and ``coefficients`` have the form that ufuncs take
-        fastest. With ``needs_two`` ``scratch`` is a pair.
+        All blocks are arrays of one shape and dtype. Calls with ``out=`` keep them in
+        the cache.
+
+        Args:
+            xp: Module of the arrays, NumPy or CuPy.
+            gradient: Block of the gradient, read-only.
+            variable: Block of the variable, updated in place.
+            scratch: Array that may be overwritten; a pair of arrays if the class sets
+                ``needs_two``.
+            coefficients: Numbers from `coefficients`, in the form that ufuncs process
+                fastest.
+            *slots: Blocks of the slots, updated in place.
         """
         raise NotImplementedError(
             f"{self.__class__.__name__} must define update_step, see Optimizer"
@@ -325,7 +359,8 @@ class Optimizer(State, Configured):
     def learning_rate(self) -> Any:
         """The current learning rate: a Variable, or the result of the function or schedule.
 
-        Setting it raises ``TypeError`` if it is a function or schedule.
+        Raises:
+            TypeError: If it is set although it is a function or schedule.
         """
         rate = self._learning_rate
         if isinstance(rate, Variable):
@@ -357,7 +392,11 @@ class Optimizer(State, Configured):
             )
 
     def scale_loss(self, loss: TensorLike) -> Any:
-        """Return the loss times ``loss_scale_factor``, by which an update divides."""
+        """Return the loss times ``loss_scale_factor``, by which gradients are divided.
+
+        Args:
+            loss: Loss, a tensor.
+        """
         return loss if self.loss_scale_factor is None else loss * self.loss_scale_factor
 
     # --- applying gradients
@@ -365,16 +404,19 @@ class Optimizer(State, Configured):
     def apply_gradients(
         self, grads_and_vars: Iterable[tuple[Any, Variable]]
     ) -> Variable:
-        """Update each variable of the pairs by its gradient; return `iterations`.
+        """Update variables by their gradients, given as pairs.
 
-        A gradient is a tensor, `IndexedSlices`, an array, or None: then the variable
-        stays as it is, with a warning.
+        Args:
+            grads_and_vars: Pairs ``(gradient, variable)``. A gradient is a tensor,
+                `IndexedSlices` or array with the shape of its variable; a variable
+                whose gradient is None is skipped, with a warning.
 
-        Shapes: each gradient that of its variable.
+        Returns:
+            The counter `iterations`.
 
-        Raises: ``ValueError`` if there is no gradient at all, a variable is listed
-        twice, or the optimizer was built without it. After an error nothing has
-        changed.
+        Raises:
+            ValueError: If there is no gradient at all, a variable is listed twice, or
+                the optimizer was built without it. No variable changes after an error.
 
         Example:
             >>> from tapewright.optimizers import SGD
@@ -396,7 +438,13 @@ class Optimizer(State, Configured):
         grads: Sequence[Any],
         trainable_variables: Sequence[Variable] | None = None,
     ) -> None:
-        """Update the variables, by default those of `build`; see `apply_gradients`."""
+        """Update the variables by their gradients; see `apply_gradients`.
+
+        Args:
+            grads: Gradients: tensors, `IndexedSlices`, arrays or None.
+            trainable_variables: Variables, one per gradient; by default the variables
+                that the optimizer was built with.
+        """
         if not len(grads):
             return
         if trainable_variables is None:
@@ -409,7 +457,7 @@ class Optimizer(State, Configured):
         update.apply(self, grads)
 
     def _tw_trace_step(self, update, grads, variables, tracer):
-        """Record a step, which each replay takes."""
+        """Record a step, which every replay executes."""
         update.trace(self, grads, tracer)
 
     def _tw_all_variables(self, grads):
@@ -427,7 +475,7 @@ class Optimizer(State, Configured):
         return self._trainable_variables
 
     def _tw_update_of(self, variables: Sequence[Variable], grads: Sequence[Any]) -> Any:
-        """Return the update of a tuple of variables and the types of their gradients."""
+        """Return the update for a tuple of variables and the types of their gradients."""
         # The optimizer keeps its variables alive, so that their ids stay unique.
         key = (*map(id, variables), *map(type, grads))
         update = self._tw_updates.get(key)
@@ -474,13 +522,18 @@ class Optimizer(State, Configured):
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Return the values after one step from the given values; no variable changes.
 
-        Args: the values of `variables` and of those that the optimizer was built with,
-        and a gradient of each of the latter.
+        Args:
+            optimizer_variables: Values of `variables`, the state of the optimizer.
+            grads: One gradient per trainable variable.
+            trainable_variables: Values of the variables that the optimizer was built
+                with.
 
-        Returns: two lists of tensors, of the trained variables and of the optimizer's.
+        Returns:
+            Two lists of tensors: the new values of the trainable variables, and of the
+            optimizer's variables.
 
-        Raises: ``ValueError`` if the optimizer is not built, or for another number of
-        values.
+        Raises:
+            ValueError: If the optimizer is not built, or the number of values differs.
         """
         trained, state = self._trainable_variables, self.variables
         if not self.built:
@@ -512,7 +565,7 @@ class Optimizer(State, Configured):
         return after[: len(trained)], after[len(trained) :]
 
     def _clip_gradients(self, grads):
-        """Return the gradients clipped as in an update; None stays None."""
+        """Return gradients clipped as in an update; None stays None."""
         present = [convert_to_tensor(g) for g in grads if g is not None]
         arrays = [g.array for g in present]
         clips = clipping(arrays, self.clipnorm, self.clipvalue, self.global_clipnorm)
@@ -531,12 +584,12 @@ class Optimizer(State, Configured):
     # --- the interface of an `Update`
 
     def _tw_make_step(self, update: Any, gradients: Any, share: float = 1.0) -> Any:
-        """Return a step with ``share`` of checked gradients, for a commit to make."""
+        """Return a step with ``share`` of checked gradients, for a commit."""
         return RuleStep(update, self, gradients, share)
 
     @property
     def _tw_changes_gradients(self) -> bool:
-        """True if an update does not use the gradients as they are."""
+        """True if an update modifies the gradients first."""
         limits = (self.clipnorm, self.clipvalue, self.global_clipnorm)
         scales = (self.loss_scale_factor, self.gradient_accumulation_steps)
         return any((*limits, *scales)) or not self._tw_updates_blocks
@@ -549,10 +602,10 @@ class Optimizer(State, Configured):
     def _tw_compiled_update(
         self, xp: Any, dtype: DTypeLike | None, count: int, decays: Any, scaled: Any
     ) -> Any:
-        """Return `update_block` of ``count`` coefficients as machine code, or None.
+        """Return `update_block` with ``count`` coefficients as machine code, or None.
 
-        See `make_update`. It is compiled again if a setting that `update_block` reads has
-        changed.
+        See `make_update`. It is compiled again when a setting that `update_block` reads
+        has changed.
         """
         if xp is not np:
             return None
@@ -573,7 +626,7 @@ class Optimizer(State, Configured):
         return make_update(rule, dtype, decays, scaled)
 
     def _tw_device_update(self, update: Any) -> Any:
-        """Return a step of an `Update` for a device, or None if Python has to make it."""
+        """Return a step of an `Update` for a device, or None if it must run in Python."""
         if (
             type(self)._tw_make_step is not Optimizer._tw_make_step
             or not self._tw_updates_blocks
@@ -584,7 +637,7 @@ class Optimizer(State, Configured):
 
     @property
     def _tw_rule(self):
-        """The methods and settings of a rule in blocks, by the names that users give them."""
+        """The methods and settings of a rule in blocks, under their public names."""
         return self if self._tw_is_rule else _Rule(self)
 
     def _tw_warn_of_typo(self, name):
@@ -611,7 +664,7 @@ class Optimizer(State, Configured):
         return len(self._tw_rule.coefficients(1, 1.0, np.float32))
 
     def _tw_reads(self) -> list[Variable]:
-        """Return the variables that an update reads and does not change."""
+        """Return the variables that an update reads but does not change."""
         rate = self._learning_rate
         return [rate] if isinstance(rate, Variable) else []
 
@@ -644,7 +697,13 @@ class Optimizer(State, Configured):
     def from_config(
         cls, config: dict[str, Any], custom_objects: dict[str, Any] | None = None
     ) -> Optimizer:
-        """Return the optimizer of a config of tapewright or Keras."""
+        """Return the optimizer of a config of tapewright or Keras.
+
+        Args:
+            config: Dict from `get_config`.
+            custom_objects: Dict ``{name: class or function}``, searched before the
+                registered objects.
+        """
         with registry.custom_object_scope(custom_objects):
             if isinstance(config.get("learning_rate"), (dict, str)):
                 rate = object_config.resolve("schedule", config["learning_rate"])
@@ -657,7 +716,7 @@ watch_method(Optimizer, "apply", "optimizer", "apply_gradients")
 
 
 def _once(build: Method) -> Method:
-    """Wrap ``build`` to make the slots once, with the values of a restored checkpoint."""
+    """Wrap ``build`` to create the slots once, with the values of a restored checkpoint."""
 
     @functools.wraps(build)
     def build_once(self, variables):
@@ -710,10 +769,11 @@ def _are_no_groups(slots):
 
 
 class _Rule:
-    """The definitions of a rule in blocks, as far as an optimizer has such a rule.
+    """The definitions of a rule in blocks, if an optimizer has such a rule.
 
-    A user's rule in ops may have attributes of these names, and so may an optimizer that
-    extends one of ours: then the class of the rule counts.
+    Args:
+        user's rule in ops may have attributes of these names, and so may a subclass of
+            our optimizers: in that case the class that defines the rule counts.
     """
 
     __slots__ = ("_optimizer",)
@@ -733,7 +793,7 @@ class _Rule:
 
 
 def _block_rule(rule, reads):
-    """Return the `BlockRule` of an optimizer, with attributes read from ``reads``."""
+    """Return the `BlockRule` of an optimizer that reads its attributes from ``reads``."""
     factor = [1.0] if rule._tw_rule.takes_factor else []
 
     def function(xp, gradient, variable, scratch, coefficients, *slots):

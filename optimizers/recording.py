@@ -1,8 +1,9 @@
-"""The arithmetic of a step: made at once, or noted for a commit to make.
+"""The arithmetic of a step: executed at once, or recorded for a commit.
 
-A rule changes arrays by ufuncs of a module ``xp`` with ``out=``. In place of NumPy it may
-get a `Recorder`, in place of arrays `Recorded` ones, which have no values to look at, and
-in place of the optimizer `ReadSettings`.
+Args:
+    rule changes arrays by ufuncs of a module ``xp`` with ``out=``. Instead of NumPy it
+        may receive a `Recorder`, instead of arrays `Recorded` arrays without values,
+        and instead of the optimizer `ReadSettings`.
 """
 
 import inspect
@@ -35,13 +36,13 @@ CONSTANTS = (
 
 
 class NotRecordable(NotTraceable):
-    """Raised if a rule does anything except call ufuncs with ``out=``."""
+    """Raised if a rule does anything but call ufuncs with ``out=``."""
 
 
 class ReadSettings:
-    """A stand-in for an optimizer that records in ``values`` which settings are read.
+    """Proxy of an optimizer that records in ``values`` the settings that are read.
 
-    Methods of the optimizer get it in place of the optimizer, `super` included.
+    Methods of the optimizer receive it as ``self``, `super` included.
     """
 
     def __init__(self, optimizer, values):
@@ -67,7 +68,7 @@ class ReadSettings:
 
 
 def are_current(optimizer, values):
-    """Return whether an optimizer has the settings that were read, by name."""
+    """Return whether an optimizer still has these settings, a dict by name."""
     for name, value in values.items():
         now = getattr(optimizer, name)
         if now is not value and now != value:
@@ -82,7 +83,7 @@ def _is_constant(value):
 
 
 class Runner:
-    """Makes each call at once."""
+    """Executes each call at once."""
 
     def __init__(self, xp):
         self.xp = xp
@@ -109,7 +110,7 @@ class Runner:
 
 
 class Recorder:
-    """Notes calls of functions in C in the list ``calls``, as ``(function, *arguments)``.
+    """Records calls of C functions in the list ``calls``, as ``(function, *arguments)``.
 
     As a module, `xp`, it has the ufuncs of NumPy.
     """
@@ -119,7 +120,7 @@ class Recorder:
 
     @property
     def xp(self):
-        """The module that a rule gets."""
+        """The module that a rule receives."""
         return self
 
     def __getattr__(self, name):
@@ -136,7 +137,7 @@ class Recorder:
         return partial(note, self)
 
     def axpby(self, numbers, coefficient, x, y):
-        """Note `blas.axpby` with ``alpha, beta = numbers(coefficient)``."""
+        """Record `blas.axpby` with ``alpha, beta = numbers(coefficient)``."""
         if type(coefficient) is Recorded:
             coefficient = coefficient.array
         self.calls.append((Axpby(numbers), coefficient, x.array, y.array))
@@ -154,29 +155,29 @@ class Recorder:
 
 
 class Axpby(NamedTuple):
-    """`blas.axpby`, which takes addresses and numbers: it is bound in each step."""
+    """Call of `blas.axpby`, which takes addresses and numbers: it is bound in each step."""
 
     numbers: Callable
 
     def bound(self, coefficient, x, y):
-        """Return the call; ``x`` and ``y`` must not end before it."""
+        """Return the call; ``x`` and ``y`` must stay alive until it has run."""
         alpha, beta = self.numbers(coefficient)
         return blas.bound_axpby(alpha, x, beta, y)
 
 
 def bound(call):
-    """Return a recorded call as a function in C without arguments."""
+    """Return a recorded call as a C function without arguments."""
     if type(call[0]) is Axpby:
         return call[0].bound(*call[1:])
     return partial(*call)
 
 
 class Template:
-    """Recorded calls; those that depend on a gradient or a number are bound in each step.
+    """Recorded calls; calls that depend on a gradient or a number are bound in each step.
 
     Args:
-        calls: Those of a `Recorder`.
-        gradient: Gradient of the calls, a flat array, if it is another one in each step.
+        calls: Calls of a `Recorder`.
+        gradient: Gradient of the calls, a flat array, if each step has another one.
     """
 
     def __init__(self, calls, gradient=None):
@@ -193,7 +194,7 @@ class Template:
             self.writes.append(None if is_late else bound(call))
 
     def bound(self, gradient):
-        """Return the calls for a gradient, which must not end before they are made."""
+        """Return the calls for a gradient, which must stay alive until they have run."""
         writes = [*self.writes]
         for k, call, places in self.late:
             call = [*call]
@@ -204,7 +205,7 @@ class Template:
 
 
 def _place(x, gradient):
-    """Return the slice of ``gradient`` that ``x`` is, or None."""
+    """Return the slice of ``gradient`` at which ``x`` lies, or None."""
     if gradient is None or type(x) is not np.ndarray:
         return None
     offset = _address(x) - _address(gradient)

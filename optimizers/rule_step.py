@@ -1,11 +1,11 @@
-"""`RuleStep`: the changes of one step of an optimizer, for a commit to make.
+"""`RuleStep`: the changes of one optimizer step, for a commit.
 
-The numbers of the step are chosen, and users' code runs, when it is made. What the commit
-then does is in one of three forms:
+The numbers of the step are computed, and users' code runs, when it is created. The
+commit then executes one of three forms:
 
-- Calls of ufuncs on the flats themselves: rules in blocks on NumPy, at no further cost.
-- New flats that have the new values: rules that look at values, GPUs, and what comes beside
-  an update (averages, accumulation, constraints).
+- Calls of ufuncs on the flats themselves: rules in blocks on NumPy, without overhead.
+- New flats with the new values: rules that read values, GPUs, and additions to an
+  update (averages, accumulation, constraints).
 - New arrays, to which a rule in ops has assigned.
 """
 
@@ -40,7 +40,7 @@ __all__ = ["RuleStep", "update_alone"]
 
 
 class RuleStep:
-    """One step of ``rule``, an optimizer, with ``share`` of checked gradients."""
+    """One step of ``rule``, an optimizer, with ``share`` of the checked gradients."""
 
     def __init__(self, update, rule, gradients, share=1.0):
         self.update, self.rule, self.gradients = update, rule, gradients
@@ -62,14 +62,14 @@ class RuleStep:
         count_step()
 
     def _prepare(self):
-        """Set the coefficients; code of the user may read variables here."""
+        """Set the coefficients; users' code may read variables here."""
         for variable, array in self.rule._tw_rule.advance(self.steps + 1) or ():
             self.variables.append(variable)
             self.arrays.append(array)
         self.update.set_coefficients(self.rule, self.steps + 1)
 
     def _has_more(self):
-        """Return whether the step does more than to update variables and slots."""
+        """Return whether the step does more than update variables and slots."""
         return self.every > 1 or self.rule.use_ema or bool(self.update.constrained)
 
     def add_to(self, change):
@@ -81,7 +81,7 @@ class RuleStep:
         change.bind(self.variables, self.arrays)
 
     def _record(self, change):
-        """Add calls that write in place; return False if the rule looks at values."""
+        """Add calls that write in place; return False if the rule reads values."""
         segments = self.update.changed
         for segment in segments:
             segment.gather(change)
@@ -133,7 +133,7 @@ class RuleStep:
                 view[...] = variable._fitting("assign", value)
 
     def _accumulated(self):
-        """Add the gradients to their sums; return these, or their means if it is due."""
+        """Add the gradients to their sums; return the sums, or the means if due."""
         if self.every == 1:
             return self.gradients
         steps = self.every if self.is_due else None
@@ -152,7 +152,7 @@ class RuleStep:
     # --- rules in ops
 
     def _run_ops(self):
-        """Let the rule assign, and note the arrays that the variables have then."""
+        """Run a rule in ops, and record the arrays that it assigned to variables."""
         variables = self.rule._tw_writes(self.update)
         arrays = with_arrays_back(variables, self._assigned, variables)
         self.variables = variables + self.variables  # the count of steps comes last
@@ -160,7 +160,7 @@ class RuleStep:
         self.moved = ()
 
     def _assigned(self, variables):
-        """Make the step; return the arrays of the variables after it."""
+        """Run the step; return the arrays of the variables after it."""
         rule, update = self.rule, self.update
         if self.every > 1:
             with self._moved():
@@ -189,7 +189,7 @@ class RuleStep:
             bind_all(segment.owners, segment.views_of_owners())
 
     def _clipped_copies(self, gradients):
-        """Return new arrays of the gradients, clipped, for code that may keep them."""
+        """Return clipped copies of the gradients, for code that may keep them."""
         clips = self._clips(gradients)
         specs = [spec for _, _, spec in self.update.present]
         return [_clipped_copy(*each) for each in zip(gradients, clips, specs)]
@@ -212,7 +212,7 @@ class RuleStep:
         return clipping(gradients, *limits, self.share)
 
     def _update(self, groups, gradients, runner=None):
-        """Update all blocks by ``update_block``, at once or as calls of a recorder."""
+        """Update all blocks by ``update_block``, at once or as recorded calls."""
         rule, clips = self.rule, self._clips(gradients)
         for segment, members, runs, flat, views in groups:
             xp = segment.workspace.xp
@@ -230,10 +230,10 @@ class RuleStep:
 class Plan:
     """Cached calls of a step, which later steps repeat while the settings stay the same.
 
-    ``groups`` are the `Template` of groups of variables, ``gathered`` pairs of a part of
-    their memory for gradients and the number of the gradient that it holds. ``singles`` are
-    those of variables that are alone, each with the number of its gradient. The calls of
-    ``others``, further groups, are recorded in each step.
+    ``groups``: the `Template` of each group of variables; ``gathered``: pairs of a part
+    of their gradient memory and the number of the gradient it holds; ``singles``: the
+    templates of variables that are alone, each with the number of its gradient. The
+    calls of ``others``, further groups, are recorded in each step.
     """
 
     def __init__(self, step):
@@ -261,7 +261,7 @@ class Plan:
 
     @staticmethod
     def settings_of(step):
-        """Return the settings that invalidate a plan, except those that the rule reads."""
+        """Return the settings that invalidate a plan, except settings that the rule reads."""
         rule, segments = step.rule, step.update.changed
         limits = rule.clipnorm, rule.clipvalue, rule.global_clipnorm
         versions = [segment.version for segment in segments]
@@ -311,7 +311,8 @@ class Plan:
 class _Blocks:
     """Updates of the blocks of a segment by a rule.
 
-    With ``read`` the rule does not see the values of coefficients, and gets `ReadSettings`.
+    With ``read`` the rule receives no values of coefficients, and `ReadSettings` as
+    ``self``.
     """
 
     def __init__(self, rule, segment, runner, compiled, read=None):
@@ -333,7 +334,7 @@ class _Blocks:
             self._update_rows(rows, values)
 
     def update_run(self, start, stop, gradient, clip=None):
-        """Update a stretch by ``update_block``: in one call where it is machine code."""
+        """Update a stretch by ``update_block``, in one call if it is machine code."""
         gradient = _plain(gradient)
         if self.in_place and (clip is None or type(clip) is Scaling):
             compiled, numbers = self._compiled(clip)
@@ -344,7 +345,7 @@ class _Blocks:
         self._update(self.segment.blocks(start, stop, gradient), clip)
 
     def _compiled(self, clip):
-        """Return the machine code for a segment, or None, and the numbers that it takes."""
+        """Return the machine code for a segment, or None, and its coefficients."""
         workspace, scaled = self.workspace, type(clip) is Scaling
         key = workspace, self.decays, scaled
         known = self.compiled.get(key)
@@ -360,7 +361,7 @@ class _Blocks:
 
     @property
     def at_once(self):
-        """A runner that computes while the calls are noted."""
+        """Runner that executes calls while others are recorded."""
         return Runner(self.workspace.xp)
 
     def _update(self, blocks, clip=None):
@@ -375,9 +376,9 @@ class _Blocks:
 
     @contextmanager
     def _in_computed(self, *arrays):
-        """Copies of a gradient, a variable and slots, rounded to the latter at the end.
+        """Yield copies of a gradient, a variable and slots, rounded back at the end.
 
-        Those of bfloat16 are in float32.
+        Copies of bfloat16 arrays are float32.
         """
         copies = [x.astype(self.workspace.computed) for x in arrays]
         yield copies
@@ -416,13 +417,13 @@ class _Blocks:
         update_block(xp, gradient, variable, buffer, coefficients, *slots)
 
     def _folds(self, clip):
-        """Return whether the rule multiplies by the factor of ``clip`` in passing."""
+        """Return whether the rule can apply the factor of ``clip`` within its own passes."""
         return type(clip) is Scaling and clip.folds and pays(self.segment.flats[0])
 
     # --- sparse gradients
 
     def _update_all_rows(self, rows, values):
-        """Update all rows, by zeros where there is no gradient."""
+        """Update all rows, with zeros where there is no gradient."""
         self._update(self._row_blocks(rows, values))
 
     def _row_blocks(self, rows, values):
@@ -443,7 +444,7 @@ class _Blocks:
             yield from segment.blocks(i * width, j * width, gradient)
 
     def _update_rows(self, rows, values):
-        """Update the rows that have a gradient, and no others."""
+        """Update only the rows that have a gradient."""
         lines = self.segment.lines()
         picked = [each[rows] for each in lines]
         arrays = [values, *picked]
@@ -488,7 +489,7 @@ def update_alone(rule, step, learning_rate, gradient, variable, slots):
 
 
 def _plain(array):
-    """Return an array of this layout that machine code takes."""
+    """Return an array with this layout that machine code accepts."""
     flags = array.flags
     if flags.c_contiguous and getattr(flags, "aligned", True):
         return array
@@ -496,7 +497,7 @@ def _plain(array):
 
 
 def _gather(xp, view, gradient, clip):
-    """Write a gradient, clipped, into its view of the group's."""
+    """Write a clipped gradient into its view of the group's gradient."""
     if type(gradient) is SparseRows:
         rows, values = _clipped_rows(xp, gradient, clip)
         view.fill(0)
@@ -509,7 +510,7 @@ def _gather(xp, view, gradient, clip):
 
 
 def _clipped_copy(gradient, clip, spec):
-    """Return a new array of a gradient, clipped, with zeros in the rows that it lacks."""
+    """Return a clipped copy of a gradient, with zeros in missing rows."""
     shape, dtype, xp = spec
     if type(gradient) is not SparseRows:
         if clip is None:
@@ -530,7 +531,7 @@ def _clipped_rows(xp, gradient, clip):
 
 @contextmanager
 def _scalars_on(rule, module):
-    """Hold the iteration and the learning rate as arrays of a module, to compute with."""
+    """Hold the iteration and the learning rate as arrays of a module, for computation."""
     scalars = [v for v in (rule._iterations, rule._learning_rate)
                if module is not np and isinstance(v, Variable)]  # fmt: skip
     arrays = [v._array for v in scalars]

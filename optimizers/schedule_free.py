@@ -1,4 +1,4 @@
-"""`ScheduleFreeAdamW`: averaging of the weights in place of a schedule."""
+"""`ScheduleFreeAdamW`: averaging of the weights instead of a learning rate schedule."""
 
 from __future__ import annotations
 
@@ -12,23 +12,30 @@ __all__ = ["ScheduleFreeAdamW"]
 
 
 class ScheduleFreeAdamW(Optimizer):
-    """Step from weights that run ahead, and train between them and their mean.
+    """The schedule-free AdamW optimizer: averages weights, needs no learning rate schedule.
 
         velocity <- velocity + (1 - beta_2) * (g^2 - velocity)
         z        <- z - rate * g / (sqrt(velocity / (1 - beta_2^t)) + epsilon)
         mean     <- mean + (z - mean) / t
         w         = (1 - beta_1) * z + beta_1 * mean
 
-    The slot ``momentum`` is z, which starts at w; mean follows from w and z. The rate
-    grows to ``learning_rate`` in the first ``warmup_steps``.
+    Training evaluates gradients at ``w``, between ``z`` and its mean. The slot
+    ``momentum`` is ``z``, which starts at ``w``; ``mean`` follows from ``w`` and ``z``.
 
-    Args: ``beta_1``: the weight of the mean, above 0; ``beta_2``: the decay rate of
-    velocity; ``epsilon``: against division by 0; the others as for `Optimizer`.
+    Args:
+        learning_rate: Number, `keras.optimizers.schedules.LearningRateSchedule`, or
+            function that returns the rate.
+        beta_1: Weight of ``mean`` in ``w``, positive.
+        beta_2: Decay rate of ``velocity``, the running mean of the squared gradient.
+        epsilon: Small number added to the denominator, against division by 0.
+        warmup_steps: Number of steps over which ``rate`` grows to ``learning_rate``.
+        **kwargs: Base class arguments; see `keras.optimizers.Optimizer`.
 
-    Raises: ``ValueError`` as `Optimizer`.
+    Raises:
+        ValueError: If a base class argument is unknown or out of range.
 
-    Reference: Defazio et al., "The road less scheduled" (2024). Defaults are those of
-    Keras.
+    References:
+        Defazio et al., "The road less scheduled" (2024).
 
     Example:
         >>> from tapewright import Variable

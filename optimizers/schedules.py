@@ -1,7 +1,8 @@
-"""Learning rates as functions of the number of steps, under the names of Keras.
+"""Learning rate schedules: learning rates as functions of the step.
 
-A formula is written once, over two sets of functions: those of numbers for an update,
-which needs one rate in each step, and those of tensors for tensors.
+Args:
+    formula is written once for two sets of functions: functions of numbers for updates,
+        which need one rate per step, and functions of tensors for tensors.
 """
 
 from __future__ import annotations
@@ -44,13 +45,14 @@ __all__ = [
 
 
 class LearningRateSchedule(Configured):
-    """Base of schedules: a subclass defines ``__call__(step)``, the rate of a step.
+    """Base class of learning rate schedules; subclasses define ``__call__(step)``.
 
-    ``step``, a variable of dtype int64, counts from 0; its arithmetic is that of
-    `keras.ops`, so that ``0.1 * step`` is a float32. Constructor arguments that are kept
-    as attributes are the config.
+    ``step`` is an int64 variable that counts from 0, with the arithmetic of
+    `keras.ops`: ``0.1 * step`` is float32. Constructor arguments that are kept as
+    attributes become the config.
 
-    Shapes: ``step`` ``[...]``, the result likewise.
+    Shapes:
+        ``step`` and the result ``[...]``.
 
     Example:
         >>> class Warmup(keras.optimizers.schedules.LearningRateSchedule):
@@ -66,14 +68,14 @@ class LearningRateSchedule(Configured):
         raise NotImplementedError(f"{type(self).__name__} must define __call__(step)")
 
     def _tw_at(self, step: int) -> float:
-        """Return the rate of a step, as a number."""
+        """Return the rate of a step as a number."""
         variable = Variable(step, False, dtype="int64")
         variable.path = "iteration"  # as that of an optimizer
         return float(self(variable))
 
 
 class _Formula(LearningRateSchedule):
-    """Base of schedules that are a formula of the step."""
+    """Base class of schedules that are a formula of the step."""
 
     def __call__(self, step: TensorLike) -> Tensor:
         if is_tensor(step) or np.ndim(step):
@@ -92,14 +94,25 @@ class _Formula(LearningRateSchedule):
 
 
 class ExponentialDecay(_Formula):
-    """``initial_learning_rate * decay_rate ** (step / decay_steps)``.
+    """Learning rate schedule with exponential decay.
 
-    With ``staircase`` the exponent is rounded down.
+        rate = initial_learning_rate * decay_rate ** (step / decay_steps)
 
-    Raises: ``ValueError`` if ``decay_steps`` is not above 0.
+    Args:
+        initial_learning_rate: Learning rate of step 0.
+        decay_steps: Number of steps over which the rate decays by ``decay_rate``,
+            positive.
+        decay_rate: Factor of the decay.
+        staircase: If True, round the exponent down: the rate decays in discrete
+            intervals.
+        name: Name of the schedule, part of its config.
+
+    Raises:
+        ValueError: If ``decay_steps`` is not positive.
 
     Example:
-        >>> keras.optimizers.schedules.ExponentialDecay(0.5, decay_steps=10, decay_rate=0.5)(20).numpy()
+        >>> rate = keras.optimizers.schedules.ExponentialDecay(0.5, 10, decay_rate=0.5)
+        >>> rate(20).numpy()
         np.float32(0.125)
     """
 
@@ -125,14 +138,24 @@ class ExponentialDecay(_Formula):
 
 
 class InverseTimeDecay(_Formula):
-    """``initial_learning_rate / (1 + decay_rate * step / decay_steps)``.
+    """Learning rate schedule with inverse time decay.
 
-    With ``staircase`` the quotient of the steps is rounded down.
+        rate = initial_learning_rate / (1 + decay_rate * step / decay_steps)
 
-    Raises: ``ValueError`` if ``decay_steps`` is not above 0.
+    Args:
+        initial_learning_rate: Learning rate of step 0.
+        decay_steps: Number of steps that counts as one unit of time, positive.
+        decay_rate: Decay per unit of time.
+        staircase: If True, round ``step / decay_steps`` down: the rate decays in
+            discrete intervals.
+        name: Name of the schedule, part of its config.
+
+    Raises:
+        ValueError: If ``decay_steps`` is not positive.
 
     Example:
-        >>> keras.optimizers.schedules.InverseTimeDecay(1.0, decay_steps=10, decay_rate=0.5)(20).numpy()
+        >>> rate = keras.optimizers.schedules.InverseTimeDecay(1.0, 10, decay_rate=0.5)
+        >>> rate(20).numpy()
         np.float32(0.5)
     """
 
@@ -158,9 +181,18 @@ class InverseTimeDecay(_Formula):
 
 
 class PiecewiseConstantDecay(_Formula):
-    """``values[i]`` up to and with the step ``boundaries[i]``, then the last value.
+    """Learning rate schedule with constant rates between boundaries.
 
-    Raises: ``ValueError`` unless there is one value more than boundaries.
+    The rate is ``values[i]`` up to and including step ``boundaries[i]``, then the last
+    value.
+
+    Args:
+        boundaries: Increasing steps, at which the rate changes.
+        values: Rates, one more than ``boundaries``.
+        name: Name of the schedule, part of its config.
+
+    Raises:
+        ValueError: If ``values`` does not have one entry more than ``boundaries``.
 
     Example:
         >>> rate = keras.optimizers.schedules.PiecewiseConstantDecay([2, 4], [1.0, 0.5, 0.25])
@@ -196,15 +228,28 @@ class PiecewiseConstantDecay(_Formula):
 
 
 class PolynomialDecay(_Formula):
-    """``(initial - end) * (1 - step / decay_steps) ** power + end``, then ``end``.
+    """Learning rate schedule with polynomial decay to ``end_learning_rate``.
 
-    With ``cycle`` the rate does not stay at the end: ``decay_steps`` grows to its next
-    multiple.
+        rate = (initial - end) * (1 - step / decay_steps) ** power + end
 
-    Raises: ``ValueError`` if ``decay_steps`` is not above 0.
+    After ``decay_steps`` the rate is ``end_learning_rate``.
+
+    Args:
+        initial_learning_rate: Learning rate of step 0.
+        decay_steps: Number of steps until the rate reaches ``end_learning_rate``,
+            positive.
+        end_learning_rate: Final learning rate.
+        power: Exponent of the polynomial; 1 for linear decay.
+        cycle: If True, extend ``decay_steps`` to its next multiple instead of staying
+            at the end: the rate rises and decays again.
+        name: Name of the schedule, part of its config.
+
+    Raises:
+        ValueError: If ``decay_steps`` is not positive.
 
     Example:
-        >>> keras.optimizers.schedules.PolynomialDecay(1.0, decay_steps=10, end_learning_rate=0.0)([0, 5, 20]).numpy()
+        >>> rate = keras.optimizers.schedules.PolynomialDecay(1.0, 10, end_learning_rate=0.0)
+        >>> rate([0, 5, 20]).numpy()
         array([1. , 0.5, 0. ], dtype=float32)
     """
 
@@ -236,20 +281,33 @@ class PolynomialDecay(_Formula):
 
 
 class CosineDecay(_Formula):
-    """Half a cosine from ``initial_learning_rate`` down to ``alpha`` times that.
+    """Learning rate schedule with cosine decay, and optional linear warmup.
 
         rate = initial * ((1 - alpha) * (1 + cos(pi * step / decay_steps)) / 2 + alpha)
 
-    With a ``warmup_target`` the rate first grows linearly from
-    ``initial_learning_rate`` to it over ``warmup_steps``, and then falls from there
-    over ``decay_steps``.
+    With ``warmup_target`` the rate first grows linearly from ``initial_learning_rate``
+    to it over ``warmup_steps`` steps, and then decays from there over ``decay_steps``
+    steps.
 
-    Raises: ``ValueError`` if ``decay_steps`` is not above 0.
+    Args:
+        initial_learning_rate: Learning rate of step 0.
+        decay_steps: Number of steps of the decay, positive.
+        alpha: Final rate, as a fraction of the rate at which the decay starts.
+        name: Name of the schedule, part of its config.
+        warmup_target: Learning rate at the end of the warmup; None for no warmup.
+        warmup_steps: Number of steps of the warmup.
 
-    Reference: Loshchilov & Hutter, "SGDR" (2016).
+    Raises:
+        ValueError: If ``decay_steps`` is not positive.
+
+    References:
+        Loshchilov & Hutter, "SGDR: stochastic gradient descent with warm restarts"
+        (2016).
 
     Example:
-        >>> rate = keras.optimizers.schedules.CosineDecay(0.0, 10, warmup_target=1.0, warmup_steps=4)
+        >>> rate = keras.optimizers.schedules.CosineDecay(
+        ...     0.0, 10, warmup_target=1.0, warmup_steps=4
+        ... )
         >>> rate([0, 2, 4, 14]).numpy().tolist()
         [0.0, 0.5, 1.0, 0.0]
     """
@@ -290,16 +348,28 @@ class CosineDecay(_Formula):
 
 
 class CosineDecayRestarts(_Formula):
-    """`CosineDecay` with restarts: each period is ``t_mul`` times as long as the last.
+    """Learning rate schedule with cosine decay and warm restarts.
 
-    The initial rate of each period changes by the factor ``m_mul``.
+    Each period is a `CosineDecay` and ``t_mul`` times as long as the previous one.
 
-    Raises: ``ValueError`` if ``first_decay_steps`` is not above 0.
+    Args:
+        initial_learning_rate: Learning rate of step 0.
+        first_decay_steps: Number of steps of the first period, positive.
+        t_mul: Factor of the length of each period.
+        m_mul: Factor of the initial rate of each period.
+        alpha: Final rate of each period, as a fraction of ``initial_learning_rate``.
+        name: Name of the schedule, part of its config.
 
-    Reference: Loshchilov & Hutter, "SGDR" (2016).
+    Raises:
+        ValueError: If ``first_decay_steps`` is not positive.
+
+    References:
+        Loshchilov & Hutter, "SGDR: stochastic gradient descent with warm restarts"
+        (2016).
 
     Example:
-        >>> keras.optimizers.schedules.CosineDecayRestarts(1.0, 10)([0, 5, 10, 20]).numpy().round(2)
+        >>> rate = keras.optimizers.schedules.CosineDecayRestarts(1.0, 10)
+        >>> rate([0, 5, 10, 20]).numpy().round(2)
         array([1. , 0.5, 1. , 0.5], dtype=float32)
     """
 
@@ -334,19 +404,26 @@ class CosineDecayRestarts(_Formula):
 
 
 def serialize(learning_rate_schedule: Any) -> dict[str, Any]:
-    """Return ``{"class_name", "config"}`` of a schedule."""
+    """Return the ``{"class_name", "config"}`` dict of a learning rate schedule.
+
+    Args:
+        learning_rate_schedule: Schedule to serialize.
+    """
     return object_config.serialize(learning_rate_schedule)
 
 
 def deserialize(
     config: dict[str, Any], custom_objects: dict[str, Any] | None = None
 ) -> LearningRateSchedule:
-    """Return the schedule of a config from `serialize`.
+    """Return the learning rate schedule of a config from `serialize`.
 
-    Args: ``custom_objects``: ``{name: class or function}``, looked up before those that
-    are registered.
+    Args:
+        config: Dict from `serialize`.
+        custom_objects: Dict ``{name: class or function}``, searched before the
+            registered objects.
 
-    Raises: ``ValueError`` for an unknown class, with a list of the known ones.
+    Raises:
+        ValueError: If the class is unknown; the message lists the known classes.
     """
     with registry.custom_object_scope(custom_objects):
         return object_config.deserialize("schedule", config)

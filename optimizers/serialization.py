@@ -12,9 +12,13 @@ __all__ = ["deserialize", "get", "serialize"]
 
 
 def get(identifier: Any) -> Any:
-    """Return the optimizer of a name (``"adam"``) or config; an optimizer or None as it is.
+    """Return the optimizer of a name (``"adam"``) or config.
 
-    Raises: ``ValueError`` for an unknown name, or another type.
+    Args:
+        identifier: Name, config, or an optimizer or None, which is returned unchanged.
+
+    Raises:
+        ValueError: If the name is unknown, or ``identifier`` has another type.
 
     Example:
         >>> keras.optimizers.get("sgd").get_config()["momentum"]
@@ -33,21 +37,29 @@ def get(identifier: Any) -> Any:
 
 
 def serialize(optimizer: Any) -> dict[str, Any]:
-    """Return ``{"class_name", "config"}`` of an optimizer."""
+    """Return the ``{"class_name", "config"}`` dict of an optimizer.
+
+    Args:
+        optimizer: Optimizer to serialize.
+    """
     return object_config.serialize(optimizer)
 
 
 def deserialize(config: Any, custom_objects: dict[str, Any] | None = None) -> Optimizer:
     """Return the optimizer of a config from `serialize`.
 
-    Args: ``custom_objects``: ``{name: class or function}``, looked up before those that
-    are registered.
+    Args:
+        config: Dict from `serialize`.
+        custom_objects: Dict ``{name: class or function}``, searched before the
+            registered objects.
 
-    Raises: ``ValueError`` for an unknown class, or a value that is no config.
+    Raises:
+        ValueError: If the class is unknown, or ``config`` is not a config.
 
     Example:
-        >>> keras.optimizers.deserialize(keras.optimizers.serialize(keras.optimizers.get("sgd"))).get_config()["momentum"]
-        0.0
+        >>> config = keras.optimizers.serialize(keras.optimizers.SGD(momentum=0.5))
+        >>> keras.optimizers.deserialize(config).momentum
+        0.5
     """
     with registry.custom_object_scope(custom_objects):
         return object_config.deserialize("optimizer", config)

@@ -1,4 +1,4 @@
-"""`SGD`: gradient descent, with or without momentum."""
+"""`SGD`: stochastic gradient descent, with or without momentum."""
 
 from __future__ import annotations
 
@@ -17,20 +17,27 @@ __all__ = ["SGD"]
 
 
 class SGD(Optimizer):
-    """Step against the gradient; with momentum, the steps accumulate.
+    """Stochastic gradient descent, optionally with (Nesterov) momentum.
 
         w        <- w - learning_rate * g                       without momentum
         velocity <- momentum * velocity - learning_rate * g     with momentum:
         w        <- w + velocity                                plain
         w        <- w + momentum * velocity - learning_rate * g Nesterov's
 
-    Args: ``momentum``: from 0 to 1; ``nesterov``: use Nesterov's momentum; the others
-    as for `Optimizer`.
+    Args:
+        learning_rate: Number, `keras.optimizers.schedules.LearningRateSchedule`, or
+            function that returns the rate.
+        momentum: Decay rate of the accumulated steps, from 0 to 1; 0 disables momentum.
+        nesterov: If True, use Nesterov momentum.
+        **kwargs: Base class arguments; see `keras.optimizers.Optimizer`.
 
-    Raises: ``ValueError`` for a momentum that is not from 0 to 1, and as `Optimizer`.
+    Raises:
+        ValueError: If ``momentum`` is not from 0 to 1, or a base class argument is
+            unknown or out of range.
 
-    Reference: Sutskever et al., "On the importance of initialization and momentum in
-    deep learning" (2013). Defaults are those of Keras.
+    References:
+        Sutskever et al., "On the importance of initialization and momentum in deep
+        learning" (2013).
 
     Example:
         >>> from tapewright import Variable
@@ -61,7 +68,7 @@ class SGD(Optimizer):
 
     @property
     def momentums(self) -> list[Variable]:
-        """The slots of the variables; empty without ``momentum``."""
+        """The momentum slots of the variables, a list; empty if ``momentum`` is 0."""
         return self._tw_slots[0] if self._tw_slots else []
 
     def coefficients(self, step, learning_rate, real):

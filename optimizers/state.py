@@ -1,4 +1,4 @@
-"""The state of an optimizer: counts, and for each variable its slots.
+"""The state of an optimizer: counters, and slots for each variable.
 
 Variables have the order and the names of Keras: files depend on the order.
 """
@@ -35,7 +35,7 @@ __all__ = ["State"]
 
 
 class State(Reserving, Trackable):
-    """Base of `Optimizer`: creation, listing and loading of its variables."""
+    """Base class of `Optimizer`: creates, lists and loads its variables."""
 
     # Names of the per-variable states, in groups. `variables` lists a group variable by
     # variable, and the groups one after another: Keras' order, in which files hold them.
@@ -81,15 +81,20 @@ class State(Reserving, Trackable):
         return variables + [v for v in self._tw_attributes() if id(v) not in known]
 
     def _tw_attributes(self):
-        """Return variables that are attributes or lie in one (a list or dict), each once."""
+        """Return variables in attributes, lists and dicts included, without duplicates."""
         leaves = owned(self, in_order=True)
         return {id(x): x for x in leaves if isinstance(x, Variable)}.values()
 
     def build(self, variables: Sequence[Variable]) -> None:
-        """Create the slots for these variables; otherwise the first `apply` does.
+        """Create the slots for these variables; the first `apply` does so otherwise.
 
-        Raises: ``ValueError`` if a variable is listed twice; ``TypeError`` for other
-        objects; `DTypeError` for variables that are not floating.
+        Args:
+            variables: Variables that the optimizer will update.
+
+        Raises:
+            ValueError: If a variable is listed twice.
+            TypeError: If an object is not a Variable.
+            DTypeError: If a variable is not floating-point.
         """
         if self._iterations is None:
             raise RuntimeError(
@@ -119,7 +124,7 @@ class State(Reserving, Trackable):
         assign_pending(self)
 
     def __children__(self) -> dict[str, Any]:
-        """Return the state by names: counts, then a list for each slot."""
+        """Return the state by name: counters, then one list per slot."""
         children = {"iteration": self._iterations}
         if isinstance(self._learning_rate, Variable):
             children["learning_rate"] = self._learning_rate
@@ -166,7 +171,13 @@ class State(Reserving, Trackable):
     ) -> Variable:
         """Add a variable to the state of the optimizer.
 
-        ``aggregation`` and ``layout`` change nothing.
+        Args:
+            shape: Shape of the variable.
+            initializer: Initializer: an object or its name.
+            dtype: Dtype; None for the default float dtype.
+            aggregation: Changes nothing.
+            layout: Changes nothing.
+            name: Name of the variable.
         """
         name = name or "variable"
         return self._tw_add(
@@ -176,7 +187,13 @@ class State(Reserving, Trackable):
     def add_variable_from_reference(
         self, reference_variable: Any, name: Any = None, initializer: Any = "zeros"
     ) -> Variable:
-        """Add a slot of a variable: a Variable of its shape and dtype."""
+        """Add a slot of a variable, with the same shape and dtype.
+
+        Args:
+            reference_variable: Variable that the slot belongs to.
+            name: Name of the slot.
+            initializer: Initializer: an object or its name.
+        """
         slot, variable = name or "var", reference_variable
         name, shape = f"{_stem(variable)}_{slot}", tuple(variable.shape)
         return self._tw_add(slot, name, shape, initializer, variable.dtype)
@@ -187,9 +204,18 @@ class State(Reserving, Trackable):
         name: Any,
         initializer: Any = "zeros",
     ) -> Any:
-        """Add one slot for each variable: a list, or with several names a tuple of lists.
+        """Add one slot for each variable, or several.
 
-        Args: ``initializer``: one for all names, or a list of one each.
+        Args:
+            trainable_variables: Variables that the slots belong to.
+            name: Name of the slot, or a list of names.
+            initializer: One initializer for all names, or a list of one per name.
+
+        Returns:
+            A list of slots, one per variable; for several names a tuple of such lists.
+
+        Raises:
+            ValueError: If the numbers of names and initializers differ.
         """
         names = [name] if isinstance(name, str) else list(name)
         several = isinstance(initializer, (list, tuple))
@@ -216,32 +242,51 @@ class State(Reserving, Trackable):
         return variable
 
     def _track_variable(self, variable) -> None:
-        """Add a variable that a rule made by itself to the state; rules for Keras call it."""
+        """Add a variable that a rule created itself to the state; rules for Keras call it."""
         self._tw_added.append((variable.name, variable))
 
     def _get_variable_index(self, variable) -> int:
-        """Return the index of a variable among those that the optimizer was built with."""
+        """Return the index of a variable in the list that the optimizer was built with."""
         return self._tw_indices[id(variable)]
 
     def assign(self, variable: Variable, value: TensorLike) -> None:
-        """Assign ``value``, in the dtype of the variable."""
+        """Assign ``value``, cast to the dtype of the variable.
+
+        Args:
+            variable: Variable to change.
+            value: New value, with the shape of the variable.
+        """
         variable.assign(cast(value, variable.dtype))
 
     def assign_add(self, variable: Variable, value: TensorLike) -> None:
-        """Add ``value``, broadcast, in the dtype of the variable."""
+        """Add ``value``, cast to the dtype of the variable and broadcast to its shape.
+
+        Args:
+            variable: Variable to change.
+            value: Value to add.
+        """
         variable.assign_add(_like(value, variable))
 
     def assign_sub(self, variable: Variable, value: TensorLike) -> None:
-        """Subtract ``value``, broadcast, in the dtype of the variable."""
+        """Subtract ``value``, cast to the dtype of the variable and broadcast to its shape.
+
+        Args:
+            variable: Variable to change.
+            value: Value to subtract.
+        """
         variable.assign_sub(_like(value, variable))
 
     # --- loading
 
     def set_weights(self, weights: Sequence[TensorLike]) -> None:
-        """Assign the values, in the order of `variables`.
+        """Assign values to the variables of the optimizer.
 
-        Raises: ``ValueError`` if the optimizer is not built or a value does not fit;
-        then nothing has changed.
+        Args:
+            weights: Values in the order of `variables`.
+
+        Raises:
+            ValueError: If the optimizer is not built or a value does not fit; no
+                variable changes.
         """
         if not self.built:
             raise ValueError(
@@ -254,9 +299,12 @@ class State(Reserving, Trackable):
     save_own_variables = save_own_variables
 
     def load_own_variables(self, store: Any) -> None:
-        """Assign the values that `save_own_variables` put into ``store``.
+        """Assign the values that `save_own_variables` has written to ``store``.
 
-        If their number differs, nothing is assigned, with a warning.
+        If their number differs, no value is assigned, with a warning.
+
+        Args:
+            store: Mapping from numbers, as strings, to arrays.
         """
         if len(store.keys()) == len(self.variables):
             load_own_variables(self, store)
@@ -273,9 +321,14 @@ class State(Reserving, Trackable):
         var_list: Sequence[Variable] | None = None,
         var_names: Sequence[str] | None = None,
     ) -> None:
-        """Exclude variables of ``var_list``, or with one of ``var_names`` in their names.
+        """Exclude variables from weight decay, by object or by name.
 
-        Raises: ``ValueError`` once the optimizer is built.
+        Args:
+            var_list: Variables to exclude.
+            var_names: Regular expressions; variables whose names match are excluded.
+
+        Raises:
+            ValueError: If the optimizer is built already.
         """
         if self.built:
             raise ValueError(
@@ -292,7 +345,7 @@ class State(Reserving, Trackable):
         )
 
     def _apply_weight_decay(self, variables) -> None:
-        """Decay the variables; a rule in blocks does so with its step."""
+        """Decay the variables; rules in blocks decay as part of their step."""
         if not self.weight_decay:
             return
         decay = float(self.learning_rate) * self.weight_decay
@@ -306,9 +359,13 @@ class State(Reserving, Trackable):
         return [variable for variable, decays in pairs if not decays]
 
     def finalize_variable_values(self, var_list: Sequence[Variable]) -> None:
-        """Set the variables to their averages if ``use_ema``; `fit` does it at the end.
+        """Set variables to their moving averages if ``use_ema``; `fit` calls it at the end.
 
-        Raises: ``ValueError`` for variables that the optimizer does not know.
+        Args:
+            var_list: Variables to set.
+
+        Raises:
+            ValueError: If the optimizer was built without one of the variables.
         """
         if not self.use_ema:
             return
@@ -330,7 +387,7 @@ class State(Reserving, Trackable):
 
 
 def _check_trainable(who, variable):
-    """Raise unless an optimizer can train ``variable``."""
+    """Raise if an optimizer cannot train ``variable``."""
     if not isinstance(variable, Variable):
         raise TypeError(
             f"{who}: variables must be Variables, got {type(variable).__name__}"
@@ -346,17 +403,17 @@ def _check_trainable(who, variable):
 
 
 def _attribute(slot):
-    """Return the name of the attribute with these slots, as the rules of Keras have it."""
+    """Return the attribute name of a list of slots, as in the rules of Keras."""
     return f"_{slot[:-1]}ies" if slot.endswith("y") else f"_{slot}s"
 
 
 def _stem(variable):
-    """Return the start of the names of a variable's slots."""
+    """Return the prefix of the names of a variable's slots."""
     return variable.path.replace("/", "_")
 
 
 def _like(value, variable):
-    """Return the value in the dtype and the shape of a variable."""
+    """Cast a value to the dtype of a variable and broadcast it to its shape."""
     value = cast(value, variable.dtype)
     same = value.shape == variable.shape
     return value if same else broadcast_to(value, variable.shape)

@@ -1,7 +1,7 @@
 """`Update`: one call of ``apply``, prepared once for its variables and gradients.
 
-The facts that are the same in each step are computed at the first: the gradients that are
-missing or sparse, and the stretches of segments that change.
+Facts that do not change between steps are computed in the first: missing and sparse
+gradients, and the stretches of segments that change.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ LARGE = 1 << 26
 
 
 class GradientGroup(NamedTuple):
-    """The gradients of one segment, and memory of the update to gather them in.
+    """The gradients of one segment, and the memory to gather them in.
 
-    ``members``: pairs of a variable's number in the segment and that of its gradient;
-    ``runs``: the stretches of the segment that change. ``gradient`` is None where a
-    variable is alone: its gradient is used without a copy.
+    ``members``: pairs of a variable's number in the segment and the number of its
+    gradient; ``runs``: the stretches of the segment that change. ``gradient`` is None
+    if the group has one variable: its gradient is used without a copy.
     """
 
     segment: Segment
@@ -121,13 +121,13 @@ class Update:
 
     @ignoring_float_errors
     def apply(self, rule, grads):
-        """Make one step of ``rule``, the optimizer."""
+        """Take one step of ``rule``, the optimizer."""
         if self.missing or active_interpreter() is not None:
             self.announce(rule)
         self._locks(rule).run(self._commit, rule, grads)
 
     def announce(self, rule):
-        """Warn of missing gradients; tell interpreters which variables a step writes."""
+        """Warn about missing gradients; report to interpreters the variables a step writes."""
         self._warn_of_missing()
         if active_interpreter() is not None:
             notify_of_writes(rule._tw_writes(self), EFFECT)
@@ -136,7 +136,7 @@ class Update:
         commit([self.make_step(rule, grads)])
 
     def make_step(self, rule, grads):
-        """Return a step for a commit, which the locks of all variables enclose."""
+        """Return a step for a commit that holds the locks of all variables."""
         gradients = self.checked(grads)
         if replica_context() is not None:
             gradients = all_reduce_gradients(gradients)
@@ -149,7 +149,7 @@ class Update:
         return lock
 
     def trace(self, rule, grads, tracer):
-        """Record one step, which each replay takes."""
+        """Record one step, which every replay executes."""
         self._warn_of_missing()
         notify_of_writes(rule._tw_writes(self), EFFECT)
         context = replica_context()
@@ -197,7 +197,7 @@ class Update:
         return self.changed
 
     def set_coefficients(self, rule, step):
-        """Set the numbers of a step, counted from 1; the learning rate may be users' code."""
+        """Set the numbers of a step, counted from 1; the learning rate may run users' code."""
         rate = rule._tw_rate()
         decay = rate * (rule.weight_decay or 0)
         for workspace in self.workspaces:
@@ -207,7 +207,7 @@ class Update:
             workspace.prepare((decay, *coefficients))
 
     def checked(self, grads):
-        """Return the gradients as arrays and `SparseRows`; raise where one is wrong."""
+        """Return the gradients as arrays and `SparseRows`; raise if one is invalid."""
         arrays = []
         for i, variable, spec in self.present:
             gradient = grads[i]
@@ -222,7 +222,7 @@ class TracedUpdate(VariableUpdate):
     """One step of an optimizer, called in each replay with the arrays of gradients.
 
     ``slices``: for each gradient None, or `IndexedSlices` of the same dense shape;
-    ``gathers``: those are to be gathered from all replicas.
+    ``gathers``: the slices are gathered from all replicas.
     """
 
     def __init__(self, update, rule, slices, gathers=False):
@@ -280,7 +280,7 @@ class TracedUpdate(VariableUpdate):
         return other
 
     def attributes(self):
-        """Return the arguments of `_traced_update` that make it again."""
+        """Return the arguments of `_traced_update` that recreate it."""
         variables = [variable for _, variable, _ in self.update.present]
         sparse = "gathered" if self.gathers else "sparse"
         gradients = ["dense" if each is None else sparse for each in self.slices]
@@ -300,9 +300,10 @@ def _spec(array):
 
 
 def dense_on_device(rule, gradient, variable):
-    """Return a sparse gradient as a dense one, unless the host is to take it as it is.
+    """Return a sparse gradient as a dense one, unless the host processes it.
 
-    Rows of zeros change nothing if zero is idle, and else the update makes them itself.
+    Rows of zeros change nothing if ``zero_is_idle``; otherwise the update creates them
+    itself.
     """
     shape, dtype, xp = _spec(variable._array)
     values = convert_to_tensor(gradient.values, dtype_hint=variable.dtype)
