@@ -1,8 +1,8 @@
 """`tw.datasets`: data sets as NumPy arrays; each module has a ``load_data``.
 
-``digits`` are drawn on the spot and need no network; the others are read from disk or
-downloaded once, and verified. No code is ever run from their files. Leans on NumPy and
-the standard library.
+``digits`` are generated and need no network; the other data sets are read from disk or
+downloaded once, and verified. Code in their files is never run. Uses NumPy and the
+standard library.
 """
 
 import importlib

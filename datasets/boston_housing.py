@@ -1,9 +1,10 @@
-"""Boston housing: 506 districts with 13 attributes and the median value of a home.
+"""Boston housing data set: 506 districts with 13 attributes and the median home value.
 
-The column "B" was made on the assumption that racial segregation raises prices. Use
-`california_housing` instead, unless this is the subject.
+The column "B" was constructed on the assumption that racial segregation raises prices.
+Use `california_housing` instead, unless this is the subject of the study.
 
-Reference: Harrison, Rubinfeld, "Hedonic prices and the demand for clean air" (1978).
+References:
+    Harrison & Rubinfeld, "Hedonic prices and the demand for clean air" (1978).
 """
 
 import os
@@ -26,21 +27,29 @@ def load_data(
     test_split: float = 0.2,
     seed: int | None = 113,
 ) -> Data:
-    """Load Boston housing: ``(x_train, y_train), (x_test, y_test)``.
+    """Load the Boston housing data set: ``(x_train, y_train), (x_test, y_test)``.
 
-    Args: ``path``: an ``.npz`` file in Keras' layout, ``x`` and ``y``. The plain
-    default, or None, stands for the cache (``$TAPEWRIGHT_HOME/datasets``, by default
-    ``~/.cache/tapewright/datasets``) unless a file of that name lies in the working
-    directory; what the cache lacks is downloaded once and verified. ``test_split``: the
-    part for the test, at least 0 and below 1; ``seed``: of the order.
-    Returns: ``x`` float64 ``[n, 13]``, ``y`` float64 ``[n]`` in thousands of dollars,
-    with ``n`` 404 and 102.
-    Raises: ``FileNotFoundError`` if ``path`` names nothing, ``ValueError`` for another
-    ``test_split`` or a file that is not what it should be, ``DownloadError`` (an
-    ``OSError``) naming every mirror that failed.
+    Args:
+        path: ``.npz`` file in Keras' layout, with ``x`` and ``y``. The default name, or
+            None, selects the cache, unless a file with this name exists in the working
+            directory. The cache, ``$TAPEWRIGHT_HOME/datasets`` or
+            ``~/.cache/tapewright/datasets``, is filled by a verified download on first
+            use.
+        test_split: Fraction of the data for the test set, at least 0 and below 1.
+        seed: Seed of the shuffle before the split.
+
+    Returns:
+        ``x`` float64 ``[n, 13]`` and ``y`` float64 ``[n]`` in thousands of dollars,
+        with ``n`` 404 and 102.
+
+    Raises:
+        FileNotFoundError: If ``path`` does not exist.
+        ValueError: If ``test_split`` is out of range, or the file is invalid.
+        DownloadError: If all mirrors fail; an ``OSError`` that lists them.
 
     Example:
-        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.boston_housing.load_data()  # doctest: +SKIP
+        >>> train, test = tw.datasets.boston_housing.load_data()  # doctest: +SKIP
+        >>> (x_train, y_train), (x_test, y_test) = train, test  # doctest: +SKIP
     """
     check_test_split("boston_housing.load_data", test_split)
     found = find_file("boston_housing.load_data", path, ARCHIVE, MIRRORS)

@@ -1,9 +1,10 @@
-"""California housing: 20,640 districts with 8 attributes and the median value of a house.
+"""California housing data set: 20,640 districts with 8 attributes and house values.
 
 The attributes: longitude, latitude, median age of a house, rooms, bedrooms, population,
-households, median income.
+households, median income. The target is the median value of a house.
 
-Reference: Pace, Barry, "Sparse spatial autoregressions" (1997).
+References:
+    Pace & Barry, "Sparse spatial autoregressions" (1997).
 """
 
 import os
@@ -28,18 +29,31 @@ def load_data(
     test_split: float = 0.2,
     seed: int | None = 113,
 ) -> Data:
-    """Load California housing: ``(x_train, y_train), (x_test, y_test)``.
+    """Load the California housing data set: ``(x_train, y_train), (x_test, y_test)``.
 
-    Args: ``version``: "large", or "small" for the first 600 districts; ``path``,
-    ``test_split``, ``seed``: those of `boston_housing.load_data`.
-    Returns: ``x`` ``[n, 8]``, ``y`` ``[n]`` in dollars, with ``n`` 16,512 and 4,128, or
-    480 and 120; the dtype is that of the file.
-    Raises: ``FileNotFoundError`` if ``path`` names nothing, ``ValueError`` for another
-    ``version`` or ``test_split``, or a file that is not what it should be,
-    ``DownloadError`` (an ``OSError``) naming every mirror that failed.
+    Args:
+        version: "large", or "small" for the first 600 districts.
+        path: ``.npz`` file in Keras' layout, with ``x`` and ``y``. The default name, or
+            None, selects the cache, unless a file with this name exists in the working
+            directory. The cache, ``$TAPEWRIGHT_HOME/datasets`` or
+            ``~/.cache/tapewright/datasets``, is filled by a verified download on first
+            use.
+        test_split: Fraction of the data for the test set, at least 0 and below 1.
+        seed: Seed of the shuffle before the split.
+
+    Returns:
+        ``x`` ``[n, 8]`` and ``y`` ``[n]`` in dollars, with ``n`` 16,512 and 4,128, or
+        480 and 120; the dtype is the dtype of the file.
+
+    Raises:
+        FileNotFoundError: If ``path`` does not exist.
+        ValueError: If ``version`` is unknown, ``test_split`` is out of range, or the
+            file is invalid.
+        DownloadError: If all mirrors fail; an ``OSError`` that lists them.
 
     Example:
-        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.california_housing.load_data("small")  # doctest: +SKIP
+        >>> train, test = tw.datasets.california_housing.load_data("small")  # doctest: +SKIP
+        >>> (x_train, y_train), (x_test, y_test) = train, test  # doctest: +SKIP
     """
     if version not in ROWS:
         raise ValueError(

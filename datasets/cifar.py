@@ -1,7 +1,6 @@
-"""Read the archives of CIFAR: pickles in a tar file, from which no code is run.
+"""Read the archives of CIFAR: pickles in a tar file, without running code from them.
 
-Keras' archives are read, not those of the binary version, for which Keras knows no
-checksum.
+These are Keras' archives, not the binary version, for which Keras has no checksum.
 """
 
 import os
@@ -28,12 +27,15 @@ LARGEST = 1 << 30  # bytes of an unpacked archive, five times those of CIFAR
 def read_batches(
     path: str | os.PathLike, names: Sequence[str], label_key: str
 ) -> list[tuple[np.ndarray, list[int]]]:
-    """Images uint8 ``[n, 32, 32, 3]`` and their labels, from members of a ``.tar.gz``.
+    """Read images and labels from members of a ``.tar.gz`` archive.
 
-    The images are ``[n, 3, 32, 32]`` if `image_data_format` is "channels_first".
+    Returns:
+        Images uint8 ``[n, 32, 32, 3]``, or ``[n, 3, 32, 32]`` if `image_data_format` is
+        "channels_first", and their labels.
 
-    Raises: ``DataFileError`` (a ``ValueError``) for an archive that is damaged, lacks a
-    member, or has one of another form, such as a pickle that would run code.
+    Raises:
+        DataFileError: If the archive is damaged, lacks a member, or has an invalid one,
+            such as a pickle that would run code; a ``ValueError``.
     """
     from .plain_pickle import read_pickle
 
@@ -49,7 +51,7 @@ def read_batches(
 
 
 def _members(path, names):
-    """The bytes of the members with these names."""
+    """Return the bytes of the members with these names."""
     import gzip
     import tarfile
     import zlib
@@ -76,7 +78,7 @@ def _members(path, names):
 
 
 class _Bounded:
-    """A file of which at most ``LARGEST`` bytes can be read."""
+    """File object from which at most ``LARGEST`` bytes can be read."""
 
     def __init__(self, file):
         self._file, self._left = file, LARGEST
@@ -90,7 +92,7 @@ class _Bounded:
 
 
 def _batch(batch: Any, label_key):
-    """The images and labels of a batch, once both have the right form."""
+    """Check a batch, and return its images and labels."""
     key = label_key.encode()
     if type(batch) is not dict or not {b"data", key} <= batch.keys():
         raise ValueError(f"it must be a dict with 'data' and {label_key!r}")

@@ -1,6 +1,7 @@
-"""CIFAR-10: 60,000 colour photographs of 32 by 32 pixels in ten classes.
+"""CIFAR-10 data set: 60,000 color photographs of 32 by 32 pixels in ten classes.
 
-Reference: Krizhevsky, "Learning multiple layers of features from tiny images" (2009).
+References:
+    Krizhevsky, "Learning multiple layers of features from tiny images" (2009).
 """
 
 import os
@@ -25,21 +26,28 @@ MEMBERS = [
 
 
 def load_data(path: str | os.PathLike | None = None) -> Data:
-    """Load CIFAR-10: ``(x_train, y_train), (x_test, y_test)``.
+    """Load the CIFAR-10 data set: ``(x_train, y_train), (x_test, y_test)``.
 
-    Args: ``path``: the archive ``cifar-10-python.tar.gz``; None for the cache
-    (``$TAPEWRIGHT_HOME/datasets``, by default ``~/.cache/tapewright/datasets``), filled
-    by a verified download on first use.
-    Returns: images uint8 ``[n, 32, 32, 3]``, or ``[n, 3, 32, 32]`` if the setting
-    `image_data_format` of Keras is "channels_first", and labels uint8 ``[n, 1]``, with
-    ``n`` 50,000 and 10,000. The classes: airplane, automobile, bird, cat, deer, dog,
-    frog, horse, ship, truck.
-    Raises: ``FileNotFoundError`` if ``path`` names nothing, ``ValueError`` for a file
-    that is not what it should be, ``DownloadError`` (an ``OSError``) naming every
-    mirror that failed. A file that would run code as a pickle is refused.
+    The classes: airplane, automobile, bird, cat, deer, dog, frog, horse, ship, truck.
+
+    Args:
+        path: Archive ``cifar-10-python.tar.gz``; None for the cache
+            (``$TAPEWRIGHT_HOME/datasets``, by default
+            ``~/.cache/tapewright/datasets``), filled by a verified download on first
+            use.
+
+    Returns:
+        Images uint8 ``[n, 32, 32, 3]``, or ``[n, 3, 32, 32]`` if `image_data_format` is
+        "channels_first", and labels uint8 ``[n, 1]``, with ``n`` 50,000 and 10,000.
+
+    Raises:
+        FileNotFoundError: If ``path`` does not exist.
+        ValueError: If the file is invalid, such as a pickle that would run code.
+        DownloadError: If all mirrors fail; an ``OSError`` that lists them.
 
     Example:
-        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.cifar10.load_data()  # doctest: +SKIP
+        >>> train, test = tw.datasets.cifar10.load_data()  # doctest: +SKIP
+        >>> (x_train, y_train), (x_test, y_test) = train, test  # doctest: +SKIP
     """
     found = find_file("cifar10.load_data", path, ARCHIVE, MIRRORS)
     *train, test = read_batches(found, MEMBERS, "labels")

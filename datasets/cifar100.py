@@ -1,6 +1,7 @@
-"""CIFAR-100: 60,000 colour photographs of 32 by 32 pixels, 100 classes in 20 groups.
+"""CIFAR-100 data set: 60,000 color photographs of 32 by 32 pixels in 100 classes.
 
-Reference: Krizhevsky, "Learning multiple layers of features from tiny images" (2009).
+References:
+    Krizhevsky, "Learning multiple layers of features from tiny images" (2009).
 """
 
 import os
@@ -22,22 +23,28 @@ MEMBERS = ["cifar-100-python/train", "cifar-100-python/test"]
 
 
 def load_data(label_mode: str = "fine", path: str | os.PathLike | None = None) -> Data:
-    """Load CIFAR-100: ``(x_train, y_train), (x_test, y_test)``.
+    """Load the CIFAR-100 data set: ``(x_train, y_train), (x_test, y_test)``.
 
-    Args: ``label_mode``: "fine" for the 100 classes, "coarse" for their 20 groups;
-    ``path``: the archive ``cifar-100-python.tar.gz``; None for the cache
-    (``$TAPEWRIGHT_HOME/datasets``, by default ``~/.cache/tapewright/datasets``), filled
-    by a verified download on first use.
-    Returns: images uint8 ``[n, 32, 32, 3]``, or ``[n, 3, 32, 32]`` if the setting
-    `image_data_format` of Keras is "channels_first", and labels int64 ``[n, 1]``, with
-    ``n`` 50,000 and 10,000.
-    Raises: ``FileNotFoundError`` if ``path`` names nothing, ``ValueError`` for another
-    ``label_mode`` or a file that is not what it should be, ``DownloadError`` (an
-    ``OSError``) naming every mirror that failed. A file that would run code as a pickle
-    is refused.
+    Args:
+        label_mode: "fine" for the 100 classes, "coarse" for their 20 superclasses.
+        path: Archive ``cifar-100-python.tar.gz``; None for the cache
+            (``$TAPEWRIGHT_HOME/datasets``, by default
+            ``~/.cache/tapewright/datasets``), filled by a verified download on first
+            use.
+
+    Returns:
+        Images uint8 ``[n, 32, 32, 3]``, or ``[n, 3, 32, 32]`` if `image_data_format` is
+        "channels_first", and labels int64 ``[n, 1]``, with ``n`` 50,000 and 10,000.
+
+    Raises:
+        FileNotFoundError: If ``path`` does not exist.
+        ValueError: If ``label_mode`` is unknown, or the file is invalid, such as a
+            pickle that would run code.
+        DownloadError: If all mirrors fail; an ``OSError`` that lists them.
 
     Example:
-        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.cifar100.load_data("coarse")  # doctest: +SKIP
+        >>> train, test = tw.datasets.cifar100.load_data("coarse")  # doctest: +SKIP
+        >>> (x_train, y_train), (x_test, y_test) = train, test  # doctest: +SKIP
     """
     if label_mode not in ("fine", "coarse"):
         raise ValueError(

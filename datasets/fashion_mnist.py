@@ -1,7 +1,8 @@
-"""Fashion-MNIST: 70,000 pictures of clothes in ten classes, in the form of MNIST.
+"""Fashion-MNIST data set: 70,000 images of clothes in ten classes, shaped like MNIST.
 
-Reference: Xiao, Rasul, Vollgraf, "Fashion-MNIST: a novel image dataset for benchmarking
-machine learning algorithms" (2017).
+References:
+    Xiao, Rasul & Vollgraf, "Fashion-MNIST: a novel image dataset for benchmarking
+    machine learning algorithms" (2017).
 """
 
 import os
@@ -33,21 +34,30 @@ MIRRORS = (
 
 
 def load_data(path: str | os.PathLike | None = None) -> Data:
-    """Load Fashion-MNIST: ``(x_train, y_train), (x_test, y_test)``.
+    """Load the Fashion-MNIST data set: ``(x_train, y_train), (x_test, y_test)``.
 
-    Args: ``path``: a folder of IDX files (see ``load_folder``, whose remark becomes a
-    warning) or an ``.npz`` file in Keras' layout, read as they are; None for the cache
-    (``$TAPEWRIGHT_HOME/datasets``, by default ``~/.cache/tapewright/datasets``), filled
-    by a verified download on first use.
-    Returns: images uint8 ``[n, 28, 28]``, labels uint8 ``[n]``, with ``n`` 60,000 and
-    10,000. The classes: T-shirt, trouser, pullover, dress, coat, sandal, shirt,
-    sneaker, bag, ankle boot.
-    Raises: ``FileNotFoundError`` if ``path`` names nothing, ``ValueError`` for a file
-    that is not what it should be, ``DownloadError`` (an ``OSError``) naming every
-    mirror that failed.
+    The classes: T-shirt, trouser, pullover, dress, coat, sandal, shirt, sneaker, bag,
+    ankle boot.
+
+    Args:
+        path: ``.npz`` file in Keras' layout, or folder of IDX files (see
+            ``load_folder``, whose note is issued as a warning); None for the cache
+            (``$TAPEWRIGHT_HOME/datasets``, by default
+            ``~/.cache/tapewright/datasets``), filled by a verified download on first
+            use.
+
+    Returns:
+        Images uint8 ``[n, 28, 28]`` and labels uint8 ``[n]``, with ``n`` 60,000 and
+        10,000.
+
+    Raises:
+        FileNotFoundError: If ``path`` does not exist.
+        ValueError: If the file is invalid.
+        DownloadError: If all mirrors fail; an ``OSError`` that lists them.
 
     Example:
-        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.fashion_mnist.load_data()  # doctest: +SKIP
+        >>> train, test = tw.datasets.fashion_mnist.load_data()  # doctest: +SKIP
+        >>> (x_train, y_train), (x_test, y_test) = train, test  # doctest: +SKIP
     """
     given = given_path("fashion_mnist.load_data", path)
     if given is not None:

@@ -1,8 +1,9 @@
 """Download a data file once: cache folder, mirrors, size and checksum.
 
-A file arrives under a temporary name beside its place and moves there only when every
-check has passed, so what lies in the cache is whole. Leans on the standard library, and
-on tqdm while a download runs; both are imported only then.
+Args:
+    file is written under a temporary name in the same folder and renamed only after
+        every check has passed, so that files in the cache are complete. Uses the
+        standard library, and tqdm during a download; both are imported only then.
 """
 
 import os
@@ -28,10 +29,10 @@ LARGEST = 1 << 30  # no file of unknown size may grow beyond this
 
 
 class RemoteFile(NamedTuple):
-    """A file's name on its mirrors and in the cache, and how to know that it is right.
+    """The name of a file on its mirrors and in the cache, with its checksum and size.
 
-    ``checksum`` is ``"md5:<hex>"`` or ``"sha256:<hex>"``; ``size`` in bytes, if known,
-    or else the most that is taken.
+    ``checksum`` is ``"md5:<hex>"`` or ``"sha256:<hex>"``; ``size`` is in bytes, if
+    known, otherwise the maximum that is accepted.
     """
 
     name: str
@@ -41,7 +42,7 @@ class RemoteFile(NamedTuple):
 
 
 class DownloadError(OSError):
-    """No mirror gave the right file; ``failures`` lists (URL or path, reason) pairs."""
+    """Error if all mirrors fail; ``failures`` lists pairs (URL or path, reason)."""
 
     def __init__(self, failures: Sequence[tuple[str, str]], advice: str = ""):
         self.failures = list(failures)
@@ -51,13 +52,13 @@ class DownloadError(OSError):
 
 
 def cache_folder() -> Path:
-    """``$TAPEWRIGHT_HOME/datasets``, by default ``~/.cache/tapewright/datasets``."""
+    """Return ``$TAPEWRIGHT_HOME/datasets``, by default ``~/.cache/tapewright/datasets``."""
     home = os.environ.get("TAPEWRIGHT_HOME") or "~/.cache/tapewright"
     return Path(home).expanduser() / "datasets"
 
 
 def cached(file: RemoteFile, folder: Path) -> Path | None:
-    """The file's path in ``folder`` if it is there and has the right checksum."""
+    """Return the path of the file in ``folder`` if it exists with the right checksum."""
     path = Path(folder) / file.name
     return path if path.is_file() and not _flaw(path, file) else None
 
@@ -65,13 +66,18 @@ def cached(file: RemoteFile, folder: Path) -> Path | None:
 def download(
     file: RemoteFile, mirrors: Sequence[str], folder: Path, *, timeout: float = 30.0
 ) -> Path:
-    """Fetch a file into ``folder`` unless it is there already, and return its path.
+    """Download a file to ``folder`` unless it exists already, and return its path.
 
-    Args: ``mirrors``: URLs of folders, ending in "/", tried one after the other;
-    ``folder``: made if need be; ``timeout``: seconds of silence before a mirror is
-    given up.
-    Raises: ``DownloadError``, naming every mirror and what was wrong with it. Whatever
-    ends a download early, Ctrl-C included, no part of the file stays behind.
+    Args:
+        file: File to download.
+        mirrors: URLs of folders, ending in "/", tried in order.
+        folder: Folder, created if needed.
+        timeout: Seconds without data after which a mirror is given up.
+
+    Raises:
+        DownloadError: If all mirrors fail; it lists them with their reasons. A download
+            that ends early for any reason, Ctrl-C included, leaves no partial file
+            behind.
     """
     folder = Path(folder)
     path = folder / file.name
@@ -93,9 +99,12 @@ def download(
 
 
 def fetch(url: str, path: Path, checksum: str = "", *, timeout: float = 30.0) -> None:
-    """Fetch ``url`` to ``path``, whole or not at all; without a checksum of any size.
+    """Download ``url`` to ``path``, completely or not at all.
 
-    Raises: ``DownloadError``; what was at ``path`` is then still there.
+    Without a checksum, any size is accepted.
+
+    Raises:
+        DownloadError: If the download fails; an existing file at ``path`` is kept.
     """
     path = Path(path)
     try:
@@ -106,13 +115,13 @@ def fetch(url: str, path: Path, checksum: str = "", *, timeout: float = 30.0) ->
 
 
 def has_checksum(path: Path, checksum: str) -> bool:
-    """Return whether the file has this checksum; any file has the empty one."""
+    """Return whether the file has this checksum; the empty string matches any file."""
     path = Path(path)
     return not _flaw(path, RemoteFile(path.name, checksum))
 
 
 class _Refused(Exception):
-    """One mirror's failure, in words."""
+    """Failure of one mirror, as a message."""
 
 
 def _transfer(url, file, path, timeout):
@@ -133,7 +142,7 @@ def _transfer(url, file, path, timeout):
 
 
 def _clear_parts(path):
-    """Remove parts of this file that nobody has written to for long: of killed processes."""
+    """Remove old partial files of this file, left by killed processes."""
     start = f".{path.name}."
     for name in os.listdir(path.parent):
         if name.startswith(start) and name.endswith(".part"):
@@ -171,7 +180,7 @@ def _receive(url, file, out, timeout):
 
 
 def _announced_size(response, file):
-    """The number of bytes to expect, or None; a mirror that announces others is refused."""
+    """Return the number of bytes to expect, or None; raise if the mirror's size is wrong."""
     header = response.headers.get("Content-Length", "")
     announced = int(header) if header.isdecimal() else None
     if file.size is not None and announced not in (None, file.size):
@@ -199,7 +208,7 @@ def _copy(response, out, limit, bar):
 
 
 def _flaw(path, file):
-    """The fault of the file at ``path``: size or checksum; None if there is none."""
+    """Return the fault of the file at ``path``, its size or checksum, or None."""
     import hashlib
 
     size = path.stat().st_size
@@ -218,7 +227,7 @@ def _flaw(path, file):
 
 
 def _sync_folder(folder):
-    """Make a rename in ``folder`` last through a power cut, where the system can."""
+    """Make a rename in ``folder`` survive a power failure, where the system can."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:

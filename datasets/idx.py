@@ -1,10 +1,11 @@
 """Read IDX files, the format of MNIST: a header with the sizes, then the bytes.
 
-Files may be gzipped; their first bytes say so, not their name. A file that is not
-exactly what its header announces is refused, and nothing is inflated beyond that. Leans
-on NumPy and, for gzipped files, on the standard library's gzip.
+Files may be gzipped, as detected from their first bytes, not their name. A file that
+differs from its header is rejected, and no more than the announced size is
+decompressed. Uses NumPy and, for gzipped files, the standard library's gzip.
 
-Reference: Y. LeCun, C. Cortes, C. Burges, "The MNIST database of handwritten digits".
+References:
+    LeCun, Cortes & Burges, "The MNIST database of handwritten digits".
 """
 
 import os
@@ -20,30 +21,32 @@ LARGEST = 1 << 30  # bytes of data; 17 times those of the MNIST training images
 
 
 class DataFileError(ValueError):
-    """A data file is not what it should be; the message names it and says why."""
+    """Error for an invalid data file; the message names the file and the reason."""
 
     def __init__(self, path, problem: str):
         super().__init__(f"{os.fspath(path)}: {problem}")
 
 
 def read_images(path: str | os.PathLike) -> np.ndarray:
-    """The images of an IDX file: uint8 ``[n, rows, columns]``.
+    """Return the images of an IDX file: uint8 ``[n, rows, columns]``.
 
-    Raises: ``DataFileError`` (a ``ValueError``) that names the file and its flaw:
-    another kind of file, truncated, too long, corrupt gzip, or sizes nobody means.
+    Raises:
+        DataFileError: If the file has another format, is truncated, too long or
+            corrupt, or has implausible sizes; a ``ValueError`` that names the file and
+            the fault.
     """
     return _read(path, IMAGES)
 
 
 def read_labels(path: str | os.PathLike) -> np.ndarray:
-    """The labels of an IDX file: uint8 ``[n]``. Raises as ``read_images`` does."""
+    """Return the labels of an IDX file: uint8 ``[n]``; raise like `read_images`."""
     return _read(path, LABELS)
 
 
 def read_pair(
     images: str | os.PathLike, labels: str | os.PathLike
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Images and their labels from two IDX files, which must hold equally many."""
+    """Return images and labels from two IDX files, which must have the same length."""
     x, y = read_images(images), read_labels(labels)
     if len(x) != len(y):
         raise DataFileError(
@@ -76,7 +79,7 @@ def _read(path, magic):
 
 @contextmanager
 def _opened(path):
-    """The bytes of a file, inflated as they are asked for if it is gzipped."""
+    """Open a file; a gzipped file is decompressed while it is read."""
     with open(path, "rb") as raw:
         start = raw.read(512)
         raw.seek(0)
@@ -101,7 +104,7 @@ def _opened(path):
 
 
 def _refuse_web_page(path, start):
-    """Servers answer with a page where a file is gone or a login is wanted."""
+    """Raise for an HTML page, which servers send for a missing file or a required login."""
     if start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<"):
         raise DataFileError(
             path,
@@ -111,7 +114,7 @@ def _refuse_web_page(path, start):
 
 
 def _header(path, source, magic):
-    """The shape an IDX file announces, once everything about it is plausible."""
+    """Check the header of an IDX file, and return the shape that it announces."""
     wanted = f"{KINDS[magic]} start with the magic number {magic}"
     start = source.read(4)
     found = int.from_bytes(start, "big")
@@ -137,7 +140,7 @@ def _header(path, source, magic):
 
 
 def _check_shape(path, shape):
-    """Refuse sizes that no data set has before any memory is asked for them."""
+    """Reject implausible sizes before memory is allocated for them."""
     total = 1
     for size in shape:
         total *= size
@@ -150,7 +153,7 @@ def _check_shape(path, shape):
 
 
 def _fill(source, buffer):
-    """Read into ``buffer`` until it is full or the file ends; how many bytes came."""
+    """Read into ``buffer`` until it is full or the file ends; return the number of bytes."""
     got = 0
     while got < len(buffer) and (count := source.readinto(buffer[got:])):
         got += count

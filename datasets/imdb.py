@@ -1,6 +1,7 @@
-"""IMDB: 50,000 film reviews, words as their rank by frequency, negative or positive.
+"""IMDB data set: 50,000 movie reviews, as lists of word ranks, negative or positive.
 
-Reference: Maas et al., "Learning word vectors for sentiment analysis" (2011).
+References:
+    Maas et al., "Learning word vectors for sentiment analysis" (2011).
 """
 
 import os
@@ -31,25 +32,38 @@ def load_data(
     oov_char: int | None = 2,
     index_from: int = 3,
 ) -> Data:
-    """Load IMDB: ``(x_train, y_train), (x_test, y_test)``.
+    """Load the IMDB movie review data set: ``(x_train, y_train), (x_test, y_test)``.
 
-    Args: ``path``: an ``.npz`` file in Keras' layout. The plain default, or None,
-    stands for the cache (``$TAPEWRIGHT_HOME/datasets``, by default
-    ``~/.cache/tapewright/datasets``) unless a file of that name lies in the working
-    directory; what the cache lacks is downloaded once and verified. ``num_words``,
-    ``skip_top``: indices from ``num_words`` on, by default the largest, and below
-    ``skip_top`` become ``oov_char``, or vanish if it is None; ``maxlen``: keep texts
-    that are shorter, with their start; ``seed``: of the order; ``start_char``: in front
-    of each text, or None; ``index_from``: added to the rank of each word.
-    Returns: texts, lists of ints in an array of objects ``[n]``; labels int64 ``[n]``,
-    0 or 1, with ``n`` 25,000 twice.
-    Raises: ``FileNotFoundError`` if ``path`` names nothing, ``ValueError`` if no text is
-    shorter than ``maxlen`` or the file is not what it should be, ``DownloadError`` (an
-    ``OSError``) naming every mirror that failed. A file that would run code as a pickle
-    is refused.
+    Words are encoded by their rank by frequency, plus ``index_from``.
+
+    Args:
+        path: ``.npz`` file in Keras' layout. The default name, or None, selects the
+            cache, unless a file with this name exists in the working directory. The
+            cache, ``$TAPEWRIGHT_HOME/datasets`` or ``~/.cache/tapewright/datasets``, is
+            filled by a verified download on first use.
+        num_words: Replace words with this index or a larger one; None for the largest
+            index of all texts.
+        skip_top: Replace words with an index below.
+        maxlen: Keep only texts shorter than this, including the start; None for all
+            texts.
+        seed: Seed of the shuffle of the texts.
+        start_char: Index put in front of each text, or None.
+        oov_char: Index that replaces words; None drops the words.
+        index_from: Number added to the rank of each word.
+
+    Returns:
+        Texts, lists of ints in an object array ``[n]``; labels int64 ``[n]``, 0 or 1,
+        with ``n`` 25,000 for both sets.
+
+    Raises:
+        FileNotFoundError: If ``path`` does not exist.
+        ValueError: If no text is shorter than ``maxlen``, or the file is invalid, such
+            as a pickle that would run code.
+        DownloadError: If all mirrors fail; an ``OSError`` that lists them.
 
     Example:
-        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.imdb.load_data(num_words=10000)  # doctest: +SKIP
+        >>> train, test = tw.datasets.imdb.load_data(num_words=10000)  # doctest: +SKIP
+        >>> (x_train, y_train), (x_test, y_test) = train, test  # doctest: +SKIP
     """
     found = find_file("imdb.load_data", path, ARCHIVE, MIRRORS)
     train, test = read_texts(found, ("x_train", "y_train", "x_test", "y_test"))
@@ -68,10 +82,17 @@ def load_data(
 def get_word_index(
     path: str | os.PathLike | None = "imdb_word_index.json",
 ) -> dict[str, int]:
-    """The rank of each word by its frequency, from 1; `load_data` adds ``index_from``.
+    """Return the rank of each word by its frequency, from 1: a dict.
 
-    Args: ``path``: a JSON file; the plain default, or None, stands for the cache.
-    Raises: ``FileNotFoundError``, ``ValueError`` and ``DownloadError`` as `load_data`.
+    `load_data` adds ``index_from`` to the ranks.
+
+    Args:
+        path: JSON file; the default name, or None, selects the cache.
+
+    Raises:
+        FileNotFoundError: If ``path`` does not exist.
+        ValueError: If the file is invalid.
+        DownloadError: If all mirrors fail; an ``OSError`` that lists them.
     """
     found = find_file("imdb.get_word_index", path, WORD_INDEX, MIRRORS)
     return read_word_index(found)

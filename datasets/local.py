@@ -1,4 +1,4 @@
-"""Find data on disk, and read those of MNIST's form: an ``.npz``, or IDX files."""
+"""Find data on disk, and read data in the form of MNIST: an ``.npz`` file or IDX files."""
 
 import os
 import warnings
@@ -22,11 +22,13 @@ KEYS = ("x_train", "y_train", "x_test", "y_test")
 def given_path(
     who: str, path: str | os.PathLike | None, default: str | None = None
 ) -> Path | None:
-    """The path that a user gave, or None if the cache is meant.
+    """Return the path given by the user, or None to use the cache.
 
-    None means the cache, and so does the plain name ``default``, unless a file of that
-    name lies in the working directory.
-    Raises: ``FileNotFoundError`` if ``path`` names nothing.
+    None selects the cache, and so does the name ``default``, unless a file with this
+    name exists in the working directory.
+
+    Raises:
+        FileNotFoundError: If ``path`` does not exist.
     """
     if path is None:
         return None
@@ -44,7 +46,7 @@ def given_path(
 def find_file(
     who: str, path: str | os.PathLike | None, file: RemoteFile, mirrors: Sequence[str]
 ) -> Path:
-    """`given_path`, or else the file in the cache, downloaded if it is not there."""
+    """Return `given_path`, or else the file in the cache, downloaded if necessary."""
     given = given_path(who, path, file.name)
     return download(file, mirrors, cache_folder()) if given is None else given
 
@@ -52,7 +54,8 @@ def find_file(
 def load_path(path: str | os.PathLike, *, stacklevel: int = 2) -> Data:
     """Load ``path``: a folder of IDX files, or else an ``.npz`` file.
 
-    A remark of ``load_folder`` becomes a warning at ``stacklevel``, as of this call.
+    The note of ``load_folder`` is issued as a warning at ``stacklevel``, relative to
+    this call.
     """
     if not Path(path).is_dir():
         return load_npz(path)
@@ -63,11 +66,14 @@ def load_path(path: str | os.PathLike, *, stacklevel: int = 2) -> Data:
 
 
 def load_npz(path: str | os.PathLike) -> Data:
-    """Arrays from a file in Keras' layout: ``x_train, y_train, x_test, y_test``.
+    """Load arrays from a file in Keras' layout: ``x_train, y_train, x_test, y_test``.
 
-    Returns: images uint8 ``[n, rows, columns]``, labels uint8 ``[n]``.
-    Raises: ``DataFileError`` (a ``ValueError``) if the file is anything else. Pickled
-    objects, which could run code, are not loaded.
+    Returns:
+        Images uint8 ``[n, rows, columns]``, labels uint8 ``[n]``.
+
+    Raises:
+        DataFileError: If the file has other contents; a ``ValueError``. Pickled
+            objects, which could run code, are not loaded.
     """
     x_train, y_train, x_test, y_test = read_npz(path, KEYS)
     for part, x, y in (("train", x_train, y_train), ("test", x_test, y_test)):
@@ -90,16 +96,24 @@ def _check(path, key, array, form, axes):
 
 
 def load_folder(folder: str | os.PathLike) -> tuple[Data, str]:
-    """The data in a folder of IDX files, and a remark if they are special.
+    """Load a folder of IDX files, as of MNIST.
 
     The files are ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and the same
-    with ``t10k``, gzipped (``.gz``) or not; ``train-images.idx3-ubyte`` is understood
-    too. Without training images the ``t10k`` set is divided: the first four fifths of
-    its images for training, the rest for testing, and the remark says so; else it is
-    empty.
+    with ``t10k``, gzipped (``.gz``) or not; ``train-images.idx3-ubyte`` is accepted as
+    well. Without training images, the ``t10k`` set is split: the first four fifths of
+    its images for training, the rest for testing.
 
-    Raises: ``FileNotFoundError`` naming what is missing, ``DataFileError`` (a
-    ``ValueError``) for a file that is not what its name says.
+    Args:
+        folder: Path of the folder.
+
+    Returns:
+        ``((x_train, y_train), (x_test, y_test)), note``; the note is empty unless the
+        ``t10k`` set was split.
+
+    Raises:
+        FileNotFoundError: If files are missing; the message names them.
+        DataFileError: If a file does not have the contents of its name; a
+            ``ValueError``.
     """
     folder = Path(folder)
     train = [_find(folder, "train", kind) for kind in ("images", "labels")]
@@ -130,7 +144,7 @@ def _name(part, kind, mark="-"):
 
 
 def _find(folder, part, kind):
-    """The path of one of the four files under any of its spellings, or None."""
+    """Return the path of one of the four files under any of its names, or None."""
     for mark in "-.":
         for ending in ("", ".gz"):
             path = folder / (_name(part, kind, mark) + ending)

@@ -1,7 +1,8 @@
-"""MNIST: 70,000 handwritten digits, 28x28, from disk or from the canonical mirrors.
+"""MNIST data set: 70,000 handwritten digits, 28x28, from disk or the canonical mirrors.
 
-Reference: LeCun, Bottou, Bengio, Haffner, "Gradient-based learning applied to document
-recognition" (1998).
+References:
+    LeCun, Bottou, Bengio & Haffner, "Gradient-based learning applied to document
+    recognition" (1998).
 """
 
 import os
@@ -38,21 +39,28 @@ MIRRORS = (
 
 
 def load_data(path: str | os.PathLike | None = "mnist.npz") -> Data:
-    """Load MNIST: ``(x_train, y_train), (x_test, y_test)``; the signature is Keras'.
+    """Load the MNIST data set: ``(x_train, y_train), (x_test, y_test)``.
 
-    Args: ``path``: an ``.npz`` file in Keras' layout or a folder of IDX files (see
-    ``load_folder``, whose remark becomes a warning), read as they are. The plain
-    default, or None, stands for the cache (``$TAPEWRIGHT_HOME/datasets``, by default
-    ``~/.cache/tapewright/datasets``) unless a file of that name lies in the working
-    directory; what the cache lacks is downloaded once and verified.
-    Returns: images uint8 ``[n, 28, 28]``, labels uint8 ``[n]``, with ``n`` 60,000 and
-    10,000.
-    Raises: ``FileNotFoundError`` if ``path`` names nothing, ``ValueError`` for a file
-    that is not what it should be, ``DownloadError`` (an ``OSError``) naming every
-    mirror that failed.
+    Args:
+        path: ``.npz`` file in Keras' layout, or folder of IDX files (see
+            ``load_folder``, whose note is issued as a warning). The default name, or
+            None, selects the cache, unless a file with this name exists in the working
+            directory. The cache, ``$TAPEWRIGHT_HOME/datasets`` or
+            ``~/.cache/tapewright/datasets``, is filled by a verified download on first
+            use.
+
+    Returns:
+        Images uint8 ``[n, 28, 28]`` and labels uint8 ``[n]``, with ``n`` 60,000 and
+        10,000.
+
+    Raises:
+        FileNotFoundError: If ``path`` does not exist.
+        ValueError: If the file is invalid.
+        DownloadError: If all mirrors fail; an ``OSError`` that lists them.
 
     Example:
-        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.mnist.load_data()  # doctest: +SKIP
+        >>> train, test = tw.datasets.mnist.load_data()  # doctest: +SKIP
+        >>> (x_train, y_train), (x_test, y_test) = train, test  # doctest: +SKIP
         >>> x_train.shape, y_test.shape  # doctest: +SKIP
         ((60000, 28, 28), (10000,))
     """
@@ -61,9 +69,10 @@ def load_data(path: str | os.PathLike | None = "mnist.npz") -> Data:
 
 
 def _from_cache():
-    """The data set from the cache, downloaded first unless it is there.
+    """Load the data set from the cache, downloaded first if necessary.
 
-    One archive is preferred; the four IDX files, which have other mirrors, do as well.
+    One archive is preferred; the four IDX files, which have other mirrors, are the
+    fallback.
     """
     folder = cache_folder()
     if cached(ARCHIVE, folder):

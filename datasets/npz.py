@@ -1,4 +1,4 @@
-"""Read arrays, and lists of sequences, from ``.npz`` files, running no code from them."""
+"""Read arrays, and lists of sequences, from ``.npz`` files without running code."""
 
 import os
 from collections.abc import Sequence
@@ -16,13 +16,17 @@ LARGEST = 1 << 28  # bytes of a pickle; 17 times those of IMDB
 def read_npz(
     path: str | os.PathLike, keys: Sequence[str], sequences: bool = False
 ) -> list[Any]:
-    """The entries of an ``.npz`` file with these names, arrays.
+    """Return the arrays of an ``.npz`` file with these names.
 
-    Args: ``sequences``: take an array of objects as well, and return a list. NumPy
-    writes it as a pickle; `plain_pickle` reads it.
+    Args:
+        path: Path of the file.
+        keys: Names of the entries.
+        sequences: If True, also accept object arrays, and return them as lists. NumPy
+            writes them as pickles, which `plain_pickle` reads.
 
-    Raises: ``DataFileError`` (a ``ValueError``) for another kind of file, one that is
-    damaged or lacks an entry, and a pickle with anything but plain data.
+    Raises:
+        DataFileError: If the file has another format, is damaged or lacks an entry, or
+            a pickle has anything but plain data; a ``ValueError``.
     """
     import zipfile
     import zlib
@@ -60,7 +64,7 @@ def read_npz(
 
 
 def _entry(archive, key):
-    """An array, or the list that stands for an array of objects."""
+    """Return an entry: an array, or a list for an object array."""
     with archive.zip.open(f"{key}.npy") as file:
         version = np.lib.format.read_magic(file)
         read = {1: np.lib.format.read_array_header_1_0}.get(

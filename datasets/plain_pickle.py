@@ -1,11 +1,12 @@
 """Read pickles of plain data: ints, strings, lists, tuples, dicts, NumPy arrays.
 
-Python's `pickle` calls any function that a file names. This reader calls none: it knows
-the opcodes of plain data, and four names of NumPy that it takes for marks of an array.
-Any other opcode or name is refused. Memory is in proportion to the size of the pickle.
-Leans on NumPy alone.
+Python's `pickle` calls any function that a file names. This reader calls no function:
+it supports the opcodes of plain data, and four names of NumPy, which it treats as
+markers of an array. Any other opcode or name is rejected. Memory is proportional to the
+size of the pickle. Uses only NumPy.
 
-Reference: the opcodes, as the standard library's `pickletools` describes them.
+References:
+    The opcodes as described in the standard library's `pickletools`.
 """
 
 import math
@@ -18,11 +19,13 @@ __all__ = ["read_pickle"]
 
 
 def read_pickle(content: bytes) -> Any:
-    """The value of a pickle of protocol 2 to 5, as Python 2 or 3 and NumPy write them.
+    """Return the value of a pickle of protocol 2 to 5, written by Python 2 or 3 and NumPy.
 
-    Strings of Python 2 are bytes; arrays of objects, which have one axis, are lists.
+    Strings of Python 2 become bytes; object arrays, which must have one axis, become
+    lists.
 
-    Raises: ``ValueError`` for a pickle with anything else in it, or one that is damaged.
+    Raises:
+        ValueError: If the pickle contains anything else, or is damaged.
 
     Example:
         >>> from tapewright.datasets.plain_pickle import read_pickle
@@ -45,7 +48,7 @@ def read_pickle(content: bytes) -> Any:
 
 
 class _Dtype:
-    """A NumPy dtype in the making: a code such as "u1", then the order of its bytes."""
+    """NumPy dtype under construction: a code such as "u1", then the byte order."""
 
     def __init__(self, code):
         self.code, self.order = _text(code), "="
@@ -58,7 +61,7 @@ class _Dtype:
         return self
 
     def array(self, shape, is_fortran, data):
-        """The array of these bytes, or the list of these objects."""
+        """Return the array of these bytes, or the list of these objects."""
         if re.fullmatch("O[48]?", self.code):
             if type(data) is not list or shape != (len(data),):
                 raise ValueError(
@@ -76,7 +79,7 @@ class _Dtype:
 
 
 class _Array:
-    """A NumPy array in the making, to which its shape and content are still to come."""
+    """NumPy array under construction, whose shape and content follow later."""
 
     def build(self, state):
         _, shape, dtype, is_fortran, data = state
@@ -86,7 +89,7 @@ class _Array:
 
 
 class _Global(NamedTuple):
-    """A name in a pickle; only those of `_Global.known` may occur."""
+    """Name in a pickle; only names in `_Global.known` may occur."""
 
     name: str
 
@@ -109,7 +112,7 @@ def _text(string):
 
 
 class _Reader:
-    """The stack, the marks on it, and the memo of the pickle's machine."""
+    """The stack, its marks, and the memo of the pickle machine."""
 
     def __init__(self, content):
         self.content, self.position = content, 0
@@ -130,7 +133,7 @@ class _Reader:
             RULES[opcode](self)
 
     def push_ints(self):
-        """Push ints up to the next other opcode: nearly all of a list of sequences."""
+        """Push ints up to the next other opcode: most of a list of sequences."""
         content, i, push = self.content, self.position, self.stack.append
         while True:
             opcode = content[i]
@@ -151,7 +154,7 @@ class _Reader:
         return self.content[start : self.position]
 
     def count(self, size):
-        """An unsigned int of so many bytes."""
+        """Read an unsigned int of ``size`` bytes."""
         return int.from_bytes(self.take(size), "little")
 
     def int(self, size):

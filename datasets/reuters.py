@@ -1,6 +1,7 @@
-"""Reuters: 11,228 news in 46 topics, words as their rank by frequency.
+"""Reuters data set: 11,228 newswires in 46 topics, as lists of word ranks.
 
-Reference: Lewis, "Reuters-21578 text categorization collection" (1997).
+References:
+    Lewis, "Reuters-21578 text categorization collection" (1997).
 """
 
 import os
@@ -41,19 +42,39 @@ def load_data(
     oov_char: int | None = 2,
     index_from: int = 3,
 ) -> Data:
-    """Load Reuters: ``(x_train, y_train), (x_test, y_test)``.
+    """Load the Reuters newswire data set: ``(x_train, y_train), (x_test, y_test)``.
 
-    Args: ``test_split``: the part for the test, at least 0 and below 1; the others are
-    those of `imdb.load_data`.
-    Returns: texts, lists of ints in an array of objects ``[n]``; labels int64 ``[n]``,
-    from 0 to 45, with ``n`` 8,982 and 2,246.
-    Raises: ``FileNotFoundError`` if ``path`` names nothing, ``ValueError`` for another
-    ``test_split``, if no text is shorter than ``maxlen`` or the file is not what it
-    should be, ``DownloadError`` (an ``OSError``) naming every mirror that failed. A
-    file that would run code as a pickle is refused.
+    Words are encoded by their rank by frequency, plus ``index_from``.
+
+    Args:
+        path: ``.npz`` file in Keras' layout. The default name, or None, selects the
+            cache, unless a file with this name exists in the working directory. The
+            cache, ``$TAPEWRIGHT_HOME/datasets`` or ``~/.cache/tapewright/datasets``, is
+            filled by a verified download on first use.
+        num_words: Replace words with this index or a larger one; None for the largest
+            index of all texts.
+        skip_top: Replace words with an index below.
+        maxlen: Keep only texts shorter than this, including the start; None for all
+            texts.
+        test_split: Fraction of the data for the test set, at least 0 and below 1.
+        seed: Seed of the shuffle of the texts.
+        start_char: Index put in front of each text, or None.
+        oov_char: Index that replaces words; None drops the words.
+        index_from: Number added to the rank of each word.
+
+    Returns:
+        Texts, lists of ints in an object array ``[n]``; labels int64 ``[n]``, from 0 to
+        45, with ``n`` 8,982 and 2,246.
+
+    Raises:
+        FileNotFoundError: If ``path`` does not exist.
+        ValueError: If ``test_split`` is out of range, no text is shorter than
+            ``maxlen``, or the file is invalid, such as a pickle that would run code.
+        DownloadError: If all mirrors fail; an ``OSError`` that lists them.
 
     Example:
-        >>> (x_train, y_train), (x_test, y_test) = tw.datasets.reuters.load_data(num_words=10000)  # doctest: +SKIP
+        >>> train, test = tw.datasets.reuters.load_data(num_words=10000)  # doctest: +SKIP
+        >>> (x_train, y_train), (x_test, y_test) = train, test  # doctest: +SKIP
     """
     check_test_split("reuters.load_data", test_split)
     found = find_file("reuters.load_data", path, ARCHIVE, MIRRORS)
@@ -72,17 +93,24 @@ def load_data(
 def get_word_index(
     path: str | os.PathLike | None = "reuters_word_index.json",
 ) -> dict[str, int]:
-    """The rank of each word by its frequency, from 1; `load_data` adds ``index_from``.
+    """Return the rank of each word by its frequency, from 1: a dict.
 
-    Args: ``path``: a JSON file; the plain default, or None, stands for the cache.
-    Raises: ``FileNotFoundError``, ``ValueError`` and ``DownloadError`` as `load_data`.
+    `load_data` adds ``index_from`` to the ranks.
+
+    Args:
+        path: JSON file; the default name, or None, selects the cache.
+
+    Raises:
+        FileNotFoundError: If ``path`` does not exist.
+        ValueError: If the file is invalid.
+        DownloadError: If all mirrors fail; an ``OSError`` that lists them.
     """
     found = find_file("reuters.get_word_index", path, WORD_INDEX, MIRRORS)
     return read_word_index(found)
 
 
 def get_label_names() -> tuple[str, ...]:
-    """The names of the topics, in the order of the labels.
+    """Return the names of the topics, in the order of the labels.
 
     Example:
         >>> tw.datasets.reuters.get_label_names()[3]

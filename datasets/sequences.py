@@ -1,4 +1,4 @@
-"""Texts as sequences of word indices: read, shuffled, and limited in words and length."""
+"""Texts as sequences of word indices: read, shuffle, limit vocabulary and length."""
 
 from __future__ import annotations  # numpy.random takes 15 ms to import
 
@@ -20,10 +20,11 @@ LARGEST = 1 << 26  # bytes of a word index, 40 times those of IMDB
 def read_texts(
     path: str | os.PathLike, keys: Sequence[str]
 ) -> list[tuple[Texts, np.ndarray]]:
-    """Pairs of texts and labels int64 ``[n]``, the entries ``keys`` of an ``.npz`` file.
+    """Return pairs of texts and labels int64 ``[n]``: entries of an ``.npz`` file.
 
-    Raises: ``DataFileError`` (a ``ValueError``) for a file that is anything else, such
-    as one that would run code as a pickle.
+    Raises:
+        DataFileError: If the file has other contents, such as a pickle that would run
+            code; a ``ValueError``.
     """
     entries = read_npz(path, keys, sequences=True)
     pairs = list(zip(keys[::2], entries[::2], keys[1::2], entries[1::2], strict=True))
@@ -52,7 +53,7 @@ def prepare(
     index_from: int,
     maxlen: int | None,
 ) -> tuple[Texts, np.ndarray]:
-    """Shuffle, add ``index_from`` to the words and a start, drop texts of ``maxlen`` words."""
+    """Shuffle, add ``start_char`` and ``index_from``, and drop texts of ``maxlen`` words."""
     order = np.arange(len(texts))
     rng.shuffle(order)
     start = [] if start_char is None else [start_char]
@@ -69,9 +70,11 @@ def limit_words(
 ) -> np.ndarray:
     """Replace words below ``skip_top`` and from ``num_words`` on by ``oov_char``.
 
-    None for ``num_words`` is the largest index, which is then replaced itself, as in
-    Keras; None for ``oov_char`` omits words.
-    Returns: lists in an array ``[n]`` of objects.
+    If ``num_words`` is None it is the largest index, which is then replaced itself, as
+    in Keras; if ``oov_char`` is None the words are dropped.
+
+    Returns:
+        Lists in an object array ``[n]``.
     """
     most = num_words or max([max(text, default=0) for text in texts], default=0)
     limited = np.empty(len(texts), object)
@@ -84,9 +87,10 @@ def limit_words(
 
 
 def read_word_index(path: str | os.PathLike) -> dict[str, int]:
-    """The index of each word, from a JSON file.
+    """Return the index of each word, from a JSON file.
 
-    Raises: ``DataFileError`` (a ``ValueError``) for a file that is anything else.
+    Raises:
+        DataFileError: If the file has other contents; a ``ValueError``.
     """
     import json
 

@@ -1,4 +1,4 @@
-"""Tables of numbers from ``.npz`` files: read, shuffled, divided for training and test."""
+"""Tables of numbers from ``.npz`` files: read, shuffle, split into training and test."""
 
 import os
 
@@ -18,12 +18,17 @@ def load_table(
     seed: int | None,
     rows: int | None = None,
 ) -> Data:
-    """Entries ``x`` and ``y`` of a file: ``(x_train, y_train), (x_test, y_test)``.
+    """Load ``x`` and ``y`` of a file: ``(x_train, y_train), (x_test, y_test)``.
 
-    Args: ``columns``: of ``x``; ``rows``: read only the first ones; ``seed``: of the
-    order, that of ``numpy.random.RandomState`` as in Keras; ``test_split``: the part
-    for the test, at the end.
-    Raises: ``DataFileError`` (a ``ValueError``) for a file with other arrays.
+    Args:
+        path: Path of the file.
+        columns: Number of columns of ``x``.
+        test_split: Fraction of the data for the test set, at the end.
+        seed: Seed of the shuffle by ``numpy.random.RandomState``, as in Keras.
+        rows: Number of rows to read, from the start; None for all.
+
+    Raises:
+        DataFileError: If the file has other arrays; a ``ValueError``.
     """
     x, y = read_npz(path, ("x", "y"))
     if x.ndim != 2 or x.shape[1] != columns or x.dtype.kind not in "fiu":
@@ -43,7 +48,7 @@ def load_table(
 
 
 def check_test_split(who: str, test_split: float) -> None:
-    """Raise a ``ValueError`` for a part that is not from 0 to below 1."""
+    """Raise ``ValueError`` if ``test_split`` is not at least 0 and below 1."""
     if not 0 <= test_split < 1:
         raise ValueError(
             f"{who}: test_split must be at least 0 and below 1: got {test_split!r}."
