@@ -1,4 +1,4 @@
-"""`keras.activations`: functions between layers, by object or by name."""
+"""`keras.activations`: activation functions, by object or by name."""
 
 import tapewright.layers.activations as activations
 from tapewright.layers.activations import *

@@ -1,7 +1,7 @@
-"""`keras.config`: default dtypes, order of axes, epsilon, limits of runs, messages.
+"""`keras.config`: default dtypes, data format, epsilon, limits of training, logging.
 
-Settings of Keras for which nothing exists here give the state that always holds, and refuse
-another one.
+Settings of Keras without an equivalent here return their constant value, and raise for
+any other value.
 """
 
 from __future__ import annotations
@@ -60,14 +60,18 @@ _interactive = True
 
 
 def max_epochs() -> int | None:
-    """Return the largest number of epochs of a `fit`; None, the default, for any."""
+    """Return the largest number of epochs of a `fit`; None, the default, for no limit."""
     return _limits["epochs"]
 
 
 def set_max_epochs(max_epochs: int | None) -> None:
-    """Limit the epochs of each `fit`, to try out a program; None for no limit.
+    """Limit the number of epochs of each `fit`, for example to try out a program.
 
-    Raises: ``ValueError`` unless it is a positive integer or None.
+    Args:
+        max_epochs: Largest number of epochs; None for no limit.
+
+    Raises:
+        ValueError: If ``max_epochs`` is neither a positive integer nor None.
 
     Example:
         >>> keras.config.set_max_epochs(1)
@@ -79,14 +83,18 @@ def set_max_epochs(max_epochs: int | None) -> None:
 
 
 def max_steps_per_epoch() -> int | None:
-    """Return the largest number of batches of an epoch; None, the default, for any."""
+    """Return the largest number of batches per epoch; None, the default, for no limit."""
     return _limits["steps_per_epoch"]
 
 
 def set_max_steps_per_epoch(max_steps_per_epoch: int | None) -> None:
-    """Limit the batches of each epoch of `fit`, `evaluate` and `predict`.
+    """Limit the number of batches in each epoch of `fit`, `evaluate` and `predict`.
 
-    Raises: ``ValueError`` unless it is a positive integer or None for no limit.
+    Args:
+        max_steps_per_epoch: Largest number of batches; None for no limit.
+
+    Raises:
+        ValueError: If ``max_steps_per_epoch`` is neither a positive integer nor None.
 
     Example:
         >>> keras.config.set_max_steps_per_epoch(None)
@@ -104,9 +112,10 @@ def _set_limit(name, value):
 
 
 def limited(name: str, count: int | None) -> int | None:
-    """Return a number of "epochs" or "steps_per_epoch", None for unknown, as limited.
+    """Return the limited number of "epochs" or "steps_per_epoch"; None means unknown.
 
-    A number that becomes smaller is told by a ``UserWarning``.
+    Args:
+        ``UserWarning`` is issued if the limit reduces the number.
     """
     limit = _limits[name]
     if limit is None or (count is not None and count <= limit):
@@ -119,22 +128,22 @@ def limited(name: str, count: int | None) -> int | None:
 
 
 def enable_interactive_logging() -> None:
-    """Print progress and messages on standard output, which is the default."""
+    """Print progress bars and messages to standard output, the default."""
     global _interactive
     _interactive = True
 
 
 def disable_interactive_logging() -> None:
-    """Send progress and messages to the logger "tapewright" of ``logging``, level INFO.
+    """Send progress and messages to the logger "tapewright" of ``logging``, at level INFO.
 
-    Epochs are lines, as on an output without a terminal.
+    Each epoch is logged as one line, as on an output without a terminal.
     """
     global _interactive
     _interactive = False
 
 
 def is_interactive_logging_enabled() -> bool:
-    """Return whether messages go to standard output."""
+    """Return whether progress and messages are printed to standard output."""
     return _interactive
 
 
@@ -142,14 +151,18 @@ def is_interactive_logging_enabled() -> bool:
 
 
 def backend() -> str:
-    """Return "tapewright": it computes itself, with NumPy, machine code or CuPy."""
+    """Return the name of the backend, "tapewright": it runs on NumPy, machine code or CuPy."""
     return "tapewright"
 
 
 def set_backend(backend: str) -> None:
-    """Accept "tapewright", the only one.
+    """Accept "tapewright", the only backend.
 
-    Raises: ``ValueError`` for another backend.
+    Args:
+        backend: "tapewright".
+
+    Raises:
+        ValueError: If ``backend`` has another value.
     """
     if backend != "tapewright":
         raise ValueError(
@@ -159,9 +172,10 @@ def set_backend(backend: str) -> None:
 
 
 def enable_flash_attention() -> None:
-    """Refuse the call: there is no flash attention.
+    """Raise an error: flash attention is not available.
 
-    Raises: ``ValueError``.
+    Raises:
+        ValueError: Always.
     """
     raise ValueError(
         "enable_flash_attention: flash attention is not available; leave it disabled"
@@ -169,23 +183,24 @@ def enable_flash_attention() -> None:
 
 
 def disable_flash_attention() -> None:
-    """Leave flash attention disabled, as it always is here."""
+    """Do nothing: flash attention is always disabled."""
 
 
 def is_flash_attention_enabled() -> bool:
-    """Return False: there is no flash attention."""
+    """Return False: flash attention is not available."""
     return False
 
 
 def is_nnx_enabled() -> bool:
-    """Return False: variables are not those of Flax."""
+    """Return False: variables are not Flax NNX variables."""
     return False
 
 
 def enable_unsafe_deserialization() -> None:
-    """Refuse the call: no code is ever run from a file.
+    """Raise an error: code in files is never run.
 
-    Raises: ``ValueError``.
+    Raises:
+        ValueError: Always.
     """
     raise ValueError(
         "enable_unsafe_deserialization: no code is run from a file; define the function "

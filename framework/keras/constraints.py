@@ -1,4 +1,4 @@
-"""`keras.constraints`: projections of weights after an update."""
+"""`keras.constraints`: constraints on weights, applied after each update."""
 
 import tapewright.layers.constraints as constraints
 from tapewright.layers.constraints import *

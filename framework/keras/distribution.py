@@ -1,7 +1,7 @@
-"""`keras.distribution`: training on several processes, as Keras 3 writes it.
+"""`keras.distribution`: distributed training on several processes, as in Keras 3.
 
-``set_distribution(DataParallel())`` is for all models what the scope of a
-`MultiWorkerMirroredStrategy` is for those that are made in it.
+``set_distribution(DataParallel())`` has the effect for all models that the scope of a
+`MultiWorkerMirroredStrategy` has for models created in it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,18 @@ class Distribution:
 
 
 class DataParallel(Distribution):
-    """Each process of the MPI job holds all variables and computes a part of each batch.
+    """Data-parallel training: each MPI process has all variables and part of each batch.
 
-    Args: ``auto_shard_dataset``: True: `fit` takes the part of this process of each
-    batch; False: a `Dataset` yields batches for this process alone; ``device_mesh`` and
-    ``devices`` must be None, since MPI knows the processes.
+    Args:
+        device_mesh: Must be None: MPI determines the processes.
+        devices: Must be None: MPI determines the processes.
+        auto_shard_dataset: If True, `fit` selects the part of each batch for this
+            process; if False, a `Dataset` yields batches for this process only.
 
-    Raises: ``ValueError`` for a ``device_mesh`` or ``devices``; ``ImportError`` if a
-    launcher has started several processes and mpi4py is not installed.
+    Raises:
+        ValueError: If ``device_mesh`` or ``devices`` is not None.
+        ImportError: If a launcher has started several processes and mpi4py is not
+            installed.
 
     Example:
         >>> keras.distribution.set_distribution(keras.distribution.DataParallel())
@@ -65,7 +69,7 @@ class DataParallel(Distribution):
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Return a context: `fit` trains models made in it by this distribution."""
+        """Return a context manager; models created in it train with this distribution."""
         before = distribution()
         set_distribution(self)
         try:
@@ -75,9 +79,13 @@ class DataParallel(Distribution):
 
 
 def set_distribution(value: Distribution | None) -> None:
-    """Set the distribution of all models made from now on; None: each process for itself.
+    """Set the distribution of all models created from now on.
 
-    Raises: ``TypeError`` for anything but a `DataParallel` or None.
+    Args:
+        value: `DataParallel`, or None to train in each process separately.
+
+    Raises:
+        TypeError: If ``value`` is neither a `DataParallel` nor None.
     """
     global _current
     if value is not None and not isinstance(value, DataParallel):
@@ -89,7 +97,7 @@ def set_distribution(value: Distribution | None) -> None:
 
 
 def distribution() -> Distribution | None:
-    """Return the `Distribution` that is set, or None."""
+    """Return the current `Distribution`, or None."""
     return _current
 
 
@@ -98,11 +106,15 @@ def initialize(
     num_processes: int | None = None,
     process_id: int | None = None,
 ) -> None:
-    """Join the MPI job; a call is optional.
+    """Join the MPI job; the call is optional.
 
-    Args: Keras' arguments, which must be None or the values that MPI knows.
+    Args:
+        job_addresses: Must be None.
+        num_processes: None, or the number of processes that MPI reports.
+        process_id: None, or the rank that MPI reports.
 
-    Raises: ``ValueError`` for other values.
+    Raises:
+        ValueError: If an argument has another value.
     """
     for name, value, known in (
         ("job_addresses", job_addresses, None),
@@ -118,7 +130,8 @@ def initialize(
 def list_devices(device_type: str | None = None) -> list[str]:
     """Return the devices of all processes: one CPU each.
 
-    Args: ``device_type``: None or "cpu"; for another type the list is empty.
+    Args:
+        device_type: None or "cpu"; for other types the list is empty.
 
     Example:
         >>> keras.distribution.list_devices()  # of one process

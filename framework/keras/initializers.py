@@ -1,4 +1,4 @@
-"""`keras.initializers`: first values of weights."""
+"""`keras.initializers`: initial values of weights."""
 
 import tapewright.layers.initializers as initializers
 from tapewright.layers.initializers import *

@@ -1,4 +1,4 @@
-"""The version of Keras whose names, configs and files those of `keras` are."""
+"""The version of Keras whose names, configs and files `keras` is compatible with."""
 
 __all__ = ["VERSION", "version"]
 
@@ -6,7 +6,7 @@ VERSION = "3.15.1"
 
 
 def version() -> str:
-    """Return the version of Keras whose names and files these are; also ``__version__``.
+    """Return the version of Keras that `keras` is compatible with; also ``__version__``.
 
     Example:
         >>> keras.version()

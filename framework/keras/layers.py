@@ -1,4 +1,4 @@
-"""`keras.layers`: the parts of networks, each with its config, weights and call."""
+"""`keras.layers`: layers of neural networks, with their configs, weights and calls."""
 
 import tapewright.layers as layers
 from tapewright.layers import *

@@ -1,4 +1,4 @@
-"""`keras.mixed_precision`: the names for policies and loss scaling of older versions."""
+"""`keras.mixed_precision`: older names of dtype policies and loss scaling."""
 
 from tapewright.layers.dtype_policies import (
     DTypePolicy,

@@ -1,7 +1,7 @@
-"""`tw.keras.random`: Keras' draws, each with a ``seed``.
+"""`tw.keras.random`: Keras' random functions, each with a ``seed``.
 
-None draws from the global stream, an int from a stream of its own that starts anew at each
-call, a `SeedGenerator` from a stream that goes on.
+With None they draw from the global stream, with an int from a new stream at each call,
+and with a `SeedGenerator` from its stream.
 """
 
 from __future__ import annotations
@@ -80,15 +80,22 @@ def normal(
     dtype: DTypeLike | None = None,
     seed: SeedLike = None,
 ) -> Tensor:
-    """Normally distributed numbers.
+    """Draw normally distributed random numbers.
 
-    Args: ``seed``: an int gives the same numbers at each call; a `SeedGenerator`
-    continues its stream; None draws from the global stream.
+    Args:
+        shape: Shape of the result.
+        mean: Mean of the distribution.
+        stddev: Standard deviation of the distribution.
+        dtype: Floating dtype of the result, `floatx` by default.
+        seed: Integer for the same numbers at each call, `keras.random.SeedGenerator` to
+            continue its stream, or None to draw from the global stream.
 
-    Shapes: ``mean`` and ``stddev`` broadcast with ``shape``.
+    Shapes:
+        ``mean`` and ``stddev`` broadcast to ``shape``.
 
-    Raises: ``TypeError`` for a dtype that is not floating; ``ValueError`` for another
-    ``seed``.
+    Raises:
+        TypeError: If ``dtype`` is not floating.
+        ValueError: If ``seed`` has another type.
 
     Example:
         >>> keras.random.normal((2, 3), seed=1).shape
@@ -105,9 +112,22 @@ def truncated_normal(
     dtype: DTypeLike | None = None,
     seed: SeedLike = None,
 ) -> Tensor:
-    """Normally distributed numbers no further than two ``stddev`` from ``mean``.
+    """Draw normally distributed random numbers within two standard deviations of the mean.
 
-    Arguments and errors are those of `normal`.
+    Args:
+        shape: Shape of the result.
+        mean: Mean of the distribution.
+        stddev: Standard deviation of the distribution before the truncation.
+        dtype: Floating dtype of the result, `floatx` by default.
+        seed: Integer for the same numbers at each call, `keras.random.SeedGenerator` to
+            continue its stream, or None to draw from the global stream.
+
+    Shapes:
+        ``mean`` and ``stddev`` broadcast to ``shape``.
+
+    Raises:
+        TypeError: If ``dtype`` is not floating.
+        ValueError: If ``seed`` has another type.
 
     Example:
         >>> keras.random.truncated_normal((2, 3), seed=1).shape
@@ -126,9 +146,18 @@ def uniform(
     dtype: DTypeLike | None = None,
     seed: SeedLike = None,
 ) -> Tensor:
-    """Evenly distributed numbers from ``minval`` up to, and without, ``maxval``.
+    """Draw uniformly distributed random numbers in ``[minval, maxval)``.
 
-    Raises: ``TypeError`` for a dtype that is not floating; see `randint` for integers.
+    Args:
+        shape: Shape of the result.
+        minval: Lower bound, included.
+        maxval: Upper bound, excluded.
+        dtype: Floating dtype of the result, `floatx` by default.
+        seed: Integer for the same numbers at each call, `keras.random.SeedGenerator` to
+            continue its stream, or None to draw from the global stream.
+
+    Raises:
+        TypeError: If ``dtype`` is not floating; see `randint` for integers.
 
     Example:
         >>> keras.random.uniform((2, 3), seed=1).shape
@@ -146,10 +175,19 @@ def randint(
     dtype: DTypeLike = "int32",
     seed: SeedLike = None,
 ) -> Tensor:
-    """Integers from ``minval`` up to, and without, ``maxval``, all equally likely.
+    """Draw uniformly distributed random integers in ``[minval, maxval)``.
 
-    Raises: ``ValueError`` if ``minval`` is not below ``maxval``, or for a dtype that is
-    no integer type.
+    Args:
+        shape: Shape of the result.
+        minval: Lower bound, included.
+        maxval: Upper bound, excluded.
+        dtype: Integer dtype of the result.
+        seed: Integer for the same numbers at each call, `keras.random.SeedGenerator` to
+            continue its stream, or None to draw from the global stream.
+
+    Raises:
+        ValueError: If ``minval`` is not less than ``maxval``, or ``dtype`` is not an
+            integer dtype.
 
     Example:
         >>> keras.random.randint((2, 3), 0, 10, seed=1).shape
@@ -168,9 +206,17 @@ def categorical(
     dtype: DTypeLike = "int32",
     seed: SeedLike = None,
 ) -> Tensor:
-    """``num_samples`` classes for each row, drawn with the probabilities ``softmax(logits)``.
+    """Draw class indices for each row, with the probabilities ``softmax(logits)``.
 
-    Shapes: ``logits`` ``[batch, classes]``, result ``[batch, num_samples]``.
+    Args:
+        logits: Unnormalized log probabilities, ``[batch, classes]``.
+        num_samples: Number of indices per row.
+        dtype: Integer dtype of the result.
+        seed: Integer for the same numbers at each call, `keras.random.SeedGenerator` to
+            continue its stream, or None to draw from the global stream.
+
+    Shapes:
+        Result ``[batch, num_samples]``.
 
     Example:
         >>> keras.random.categorical([[-99.0, 0.0]], 3, seed=1).numpy()
@@ -186,12 +232,18 @@ def dropout(
     noise_shape: ShapeLike | None = None,
     seed: SeedLike = None,
 ) -> Tensor:
-    """Zero each entry with probability ``rate``: ``inputs * mask / (1 - rate)``.
+    """Set each entry to zero with probability ``rate``: ``inputs * mask / (1 - rate)``.
 
-    Args: ``noise_shape``: the shape of the mask, None for the sizes of ``inputs``; axes
-    of size 1 share one draw.
+    Args:
+        inputs: Floating tensor.
+        rate: Probability that an entry is dropped.
+        noise_shape: Shape of the mask, None for the shape of ``inputs``; axes of size 1
+            share one draw.
+        seed: Integer for the same numbers at each call, `keras.random.SeedGenerator` to
+            continue its stream, or None to draw from the global stream.
 
-    Raises: ``ShapeError`` for a ``noise_shape`` that does not fit.
+    Raises:
+        ShapeError: If ``noise_shape`` does not broadcast to the shape of ``inputs``.
 
     Example:
         >>> keras.random.dropout([1.0, 2.0], rate=0.0).numpy()
@@ -206,9 +258,15 @@ def dropout(
 
 
 def shuffle(x: TensorLike, axis: int = 0, seed: SeedLike = None) -> Tensor:
-    """The entries of ``x`` along ``axis`` in random order.
+    """Shuffle the entries of ``x`` along ``axis``.
 
-    Gradients go where the entries came from.
+    Gradients are returned in the original order.
+
+    Args:
+        x: Tensor to shuffle.
+        axis: Axis along which entries move.
+        seed: Integer for the same numbers at each call, `keras.random.SeedGenerator` to
+            continue its stream, or None to draw from the global stream.
 
     Example:
         >>> sorted(keras.random.shuffle([3, 1, 2], seed=1).numpy().tolist())
@@ -227,13 +285,22 @@ def gamma(
     dtype: DTypeLike | None = None,
     seed: SeedLike = None,
 ) -> Tensor:
-    """Gamma distributed numbers: their density is ``x ** (alpha - 1) * exp(-x)``.
+    """Draw gamma distributed random numbers.
 
-    The density is up to a factor.
+    The density is proportional to ``x ** (alpha - 1) * exp(-x)``.
 
-    Shapes: ``alpha`` broadcasts to ``shape``, the shape of the result.
+    Args:
+        shape: Shape of the result.
+        alpha: Shape parameter, not negative.
+        dtype: Floating dtype of the result, `floatx` by default.
+        seed: Integer for the same numbers at each call, `keras.random.SeedGenerator` to
+            continue its stream, or None to draw from the global stream.
 
-    Raises: ``ValueError`` if ``alpha`` is negative.
+    Shapes:
+        ``alpha`` broadcasts to ``shape``.
+
+    Raises:
+        ValueError: If ``alpha`` is negative.
 
     Example:
         >>> keras.random.gamma((2, 3), alpha=2.0, seed=1).shape
@@ -254,13 +321,23 @@ def beta(
     dtype: DTypeLike | None = None,
     seed: SeedLike = None,
 ) -> Tensor:
-    """Beta distributed numbers, from 0 to 1.
+    """Draw beta distributed random numbers, from 0 to 1.
 
-    Their density is ``x ** (alpha - 1) * (1 - x) ** (beta - 1)``, up to a factor.
+    The density is proportional to ``x ** (alpha - 1) * (1 - x) ** (beta - 1)``.
 
-    Shapes: ``alpha`` and ``beta`` broadcast to ``shape``, the shape of the result.
+    Args:
+        shape: Shape of the result.
+        alpha: First shape parameter, not negative.
+        beta: Second shape parameter, not negative.
+        dtype: Floating dtype of the result, `floatx` by default.
+        seed: Integer for the same numbers at each call, `keras.random.SeedGenerator` to
+            continue its stream, or None to draw from the global stream.
 
-    Raises: ``ValueError`` if one of them is negative.
+    Shapes:
+        ``alpha`` and ``beta`` broadcast to ``shape``.
+
+    Raises:
+        ValueError: If ``alpha`` or ``beta`` is negative.
 
     Example:
         >>> keras.random.beta((2, 3), alpha=2.0, beta=3.0, seed=1).shape
@@ -279,13 +356,21 @@ def binomial(
     dtype: DTypeLike | None = None,
     seed: SeedLike = None,
 ) -> Tensor:
-    """The number of successes in ``counts`` trials of probability ``probabilities``.
+    """Draw binomially distributed random numbers: successes in ``counts`` trials.
 
-    Shapes: ``counts`` and ``probabilities`` broadcast to ``shape``, the shape of the
-    result.
+    Args:
+        shape: Shape of the result.
+        counts: Number of trials, not negative.
+        probabilities: Probability of success of a trial, from 0 to 1.
+        dtype: Floating dtype of the result, `floatx` by default.
+        seed: Integer for the same numbers at each call, `keras.random.SeedGenerator` to
+            continue its stream, or None to draw from the global stream.
 
-    Raises: ``ValueError`` for negative counts, or probabilities that are not from 0 to
-    1.
+    Shapes:
+        ``counts`` and ``probabilities`` broadcast to ``shape``.
+
+    Raises:
+        ValueError: If counts are negative, or probabilities are not from 0 to 1.
 
     Example:
         >>> keras.random.binomial((3,), counts=5.0, probabilities=1.0).numpy()

@@ -1,4 +1,4 @@
-"""`keras.saving`: models and weights in files, objects as configs, registered names."""
+"""`keras.saving`: saved models and weights, serialized objects, registered names."""
 
 import sys
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
-"""`keras.tree`: structures of lists, tuples, named tuples and dicts, as in Keras.
+"""`keras.tree`: nested structures of lists, tuples, named tuples and dicts.
 
-Containers of several structures must have the same type, other than in `tw.nest`. Dicts are
-traversed in the order of their sorted keys, an ``OrderedDict`` in its own.
+Unlike in `tw.nest`, containers of several structures must have the same type. Dicts are
+traversed in the order of their sorted keys, an ``OrderedDict`` in insertion order.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = [
 
 
 class MAP_TO_NONE:  # noqa: N801  (Keras' name)
-    """The value by which the function of `traverse` asks for None in place of a part."""
+    """Value that the function of `traverse` returns to replace a part by None."""
 
 
 def _entries(container):
-    """The keys, or indices, and the parts of a container, in order."""
+    """Return the keys, or indices, and the parts of a container, in order."""
     if isinstance(container, dict):
         keys = sorted(container) if type(container) is dict else list(container)
         return [(key, container[key]) for key in keys]
@@ -40,7 +40,7 @@ def _entries(container):
 
 
 def _rebuilt(container, parts):
-    """A container of the same type with other parts, in the order of `_tw_entries`."""
+    """Return a container of the same type with other parts, in the order of `_entries`."""
     if isinstance(container, dict):
         new = dict(zip([key for key, _ in _entries(container)], parts))
         in_order = [(key, new[key]) for key in container]
@@ -53,7 +53,10 @@ def _rebuilt(container, parts):
 
 
 def flatten(structure: Any) -> list[Any]:
-    """Return the leaves from left to right.
+    """Return the leaves of a nested structure, from left to right.
+
+    Args:
+        structure: Nested structure of lists, tuples, named tuples and dicts.
 
     Example:
         >>> keras.tree.flatten([1, {"b": 3, "a": (2,)}])
@@ -65,7 +68,12 @@ def flatten(structure: Any) -> list[Any]:
 def pack_sequence_as(structure: Any, flat_sequence: Iterable[Any]) -> Any:
     """Arrange the leaves of ``flat_sequence`` like ``structure``.
 
-    Raises: ``ValueError`` for another number of leaves.
+    Args:
+        structure: Nested structure whose leaves are ignored.
+        flat_sequence: Leaves of the result, from left to right.
+
+    Raises:
+        ValueError: If the number of leaves differs.
 
     Example:
         >>> keras.tree.pack_sequence_as([0, (0, 0)], [1, 2, 3])
@@ -82,7 +90,10 @@ def pack_sequence_as(structure: Any, flat_sequence: Iterable[Any]) -> Any:
 
 
 def flatten_with_path(structure: Any) -> list[tuple[tuple[Any, ...], Any]]:
-    """Return pairs of a path, keys and indices, and the leaf there.
+    """Return pairs of a path, a tuple of keys and indices, and the leaf at this path.
+
+    Args:
+        structure: Nested structure of lists, tuples, named tuples and dicts.
 
     Example:
         >>> keras.tree.flatten_with_path([{"foo": 42}])
@@ -98,7 +109,16 @@ def flatten_with_path(structure: Any) -> list[tuple[tuple[Any, ...], Any]]:
 
 
 def assert_same_paths(a: Any, b: Any) -> None:
-    """Raise ``ValueError`` unless both have leaves at the same paths, of any containers.
+    """Raise ``ValueError`` unless both structures have leaves at the same paths.
+
+    The types of the containers may differ.
+
+    Args:
+        a: First structure.
+        b: Second structure.
+
+    Raises:
+        ValueError: If the paths differ.
 
     Example:
         >>> keras.tree.assert_same_paths([0, (1, 2)], (3, [4, 5]))
@@ -113,9 +133,17 @@ def assert_same_paths(a: Any, b: Any) -> None:
 
 
 def assert_same_structure(a: Any, b: Any, check_types: bool | None = None) -> None:
-    """Raise ``ValueError`` unless both have the same containers of the same types.
+    """Raise ``ValueError`` unless both structures have the same containers.
 
-    All dicts count as one type. ``check_types`` has no effect, as in Keras.
+    Containers must have the same types; all dicts count as one type.
+
+    Args:
+        a: First structure.
+        b: Second structure.
+        check_types: Ignored, as in Keras.
+
+    Raises:
+        ValueError: If the structures differ.
 
     Example:
         >>> keras.tree.assert_same_structure([(0, 1)], [(2, 3)])
@@ -142,12 +170,20 @@ def _alike(a, b, up_to=False):
 def map_structure(
     func: Callable[..., Any], *structures: Any, none_is_leaf: bool = True
 ) -> Any:
-    """Apply ``func`` to each leaf of a structure, or to those of several like ones.
+    """Apply ``func`` to each leaf of a structure, or to the leaves of several structures.
 
-    Args: ``none_is_leaf``: False keeps a None in the first structure as it is.
+    Args:
+        func: Function of as many leaves as there are structures.
+        *structures: Structures with the same containers.
+        none_is_leaf: If False, keep None in the first structure instead of passing it
+            to ``func``.
 
-    Raises: ``TypeError`` without structures, or if ``func`` cannot be called;
-    ``ValueError`` if the structures differ.
+    Returns:
+        The structure of the results.
+
+    Raises:
+        TypeError: If no structure is given, or ``func`` is not callable.
+        ValueError: If the structures differ.
 
     Example:
         >>> keras.tree.map_structure(lambda x, y: x * y, [[1], [2]], [[3], [4]])
@@ -175,7 +211,15 @@ def map_structure_up_to(
 ) -> Any:
     """Apply ``func`` to the parts of structures at the leaves of ``shallow_structure``.
 
-    Raises: as `map_structure`; structures may be deeper than the shallow one.
+    Args:
+        shallow_structure: Structure that determines the parts.
+        func: Function of as many parts as there are structures.
+        *structures: Structures with the same containers as ``shallow_structure``, or
+            deeper.
+
+    Raises:
+        TypeError: If no structure is given, or ``func`` is not callable.
+        ValueError: If the structures differ.
 
     Example:
         >>> keras.tree.map_structure_up_to([None, None], len, [[1, 1], [2, [3, 4]]])
@@ -199,15 +243,21 @@ def map_structure_up_to(
 
 
 def traverse(func: Callable[[Any], Any], structure: Any, top_down: bool = True) -> Any:
-    """Replace parts of a structure by ``func(part)``; where that is None, go on.
+    """Replace parts of a structure by ``func(part)``; descend where it returns None.
 
-    With ``top_down`` it sees a container before its parts, which are left out if the
-    container is replaced; else after them. `MAP_TO_NONE` stands for None.
+    Args:
+        func: Function of a container or leaf. It returns the replacement, None to keep
+            the part, or `MAP_TO_NONE` to replace it by None.
+        structure: Nested structure of lists, tuples, named tuples and dicts.
+        top_down: If True, ``func`` is called on a container before its parts, which are
+            skipped if the container is replaced; if False, on the parts first.
 
-    Raises: ``TypeError`` if ``func`` is not callable.
+    Raises:
+        TypeError: If ``func`` is not callable.
 
     Example:
-        >>> keras.tree.traverse(lambda x: x * 2 if isinstance(x, int) else None, [(1, 2), {"a": 3}])
+        >>> structure = [(1, 2), {"a": 3}]
+        >>> keras.tree.traverse(lambda x: x * 2 if isinstance(x, int) else None, structure)
         [(2, 4), {'a': 6}]
     """
     _checked(func)
@@ -227,7 +277,10 @@ def traverse(func: Callable[[Any], Any], structure: Any, top_down: bool = True) 
 
 
 def lists_to_tuples(structure: Any) -> Any:
-    """Return the structure with tuples in place of lists.
+    """Return the structure with lists replaced by tuples.
+
+    Args:
+        structure: Nested structure of lists, tuples, named tuples and dicts.
 
     Example:
         >>> keras.tree.lists_to_tuples([1, {"a": [2]}])
@@ -239,7 +292,11 @@ def lists_to_tuples(structure: Any) -> Any:
 
 
 def map_shape_structure(func: Callable[[Any], Any], structure: Any) -> Any:
-    """Apply ``func`` to each shape: a list or tuple of ints and Nones.
+    """Apply ``func`` to each shape in a structure: a list or tuple of ints and Nones.
+
+    Args:
+        func: Function of a shape.
+        structure: Nested structure of shapes.
 
     Example:
         >>> keras.tree.map_shape_structure(len, {"a": (None, 3), "b": [(2,), (4, 5, 6)]})

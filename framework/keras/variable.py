@@ -19,7 +19,7 @@ __all__ = ["Variable"]
 
 
 class _AnyVariable(type):
-    """The class of `Variable`: every variable of the package is an instance of it."""
+    """Metaclass of `Variable`: every variable of the package is an instance of it."""
 
     def __instancecheck__(cls, instance):
         if cls is Variable:
@@ -28,19 +28,27 @@ class _AnyVariable(type):
 
 
 class Variable(variable.Variable, metaclass=_AnyVariable):
-    """A variable by a value, or by an initializer and a shape.
+    """Variable with an initial value, or an initializer and a shape.
 
-    Values that are assigned are cast to the dtype of the variable, as by weights that
-    layers make. These, and each ``tw.Variable``, are instances as well.
+    Assigned values are cast to the dtype of the variable, as for weights of layers.
+    Weights of layers, and each ``tw.Variable``, are instances as well.
 
-    Args: ``initializer``: a value, or a function of a shape and a dtype, or the name of
-    one; ``shape``, for such a function; ``dtype``, by default `floatx`, or that of the
-    value; ``trainable``; ``autocast``: False keeps the dtype where a layer computes in
-    another; ``aggregation``, ``synchronization``: notes on its use by several replicas,
-    which change nothing; ``name``, unique by default.
+    Args:
+        initializer: Initial value, function of a shape and a dtype, or name of an
+            initializer.
+        shape: Shape of the variable, required for an initializer.
+        dtype: Dtype of the variable; by default the dtype of the value, or `floatx`.
+        trainable: If True, tapes watch the variable and optimizers update it.
+        autocast: If False, the variable keeps its dtype in layers that compute in
+            another.
+        aggregation: "none", "mean", "sum" or "only_first_replica"; changes nothing.
+        synchronization: "none", "auto", "on_read" or "on_write"; changes nothing.
+        name: Name of the variable, unique by default, without "/".
+        layout: Must be None.
 
-    Raises: ``ValueError`` without a shape for an initializer, for unknown sizes in it, a
-    value of another shape, a name with "/", or ``layout``, which is not supported.
+    Raises:
+        ValueError: If an initializer has no shape or a shape with unknown sizes, a
+            value has another shape, the name contains "/", or ``layout`` is given.
 
     Example:
         >>> v = keras.Variable("ones", (2,), name="v")
@@ -84,7 +92,7 @@ class Variable(variable.Variable, metaclass=_AnyVariable):
 
 
 def _initialized(initializer, shape, dtype):
-    """A function of nothing that gives the initial value."""
+    """Return a function without arguments that returns the initial value."""
     if shape is None or None in TensorShape(shape).as_list():
         raise ValueError(
             "Variable: with an initializer, shape must be given, and all of its sizes be "

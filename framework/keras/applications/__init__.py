@@ -1,7 +1,7 @@
-"""`keras.applications`: networks for images, with Keras' weights for ImageNet.
+"""`keras.applications`: image classification networks with Keras' ImageNet weights.
 
-Each family has a module, with its `preprocess_input` and `decode_predictions`. Layers,
-names and order of weights are those of Keras, so files go both ways.
+Each family has a module with its `preprocess_input` and `decode_predictions`. Layers,
+names and the order of weights match Keras, so files are interchangeable.
 """
 
 from . import (

@@ -1,11 +1,12 @@
-"""The parts that architectures share: arguments and their checks, the head, the weights.
+"""The common parts of architectures: arguments and their checks, classifier, weights.
 
-A family's file has a function ``network(x, options)`` from images to outputs, which uses
-layers alone, and under `standard` one function for each variant.
+The file of a family has a function ``network(x, options)`` from images to outputs,
+which uses only layers, and one function per variant, decorated by `standard`.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tapewright.core.deferred_initialization import deferred_initialization
+from tapewright.core.docstrings import compose
 from tapewright.core.floatx import image_data_format
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.datasets.fetch import DownloadError
@@ -57,27 +59,45 @@ Weights = str | os.PathLike[str] | None
 Activation = str | Callable[..., Any] | None
 ImageShape = Sequence[int | None] | None
 
-ARGUMENTS = """
-    Args: ``include_top``: end in the classifier of ``classes`` outputs; ``weights``:
-    "imagenet" (downloaded once, see `keras.utils.get_file`), the path of a weight file, or
-    None for random ones; ``input_tensor``: a `KerasTensor` to start from;
-    ``input_shape``: ``(height, width, channels)``, or with the channels in front if
-    `keras.config.image_data_format` says so; ``pooling``, without the top: None for
-    the feature maps, "avg" or "max" for ``[batch, features]``;
-    ``classifier_activation``: of the classifier, None for logits; ``name``: of the model.
+ARGUMENTS = {
+    "include_top": "If True, the network ends in a classifier.",
+    "include_preprocessing": "If True, the network accepts pixels in [0, 255] and scales "
+    "them itself.",
+    "weights": '"imagenet" (downloaded once, see `keras.utils.get_file`), path of a weight '
+    "file, or None for random initialization.",
+    "input_tensor": "`KerasTensor` that the network is applied to; None for a new `Input`.",
+    "input_shape": "Shape of an image: ``(height, width, channels)``, or ``(channels, "
+    'height, width)`` if `keras.config.image_data_format` is "channels_first".',
+    "pooling": 'Without the classifier: "avg" or "max" for pooled features ``[batch, '
+    "features]``, or None for feature maps.",
+    "classes": "Number of classes, the outputs of the classifier.",
+    "classifier_activation": 'Activation of the classifier: "softmax", or None for logits.',
+    "name": "Name of the model.",
+    "alpha": "Factor of the number of filters, the width of the network.",
+    "depth_multiplier": "Number of outputs of depthwise convolutions per input channel.",
+    "dropout": "Dropout rate below the classifier.",
+    "dropout_rate": "Dropout rate below the classifier.",
+    "minimalistic": "If True, omit squeeze and excitation, hard swish and 5 x 5 kernels.",
+}
+RESULT = """
+Returns:
+    A `keras.Model`.
 
-    Raises: ``ValueError`` for arguments that do not fit each other; ``DownloadError`` (an
-    ``OSError``) if "imagenet" weights can neither be found nor downloaded.
-    """
+Raises:
+    ValueError: If arguments do not fit together.
+    DownloadError: If "imagenet" weights are neither in the cache nor can be downloaded;
+        an ``OSError``.
+"""
+REFERENCES = "\nReferences:\n"
 
 
 @dataclass(frozen=True)
 class WeightFile:
-    """A file of weights for ImageNet, with the classifier and without.
+    """A file of ImageNet weights, with and without the classifier.
 
-    ``url``: below Keras' bucket, without ending; ``hashes``: of the two files;
-    ``without_top``: the end of the second one's name; ``saved_as``: the name in the
-    cache, if it is another one.
+    ``url``: path below Keras' bucket, without suffix; ``hashes``: checksums of the two
+    files; ``without_top``: suffix of the second name; ``saved_as``: name in the cache,
+    if it differs.
     """
 
     url: str
@@ -86,7 +106,7 @@ class WeightFile:
     saved_as: str | None = None
 
     def path(self, include_top: bool) -> str:
-        """Return the path of the file in the cache, where it is downloaded if missing."""
+        """Return the path of the file in the cache, downloaded if missing."""
         end = ("" if include_top else self.without_top) + ".h5"
         url = self.url if self.url.startswith(STORAGE) else BUCKET + self.url
         name = os.path.basename(url) + end
@@ -104,7 +124,7 @@ class WeightFile:
 
 
 def kernels(stem: str, with_top: str, without_top: str) -> WeightFile:
-    """Return the files whose names end as those of the oldest architectures."""
+    """Return the files with the name pattern of the oldest architectures."""
     return WeightFile(
         f"{stem}_weights_tf_dim_ordering_tf_kernels", (with_top, without_top)
     )
@@ -112,11 +132,13 @@ def kernels(stem: str, with_top: str, without_top: str) -> WeightFile:
 
 @dataclass
 class Options:
-    """The arguments of one call of an architecture, checked. ``title``: its name, for errors.
+    """Checked arguments of one call of an architecture.
 
-    Shapes have the channels last, but for those in errors, which are as given.
+    ``title`` is its name, for errors. Shapes have the channels last, except in errors,
+    where they are shown as given.
 
-    Raises: ``ValueError`` if they do not fit each other.
+    Raises:
+        ValueError: If arguments do not fit together.
     """
 
     title: str
@@ -172,12 +194,12 @@ class Options:
         return self.weights == "imagenet"
 
     def require(self, condition: bool, message: str) -> None:
-        """Raise a ``ValueError`` that begins with the title unless the condition holds."""
+        """Raise a ``ValueError`` that begins with the title if the condition is false."""
         if not condition:
             raise ValueError(f"{self.title}: {message}")
 
     def image_shape(self, default_size: int, min_size: int = 32) -> tuple:
-        """Return the shape of an image, checked; None where any size will do."""
+        """Check and return the shape of an image; None for sizes that may vary."""
         shape = self.input_shape
         if self.is_imagenet and self.include_top:
             default = (default_size, default_size, 3)
@@ -214,7 +236,10 @@ class Options:
         return shape
 
     def pool(self, x: KerasTensor, named: bool = False) -> KerasTensor:
-        """Return the outputs without the top. ``named``: give the layer Keras' name."""
+        """Return the outputs without the classifier.
+
+        ``named``: use Keras' name for the layer.
+        """
         if self.pooling is None:
             return x
         average = self.pooling == "avg"
@@ -222,16 +247,16 @@ class Options:
         return layer(name=f"{self.pooling}_pool" if named else None)(x)
 
     def classify(self, x: KerasTensor, **kwargs: Any) -> KerasTensor:
-        """Return the scores of the classes, by the layer "predictions"."""
+        """Return the class scores, from the layer "predictions"."""
         activation = self.classifier_activation
         return Dense(self.classes, activation, name="predictions", **kwargs)(x)
 
     def head(
         self, x: KerasTensor, name: str | None = "avg_pool", named: bool = False
     ) -> KerasTensor:
-        """Return the outputs: classes of averaged features, or pooled features.
+        """Return the outputs: class scores of averaged features, or pooled features.
 
-        ``name``: of the layer that averages below the classifier.
+        ``name``: name of the pooling layer below the classifier.
         """
         if self.include_top:
             return self.classify(GlobalAveragePooling2D(name=name)(x))
@@ -240,7 +265,8 @@ class Options:
     def build(self, network: Network, file: WeightFile, shape: tuple) -> Model:
         """Return the model of a network, with its weights.
 
-        ``shape``: of an image. Nothing is drawn at random for weights that are loaded.
+        ``shape``: shape of an image. No random numbers are drawn for weights that are
+        loaded.
         """
         path = file.path(self.include_top) if self.is_imagenet else self.weights
         with nullcontext() if path is None else deferred_initialization(_allow):
@@ -257,11 +283,11 @@ Network = Callable[[KerasTensor, Options], KerasTensor]
 
 
 def _allow(description, shape):
-    """Let any weight take its memory: its shape comes from the table of the family."""
+    """Accept any weight size: shapes come from the tables of the families."""
 
 
 def _source_inputs(x):
-    """Return the tensors of `Input`s that a symbolic tensor follows from."""
+    """Return the tensors of `Input`s that a symbolic tensor depends on."""
     found, seen, stack = [], set(), [node_of(x)]
     while stack:
         node = stack.pop()
@@ -275,7 +301,7 @@ def _source_inputs(x):
 
 
 class Architecture(Protocol):
-    """A function that returns a model, with the arguments of most architectures."""
+    """Function that returns a model, with the arguments of most architectures."""
 
     __name__: str
 
@@ -295,7 +321,10 @@ class Architecture(Protocol):
 def standard(
     name: str, file: WeightFile, default_size: int = 224, min_size: int = 32
 ) -> Callable[[Network], Architecture]:
-    """Make an architecture of a network: a decorator. ``name``: of models, by default."""
+    """Return a decorator that turns a network into an architecture.
+
+    ``name``: default name of the models.
+    """
     default_name = name
 
     def decorate(network: Network) -> Architecture:
@@ -322,38 +351,41 @@ def standard(
 
 
 def describe(architecture: Any, network: Callable[..., Any]) -> Any:
-    """Give a function the name and docstring of a network, and the text on arguments."""
+    """Set the name of a function to the name of a network, and compose its docstring."""
     for key in ("__name__", "__qualname__", "__module__"):
         setattr(architecture, key, getattr(network, key))
-    text = (network.__doc__ or "").rstrip()
-    architecture.__doc__ = f"{text}\n{ARGUMENTS}"
+    doc = inspect.cleandoc(network.__doc__ or "")
+    text, heading, references = doc.partition(REFERENCES)
+    summary, _, details = text.partition("\n\n")
+    details = f"{details}\n{RESULT}{heading}{references}"
+    architecture.__doc__ = compose(architecture, summary, details, ARGUMENTS)
     return architecture
 
 
 def channel_axis(last: int = -1) -> int:
-    """Return the axis of the channels: ``last``, or 1 if they are in front."""
+    """Return the axis of the channels: ``last``, or 1 for "channels_first"."""
     return 1 if image_data_format() == "channels_first" else last
 
 
 def batch_normalization(axis: int = -1, **kwargs: Any) -> BatchNormalization:
-    """Return a layer that normalizes channels, whose axis is ``axis`` if they are last."""
+    """Return a batch normalization layer for channels at ``axis`` in "channels_last"."""
     return BatchNormalization(channel_axis(axis), **kwargs)
 
 
 def in_data_format(shape: tuple | None) -> tuple | None:
-    """Return the shape of an image with the channels last as one of the data format."""
+    """Convert the shape of an image from channels last to the data format."""
     if shape is None or channel_axis() == -1:
         return shape
     return (shape[2], *shape[:2])
 
 
 def channels_behind(shape: tuple) -> tuple:
-    """Return the shape of an image of the data format with the channels last."""
+    """Convert the shape of an image from the data format to channels last."""
     return shape if channel_axis() == -1 else (*shape[1:], shape[0])
 
 
 def divisible(number: float, divisor: int = 8, keep: float = 0.9) -> int:
-    """Round to a multiple of ``divisor``, at least one of it, and not below ``keep`` of it."""
+    """Round to a positive multiple of ``divisor`` that is at least ``keep`` of the number."""
     rounded = max(divisor, int(number + divisor / 2) // divisor * divisor)
     return rounded + divisor if rounded < keep * number else rounded
 
@@ -361,7 +393,7 @@ def divisible(number: float, divisor: int = 8, keep: float = 0.9) -> int:
 def padding_for_stride(x: KerasTensor, kernel_size: int) -> tuple:
     """Return the padding of a convolution with stride 2 that keeps pixels aligned.
 
-    An even size is padded by one less in front than behind.
+    An even size gets one pixel less padding at the start than at the end.
     """
     half = kernel_size // 2
     sizes = channels_behind(tuple(x.shape[1:]))[:2]

@@ -1,4 +1,4 @@
-"""ConvNeXt: blocks of a 7 x 7 convolution of each channel and two dense layers."""
+"""ConvNeXt: blocks of a depthwise 7 x 7 convolution and two dense layers."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _normalization = partial(LayerNormalization, epsilon=1e-6)
 
 
 def _variant(label, hashes, depths, filters):
-    """Make an architecture of an empty function with its name: a decorator.
+    """Return a decorator that turns an empty function into an architecture with its name.
 
-    ``depths``: blocks of each stage; ``filters``: of the first one, the next has twice
-    as many.
+    ``depths``: blocks per stage; ``filters``: filters of the first stage, doubled in
+    each further stage.
     """
     file = WeightFile(f"convnext/{label}", hashes)
 
@@ -107,7 +107,7 @@ def _network(x, options, depths, filters, standardize):
 
 
 def _shrunk(x, filters, i, name):
-    """Merge pixels before stage ``i``, by a small model as in the files of Keras."""
+    """Downsample before stage ``i``, by a small model as in the files of Keras."""
     place, end = ("stem", "") if i == 0 else ("downsampling", f"_{i - 1}")
     size = 2 if i else 4
     layers = [
@@ -142,10 +142,12 @@ def _block(inputs, filters, name):
     96,
 )
 def ConvNeXtTiny():
-    """Build the tiny ConvNeXt.
+    """ConvNeXt for image classification, the tiny variant.
 
-    ``include_preprocessing``: take pixels in [0, 255], not standardized ones. Reference:
-    Liu et al., "A ConvNet for the 2020s" (2022).
+    Without ``include_preprocessing`` the network expects standardized pixels.
+
+    References:
+        Liu et al., "A ConvNet for the 2020s" (2022).
     """
 
 
@@ -159,7 +161,13 @@ def ConvNeXtTiny():
     96,
 )
 def ConvNeXtSmall():
-    """Build the small ConvNeXt, see `ConvNeXtTiny`."""
+    """ConvNeXt for image classification, the small variant.
+
+    Without ``include_preprocessing`` the network expects standardized pixels.
+
+    References:
+        Liu et al., "A ConvNet for the 2020s" (2022).
+    """
 
 
 @_variant(
@@ -172,7 +180,13 @@ def ConvNeXtSmall():
     128,
 )
 def ConvNeXtBase():
-    """Build the base ConvNeXt, see `ConvNeXtTiny`."""
+    """ConvNeXt for image classification, the base variant.
+
+    Without ``include_preprocessing`` the network expects standardized pixels.
+
+    References:
+        Liu et al., "A ConvNet for the 2020s" (2022).
+    """
 
 
 @_variant(
@@ -185,7 +199,13 @@ def ConvNeXtBase():
     192,
 )
 def ConvNeXtLarge():
-    """Build the large ConvNeXt, see `ConvNeXtTiny`."""
+    """ConvNeXt for image classification, the large variant.
+
+    Without ``include_preprocessing`` the network expects standardized pixels.
+
+    References:
+        Liu et al., "A ConvNet for the 2020s" (2022).
+    """
 
 
 @_variant(
@@ -198,4 +218,10 @@ def ConvNeXtLarge():
     256,
 )
 def ConvNeXtXLarge():
-    """Build the extra large ConvNeXt, see `ConvNeXtTiny`."""
+    """ConvNeXt for image classification, the extra large variant.
+
+    Without ``include_preprocessing`` the network expects standardized pixels.
+
+    References:
+        Liu et al., "A ConvNet for the 2020s" (2022).
+    """

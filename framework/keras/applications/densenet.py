@@ -1,4 +1,4 @@
-"""DenseNet: each convolution sees the outputs of all those before it in its block."""
+"""DenseNet: each convolution receives the outputs of all previous ones in its block."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _block(x, name):
 
 
 def _transition(x, name):
-    """Half as many channels, half as many rows and columns."""
+    """Halve the number of channels, rows and columns."""
     x = normalization(name=f"{name}_bn")(x)
     x = Activation("relu", name=f"{name}_relu")(x)
     x = Conv2D(x.shape[channel_axis(3)] // 2, 1, use_bias=False, name=f"{name}_conv")(x)
@@ -71,9 +71,12 @@ def _transition(x, name):
     ),
 )
 def DenseNet121(x, options):
-    """Build DenseNet with 121 layers.
+    """DenseNet with 121 layers, for image classification.
 
-    Reference: Huang et al., "Densely connected convolutional networks" (2017).
+    Preprocess images with `keras.applications.densenet.preprocess_input`.
+
+    References:
+        Huang et al., "Densely connected convolutional networks" (2017).
     """
     return _network(x, options, (6, 12, 24, 16))
 
@@ -87,7 +90,13 @@ def DenseNet121(x, options):
     ),
 )
 def DenseNet169(x, options):
-    """Build DenseNet with 169 layers, see `DenseNet121`."""
+    """DenseNet with 169 layers, for image classification.
+
+    Preprocess images with `keras.applications.densenet.preprocess_input`.
+
+    References:
+        Huang et al., "Densely connected convolutional networks" (2017).
+    """
     return _network(x, options, (6, 12, 32, 32))
 
 
@@ -100,5 +109,11 @@ def DenseNet169(x, options):
     ),
 )
 def DenseNet201(x, options):
-    """Build DenseNet with 201 layers, see `DenseNet121`."""
+    """DenseNet with 201 layers, for image classification.
+
+    Preprocess images with `keras.applications.densenet.preprocess_input`.
+
+    References:
+        Huang et al., "Densely connected convolutional networks" (2017).
+    """
     return _network(x, options, (6, 12, 48, 32))

@@ -1,4 +1,4 @@
-"""EfficientNet: inverted residual blocks, scaled in width, depth and image size at once."""
+"""EfficientNet: inverted residual blocks, scaled in width, depth and image size."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def convolution(filters: int, size: int, **kwargs: Any) -> Conv2D:
 def normalized(
     x: KerasTensor, prefix: str, activation: str | None = "activation", **kwargs: Any
 ) -> KerasTensor:
-    """Normalize, then apply swish unless the ``activation``, a part of a name, is None."""
+    """Normalize, then apply swish unless ``activation``, a part of the name, is None."""
     x = batch_normalization(3, name=f"{prefix}bn", **kwargs)(x)
     if activation is None:
         return x
@@ -90,7 +90,7 @@ def normalized(
 
 
 def squeeze(x: KerasTensor, filters: int, name: str) -> KerasTensor:
-    """Weigh channels by what all their pixels hold: squeeze and excitation."""
+    """Squeeze and excitation: scale channels by weights computed from their means."""
     y = GlobalAveragePooling2D(name=f"{name}se_squeeze")(x)
     channels = x.shape[channel_axis(3)]
     y = Reshape(in_data_format((1, 1, channels)), name=f"{name}se_reshape")(y)
@@ -107,7 +107,7 @@ def squeeze(x: KerasTensor, filters: int, name: str) -> KerasTensor:
 def add_shortcut(
     x: KerasTensor, inputs: KerasTensor, stride: int, rate: float, name: str
 ) -> KerasTensor:
-    """Add the inputs of a block where shapes agree; training drops some whole outputs."""
+    """Add the inputs of a block if shapes match, with stochastic depth in training."""
     axis = channel_axis(3)
     if stride != 1 or inputs.shape[axis] != x.shape[axis]:
         return x
@@ -119,7 +119,7 @@ def add_shortcut(
 def classifier(
     x: KerasTensor, options: Options, dropout: float, **kwargs: Any
 ) -> KerasTensor:
-    """Build the outputs from the last feature maps."""
+    """Return the outputs for the last feature maps."""
     if not options.include_top:
         return options.pool(x, named=True)
     x = GlobalAveragePooling2D(name="avg_pool")(x)
@@ -188,10 +188,13 @@ def _file(name, *hashes):
     default_size=224,
 )
 def EfficientNetB0(x, options):
-    """Build EfficientNet-B0, for images of 224 x 224.
+    """EfficientNet-B0 for image classification, for images of 224 x 224.
 
-    It takes pixels in [0, 255]. Reference: Tan & Le, "EfficientNet: rethinking model
-    scaling for convolutional neural networks" (2019).
+    It accepts pixels in [0, 255] and scales them itself.
+
+    References:
+        Tan & Le, "EfficientNet: rethinking model scaling for convolutional neural
+        networks" (2019).
     """
     return _network(x, options, 1.0, 1.0, 0.2)
 
@@ -206,7 +209,14 @@ def EfficientNetB0(x, options):
     default_size=240,
 )
 def EfficientNetB1(x, options):
-    """Build EfficientNet-B1, for images of 240 x 240, see `EfficientNetB0`."""
+    """EfficientNet-B1 for image classification, for images of 240 x 240.
+
+    It accepts pixels in [0, 255] and scales them itself.
+
+    References:
+        Tan & Le, "EfficientNet: rethinking model scaling for convolutional neural
+        networks" (2019).
+    """
     return _network(x, options, 1.0, 1.1, 0.2)
 
 
@@ -220,7 +230,14 @@ def EfficientNetB1(x, options):
     default_size=260,
 )
 def EfficientNetB2(x, options):
-    """Build EfficientNet-B2, for images of 260 x 260, see `EfficientNetB0`."""
+    """EfficientNet-B2 for image classification, for images of 260 x 260.
+
+    It accepts pixels in [0, 255] and scales them itself.
+
+    References:
+        Tan & Le, "EfficientNet: rethinking model scaling for convolutional neural
+        networks" (2019).
+    """
     return _network(x, options, 1.1, 1.2, 0.3)
 
 
@@ -234,7 +251,14 @@ def EfficientNetB2(x, options):
     default_size=300,
 )
 def EfficientNetB3(x, options):
-    """Build EfficientNet-B3, for images of 300 x 300, see `EfficientNetB0`."""
+    """EfficientNet-B3 for image classification, for images of 300 x 300.
+
+    It accepts pixels in [0, 255] and scales them itself.
+
+    References:
+        Tan & Le, "EfficientNet: rethinking model scaling for convolutional neural
+        networks" (2019).
+    """
     return _network(x, options, 1.2, 1.4, 0.3)
 
 
@@ -248,7 +272,14 @@ def EfficientNetB3(x, options):
     default_size=380,
 )
 def EfficientNetB4(x, options):
-    """Build EfficientNet-B4, for images of 380 x 380, see `EfficientNetB0`."""
+    """EfficientNet-B4 for image classification, for images of 380 x 380.
+
+    It accepts pixels in [0, 255] and scales them itself.
+
+    References:
+        Tan & Le, "EfficientNet: rethinking model scaling for convolutional neural
+        networks" (2019).
+    """
     return _network(x, options, 1.4, 1.8, 0.4)
 
 
@@ -262,7 +293,14 @@ def EfficientNetB4(x, options):
     default_size=456,
 )
 def EfficientNetB5(x, options):
-    """Build EfficientNet-B5, for images of 456 x 456, see `EfficientNetB0`."""
+    """EfficientNet-B5 for image classification, for images of 456 x 456.
+
+    It accepts pixels in [0, 255] and scales them itself.
+
+    References:
+        Tan & Le, "EfficientNet: rethinking model scaling for convolutional neural
+        networks" (2019).
+    """
     return _network(x, options, 1.6, 2.2, 0.4)
 
 
@@ -276,7 +314,14 @@ def EfficientNetB5(x, options):
     default_size=528,
 )
 def EfficientNetB6(x, options):
-    """Build EfficientNet-B6, for images of 528 x 528, see `EfficientNetB0`."""
+    """EfficientNet-B6 for image classification, for images of 528 x 528.
+
+    It accepts pixels in [0, 255] and scales them itself.
+
+    References:
+        Tan & Le, "EfficientNet: rethinking model scaling for convolutional neural
+        networks" (2019).
+    """
     return _network(x, options, 1.8, 2.6, 0.5)
 
 
@@ -290,5 +335,12 @@ def EfficientNetB6(x, options):
     default_size=600,
 )
 def EfficientNetB7(x, options):
-    """Build EfficientNet-B7, for images of 600 x 600, see `EfficientNetB0`."""
+    """EfficientNet-B7 for image classification, for images of 600 x 600.
+
+    It accepts pixels in [0, 255] and scales them itself.
+
+    References:
+        Tan & Le, "EfficientNet: rethinking model scaling for convolutional neural
+        networks" (2019).
+    """
     return _network(x, options, 2.0, 3.1, 0.5)

@@ -82,7 +82,7 @@ _normalized = partial(v1.normalized, momentum=0.9)
 
 
 def _variant(label, hashes, default_size, width=1.0, depth=1.0):
-    """Make an architecture of an empty function with its name: a decorator."""
+    """Return a decorator that turns an empty function into an architecture with its name."""
     default_name = f"efficientnetv2-{label}"
     file = WeightFile(f"efficientnet_v2/{default_name}", hashes)
 
@@ -164,7 +164,7 @@ def _block(inputs, filters, expansion, stride, rate, name):
 
 
 def _fused_block(inputs, filters, expansion, stride, rate, name):
-    """One convolution of 3 x 3 in place of those of 1 x 1 and of each channel."""
+    """Block with one 3 x 3 convolution instead of a 1 x 1 and a depthwise convolution."""
     x, size = inputs, 3
     if expansion != 1:
         filters_between = inputs.shape[channel_axis(3)] * expansion
@@ -187,10 +187,12 @@ def _fused_block(inputs, filters, expansion, stride, rate, name):
     224,
 )
 def EfficientNetV2B0():
-    """Build EfficientNetV2-B0, for images of 224 x 224.
+    """EfficientNetV2-B0 for image classification, for images of 224 x 224.
 
-    ``include_preprocessing``: take pixels in [0, 255], not in [-1, 1]. Reference: Tan &
-    Le, "EfficientNetV2: smaller models and faster training" (2021).
+    Without ``include_preprocessing`` the network expects standardized pixels.
+
+    References:
+        Tan & Le, "EfficientNetV2: smaller models and faster training" (2021).
     """
 
 
@@ -205,7 +207,13 @@ def EfficientNetV2B0():
     1.1,
 )
 def EfficientNetV2B1():
-    """Build EfficientNetV2-B1, for images of 240 x 240, see `EfficientNetV2B0`."""
+    """EfficientNetV2-B1 for image classification, for images of 240 x 240.
+
+    Without ``include_preprocessing`` the network expects standardized pixels.
+
+    References:
+        Tan & Le, "EfficientNetV2: smaller models and faster training" (2021).
+    """
 
 
 @_variant(
@@ -219,7 +227,13 @@ def EfficientNetV2B1():
     1.2,
 )
 def EfficientNetV2B2():
-    """Build EfficientNetV2-B2, for images of 260 x 260, see `EfficientNetV2B0`."""
+    """EfficientNetV2-B2 for image classification, for images of 260 x 260.
+
+    Without ``include_preprocessing`` the network expects standardized pixels.
+
+    References:
+        Tan & Le, "EfficientNetV2: smaller models and faster training" (2021).
+    """
 
 
 @_variant(
@@ -233,7 +247,13 @@ def EfficientNetV2B2():
     1.4,
 )
 def EfficientNetV2B3():
-    """Build EfficientNetV2-B3, for images of 300 x 300, see `EfficientNetV2B0`."""
+    """EfficientNetV2-B3 for image classification, for images of 300 x 300.
+
+    Without ``include_preprocessing`` the network expects standardized pixels.
+
+    References:
+        Tan & Le, "EfficientNetV2: smaller models and faster training" (2021).
+    """
 
 
 @_variant(
@@ -245,7 +265,13 @@ def EfficientNetV2B3():
     384,
 )
 def EfficientNetV2S():
-    """Build EfficientNetV2-S, for images of 384 x 384, see `EfficientNetV2B0`."""
+    """EfficientNetV2-S for image classification, for images of 384 x 384.
+
+    Without ``include_preprocessing`` the network expects pixels in [-1, 1].
+
+    References:
+        Tan & Le, "EfficientNetV2: smaller models and faster training" (2021).
+    """
 
 
 @_variant(
@@ -257,7 +283,13 @@ def EfficientNetV2S():
     480,
 )
 def EfficientNetV2M():
-    """Build EfficientNetV2-M, for images of 480 x 480, see `EfficientNetV2B0`."""
+    """EfficientNetV2-M for image classification, for images of 480 x 480.
+
+    Without ``include_preprocessing`` the network expects pixels in [-1, 1].
+
+    References:
+        Tan & Le, "EfficientNetV2: smaller models and faster training" (2021).
+    """
 
 
 @_variant(
@@ -269,4 +301,10 @@ def EfficientNetV2M():
     480,
 )
 def EfficientNetV2L():
-    """Build EfficientNetV2-L, for images of 480 x 480, see `EfficientNetV2B0`."""
+    """EfficientNetV2-L for image classification, for images of 480 x 480.
+
+    Without ``include_preprocessing`` the network expects pixels in [-1, 1].
+
+    References:
+        Tan & Le, "EfficientNetV2: smaller models and faster training" (2021).
+    """

@@ -1,4 +1,4 @@
-"""Images before, and class scores after the networks of `keras.applications`."""
+"""Preprocess images and decode predictions for the networks of `keras.applications`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tapewright.core.docstrings import compose
 from tapewright.core.floatx import floatx
 from tapewright.core.tensor import Tensor
 from tapewright.layers.base.spatial import checked_format
@@ -30,32 +31,46 @@ STATISTICS = {
     "torch": (255.0, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
 }
 EFFECTS = {
-    "caffe": "Reverse RGB to BGR, and center each channel at its mean on ImageNet.",
+    "caffe": "Convert images from RGB to BGR, and subtract the ImageNet mean of each channel.",
     "tf": "Scale pixels from [0, 255] to [-1, 1].",
-    "torch": "Scale pixels to [0, 1], and standardize channels as those of ImageNet.",
-    None: "Return the images as they are: the network scales them itself.",
+    "torch": "Scale pixels to [0, 1], and standardize the channels by ImageNet statistics.",
+    None: "Return the images unchanged: the network scales them itself.",
+}
+ARGUMENTS = {
+    "x": "Images ``[height, width, 3]`` or a batch of them, with pixels in [0, 255].",
+    "data_format": '"channels_last" or "channels_first"; None means `image_data_format`.',
 }
 
 
 def preprocess_input(
     x: Any, data_format: str | None = None, mode: str = "caffe"
 ) -> Any:
-    """Scale images with pixels in [0, 255] as the networks of one origin expect them.
+    """Preprocess images with pixels in [0, 255] for networks trained on ImageNet.
 
         "tf"     x / 127.5 - 1
         "torch"  (x / 255 - mean) / deviation
-        "caffe"  x in the order BGR, - mean
+        "caffe"  x in BGR order, - mean
 
-    Args: ``x``: images ``[height, width, 3]`` or a batch of them: an array, a `Tensor` or
-    a `KerasTensor`; ``data_format``: "channels_last" or "channels_first", by default
-    `image_data_format`; ``mode``: see above. Means and deviations are those of ImageNet.
-    Returns: an array for an array, else a tensor; floating dtypes are kept, integers
-    become `floatx`. ``x`` itself is left alone (Keras overwrites a floating array).
-    Raises: ``ValueError`` for another mode, data format or number of axes.
+    Means and deviations are statistics of ImageNet.
+
+    Args:
+        x: Images ``[height, width, 3]`` or a batch of them: an array, a `Tensor` or a
+            `KerasTensor`.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+        mode: "caffe", "tf" or "torch", see above.
+
+    Returns:
+        An array for an array, otherwise a tensor; floating dtypes are kept, integers
+        become `floatx`. ``x`` itself is unchanged (Keras overwrites a floating array).
+
+    Raises:
+        ValueError: If ``mode``, ``data_format`` or the number of axes is invalid.
 
     Example:
         >>> import numpy as np
-        >>> keras.applications.imagenet_utils.preprocess_input(np.full((1, 1, 3), 255), mode="tf")
+        >>> preprocess_input = keras.applications.imagenet_utils.preprocess_input
+        >>> preprocess_input(np.full((1, 1, 3), 255), mode="tf")
         array([[[1., 1., 1.]]], dtype=float32)
     """
     if mode not in ("caffe", "tf", "torch"):
@@ -83,7 +98,7 @@ def preprocess_input(
 
 
 def _reversed(x, axis):
-    """Return the channels from the last to the first."""
+    """Return ``x`` with the channels reversed."""
     if isinstance(x, np.ndarray):
         return np.flip(x, axis)
     behind = (slice(None),) * (-axis - 1)
@@ -100,26 +115,40 @@ def _per_channel(x, numbers, axis):
 
 @functools.cache
 def preprocessing(mode: str | None) -> Callable[..., Any]:
-    """Return the `preprocess_input` of a family. ``mode`` None: nothing to do."""
+    """Return the `preprocess_input` of a family of networks.
+
+    Args:
+        mode: Mode of `preprocess_input`; None for networks that accept images as they
+            are.
+    """
 
     def preprocess(x: Any, data_format: str | None = None) -> Any:
         return x if mode is None else preprocess_input(x, data_format, mode)
 
     preprocess.__name__ = preprocess.__qualname__ = "preprocess_input"
-    preprocess.__doc__ = (
-        f"{EFFECTS[mode]}\n\n    See `imagenet_utils.preprocess_input`."
-    )
+    details = "See `keras.applications.imagenet_utils.preprocess_input`."
+    preprocess.__doc__ = compose(preprocess, EFFECTS[mode], details, ARGUMENTS)
     return preprocess
 
 
 def decode_predictions(preds: Any, top: int = 5) -> list[list[tuple[str, str, Any]]]:
-    """Name the most likely classes of ImageNet, for each row of scores.
+    """Decode the predictions of an ImageNet classifier: the top classes per image.
 
-    Args: ``preds``: ``[batch, 1000]``, an array or a tensor; ``top``: how many to name.
-    Returns: for each row a list of ``(WordNet id, name, score)``, the highest score first.
-    The names come from a file of 35 kB, downloaded once, see `keras.utils.get_file`.
-    Raises: ``ValueError`` for another shape; ``DownloadError`` (an ``OSError``) without
-    the file and a network.
+    The class names come from a file of 35 kB, downloaded once, see
+    `keras.utils.get_file`.
+
+    Args:
+        preds: Scores ``[batch, 1000]``, an array or a tensor.
+        top: Number of classes per image.
+
+    Returns:
+        For each row a list of ``(WordNet id, name, score)``, sorted by descending
+        score.
+
+    Raises:
+        ValueError: If ``preds`` has another shape.
+        DownloadError: If the file is not in the cache and cannot be downloaded; an
+            ``OSError``.
     """
     preds = np.asarray(preds)
     if preds.ndim != 2 or preds.shape[1] != 1000:

@@ -1,4 +1,4 @@
-"""Inception-ResNet v2: Inception blocks whose scaled outputs are added to their inputs."""
+"""Inception-ResNet v2: Inception blocks with scaled residual connections."""
 
 from __future__ import annotations
 
@@ -31,10 +31,13 @@ BLOCKS = {
     min_size=75,
 )
 def InceptionResNetV2(x, options):
-    """Build Inception-ResNet v2.
+    """Inception-ResNet v2 for image classification, for images of 299 x 299.
 
-    Reference: Szegedy et al., "Inception-v4, Inception-ResNet and the impact of residual
-    connections on learning" (2017).
+    Preprocess images with `keras.applications.inception_resnet_v2.preprocess_input`.
+
+    References:
+        Szegedy et al., "Inception-v4, Inception-ResNet and the impact of residual
+        connections on learning" (2017).
     """
     x = inception_a(stem(x), 96, 64, "mixed_5b")
     for i in range(1, 11):

@@ -1,4 +1,4 @@
-"""Inception v3: branches of convolutions of several sizes, joined by their channels."""
+"""Inception v3: branches of convolutions of several sizes, concatenated."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def convolution(
 def chain(
     x: KerasTensor, *steps: tuple[int, int | tuple[int, int]], shrink: bool = False
 ) -> KerasTensor:
-    """Convolve by each ``(filters, kernel_size)``; ``shrink``: the last has stride 2."""
+    """Convolve by each ``(filters, kernel_size)``; with ``shrink`` the last has stride 2."""
     for step in steps[: -1 if shrink else None]:
         x = convolution(x, *step)
     return convolution(x, *steps[-1], strides=2, padding="valid") if shrink else x
@@ -70,7 +70,7 @@ def stem(x: KerasTensor) -> KerasTensor:
 
 
 def inception_a(x: KerasTensor, first: int, pooled: int, name: str) -> KerasTensor:
-    """Build branches of 1 x 1, 5 x 5 and twice 3 x 3 convolutions, and of pooling."""
+    """Build branches of 1 x 1, 5 x 5 and two 3 x 3 convolutions, and of pooling."""
     return join(
         name,
         chain(x, (first, 1)),
@@ -85,7 +85,7 @@ def _pooled(x, filters):
 
 
 def _inception_b(x, n, name):
-    """Branches of convolutions of 1 x 7 and 7 x 1, over ``n`` channels."""
+    """Build branches of 1 x 7 and 7 x 1 convolutions with ``n`` channels."""
     wide, high = (1, 7), (7, 1)
     return join(
         name,
@@ -97,7 +97,7 @@ def _inception_b(x, n, name):
 
 
 def _inception_c(x, i):
-    """Branches that end in a fork, of 1 x 3 and 3 x 1."""
+    """Build branches that end in a fork of 1 x 3 and 3 x 1 convolutions."""
 
     def fork(y, name):
         return join(name, chain(y, (384, (1, 3))), chain(y, (384, (3, 1))))
@@ -122,10 +122,13 @@ def _inception_c(x, i):
     min_size=75,
 )
 def InceptionV3(x, options):
-    """Build Inception v3.
+    """Inception v3 for image classification, for images of 299 x 299.
 
-    Reference: Szegedy et al., "Rethinking the Inception architecture for computer
-    vision" (2016).
+    Preprocess images with `keras.applications.inception_v3.preprocess_input`.
+
+    References:
+        Szegedy et al., "Rethinking the Inception architecture for computer vision"
+        (2016).
     """
     x = stem(x)
     for i, pooled in enumerate((32, 64, 64)):

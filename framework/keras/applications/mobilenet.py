@@ -1,4 +1,4 @@
-"""MobileNet: depthwise convolutions, each followed by one of 1 x 1."""
+"""MobileNet: depthwise separable convolutions."""
 
 from __future__ import annotations
 
@@ -62,12 +62,14 @@ def MobileNet(
     classifier_activation: ActivationLike = "softmax",
     name: str | None = None,
 ) -> Model:
-    """Build MobileNet, ``alpha`` times as wide.
+    """MobileNet for image classification on small devices.
 
-    ``depth_multiplier``: outputs of the depthwise convolutions for each input; ``dropout``:
-    the rate below the classifier; ``name``: by default of ``alpha`` and the image size.
-    Reference: Howard et al., "MobileNets: efficient convolutional neural networks for
-    mobile vision applications" (2017).
+    Preprocess images with `keras.applications.mobilenet.preprocess_input`. By default
+    the model is named after ``alpha`` and the image size.
+
+    References:
+        Howard et al., "MobileNets: efficient convolutional neural networks for mobile
+        vision applications" (2017).
     """
     options = Options(
         "MobileNet", include_top, weights, input_tensor, input_shape, pooling, classes,
@@ -99,9 +101,10 @@ def square_size(shape: ImageShape, sizes: tuple[int, ...]) -> int:
 
 
 def rows_of_weights(options, shape, sizes, alpha, widths):
-    """Return the size of images in the names of model and weights.
+    """Return the image size in the names of model and weights.
 
-    Raises: ``ValueError`` if there are no weights for the width ``alpha``.
+    Raises:
+        ValueError: If there are no weights for the width ``alpha``.
     """
     if not options.is_imagenet:
         return shape[0]

@@ -1,4 +1,4 @@
-"""MobileNetV2: blocks that widen, convolve each channel, and narrow again."""
+"""MobileNetV2: inverted residual blocks: expand, convolve each channel, project."""
 
 from __future__ import annotations
 
@@ -55,10 +55,13 @@ def MobileNetV2(
     classifier_activation: Activation = "softmax",
     name: str | None = None,
 ) -> Model:
-    """Build MobileNetV2, ``alpha`` times as wide.
+    """MobileNetV2 for image classification on small devices.
 
-    ``name``: by default of ``alpha`` and the image size. Reference: Sandler et al.,
-    "MobileNetV2: inverted residuals and linear bottlenecks" (2018).
+    Preprocess images with `keras.applications.mobilenet_v2.preprocess_input`. By
+    default the model is named after ``alpha`` and the image size.
+
+    References:
+        Sandler et al., "MobileNetV2: inverted residuals and linear bottlenecks" (2018).
     """
     options = Options(
         "MobileNetV2", include_top, weights, input_tensor, input_shape, pooling,
@@ -103,7 +106,7 @@ def _network(x, options, alpha):
 
 
 def _block(inputs, filters, stride, i):
-    """The first block does not widen."""
+    """Inverted residual block; the first block does not expand."""
     name = f"block_{i}" if i else "expanded_conv"
     x, channels = inputs, inputs.shape[channel_axis()]
     if i:

@@ -1,4 +1,4 @@
-"""MobileNetV3: blocks as in MobileNetV2, some of which weigh their channels."""
+"""MobileNetV3: blocks as in MobileNetV2, some with squeeze and excitation."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ _convolution = partial(Conv2D, padding="same", use_bias=False)
 
 
 def _variant(kind, blocks, last):
-    """Make an architecture of an empty function with its name: a decorator.
+    """Return a decorator that turns an empty function into an architecture with its name.
 
     ``last``: filters of the layer below the classifier.
     """
@@ -152,7 +152,7 @@ def _variant(kind, blocks, last):
 
 
 def _image_shape(options):
-    """Images of any size, also below the classifier."""
+    """Return the shape of an image; sizes may vary even with the classifier."""
     shape = options.input_shape
     if options.input_tensor is not None:
         found = channels_behind(tuple(options.input_tensor.shape[1:]))
@@ -215,7 +215,7 @@ def _network(x, options, blocks, last, alpha, dropout, minimalistic, rescale):
 
 
 def _block(inputs, expanded, filters, kernel, stride, squeeze, activation, name):
-    """The first block does not widen."""
+    """Inverted residual block; the first block does not expand."""
     x = inputs
     if name != "expanded_conv_":
         x = _convolution(expanded, 1, name=f"{name}expand")(x)
@@ -238,7 +238,7 @@ def _block(inputs, expanded, filters, kernel, stride, squeeze, activation, name)
 
 
 def _squeeze(x, filters, name):
-    """Weigh channels by what all their pixels hold."""
+    """Squeeze and excitation: scale channels by weights computed from their means."""
     y = GlobalAveragePooling2D(keepdims=True, name=f"{name}avg_pool")(x)
     y = Conv2D(divisible(filters / 4), 1, padding="same", name=f"{name}conv")(y)
     y = ReLU(name=f"{name}relu")(y)
@@ -257,14 +257,21 @@ def _hard_swish(x):
 
 @_variant("small", SMALL, 1024)
 def MobileNetV3Small():
-    """Build the small MobileNetV3, ``alpha`` times as wide.
+    """MobileNetV3 for image classification on small devices, the small variant.
 
-    ``minimalistic``: without squeeze and excitation, hard swish and kernels of 5 x 5;
-    ``include_preprocessing``: take pixels in [0, 255], not in [-1, 1]; ``dropout_rate``:
-    below the classifier. Reference: Howard et al., "Searching for MobileNetV3" (2019).
+    Without ``include_preprocessing`` the network expects pixels in [-1, 1].
+
+    References:
+        Howard et al., "Searching for MobileNetV3" (2019).
     """
 
 
 @_variant("large", LARGE, 1280)
 def MobileNetV3Large():
-    """Build the large MobileNetV3, ``alpha`` times as wide, see `MobileNetV3Small`."""
+    """MobileNetV3 for image classification on small devices, the large variant.
+
+    Without ``include_preprocessing`` the network expects pixels in [-1, 1].
+
+    References:
+        Howard et al., "Searching for MobileNetV3" (2019).
+    """

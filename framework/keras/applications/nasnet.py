@@ -1,4 +1,4 @@
-"""NASNet: two cells that a search found, one of which halves rows and columns."""
+"""NASNet: two cells found by architecture search, a normal and a reduction cell."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ _projection = partial(
 
 
 def _variant(default_name, hashes, default_size, stem, filters, blocks, skips):
-    """Make an architecture of an empty function with its name: a decorator.
+    """Return a decorator that turns an empty function into an architecture with its name.
 
-    ``stem``, ``filters``: of the first layer, of the first cells; ``blocks``: cells
-    between two that shrink; ``skips``: the cell after one that shrinks does not see the
-    input of that one.
+    ``stem``, ``filters``: filters of the first layer, and of the first cells;
+    ``blocks``: normal cells between two reduction cells; ``skips``: the cell after a
+    reduction cell does not receive the input of that cell.
     """
     url = "nasnet/" + default_name.replace("nasnet_", "NASNet-")
     file = WeightFile(url, hashes, "-no-top", default_name)
@@ -167,14 +167,14 @@ def _reduction_cell(x, previous, filters, i):
 
 
 def _inputs(x, previous, filters, kind, i):
-    """Both inputs of a cell, with its number of filters and one size."""
+    """Return both inputs of a cell, with its number of filters and one size."""
     previous = _adjusted(x, previous, filters, i)
     x = _projection(filters, name=f"{kind}_conv_1_{i}")(Activation("relu")(x))
     return previous, _normalization(name=f"{kind}_bn_1_{i}")(x)
 
 
 def _adjusted(x, previous, filters, i):
-    """The output before the last one, with the size of the last one."""
+    """Return the output before the last one, resized to the last one."""
     if previous is None:
         return x
     if previous.shape[2] != x.shape[2]:
@@ -196,7 +196,7 @@ def _adjusted(x, previous, filters, i):
 
 
 def _separable(x, kernel, name, filters, stride=1):
-    """Twice ReLU, a separable convolution and normalization; the first has the stride."""
+    """Apply ReLU, a separable convolution and normalization, twice; stride in the first."""
     for n, strides in ((1, stride), (2, 1)):
         x = Activation("relu")(x)
         if strides == 2:
@@ -227,10 +227,13 @@ def _separable(x, kernel, name, filters, stride=1):
     skips=False,
 )
 def NASNetMobile():
-    """Build the mobile NASNet-A, of images of 224 x 224 unless told otherwise.
+    """NASNet-A for image classification, the mobile variant, for images of 224 x 224.
 
-    Reference: Zoph et al., "Learning transferable architectures for scalable image
-    recognition" (2018).
+    Preprocess images with `keras.applications.nasnet.preprocess_input`.
+
+    References:
+        Zoph et al., "Learning transferable architectures for scalable image
+        recognition" (2018).
     """
 
 
@@ -247,4 +250,11 @@ def NASNetMobile():
     skips=True,
 )
 def NASNetLarge():
-    """Build the large NASNet-A, see `NASNetMobile`."""
+    """NASNet-A for image classification, the large variant, for images of 331 x 331.
+
+    Preprocess images with `keras.applications.nasnet.preprocess_input`.
+
+    References:
+        Zoph et al., "Learning transferable architectures for scalable image
+        recognition" (2018).
+    """

@@ -1,4 +1,4 @@
-"""ResNet: stages of bottleneck blocks whose outputs are added to their inputs."""
+"""ResNet: stages of bottleneck blocks with residual connections."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _stage(x, filters, count, stride, name):
 
 
 def _block(x, filters, stride, project, name):
-    """Two 1 x 1 convolutions around one of 3 x 3, and a projection of the input."""
+    """Bottleneck block: a 3 x 3 convolution between two of 1 x 1, and a projected shortcut."""
     shortcut = x
     if project:
         shortcut = Conv2D(4 * filters, 1, strides=stride, name=f"{name}_0_conv")(x)
@@ -94,9 +94,19 @@ _network = partial(resnet, stage=_stage, strides=(1, 2, 2, 2))
     ),
 )
 def ResNet50(x, options):
-    """Build ResNet with 50 layers.
+    """ResNet with 50 layers, for image classification.
 
-    Reference: He et al., "Deep residual learning for image recognition" (2015).
+    Preprocess images with `keras.applications.resnet.preprocess_input`.
+
+    References:
+        He et al., "Deep residual learning for image recognition" (2015).
+
+    Example:
+        >>> import numpy as np
+        >>> resnet = keras.applications.resnet
+        >>> images = resnet.preprocess_input(np.zeros((1, 224, 224, 3)))
+        >>> scores = resnet.ResNet50().predict(images)  # doctest: +SKIP
+        >>> resnet.decode_predictions(scores, top=3)  # doctest: +SKIP
     """
     return _network(x, options, counts=(3, 4, 6, 3))
 
@@ -110,7 +120,13 @@ def ResNet50(x, options):
     ),
 )
 def ResNet101(x, options):
-    """Build ResNet with 101 layers, see `ResNet50`."""
+    """ResNet with 101 layers, for image classification.
+
+    Preprocess images with `keras.applications.resnet.preprocess_input`.
+
+    References:
+        He et al., "Deep residual learning for image recognition" (2015).
+    """
     return _network(x, options, counts=(3, 4, 23, 3))
 
 
@@ -123,5 +139,11 @@ def ResNet101(x, options):
     ),
 )
 def ResNet152(x, options):
-    """Build ResNet with 152 layers, see `ResNet50`."""
+    """ResNet with 152 layers, for image classification.
+
+    Preprocess images with `keras.applications.resnet.preprocess_input`.
+
+    References:
+        He et al., "Deep residual learning for image recognition" (2015).
+    """
     return _network(x, options, counts=(3, 8, 36, 3))

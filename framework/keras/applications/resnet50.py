@@ -1,4 +1,4 @@
-"""The names of `resnet`, as Keras has them here, too."""
+"""The names of `resnet`, which Keras also has here."""
 
 from .resnet import (
     ResNet50,

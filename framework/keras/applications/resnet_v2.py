@@ -1,4 +1,4 @@
-"""ResNetV2: ResNet whose blocks normalize before they convolve."""
+"""ResNetV2: ResNet with normalization before each convolution."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _stage(x, filters, count, stride, name):
 
 
 def _block(x, filters, stride, project, name):
-    """Two 1 x 1 convolutions around one of 3 x 3, which has the stride."""
+    """Bottleneck block: a 3 x 3 convolution with the stride between two of 1 x 1."""
     y = normalization(name=f"{name}_preact_bn")(x)
     y = Activation("relu", name=f"{name}_preact_relu")(y)
     if project:
@@ -59,9 +59,12 @@ _network = partial(resnet, stage=_stage, strides=(2, 2, 2, 1), preactivated=True
     ),
 )
 def ResNet50V2(x, options):
-    """Build ResNetV2 with 50 layers.
+    """ResNetV2 with 50 layers, for image classification.
 
-    Reference: He et al., "Identity mappings in deep residual networks" (2016).
+    Preprocess images with `keras.applications.resnet_v2.preprocess_input`.
+
+    References:
+        He et al., "Identity mappings in deep residual networks" (2016).
     """
     return _network(x, options, counts=(3, 4, 6, 3))
 
@@ -75,7 +78,13 @@ def ResNet50V2(x, options):
     ),
 )
 def ResNet101V2(x, options):
-    """Build ResNetV2 with 101 layers, see `ResNet50V2`."""
+    """ResNetV2 with 101 layers, for image classification.
+
+    Preprocess images with `keras.applications.resnet_v2.preprocess_input`.
+
+    References:
+        He et al., "Identity mappings in deep residual networks" (2016).
+    """
     return _network(x, options, counts=(3, 4, 23, 3))
 
 
@@ -88,5 +97,11 @@ def ResNet101V2(x, options):
     ),
 )
 def ResNet152V2(x, options):
-    """Build ResNetV2 with 152 layers, see `ResNet50V2`."""
+    """ResNetV2 with 152 layers, for image classification.
+
+    Preprocess images with `keras.applications.resnet_v2.preprocess_input`.
+
+    References:
+        He et al., "Identity mappings in deep residual networks" (2016).
+    """
     return _network(x, options, counts=(3, 8, 36, 3))

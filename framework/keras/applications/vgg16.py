@@ -1,4 +1,4 @@
-"""VGG: blocks of 3 x 3 convolutions, each followed by pooling, then three dense layers."""
+"""VGG: blocks of 3 x 3 convolutions and pooling, then three dense layers."""
 
 from __future__ import annotations
 
@@ -39,9 +39,12 @@ def vgg(x: KerasTensor, options: Options, counts: Sequence[int]) -> KerasTensor:
     ),
 )
 def VGG16(x, options):
-    """Build VGG with 16 layers of weights.
+    """VGG with 16 weight layers, for image classification.
 
-    Reference: Simonyan & Zisserman, "Very deep convolutional networks for large-scale
-    image recognition" (2015).
+    Preprocess images with `keras.applications.vgg16.preprocess_input`.
+
+    References:
+        Simonyan & Zisserman, "Very deep convolutional networks for large-scale image
+        recognition" (2015).
     """
     return vgg(x, options, (2, 2, 3, 3, 3))

@@ -1,4 +1,4 @@
-"""VGG with 19 layers of weights."""
+"""VGG with 19 weight layers."""
 
 from .architecture import kernels, standard
 from .imagenet_utils import decode_predictions, preprocessing
@@ -18,5 +18,12 @@ preprocess_input = preprocessing("caffe")
     ),
 )
 def VGG19(x, options):
-    """Build VGG with 19 layers of weights, see `VGG16`."""
+    """VGG with 19 weight layers, for image classification.
+
+    Preprocess images with `keras.applications.vgg19.preprocess_input`.
+
+    References:
+        Simonyan & Zisserman, "Very deep convolutional networks for large-scale image
+        recognition" (2015).
+    """
     return vgg(x, options, (2, 2, 4, 4, 4))

@@ -32,10 +32,12 @@ _separable = partial(SeparableConv2D, padding="same", use_bias=False)
     min_size=71,
 )
 def Xception(x, options):
-    """Build Xception.
+    """Xception for image classification, for images of 299 x 299.
 
-    Reference: Chollet, "Xception: deep learning with depthwise separable convolutions"
-    (2017).
+    Preprocess images with `keras.applications.xception.preprocess_input`.
+
+    References:
+        Chollet, "Xception: deep learning with depthwise separable convolutions" (2017).
     """
     for i, (filters, strides) in enumerate(((32, 2), (64, 1)), 1):
         name = f"block1_conv{i}"
@@ -56,7 +58,7 @@ def Xception(x, options):
 
 
 def _shrinking(x, filters, name):
-    """Separable convolutions and pooling, beside a convolution with stride 2."""
+    """Add separable convolutions and pooling to a shortcut convolution with stride 2."""
     residual = Conv2D(filters[1], 1, strides=2, padding="same", use_bias=False)(x)
     residual = batch_normalization()(residual)
     x = _convolved(x, filters, name)
