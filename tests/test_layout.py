@@ -166,6 +166,7 @@ COVERED = {
     },
     "framework/storage/records/paths.py": "tests/io/test_gfile.py",
     "layers/vocabulary_files.py": "tests/layers/test_lookup.py",
+    "optimizers/serialization.py": "tests/optimizers/test_optimizer.py",
     "framework/storage/global_heap.py": "tests/hostile/test_harmless_texts.py",
 }
 

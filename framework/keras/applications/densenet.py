@@ -1,4 +1,4 @@
-"""DenseNet: each convolution receives the outputs of all previous ones in its block."""
+"""DenseNet: each convolution receives all previous outputs of its block."""
 
 from __future__ import annotations
 

@@ -1,20 +1,20 @@
-"""Keras' files, both ways: ``.weights.h5``, ``.h5`` and ``.keras``.
+"""Read and write Keras' files: ``.weights.h5``, ``.h5`` and ``.keras``.
 
-save_and_load         `save_model`, `load_model`, `save_weights`, `load_weights`
-model_file            one view of a file, whatever its layout
-weights_by_path       weights of Keras 3: groups that follow the objects
-weights_by_layer      weights of Keras 2: a list of layers
-weight_assignment     arrays of a file for variables: all are assigned, or none
-optimizer_state       the variables of an optimizer, in the order of Keras
-shards                weights that Keras cut into several files
-custom_layer_graphs   calls of the user's layers, as graphs
-keras_objects         objects, and arguments of calls, as JSON: ``keras.saving``
-file_editor           `KerasFileEditor`: weights of a file as a dict, to be changed
-functional_config     layers and the calls between them
-operations            operations between layers: Keras' classes, and back
-assets                files of layers, such as vocabularies
-class_names           Keras' names of classes; configs without default arguments
-keras2_configs        configs of Keras 2, and of other dtypes, as those of Keras 3; and back
-keras2_functions      functions of Keras 2 between layers, as those of Keras 3
-limits                a walk of configs; limits of a model in a file
+    save_and_load         `save_model`, `load_model`, `save_weights`, `load_weights`
+    model_file            one view of a file, independent of its layout
+    weights_by_path       weights of Keras 3: groups that follow the objects
+    weights_by_layer      weights of Keras 2: a list of layers
+    weight_assignment     arrays of a file for variables: all are assigned, or none
+    optimizer_state       the variables of an optimizer, in the order of Keras
+    shards                weights split into several files
+    custom_layer_graphs   calls of custom layers, as graphs
+    keras_objects         objects, and arguments of calls, as JSON: ``keras.saving``
+    file_editor           `KerasFileEditor`: edit the weights of a file as a dict
+    functional_config     layers and the calls between them
+    operations            operations between layers: to Keras' classes, and back
+    assets                files of layers, such as vocabularies
+    class_names           Keras' names of classes; configs without default arguments
+    keras2_configs        conversion between configs of Keras 2 and Keras 3
+    keras2_functions      functions of Keras 2 between layers, as in Keras 3
+    limits                a walk of configs; limits of a model in a file
 """

@@ -1,7 +1,9 @@
 """Assets: files of layers beside their weights, such as vocabularies.
 
-A layer with the methods ``save_assets(folder)`` and ``load_assets(folder)`` has files of its
-own in a ``.keras`` file or folder: ``assets/<path>/<name>``, with the paths of the weights.
+Args:
+    layer with the methods ``save_assets(folder)`` and ``load_assets(folder)`` has its
+        files in a ``.keras`` file or folder as ``assets/<path>/<name>``, with the paths
+        of the weights.
 """
 
 import functools
@@ -30,7 +32,8 @@ def write_assets(members, model):
 def read_assets(file, model, assignment):
     """Add calls of ``load_assets``, with the files of each layer, to a `WeightAssignment`.
 
-    Raises: `SavingError` for files that are too large.
+    Raises:
+        SavingError: If a file is too large.
     """
     for folder, layer in _owners(model, "load_assets"):
         assets, size = {}, 0
@@ -56,7 +59,7 @@ def _load(load_assets, assets):
 
 
 def _owners(model, method):
-    """Pairs of the folder of a layer with assets, and the layer."""
+    """Return pairs of the asset folder of a layer, and the layer."""
     for entry in layer_paths(model):
         if hasattr(entry.layer, method):
             yield f"{ASSETS}/{entry.path}".rstrip("/"), entry.layer

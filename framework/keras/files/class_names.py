@@ -1,7 +1,7 @@
 """Keras' names of our classes, and of the families of classes.
 
-Configs name a class by the module of its family, such as ``keras.layers``; the tables here
-have the modules, and the classes with another name or module in Keras.
+Configs name a class by the module of its family, such as ``keras.layers``; the tables
+here contain the modules, and the classes with another name or module in Keras.
 """
 
 import functools
@@ -69,13 +69,13 @@ FAMILIES |= {
 
 
 def is_functional(layer: Any) -> bool:
-    """Return whether Keras has it as a model made from inputs and outputs."""
+    """Return whether Keras represents a layer as a functional model."""
     return getattr(layer, "_tw_is_functional", False)
 
 
 @object_config.use_class_paths
 def class_path(thing: Any) -> tuple:
-    """Return module, class name and, unless None, registered name of an object of ours."""
+    """Return the module, class name and, unless None, registered name of our object."""
     if isinstance(thing, SavedLayer):
         return thing.class_path
     if is_functional(thing):
@@ -87,7 +87,8 @@ def class_path(thing: Any) -> tuple:
 def family_of(config: dict, default: str | None = None) -> str:
     """Return the family of the class in a config, by its module.
 
-    Raises: ``ValueError`` if neither the module nor the name tells it.
+    Raises:
+        ValueError: If neither the module nor the name determines it.
     """
     module = str(config.get("module") or "")
     class_name = str(config.get("class_name"))
@@ -112,7 +113,7 @@ def family_of(config: dict, default: str | None = None) -> str:
 
 
 def custom_classes(*configs: Any) -> set[str]:
-    """Return the names of the classes and functions in configs that are a user's."""
+    """Return the names of custom classes and functions in configs."""
     names = set()
     for each in walk(configs):
         name = each.get("class_name") if isinstance(each, dict) else None
@@ -140,11 +141,11 @@ _ALWAYS = {"name", "dtype", "offset", "standardize", "split", "ngrams"}
 
 
 def strip_defaults(config: Any) -> Any:
-    """Return the config of an object, or a nest of them, without default arguments.
+    """Return the config of an object, or of nested objects, without default arguments.
 
-    Keras refuses unknown keys, so each further key makes a file unreadable to some version of
-    Keras; the defaults are those of every version. Configs of the user's classes stay as they
-    are.
+    Keras rejects unknown keys, so each additional key makes a file unreadable for some
+    version of Keras; the defaults are the same in every version. Configs of custom
+    classes are unchanged.
 
     Example:
         >>> from tapewright.keras import layers, saving
@@ -177,7 +178,7 @@ def strip_defaults(config: Any) -> Any:
 
 
 def _family_of_ours(module):
-    """The family of our classes of a module, or None."""
+    """Return the family of classes in a module of ours, or None."""
     if module in ("keras", _LEGACY, FUNCTIONAL[0]):
         return "layer"
     return next((each for each in MODULES if MODULES[each] == module), None)

@@ -1,9 +1,10 @@
-"""Layers of the user's classes, as graphs beside a model's weights.
+"""Custom layers as graphs beside a model's weights.
 
-The groups ``calls/0``, ``calls/1``... of our own group in model files hold the graphs of
-each such layer in inference and in training, with its gradients (`custom_gradient`), the
-losses that it adds, and the regularizers and constraints of its weights. A file is loaded
-by the class if that is known, else a `SavedLayer` runs the graphs. Keras ignores the group.
+The groups ``calls/0``, ``calls/1``... of our group in model files hold, for each such
+layer, its graphs in inference and training with gradients (`custom_gradient`), the
+losses that it adds, and the regularizers and constraints of its weights. A layer is
+loaded by its class if it is registered, otherwise a `SavedLayer` runs the graphs. Keras
+ignores the group.
 """
 
 import re
@@ -46,10 +47,11 @@ MANY = 10_000
 
 
 def write_layer_graphs(group: Any, model: Any) -> None:
-    """Write the graphs of the layers in a model whose classes are the user's.
+    """Write the graphs of the custom layers in a model.
 
-    A layer that cannot be traced is left out, with the reason: its class has to be known
-    to whoever loads the model.
+    Args:
+        layer that cannot be traced is left out, with the reason: its class must then be
+            registered to load the model.
     """
     for number, layer in enumerate(_layers_of_users(model)):
         part = group.group(f"{GROUP}/{number}")
@@ -73,7 +75,7 @@ def _layers_of_users(model):
 
 
 def _write(group, layer):
-    """Write the graphs of a layer. Returns the reason if there are none, else None."""
+    """Write the graphs of a layer; return None, or the reason why it has no graph."""
     counts = [[], []]  # of the losses that a call adds, by trace
     if isinstance(layer, SavedLayer):
         functions, counts = layer.saved_calls, [[n] for n in layer.saved_losses]
@@ -120,7 +122,7 @@ def _write(group, layer):
 
 
 def _weight_functions(layer):
-    """Return pairs of a weight and a function of it, by the group that holds them."""
+    """Return pairs of a weight and a function of it, by the group that stores them."""
     constraints = [(v, getattr(v, "constraint", None)) for v in layer.weights]
     return {
         "penalties": layer._tw_all_penalties(),
@@ -129,7 +131,7 @@ def _weight_functions(layer):
 
 
 def _write_weight_functions(group, name, layer, pairs, variables):
-    """Write functions of weights. Returns the weights' numbers."""
+    """Write functions of weights; return the numbers of the weights."""
     numbers, found = {id(v): i for i, v in enumerate(variables)}, []
     for weight, function in pairs:
         if not isinstance(layer, SavedLayer):
@@ -141,7 +143,7 @@ def _write_weight_functions(group, name, layer, pairs, variables):
 
 
 def _depends_on_masks(layer):
-    """Return whether the layer uses a mask of its inputs, or gives one to its outputs."""
+    """Return whether a layer uses a mask of its inputs, or masks its outputs."""
     if isinstance(layer, SavedLayer):
         return False
     masked = [x.mask_spec is not None for x in flatten(layer.input)]
@@ -150,9 +152,9 @@ def _depends_on_masks(layer):
 
 
 def _weight_paths(layer, weights):
-    """``[path below the layer, numbers of weights]``, as in `weights_by_path`.
+    """Return ``[path below the layer, numbers of weights]``, as in `weights_by_path`.
 
-    None if a layer overrides how its variables are saved.
+    Return None if a layer overrides how its variables are saved.
     """
     numbers = {id(v): i for i, v in enumerate(weights)}
     paths = []
@@ -179,7 +181,11 @@ def _described(v):
 
 @contextmanager
 def using_layer_graphs(own_group: Group | None) -> Iterator[None]:
-    """Make layers of unknown classes from the graphs of a file. Raises: `SavingError`."""
+    """Create layers with unknown classes from the graphs of a file.
+
+    Raises:
+        SavingError: If a graph is invalid.
+    """
     scope = {}
     for group in _layer_groups(own_group):
         if not group.has("layer"):
@@ -195,7 +201,7 @@ def using_layer_graphs(own_group: Group | None) -> Iterator[None]:
 
 
 def _note_refused(group, scope):
-    """Keep why a file has no graph of a layer, for the error if its class is unknown."""
+    """Keep the reason why a layer has no graph, for the error if its class is unknown."""
     head = {}
     if group.has("without_graph"):
         head = group.json_object("without_graph")
@@ -209,7 +215,7 @@ def _note_refused(group, scope):
 def classes_with_graphs(own_group: Group | None) -> set[str]:
     """Return the names of the classes whose layers all have graphs in a file.
 
-    The set is empty if one graph is missing, since that layer may be of any class.
+    The set is empty if a graph is missing, because that layer may have any class.
     """
     groups = _layer_groups(own_group)
     if not all([group.has("layer") for group in groups]):
@@ -254,7 +260,11 @@ _OF_OLDER_FILES = {"losses": [0, 0], "regularized": [], "constrained": []}
 
 
 def _read_head(group):
-    """The description of a layer, checked. Raises: `SavingError`."""
+    """Check and return the description of a layer.
+
+    Raises:
+        SavingError: If it is invalid.
+    """
     head = _OF_OLDER_FILES | group.json_object("layer")
     wrong = [key for key in _HEAD if not _matches(head.get(key), _HEAD[key])]
     if not wrong:
@@ -290,13 +300,13 @@ def _matches(value, pattern):
 
 
 class _LayerFactory:
-    """A stand-in for an unknown class: makes layers from their configs."""
+    """Substitute for an unknown class, which creates layers from their configs."""
 
     def __init__(self, name):
         self.__name__, self.layers, self.refused = name, {}, {}
 
     def from_config(self, config):
-        """Return the layer of that name in the file."""
+        """Return the layer with this name in the file."""
         name = config.get("name")
         stored = self.layers.get(name)
         if stored is None:
@@ -339,7 +349,7 @@ def _saved_layer(group, head, config):
 
 
 def _read_states(group, count, weights, streams):
-    """The variables of a layer's functions: weights, generators, and others."""
+    """Return the variables of a layer's functions: weights, generators, and others."""
     first = len(streams)
     for i, stream in enumerate(streams):
         stream.assign(group.array(f"states/{i}").read(tuple(stream.shape), "i"))

@@ -1,4 +1,4 @@
-"""`KerasFileEditor`: inspect and change the weights of a file, as a dict."""
+"""`KerasFileEditor`: inspect and edit the weights of a file, as a dict."""
 
 from __future__ import annotations
 
@@ -23,22 +23,24 @@ _SUFFIX = ".weights.h5"
 
 
 class KerasFileEditor:
-    """The weights of a ``.keras`` or ``.weights.h5`` file, of Keras or of tapewright.
+    """Inspect and edit the weights of a ``.keras`` or ``.weights.h5`` file.
 
     ``weights_dict`` has a dict for each object, such as a layer, with its arrays ("0",
-    "1", ...) and the dicts of the objects inside; it may be changed by hand as well.
-    ``object_metadata`` has the names of objects by path, ``metadata`` and ``config`` what
-    a ``.keras`` file says of itself and of the model. Nothing of a model is built, and no
-    code is run. Objects without arrays are left out, as is what tapewright adds to a file
-    beside weights.
+    "1", ...) and the dicts of nested objects; it may be modified directly as well.
+    ``object_metadata`` has the names of objects by path; ``metadata`` and ``config``
+    are the metadata and the model config of a ``.keras`` file. No model is created, and
+    no code is run. Objects without arrays are omitted, and so is the data that
+    tapewright adds to files besides weights.
 
-    Args: ``filepath``: the file.
+    Args:
+        filepath: Path of the file, written by Keras or tapewright.
 
-    Raises: ``ValueError`` for another suffix; `SavingError` if it cannot be read.
+    Raises:
+        ValueError: If the file has another suffix.
+        SavingError: If the file cannot be read.
 
     Example:
         >>> import os, tempfile
-        >>> from tapewright import keras
         >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
         >>> path = os.path.join(tempfile.mkdtemp(), "model.weights.h5")
         >>> model.save_weights(path)
@@ -117,11 +119,15 @@ class KerasFileEditor:
             )
 
     def compare(self, reference_model: Any) -> dict[str, Any]:
-        """Print how the weights differ from those of a model, and return the counts.
+        """Print the differences between the weights and a model, and return their counts.
 
-        Returns: ``{"status": "success" or "error", "error_count", "match_count"}``; each
-        weight that both have, and each object or weight that one of them lacks, counts
-        once.
+        Args:
+            reference_model: Model to compare with.
+
+        Returns:
+            ``{"status": "success" or "error", "error_count", "match_count"}``. Each
+            weight that exists in both counts once, and so does each object or weight
+            that is missing in one of them.
         """
         errors, matches = [], []
         _compare(self.weights_dict, _specs(reference_model), "", errors, matches)
@@ -142,10 +148,15 @@ class KerasFileEditor:
     # --- changing
 
     def rename_object(self, object_name: str, new_name: str) -> None:
-        """Give an object, found by its name or path, another name at its place.
+        """Rename an object.
 
-        Raises: ``ValueError`` if there is none, or several of the name; for a new name
-        with "/", or one that is taken.
+        Args:
+            object_name: Name or path of the object.
+            new_name: New name, without "/".
+
+        Raises:
+            ValueError: If no object or several objects have the name, or ``new_name``
+                contains "/" or exists already.
         """
         if "/" in new_name:
             raise ValueError(
@@ -162,19 +173,28 @@ class KerasFileEditor:
         self._forget(path)
 
     def delete_object(self, object_name: str) -> None:
-        """Remove an object, found by its name or path, with all inside.
+        """Delete an object, with all nested objects.
 
-        Raises: ``ValueError`` if there is none, or several of the name.
+        Args:
+            object_name: Name or path of the object.
+
+        Raises:
+            ValueError: If no object or several objects have the name.
         """
         parent, name, path = self._find("delete_object", object_name)
         del parent[name]
         self._forget(path)
 
     def add_object(self, object_path: str, weights: dict[str, TensorLike]) -> None:
-        """Add an object with these arrays by name: ``{"0": kernel, "1": bias}``.
+        """Add an object with weights.
 
-        Raises: ``ValueError`` if ``weights`` is no dict, or the parent of the path does
-        not exist.
+        Args:
+            object_path: Path of the new object, below an existing one.
+            weights: Dict of arrays by name: ``{"0": kernel, "1": bias}``.
+
+        Raises:
+            ValueError: If ``weights`` is not a dict, or the parent of the path does not
+                exist.
         """
         values = _arrays("add_object", weights)
         parent, _, name = object_path.rpartition("/")
@@ -184,7 +204,15 @@ class KerasFileEditor:
         holder[name] = values
 
     def delete_weight(self, object_name: str, weight_name: str) -> None:
-        """Remove an array of an object. Raises: ``ValueError`` if there is none."""
+        """Delete a weight of an object.
+
+        Args:
+            object_name: Name or path of the object.
+            weight_name: Name of the weight, such as "0".
+
+        Raises:
+            ValueError: If the object or the weight does not exist.
+        """
         weights = self._object("delete_weight", object_name)
         if weight_name not in weights:
             raise ValueError(
@@ -194,9 +222,14 @@ class KerasFileEditor:
         del weights[weight_name]
 
     def add_weights(self, object_name: str, weights: dict[str, TensorLike]) -> None:
-        """Add arrays by name to an object, or replace them.
+        """Add weights to an object, or replace them.
 
-        Raises: ``ValueError`` if ``weights`` is no dict, or there is no such object.
+        Args:
+            object_name: Name or path of the object.
+            weights: Dict of arrays by name: ``{"0": kernel, "1": bias}``.
+
+        Raises:
+            ValueError: If ``weights`` is not a dict, or the object does not exist.
         """
         values = _arrays("add_weights", weights)
         self._object("add_weights", object_name).update(values)
@@ -208,7 +241,7 @@ class KerasFileEditor:
         return parent[key]
 
     def _find(self, who, name):
-        """The dict that holds an object, its key in it, and its path."""
+        """Return the dict that contains an object, its key in it, and its path."""
         if "/" in name:
             parent, _, key = name.rpartition("/")
             holder = self._at(parent)
@@ -227,14 +260,14 @@ class KerasFileEditor:
         )
 
     def _at(self, path):
-        """The dict at a path, or None."""
+        """Return the dict at a path, or None."""
         found = self.weights_dict
         for key in path.split("/") if path else ():
             found = found.get(key) if isinstance(found, dict) else None
         return found if isinstance(found, dict) else None
 
     def _forget(self, path):
-        """Drop the names of an object and of those inside."""
+        """Remove the names of an object and of nested objects."""
         for each in [*self.object_metadata]:
             if each == path or each.startswith(f"{path}/"):
                 del self.object_metadata[each]
@@ -242,9 +275,14 @@ class KerasFileEditor:
     # --- saving
 
     def save(self, filepath: str | os.PathLike[str]) -> None:
-        """Write the weights to a ``.weights.h5`` file, which `Model.load_weights` takes.
+        """Write the weights to a ``.weights.h5`` file, which `Model.load_weights` accepts.
 
-        Raises: ``ValueError`` for another suffix; `SavingError` if it cannot be written.
+        Args:
+            filepath: Path of the file, with the suffix ``.weights.h5``.
+
+        Raises:
+            ValueError: If the file has another suffix.
+            SavingError: If the file cannot be written.
         """
         path = os.fspath(filepath)
         if not path.endswith(_SUFFIX):
@@ -278,7 +316,7 @@ def _arrays(who, weights) -> dict[str, NumPyArray]:
 
 
 def _places(weights, name, path):
-    """All places of a name: the dict with it, the name, the path."""
+    """Return all places of a name: the dict with it, the name, the path."""
     for key, value in weights.items():
         here = f"{path}/{key}" if path else key
         if isinstance(value, dict):
@@ -288,7 +326,7 @@ def _places(weights, name, path):
 
 
 def _specs(model):
-    """The shapes of all weights of a model, as they would stand in a file."""
+    """Return the shapes of all weights of a model, arranged as in a file."""
     specs = {}
     for entry in layer_paths(model):
         _put(specs, entry.path, entry.variables)

@@ -1,8 +1,9 @@
 """The config of a `FunctionalGraph`: its layers and the calls between them.
 
-All is in the form of Keras. A call stands as ``{"args", "kwargs"}``, its tensors as the layer,
-the number of the call and that of the output that they come from. Calls are counted from
-0, but where outputs of the model are named, those of a model inside from 1.
+The form is Keras'. A call is stored as ``{"args", "kwargs"}``, each tensor in it as the
+layer, the number of the call and the number of the output that it comes from. Calls are
+numbered from 0, except that where outputs of the model are named, calls of nested
+models are numbered from 1.
 """
 
 from collections import deque
@@ -41,7 +42,7 @@ __all__ = ["graph_config", "graph_from_config"]
 
 
 def graph_config(graph: Any) -> dict[str, Any]:
-    """Return layers, each with the calls that belong to the model, inputs and outputs."""
+    """Return layers, each with its calls in the model, inputs and outputs."""
     node_ids = {id(node) for node in graph.nodes}
     numbers = {}
     for operation in graph.operations:
@@ -93,7 +94,7 @@ def _mapped(function, nest):
 
 
 def _container(like, values):
-    """A container of the values, of the type of ``like``: a tuple stays one in memory."""
+    """Return a container of the values with the type of ``like``: tuples stay tuples."""
     if hasattr(like, "_fields"):
         return type(like)(*values)
     return tuple(values) if isinstance(like, tuple) else values
@@ -103,16 +104,19 @@ def _container(like, values):
 
 
 def graph_from_config(config: dict[str, Any]) -> tuple[Any, Any]:
-    """Return ``(inputs, outputs)`` of new layers like those that the config describes.
+    """Return ``(inputs, outputs)`` of new layers created from the config.
 
-    Entries may come in any order. Raises: ``ValueError`` if a layer is called on an unknown
-    tensor, two layers have one name, or calls wait for each other.
+    Entries may have any order.
+
+    Raises:
+        ValueError: If a layer is called on an unknown tensor, two layers have the same
+            name, or calls depend on each other.
     """
     return _Builder(keras3_calls(config)).built()
 
 
 class _Builder:
-    """The layers of a config, and the calls that are still to be made."""
+    """The layers of a config, and the calls that are not made yet."""
 
     def __init__(self, config):
         self.config = config
@@ -158,7 +162,7 @@ class _Builder:
     # --- making the calls
 
     def built(self):
-        """Make all calls, each after those that it needs."""
+        """Make all calls, each after the calls that it depends on."""
         needed, waiting = {}, {}
         for name, calls in self.calls.items():
             for i, call in enumerate(calls):
@@ -184,7 +188,7 @@ class _Builder:
         return tuple([self._ends(each) for each in ends])
 
     def _needs(self, name, i, call):
-        """The calls that must be made first."""
+        """Return the calls that must be made first."""
         needed = {(name, i - 1)} if i else set()
 
         def note(config):
@@ -268,7 +272,7 @@ class _Builder:
 
 
 def _calls(name, entry):
-    """The calls of a layer."""
+    """Return the calls of a layer."""
     nodes = entry.get("inbound_nodes", [])
     if not isinstance(nodes, list):
         raise load_error(

@@ -1,7 +1,7 @@
-"""Convert configs of Keras 2, and keys of other versions, to those of Keras 3, and back.
+"""Convert configs of Keras 2, and keys of other versions, to Keras 3, and back.
 
-A key that is not known here may go if its value asks for nothing; any other value stays,
-and the class refuses it by name.
+An unknown key is dropped if its value requests nothing; any other value is kept, and
+the class rejects it by name.
 """
 
 from typing import Any
@@ -44,7 +44,7 @@ CONSTANT = "_CONSTANT_VALUE"  # stands for a layer where an argument is a number
 
 
 def keras3_config(config: Any) -> Any:
-    """Return the config of an object, and of all inside it.
+    """Convert the config of an object, and of all nested objects, to Keras 3.
 
     Example:
         >>> from tapewright.keras.files.keras2_configs import keras3_config
@@ -90,9 +90,10 @@ def keras3_calls(config: dict) -> dict:
     """Return the config of a network with its calls and outputs as in Keras 3.
 
     Keras 2 lists the tensors of a call as ``[layer, call, output]``, with the keywords
-    behind the first, and counts the calls of a model inside from 1.
+    after the first tensor, and numbers the calls of nested models from 1.
 
-    Raises: ``ValueError``, or `SavingError` from a file, for a list that is no call.
+    Raises:
+        ValueError: If a list is not a call; from a file, ``SavingError``.
     """
     entries = config["layers"]
     if not isinstance(entries, list) or not any(
@@ -103,7 +104,7 @@ def keras3_calls(config: dict) -> dict:
 
 
 def _calls(entry, node_type=(list, dict)):
-    """The calls of an entry that are lists, or dicts."""
+    """Return the calls of an entry that are lists, or dicts."""
     nodes = entry.get("inbound_nodes") if isinstance(entry, dict) else None
     nodes = nodes if isinstance(nodes, list) else ()
     return [node for node in nodes if node and isinstance(node, node_type)]
@@ -116,7 +117,7 @@ def _name(entry):
 
 
 class _Keras2Calls:
-    """The calls of a network of Keras 2: which number the first call of a layer has."""
+    """The calls of a Keras 2 network: the number of the first call of each layer."""
 
     def __init__(self, entries, outputs):
         numbers = {}
@@ -203,7 +204,7 @@ def keras3_compile_config(training: Any) -> Any:
 
 
 def _known_optimizer(config):
-    """The config of an optimizer; Keras 2 has "Custom>Adam" for classes of Keras, too."""
+    """Return the config of an optimizer; Keras 2 uses "Custom>Adam" for its classes, too."""
     name = config.get("class_name") if isinstance(config, dict) else None
     if isinstance(name, str) and get_registered_object(name) is None:
         name = name.removeprefix("Custom>")
@@ -213,7 +214,7 @@ def _known_optimizer(config):
 
 
 def _unwrapped(metrics):
-    """Metrics; a function, which Keras 2 wrapped, by the name of the function."""
+    """Return metrics, with functions that Keras 2 has wrapped replaced by their names."""
     if isinstance(metrics, list):
         return [_unwrapped(metric) for metric in metrics]
     if not isinstance(metrics, dict):
@@ -230,10 +231,10 @@ def _unwrapped(metrics):
 
 
 def keras2_config(config: dict) -> dict:
-    """Return the config of a model in Keras 2: layers have a class and a config only.
+    """Convert the config of a model to Keras 2: layers have only a class and a config.
 
-    Ops among them keep their modules, since ``Add`` is both an op and a layer, as do
-    operations of the user's, which may have the name of one of Keras.
+    Ops keep their modules, because ``Add`` is both an op and a layer, and so do custom
+    operations, which may share the name of an operation of Keras.
     """
     config = dict(config)
     known_as = config.get("registered_name")
@@ -257,7 +258,7 @@ def keras2_config(config: dict) -> dict:
 
 
 def _is_of_user(config):
-    """Return whether an entry is an operation of the user's, or a layer of few arguments."""
+    """Return whether an entry is a custom operation, or a layer with few arguments."""
     arguments = config["config"]
     is_layer = "trainable" in arguments or "layers" in arguments
     return "inbound_nodes" in config and config.get("registered_name") and not is_layer
@@ -276,7 +277,7 @@ def keras2_training_config(config: dict) -> dict:
 
 
 def _full_name(loss):
-    """Losses by the full names of their functions: Keras does not read "mse" here."""
+    """Return losses by the full names of their functions: Keras does not read "mse" here."""
     if isinstance(loss, str):
         try:
             return getattr(find("loss", loss), "__name__", loss)

@@ -1,8 +1,8 @@
-"""Read functions of TensorFlow between the layers of a model of Keras 2.
+"""Read TensorFlow functions between the layers of a Keras 2 model.
 
-Keras 2 has layers ``TFOpLambda`` and ``SlicingOpLambda`` for them, with the name of the
-function. Only names of the table below are known. Our function of that name is called, so
-that the operations of `keras.ops` which it records replace the layer.
+Keras 2 represents them by layers ``TFOpLambda`` and ``SlicingOpLambda`` with the name
+of the function. Only names in the table below are supported. Our function with that
+name is called, so that the operations of `keras.ops` that it records replace the layer.
 """
 
 import importlib
@@ -48,14 +48,15 @@ _MODULES = ("", "math", "nn", "linalg", "image", "compat.v1", "compat.v1.math",
 
 
 def is_function_call(entry: dict) -> bool:
-    """Return whether the entry of a layer is that of a function."""
+    """Return whether the entry of a layer is a function call."""
     return entry.get("class_name") in ("TFOpLambda", "SlicingOpLambda")
 
 
 class FunctionCall(Operation):
-    """A placeholder for such an entry while its model is read.
+    """Placeholder for such an entry while its model is read.
 
-    Raises: ``ValueError``, or ``SavingError`` from a file, if the function is not known.
+    Raises:
+        ValueError: If the function is unknown; from a file, ``SavingError``.
     """
 
     _tw_kind = "operation"

@@ -1,9 +1,10 @@
-"""Objects as configs of Keras and back: the functions of ``keras.saving``.
+"""Objects as Keras configs and back: the functions of ``keras.saving``.
 
-``{"module", "class_name", "config", "registered_name"}`` for a layer, an optimizer, a loss
-and so on; functions by their names; arrays, slices and symbolic tensors as special dicts.
-Arguments of the calls in a model are such values, but no objects. A config may name what
-`registry` knows: nothing is imported, and no code is run.
+Layers, optimizers, losses and so on are ``{"module", "class_name", "config",
+"registered_name"}`` dicts; functions are serialized by name; arrays, slices and
+symbolic tensors are special dicts. Arguments of the calls in a model are such values,
+but not objects. A config may refer to the names in `registry`: nothing is imported, and
+no code is run.
 """
 
 import math
@@ -49,17 +50,20 @@ _PLAIN = (str, int, float, bool)
 
 
 def serialize_keras_object(obj: Any) -> Any:
-    """Return the config of ``obj`` as Keras has it.
+    """Return the config of an object, in Keras' form.
 
-    Objects with a ``get_config`` are described as built and compiled, functions by
-    name, the user's by the registered one; lists and dicts may hold all of these,
-    arrays, tensors and slices.
+    The config of an object with ``get_config`` includes how it is built and compiled.
+    Functions are serialized by name, custom functions by their registered name. Lists
+    and dicts may contain all of these, arrays, tensors and slices.
 
-    Raises: ``ValueError`` for a lambda: code is never saved; ``TypeError`` for an
-    object without a config.
+    Args:
+        obj: Object, function, array, tensor, or list or dict of these.
+
+    Raises:
+        ValueError: If ``obj`` contains a lambda: code is never saved.
+        TypeError: If an object has no config.
 
     Example:
-        >>> from tapewright import keras
         >>> config = keras.saving.serialize_keras_object([keras.regularizers.L2(0.5), 3])
         >>> config[0]["module"], config[0]["class_name"], config[0]["config"], config[1]
         ('keras.regularizers', 'L2', {'l2': 0.5}, 3)
@@ -84,7 +88,7 @@ def serialize_keras_object(obj: Any) -> Any:
 
 
 def full_config(thing: Any, compiled: bool = True) -> dict:
-    """Return the config of an object, as built and, unless ``compiled=False``, compiled."""
+    """Return the config of an object, including how it is built and, optionally, compiled."""
     return numbering_shared(lambda: _full_config(thing, compiled))
 
 
@@ -106,18 +110,23 @@ def deserialize_keras_object(
     module_objects: dict[str, Any] | None = None,
     kind: str | None = None,
 ) -> Any:
-    """Return the object, or nest of objects, that `serialize_keras_object` described.
+    """Return the object, or nested objects, of a config from `serialize_keras_object`.
 
-    Args: ``custom_objects``: ``{name: class or function}``, looked up first, then
-    ``module_objects``; ``safe_mode``: False lets the config name files, such as the
-    vocabulary of a `StringLookup`; code in a config is never run; ``kind``: the family
-    ("layer", "loss", ...) of objects without a module.
+    Args:
+        config: Config, or list or dict of configs.
+        custom_objects: Dict ``{name: class or function}``, searched before the
+            registered objects.
+        safe_mode: If False, the config may name files, such as the vocabulary of a
+            `StringLookup`. Code in a config is never run.
+        module_objects: Dict ``{name: class or function}``, searched after
+            ``custom_objects``.
+        kind: Family ("layer", "loss", ...) of objects without a module.
 
-    Raises: ``ValueError`` for an unknown class or function, code, the path of a file, or
-    a config that its class refuses.
+    Raises:
+        ValueError: If a class or function is unknown, the config contains code or the
+            path of a file, or its class rejects it.
 
     Example:
-        >>> from tapewright import keras
         >>> config = {"module": "keras.losses", "class_name": "Huber", "config": {"delta": 2.0}}
         >>> keras.saving.deserialize_keras_object(config).delta
         2.0
@@ -171,9 +180,11 @@ def _made(config, family):
 
 
 def argument_config(value: Any, tensor: Callable[[Any], dict] | None) -> Any:
-    """Return the config of an argument; of a symbolic tensor ``tensor(value)``.
+    """Return the config of an argument; for symbolic tensors, ``tensor(value)``.
 
-    Raises: ``TypeError`` for what no config can hold, ``ValueError`` for large arrays.
+    Raises:
+        TypeError: If no config can represent the value.
+        ValueError: If an array is too large.
 
     Example:
         >>> from tapewright.keras.files.keras_objects import argument_config
@@ -230,7 +241,7 @@ def tensor_config(tensor: Any, history: Iterable) -> dict:
 
 
 def history_config(history: list) -> dict:
-    """Return the config of a tensor of which only the history is known."""
+    """Return the config of a tensor with only its history."""
     return {"class_name": "__keras_tensor__", "config": {"keras_history": history}}
 
 
@@ -246,11 +257,13 @@ def is_history(value: object) -> bool:
 
 
 def argument_from_config(config: Any, tensor: Callable[[Any], Any] | None) -> Any:
-    """Return the argument that `argument_config`, or Keras, described.
+    """Return the argument of a config from `argument_config` or Keras.
 
     ``tensor(config)`` returns the tensor for the config of a ``__keras_tensor__``.
 
-    Raises: ``ValueError``, or `SavingError` from a file, for any other object.
+    Raises:
+        ValueError: If the config represents any other object; from a file,
+            ``SavingError``.
     """
     if isinstance(config, list):
         return [argument_from_config(each, tensor) for each in config]

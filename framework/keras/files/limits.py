@@ -1,4 +1,4 @@
-"""A walk of configs, and the limits of those in files, checked before anything is made."""
+"""Walk of configs, and limits of configs in files, checked before objects exist."""
 
 import math
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ SLACK = 1 << 16
 
 
 def walk(value: Any) -> Iterator[Any]:
-    """Yield a nest of dicts, lists and tuples and all in it, the outer ones first.
+    """Yield a nest of dicts, lists and tuples and all its parts, in pre-order.
 
     Example:
         >>> from tapewright.keras.files.limits import walk
@@ -33,7 +33,11 @@ def walk(value: Any) -> Iterator[Any]:
 
 
 def check_size(config: Any, path: str, location: str | None = None) -> None:
-    """Check the number of layers and the nesting of models. Raises: `SavingError`."""
+    """Check the number of layers and the nesting of models.
+
+    Raises:
+        SavingError: If a limit is exceeded.
+    """
     ahead, layers = [(config, 0)], 0
     while ahead:
         value, depth = ahead.pop()
@@ -53,10 +57,11 @@ def check_size(config: Any, path: str, location: str | None = None) -> None:
 
 
 class WeightLimit:
-    """Refuse weights that have more numbers together than the file holds.
+    """Reject weights with more numbers in total than the file holds.
 
-    A config may ask for 4 TB of weights. ``numbers``: how many the file at ``path`` holds;
-    ``location``: where the config is in it.
+    Args:
+        config may request 4 TB of weights. ``numbers``: how many numbers the file at
+            ``path`` holds; ``location``: location of the config in it.
     """
 
     def __init__(self, path: str, numbers: int, location: str | None = None):
@@ -64,7 +69,11 @@ class WeightLimit:
         self._left = numbers + SLACK
 
     def __call__(self, weight: str, shape: tuple[int, ...]) -> None:
-        """Count a weight of that shape. Raises: `SavingError`."""
+        """Count a weight with this shape.
+
+        Raises:
+            SavingError: If the limit is exceeded.
+        """
         self._left -= math.prod(shape)
         if self._left < 0:
             raise SavingError(

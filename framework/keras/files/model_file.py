@@ -1,8 +1,8 @@
-"""One view of the files of Keras and tapewright, whatever their layout.
+"""One view of the files of Keras and tapewright, independent of their layout.
 
-`opened_model_file` decides the format of a file by its content, never by its name. The
-`ModelFile` that it yields has the config of the model, the compile config and the weights,
-which each format stores elsewhere.
+`opened_model_file` detects the format of a file from its content, never from its name.
+The `ModelFile` that it yields has the config of the model, the compile config and the
+weights, which each format stores elsewhere.
 """
 
 import os
@@ -41,9 +41,10 @@ OTHER = "HDF5 file of another program"
 
 @contextmanager
 def opened_model_file(path: str | os.PathLike) -> Iterator["ModelFile"]:
-    """Open a file of any format, or a folder, for as long as the context lasts.
+    """Open a file of any format, or a folder, as a context manager.
 
-    Raises: `SavingError` if it cannot be read.
+    Raises:
+        SavingError: If it cannot be read.
     """
     path = os.fspath(path)
     if os.path.isdir(path) and CONFIG in (folder := FolderReader(path)):
@@ -63,16 +64,17 @@ def opened_model_file(path: str | os.PathLike) -> Iterator["ModelFile"]:
 
 
 def is_in_vars(name: str) -> bool:
-    """Return whether an array lies in a group ``vars``, as in files of Keras 3."""
+    """Return whether an array is in a group ``vars``, as in files of Keras 3."""
     return name.split("/")[-2:-1] == ["vars"]
 
 
 class ModelFile:
-    """An open file; ``root`` is its HDF5, of a ``.keras`` file that of the weights.
+    """An open file; ``root`` is its HDF5 file, or the weights of a ``.keras`` file.
 
-    ``members``: those of a ``.keras`` file or folder, or None.
+    ``members``: the members of a ``.keras`` file or folder, or None.
 
-    Configs are read at first use, so that weights load from a file with a damaged one.
+    Configs are read on first access, so that weights load from a file with a damaged
+    config.
     """
 
     def __init__(
@@ -94,7 +96,7 @@ class ModelFile:
 
     @cached_property
     def format(self) -> str:
-        """One of the formats above, or the name that a file of ours stores."""
+        """One of the formats above, or the name stored in a file of ours."""
         if self.members:
             return FOLDER if isinstance(self.members, FolderReader) else ZIP
         if self.by_layer:
@@ -114,7 +116,7 @@ class ModelFile:
 
     @property
     def own_group(self) -> Group | None:
-        """The group that tapewright adds for itself."""
+        """The group with tapewright's additional data."""
         return self.root.find_group(OWN_GROUP)
 
     @property
@@ -127,7 +129,7 @@ class ModelFile:
 
     @cached_property
     def config(self) -> dict | None:
-        """The config of the model, with its build config; None for weights alone."""
+        """The config of the model, with its build config; None for a weights file."""
         if self.members:
             config = self._members_config
             return {key: config[key] for key in config if key != "compile_config"}
@@ -156,7 +158,7 @@ class ModelFile:
 
     @property
     def written_by(self) -> dict[str, Any]:
-        """The versions that the file names."""
+        """The versions stored in the file."""
         if self.members:
             return (
                 self.members.json_object(METADATA) if METADATA in self.members else {}

@@ -1,8 +1,8 @@
-"""Configs of the operations between the layers of a model, as Keras has them, and back.
+"""Convert operations between the layers of a model to Keras' configs, and back.
 
-Keras has a class for each function of `keras.ops`. The arguments of its constructor are the
-config, and those of its call, such as tensors, stand in the nodes. Which function is which
-class is said where the function is defined, see `keras.ops.operation`.
+Keras has a class for each function of `keras.ops`. The arguments of its constructor are
+the config; the arguments of its call, such as tensors, are in the nodes. The class of
+each function is declared where the function is defined, see `keras.ops.operation`.
 """
 
 from tapewright.core.primitive import get_primitive
@@ -19,12 +19,12 @@ PREFIX = "keras.ops."  # of the functions' names
 
 
 def _definition(op):
-    """The `OperationDef` of a function of `keras.ops`; None for an op of ours."""
+    """Return the `OperationDef` of a function of `keras.ops`; None for our other ops."""
     return registry.find("operation", op) if op.startswith(PREFIX) else None
 
 
 def _definition_of_class(name):
-    """The `OperationDef` that is this class in Keras, or None."""
+    """Return the `OperationDef` for a class of Keras, or None."""
     return registry.find("operation class", PREFIX + "find_class")(name)
 
 
@@ -32,10 +32,10 @@ def _definition_of_class(name):
 
 
 def operation_config(operation):
-    """Return the config of an op in a model: Keras' if it has one, else ours.
+    """Return the config of an op in a model: Keras' if it exists, else ours.
 
-    Keras does not open a model with ours, ``{"module": "tapewright", ...}``: for ops
-    that it lacks, and for tensors where its classes take numbers alone.
+    Keras cannot load a model with ours, ``{"module": "tapewright", ...}``: for ops that
+    it lacks, and for tensors where its classes accept only numbers.
     """
     op, attributes = operation.op, operation.attributes
     definition = operation.definition
@@ -84,7 +84,7 @@ def _lists(value):
 
 
 def is_operation(entry):
-    """Return whether the entry of a layer in a config is that of an operation."""
+    """Return whether the entry of a layer in a config is an operation."""
     module, name = entry.get("module"), entry.get("class_name")
     if not isinstance(name, str):
         return False
@@ -104,7 +104,7 @@ def is_operation(entry):
 
 
 def _is_called_as_operation(entry):
-    """Return whether a class of layers, such as Add, is called as an operation."""
+    """Return whether a layer class, such as Add, is called as an operation."""
     config, nodes = entry.get("config"), entry.get("inbound_nodes")
     if isinstance(config, dict) and ("newshape" in config or "trainable" in config):
         return "newshape" in config
@@ -113,10 +113,11 @@ def _is_called_as_operation(entry):
 
 
 def operation_from_config(entry):
-    """``(op, attributes, name)`` of the entry of an operation.
+    """Return ``(op, attributes, name)`` for the entry of an operation.
 
-    Raises: ``ValueError``, or ``SavingError`` from a file, if there is no such operation
-    or it does not take what the config says.
+    Raises:
+        ValueError: If the operation does not exist or rejects the config; from a file,
+            ``SavingError``.
     """
     config = entry.get("config")
     if not isinstance(config, dict):
@@ -161,7 +162,7 @@ def _own(config):
 
 
 def _check(definition, config, taken):
-    """Refuse arguments that the function lacks, or that are ``taken`` by its call."""
+    """Reject arguments that the function lacks, or that are ``taken`` by its call."""
     known = definition.parameters
     odd = [str(key)[:40] for key in config if key not in known or key in taken]
     if odd:
@@ -181,7 +182,7 @@ _NUMBERS = ("x_min", "x_max", "initial", "nan", "posinf", "neginf", "default_val
 
 
 def _check_value(function, name, value):
-    """Refuse sizes in files that would ask for much memory before a model is called."""
+    """Reject sizes in files that would allocate much memory before a model is called."""
     if not reading_file() or name in _NUMBERS:
         return
     limit = MAX_SHAPE if name in _SHAPES else MAX_SIZE
@@ -195,10 +196,11 @@ def _check_value(function, name, value):
 
 
 def check_call(operation, kwargs):
-    """Check the arguments by name, beside tensors, that a config has for a call.
+    """Check the keyword arguments, other than tensors, of a call in a config.
 
-    Raises: ``ValueError``, or ``SavingError`` from a file, for those an op does not take,
-    and for sizes that no model has.
+    Raises:
+        ValueError: If the op does not accept an argument, or a size is implausible;
+            from a file, ``SavingError``.
     """
     op = getattr(operation, "op", None)
     definition = None if op is None else operation.definition

@@ -1,7 +1,7 @@
 """The state of an optimizer in files: its variables, in the order of Keras.
 
-Arrays are read in that order too, and all shapes are compared. Files of Keras 2 have another
-order of slots, and name the slot in the name of each array.
+Arrays are read in the same order, and all shapes are compared. Files of Keras 2 have
+another order of slots, and store the slot in the name of each array.
 """
 
 import warnings
@@ -52,7 +52,7 @@ SYNONYMS = {
 def write_optimizer(root: Any, optimizer: Any) -> None:
     """Write the variables of an optimizer, if not None, to the group ``optimizer``.
 
-    Those of wrapped optimizers stand in groups beside.
+    Variables of wrapped optimizers are written to neighboring groups.
     """
     if optimizer is not None:
         _write(root.group("optimizer"), optimizer)
@@ -72,7 +72,7 @@ def _write(group, optimizer):
 
 
 def _names(things):
-    """The class of each in words, with numbers for further ones of a class, as in Keras."""
+    """Return the classes in snake case, numbered if repeated, as in Keras."""
     names = [snake_case(type(each).__name__) for each in things]
     for i, name in reversed([*enumerate(names)]):
         count = names[:i].count(name)
@@ -84,13 +84,14 @@ def _names(things):
 
 
 class StateMismatch(ValueError):
-    """The arrays of a file are no state of the optimizer."""
+    """Error if the arrays of a file do not fit the state of an optimizer."""
 
 
 def restore_optimizer(root: Group, model: Any) -> None:
     """Restore the state of the optimizer of a model that was compiled as saved.
 
-    A state that does not fit is left out, with a warning.
+    Args:
+        state that does not fit is skipped, with a warning.
     """
     optimizer, assignment = model.optimizer, WeightAssignment(root.path)
     try:
@@ -110,9 +111,10 @@ def restore_optimizer(root: Group, model: Any) -> None:
 
 
 def add_optimizer(root: Group, model: Any, assignment: WeightAssignment) -> None:
-    """Add the state of an optimizer whose variables are as many as the file's.
+    """Add the state of an optimizer if it has as many variables as the file.
 
-    Another one keeps its state, with a warning: one that is not built yet has no slots.
+    Otherwise the optimizer keeps its state, with a warning: before it is built it has
+    no slots.
     """
     optimizer = getattr(model, "optimizer", None)
     arrays, names = (None, ()) if optimizer is None else _stored_state(root, optimizer)
@@ -139,9 +141,10 @@ def _warn(root, optimizer, reason):
 
 
 def _stored_state(root, optimizer):
-    """The arrays of an optimizer in a file, or None, and their names in files of Keras 2.
+    """Return the arrays of an optimizer, or None, and their names in files of Keras 2.
 
-    If the saved optimizer scaled the loss and this one does not, those of the inner one.
+    If the saved optimizer scaled the loss and this one does not, these are the arrays
+    of the inner optimizer.
     """
     groups = ["vars"]
     if getattr(optimizer, "_tw_inner", None) is None:
@@ -166,8 +169,8 @@ def has_loss_scale(root: Group) -> bool:
 def config_with_loss_scale(config: dict) -> dict:
     """Return a compile config whose optimizer scales the loss.
 
-    Keras writes the optimizer that `compile` was given, not the `LossScaleOptimizer` around
-    it, which is in the state alone.
+    Keras writes the optimizer that was passed to `compile`, not the
+    `LossScaleOptimizer` around it, which is only in the state.
     """
     optimizer = config["optimizer"]
     if isinstance(optimizer, dict):
@@ -179,7 +182,11 @@ def config_with_loss_scale(config: dict) -> dict:
 
 
 def _pairs(optimizer, arrays, names):
-    """Pairs of variable and array. Raises: `StateMismatch`."""
+    """Return pairs of variable and array.
+
+    Raises:
+        StateMismatch: If they do not fit.
+    """
     if _by_name(names):
         return _pairs_by_name(optimizer, names, arrays)
     return _pairs_in_order(optimizer, arrays)
@@ -211,7 +218,7 @@ def _pair(variable, array):
 
 
 def _pairs_by_name(optimizer, names, arrays):
-    """Pairs of variable and array by names of Keras 2: ``Adam/m/dense/kernel:0``."""
+    """Return pairs of variable and array by Keras 2 names: ``Adam/m/dense/kernel:0``."""
     variables, first = optimizer.variables, optimizer._iterations
     slots = {name: [] for group in optimizer._tw_rule.slots for name in group}
     pairs = []

@@ -1,17 +1,17 @@
-"""Models and weights in files: `save_model`, `load_model`, `save_weights`, `load_weights`.
+"""Save and load models and weights: `save_model`, `load_model`, and others.
 
-``.keras`` is the zip of Keras 3: ``config.json`` has the model with its ``compile_config`` and
-``build_config``, ``model.weights.h5`` the weights by path and the state of the optimizer. All
-members are stored, none is deflated; a folder may have them as files. ``assets`` has the
-vocabularies of layers, which in ``.h5`` are in their configs. ``.h5`` is the HDF5
-layout of Keras 2: attributes ``model_config`` and ``training_config``, the weights by layer.
-Files of Keras are read, and Keras reads ours.
+``.keras`` is the zip file of Keras 3: ``config.json`` has the model with its
+``compile_config`` and ``build_config``, ``model.weights.h5`` the weights by path and
+the state of the optimizer. All members are stored without compression; a folder may
+contain them as files. ``assets`` has the vocabularies of layers, which ``.h5`` has in
+their configs. ``.h5`` is the HDF5 layout of Keras 2: attributes ``model_config`` and
+``training_config``, and the weights by layer. Files are interchangeable with Keras.
 
-Beside the groups of Keras, files have one of our own, ``tapewright``, which Keras ignores:
-``random`` has the states of the model's random generators, so that a run goes on as if it
-had never stopped; ``calls`` the graphs of the user's layers, see `custom_layer_graphs`. In
-``.h5`` it has the build config and the state of the optimizer, too: with a state in
-``optimizer_weights`` Keras 3.15 cannot go on training.
+Besides the groups of Keras, files have a group ``tapewright``, which Keras ignores:
+``random`` has the states of the model's random generators, so that training resumes
+exactly; ``calls`` the graphs of custom layers, see `custom_layer_graphs`. In ``.h5`` it
+also has the build config and the state of the optimizer: with a state in
+``optimizer_weights`` Keras 3.15 cannot resume training.
 """
 
 import math
@@ -98,19 +98,32 @@ def save_model(
     zipped: bool | None = None,
     **kwargs: Any,
 ) -> None:
-    """Write a model to ``name.keras`` or ``name.h5``: config, weights, optimizer.
+    """Save a model to a ``.keras`` or ``.h5`` file: config, weights, optimizer state.
 
-    The file is written as a whole or not at all, and holds the values of one moment:
+    The file is written completely or not at all, and holds the values of one moment:
     training in another thread waits.
 
-    Args: ``filepath``: also a binary file object, which gets the bytes of a ``.keras``
-    file; ``include_optimizer=False``: leave out the compile config and the state of the
-    optimizer; ``zipped``: False writes a folder with the members of a ``.keras`` file,
-    and replaces an older one of this kind.
+    Args:
+        model: Model to save.
+        filepath: Path ``name.keras`` or ``name.h5``, or a binary file object, which
+            receives the bytes of a ``.keras`` file.
+        overwrite: If False, an existing file is an error.
+        zipped: If False, write a folder with the members of a ``.keras`` file, which
+            replaces an existing folder of this kind.
+        **kwargs: ``include_optimizer=False`` omits the compile config and the state of
+            the optimizer.
 
-    Raises: ``ValueError`` for another ending or argument; ``NotImplementedError`` if a
-    layer has no config; `SavingError` if the file cannot be written, a
-    ``FileExistsError`` if it exists and ``overwrite`` is False.
+    Raises:
+        ValueError: If the suffix or an argument is invalid.
+        NotImplementedError: If a layer has no config.
+        SavingError: If the file cannot be written.
+        FileExistsError: If the file exists and ``overwrite`` is False.
+
+    Example:
+        >>> import os, tempfile
+        >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+        >>> path = os.path.join(tempfile.mkdtemp(), "model.keras")
+        >>> keras.saving.save_model(model, path)
     """
     if hasattr(filepath, "write"):
         return _save_to_file_object(model, filepath, zipped, kwargs)
@@ -170,7 +183,7 @@ def _write_members(members, model, config, optimizer):
 
 
 def _save_to_file_object(model, file, zipped, options):
-    """Write the bytes of a ``.keras`` file once all of them are known."""
+    """Write the bytes of a ``.keras`` file after all of them are known."""
     if zipped is not None and not zipped:
         raise ValueError("save_model: zipped must be True or None for a file object")
     with TemporaryDirectory(prefix="tapewright-") as folder:
@@ -182,7 +195,7 @@ def _save_to_file_object(model, file, zipped, options):
 
 @contextmanager
 def _as_path(filepath):
-    """The path of a file; that of a temporary one with the bytes of a file object."""
+    """Yield the path of a file, or of a temporary copy of a file object."""
     if not hasattr(filepath, "read"):
         yield filepath
         return
@@ -222,20 +235,22 @@ def load_model(
     compile: bool = True,
     safe_mode: bool = True,
 ) -> Any:
-    """Return the model or layer in a file of `save_model`, or Keras, with its weights.
+    """Load a model or layer, with its weights, from a file of `save_model` or Keras.
 
-    Args: ``filepath``: also a binary file object, or the folder of ``zipped=False``;
-    ``custom_objects``: ``{name in the file: class or function}`` for those that
-    are not registered, see `register_keras_serializable`; ``compile``: compile the
-    model as it was, and restore the state of the optimizer; ``safe_mode``: Keras'
-    argument, always on: no code from a file is ever run.
+    Args:
+        filepath: Path of a file, folder of ``zipped=False``, or binary file object.
+        custom_objects: Dict ``{name in the file: class or function}`` of objects that
+            are not registered, see `register_keras_serializable`.
+        compile: If True, compile the model as it was, and restore the state of the
+            optimizer.
+        safe_mode: Ignored: code in a file is never run.
 
-    Raises: `SavingError`, a ``ValueError``, which names the fault of the file and its
-    location.
+    Raises:
+        SavingError: If the file is invalid; a ``ValueError`` that names the fault and
+            its location.
 
     Example:
         >>> import os, tempfile
-        >>> from tapewright import keras
         >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
         >>> path = os.path.join(tempfile.mkdtemp(), "model.keras")
         >>> keras.models.save_model(model, path)
@@ -264,8 +279,8 @@ def load_model(
 def _model_with_weights(file):
     """Return the model of a file.
 
-    No more memory is taken than the weights in the file need, and nothing is drawn at random
-    for them.
+    Only as much memory is allocated as the weights in the file need, and no random
+    numbers are drawn for them.
     """
     path, location = file.path, file.config_location
     check_size(file.config, path, location)
@@ -294,7 +309,11 @@ def _model_with_weights(file):
 
 
 def _check_layer_count(file, config):
-    """Check that the file lists the layers of the config. Raises: `SavingError`."""
+    """Check that the file lists the layers of the config.
+
+    Raises:
+        SavingError: If the numbers differ.
+    """
     inner = config.get("config")
     layers = inner.get("layers") if isinstance(inner, dict) else None
     if not isinstance(layers, list):
@@ -312,9 +331,9 @@ def _check_layer_count(file, config):
 
 
 def _is_layer(entry):
-    """Return whether an entry of a config is a layer, and no operation.
+    """Return whether an entry of a config is a layer, not an operation.
 
-    One of an unknown class is none: its own error says more.
+    The result is False for an unknown class, for which another error says more.
     """
     if is_operation(entry):
         return False
@@ -352,9 +371,10 @@ def _add_random_states(file, model, assignment):
 
 
 def _compile_as_saved(model, file):
-    """Compile by the ``compile_config`` of a file. Returns whether it has an optimizer.
+    """Compile by the ``compile_config`` of a file; return whether it has an optimizer.
 
-    A class with a ``compile_from_config`` of its own knows what its config has.
+    Args:
+        custom ``compile_from_config`` determines the content of its config.
     """
     config, location = file.compile_config, file.compile_location
     is_own = type(model).compile_from_config is not CompiledModel.compile_from_config
@@ -382,21 +402,27 @@ def _compile_as_saved(model, file):
 
 
 def save_weights(model, filepath, overwrite=True, max_shard_size=None):
-    """Write the weights of a model, and the state of its optimizer if it is compiled.
+    """Save the weights of a model, and the state of its optimizer if it is compiled.
 
-    The file is written as a whole or not at all.
+    The file is written completely or not at all.
 
-    Args: ``max_shard_size``: in GB (2^30 bytes), cuts the weights into files of at most
-    this size, ``name_00000.weights.h5`` and so on; ``filepath``, ``name.weights.json``,
-    is then their index. All are written before the first takes its place.
+    Args:
+        model: Model whose weights are saved.
+        filepath: Path ``name.weights.h5``; with ``max_shard_size`` the path
+            ``name.weights.json`` of an index.
+        overwrite: If False, an existing file is an error.
+        max_shard_size: Largest size of a file in GB (2^30 bytes): the weights are split
+            into the files ``name_00000.weights.h5`` and so on. All are written before
+            the first replaces an older file. None for a single file.
 
-    Raises: ``ValueError`` for another ending than ``.weights.h5`` or a model without
-    weights yet, or a weight larger than a file may be; `SavingError` if the file cannot be
-    written, a ``FileExistsError`` if it exists and ``overwrite`` is False.
+    Raises:
+        ValueError: If the suffix is invalid, the model has no weights yet, or a weight
+            is larger than ``max_shard_size``.
+        SavingError: If the file cannot be written.
+        FileExistsError: If the file exists and ``overwrite`` is False.
 
     Example:
         >>> import os, tempfile
-        >>> from tapewright import keras
         >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
         >>> path = os.path.join(tempfile.mkdtemp(), "model.weights.h5")
         >>> keras.saving.save_weights(model, path)
@@ -429,17 +455,23 @@ def save_weights(model, filepath, overwrite=True, max_shard_size=None):
 def load_weights(
     model, filepath, skip_mismatch=False, by_name=False, objects_to_skip=None
 ):
-    """Assign the weights of a file, ours or Keras', to a model of the same layers.
+    """Load weights from a file of `save_weights` or Keras into a model.
 
-    The file may also hold a whole model. If the optimizer has been in use, its state is
-    loaded as well.
+    The model must have the same layers. The file may also contain a whole model. If the
+    optimizer is built, its state is loaded as well.
 
-    Args: ``skip_mismatch``: skip weights that do not fit, with a warning that lists
-    them; ``by_name``, for files of the older ``.h5`` format: match layers by name, and
-    skip the others; ``objects_to_skip``: layers to leave alone.
+    Args:
+        model: Model whose weights are assigned.
+        filepath: Path of the file.
+        skip_mismatch: If True, skip weights that do not fit, with a warning that lists
+            them.
+        by_name: If True, match layers by name, and skip other layers; only for files of
+            the older ``.h5`` format.
+        objects_to_skip: Layers to leave unchanged.
 
-    Raises: `SavingError` that names the weights that are missing or of another shape or
-    dtype, or the fault of the file; then nothing was assigned.
+    Raises:
+        SavingError: If weights are missing or have another shape or dtype, which the
+            message names, or the file is invalid. No weight changes after an error.
     """
     _check_has_weights(model, "load_weights")
     with opened_model_file(filepath) as file:

@@ -1,7 +1,8 @@
-"""Weights in several files, as Keras cuts them: a ``.weights.json`` is their index.
+"""Weights in several files, as Keras splits them, with a ``.weights.json`` index.
 
-Its ``weight_map`` gives for each group, ``/layers/dense/vars``, the file in the same folder
-that holds it, or several that hold some of its arrays each.
+The ``weight_map`` of the index maps each group, such as ``/layers/dense/vars``, to the
+file in the same folder that contains it, or to several files that contain parts of its
+arrays.
 """
 
 import os
@@ -20,9 +21,10 @@ MAX_SHARDS = 1000
 
 @contextmanager
 def opened_shards(path):
-    """The root group of all shards together, as long as the context lasts.
+    """Open the root group of all shards together, as a context manager.
 
-    Raises: `SavingError` for a file that is no such index, or a shard that is not there.
+    Raises:
+        SavingError: If the file is not an index, or a shard does not exist.
     """
     with open(regular_file(path), "rb") as file:
         raw = file.read(strict_json.MAX_CHARACTERS + 1)
@@ -51,7 +53,7 @@ def opened_shards(path):
 
 
 def _beside(index, name):
-    """The path of a shard, which may be a link if the index is one to the same folder."""
+    """Return the path of a shard; links must stay in the folder of the index."""
     path = os.path.join(os.path.dirname(index), name)
     folders = [os.path.dirname(os.path.realpath(each)) for each in (index, path)]
     if folders[1] not in (folders[0], os.path.realpath(os.path.dirname(index))):
@@ -61,13 +63,16 @@ def _beside(index, name):
 
 @contextmanager
 def writing_shards(path, max_bytes, overwrite=True):
-    """A root group of new files of at most ``max_bytes``, which take their places at the end.
+    """Yield a root group of new files of at most ``max_bytes``, put in place at the end.
 
-    ``path``: that of the index, ``name.weights.json``; the files are ``name_00000.weights.h5``
-    and so on, beside it. The index takes its place last.
+    ``path``: path of the index, ``name.weights.json``; the files are
+    ``name_00000.weights.h5`` and so on, in the same folder. The index is put in place
+    last.
 
-    Raises: `SavingError` if a file cannot be written, ``ValueError`` for an array that is
-    larger than a file may be; then older files are as they were.
+    Raises:
+        SavingError: If a file cannot be written; older files are then unchanged.
+        ValueError: If an array is larger than ``max_bytes``; older files are then
+            unchanged.
     """
     with ExitStack() as stack:
         index = stack.enter_context(replacing(path, overwrite))
@@ -78,7 +83,7 @@ def writing_shards(path, max_bytes, overwrite=True):
 
 
 class _Shards:
-    """The files that are being written, and their index; the last one is the current one."""
+    """The files being written, and their index; the last file is the current one."""
 
     def __init__(self, path, max_bytes, overwrite, stack):
         self.max_bytes, self._overwrite, self._stack = max_bytes, overwrite, stack
@@ -99,7 +104,7 @@ class _Shards:
         self._count += 1
 
     def group_for(self, path, array):
-        """The group of the file that has room for an array, noted in the index."""
+        """Return the group of the file that has room for an array, and add it to the index."""
         size = array.nbytes
         if size > self.max_bytes:
             raise ValueError(
@@ -117,7 +122,7 @@ class _Shards:
 
 
 class _ShardedGroup:
-    """A group whose arrays are in the file that is current when they are written."""
+    """Group whose arrays are written to the current file."""
 
     def __init__(self, shards, name=""):
         self._shards, self._name, self._texts = shards, name, {}

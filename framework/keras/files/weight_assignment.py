@@ -1,7 +1,7 @@
-"""The assignment of arrays of a file to variables: all are checked, then all change.
+"""Assign arrays of a file to variables: first check all, then change all.
 
-The layout of a file says which array belongs to which variable (`weights_by_path`,
-`weights_by_layer`); the rules here hold for all layouts.
+The layout of a file determines which array belongs to which variable
+(`weights_by_path`, `weights_by_layer`); the rules here hold for all layouts.
 """
 
 import warnings
@@ -30,8 +30,8 @@ DTYPE_KINDS = {
 class WeightAssignment:
     """Pairs of variable and array, and the mismatches among them.
 
-    ``skip_mismatch``: mismatches are left out, and a warning lists them; otherwise the
-    first is a `SavingError`.
+    ``skip_mismatch``: mismatches are skipped with a warning that lists them; otherwise
+    the first one raises a `SavingError`.
     """
 
     def __init__(self, path, skip_mismatch=False):
@@ -41,7 +41,7 @@ class WeightAssignment:
         self.problems = []  # pairs of a location in the file and a reason
 
     def add(self, variable, array):
-        """Add a pair, or the problem that the array does not fit the variable."""
+        """Add a pair, or a problem if the array does not fit the variable."""
         problem = _mismatch(variable, array)
         if problem is None:
             self._pairs.append((variable, array))
@@ -51,7 +51,7 @@ class WeightAssignment:
     def add_layer(self, variables, arrays, location, owner, before=()):
         """Add the variables of a layer and as many arrays, in order.
 
-        ``before``: those that 0.2 wrote for the layer, where they were more.
+        ``before``: the variables that 0.2 wrote for the layer, if it wrote more.
         """
         if len(before) == len(arrays):
             variables = before
@@ -71,11 +71,11 @@ class WeightAssignment:
             self.add(variable, array)
 
     def add_hook(self, load, store, location):
-        """Add a call ``load(store)`` by which a layer loads its variables itself."""
+        """Add a call ``load(store)`` by which a layer loads its own variables."""
         self._hooks.append((load, store, location))
 
     def add_problem(self, location, reason):
-        """Add something that does not fit, or is missing."""
+        """Add a mismatch or a missing item."""
         self.problems.append((location, reason))
 
     def check(self):
@@ -88,9 +88,10 @@ class WeightAssignment:
             raise SavingError(self.path, reason, location)
 
     def apply(self, others=()):
-        """Assign; on an error every variable, ``others`` too, is as it was before.
+        """Assign all arrays; after an error all variables, and ``others``, are unchanged.
 
-        Raises: `SavingError`, see `check`.
+        Raises:
+            SavingError: As in `check`.
         """
         self.check()
         variables = [variable for variable, _ in self._pairs]
@@ -117,7 +118,7 @@ class WeightAssignment:
 
 
 def _mismatch(variable, array):
-    """The reason for which a variable cannot take an array of a file, or None."""
+    """Return the reason why a variable cannot accept an array of a file, or None."""
     if array.shape != tuple(variable.shape):
         return (
             f"has shape {array.shape}, weight '{variable.path}' {tuple(variable.shape)}"
@@ -132,7 +133,7 @@ def _mismatch(variable, array):
 
 
 def _assign(variable, array):
-    """Read the array into memory that becomes the value of the variable."""
+    """Read an array into new memory, which becomes the value of the variable."""
     current, value = variable._array, array.read()
     if value.dtype != current.dtype:
         value = _converted(value, current.dtype, array)
@@ -146,7 +147,11 @@ def _assign(variable, array):
 
 
 def _converted(value, dtype, array):
-    """The same numbers, rounded at most. Raises: `SavingError` for one that is too large."""
+    """Return the same numbers, at most rounded.
+
+    Raises:
+        SavingError: If a number is too large.
+    """
     with np.errstate(all="ignore"):
         converted = value.astype(dtype)
     if kind_of(dtype) == "f" and dtype.itemsize < value.dtype.itemsize:
@@ -158,7 +163,7 @@ def _converted(value, dtype, array):
 
 
 def first_swap(stored, expected):
-    """The first pair of names that differ, if both lists hold the same ones, else None.
+    """Return the first pair of different names if both lists have the same names, or None.
 
     Example:
         >>> from tapewright.keras.files.weight_assignment import first_swap

@@ -1,8 +1,8 @@
-"""Weights in the layout of Keras 2, and of Keras 3 in ``.h5``: a group for each layer.
+"""Weights in the layout of Keras 2, and of Keras 3 in ``.h5``: one group per layer.
 
-``layer_names`` lists the layers in order; in the group of each, ``weight_names`` lists the
-paths of its arrays, the trainable ones first. Arrays are read in that order; names are
-compared to find weights that were swapped.
+``layer_names`` lists the layers in order; in the group of each layer, ``weight_names``
+lists the paths of its arrays, the trainable ones first. Arrays are read in that order;
+names are compared to find swapped weights.
 """
 
 import warnings
@@ -26,7 +26,7 @@ TOP = "top_level_model_weights"
 
 
 def write_layers(group: Any, model: Any, version: str) -> None:
-    """Write the weights of all layers; ``version``: of Keras, whose layout it is."""
+    """Write the weights of all layers; ``version``: the Keras version of the layout."""
     layers = _layers(model)
     group.texts("layer_names", [layer.name for layer in layers])
     group.text("backend", "tapewright")
@@ -41,12 +41,12 @@ def write_layers(group: Any, model: Any, version: str) -> None:
 
 
 def _layers(model):
-    """The layers, each once: a `Sequential` may list one several times."""
+    """Return the layers without duplicates: a `Sequential` may list a layer several times."""
     return list({id(layer): layer for layer in model.layers}.values())
 
 
 def _in_order(layer):
-    """The trainable weights of a layer, then all others."""
+    """Return the trainable weights of a layer, then all others."""
     return [*layer.trainable_weights, *layer.non_trainable_weights]
 
 
@@ -58,7 +58,7 @@ def _write(group, variables):
 
 
 def _distinct(paths):
-    """The paths, with a number where two arrays would have one."""
+    """Return the paths, numbered where two arrays would have the same path."""
     taken, names = set(), []
     for path in paths:
         name, count = path, 0
@@ -101,7 +101,7 @@ def stored_layers(group: Group) -> list[StoredLayer]:
 
 
 def stored_top(group: Group) -> StoredLayer | None:
-    """Return the `StoredLayer` of the weights that are no layer's, or None."""
+    """Return the `StoredLayer` of the weights outside of layers, or None."""
     top = group.find_group(TOP)
     return None if top is None else _stored(top, TOP)
 
@@ -111,7 +111,7 @@ def _stored(group, name):
 
 
 def read_layers(group: Group, model: Any, assignment: Any) -> None:
-    """Note the arrays of a group for the layers of a model, in order."""
+    """Add the arrays of a group for the layers of a model, in order."""
     layers = [layer for layer in _layers(model) if layer.weights]
     stored = [each for each in stored_layers(group) if each.weight_names]
     if len(layers) != len(stored):
@@ -140,7 +140,7 @@ def read_layers(group: Group, model: Any, assignment: Any) -> None:
 
 
 def read_layers_by_name(group: Group, model: Any, assignment: Any) -> None:
-    """Note the arrays for those layers of the model whose names are in the file."""
+    """Add the arrays for the layers of a model whose names are in the file."""
     stored, count = {each.name: each for each in stored_layers(group)}, 0
     for layer in _layers(model):
         if layer.name in stored and layer.weights:
@@ -155,7 +155,7 @@ def read_layers_by_name(group: Group, model: Any, assignment: Any) -> None:
 
 
 def _in_order_before(layer):
-    """`_in_order` with the variables that are no weights, as 0.2 wrote them."""
+    """Return `_in_order` with variables that are not weights, as 0.2 wrote them."""
     found = [v for each, _ in layer._tw_walk() for v in each._tw_own_variables_before()]
     found = {id(variable): variable for variable in found}.values()
     return sorted(found, key=lambda v: not (layer.trainable and v.trainable))

@@ -1,11 +1,11 @@
 """Weights by path, the layout of Keras 3: a tree of groups that follows the objects.
 
-The arrays of a layer are ``0``, ``1``, ... in the group ``<path>/vars``, which has the name
-of the layer as an attribute. The layers of a model that is a list or graph of them have the
-paths ``layers/dense``, ``layers/dense_1``, ...: their classes, counted. A layer inside another
-goes by the name of its attribute, one in a list there again by its class. Attributes come in
-alphabetical order, private ones last; each layer comes once. The optimizer's arrays stand in
-``optimizer/vars``, see `optimizer_state`.
+The arrays of a layer are ``0``, ``1``, ... in the group ``<path>/vars``, which has the
+name of the layer as an attribute. The layers of a sequential or functional model have
+the paths ``layers/dense``, ``layers/dense_1``, ...: their class names, numbered. A
+nested layer is named after its attribute, or in a list again after its class.
+Attributes are in alphabetical order, private ones last; each layer occurs once. The
+arrays of the optimizer are in ``optimizer/vars``, see `optimizer_state`.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ BESIDE = {
 
 
 class LayerPath(NamedTuple):
-    """A layer, its path in a file, and its variables without those of layers inside."""
+    """Layer, its path in a file, and its variables without variables of nested layers."""
 
     path: str
     layer: object
@@ -57,7 +57,7 @@ class LayerPath(NamedTuple):
 
 
 def layer_paths(model):
-    """The `LayerPath`s of a model and of all layers inside, in Keras' order, each once."""
+    """Return the `LayerPath`s of a model and all nested layers, in Keras' order, each once."""
     entries, seen = [], {}  # seen holds what it met: a list of layers that is freed
     _visit(model, "", entries, seen)  # would leave its id to the next one
     return entries
@@ -82,7 +82,7 @@ def _visit(layer, path, entries, seen, counted=False):
 
 
 def _parts(layer):
-    """Layers and containers of them, by the names that Keras sees."""
+    """Return layers and containers of layers, by the names that Keras uses."""
     attributes = {}
     for name, value in children(layer):
         if is_nested(value) or hasattr(value, "_tw_own_variables"):
@@ -98,14 +98,14 @@ def _parts(layer):
 
 
 def _public(layer, name):
-    """The name of the property that shows a private attribute, if there is one."""
+    """Return the name of the property that exposes a private attribute, if any."""
     if name[0] == "_" and isinstance(getattr(type(layer), name[1:], None), property):
         return name[1:]
     return name
 
 
 def _visit_all(container, path, entries, seen):
-    """Items of a container go by their class, with a number where it comes again."""
+    """Visit the items of a container, named after their classes and numbered if repeated."""
     if id(container) in seen:
         return
     seen[id(container)] = container
@@ -153,7 +153,7 @@ def write_tree(root, model):
 
 
 def stored_layers(root: Group) -> Iterator[StoredLayer]:
-    """Yield the `StoredLayer` of each group ``vars`` with arrays, but the optimizer's."""
+    """Yield the `StoredLayer` of each group ``vars`` with arrays, except the optimizer's."""
     for group in root.walk():
         if not isinstance(group, Group) or not group.name.endswith("/vars"):
             continue
@@ -167,7 +167,7 @@ def stored_layers(root: Group) -> Iterator[StoredLayer]:
 def read_tree(root, model, assignment, skipped=()):
     """Add the arrays of a group for the layers of a model to a `WeightAssignment`.
 
-    ``skipped``: layers that are left out, with all inside of them.
+    ``skipped``: layers to skip, with all nested layers.
     """
     entries = layer_paths(model)
     left = {id(entry.layer) for layer in skipped for entry in layer_paths(layer)}
@@ -216,7 +216,7 @@ def _location(root, entry):
 
 
 def _find_extra(root, entries, assignment):
-    """Add a problem for weights that no layer of the model asks for."""
+    """Add a problem for weights that belong to no layer of the model."""
     expected = {"": set(BESIDE)}
     for entry in entries:
         parent, _, name = entry.path.rpartition("/")

@@ -1,4 +1,4 @@
-"""`keras.optimizers`: rules that update the variables of models, and their state."""
+"""`keras.optimizers`: optimizers, which update the variables of models."""
 
 import tapewright.optimizers as optimizers
 from tapewright.optimizers import *

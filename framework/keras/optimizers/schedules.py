@@ -1,4 +1,4 @@
-"""`keras.optimizers.schedules`: learning rates that follow the number of steps."""
+"""`keras.optimizers.schedules`: learning rate schedules."""
 
 from tapewright.optimizers.schedules import *
 from tapewright.optimizers.schedules import __all__ as __all__

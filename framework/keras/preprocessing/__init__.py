@@ -1,4 +1,4 @@
-"""`keras.preprocessing`: images, texts, series and sequences as data for models."""
+"""`keras.preprocessing`: prepare images, texts, time series and sequences for models."""
 
 import sys
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Iterator over batches of images that a table names, for `flow_from_dataframe`."""
+"""Iterator over batches of images listed in a table, for `flow_from_dataframe`."""
 
 from __future__ import annotations
 
@@ -26,19 +26,44 @@ BY_CLASS = ("categorical", "binary", "sparse")
 
 
 class DataFrameIterator(FileIterator):
-    """Batches of the images that a table names, such as a ``DataFrame`` of pandas.
+    """Iterator over batches of the images listed in a table, such as a pandas DataFrame.
 
-    Args: ``dataframe``: gives columns by name; ``directory`` of the paths, if they are
-    relative to one; ``x_col``: the column of the paths; ``y_col``: that of the targets, or a
-    list of columns; ``weight_col``: that of the weights of samples; ``classes``: the classes
-    to use, in the order of the labels; rows of others are left out; ``class_mode``: also
-    "raw", the values of ``y_col``, or "multi_output", a list with those of each column;
-    "categorical" takes lists of classes too; ``validate_filenames``: leave out rows whose
-    file is not there or no image by its suffix, with a warning; those of
-    `DirectoryIterator`.
+    Args:
+        dataframe: Table that returns columns by name.
+        directory: Directory of relative paths, or None.
+        image_data_generator: `ImageDataGenerator` that transforms the images, or None.
+        x_col: Column of the paths.
+        y_col: Column of the classes or targets, or a list of columns.
+        weight_col: Column of the sample weights, or None.
+        target_size: Size ``(height, width)`` to which images are resized.
+        color_mode: "rgb", "rgba" or "grayscale".
+        classes: Classes to use, in the order of the labels; rows of other classes are
+            dropped.
+        class_mode: As for `DirectoryIterator`, with lists of classes allowed for
+            "categorical"; also "raw" for the values of ``y_col``, or "multi_output" for
+            a list with the values of each column.
+        batch_size: Size of the batches; the last batch of an epoch may be smaller.
+        shuffle: If True, shuffle the samples in each epoch.
+        seed: Seed of NumPy's global generator, plus the number of batches so far, set
+            before each batch; None to leave the generator alone.
+        data_format: "channels_last" or "channels_first".
+        save_to_dir: Directory to which every image of a batch is written, as
+            ``PREFIX_INDEX_NUMBER.FORMAT``; None to write no files.
+        save_prefix: Prefix of the names of written files.
+        save_format: Format of written files, such as "png".
+        subset: "training" or "validation", by ``validation_split`` of the generator;
+            None for all samples.
+        interpolation: "nearest", "bilinear", "bicubic", "hamming", "box" or "lanczos".
+        keep_aspect_ratio: If True, crop images to the aspect ratio of ``target_size``
+            before resizing.
+        dtype: Dtype of the images.
+        validate_filenames: If True, drop rows whose file does not exist or has no image
+            suffix, with a warning.
 
-    Raises: ``ValueError`` for another mode or subset, or "binary" without two classes;
-    ``TypeError`` for columns that hold other types than they must.
+    Raises:
+        ValueError: If ``class_mode`` or ``subset`` is invalid, or "binary" is used
+            without exactly two classes.
+        TypeError: If a column has values of the wrong type.
     """
 
     class_modes = (*BY_CLASS, "input", "multi_output", "raw", None)
@@ -121,7 +146,7 @@ class DataFrameIterator(FileIterator):
         self._set_files([names[row] for row in rows], batch_size, shuffle, seed)
 
     def _valid(self, names, x_col):
-        """The rows whose file is an image by its suffix, and there."""
+        """Return the rows whose file exists and has an image suffix."""
         rows = []
         for row, name in enumerate(names):
             path = os.path.join(self.directory, name)
@@ -136,7 +161,7 @@ class DataFrameIterator(FileIterator):
         return rows
 
     def _label(self, value):
-        """The label of a class, or those of a list of classes that are in use."""
+        """Return the label of a class, or the labels of the used classes in a list."""
         if isinstance(value, str):
             return self.class_indices[value]
         return [
@@ -151,7 +176,7 @@ class DataFrameIterator(FileIterator):
 
     @property
     def sample_weight(self) -> np.ndarray | None:
-        """The weight of each image, or None."""
+        """The sample weight of each image, or None."""
         return self._sample_weight
 
 

@@ -1,4 +1,4 @@
-"""`keras.preprocessing.image`: images of files as arrays, their transforms and batches."""
+"""`keras.preprocessing.image`: load images as arrays, transform them, make batches."""
 
 from ..utils.image_utils import (
     array_to_img,

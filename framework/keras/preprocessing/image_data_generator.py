@@ -1,4 +1,4 @@
-"""`ImageDataGenerator`: batches of images, transformed at random and standardized."""
+"""`ImageDataGenerator`: data augmentation and standardization of image batches."""
 
 from __future__ import annotations
 
@@ -35,31 +35,53 @@ DEPRECATED = {
 
 
 class ImageDataGenerator:
-    """Batches of images, each transformed at random, then standardized.
+    """Generate batches of images with data augmentation: random transforms, then scaling.
 
-    Random numbers are those of NumPy's global generator, in Keras' order. New code takes
-    `image_dataset_from_directory`, and layers such as `RandomRotation`.
+    Random numbers come from NumPy's global generator, in Keras' order. For new code,
+    prefer `image_dataset_from_directory` and layers such as `RandomRotation`.
 
-    Args: ``featurewise_center``, ``featurewise_std_normalization``, ``zca_whitening``: by
-    the numbers of `fit`, subtract the mean of each channel, divide by its deviation, whiten
-    all pixels; ``samplewise_center``, ``samplewise_std_normalization``: by the mean and the
-    deviation of each image; ``zca_epsilon``: added to the singular values;
-    ``rotation_range``, ``shear_range``: degrees; ``width_shift_range``,
-    ``height_shift_range``: a float below 1 is a fraction of the size, from 1 on pixels; an
-    int ``n`` draws from ``0 .. n - 1`` pixels, a list from its values, to both sides;
-    ``zoom_range``: ``(low, high)``, or ``r`` for ``(1 - r, 1 + r)``;
-    ``channel_shift_range``: a number to add; ``brightness_range``: ``(low, high)``, a
-    factor; ``horizontal_flip``, ``vertical_flip``: flip half of the images; ``fill_mode``,
-    ``cval``, ``interpolation_order``: those of `apply_affine_transform`;
-    ``preprocessing_function``: takes and returns an image, after its transform;
-    ``rescale``: a factor, thereafter; ``data_format``, ``dtype``: by default those of
-    `keras.config`; ``validation_split``: the fraction of ``subset="validation"``.
+    Args:
+        featurewise_center: If True, subtract the mean of each channel, as computed by
+            `fit`.
+        samplewise_center: If True, subtract the mean of each image.
+        featurewise_std_normalization: If True, divide by the standard deviation of each
+            channel, as computed by `fit`.
+        samplewise_std_normalization: If True, divide each image by its standard
+            deviation.
+        zca_whitening: If True, apply ZCA whitening, as computed by `fit`.
+        zca_epsilon: Small number added to the singular values in ZCA whitening.
+        rotation_range: Largest random rotation, in degrees.
+        width_shift_range: Random horizontal shift: a float below 1 is a fraction of the
+            width, from 1 on it is in pixels; an int ``n`` draws from ``0 .. n - 1``
+            pixels, a list from its values, in both directions.
+        height_shift_range: Random vertical shift, like ``width_shift_range``.
+        brightness_range: Pair ``(low, high)`` of a random brightness factor, or None.
+        shear_range: Largest random shear, in degrees.
+        zoom_range: Pair ``(low, high)`` of a random zoom factor, or ``r`` for
+            ``(1 - r, 1 + r)``.
+        channel_shift_range: Largest random number added to an image.
+        fill_mode: Mode of pixels outside the image: "nearest", "constant", "reflect" or
+            "wrap", see `apply_affine_transform`.
+        cval: Value of pixels outside the image for "constant".
+        horizontal_flip: If True, flip half of the images horizontally.
+        vertical_flip: If True, flip half of the images vertically.
+        rescale: Factor of the pixels, after ``preprocessing_function``; None for no
+            scaling.
+        preprocessing_function: Function that accepts and returns one image, applied
+            after the transform, or None.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        validation_split: Fraction of the images for ``subset="validation"``.
+        interpolation_order: 0 for the nearest pixel, 1 for linear interpolation.
+        dtype: Dtype of the batches, `keras.config.floatx` by default.
 
-    Raises: ``ValueError`` for a range, a split or a format that is none.
+    Raises:
+        ValueError: If a range, the split or the data format is invalid.
 
     Example:
         >>> import numpy as np
-        >>> batches = keras.preprocessing.image.ImageDataGenerator(rescale=1 / 255).flow(np.full((5, 2, 2, 1), 51.0))
+        >>> generator = keras.preprocessing.image.ImageDataGenerator(rescale=1 / 255)
+        >>> batches = generator.flow(np.full((5, 2, 2, 1), 51.0))
         >>> len(batches), next(batches).mean().round(3)
         (1, np.float32(0.2))
     """
@@ -165,7 +187,26 @@ class ImageDataGenerator:
         ignore_class_split: bool = False,
         subset: str | None = None,
     ) -> NumpyArrayIterator:
-        """Batches of an array of images; see `NumpyArrayIterator`."""
+        """Return an iterator over batches of an array of images; see `NumpyArrayIterator`.
+
+        Args:
+            x: Images ``[samples, height, width, channels]``, or a pair of them and
+                further arrays, which batches contain unchanged.
+            y: Targets, one per image, or None.
+            batch_size: Size of the batches; the last batch of an epoch may be smaller.
+            shuffle: If True, shuffle the samples in each epoch.
+            sample_weight: Sample weights, one per image, or None.
+            seed: Seed of NumPy's global generator, plus the number of batches so far,
+                set before each batch; None to leave the generator alone.
+            save_to_dir: Directory to which every image of a batch is written, as
+                ``PREFIX_INDEX_NUMBER.FORMAT``; None to write no files.
+            save_prefix: Prefix of the names of written files.
+            save_format: Format of written files, such as "png".
+            ignore_class_split: If True, do not check that both subsets have the same
+                values of ``y``.
+            subset: "training" or "validation", by ``validation_split`` of the
+                generator; None for all samples.
+        """
         return NumpyArrayIterator(
             x, y, self, batch_size, shuffle, sample_weight, seed, self.data_format,
             save_to_dir, save_prefix, save_format, subset, ignore_class_split, self.dtype,
@@ -189,7 +230,33 @@ class ImageDataGenerator:
         interpolation: str = "nearest",
         keep_aspect_ratio: bool = False,
     ) -> DirectoryIterator:
-        """Batches of the images in a directory; see `DirectoryIterator`."""
+        """Return an iterator over the images in a directory; see `DirectoryIterator`.
+
+        Args:
+            directory: Path of a directory with one folder per class.
+            target_size: Size ``(height, width)`` to which images are resized.
+            color_mode: "rgb", "rgba" or "grayscale".
+            classes: Folders to use, in the order of the labels; by default all in
+                sorted order.
+            class_mode: Kind of targets: "categorical" for one-hot rows, "binary" or
+                "sparse" for the label as a number, "input" for the images themselves,
+                or None for no targets.
+            batch_size: Size of the batches; the last batch of an epoch may be smaller.
+            shuffle: If True, shuffle the samples in each epoch.
+            seed: Seed of NumPy's global generator, plus the number of batches so far,
+                set before each batch; None to leave the generator alone.
+            save_to_dir: Directory to which every image of a batch is written, as
+                ``PREFIX_INDEX_NUMBER.FORMAT``; None to write no files.
+            save_prefix: Prefix of the names of written files.
+            save_format: Format of written files, such as "png".
+            follow_links: If True, enter folders that are symbolic links.
+            subset: "training" or "validation", by ``validation_split`` of the
+                generator; None for all samples.
+            interpolation: "nearest", "bilinear", "bicubic", "hamming", "box" or
+                "lanczos".
+            keep_aspect_ratio: If True, crop images to the aspect ratio of
+                ``target_size`` before resizing.
+        """
         return DirectoryIterator(
             directory, self, target_size, color_mode, classes, class_mode, batch_size,
             shuffle, seed, self.data_format, save_to_dir, save_prefix, save_format,
@@ -218,18 +285,41 @@ class ImageDataGenerator:
         validate_filenames: bool = True,
         **kwargs: Any,
     ) -> DataFrameIterator:
-        """Batches of the images that a table names, such as a ``DataFrame`` of pandas.
+        """Return an iterator over the images listed in a table, such as a pandas DataFrame.
 
-        Args: ``x_col``: the column of the paths, in ``directory`` if it is given; ``y_col``:
-        that of the classes or targets, or a list of columns; ``weight_col``: that of the
-        weights; ``class_mode``: also "raw", the values of ``y_col``, or "multi_output", a
-        list with those of each column; "categorical" takes lists of classes too;
-        ``validate_filenames``: leave out rows without an image, with a warning; ``kwargs``:
-        ``has_ext``, ``sort`` and ``drop_duplicates``, which do nothing; the others as in
-        `flow_from_directory`.
+        Args:
+            dataframe: Table that returns columns by name.
+            directory: Directory of relative paths, or None.
+            x_col: Column of the paths.
+            y_col: Column of the classes or targets, or a list of columns.
+            weight_col: Column of the sample weights, or None.
+            target_size: Size ``(height, width)`` to which images are resized.
+            color_mode: "rgb", "rgba" or "grayscale".
+            classes: Classes to use, in the order of the labels; rows of other classes
+                are dropped.
+            class_mode: As for `flow_from_directory`, with lists of classes allowed for
+                "categorical"; also "raw" for the values of ``y_col``, or "multi_output"
+                for a list with the values of each column.
+            batch_size: Size of the batches; the last batch of an epoch may be smaller.
+            shuffle: If True, shuffle the samples in each epoch.
+            seed: Seed of NumPy's global generator, plus the number of batches so far,
+                set before each batch; None to leave the generator alone.
+            save_to_dir: Directory to which every image of a batch is written, as
+                ``PREFIX_INDEX_NUMBER.FORMAT``; None to write no files.
+            save_prefix: Prefix of the names of written files.
+            save_format: Format of written files, such as "png".
+            subset: "training" or "validation", by ``validation_split`` of the
+                generator; None for all samples.
+            interpolation: "nearest", "bilinear", "bicubic", "hamming", "box" or
+                "lanczos".
+            validate_filenames: If True, drop rows whose file does not exist or has no
+                image suffix, with a warning.
+            **kwargs: ``has_ext``, ``sort`` and ``drop_duplicates``, which do nothing.
 
-        Raises: ``TypeError`` for other keywords, which Keras ignores, or other types in the
-        columns; ``ValueError`` for other modes.
+        Raises:
+            TypeError: If a keyword is unknown (Keras ignores it), or a column has
+                values of the wrong type.
+            ValueError: If ``class_mode`` or ``subset`` is invalid.
         """
         for name in kwargs:
             if name not in DEPRECATED:
@@ -248,7 +338,14 @@ class ImageDataGenerator:
         )  # fmt: skip
 
     def standardize(self, x: Any) -> Any:
-        """An image or a batch of images, preprocessed, rescaled and normalized in place."""
+        """Preprocess, rescale and normalize an image or a batch of images in place.
+
+        Args:
+            x: Image, or batch of images, an array.
+
+        Returns:
+            The array ``x``.
+        """
         if self.preprocessing_function:
             x = self.preprocessing_function(x)
         if self.rescale:
@@ -275,7 +372,12 @@ class ImageDataGenerator:
     def get_random_transform(
         self, img_shape: Sequence[int], seed: int | None = None
     ) -> dict[str, Any]:
-        """Draw a transform for an image of this shape, as arguments of `apply_transform`."""
+        """Draw a random transform for an image, as arguments of `apply_transform`.
+
+        Args:
+            img_shape: Shape of the image.
+            seed: Seed of NumPy's global generator, or None to leave it alone.
+        """
         if seed is not None:
             np.random.seed(seed)
         height, width = img_shape[self.row_axis - 1], img_shape[self.col_axis - 1]
@@ -306,10 +408,12 @@ class ImageDataGenerator:
         }
 
     def apply_transform(self, x: Any, transform_parameters: dict[str, Any]) -> Any:
-        """The image moved, shifted in its channels, flipped and brightened, in this order.
+        """Transform an image: move, shift channels, flip and brighten, in this order.
 
-        Args: ``x``: one image; ``transform_parameters``: any of those that
-        `get_random_transform` returns.
+        Args:
+            x: Image, an array.
+            transform_parameters: Dict with any of the entries that
+                `get_random_transform` returns.
         """
         given = transform_parameters
         rows, columns = self.row_axis - 1, self.col_axis - 1
@@ -336,18 +440,27 @@ class ImageDataGenerator:
         return x
 
     def random_transform(self, x: Any, seed: int | None = None) -> Any:
-        """One image, transformed at random."""
+        """Transform an image at random.
+
+        Args:
+            x: Image, an array.
+            seed: Seed of NumPy's global generator, or None to leave it alone.
+        """
         return self.apply_transform(x, self.get_random_transform(x.shape, seed))
 
     def fit(
         self, x: Any, augment: bool = False, rounds: int = 1, seed: int | None = None
     ) -> None:
-        """Take the means, deviations and the whitening from images of the training data.
+        """Compute means, deviations and the whitening matrix from training images.
 
-        Args: ``x``: ``[samples, height, width, channels]``; ``augment``: take them from
-        images transformed at random, ``rounds`` for each; ``seed`` of NumPy's generator.
+        Args:
+            x: Images ``[samples, height, width, channels]``.
+            augment: If True, use randomly transformed images.
+            rounds: Number of transformed copies per image.
+            seed: Seed of NumPy's global generator, or None to leave it alone.
 
-        Raises: ``ValueError`` for another rank.
+        Raises:
+            ValueError: If ``x`` has another rank.
         """
         x = np.array(x, dtype=self.dtype)
         who = "ImageDataGenerator.fit"
@@ -383,7 +496,7 @@ def _within(most):
 
 
 def _shift(allowed, size):
-    """A shift in pixels, of what ``width_shift_range`` or ``height_shift_range`` allows."""
+    """Draw a shift in pixels from ``width_shift_range`` or ``height_shift_range``."""
     if not np.size(allowed) or (np.ndim(allowed) == 0 and not allowed):
         return 0
     try:  # a list, or an int

@@ -1,7 +1,7 @@
-"""Iterators over batches of images, of an array or of a directory, for `ImageDataGenerator`.
+"""Iterators over batches of images from an array or a directory.
 
-They draw from NumPy's global generator in Keras' order: the order of the samples, then the
-transform of each image, then the names of saved files.
+They draw from NumPy's global generator in Keras' order: the order of the samples, then
+the transform of each image, then the names of written files.
 """
 
 from __future__ import annotations
@@ -35,15 +35,20 @@ CHANNELS = {"grayscale": 1, "rgb": 3, "rgba": 4}
 
 
 class Iterator(PyDataset):
-    """Endless batches of ``n`` samples, in order or mixed anew in each epoch.
+    """Base class of endless iterators over batches of ``n`` samples.
 
-    Also a `PyDataset`: ``iterator[i]`` is batch ``i``, ``len`` the number of batches of an
-    epoch. A subclass defines ``_get_batches_of_transformed_samples(index_array)``, which
-    returns the batch of these samples.
+    It is also a `PyDataset`: ``iterator[i]`` is batch ``i``, ``len(iterator)`` the
+    number of batches per epoch. Subclasses define
+    ``_get_batches_of_transformed_samples(index_array)``, which returns the batch of
+    these samples.
 
-    Args: ``n``: the number of samples; ``batch_size``: the last batch of an epoch may be
-    smaller; ``shuffle``; ``seed``: if given, seeds NumPy's global generator before each
-    batch, by ``seed`` plus the number of batches so far; ``kwargs``: those of `PyDataset`.
+    Args:
+        n: Number of samples.
+        batch_size: Size of the batches; the last batch of an epoch may be smaller.
+        shuffle: If True, shuffle the samples in each epoch.
+        seed: Seed of NumPy's global generator, plus the number of batches so far, set
+            before each batch; None to leave the generator alone.
+        **kwargs: Base class arguments; see `keras.utils.PyDataset`.
     """
 
     white_list_formats: ClassVar = ("png", "jpg", "jpeg", "bmp", "ppm", "tif", "tiff")
@@ -90,11 +95,11 @@ class Iterator(PyDataset):
         return self._get_batches_of_transformed_samples(indices)
 
     def reset(self) -> None:
-        """Start `next` again at the first batch of an epoch."""
+        """Restart `next` at the first batch of an epoch."""
         self.batch_index = 0
 
     def on_epoch_end(self) -> None:
-        """Mix the samples for the next epoch."""
+        """Shuffle the samples for the next epoch."""
         self._set_index_array()
 
     def _flow_index(self) -> Generator[np.ndarray]:
@@ -124,18 +129,35 @@ class Iterator(PyDataset):
 
 
 class NumpyArrayIterator(Iterator):
-    """Batches of an array of images, ``x``, ``(x, y)`` or ``(x, y, sample_weight)``.
+    """Iterator over batches of an array of images.
 
-    Args: ``x``: ``[samples, height, width, channels]``, or a pair of it and an array, or a
-    list of arrays, which the batches hold unchanged: their ``x`` is a list then; ``y``:
-    None, or a target for each image; ``image_data_generator``: whose transforms to apply;
-    ``sample_weight``: a weight for each image, which takes ``y``; ``subset``: "validation",
-    the first images, as many as ``validation_split`` of the generator tells, or "training",
-    the others; ``ignore_class_split``: else both subsets must have the same values of
-    ``y``; ``save_to_dir``: a directory that gets each image of a batch as the file
-    ``PREFIX_INDEX_NUMBER.FORMAT``; those of `Iterator`.
+    Args:
+        batch is ``x``, ``(x, y)`` or ``(x, y, sample_weight)``.
+        x: Images ``[samples, height, width, channels]``, or a pair of them and an array
+            or list of arrays, which batches contain unchanged: the ``x`` of a batch is
+            then a list.
+        y: Targets, one per image, or None.
+        image_data_generator: `ImageDataGenerator` that transforms the images.
+        batch_size: Size of the batches; the last batch of an epoch may be smaller.
+        shuffle: If True, shuffle the samples in each epoch.
+        sample_weight: Sample weights, one per image, or None; requires ``y``.
+        seed: Seed of NumPy's global generator, plus the number of batches so far, set
+            before each batch; None to leave the generator alone.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        save_to_dir: Directory to which every image of a batch is written, as
+            ``PREFIX_INDEX_NUMBER.FORMAT``; None to write no files.
+        save_prefix: Prefix of the names of written files.
+        save_format: Format of written files, such as "png".
+        subset: "validation" for the first images, a fraction ``validation_split`` of
+            the generator; "training" for the others; None for all.
+        ignore_class_split: If True, do not check that both subsets have the same values
+            of ``y``.
+        dtype: Dtype of the batches, `keras.config.floatx` by default.
 
-    Raises: ``ValueError`` for arrays of different lengths, another rank or subset.
+    Raises:
+        ValueError: If arrays have different lengths, ``x`` has another rank, or
+            ``subset`` is unknown.
     """
 
     def __init__(
@@ -207,10 +229,10 @@ class NumpyArrayIterator(Iterator):
 
 
 class FileIterator(Iterator):
-    """Batches of images of files; a subclass finds the files and their labels.
+    """Base class of iterators over image files; subclasses find the files and their labels.
 
-    ``filenames`` are relative to ``directory``; ``class_indices`` are the labels by name
-    of the class, ``classes`` the labels of the files.
+    ``filenames`` are relative to ``directory``; ``class_indices`` maps class names to
+    labels, and ``classes`` has the label of each file.
     """
 
     class_modes: ClassVar[tuple[str | None, ...]] = ()
@@ -256,7 +278,7 @@ class FileIterator(Iterator):
         super().__init__(self.samples, batch_size, shuffle, seed)
 
     def _part(self, items: list[Any]) -> list[Any]:
-        """The items of the subset, among all of a class or of a table."""
+        """Return the items of the subset, out of all items of a class or of a table."""
         if self.subset is None:
             return items
         who = type(self).__name__
@@ -319,18 +341,38 @@ class FileIterator(Iterator):
 
 
 class DirectoryIterator(FileIterator):
-    """Batches of the images in a directory, with a folder for each class.
+    """Iterator over batches of the images in a directory, with one folder per class.
 
-    Args: ``directory``; ``image_data_generator``: whose transforms to apply, or None;
-    ``target_size``: ``(height, width)``; ``color_mode``: "rgb", "rgba" or "grayscale";
-    ``classes``: the folders to use, in the order of the labels, by default all in sorted
-    order; ``class_mode``: the targets, "categorical" for rows that are 1 at the label,
-    "binary" and "sparse" for the label as a number, "input" for the images themselves, None
-    for none; ``follow_links``: enter folders that are links; ``subset``: "validation", the
-    first files of each class, or "training", the others; ``interpolation``,
-    ``keep_aspect_ratio``: those of `load_img`; those of `NumpyArrayIterator`.
+    Args:
+        directory: Path of the directory.
+        image_data_generator: `ImageDataGenerator` that transforms the images, or None.
+        target_size: Size ``(height, width)`` to which images are resized.
+        color_mode: "rgb", "rgba" or "grayscale".
+        classes: Folders to use, in the order of the labels; by default all in sorted
+            order.
+        class_mode: Kind of targets: "categorical" for one-hot rows, "binary" or
+            "sparse" for the label as a number, "input" for the images themselves, or
+            None for no targets.
+        batch_size: Size of the batches; the last batch of an epoch may be smaller.
+        shuffle: If True, shuffle the samples in each epoch.
+        seed: Seed of NumPy's global generator, plus the number of batches so far, set
+            before each batch; None to leave the generator alone.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        save_to_dir: Directory to which every image of a batch is written, as
+            ``PREFIX_INDEX_NUMBER.FORMAT``; None to write no files.
+        save_prefix: Prefix of the names of written files.
+        save_format: Format of written files, such as "png".
+        follow_links: If True, enter folders that are symbolic links.
+        subset: "validation" for the first files of each class, "training" for the
+            others, or None for all.
+        interpolation: "nearest", "bilinear", "bicubic", "hamming", "box" or "lanczos".
+        keep_aspect_ratio: If True, crop images to the aspect ratio of ``target_size``
+            before resizing.
+        dtype: Dtype of the batches, `keras.config.floatx` by default.
 
-    Raises: ``ValueError`` for another ``color_mode``, ``class_mode`` or ``subset``.
+    Raises:
+        ValueError: If ``color_mode``, ``class_mode`` or ``subset`` is invalid.
     """
 
     class_modes = ("categorical", "binary", "sparse", "input", None)
@@ -396,7 +438,7 @@ def _transformed(generator, image):
 
 
 def _save(iterator, images, indices, limit):
-    """Write the images of a batch to ``save_to_dir``, if there is one."""
+    """Write the images of a batch to ``save_to_dir``, if set."""
     if not iterator.save_to_dir:
         return
     for image, index in zip(images, indices, strict=True):
@@ -406,7 +448,7 @@ def _save(iterator, images, indices, limit):
 
 
 def _first_of_subset(who, generator, subset, count):
-    """The number of ``count`` items in the validation set, which come first."""
+    """Return how many of ``count`` items are in the validation set, which comes first."""
     check_choice(who, "subset", subset, ("training", "validation"))
     return int(generator._validation_split * count)
 
@@ -420,7 +462,7 @@ def _check_same_classes(who, first, second):
 
 
 def warn_of_channels(who: str, x: np.ndarray, axis: int, data_format: str) -> None:
-    """Warn if the axis of the channels does not look like one."""
+    """Warn if the channel axis has an unusual size."""
     if x.shape[axis] not in (1, 3, 4):
         warnings.warn(
             f"{who}: expected 1, 3 or 4 channels on the axis {axis} ({data_format}), got "

@@ -1,6 +1,7 @@
-"""Random and given transforms of one image, an array: those of `ImageDataGenerator`.
+"""Random and fixed transforms of one image, an array, for `ImageDataGenerator`.
 
-Random numbers are drawn from NumPy's global generator (``np.random.seed``), as in Keras.
+Random numbers are drawn from NumPy's global generator (``np.random.seed``), as in
+Keras.
 """
 
 from __future__ import annotations
@@ -50,19 +51,35 @@ def apply_affine_transform(
     cval: float = 0.0,
     order: int = 1,
 ) -> np.ndarray:
-    """The image turned, shifted, sheared and zoomed about its middle, in this order.
+    """Rotate, shift, shear and zoom an image about its center, in this order.
 
-    Args: ``theta``, ``shear``: degrees; ``tx``, ``ty``: pixels that the window moves, to
-    the right and down where ``col_axis > row_axis``; ``zx``, ``zy``: below 1 enlarges;
-    ``fill_mode``: what lies outside, "nearest" (the edge), "constant" (``cval``), "reflect"
-    (``d c b a | a b c d``) or "wrap" (with the period ``size - 1``, as in SciPy);
-    ``order``: 0 takes the nearest pixel, 1 interpolates linearly. The dtype stays;
-    integers are rounded.
+    Args:
+        x: Image, an array with three axes.
+        theta: Rotation in degrees.
+        tx: Shift of the window in pixels; to the right if ``col_axis > row_axis``.
+        ty: Shift of the window in pixels; down if ``col_axis > row_axis``.
+        shear: Shear in degrees.
+        zx: Zoom in the direction of ``tx``; below 1 enlarges.
+        zy: Zoom in the direction of ``ty``; below 1 enlarges.
+        row_axis: Axis of the rows.
+        col_axis: Axis of the columns.
+        channel_axis: Axis of the channels.
+        fill_mode: Mode of pixels outside the image: "nearest" (the edge), "constant"
+            (``cval``), "reflect" (``d c b a | a b c d``) or "wrap" (with the period
+            ``size - 1``, as in SciPy).
+        cval: Value of pixels outside the image for "constant".
+        order: 0 for the nearest pixel, 1 for linear interpolation.
 
-    Shapes: ``x`` and the result ``[channels, height, width]``, or as the axes say.
+    Shapes:
+        ``x`` and the result ``[channels, height, width]``, or in the order given by the
+        axes.
 
-    Raises: ``ValueError`` for axes that are not 0, 1 and 2 with the channels first or last,
-    an array that has not three axes, or another ``fill_mode`` or ``order``.
+    Returns:
+        The image in the dtype of ``x``; integers are rounded.
+
+    Raises:
+        ValueError: If the axes are not 0, 1 and 2 with the channels first or last,
+            ``x`` does not have three axes, or ``fill_mode`` or ``order`` is invalid.
     """
     who = "apply_affine_transform"
     axes = (row_axis, col_axis, channel_axis)
@@ -94,7 +111,7 @@ def apply_affine_transform(
 
 
 def _values(who, image, places, fill_mode, cval, order):
-    """The pixels at ``places``, with the edges of SciPy's ``ndimage``."""
+    """Return the pixels at ``places``, with edges as in SciPy's ``ndimage``."""
     last = np.array(image.shape[:2])[:, None, None] - 1
     outside = ((places < 0) | (places > last)).any(axis=0)
     if fill_mode == "wrap":
@@ -124,7 +141,19 @@ def random_rotation(
     cval: float = 0.0,
     interpolation_order: int = 1,
 ) -> np.ndarray:
-    """The image turned by at most ``rg`` degrees; see `apply_affine_transform`."""
+    """Rotate an image by a random angle; see `apply_affine_transform`.
+
+    Args:
+        x: Image, an array with three axes.
+        rg: Largest angle, in degrees.
+        row_axis: Axis of the rows.
+        col_axis: Axis of the columns.
+        channel_axis: Axis of the channels.
+        fill_mode: Mode of pixels outside the image: "nearest", "constant", "reflect" or
+            "wrap", see `apply_affine_transform`.
+        cval: Value of pixels outside the image for "constant".
+        interpolation_order: 0 for the nearest pixel, 1 for linear interpolation.
+    """
     how = (row_axis, col_axis, channel_axis, fill_mode, cval, interpolation_order)
     return apply_affine_transform(x, np.random.uniform(-rg, rg), 0, 0, 0, 1, 1, *how)
 
@@ -140,7 +169,20 @@ def random_shift(
     cval: float = 0.0,
     interpolation_order: int = 1,
 ) -> np.ndarray:
-    """The image shifted by at most these fractions of its width and height."""
+    """Shift an image by a random fraction of its width and height.
+
+    Args:
+        x: Image, an array with three axes.
+        wrg: Largest shift, as a fraction of the width.
+        hrg: Largest shift, as a fraction of the height.
+        row_axis: Axis of the rows.
+        col_axis: Axis of the columns.
+        channel_axis: Axis of the channels.
+        fill_mode: Mode of pixels outside the image: "nearest", "constant", "reflect" or
+            "wrap", see `apply_affine_transform`.
+        cval: Value of pixels outside the image for "constant".
+        interpolation_order: 0 for the nearest pixel, 1 for linear interpolation.
+    """
     how = (row_axis, col_axis, channel_axis, fill_mode, cval, interpolation_order)
     tx = np.random.uniform(-hrg, hrg) * x.shape[row_axis]
     ty = np.random.uniform(-wrg, wrg) * x.shape[col_axis]
@@ -157,7 +199,19 @@ def random_shear(
     cval: float = 0.0,
     interpolation_order: int = 1,
 ) -> np.ndarray:
-    """The image sheared by at most ``intensity`` degrees."""
+    """Shear an image by a random angle.
+
+    Args:
+        x: Image, an array with three axes.
+        intensity: Largest angle, in degrees.
+        row_axis: Axis of the rows.
+        col_axis: Axis of the columns.
+        channel_axis: Axis of the channels.
+        fill_mode: Mode of pixels outside the image: "nearest", "constant", "reflect" or
+            "wrap", see `apply_affine_transform`.
+        cval: Value of pixels outside the image for "constant".
+        interpolation_order: 0 for the nearest pixel, 1 for linear interpolation.
+    """
     how = (row_axis, col_axis, channel_axis, fill_mode, cval, interpolation_order)
     shear = np.random.uniform(-intensity, intensity)
     return apply_affine_transform(x, 0, 0, 0, shear, 1, 1, *how)
@@ -173,7 +227,19 @@ def random_zoom(
     cval: float = 0.0,
     interpolation_order: int = 1,
 ) -> np.ndarray:
-    """The image zoomed by factors between the two of ``zoom_range``, one for each axis."""
+    """Zoom an image by random factors, one per axis.
+
+    Args:
+        x: Image, an array with three axes.
+        zoom_range: Pair of the smallest and the largest factor.
+        row_axis: Axis of the rows.
+        col_axis: Axis of the columns.
+        channel_axis: Axis of the channels.
+        fill_mode: Mode of pixels outside the image: "nearest", "constant", "reflect" or
+            "wrap", see `apply_affine_transform`.
+        cval: Value of pixels outside the image for "constant".
+        interpolation_order: 0 for the nearest pixel, 1 for linear interpolation.
+    """
     how = (row_axis, col_axis, channel_axis, fill_mode, cval, interpolation_order)
     low, high = _pair("random_zoom: zoom_range", zoom_range)
     zx, zy = (1, 1) if low == high == 1 else np.random.uniform(low, high, 2)
@@ -189,14 +255,26 @@ def _pair(name, given):
 def apply_channel_shift(
     x: np.ndarray, intensity: float, channel_axis: int = 0
 ) -> np.ndarray:
-    """The image plus ``intensity``, within its own least and greatest value."""
+    """Add ``intensity`` to an image, clipped to the range of its values.
+
+    Args:
+        x: Image, an array with three axes.
+        intensity: Number to add.
+        channel_axis: Axis of the channels.
+    """
     return np.clip(x + intensity, np.min(x), np.max(x))
 
 
 def random_channel_shift(
     x: np.ndarray, intensity_range: float, channel_axis: int = 0
 ) -> np.ndarray:
-    """The image plus at most ``intensity_range``, within its range of values."""
+    """Add a random number to an image, clipped to the range of its values.
+
+    Args:
+        x: Image, an array with three axes.
+        intensity_range: Largest magnitude of the number.
+        channel_axis: Axis of the channels.
+    """
     intensity = np.random.uniform(-intensity_range, intensity_range)
     return apply_channel_shift(x, intensity, channel_axis)
 
@@ -204,11 +282,15 @@ def random_channel_shift(
 def apply_brightness_shift(
     x: np.ndarray, brightness: float, scale: bool = True
 ) -> np.ndarray:
-    """The image times ``brightness``, as an image of 8 bits; needs the extra ``image``.
+    """Multiply an image by ``brightness``, as an 8-bit image; needs the extra ``image``.
 
-    ``scale``: first spread its values over 0 to 255. Values outside of 0 to 255 are spread
-    in any case, and without ``scale`` return to their range. The axis of the channels is
-    that of `keras.config.image_data_format`.
+    The channel axis is given by `keras.config.image_data_format`.
+
+    Args:
+        x: Image, an array with three axes.
+        brightness: Brightness factor.
+        scale: If True, first map the range of values to 0 to 255. Values outside of 0
+            to 255 are mapped in any case, and if False they return to their range.
     """
     return brightened(x, brightness, scale, None)
 
@@ -216,7 +298,7 @@ def apply_brightness_shift(
 def brightened(
     x: np.ndarray, brightness: float, scale: bool, data_format: str | None
 ) -> np.ndarray:
-    """`apply_brightness_shift` of an image of a given format."""
+    """Compute `apply_brightness_shift` for an image in a given data format."""
     pil = pillow("apply_brightness_shift")
     low, high = np.min(x), np.max(x)
     spread = low < 0 or high > 255
@@ -233,6 +315,13 @@ def brightened(
 def random_brightness(
     x: np.ndarray, brightness_range: Sequence[float], scale: bool = True
 ) -> np.ndarray:
-    """The image times a number between the two of ``brightness_range``."""
+    """Multiply an image by a random brightness factor.
+
+    Args:
+        x: Image, an array with three axes.
+        brightness_range: Pair of the smallest and the largest factor.
+        scale: If True, first map the range of values to 0 to 255, see
+            `apply_brightness_shift`.
+    """
     low, high = _pair("random_brightness: brightness_range", brightness_range)
     return apply_brightness_shift(x, np.random.uniform(low, high), scale)

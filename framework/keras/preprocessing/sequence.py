@@ -1,4 +1,4 @@
-"""`keras.preprocessing.sequence`: sequences as arrays, windows of series, pairs of words."""
+"""`keras.preprocessing.sequence`: pad sequences, windows of time series, skip-grams."""
 
 from __future__ import annotations
 
@@ -18,24 +18,37 @@ __all__ = ["TimeseriesGenerator", "make_sampling_table", "pad_sequences", "skipg
 
 
 class TimeseriesGenerator(PyDataset):
-    """Batches of windows of a series, each with the target of the step behind its window.
+    """Generate batches of windows of a time series, each with the target of the next step.
 
     The sample of step ``i`` is ``data[i - length : i : sampling_rate]``, its target
-    ``targets[i]``. New code takes `timeseries_dataset_from_array`.
+    ``targets[i]``. For new code, prefer `timeseries_dataset_from_array`.
 
-    Args: ``data``, ``targets``: of the same length; ``length`` of a window, in steps;
-    ``sampling_rate``: every so many steps of a window; ``stride`` between samples;
-    ``start_index``, ``end_index``: the first step of a window, and the last target;
-    ``shuffle``: draws the steps of each batch anew, with NumPy's generator; ``reverse``:
-    windows run backwards; ``batch_size``; those of `PyDataset`.
+    Args:
+        data: Series, an array or list of time steps.
+        targets: Targets, one per time step.
+        length: Length of a window, in steps.
+        sampling_rate: Distance between the steps of a window.
+        stride: Distance between successive samples, in steps.
+        start_index: First step of a window.
+        end_index: Step of the last target; None for the last step.
+        shuffle: If True, draw the steps of each batch at random, with NumPy's global
+            generator.
+        reverse: If True, windows are in reverse order.
+        batch_size: Size of the batches; the last batch may be smaller.
+        **kwargs: Base class arguments; see `keras.utils.PyDataset`.
 
-    Shapes: samples ``[batch, ceil(length / sampling_rate), ...]``, targets ``[batch, ...]``.
+    Shapes:
+        Samples ``[batch, ceil(length / sampling_rate), ...]``, targets
+        ``[batch, ...]``.
 
-    Raises: ``ValueError`` for data and targets of different lengths, or if no window fits.
+    Raises:
+        ValueError: If ``data`` and ``targets`` have different lengths, or no window
+            fits.
 
     Example:
         >>> import numpy as np
-        >>> series = keras.preprocessing.sequence.TimeseriesGenerator(np.arange(6), np.arange(6), length=3, batch_size=2)
+        >>> TimeseriesGenerator = keras.preprocessing.sequence.TimeseriesGenerator
+        >>> series = TimeseriesGenerator(np.arange(6), np.arange(6), length=3, batch_size=2)
         >>> len(series), series[1]
         (2, (array([[2, 3, 4]]), array([5])))
     """
@@ -95,15 +108,22 @@ class TimeseriesGenerator(PyDataset):
 
 
 def make_sampling_table(size: int, sampling_factor: float = 1e-5) -> np.ndarray:
-    """The probabilities with which `skipgrams` keeps the words of each rank.
+    """Return the probabilities with which `skipgrams` keeps words, by rank.
 
-    ``min(1, sqrt(f))`` where ``f`` is ``sampling_factor`` over the frequency of a word,
-    which by Zipf's law is ``1 / (rank * (log(rank) + 0.577) + 1/2 - 1/(12 * rank))``.
+    The probability is ``min(1, sqrt(f))`` where ``f`` is ``sampling_factor`` divided by
+    the frequency of a word, which by Zipf's law is ``1 / (rank * (log(rank) + 0.577) +
+    1/2 - 1/(12 * rank))``.
 
-    Shapes: result ``[size]``.
+    Args:
+        size: Number of words.
+        sampling_factor: Frequency above which words are sampled less often.
 
-    Reference: Mikolov et al., "Distributed representations of words and phrases and their
-    compositionality" (2013).
+    Shapes:
+        Result ``[size]``.
+
+    References:
+        Mikolov et al., "Distributed representations of words and phrases and their
+        compositionality" (2013).
 
     Example:
         >>> keras.preprocessing.sequence.make_sampling_table(3).round(4)
@@ -125,19 +145,26 @@ def skipgrams(
     sampling_table: Any = None,
     seed: int | None = None,
 ) -> tuple[list[list[int]], list[Any]]:
-    """Pairs of words that are near each other, label 1, and of any words, label 0.
+    """Generate skip-gram pairs: words near each other, label 1, and random words, label 0.
 
-    Args: ``sequence``: words as integers, of which 0 is none; ``vocabulary_size``: the
-    largest word is one less; ``window_size``: how far apart the words of a pair may be;
-    ``negative_samples``: pairs of label 0 for each one of label 1; ``shuffle`` the pairs;
-    ``categorical``: labels are ``[1, 0]`` and ``[0, 1]`` in place of 0 and 1;
-    ``sampling_table``: the probability to keep each word, see `make_sampling_table`;
-    ``seed``: else Python's generator draws.
+    Args:
+        sequence: Words as integers; 0 is not a word.
+        vocabulary_size: One more than the largest word.
+        window_size: Largest distance between the words of a pair.
+        negative_samples: Number of pairs with label 0 per pair with label 1.
+        shuffle: If True, shuffle the pairs.
+        categorical: If True, labels are ``[1, 0]`` and ``[0, 1]`` instead of 0 and 1.
+        sampling_table: Probability to keep each word, see `make_sampling_table`; None
+            keeps all.
+        seed: Seed of Python's random generator, or None to leave it alone.
 
-    Returns: pairs and labels, two lists of the same length.
+    Returns:
+        Pairs and labels, two lists of the same length.
 
     Example:
-        >>> keras.preprocessing.sequence.skipgrams([5, 0, 7, 8], 10, window_size=2, negative_samples=0, shuffle=False)
+        >>> keras.preprocessing.sequence.skipgrams(
+        ...     [5, 0, 7, 8], 10, window_size=2, negative_samples=0, shuffle=False
+        ... )
         ([[5, 7], [7, 5], [7, 8], [8, 7]], [1, 1, 1, 1])
     """
     draw: Any = random if seed is None else random.Random(seed)

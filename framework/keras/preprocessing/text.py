@@ -1,6 +1,6 @@
-"""`keras.preprocessing.text`: words of texts as integers, in plain Python.
+"""`keras.preprocessing.text`: encode words of texts as integers, in plain Python.
 
-New code takes `TextVectorization`, a layer that models contain and save.
+For new code, prefer `TextVectorization`, a layer that models contain and save.
 """
 
 from __future__ import annotations
@@ -36,10 +36,13 @@ TABLES = ("word_counts", "word_docs", "index_docs", "index_word", "word_index")
 def text_to_word_sequence(
     input_text: str, filters: str = FILTERS, lower: bool = True, split: str = " "
 ) -> list[str]:
-    """The words of a text.
+    """Split a text into words.
 
-    Args: ``filters``: characters that separate words, as ``split`` does; ``lower``: in small
-    letters.
+    Args:
+        input_text: Text to split.
+        filters: Characters that separate words, like ``split``.
+        lower: If True, convert the text to lowercase.
+        split: Separator of words.
 
     Example:
         >>> keras.preprocessing.text.text_to_word_sequence("To be, or not to be!")
@@ -58,10 +61,20 @@ def one_hot(
     split: str = " ",
     analyzer: Callable[[str], Iterable[str]] | None = None,
 ) -> list[int]:
-    """The words of a text as integers from 1 to ``n - 1``, by Python's `hash`.
+    """Encode the words of a text as integers from 1 to ``n - 1``, by Python's `hash`.
 
-    It differs between processes unless the environment has ``PYTHONHASHSEED``;
-    `hashing_trick` with ``hash_function="md5"`` does not. Words share integers.
+    Different words may share an integer. The result differs between processes unless
+    the environment variable ``PYTHONHASHSEED`` is set; `hashing_trick` with
+    ``hash_function="md5"`` is stable.
+
+    Args:
+        input_text: Text to encode.
+        n: Size of the vocabulary.
+        filters: Characters that separate words, like ``split``.
+        lower: If True, convert the text to lowercase.
+        split: Separator of words.
+        analyzer: Function that splits a text into words, instead of
+            `text_to_word_sequence`, or None.
 
     Example:
         >>> first, second = keras.preprocessing.text.one_hot("tape tape", 50)
@@ -80,13 +93,22 @@ def hashing_trick(
     split: str = " ",
     analyzer: Callable[[str], Iterable[str]] | None = None,
 ) -> list[int]:
-    """The words of a text as integers ``hash(word) % (n - 1) + 1``; words share integers.
+    """Encode the words of a text as integers ``hash(word) % (n - 1) + 1``.
 
-    Args: ``hash_function``: "md5", a function of a word, or None for Python's `hash`;
-    ``analyzer``: the words of a text, in place of `text_to_word_sequence` with ``filters``,
-    ``lower`` and ``split``.
+    Different words may share an integer.
 
-    Raises: ``ValueError`` for another ``hash_function``.
+    Args:
+        text: Text to encode.
+        n: Size of the vocabulary.
+        hash_function: "md5", a function of a word, or None for Python's `hash`.
+        filters: Characters that separate words, like ``split``.
+        lower: If True, convert the text to lowercase.
+        split: Separator of words.
+        analyzer: Function that splits a text into words, instead of
+            `text_to_word_sequence`, or None.
+
+    Raises:
+        ValueError: If ``hash_function`` is invalid.
 
     Example:
         >>> keras.preprocessing.text.hashing_trick("the tape, the ops", 100, "md5")
@@ -113,18 +135,27 @@ def _md5(word):
 
 
 class Tokenizer:
-    """Texts as lists of integers: 1 for the most frequent word, 2 for the next.
+    """Encode texts as lists of integers: 1 for the most frequent word, 2 for the next.
 
-    `fit_on_texts` counts the words. No word has 0, which pads sequences; a text may be a list
-    of words, too.
+    `fit_on_texts` counts the words. No word is encoded as 0, which pads sequences. A
+    text may also be a list of words.
 
-    Args: ``num_words``: words from this integer on are left out; ``filters``, ``lower``,
-    ``split``: see `text_to_word_sequence`; ``char_level``: characters in place of words;
-    ``oov_token``: the word, of integer 1, for those that are unknown or left out, which else
-    vanish; ``analyzer``: a function from a text to its words; ``document_count``: texts seen.
+    Attributes: ``word_index`` and ``index_word`` map words to integers and back;
+    ``word_counts`` has the number of occurrences, ``word_docs`` and ``index_docs`` the
+    number of texts with each word.
 
-    Attributes: ``word_index``, ``index_word``: words to integers, and back; ``word_counts``;
-    ``word_docs``, ``index_docs``: the number of texts with each word.
+    Args:
+        num_words: Words encoded as this integer or a larger one are dropped; None keeps
+            all.
+        filters: Characters that separate words, like ``split``.
+        lower: If True, convert the text to lowercase.
+        split: Separator of words.
+        char_level: If True, encode characters instead of words.
+        oov_token: Word, encoded as 1, that replaces unknown and dropped words; None
+            omits them.
+        analyzer: Function that splits a text into words, instead of
+            `text_to_word_sequence`, or None.
+        document_count: Number of texts counted so far.
 
     Example:
         >>> tokenizer = keras.preprocessing.text.Tokenizer(num_words=4, oov_token="?")
@@ -175,7 +206,11 @@ class Tokenizer:
         return text_to_word_sequence(text, self.filters, self.lower, self.split)
 
     def fit_on_texts(self, texts: Iterable[str | list[str]]) -> None:
-        """Count the words of texts, in addition to those seen before, and number them anew."""
+        """Count the words of texts, in addition to previous texts, and renumber the words.
+
+        Args:
+            texts: Texts, or lists of words.
+        """
         for text in texts:
             words = list(self._words(text))
             self.document_count += 1
@@ -190,7 +225,11 @@ class Tokenizer:
             self.index_docs[self.word_index[word]] = count
 
     def fit_on_sequences(self, sequences: Sequence[Iterable[int]]) -> None:
-        """Count the sequences with each integer, which the mode "tfidf" needs."""
+        """Count the sequences that contain each integer, as needed for the mode "tfidf".
+
+        Args:
+            sequences: Lists of integers.
+        """
         self.document_count += len(sequences)
         for sequence in sequences:
             self.index_docs.update(set(sequence))
@@ -199,13 +238,21 @@ class Tokenizer:
         return index is None or (self.num_words and index >= self.num_words)
 
     def texts_to_sequences(self, texts: Iterable[str | list[str]]) -> list[list[int]]:
-        """The integers of the words of each text."""
+        """Encode texts as lists of integers.
+
+        Args:
+            texts: Texts, or lists of words.
+        """
         return list(self.texts_to_sequences_generator(texts))
 
     def texts_to_sequences_generator(
         self, texts: Iterable[str | list[str]]
     ) -> Iterator[list[int]]:
-        """`texts_to_sequences`, one text after the other."""
+        """Encode texts one by one, see `texts_to_sequences`.
+
+        Args:
+            texts: Texts, or lists of words.
+        """
         unknown = self._unknown()
         for text in texts:
             indices = [self.word_index.get(word) for word in self._words(text)]
@@ -213,13 +260,21 @@ class Tokenizer:
             yield [index for index in indices if index is not None]
 
     def sequences_to_texts(self, sequences: Iterable[Iterable[int]]) -> list[str]:
-        """The words of each sequence, with a space between them."""
+        """Decode sequences of integers to texts, with spaces between words.
+
+        Args:
+            sequences: Lists of integers.
+        """
         return list(self.sequences_to_texts_generator(sequences))
 
     def sequences_to_texts_generator(
         self, sequences: Iterable[Iterable[int]]
     ) -> Iterator[str]:
-        """`sequences_to_texts`, one sequence after the other."""
+        """Decode sequences one by one, see `sequences_to_texts`.
+
+        Args:
+            sequences: Lists of integers.
+        """
         unknown = self.index_word.get(self._unknown())
         for sequence in sequences:
             words = [
@@ -231,26 +286,40 @@ class Tokenizer:
             yield " ".join(word for word in words if word is not None)
 
     def _unknown(self):
-        """The integer of words that are unknown or left out; None if they vanish."""
+        """Return the integer of unknown or dropped words, or None if they are omitted."""
         return None if self.oov_token is None else self.word_index.get(self.oov_token)
 
     def texts_to_matrix(
         self, texts: Iterable[str | list[str]], mode: str = "binary"
     ) -> np.ndarray:
-        """A row of numbers for each text, see `sequences_to_matrix`."""
+        """Encode texts as rows of a matrix, see `sequences_to_matrix`.
+
+        Args:
+            texts: Texts, or lists of words.
+            mode: "binary", 1 for an integer that occurs; "count"; "freq", the count
+                divided by the length of the sequence; or "tfidf", ``(1 + log(count)) *
+                log(1 + texts / (1 + texts with it))``.
+        """
         return self.sequences_to_matrix(self.texts_to_sequences(texts), mode=mode)
 
     def sequences_to_matrix(
         self, sequences: Sequence[Sequence[int]], mode: str = "binary"
     ) -> np.ndarray:
-        """A row for each sequence, which tells of each integer how often it occurs.
+        """Encode sequences as rows of a matrix of word statistics, one column per integer.
 
-        Args: ``mode``: "binary", 1 if it occurs; "count"; "freq", the count over the length
-        of the sequence; "tfidf", ``(1 + log(count)) * log(1 + texts / (1 + texts with it))``.
+        Args:
+            sequences: Lists of integers.
+            mode: "binary", 1 for an integer that occurs; "count"; "freq", the count
+                divided by the length of the sequence; or "tfidf", ``(1 + log(count)) *
+                log(1 + texts / (1 + texts with it))``.
 
-        Shapes: ``[len(sequences), num_words]``, or a column more than there are words.
+        Shapes:
+            Result ``[len(sequences), num_words]``; without ``num_words``, one column
+            more than there are words.
 
-        Raises: ``ValueError`` for another mode, or before the texts that it needs were seen.
+        Raises:
+            ValueError: If ``mode`` is unknown, or texts that it needs have not been
+                counted.
         """
         if mode not in MODES:
             raise ValueError(
@@ -278,7 +347,7 @@ class Tokenizer:
         return matrix
 
     def get_config(self) -> dict[str, Any]:
-        """Return the arguments but ``analyzer``, and the tables as JSON."""
+        """Return the arguments except ``analyzer``, and the word tables as JSON."""
         names = (
             "num_words filters lower split char_level oov_token document_count".split()
         )
@@ -286,20 +355,31 @@ class Tokenizer:
         return config | {name: json.dumps(getattr(self, name)) for name in TABLES}
 
     def to_json(self, **kwargs: Any) -> str:
-        """Return the config as JSON, for `tokenizer_from_json`; ``kwargs`` of `json.dumps`."""
+        """Return the config as JSON, for `tokenizer_from_json`.
+
+        Args:
+            **kwargs: Arguments of `json.dumps`.
+        """
         config = {"class_name": type(self).__name__, "config": self.get_config()}
         return json.dumps(config, **kwargs)
 
 
 def tokenizer_from_json(json_string: str) -> Tokenizer:
-    """The tokenizer of `Tokenizer.to_json`, here or in Keras; it has no ``analyzer``.
+    """Return the tokenizer of `Tokenizer.to_json`, from here or from Keras.
 
-    Raises: ``ValueError`` for a text that is anything else.
+    It has no ``analyzer``.
+
+    Args:
+        json_string: JSON from `Tokenizer.to_json`.
+
+    Raises:
+        ValueError: If the JSON is invalid.
 
     Example:
         >>> tokenizer = keras.preprocessing.text.Tokenizer()
         >>> tokenizer.fit_on_texts(["a tape"])
-        >>> keras.preprocessing.text.tokenizer_from_json(tokenizer.to_json()).texts_to_sequences(["tape"])
+        >>> copy = keras.preprocessing.text.tokenizer_from_json(tokenizer.to_json())
+        >>> copy.texts_to_sequences(["tape"])
         [[2]]
     """
     with load_errors("tokenizer_from_json", Exception):

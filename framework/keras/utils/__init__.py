@@ -1,4 +1,4 @@
-"""`keras.utils`: data for models, seeds, downloads, images, pictures of models."""
+"""`keras.utils`: data loading, random seeds, downloads, images, plots of models."""
 
 import sys
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`keras.utils.bounding_boxes`: formats of boxes, their changes, deltas and overlaps."""
+"""`keras.utils.bounding_boxes`: convert, encode and compare bounding boxes."""
 
 from __future__ import annotations
 
@@ -50,25 +50,31 @@ def encode_box_to_deltas(
     variance: TensorLike | None = None,
     image_shape: Any = None,
 ) -> Tensor:
-    """The distances of boxes from their anchors, in sizes of the anchors.
+    """Encode bounding boxes as deltas from anchors, relative to the anchor sizes.
 
-        delta = ((box - anchor) / size of the anchor, log(size / size of the anchor))
+        delta = ((center - anchor center) / anchor size, log(size / anchor size))
 
-    with the middles of both in place of boxes and anchors.
+    Args:
+        anchors: Anchor boxes.
+        boxes: Boxes to encode.
+        anchor_format: Format of the anchors, see `convert_format`.
+        box_format: Format of the boxes, see `convert_format`.
+        encoding_format: Order of the deltas: "center_yxhw" or "center_xywh".
+        variance: Four numbers that divide the deltas, or None.
+        image_shape: Shape of the image (height, width, channels), required for relative
+            formats.
 
-    Args: ``anchor_format``, ``box_format``: see `convert_format`; ``encoding_format``:
-    "center_yxhw" or "center_xywh", the order of the deltas; ``variance``: four numbers
-    by which they are divided; ``image_shape``: (height, width, channels), for relative
-    formats.
+    Shapes:
+        ``anchors`` ``[n, 4]``, ``boxes`` ``[n, 4]`` or ``[batch, n, 4]``, the result
+        like ``boxes``.
 
-    Shapes: ``anchors`` ``[n, 4]``, ``boxes`` ``[n, 4]`` or ``[batch, n, 4]``, the
-    result as ``boxes``.
-
-    Raises: ``ValueError`` for another ``encoding_format``; ``ShapeError`` for another
-    ``variance``.
+    Raises:
+        ValueError: If ``encoding_format`` is unknown.
+        ShapeError: If ``variance`` does not have four entries.
 
     Example:
-        >>> keras.utils.bounding_boxes.encode_box_to_deltas([[0, 0, 2, 2]], [[1, 0, 3, 2]], "xyxy", "xyxy").numpy()
+        >>> encode = keras.utils.bounding_boxes.encode_box_to_deltas
+        >>> encode([[0, 0, 2, 2]], [[1, 0, 3, 2]], "xyxy", "xyxy").numpy()
         array([[0. , 0.5, 0. , 0. ]], dtype=float32)
     """
     who = "encode_box_to_deltas"
@@ -92,12 +98,23 @@ def decode_deltas_to_boxes(
     variance: TensorLike | None = None,
     image_shape: Any = None,
 ) -> Any:
-    """The boxes whose deltas from the anchors these are, see `encode_box_to_deltas`.
+    """Decode bounding boxes from deltas, the inverse of `encode_box_to_deltas`.
 
-    Anchors and deltas may be dicts, by level: so is the result.
+    Anchors and deltas may be dicts, by level; then the result is a dict as well.
+
+    Args:
+        anchors: Anchor boxes.
+        boxes_delta: Deltas of the boxes.
+        anchor_format: Format of the anchors, see `convert_format`.
+        box_format: Format of the result, see `convert_format`.
+        encoded_format: Order of the deltas: "center_yxhw" or "center_xywh".
+        variance: Four numbers by which the deltas were divided, or None.
+        image_shape: Shape of the image (height, width, channels), required for relative
+            formats.
 
     Example:
-        >>> keras.utils.bounding_boxes.decode_deltas_to_boxes([[0, 0, 2, 2]], [[0, 0.5, 0, 0]], "xyxy", "xyxy").numpy()
+        >>> decode = keras.utils.bounding_boxes.decode_deltas_to_boxes
+        >>> decode([[0, 0, 2, 2]], [[0, 0.5, 0, 0]], "xyxy", "xyxy").numpy()
         array([[1., 0., 3., 2.]], dtype=float32)
     """
     who = "decode_deltas_to_boxes"
@@ -145,20 +162,30 @@ def compute_iou(
     mask_val: float = -1,
     image_shape: Any = None,
 ) -> Tensor:
-    """The area that two boxes share, over the area of both together, for all pairs.
+    """Compute the intersection over union (IoU) of all pairs of bounding boxes.
 
-    Args: ``bounding_box_format``: see `convert_format`; ``use_masking``: the result is
-    ``mask_val`` for boxes of negative numbers alone; ``image_shape``: (height, width,
-    channels), for relative formats.
+    Args:
+        boxes1: First boxes.
+        boxes2: Second boxes.
+        bounding_box_format: Format of the boxes, see `convert_format`.
+        use_masking: If True, the result is ``mask_val`` for boxes with only negative
+            numbers.
+        mask_val: Result for masked boxes.
+        image_shape: Shape of the image (height, width, channels), required for relative
+            formats.
 
-    Shapes: ``boxes1`` ``[m, 4]`` and ``boxes2`` ``[n, 4]`` to ``[m, n]``; with a batch
-    in front of one or both, in front of the result as well.
+    Shapes:
+        ``boxes1`` ``[m, 4]`` and ``boxes2`` ``[n, 4]`` to ``[m, n]``; a batch axis in
+        front of one or both is in front of the result as well.
 
-    Raises: ``ShapeError`` for other shapes; ``ValueError`` for another format, or a
-    relative one without ``image_shape``.
+    Raises:
+        ShapeError: If the boxes have other shapes.
+        ValueError: If the format is unknown, or relative without ``image_shape``.
 
     Example:
-        >>> keras.utils.bounding_boxes.compute_iou([[0, 0, 2, 2]], [[1, 0, 3, 2], [4, 4, 5, 5]], "xyxy").numpy().round(4)
+        >>> boxes = [[1, 0, 3, 2], [4, 4, 5, 5]]
+        >>> iou = keras.utils.bounding_boxes.compute_iou([[0, 0, 2, 2]], boxes, "xyxy")
+        >>> iou.numpy().round(4)
         array([[0.3333, 0.    ]], dtype=float32)
     """
     corners = []
@@ -187,21 +214,33 @@ def compute_ciou(
     bounding_box_format: str,
     image_shape: Any = None,
 ) -> Tensor:
-    """The complete IoU of pairs of boxes: lower for other centers and aspect ratios.
+    """Compute the complete IoU of pairs of bounding boxes.
 
         ciou = iou - distance**2 / diagonal**2 - alpha v,   alpha = v / (1 - iou + v),
         v = 4 / pi**2 (atan(width2 / height2) - atan(width1 / height1))**2
 
-    with the distance of the middles, and the diagonal of the smallest box around both.
+    ``distance`` is the distance of the centers, ``diagonal`` the diagonal of the
+    smallest box around both. Differences in centers and aspect ratios reduce the
+    result.
 
-    Args: as for `compute_iou`.
+    Args:
+        boxes1: First boxes.
+        boxes2: Second boxes, one per first box.
+        bounding_box_format: Format of the boxes, see `convert_format`.
+        image_shape: Shape of the image (height, width, channels), required for relative
+            formats.
 
-    Shapes: ``[..., 4]``, both, to ``[...]``.
+    Shapes:
+        Both ``[..., 4]``, result ``[...]``.
 
-    Reference: Zheng et al., "Distance-IoU loss" (2020).
+    References:
+        Zheng et al., "Distance-IoU loss: faster and better learning for bounding box
+        regression" (2020).
 
     Example:
-        >>> keras.utils.bounding_boxes.compute_ciou([[0, 0, 2, 2]], [[0, 0, 2, 2]], "xyxy").numpy().round(4)
+        >>> box = [[0, 0, 2, 2]]
+        >>> ciou = keras.utils.bounding_boxes.compute_ciou(box, box, "xyxy")
+        >>> ciou.numpy().round(4)
         array([1.], dtype=float32)
     """
     size, e = _size(image_shape), epsilon()

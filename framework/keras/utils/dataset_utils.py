@@ -1,4 +1,4 @@
-"""Split a data set in two, and a series into windows."""
+"""Split a data set in two, and a time series into windows."""
 
 from __future__ import annotations
 
@@ -32,18 +32,26 @@ def split_dataset(
     seed: int | None = None,
     preferred_backend: str | None = None,
 ) -> tuple[Dataset, Dataset]:
-    """Split samples: ``left_size`` from the front, ``right_size`` from the end.
+    """Split a data set in two: ``left_size`` samples from the start, the others.
 
-    Args: ``dataset``: an array, a list or tuple of arrays of one length, or a
-    `data.Dataset`, which is read as a whole; ``left_size``, ``right_size``: a number of
-    samples or a fraction below 1, by default what the other leaves; ``shuffle``:
-    shuffle the samples first, in the order of Python's ``random`` for ``seed``;
-    ``preferred_backend``: "torch", which asks for another kind of data set, is refused.
+    Args:
+        dataset: Array, list or tuple of arrays with one length, or `data.Dataset`,
+            which is read completely.
+        left_size: Number of samples at the start, or a fraction below 1; by default all
+            samples that ``right_size`` leaves.
+        right_size: Number of samples at the end, or a fraction below 1; by default all
+            samples that ``left_size`` leaves.
+        shuffle: If True, first shuffle the samples by Python's ``random``.
+        seed: Seed of the shuffle.
+        preferred_backend: Kind of the result; "torch" is not supported.
 
-    Returns: two of `data.Dataset`, batched like ``dataset`` if that is a batched one.
+    Returns:
+        Two `data.Dataset`, batched like ``dataset`` if it is batched.
 
-    Raises: ``ValueError`` for sizes that do not fit the number of samples, or arrays of
-    different lengths; ``TypeError`` for other types.
+    Raises:
+        ValueError: If the sizes do not fit the number of samples, or arrays have
+            different lengths.
+        TypeError: If ``dataset`` has another type.
 
     Example:
         >>> import numpy as np
@@ -149,22 +157,34 @@ def timeseries_dataset_from_array(
     end_index: int | None = None,
     format: str = "tf",
 ) -> Dataset:
-    """Return windows over a series, in batches, each with the target at its first index.
+    """Create a data set of sliding windows over a time series, with targets.
 
-    Window ``k`` holds ``data[s], data[s + sampling_rate], ...``, ``sequence_length`` of
-    them, where ``s = k * sequence_stride``.
+    Window ``k`` holds ``sequence_length`` steps
+    ``data[s], data[s + sampling_rate], ...`` with ``s = k * sequence_stride``. Its
+    target is the target at the first index.
 
-    Args: ``batch_size``: None for single windows; ``shuffle``, ``seed``: their order;
-    ``start_index``, ``end_index``: the part of ``data`` and ``targets`` that is used;
-    ``format``: "tf", for a `data.Dataset`.
+    Args:
+        data: Time series.
+        targets: Targets, one per time step, or None.
+        sequence_length: Number of steps in a window.
+        sequence_stride: Distance between the starts of windows.
+        sampling_rate: Distance between the steps of a window.
+        batch_size: Number of windows per batch; None for single windows.
+        shuffle: If True, shuffle the windows.
+        seed: Seed of the shuffle.
+        start_index: First step of ``data`` and ``targets`` that is used.
+        end_index: Step before which ``data`` and ``targets`` end.
+        format: "tf", for a `data.Dataset`.
 
-    Shapes: ``data`` ``[time, ...]``; ``targets`` ``[time, ...]`` or None; windows
-    ``[batch, sequence_length, ...]``.
+    Shapes:
+        ``data`` ``[time, ...]``; ``targets`` ``[time, ...]`` or None; windows
+        ``[batch, sequence_length, ...]``.
 
-    Returns: a `data.Dataset` of ``windows`` or ``(windows, targets)``.
+    Returns:
+        A `data.Dataset` of ``windows`` or ``(windows, targets)``.
 
-    Raises: ``ValueError`` for lengths that are not positive, or indices outside of the
-    data.
+    Raises:
+        ValueError: If a length is not positive, or an index is outside of the data.
 
     Example:
         >>> import numpy as np

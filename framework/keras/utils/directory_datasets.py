@@ -1,4 +1,4 @@
-"""Data sets of the images, texts or sounds in a directory, with a folder for each class."""
+"""Data sets of the images, texts or sounds in a directory, with one folder per class."""
 
 from __future__ import annotations
 
@@ -62,35 +62,54 @@ def image_dataset_from_directory(
     format: str = "tf",
     verbose: bool = True,
 ) -> Any:
-    """Batches of the images in a directory, of one size, with a label for each.
+    """Create a data set of the images in a directory, resized, in batches with labels.
 
-    The files are JPEG, PNG, BMP or GIF, of which the first frame counts. They are read and
-    decoded as the batches are asked for; needs the extra ``image``, which is Pillow.
+    JPEG, PNG, BMP and GIF files (first frame) are read and decoded when batches are
+    requested. Needs the extra ``image``, which installs Pillow.
 
-    Args: ``labels``: "inferred" for the number of the folder in the directory that an image
-    is in, a list of an int for each file in sorted order, or None; ``label_mode``: "int",
-    "categorical" for rows that are 1 at the label, "binary" for 0.0 and 1.0 of two
-    classes, or None; ``class_names``: the folders to use, in the order of the labels;
-    ``color_mode``: "rgb", "rgba" or "grayscale"; ``batch_size``: None for single images;
-    ``image_size``: ``(height, width)``, or one int for both; ``shuffle``: mix the files,
-    and again in each run, by ``seed``; ``validation_split``: the fraction of the files that
-    ``subset="validation"`` selects, "training" selects the others, and "both" gives two
-    data sets; ``interpolation``: a method of `image.resize`; ``follow_links``: enter folders
-    that are links; ``crop_to_aspect_ratio``: resize only the largest box in the middle of
-    the ratio of ``image_size``; ``pad_to_aspect_ratio``: resize the whole to fit, amid zeros;
-    ``data_format``: by default `keras.config.image_data_format`; ``format``: "tf", for a
-    `data.Dataset`; ``verbose``: print the number of files.
+    Args:
+        directory: Path of the directory.
+        labels: "inferred" to number the folders, a list of ints, one per file in sorted
+            order, or None for no labels.
+        label_mode: "int"; "categorical" for one-hot rows; "binary" for 0.0 and 1.0 of
+            two classes; or None for no labels.
+        class_names: Folders to use, in the order of the labels; by default all in
+            sorted order.
+        color_mode: "rgb", "rgba" or "grayscale".
+        batch_size: Size of the batches; None for single images.
+        image_size: Size ``(height, width)`` to which images are resized, or one int for
+            both.
+        shuffle: If True, shuffle the files, anew in each epoch.
+        seed: Seed of the shuffle.
+        validation_split: Fraction of the files for validation, or None.
+        subset: "validation", "training", or "both" for two data sets; requires
+            ``validation_split``.
+        interpolation: Method of `image.resize`.
+        follow_links: If True, enter folders that are symbolic links.
+        crop_to_aspect_ratio: If True, crop images to the aspect ratio of ``image_size``
+            before resizing.
+        pad_to_aspect_ratio: If True, pad images with zeros to the aspect ratio of
+            ``image_size``.
+        data_format: "channels_last" or "channels_first"; None means
+            `keras.config.image_data_format`.
+        format: "tf", for a `data.Dataset`.
+        verbose: If True, print the number of files.
 
-    Returns: a `data.Dataset` with the attributes ``class_names`` and ``file_paths``, or a
-    list of two. Elements are images, float32 ``[batch, height, width, channels]`` with values
-    up to 255 (uint8 for the interpolation "nearest"), or ``(images, labels)``; labels are
-    int32 ``[batch]``, float32 ``[batch, 1]`` ("binary") or ``[batch, classes]``.
+    Returns:
+        A `data.Dataset` with the attributes ``class_names`` and ``file_paths``, or a
+        list of two. Elements are images, float32 ``[batch, height, width, channels]``
+        with values up to 255 (uint8 for the interpolation "nearest"), or
+        ``(images, labels)``; labels are int32 ``[batch]``, float32 ``[batch, 1]``
+        ("binary") or ``[batch, classes]``.
 
-    Raises: ``ValueError`` for arguments that do not fit each other or the files;
-    ``InvalidArgumentError``, as it runs, for a file that cannot be decoded.
+    Raises:
+        ValueError: If arguments do not fit together, or do not fit the files.
+        InvalidArgumentError: If a file cannot be decoded, during iteration.
 
     Example:
-        >>> train = keras.utils.image_dataset_from_directory("photos", image_size=180)  # doctest: +SKIP
+        >>> train = keras.utils.image_dataset_from_directory(
+        ...     "photos", image_size=180
+        ... )  # doctest: +SKIP
         Found 4000 files belonging to 2 classes.
     """
     who = "image_dataset_from_directory"
@@ -156,16 +175,38 @@ def text_dataset_from_directory(
     format: str = "tf",
     verbose: bool = True,
 ) -> Any:
-    """Batches of the contents of the ``.txt`` files in a directory, with a label for each.
+    """Create a data set of the ``.txt`` files in a directory, in batches with labels.
 
-    Args: ``max_length``: cut longer texts to this number of bytes; the others are those of
-    `image_dataset_from_directory`.
+    Args:
+        directory: Path of the directory.
+        labels: "inferred" to number the folders, a list of ints, one per file in sorted
+            order, or None for no labels.
+        label_mode: "int"; "categorical" for one-hot rows; "binary" for 0.0 and 1.0 of
+            two classes; or None for no labels.
+        class_names: Folders to use, in the order of the labels; by default all in
+            sorted order.
+        batch_size: Size of the batches; None for single texts.
+        max_length: Number of bytes to which longer texts are cut, or None.
+        shuffle: If True, shuffle the files, anew in each epoch.
+        seed: Seed of the shuffle.
+        validation_split: Fraction of the files for validation, or None.
+        subset: "validation", "training", or "both" for two data sets; requires
+            ``validation_split``.
+        follow_links: If True, enter folders that are symbolic links.
+        format: "tf", for a `data.Dataset`.
+        verbose: If True, print the number of files.
 
-    Returns: a `data.Dataset` with the attributes ``class_names`` and ``file_paths``, or a
-    list of two for ``subset="both"``. Elements are strings ``[batch]``, or ``(texts,
-    labels)``.
+    Returns:
+        A `data.Dataset` with the attributes ``class_names`` and ``file_paths``, or a
+        list of two for ``subset="both"``. Elements are strings ``[batch]``, or
+        ``(texts, labels)``.
 
-    Raises: ``ValueError`` for arguments that do not fit each other or the files.
+    Raises:
+        ValueError: If arguments do not fit together, or do not fit the files.
+
+    Example:
+        >>> train = keras.utils.text_dataset_from_directory("reviews")  # doctest: +SKIP
+        Found 25000 files belonging to 2 classes.
     """
     who = "text_dataset_from_directory"
     _check_format(who, format)
@@ -199,20 +240,38 @@ def audio_dataset_from_directory(
     follow_links: bool = False,
     verbose: bool = True,
 ) -> Any:
-    """Batches of the sounds in the ``.wav`` files of a directory, with a label for each.
+    """Create a data set of the ``.wav`` files in a directory, in batches with labels.
 
-    Args: ``sampling_rate``: bring sounds to this rate, by a windowed sinc, whose values are
-    not those of TensorFlow I/O; ``output_sequence_length``: the number of samples to read,
-    with zeros behind shorter sounds; by default those of the longest sound of each batch;
-    ``ragged``: sounds keep their lengths, in a `RaggedTensor` ``[batch, None, None]`` for
-    each batch, whose channels are ragged as well; the others are those of
-    `image_dataset_from_directory`.
+    Args:
+        directory: Path of the directory.
+        labels: "inferred" to number the folders, a list of ints, one per file in sorted
+            order, or None for no labels.
+        label_mode: "int"; "categorical" for one-hot rows; "binary" for 0.0 and 1.0 of
+            two classes; or None for no labels.
+        class_names: Folders to use, in the order of the labels; by default all in
+            sorted order.
+        batch_size: Size of the batches; None for single sounds.
+        sampling_rate: Rate to which sounds are resampled, by a windowed sinc (values
+            differ from TensorFlow I/O); None keeps the rates of the files.
+        output_sequence_length: Number of samples to read; shorter sounds are padded
+            with zeros. By default, the length of the longest sound in each batch.
+        ragged: If True, sounds keep their lengths, and batches are a `RaggedTensor`
+            ``[batch, None, None]``, with ragged channels as well.
+        shuffle: If True, shuffle the files, anew in each epoch.
+        seed: Seed of the shuffle.
+        validation_split: Fraction of the files for validation, or None.
+        subset: "validation", "training", or "both" for two data sets; requires
+            ``validation_split``.
+        follow_links: If True, enter folders that are symbolic links.
+        verbose: If True, print the number of files.
 
-    Returns: a `data.Dataset` with the attributes ``class_names`` and ``file_paths``, or a
-    tuple of two for ``subset="both"``. Elements are sounds, float32 ``[batch, samples,
-    channels]`` in ``[-1, 1)``, or ``(sounds, labels)``.
+    Returns:
+        A `data.Dataset` with the attributes ``class_names`` and ``file_paths``, or a
+        tuple of two for ``subset="both"``. Elements are sounds, float32
+        ``[batch, samples, channels]`` in ``[-1, 1)``, or ``(sounds, labels)``.
 
-    Raises: ``ValueError`` for arguments that do not fit each other or the files.
+    Raises:
+        ValueError: If arguments do not fit together, or do not fit the files.
     """
     who = "audio_dataset_from_directory"
     if ragged and output_sequence_length is not None:
@@ -270,7 +329,7 @@ def _size(who, image_size):
 
 
 def _data_sets(who, directory, suffixes, load, batched, batch_size, **options):
-    """The data set of the files that ``load`` reads, or a list of two."""
+    """Return the data set of the files that ``load`` reads, or a list of two."""
     index, seed = index_directory(who, directory, suffixes, **options)
     mode, subset = options["label_mode"], options["subset"]
     buffer_size = 1024 if batch_size is None else 8 * batch_size

@@ -1,4 +1,4 @@
-"""The files of a directory, with labels by folder, in Keras' order and shuffled as there."""
+"""Index the files of a directory, labeled by folder, in Keras' order and shuffle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SUBSETS = ("training", "validation", "both", None)
 
 @dataclass(frozen=True)
 class Index:
-    """Paths, a label for each or None, and the names of the classes or None."""
+    """Paths, with a label for each or None, and the names of the classes or None."""
 
     paths: list[str]
     labels: Sequence[Any] | None
@@ -28,9 +28,10 @@ class Index:
     def parts(
         self, who: str, validation_split: float | None, subset: str | None
     ) -> list:
-        """The files of the subset, one `Index`; two of them for "both".
+        """Return the files of the subset, one `Index`; or two of them for "both".
 
-        Raises: ``ValueError`` if there are no files in it.
+        Raises:
+            ValueError: If a subset has no files.
         """
         count = int((validation_split or 0) * len(self.paths))
         cut = len(self.paths) - count
@@ -66,9 +67,10 @@ def index_directory(
     follow_links: bool,
     verbose: bool,
 ) -> tuple[Index, int]:
-    """The files of these suffixes, sorted or shuffled, and the seed.
+    """Return the files with these suffixes, sorted or shuffled, and the seed.
 
-    Raises: ``ValueError`` for arguments that do not fit each other or the files.
+    Raises:
+        ValueError: If arguments do not fit together, or do not fit the files.
     """
     if not (
         labels is None or isinstance(labels, list | tuple) or _is(labels, "inferred")
@@ -147,7 +149,7 @@ def _check_split(who, validation_split, subset, shuffle, seed):
 
 
 def _folders(who, directory, class_names):
-    """The folders in a directory, those of a hidden name left out; or ``class_names``."""
+    """Return the folders in a directory except hidden folders; or ``class_names``."""
     with os.scandir(directory) as entries:
         folders = sorted(e.name for e in entries if e.is_dir() and e.name[0] != ".")
     if class_names is None:
@@ -166,7 +168,7 @@ def files_below(
     follow_links: bool,
     suffixes: tuple[str, ...],
 ) -> list[str]:
-    """The paths below a folder, folder by folder, each sorted by name."""
+    """Return the paths below a folder, folder by folder, each sorted by name."""
     path = os.path.join(directory, folder) if folder else directory
     walk = os.walk(path, followlinks=follow_links)
     return [
@@ -178,6 +180,6 @@ def files_below(
 
 
 def report(message: str) -> None:
-    """Print a line, unless `keras.config.disable_interactive_logging` is in force."""
+    """Print a line, unless `keras.config.disable_interactive_logging` is in effect."""
     if is_interactive_logging_enabled():
         print(message)

@@ -1,7 +1,7 @@
-"""`FeatureSpace`: a layer for each column of a table, and their outputs as one vector.
+"""`FeatureSpace`: preprocess the columns of a table, each by a layer, to one vector.
 
-Its parts are the layers of `keras.layers`; files name them as Keras does, so that a feature
-space goes both ways.
+The preprocessors are layers of `keras.layers`; saved files use Keras' names and are
+interchangeable with Keras.
 """
 
 from __future__ import annotations
@@ -43,26 +43,35 @@ KINDS = (
 
 
 class FeatureSpace(Layer):
-    """Columns of a table, numbers or strings, encoded by a layer each.
+    """Preprocess and encode the columns of a table, numbers or strings, each by a layer.
 
-    Args: ``features``: a dict of names and kinds: "float", "float_rescaled",
-    "float_normalized", "float_discretized", "integer_categorical",
-    "string_categorical", "integer_hashed", "string_hashed", or what the class method of
-    that name returns, which takes the arguments of the kind; `feature` makes one of any
-    layer; ``output_mode``: "concat", the encoded features as one vector, in the order of
-    their names, crosses last; or "dict", each by its name; ``crosses``: tuples of names
-    of features that are hashed together, or results of `cross`; ``crossing_dim``,
-    ``hashing_dim``, ``num_discretization_bins``: sizes where none is given.
+    Categories, bins and hashes are encoded one-hot, or stay integers if the feature has
+    ``output_mode="int"``.
 
-    Categories, bins and hashes become vectors of zeros and a one, for
-    ``output_mode="int"`` of the feature they stay integers.
+    Args:
+        features: Dict of names and kinds: "float", "float_rescaled",
+            "float_normalized", "float_discretized", "integer_categorical",
+            "string_categorical", "integer_hashed", "string_hashed", or the result of
+            the class method with this name, which accepts options; `feature` uses any
+            layer.
+        output_mode: "concat" for one vector of all encoded features, in the order of
+            their names, crosses last; or "dict" for each feature by its name.
+        crosses: Tuples of names of features that are hashed together, or results of
+            `cross`.
+        crossing_dim: Number of bins of crosses without an explicit size.
+        hashing_dim: Number of bins of hashed features without an explicit size.
+        num_discretization_bins: Number of bins of discretized features without an
+            explicit size.
+        name: Name of the layer, unique by default.
 
-    Shapes: inputs are a dict of ``[batch]`` or ``[batch, 1]``, or, for one sample, of
-    ``[]``; outputs ``[batch, size]``, or ``[size]``.
+    Shapes:
+        Inputs are a dict of ``[batch]`` or ``[batch, 1]``, or of ``[]`` for one sample;
+        outputs ``[batch, size]``, or ``[size]``.
 
-    Raises: ``ValueError`` for an unknown kind or mode, a cross of unknown features, a
-    call before `adapt`, of something else than a dict, or one without all features, and
-    for integers or strings in mode "concat".
+    Raises:
+        ValueError: If a kind or mode is unknown, a cross has unknown features, the
+            layer is called before `adapt`, with anything but a dict or without all
+            features, or features are integers or strings in mode "concat".
 
     Example:
         >>> from tapewright.keras.utils import FeatureSpace
@@ -158,21 +167,30 @@ class FeatureSpace(Layer):
         crossing_dim: int,
         output_mode: str = "one_hot",
     ) -> Any:
-        """Features hashed together into ``crossing_dim`` bins; "one_hot" or "int"."""
+        """Return a cross of features, which are hashed together.
+
+        Args:
+            feature_names: Names of the features.
+            crossing_dim: Number of bins.
+            output_mode: "one_hot" or "int".
+        """
         return Cross(feature_names, crossing_dim, output_mode)
 
     @classmethod
     def feature(cls, dtype: str, preprocessor: Any, output_mode: str) -> Any:
-        """A feature with a layer of your own.
+        """Return a feature with a custom layer.
 
-        Args: ``dtype``: of the inputs; ``preprocessor``: the layer; ``output_mode``:
-        "float" or "int" for its outputs as they are, "one_hot" for vectors of integers.
+        Args:
+            dtype: Dtype of the inputs.
+            preprocessor: Layer that preprocesses the inputs.
+            output_mode: "float" or "int" to use the outputs unchanged, or "one_hot" to
+                encode integers.
         """
         return Feature(dtype, preprocessor, output_mode)
 
     @classmethod
     def float(cls, name: str | None = None) -> Any:
-        """Numbers as they are."""
+        """Return a feature of numbers that are used unchanged."""
         layer = TFDIdentity(dtype="float32", name=_name("float", name))
         return Feature("float32", layer, "float")
 
@@ -180,13 +198,21 @@ class FeatureSpace(Layer):
     def float_rescaled(
         cls, scale: Any = 1.0, offset: Any = 0.0, name: str | None = None
     ) -> Any:
-        """Numbers times ``scale`` plus ``offset``."""
+        """Return a feature of numbers times ``scale`` plus ``offset``.
+
+        Args:
+            scale: Factor.
+            offset: Number added to the product.
+        """
         layer = Rescaling(scale, offset, name=_name("float_rescaled", name))
         return Feature("float32", layer, "float")
 
     @classmethod
     def float_normalized(cls, name: str | None = None) -> Any:
-        """Numbers with mean 0 and variance 1 in the data that `adapt` saw."""
+        """Return a feature of numbers that are normalized to mean 0 and variance 1.
+
+        `adapt` computes mean and variance.
+        """
         layer = Normalization(axis=-1, name=_name("float_normalized", name))
         return Feature("float32", layer, "float")
 
@@ -198,7 +224,13 @@ class FeatureSpace(Layer):
         output_mode: str = "one_hot",
         name: str | None = None,
     ) -> Any:
-        """Numbers as one of ``num_bins``, or as one of those between boundaries."""
+        """Return a feature of numbers that are discretized into bins.
+
+        Args:
+            num_bins: Number of bins, with boundaries computed by `adapt`.
+            bin_boundaries: Boundaries of the bins, or None.
+            output_mode: "one_hot" or "int".
+        """
         layer = Discretization(
             num_bins=num_bins,
             bin_boundaries=bin_boundaries,
@@ -214,7 +246,13 @@ class FeatureSpace(Layer):
         output_mode: str = "one_hot",
         name: str | None = None,
     ) -> Any:
-        """Integers by their positions in a vocabulary, see `IntegerLookup`."""
+        """Return a feature of integers, encoded by a vocabulary; see `IntegerLookup`.
+
+        Args:
+            max_tokens: Largest size of the vocabulary, or None for no limit.
+            num_oov_indices: Number of indices for unknown integers.
+            output_mode: "one_hot" or "int".
+        """
         layer = IntegerLookup(
             max_tokens, num_oov_indices, name=_name("integer_categorical", name)
         )
@@ -228,7 +266,13 @@ class FeatureSpace(Layer):
         output_mode: str = "one_hot",
         name: str | None = None,
     ) -> Any:
-        """Strings by their positions in a vocabulary, see `StringLookup`."""
+        """Return a feature of strings, encoded by a vocabulary; see `StringLookup`.
+
+        Args:
+            max_tokens: Largest size of the vocabulary, or None for no limit.
+            num_oov_indices: Number of indices for unknown strings.
+            output_mode: "one_hot" or "int".
+        """
         layer = StringLookup(
             max_tokens, num_oov_indices, name=_name("string_categorical", name)
         )
@@ -238,7 +282,12 @@ class FeatureSpace(Layer):
     def integer_hashed(
         cls, num_bins: int, output_mode: str = "one_hot", name: str | None = None
     ) -> Any:
-        """Integers hashed into ``num_bins``, see `Hashing`."""
+        """Return a feature of integers that are hashed into bins; see `Hashing`.
+
+        Args:
+            num_bins: Number of bins.
+            output_mode: "one_hot" or "int".
+        """
         layer = Hashing(num_bins, name=_name("integer_hashed", name))
         return Feature("int32", layer, output_mode)
 
@@ -246,19 +295,27 @@ class FeatureSpace(Layer):
     def string_hashed(
         cls, num_bins: int, output_mode: str = "one_hot", name: str | None = None
     ) -> Any:
-        """Strings hashed into ``num_bins``, see `Hashing`."""
+        """Return a feature of strings that are hashed into bins; see `Hashing`.
+
+        Args:
+            num_bins: Number of bins.
+            output_mode: "one_hot" or "int".
+        """
         layer = Hashing(num_bins, name=_name("string_hashed", name))
         return Feature("string", layer, output_mode)
 
     # --- adapting
 
     def adapt(self, dataset: Any) -> None:
-        """Adapt the layers that learn from data: vocabularies, boundaries, statistics.
+        """Compute the vocabularies, boundaries and statistics of the layers from data.
 
-        Args: ``dataset``: a `data.Dataset` of dicts, of samples or of batches, without
-        labels, which is read once for each of these layers; or a dict of arrays.
+        Args:
+            dataset: `data.Dataset` of dicts of samples or batches, without labels,
+                which is read once per layer; or a dict of arrays.
 
-        Raises: ``ValueError`` for another type or no elements, and as the layers do.
+        Raises:
+            ValueError: If ``dataset`` has another type or no elements, or a layer
+                raises it.
         """
         if isinstance(dataset, dict):
             dataset = Dataset.from_tensor_slices(dataset)
@@ -283,7 +340,7 @@ class FeatureSpace(Layer):
         self.built = True
 
     def _adaptable(self):
-        """The names of the features whose layers learn from data."""
+        """Return the names of the features whose layers adapt to data."""
         layers = self.preprocessors.items()
         return [name for name, layer in layers if _learns(layer)]
 
@@ -295,7 +352,8 @@ class FeatureSpace(Layer):
     def get_encoded_features(self) -> Any:
         """Return the symbolic outputs for the inputs of `get_inputs`.
 
-        Raises: ``ValueError`` before `adapt`.
+        Raises:
+            ValueError: If called before `adapt`.
         """
         if self.encoded_features is None:
             with BUILDING:  # of several threads, one makes the encoders
@@ -362,7 +420,7 @@ class FeatureSpace(Layer):
         return sorted(self.preprocessors) + sorted(self.crossers)
 
     def _processed(self, columns):
-        """The outputs of the layers of all features and crosses, by name."""
+        """Return the outputs of the layers of all features and crosses, by name."""
         values = {name: self.preprocessors[name](columns[name]) for name in columns}
         for cross in self.crosses:
             crossed = [values[name] for name in cross.feature_names]
@@ -380,7 +438,11 @@ class FeatureSpace(Layer):
     # --- files
 
     def save(self, filepath: str | os.PathLike) -> None:
-        """Write a ``.keras`` file, which `keras.saving.load_model` reads."""
+        """Write a ``.keras`` file, which `keras.saving.load_model` reads.
+
+        Args:
+            filepath: Path of the file.
+        """
         save_model(self, filepath)
 
     def get_config(self) -> dict[str, Any]:
@@ -412,7 +474,7 @@ class FeatureSpace(Layer):
 
 
 class Feature:
-    """A feature: the dtype of its inputs, its layer, and how the outputs are encoded."""
+    """Configuration of a feature: the input dtype, the layer, and the encoding."""
 
     _tw_kind = "feature"
 
@@ -441,7 +503,7 @@ class Feature:
 
 
 class Cross:
-    """Features that are hashed together."""
+    """Configuration of features that are hashed together."""
 
     _tw_kind = "feature"
 
@@ -473,7 +535,7 @@ class Cross:
 
 
 class TFDIdentity(ShapePreserving, Layer):
-    """Inputs as they are, in the dtype of the layer."""
+    """Return the inputs, cast to the dtype of the layer."""
 
     autocast = False
 
@@ -482,7 +544,7 @@ class TFDIdentity(ShapePreserving, Layer):
 
 
 class TFDConcat(Layer):
-    """Inputs side by side along ``axis``, in the dtype that they promote to."""
+    """Concatenate inputs along ``axis``, in the dtype that they promote to."""
 
     autocast = False
 
@@ -503,7 +565,7 @@ def _name(kind, name):
 
 
 def _learns(layer):
-    """Return whether a layer has to see data, as nothing was given for it."""
+    """Return whether a layer must adapt to data, because it was not configured fully."""
     if isinstance(layer, Discretization):
         return layer.num_bins is not None
     given = ("input_mean", "input_vocabulary")
@@ -513,7 +575,7 @@ def _learns(layer):
 
 
 def _category_count(name, layer):
-    """The number of integers that a layer returns."""
+    """Return the number of integers that a layer can return."""
     if isinstance(layer, IndexLookup):
         return layer.vocabulary_size()
     if isinstance(layer, Discretization):

@@ -1,4 +1,4 @@
-"""`get_file`: a file from the network, kept in a cache folder, unpacked if wanted."""
+"""`get_file`: download a file to a cache folder, and extract it if requested."""
 
 from __future__ import annotations
 
@@ -28,22 +28,36 @@ def get_file(
     cache_dir: str | PathLike[str] | None = None,
     force_download: bool = False,
 ) -> str:
-    """Return the path of a file, or of its unpacked folder, downloaded if it is missing.
+    """Download a file if it is not in the cache, and return its path.
 
-    The file is ``cache_dir/cache_subdir/fname``, which is written as a whole or not at
-    all. ``extract`` unpacks it to a folder beside it. Archives with members outside of
-    that folder, links that lead out of it or nowhere, or devices are refused.
+    The file is ``cache_dir/cache_subdir/fname``, written completely or not at all. With
+    ``extract`` it is extracted to a folder next to it, whose path is returned. Archives
+    with members outside of that folder, links that point outside or nowhere, or devices
+    are rejected.
 
-    Args: ``origin``: the URL; ``fname``: by default its last part; ``file_hash``: hex
-    digits, sha256 or md5, told apart by length or ``hash_algorithm``; ``untar``,
-    ``md5_hash``: older forms of ``extract`` and ``file_hash``; ``archive_format``:
-    ``"auto"``, ``"tar"``, ``"zip"`` or a list of these; ``cache_dir``: by default
-    ``$TAPEWRIGHT_HOME`` or ``~/.cache/tapewright``; ``force_download``: download it
-    even if it exists.
+    Args:
+        fname: Name of the file; by default the last part of ``origin``.
+        origin: URL of the file.
+        untar: Older form of ``extract``, for tar archives.
+        md5_hash: Older form of ``file_hash``.
+        file_hash: Expected checksum in hex digits, sha256 or md5.
+        cache_subdir: Folder in ``cache_dir``.
+        hash_algorithm: "sha256", "md5", or "auto" to select by the length of
+            ``file_hash``.
+        extract: If True, extract the archive.
+        archive_format: "auto", "tar", "zip" or a list of these.
+        cache_dir: Cache folder; by default ``$TAPEWRIGHT_HOME`` or
+            ``~/.cache/tapewright``.
+        force_download: If True, download the file even if it exists.
 
-    Raises: ``DownloadError`` (an ``OSError``) if no download has the right checksum;
-    ``ValueError`` without ``origin``, for a name with folders, or a file that is no
-    archive.
+    Raises:
+        DownloadError: If the download fails or has another checksum; an ``OSError``.
+        ValueError: If ``origin`` is missing, ``fname`` contains folders, or the file is
+            not an archive.
+
+    Example:
+        >>> keras.utils.get_file(origin="https://example.org/a.txt")  # doctest: +SKIP
+        '/home/user/.cache/tapewright/datasets/a.txt'
     """
     if not origin:
         raise ValueError("get_file: origin, the URL, is missing")
@@ -77,7 +91,7 @@ def _name(fname, origin):
 
 
 def _places(folder, name, named):
-    """Paths of the archive and of the folder it fills, named as in Keras."""
+    """Return the paths of the archive and of the extracted folder, named as in Keras."""
     if named and "." in name:
         return folder / name, folder / f"{name.partition('.')[0]}_extracted"
     return folder / f"{name}_archive", folder / name
@@ -96,7 +110,7 @@ def _checksum(digits, algorithm):
 
 
 def _extract(path, target, archive_format):
-    """Unpack into a new folder, then rename it to ``target``."""
+    """Extract to a new folder, then rename it to ``target``."""
     # These take four milliseconds to import.
     from tapewright.storage.archives import is_unpacked
     from tapewright.storage.folders import replacing_folder

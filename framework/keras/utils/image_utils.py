@@ -1,7 +1,6 @@
-"""Images: files, Pillow's images, and arrays; need the extra ``image``, which is Pillow.
+"""Images as files, Pillow images and arrays; need the extra ``image``, which is Pillow.
 
-No code runs from a file, and an image is refused that would take more memory than Pillow
-allows for it.
+Code in files is never run, and images that exceed Pillow's memory limit are rejected.
 """
 
 from __future__ import annotations
@@ -46,18 +45,24 @@ def load_img(
     interpolation: str = "nearest",
     keep_aspect_ratio: bool = False,
 ) -> Image:
-    """Read an image file as an image of Pillow.
+    """Load an image file as a Pillow image.
 
-    Args: ``path``: of a file in a format that Pillow reads, except EPS, which is a
-    program; or its content as a ``BytesIO``; ``color_mode``: "rgb", "rgba" or
-    "grayscale", which keeps images of 16 and 32 bits; ``target_size``: ``(height,
-    width)``, None for that of the file; ``interpolation``: "nearest", "bilinear",
-    "bicubic", "hamming", "box" or "lanczos"; ``keep_aspect_ratio``: resize only the
-    largest box in the middle that has the ratio of ``target_size``.
+    Args:
+        path: Path of a file in a format that Pillow reads, except EPS, which is a
+            program; or its content as a ``BytesIO``.
+        color_mode: "rgb", "rgba" or "grayscale"; "grayscale" keeps 16-bit and 32-bit
+            images.
+        target_size: Size ``(height, width)`` to which the image is resized; None keeps
+            its size.
+        interpolation: "nearest", "bilinear", "bicubic", "hamming", "box" or "lanczos".
+        keep_aspect_ratio: If True, crop images to the aspect ratio of ``target_size``
+            before resizing.
 
-    Raises: ``ImportError`` without Pillow; ``ValueError`` for other arguments, a file
-    that is damaged or no image, or an image of more than twice
-    ``PIL.Image.MAX_IMAGE_PIXELS``; a warning from Pillow from there on.
+    Raises:
+        ImportError: If Pillow is not installed.
+        ValueError: If an argument is invalid, the file is damaged or not an image, or
+            the image has more than twice ``PIL.Image.MAX_IMAGE_PIXELS`` pixels (Pillow
+            warns from once that number).
 
     Example:
         >>> keras.utils.load_img("photo.png", target_size=(64, 64)).size  # doctest: +SKIP
@@ -85,7 +90,7 @@ def load_img(
 
 
 def _size(target_size):
-    """``(width, height)``, as Pillow has it."""
+    """Return ``(width, height)``, Pillow's order."""
     size = tuple(target_size) if np.iterable(target_size) else ()
     if len(size) != 2 or not all(
         isinstance(n, int | np.integer) and n > 0 for n in size
@@ -98,7 +103,7 @@ def _size(target_size):
 
 
 def _read(path):
-    """The image of a file, decoded, so that the file is needed no longer."""
+    """Load an image completely, so that the file can be closed."""
     if isinstance(path, io.BytesIO):
         return decoded_image("load_img", "the BytesIO", path)
     if not isinstance(path, str | bytes | os.PathLike):
@@ -112,7 +117,7 @@ def _read(path):
 
 
 def _middle(old, new):
-    """The largest box in the middle of an image that has the ratio of ``new``."""
+    """Return the largest centered box of an image with the aspect ratio of ``new``."""
     (width, height), (new_width, new_height) = old, new
     across = min(width, max(height * new_width // new_height, 1))
     down = min(height, max(width * new_height // new_width, 1))
@@ -123,13 +128,16 @@ def _middle(old, new):
 def img_to_array(
     img: Image, data_format: str | None = None, dtype: DTypeLike | None = None
 ) -> np.ndarray[Any, Any]:
-    """Convert an image of Pillow to an array ``[height, width, channels]``.
+    """Convert a Pillow image to an array ``[height, width, channels]``.
 
-    Args: ``img``: also an array of rank 2 or 3; ``data_format``:
-    "channels_last", or "channels_first" for ``[channels, height, width]``, by default
-    `image_data_format`; ``dtype``: by default `floatx`.
+    Args:
+        img: Pillow image, or array of rank 2 or 3.
+        data_format: "channels_last", or "channels_first" for
+            ``[channels, height, width]``; None means `image_data_format`.
+        dtype: Dtype of the array, `floatx` by default.
 
-    Raises: ``ValueError`` for another rank or ``data_format``.
+    Raises:
+        ValueError: If the rank or ``data_format`` is invalid.
 
     Example:
         >>> keras.utils.img_to_array([[0, 255]]).shape
@@ -152,20 +160,27 @@ def array_to_img(
     scale: bool = True,
     dtype: DTypeLike | None = None,
 ) -> Image:
-    """Convert an array ``[height, width, channels]`` to an image of Pillow.
+    """Convert an array ``[height, width, channels]`` to a Pillow image.
 
-    One channel gives mode "L", or "I" for values beyond 255; three "RGB", four "RGBA".
+    Arrays with one channel become images of mode "L", or "I" for values above 255; with
+    three channels "RGB", with four "RGBA".
 
-    Args: ``x``: an array or a tensor; ``data_format``: "channels_last", by
-    default, or "channels_first"; ``scale``: map the least value to 0 and the largest to
-    255, else values must be in ``[0, 255]``, and fractions are cut off; ``dtype``: in
-    which to scale, by default `keras.config.floatx`.
+    Args:
+        x: Array or tensor.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+        scale: If True, map the smallest value to 0 and the largest to 255; if False,
+            values must be in ``[0, 255]``, and fractions are truncated.
+        dtype: Dtype of the scaling, `keras.config.floatx` by default.
 
-    Raises: ``ImportError`` without Pillow; ``ValueError`` for other shapes or values;
-    Keras takes values beyond 255 modulo 256.
+    Raises:
+        ImportError: If Pillow is not installed.
+        ValueError: If the shape or a value is invalid (Keras computes values above 255
+            modulo 256).
 
     Example:
-        >>> keras.utils.array_to_img([[[0.0], [0.5], [1.0]]]).getpixel((1, 0))  # doctest: +SKIP
+        >>> image = keras.utils.array_to_img([[[0.0], [0.5], [1.0]]])  # doctest: +SKIP
+        >>> image.getpixel((1, 0))  # doctest: +SKIP
         127
     """
     channels_first = _is_channels_first("array_to_img", data_format)
@@ -208,14 +223,21 @@ def save_img(
     scale: bool = True,
     **kwargs: Any,
 ) -> None:
-    """Write an array as an image file, by way of `array_to_img`.
+    """Save an array as an image file, by `array_to_img`.
 
-    Args: ``path``: also an open file, which needs ``file_format``; ``x``,
-    ``data_format``, ``scale``: those of `array_to_img`; ``file_format``: such as "png",
-    by default the suffix of the path; ``kwargs``: those of ``PIL.Image.save``.
+    Args:
+        path: Path, or open binary file, which requires ``file_format``.
+        x: Array or tensor.
+        data_format: "channels_last" or "channels_first"; None means
+            `image_data_format`.
+        file_format: Format such as "png"; by default the suffix of the path.
+        scale: If True, map the smallest value to 0 and the largest to 255; if False,
+            values must be in ``[0, 255]``.
+        **kwargs: Arguments of ``PIL.Image.save``.
 
-    Raises: ``ValueError`` for a format that Pillow does not write; JPEG has no alpha
-    channel, and its loss is a warning.
+    Raises:
+        ValueError: If Pillow cannot write the format. JPEG has no alpha channel, which
+            is dropped with a warning.
     """
     if file_format is None and isinstance(path, str | os.PathLike):
         file_format = os.path.splitext(path)[1][1:]
@@ -247,17 +269,22 @@ def smart_resize(
     interpolation: str = "bilinear",
     data_format: str = "channels_last",
 ) -> Any:
-    """Resize the largest box in the middle of images that has the ratio of ``size``.
+    """Resize images without distortion: crop to the target aspect ratio, then resize.
 
-    Args: ``x``: ``[height, width, channels]`` or ``[batch, height, width, channels]``, an
-    array or a tensor; ``size``: ``(height, width)``; ``interpolation``: a method of
-    `image.resize`; ``data_format``: "channels_last", or "channels_first" for channels before
-    the height.
+    Args:
+        x: Images ``[height, width, channels]`` or ``[batch, height, width, channels]``,
+            an array or a tensor.
+        size: Target size ``(height, width)``.
+        interpolation: Method of `image.resize`.
+        data_format: "channels_last", or "channels_first" for channels before the
+            height.
 
-    Returns: an array for an array, a tensor for a tensor; float32, or the dtype of ``x`` with
-    the interpolation "nearest".
+    Returns:
+        An array for an array, a tensor for a tensor; float32, or the dtype of ``x`` for
+        the interpolation "nearest".
 
-    Raises: ``ValueError`` for another rank, ``size`` or ``interpolation``.
+    Raises:
+        ValueError: If the rank, ``size`` or ``interpolation`` is invalid.
 
     Example:
         >>> import numpy as np
@@ -281,9 +308,10 @@ def smart_resize(
 
 
 def middle_box(old: Sequence[int], new: Sequence[int]) -> tuple[slice, slice]:
-    """The largest box in the middle that has the ratio of ``new``, as rows and columns.
+    """Return the largest centered box with the aspect ratio of ``new``, as two slices.
 
-    Both are ``(height, width)``; rounded as Keras does.
+    Both arguments are ``(height, width)``; the slices of rows and columns are rounded
+    as in Keras.
     """
     height, width = (
         max(min(n, int(float(other * mine) / its)), 1)

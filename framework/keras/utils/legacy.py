@@ -1,6 +1,6 @@
-"""`keras.utils.legacy`: configs of Keras 2, a class name and the arguments of a constructor.
+"""`keras.utils.legacy`: configs of Keras 2, a class name and the constructor arguments.
 
-Libraries for Keras, such as KerasTuner, describe objects of their own by them.
+Libraries for Keras, such as KerasTuner, use them for their objects.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ __all__ = ["deserialize_keras_object", "serialize_keras_object"]
 def serialize_keras_object(instance: Any) -> Any:
     """Return ``{"class_name": ..., "config": ...}`` of an object, or a function's name.
 
-    Objects in the config become configs too. None gives None.
+    Objects in the config are serialized as well.
+
+    Args:
+        instance: Object with ``get_config``, function, or None, which is returned
+            unchanged.
 
     Raises:
-        ValueError: For an object that has neither ``get_config`` nor a name.
+        ValueError: If the object has neither ``get_config`` nor a name.
 
     Example:
-        >>> from tapewright import keras
         >>> keras.utils.legacy.serialize_keras_object(keras.regularizers.L2(0.5))
         {'class_name': 'L2', 'config': {'l2': 0.5}}
     """
@@ -55,16 +58,16 @@ def deserialize_keras_object(
     """Return the object of a config, or of a name: a function, or an instance of a class.
 
     Args:
-        custom_objects: ``{name: class or function}``, looked up first, then those that
-            are registered, then ``module_objects``.
-        printable_module_name: The kind of object, for errors. None and functions are
-            returned as they are.
+        identifier: Config, or name; None and functions are returned unchanged.
+        module_objects: Dict ``{name: class or function}``, searched last.
+        custom_objects: Dict ``{name: class or function}``, searched before the
+            registered objects.
+        printable_module_name: Kind of object, for errors.
 
     Raises:
-        ValueError: For an unknown name, or another object.
+        ValueError: If the name is unknown, or ``identifier`` has another type.
 
     Example:
-        >>> from tapewright import keras
         >>> config = {"class_name": "L2", "config": {"l2": 0.5}}
         >>> known = {"L2": keras.regularizers.L2}
         >>> keras.utils.legacy.deserialize_keras_object(config, known).l2

@@ -1,4 +1,4 @@
-"""`model_to_dot` and `plot_model`: models as graphs; need the extra ``graphviz``."""
+"""`model_to_dot` and `plot_model`: plot models as graphs; need the extra ``graphviz``."""
 
 from __future__ import annotations
 
@@ -40,19 +40,32 @@ def model_to_dot(
     splines: str = "ortho",
     **kwargs: Any,
 ) -> Any:
-    """Describe the layers of a model, and the tensors between them, in Graphviz' language.
+    """Convert a model to a Graphviz graph of its layers and tensors.
 
-    Args: ``show_shapes``, ``show_dtype``, ``show_layer_names``,
-    ``show_layer_activations``, ``show_trainable``: lines of text in the boxes;
-    ``rankdir``: "TB" from top to bottom, "BT", "LR" from left to right, "RL";
-    ``expand_nested``: show the layers of inner models, in a frame; ``dpi``: pixels per
-    inch; ``subgraph``: return a part for another graph; ``splines``: "ortho" for lines
-    with right angles, "curved", "spline", "polyline" or "line". A subclass of `Model`
-    with a ``call`` of its own is one box.
+    Models with a custom ``call`` are drawn as one box.
 
-    Returns: a ``pydot.Dot``, a ``pydot.Cluster`` for a ``subgraph``.
+    Args:
+        model: Model to plot, built.
+        show_shapes: If True, show the shapes of inputs and outputs.
+        show_dtype: If True, show the dtypes.
+        show_layer_names: If True, show the names of layers.
+        rankdir: Direction: "TB" from top to bottom, "BT", "LR" from left to right, or
+            "RL".
+        expand_nested: If True, show the layers of nested models, in a frame.
+        dpi: Dots per inch.
+        subgraph: If True, return a part for another graph.
+        show_layer_activations: If True, show the activation functions.
+        show_trainable: If True, show which layers are trainable.
+        splines: Form of edges: "ortho" for right angles, "curved", "spline", "polyline"
+            or "line".
+        **kwargs: No other options.
 
-    Raises: ``ValueError`` if the model is not built; ``ImportError`` without pydot.
+    Returns:
+        A ``pydot.Dot``, or a ``pydot.Cluster`` for a ``subgraph``.
+
+    Raises:
+        ValueError: If the model is not built.
+        ImportError: If pydot is not installed.
     """
     if kwargs.pop("layer_range", None) is not None or kwargs:
         unknown = ", ".join(kwargs) or "layer_range"
@@ -102,14 +115,30 @@ def plot_model(
     splines: str = "ortho",
     **kwargs: Any,
 ) -> Any:
-    """Draw a model with Graphviz to a file: PNG, SVG, PDF or another by its ending.
+    """Plot a model with Graphviz to a file: PNG, SVG, PDF or another format by suffix.
 
-    Args: as for `model_to_dot`.
+    Args:
+        model: Model to plot, built.
+        to_file: Path of the file; its suffix selects the format.
+        show_shapes: If True, show the shapes of inputs and outputs.
+        show_dtype: If True, show the dtypes.
+        show_layer_names: If True, show the names of layers.
+        rankdir: Direction: "TB" from top to bottom, "BT", "LR" from left to right, or
+            "RL".
+        expand_nested: If True, show the layers of nested models, in a frame.
+        dpi: Dots per inch.
+        show_layer_activations: If True, show the activation functions.
+        show_trainable: If True, show which layers are trainable.
+        splines: Form of edges: "ortho" for right angles, "curved", "spline", "polyline"
+            or "line".
+        **kwargs: No other options.
 
-    Returns: the picture in a notebook; elsewhere, or for a PDF, None.
+    Returns:
+        The image in a notebook; otherwise, or for a PDF, None.
 
-    Raises: ``ImportError`` without pydot or Graphviz' program ``dot``; ``ValueError``
-    if the model is not built, or for an ending that Graphviz does not know.
+    Raises:
+        ImportError: If pydot or Graphviz' program ``dot`` is not installed.
+        ValueError: If the model is not built, or Graphviz does not support the suffix.
     """
     graph = model_to_dot(
         model,
@@ -159,7 +188,7 @@ def _for_notebook(path, ending):
 
 
 class _Writer:
-    """A writer of boxes and edges; boxes are numbered, so that the text is reproducible."""
+    """Writer of boxes and edges; boxes are numbered, so that the text is reproducible."""
 
     def __init__(self, pydot, labels, expand_nested):
         self._pydot, self._labels, self._expand = pydot, labels, expand_nested
@@ -204,7 +233,7 @@ class _Writer:
             graph.add_node(self._pydot.Node(name, label=label))
 
     def _edges_to(self, node):
-        """Yield the ids of a tensor's source and target, inside models that are expanded."""
+        """Yield the ids of a tensor's source and target, inside expanded models."""
         for index, tensor in enumerate(node.input_tensors):
             source, target = tensor._keras_history, node.operation
             while self._expands(source.operation):
@@ -219,7 +248,7 @@ class _Writer:
 
 
 def _has_layers(model):
-    """Return whether the layers and tensors inside a model are known."""
+    """Return whether a model has layers and tensors that can be drawn."""
     try:
         return bool(model._tw_need_graph("layers").nodes and model._tw_operations())
     except AttributeError:  # a subclass
@@ -227,7 +256,7 @@ def _has_layers(model):
 
 
 class _Labels:
-    """Boxes as Graphviz' HTML: a title, and below it the lines that are asked for."""
+    """Boxes as Graphviz' HTML: a title, and below it the requested lines."""
 
     def __init__(self, names, shapes, dtype, activations, trainable):
         self._names, self._shapes, self._dtype = names, shapes, dtype
@@ -272,7 +301,7 @@ class _Labels:
 
 
 def _row(cells, columns=1):
-    """Return a row of a table, of (background, color, size of the text, text)."""
+    """Return a table row of cells (background, color, text size, text)."""
     span = f' colspan="{columns}"' if columns > 1 else ""
     inner = [
         f'<td bgcolor="{background}"{span}>'

@@ -1,4 +1,4 @@
-"""`Config`: named values of a program, as attributes and as entries."""
+"""`Config`: named values as attributes and as items."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ __all__ = ["Config"]
 
 
 class Config(MutableMapping[str, Any]):
-    """A dict of named values that are also attributes, and that can be frozen.
+    """Dict of named values that are also attributes, and that can be frozen.
 
-    Iterating gives the names in alphabetical order.
+    Iteration yields the names in alphabetical order.
 
-    Raises: ``ValueError`` for a change of a frozen one; ``AttributeError`` for an attribute
-    and ``KeyError`` for an entry that is not there.
+    Args:
+        **kwargs: Initial values by name.
+
+    Raises:
+        ValueError: If a frozen config is changed.
+        AttributeError: If an attribute does not exist.
+        KeyError: If an item does not exist.
 
     Example:
         >>> config = keras.utils.Config(learning_rate=0.1)
@@ -39,11 +44,11 @@ class Config(MutableMapping[str, Any]):
 
     @property
     def frozen(self) -> bool:
-        """True after `freeze`: changes are refused."""
+        """True after `freeze`: changes raise an error."""
         return self._frozen
 
     def freeze(self) -> None:
-        """Refuse all changes from now on."""
+        """Reject all further changes."""
         object.__setattr__(self, "_frozen", True)
 
     def unfreeze(self) -> None:
@@ -51,11 +56,11 @@ class Config(MutableMapping[str, Any]):
         object.__setattr__(self, "_frozen", False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The names and values in a new dict."""
+        """Return the names and values in a new dict."""
         return dict(self._config)
 
     def to_json(self) -> str:
-        """The names and values as JSON."""
+        """Return the names and values as JSON."""
         return json.dumps(self._config)
 
     def __getitem__(self, key: str) -> Any:

@@ -1,4 +1,4 @@
-"""Labels, sequences and vectors as arrays for a model."""
+"""Convert labels, sequences and vectors to arrays for a model."""
 
 from __future__ import annotations
 
@@ -20,13 +20,17 @@ __all__ = ["normalize", "pad_sequences", "to_categorical"]
 
 
 def to_categorical(x: Any, num_classes: int | None = None) -> np.ndarray[Any, Any]:
-    """Convert labels to rows that are 1 at the label and 0 elsewhere, in NumPy.
+    """Convert integer labels to one-hot rows, in NumPy.
 
-    Args: ``x``: integers; ``num_classes``: by default one more than the largest label.
+    Args:
+        x: Integer labels.
+        num_classes: Number of classes; by default one more than the largest label.
 
-    Shapes: ``x`` ``[...]`` or ``[..., 1]``, result ``[..., num_classes]``, float64.
+    Shapes:
+        ``x`` ``[...]`` or ``[..., 1]``, result ``[..., num_classes]``, float64.
 
-    Raises: ``ValueError`` for labels that are negative or too large.
+    Raises:
+        ValueError: If a label is negative or too large.
 
     Example:
         >>> keras.utils.to_categorical([0, 2])
@@ -52,14 +56,18 @@ def to_categorical(x: Any, num_classes: int | None = None) -> np.ndarray[Any, An
 
 
 def normalize(x: Any, axis: int | None = -1, order: float = 2) -> Any:
-    """``x / norm(x)`` along ``axis``; vectors of norm 0 stay 0.
+    """Normalize vectors: ``x / norm(x)`` along ``axis``; vectors with norm 0 stay 0.
 
-    Args: ``x``: an array or a tensor, floating; ``axis``: an int, or None for the norm
-    of all entries; ``order`` of the norm, such as 1, 2 or infinity.
+    Args:
+        x: Floating array or tensor.
+        axis: Axis of the vectors, or None for the norm of all entries.
+        order: Order of the norm, such as 1, 2 or infinity.
 
-    Shapes: ``x`` and result ``[...]``.
+    Shapes:
+        ``x`` and result ``[...]``.
 
-    Returns: an array for an array, a tensor for a tensor.
+    Returns:
+        An array for an array, a tensor for a tensor.
 
     Example:
         >>> import numpy as np
@@ -86,17 +94,22 @@ def pad_sequences(
     truncating: str = "pre",
     value: float | str = 0.0,
 ) -> np.ndarray[Any, Any]:
-    """Pad and cut sequences of different lengths to rows of one array.
+    """Pad and truncate sequences to one length, as rows of an array.
 
-    Args: ``sequences``: a list of sequences; their items may be arrays of one shape;
-    ``maxlen``: the length of all, by default that of the longest; ``padding``,
-    ``truncating``: ``"pre"`` or ``"post"``, the end at which to pad or cut; ``value``:
-    the padding.
+    Args:
+        sequences: List of sequences; their items may be arrays with one shape.
+        maxlen: Length of the rows; by default the length of the longest sequence.
+        dtype: Dtype of the array.
+        padding: "pre" or "post", the end at which shorter sequences are padded.
+        truncating: "pre" or "post", the end at which longer sequences are truncated.
+        value: Value of the padding.
 
-    Shapes: the result is ``[len(sequences), maxlen, ...]``, of ``dtype``, in NumPy.
+    Shapes:
+        The result is ``[len(sequences), maxlen, ...]``, a NumPy array.
 
-    Raises: ``ValueError`` for another ``padding`` or ``truncating``, items of different
-    shapes, or entries that are no sequences.
+    Raises:
+        ValueError: If ``padding`` or ``truncating`` is unknown, items have different
+            shapes, or entries are not sequences.
 
     Example:
         >>> keras.utils.pad_sequences([[1], [2, 3], [4, 5, 6]], maxlen=2)

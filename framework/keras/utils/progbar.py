@@ -1,4 +1,4 @@
-"""`Progbar`: the progress of a loop of your own, with means of its values."""
+"""`Progbar`: progress bar for custom loops, with means of values."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ __all__ = ["Progbar"]
 
 
 class Progbar:
-    """Show a bar with values, or one line at the end where the output is no terminal.
+    """Progress bar with values; one line at the end if the output is not a terminal.
 
-    Args: ``target``: the number of steps, None if unknown; ``verbose``: 0 silent, 1 a bar,
-    2 a line at the end; ``stateful_metrics``: names of values to show as they are, not
-    averaged over the steps; ``stateless_metrics``: names of the only values to average.
-    ``width`` and ``interval`` have no effect: the bar follows the screen, and is drawn
-    twenty times a second.
+    Args:
+        target: Number of steps, or None if unknown.
+        width: Ignored: the bar adapts to the terminal.
+        verbose: 0 silent, 1 a bar, 2 a line at the end.
+        interval: Ignored: the bar is updated twenty times a second.
+        stateful_metrics: Names of values to show unchanged instead of averaged over the
+            steps.
+        stateless_metrics: Names of the only values to average.
+        unit_name: Name of the steps.
 
-    Raises: ``ValueError`` for both lists of names, or another ``verbose``.
+    Raises:
+        ValueError: If both lists of names are given, or ``verbose`` is invalid.
 
     Example:
         >>> bar = keras.utils.Progbar(2)
@@ -66,9 +71,12 @@ class Progbar:
         values: Iterable[tuple[str, Any]] | None = None,
         finalize: bool | None = None,
     ) -> None:
-        """Move to step ``current``, with pairs of a name and the value of the last steps.
+        """Move to step ``current``, with values of the steps since the last update.
 
-        ``finalize``: end with these values, by default at ``target``.
+        Args:
+            current: Number of steps done.
+            values: Pairs of a name and a value.
+            finalize: If True, finish with these values; by default at ``target``.
         """
         if finalize is None:
             finalize = self.target is not None and current >= self.target
@@ -85,7 +93,12 @@ class Progbar:
             say(epoch_line(current, self.target or current, seconds, logs))
 
     def add(self, n: int, values: Iterable[tuple[str, Any]] | None = None) -> None:
-        """Move on by ``n`` steps, see `update`."""
+        """Advance by ``n`` steps, see `update`.
+
+        Args:
+            n: Number of steps.
+            values: Pairs of a name and a value.
+        """
         self.update(self._seen + n, values)
 
     def _add(self, name, value, weight, finalize):

@@ -1,4 +1,4 @@
-"""`set_random_seed`: one seed for all random numbers."""
+"""`set_random_seed`: set the seed of all random generators."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ __all__ = ["set_random_seed"]
 
 
 def set_random_seed(seed: int) -> None:
-    """Seed Python's ``random``, NumPy's global generator and tapewright's.
+    """Set the seeds of Python's ``random``, NumPy's global generator, and tapewright.
 
     They determine initial weights, dropout, and the orders of `fit` and of data sets.
 
-    Raises: ``ValueError`` unless ``seed`` is an integer from 0 to ``2**32 - 1``.
+    Args:
+        seed: Integer from 0 to ``2**32 - 1``.
+
+    Raises:
+        ValueError: If ``seed`` is out of range or not an integer.
 
     Example:
-        >>> from tapewright import random
-        >>> from tapewright.keras.utils.random_seed import set_random_seed
-        >>> set_random_seed(7)
-        >>> first = random.normal([2]).numpy()
-        >>> set_random_seed(7)
-        >>> bool((random.normal([2]).numpy() == first).all())
+        >>> keras.utils.set_random_seed(7)
+        >>> first = tw.random.normal([2]).numpy()
+        >>> keras.utils.set_random_seed(7)
+        >>> bool((tw.random.normal([2]).numpy() == first).all())
         True
     """
     try:

@@ -20,7 +20,7 @@ BLOCK = 1 << 14  # samples at a time, so that the weights stay in the cache
 
 
 def resample(audio: Tensor, rate_in: Tensor, rate_out: int) -> Tensor:
-    """Samples ``[samples, channels]`` at the rate ``rate_out``, float32."""
+    """Resample audio ``[samples, channels]`` to the rate ``rate_out``, float32."""
 
     def call(audio, rate_in):
         return [resampled(audio, int(rate_in), rate_out)]
@@ -30,12 +30,13 @@ def resample(audio: Tensor, rate_in: Tensor, rate_out: int) -> Tensor:
 
 
 def resampled(audio: Any, rate_in: int, rate_out: int) -> np.ndarray[Any, Any]:
-    """`resample`, on arrays: ``ceil(samples * rate_out / rate_in)`` samples.
+    """Compute `resample` for arrays: ``ceil(samples * rate_out / rate_in)`` samples.
 
-    The samples, with zeros around them, are convolved with a sinc that passes frequencies
-    up to half of the lower rate, under a Hann window of 32 zeros on each side.
+    The samples, padded with zeros, are convolved with a sinc that passes frequencies up
+    to half of the lower rate, with a Hann window of 32 zeros on each side.
 
-    Reference: Smith, "Digital Audio Resampling" (2002).
+    References:
+        Smith, "Digital audio resampling" (2002).
     """
     if rate_in == rate_out:
         return audio
