@@ -69,12 +69,12 @@ def _members(path, names):
                     return contents
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataFileError(
-            path, f"no .tar.gz file, or a damaged one ({error}). Fetch the file again."
+            path, f"not a .tar.gz file, or damaged ({error}). Download the file again."
         ) from error
     except ValueError as error:
         raise DataFileError(path, f"{error}.") from error
     missing = [name for name in names if name not in contents]
-    raise DataFileError(path, f"{', '.join(missing)} not there.")
+    raise DataFileError(path, f"the archive has no {', '.join(missing)}.")
 
 
 class _Bounded:

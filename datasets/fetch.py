@@ -47,7 +47,7 @@ class DownloadError(OSError):
     def __init__(self, failures: Sequence[tuple[str, str]], advice: str = ""):
         self.failures = list(failures)
         lines = [f"  {where}: {reason}" for where, reason in self.failures]
-        message = "\n".join(["no source gave the right file:", *lines, advice])
+        message = "\n".join(["no mirror has a valid copy of the file:", *lines, advice])
         super().__init__(message.rstrip())
 
 
@@ -94,7 +94,7 @@ def download(
             return path
         except _Refused as refused:
             failures.append((mirror + file.name, str(refused)))
-    advice = f"Without a network, put the file at {path} by other means."
+    advice = f"Without a network, copy the file to {path}."
     raise DownloadError(failures, advice)
 
 
@@ -110,7 +110,7 @@ def fetch(url: str, path: Path, checksum: str = "", *, timeout: float = 30.0) ->
     try:
         _transfer(url, RemoteFile(path.name, checksum, None, 1 << 50), path, timeout)
     except _Refused as refused:
-        advice = f"Without a network, put the file at {path} by other means."
+        advice = f"Without a network, copy the file to {path}."
         raise DownloadError([(url, str(refused))], advice) from None
 
 
@@ -184,9 +184,11 @@ def _announced_size(response, file):
     header = response.headers.get("Content-Length", "")
     announced = int(header) if header.isdecimal() else None
     if file.size is not None and announced not in (None, file.size):
-        raise _Refused(f"it offers {announced} bytes, {file.size} are right")
+        raise _Refused(f"it announces {announced} bytes, expected {file.size}")
     if announced is not None and announced > _most(file):
-        raise _Refused(f"it offers {announced} bytes, {_most(file)} are the most taken")
+        raise _Refused(
+            f"it announces {announced} bytes, at most {_most(file)} are accepted"
+        )
     return announced if file.size is None else file.size
 
 
@@ -200,7 +202,7 @@ def _copy(response, out, limit, bar):
     while chunk := response.read(min(CHUNK, limit + 1 - received)):
         received += len(chunk)
         if received > limit:
-            raise _Refused(f"it sends more than the right {limit} bytes")
+            raise _Refused(f"it sends more than the expected {limit} bytes")
         out.write(chunk)
         bar.update(len(chunk))
     out.flush()
@@ -213,7 +215,7 @@ def _flaw(path, file):
 
     size = path.stat().st_size
     if file.size is not None and size != file.size:
-        return f"it has {size} bytes, {file.size} are right"
+        return f"it has {size} bytes, expected {file.size}"
     if not file.checksum:
         return None
     kind, _, right = file.checksum.partition(":")
@@ -222,7 +224,7 @@ def _flaw(path, file):
         while chunk := source.read(CHUNK):
             digest.update(chunk)
     if digest.hexdigest() != right:
-        return f"its {kind} is {digest.hexdigest()}, {right} is right"
+        return f"its {kind} is {digest.hexdigest()}, expected {right}"
     return None
 
 

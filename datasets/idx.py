@@ -65,14 +65,14 @@ def _read(path, magic):
         if got < data.size:
             raise DataFileError(
                 path,
-                f"truncated: the header announces {data.size} bytes of "
-                f"{KINDS[magic]}, {got} are there. Fetch the file again.",
+                f"truncated: the header announces {data.size} bytes of {KINDS[magic]}, "
+                f"the file has {got}. Download the file again.",
             )
         if source.read(1):
             raise DataFileError(
                 path,
-                f"more follows the {data.size} bytes of {KINDS[magic]} that the header "
-                "announces. Fetch the file again.",
+                f"too long: more data follows the {data.size} bytes of {KINDS[magic]} "
+                "that the header announces. Download the file again.",
             )
     return data
 
@@ -92,11 +92,12 @@ def _opened(path):
                     yield inflated
             except EOFError as error:
                 raise DataFileError(
-                    path, "truncated: its gzip data break off. Fetch the file again."
+                    path,
+                    "truncated: its gzip data ends early. Download the file again.",
                 ) from error
             except (gzip.BadGzipFile, zlib.error) as error:
                 raise DataFileError(
-                    path, f"corrupt gzip data ({error}). Fetch the file again."
+                    path, f"corrupt gzip data ({error}). Download the file again."
                 ) from error
         else:
             _refuse_web_page(path, start)
@@ -108,8 +109,8 @@ def _refuse_web_page(path, start):
     if start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<"):
         raise DataFileError(
             path,
-            "it starts with '<': a web page, not the data. Look at it for the reason, "
-            "then fetch the file again.",
+            "it starts with '<': a web page, not the data. Read it for the reason, "
+            "then download the file again.",
         )
 
 
@@ -124,10 +125,12 @@ def _header(path, source, magic):
         raise DataFileError(
             path,
             f"it holds {KINDS[found]} (magic number {found}), but {wanted}. Are two "
-            "files mixed up?",
+            "files swapped?",
         )
     if found != magic:
-        raise DataFileError(path, f"no IDX file: it starts with {found}; IDX {wanted}.")
+        raise DataFileError(
+            path, f"not an IDX file: it starts with {found}; IDX {wanted}."
+        )
     axes = magic & 0xFF
     sizes = source.read(4 * axes)
     if len(sizes) < 4 * axes:
@@ -147,8 +150,8 @@ def _check_shape(path, shape):
     if total > LARGEST or 0 in shape[1:]:
         raise DataFileError(
             path,
-            f"its header announces the shape {shape}, {total} bytes. Right are images "
-            f"of at least one pixel and {LARGEST} bytes at most.",
+            f"its header announces the shape {shape}, {total} bytes. Images must have "
+            f"at least one pixel, and {LARGEST} bytes at most.",
         )
 
 

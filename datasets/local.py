@@ -39,7 +39,7 @@ def given_path(
         return None
     raise FileNotFoundError(
         f"{who}: path must name a file or folder that exists: got {found}. Without a "
-        f"path, the data are downloaded to {cache_folder()}."
+        f"path, the data is downloaded to {cache_folder()}."
     )
 
 
@@ -122,15 +122,15 @@ def load_folder(folder: str | os.PathLike) -> tuple[Data, str]:
         wanted = [_name(part, k) for part in ("train", "t10k") for k in _AXES]
         missing = [n for n, p in zip(wanted, train + test, strict=True) if not p]
         raise FileNotFoundError(
-            f"{folder} lacks {', '.join(missing)} (each may end in .gz). Right are all "
-            f"four of {', '.join(wanted)}, or the two t10k files alone."
+            f"{folder} lacks {', '.join(missing)} (each may end in .gz). It must "
+            f"contain all four of {', '.join(wanted)}, or only the two t10k files."
         )
     if train[0]:
         return (read_pair(*train), read_pair(*test)), ""
     x, y = read_pair(*test)
     n = len(x) * 4 // 5
     note = (
-        f"{folder} has no training images, so its t10k set is divided: the first {n} "
+        f"{folder} has no training images, so its t10k set is split: the first {n} "
         f"images are for training, the last {len(x) - n} for testing."
     )
     return ((x[:n], y[:n]), (x[n:], y[n:])), note

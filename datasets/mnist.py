@@ -88,7 +88,7 @@ def _from_cache():
         except DownloadError as second:
             raise DownloadError(
                 first.failures + second.failures,
-                f"Without a network, put {ARCHIVE.name} into {folder} by other means, "
-                "or use datasets.digits, which needs none.",
+                f"Without a network, copy {ARCHIVE.name} to {folder}, or use "
+                "datasets.digits, which needs no network.",
             ) from None
     return load_folder(folder / "mnist")[0]

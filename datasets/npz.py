@@ -43,7 +43,7 @@ def read_npz(
     )
     with open(path, "rb") as raw:
         if not zipfile.is_zipfile(raw):
-            raise DataFileError(path, "no .npz file, which would be a zip archive.")
+            raise DataFileError(path, "not an .npz file, which is a zip archive.")
         raw.seek(0)
         try:
             with np.load(raw, allow_pickle=False) as archive:
@@ -51,8 +51,9 @@ def read_npz(
                 if missing:
                     raise DataFileError(
                         path,
-                        f"{', '.join(missing)} not there; it must hold "
-                        f"{', '.join(keys)}, and holds {', '.join(archive) or 'none'}.",
+                        f"it has no {', '.join(missing)}; it must contain "
+                        f"{', '.join(keys)}, and contains "
+                        f"{', '.join(archive) or 'none'}.",
                     )
                 if sequences:
                     return [_entry(archive, key) for key in keys]

@@ -73,7 +73,7 @@ class _Dtype:
         dtype = np.dtype(self.code).newbyteorder(self.order)
         if type(data) is not bytes or len(data) != math.prod(shape) * dtype.itemsize:
             raise ValueError(
-                f"an array of the shape {shape} in a pickle, of other size"
+                f"an array of the shape {shape} in a pickle, with data of another size"
             )
         return np.frombuffer(data, dtype).reshape(shape, order="CF"[bool(is_fortran)])
 
@@ -127,8 +127,8 @@ class _Reader:
                 return value
             if opcode not in RULES:
                 raise ValueError(
-                    f"a pickle that holds more than plain data: its opcode {opcode!r} at "
-                    f"byte {self.position - 1} is refused"
+                    f"a pickle that holds more than plain data: its opcode {opcode!r} "
+                    f"at byte {self.position - 1} is rejected"
                 )
             RULES[opcode](self)
 
@@ -150,7 +150,7 @@ class _Reader:
     def take(self, count):
         start, self.position = self.position, self.position + count
         if self.position > len(self.content):
-            raise ValueError(f"a pickle that breaks off at byte {len(self.content)}")
+            raise ValueError(f"a pickle that ends early, at byte {len(self.content)}")
         return self.content[start : self.position]
 
     def count(self, size):
@@ -201,14 +201,14 @@ class _Reader:
         if type(self.stack[-1]) is not dict or not all(
             type(key) in (bytes, str) for key in keys
         ):
-            raise TypeError("no dict with strings as keys")
+            raise TypeError("not a dict with strings as keys")
         self.stack[-1].update(zip(keys, values[1::2], strict=True))
 
     def name(self, module, name):
         full = f"{_text(module)}.{_text(name)}"
         if full not in GLOBALS:
             raise ValueError(
-                f"a pickle that asks for {full}: only plain data and arrays are read"
+                f"a pickle that references {full}: only plain data and arrays are read"
             )
         self.stack.append(GLOBALS[full])
 

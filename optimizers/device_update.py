@@ -119,9 +119,9 @@ class _Step(DeviceUpdate):
         if any([count != self.count for count in counts]):
             self.count = None
             raise RuntimeError(
-                f"{type(rule).__name__}.coefficients returns another number of "
-                "coefficients than in the steps before, for which the step was compiled; "
-                "nothing has changed. The next call compiles it again"
+                f"{type(rule).__name__}.coefficients must return as many coefficients "
+                "as in previous steps, for which the step was compiled; nothing has "
+                "changed. The next call compiles it again"
             )
         for variable, array in state:
             variable._bind(array)

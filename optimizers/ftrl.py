@@ -90,7 +90,9 @@ class Ftrl(Optimizer):
 
     def coefficients(self, step, learning_rate, real):
         if isinstance(learning_rate, float) and learning_rate == 0:
-            raise ValueError("Ftrl: learning_rate must not be 0, it is divided by")
+            raise ValueError(
+                "Ftrl: learning_rate must not be 0, because the update divides by it"
+            )
         least = 2 * self.l2_regularization_strength + self.beta / learning_rate
         shrinkage = 2 * self.l2_shrinkage_regularization_strength
         power, l1 = -self.learning_rate_power, self.l1_regularization_strength

@@ -90,7 +90,7 @@ def check_gradient(array, variable):
 def _check_dtype(array, variable):
     dtype_kinds = "biufc" if variable._array.dtype.kind == "c" else "biuf"
     if kind_of(array.dtype) not in dtype_kinds:
-        _refuse(DTypeError, "dtype, or one that can be cast to it", array, variable)
+        _refuse(DTypeError, "dtype, or a dtype that can be cast to it", array, variable)
 
 
 def _to_rows(slices, variable):
@@ -99,8 +99,9 @@ def _to_rows(slices, variable):
     indices = _array(slices.indices)
     if slices.dense_shape is not None and tuple(slices.shape) != target.shape:
         raise ShapeError(
-            "apply_gradients", f"the gradient of '{variable.path}' must have its shape "
-            f"{target.shape}, but its dense_shape is {tuple(slices.shape)}",
+            "apply_gradients", f"the gradient of '{variable.path}' must have the shape "
+                               f"of the variable, {target.shape}, got dense_shape "
+                               f"{tuple(slices.shape)}",
         )  # fmt: skip
     if not target.ndim or values.shape != (*indices.shape[:1], *target.shape[1:]):
         raise ShapeError(
@@ -115,8 +116,8 @@ def _to_rows(slices, variable):
         )  # fmt: skip
     if indices.size and (indices.min() < 0 or indices.max() >= target.shape[0]):
         raise ValueError(
-            f"apply_gradients: an index of the gradient of '{variable.path}' lies outside "
-            f"its {target.shape[0]} rows"
+            f"apply_gradients: an index of the gradient of '{variable.path}' is "
+            f"outside of its {target.shape[0]} rows"
         )
     _check_dtype(values, variable)
     _check_device(values, variable)

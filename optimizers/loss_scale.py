@@ -330,7 +330,7 @@ def _refuse_options(options):
     for name, value in options.items():
         if value != neutral.get(name):
             raise ValueError(
-                f"LossScaleOptimizer does not take {name!r}: set it on the "
+                f"LossScaleOptimizer does not accept {name!r}; set it on the "
                 "`inner_optimizer`"
             )
 

@@ -73,8 +73,8 @@ class OptimizerMap(MutableMapping):
         matching = [e for e in self._optimizers if pattern_of(e).fullmatch(key)]
         if len(matching) > 1:
             raise ValueError(
-                f"OptimizerMap: one optimizer must fit the variable '{key}', but "
-                f"{len(matching)} keys match it: {', '.join(matching)}"
+                f"OptimizerMap: one key must match the variable '{key}', got "
+                f"{len(matching)} keys: {', '.join(matching)}"
             )
         return self._optimizers[matching[0]] if matching else self.default_optimizer
 
@@ -82,7 +82,9 @@ class OptimizerMap(MutableMapping):
         if not isinstance(key, str):
             raise ValueError(f"OptimizerMap: a key must be a string, got {key!r}")
         if key in self._optimizers:
-            raise ValueError(f"OptimizerMap: the key '{key}' exists already")
+            raise ValueError(
+                f"OptimizerMap: keys must be unique, '{key}' exists already"
+            )
         pattern_of(key)  # refuses what is no regular expression
         self._optimizers[key] = _checked("OptimizerMap", optimizer)
 
@@ -310,7 +312,7 @@ class MultiOptimizer(Optimizer):
 
     def _tw_new_update(self, key, variables, grads):
         raise ValueError(
-            "MultiOptimizer: a LossScaleOptimizer cannot be around it; compile with "
+            "MultiOptimizer cannot be wrapped in a LossScaleOptimizer; compile with "
             "auto_scale_loss=False, use the policy 'mixed_bfloat16', or set "
             "loss_scale_factor"
         )
@@ -360,7 +362,7 @@ def _checked(who, optimizer):
         optimizer, (LossScaleOptimizer, MultiOptimizer)
     ):
         raise ValueError(
-            f"{who}: an optimizer of variables must be an Optimizer, and no "
-            f"LossScaleOptimizer or MultiOptimizer, got {optimizer!r}"
+            f"{who}: the optimizer of a variable must be an Optimizer other than "
+            f"LossScaleOptimizer and MultiOptimizer, got {optimizer!r}"
         )
     return optimizer

@@ -204,10 +204,10 @@ class Optimizer(State, Configured):
             inspect.signature(cls.update_step).bind(None, None, None, None)
         except TypeError:
             raise TypeError(
-                f"{cls.__name__}.update_step must take (gradient, variable, "
+                f"{cls.__name__}.update_step must accept (gradient, variable, "
                 "learning_rate); to update blocks of arrays in place, define "
-                "update_block(xp, gradient, variable, scratch, coefficients, "
-                "*slots), see Optimizer"
+                "update_block(xp, gradient, variable, scratch, coefficients, *slots), "
+                "see Optimizer"
             ) from None
 
     def __init__(
@@ -427,7 +427,8 @@ class Optimizer(State, Configured):
         pairs = list(grads_and_vars)
         if not pairs:
             raise ValueError(
-                "apply_gradients: there are no pairs of (gradient, variable)"
+                "apply_gradients: grads_and_vars must contain pairs (gradient, "
+                "variable), got none"
             )
         grads, variables = zip(*pairs)
         self.apply(grads, variables)

@@ -106,7 +106,7 @@ class Runner:
     def compute(self, compiled, *args):
         """Call the machine code of a rule."""
         if compiled(*args) is not None:
-            raise RuntimeError("the machine code of an update refuses its arrays")
+            raise RuntimeError("the machine code of an update rejects its arrays")
 
 
 class Recorder:
@@ -232,11 +232,11 @@ class Recorded:
         self.array = array
 
     def __getattr__(self, name):
-        raise NotRecordable(f"the values of an array are not there yet for {name}")
+        raise NotRecordable(f"the values of an array are not computed yet for {name}")
 
 
 def _refuse(self, *args):
-    raise NotRecordable("the values of an array are not there yet")
+    raise NotRecordable("the values of an array are not computed yet")
 
 
 for _name in (

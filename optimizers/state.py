@@ -222,9 +222,9 @@ class State(Reserving, Trackable):
         initializers = list(initializer) if several else [initializer] * len(names)
         if len(names) != len(initializers):
             raise ValueError(
-                f"{self.name}.add_optimizer_variables: initializer must be a single "
-                f"one, or one for each name; name is {name!r}, initializer "
-                f"{initializer!r}"
+                f"{self.name}.add_optimizer_variables: initializer must be one "
+                f"initializer, or a list of one per name; got name={name!r}, "
+                f"initializer={initializer!r}"
             )
         rows = [
             [self.add_variable_from_reference(variable, *pair)
@@ -375,8 +375,8 @@ class State(Reserving, Trackable):
         for variable in var_list:
             if id(variable) not in averages:
                 raise ValueError(
-                    f"{self.name}.finalize_variable_values: there is no average of "
-                    f"'{variable.path}': the optimizer was built without it"
+                    f"{self.name}.finalize_variable_values: '{variable.path}' has no "
+                    "average, because the optimizer was built without it"
                 )
         for variable in var_list:
             variable.assign(averages[id(variable)].read())
@@ -393,7 +393,7 @@ def _check_trainable(who, variable):
             f"{who}: variables must be Variables, got {type(variable).__name__}"
         )
     if not variable.dtype.is_differentiable:
-        problem = f"'{variable.path}' must be of a floating dtype to be trained"
+        problem = f"'{variable.path}' must have a floating dtype to be trained"
         raise DTypeError(who, problem, variable=variable)
     if getattr(variable, "overwrite_with_gradient", False):
         raise ValueError(

@@ -58,8 +58,8 @@ class DataParallel(Distribution):
         for name, value in (("device_mesh", device_mesh), ("devices", devices)):
             if value is not None:
                 raise ValueError(
-                    f"DataParallel: {name} must be None, got {value!r}; the processes are "
-                    "those that mpiexec has started"
+                    f"DataParallel: {name} must be None, got {value!r}; mpiexec "
+                    "determines the processes"
                 )
         self.strategy = MultiWorkerMirroredStrategy()
         self.strategy.auto_shard_dataset = bool(auto_shard_dataset)
@@ -123,7 +123,7 @@ def initialize(
     ):
         if value is not None and value != known:
             raise ValueError(
-                f"initialize: {name} must be {known}, as MPI says, got {value!r}"
+                f"initialize: {name} must be {known}, as MPI reports, got {value!r}"
             )
 
 

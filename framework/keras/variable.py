@@ -95,8 +95,8 @@ def _initialized(initializer, shape, dtype):
     """Return a function without arguments that returns the initial value."""
     if shape is None or None in TensorShape(shape).as_list():
         raise ValueError(
-            "Variable: with an initializer, shape must be given, and all of its sizes be "
-            f"known; got {shape!r} for {initializer!r}"
+            "Variable: an initializer needs a shape with known sizes, got "
+            f"shape={shape!r} for {initializer!r}"
         )
     sizes = tuple(TensorShape(shape).as_list())
     return lambda: initializer(sizes, dtype=dtype or floatx())

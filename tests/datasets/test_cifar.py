@@ -110,7 +110,9 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path, protocol):
     hostile = pickle.dumps({"data": Runs(), "labels": [1]}, protocol)
     members = batches10() | {"cifar-10-batches-py/data_batch_3": hostile}
     path = archive(tmp_path / "hostile.tar.gz", members)
-    with pytest.raises(ValueError, match=r"hostile.*data_batch_3: .* asks for .*mkdir"):
+    with pytest.raises(
+        ValueError, match=r"hostile.*data_batch_3: .* references .*mkdir"
+    ):
         cifar10.load_data(path)
     assert not (tmp_path / "made").exists()
 
@@ -146,11 +148,11 @@ def test_archives_that_are_damaged_or_lack_a_batch_are_refused(tmp_path, monkeyp
         ("header", gzip.compress(bytes(changed))),
     ):
         (tmp_path / name).write_bytes(body)
-        with pytest.raises(ValueError, match=f"{name}: no .tar.gz file, or a damaged"):
+        with pytest.raises(ValueError, match=f"{name}: not a .tar.gz file, or damaged"):
             cifar10.load_data(tmp_path / name)
     del members["cifar-10-batches-py/data_batch_2"]
     path = archive(tmp_path / "part", members)
-    with pytest.raises(ValueError, match="part: .*data_batch_2 not there"):
+    with pytest.raises(ValueError, match="part: the archive has no .*data_batch_2"):
         cifar10.load_data(path)
     monkeypatch.setattr(cifar, "LARGEST", 10000)
     with pytest.raises(ValueError, match="it unpacks to more than 10000 bytes"):
@@ -164,7 +166,7 @@ def test_the_archive_is_downloaded_once_and_verified(
     content = archive(tmp_path / "made", batches10()).read_bytes()
     server.pages[f"/{name}"] = content
     monkeypatch.setattr(cifar10, "MIRRORS", (server.url,))
-    with pytest.raises(DownloadError, match="(?s)its sha256 is .* put the file at"):
+    with pytest.raises(DownloadError, match="(?s)its sha256 is .* copy the file to"):
         cifar10.load_data()
     digest = hashlib.sha256(content).hexdigest()
     monkeypatch.setattr(cifar10, "ARCHIVE", RemoteFile(name, f"sha256:{digest}"))

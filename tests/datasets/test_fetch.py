@@ -98,7 +98,7 @@ def test_a_wrong_checksum_is_refused_and_leaves_nothing(server, tmp_path):
 
 def test_a_mirror_that_offers_another_size_is_refused_at_once(server, tmp_path):
     server.pages["/data.bin"] = BODY + b"?"
-    with pytest.raises(DownloadError, match=f"offers {len(BODY) + 1} bytes"):
+    with pytest.raises(DownloadError, match=f"announces {len(BODY) + 1} bytes"):
         download(remote(size=len(BODY)), [server.url], tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -116,7 +116,9 @@ def test_no_more_than_the_right_size_is_read(server, tmp_path):
             stopped.set()
 
     server.pages["/data.bin"] = endless
-    with pytest.raises(DownloadError, match=f"more than the right {len(BODY)} bytes"):
+    with pytest.raises(
+        DownloadError, match=f"more than the expected {len(BODY)} bytes"
+    ):
         download(remote(size=len(BODY)), [server.url], tmp_path)
     assert stopped.wait(10)
     assert list(tmp_path.iterdir()) == []
@@ -125,7 +127,7 @@ def test_no_more_than_the_right_size_is_read(server, tmp_path):
 def test_a_file_of_unknown_size_is_bounded_too(server, tmp_path, monkeypatch):
     monkeypatch.setattr(fetch, "LARGEST", 1000)
     server.pages["/data.bin"] = without_length(BODY)
-    with pytest.raises(DownloadError, match="right.*1000.*bytes"):
+    with pytest.raises(DownloadError, match="expected.*1000.*bytes"):
         download(remote(), [server.url], tmp_path)
 
 
@@ -134,7 +136,7 @@ def test_a_huge_announced_size_is_refused_before_anything_is_read(
 ):
     monkeypatch.setattr(fetch, "LARGEST", 1000)
     server.pages["/data.bin"] = BODY
-    with pytest.raises(DownloadError, match=f"offers {len(BODY)} bytes"):
+    with pytest.raises(DownloadError, match=f"announces {len(BODY)} bytes"):
         download(remote(), [server.url], tmp_path)
 
 

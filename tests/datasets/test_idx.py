@@ -70,17 +70,17 @@ def test_no_images_at_all_are_no_error(write, pack, idx_bytes):
 
 def test_labels_where_images_are_wanted_are_refused(write, pack, idx_bytes):
     path = write(pack(idx_bytes(LABELS)))
-    refused(path, "holds labels", "2049", "2051", "mixed up")
+    refused(path, "holds labels", "2049", "2051", "swapped")
 
 
 def test_images_where_labels_are_wanted_are_refused(write, pack, idx_bytes):
     path = write(pack(idx_bytes(IMAGES)))
-    refused(path, "holds images", "2051", "2049", "mixed up", read=read_labels)
+    refused(path, "holds images", "2051", "2049", "swapped", read=read_labels)
 
 
 def test_truncated_data_are_refused(write, pack, idx_bytes):
     path = write(pack(idx_bytes(IMAGES)[:-7]))
-    refused(path, "truncated", "announces 60 bytes", "53 are there")
+    refused(path, "truncated", "announces 60 bytes", "the file has 53")
 
 
 def test_a_truncated_header_is_refused(write, pack, idx_bytes):
@@ -98,7 +98,7 @@ def test_an_empty_file_is_refused(write, pack):
 
 
 def test_trailing_bytes_are_refused(write, pack, idx_bytes):
-    refused(write(pack(idx_bytes(IMAGES) + b"\0")), "more follows the 60 bytes")
+    refused(write(pack(idx_bytes(IMAGES) + b"\0")), "more data follows the 60 bytes")
 
 
 def test_bytes_after_the_gzip_data_are_refused(write, idx_bytes):
@@ -107,7 +107,7 @@ def test_bytes_after_the_gzip_data_are_refused(write, idx_bytes):
 
 def test_a_second_gzip_member_is_refused(write, idx_bytes):
     packed = gzip.compress(idx_bytes(IMAGES))
-    refused(write(packed + packed), "more follows the 60 bytes")
+    refused(write(packed + packed), "more data follows the 60 bytes")
 
 
 @pytest.mark.parametrize("at", [12, -8], ids=["data", "checksum"])
@@ -126,12 +126,12 @@ def test_a_web_page_is_refused_as_such(write, page):
 
 
 def test_a_foreign_file_is_refused_with_the_right_magic_number(write, pack):
-    refused(write(pack(b"\x89PNG" + bytes(100))), "no IDX file", "2051")
+    refused(write(pack(b"\x89PNG" + bytes(100))), "not an IDX file", "2051")
 
 
 def test_floats_in_idx_form_are_refused(write):
     header = struct.pack(">BBBB3I", 0, 0, 13, 3, 1, 1, 1)
-    refused(write(header + bytes(4)), "no IDX file")
+    refused(write(header + bytes(4)), "not an IDX file")
 
 
 @pytest.mark.parametrize("shape", [(2**32 - 1,) * 3, (1 << 20, 32, 33), (5, 0, 4)])
@@ -144,7 +144,7 @@ def test_a_gzip_bomb_is_inflated_no_further_than_its_header_says(write, idx_byte
     bomb = gzip.compress(idx_bytes(IMAGES) + bytes(1 << 27), compresslevel=1)
     path = write(bomb)
     tracemalloc.start()
-    refused(path, "more follows the 60 bytes")
+    refused(path, "more data follows the 60 bytes")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 << 20

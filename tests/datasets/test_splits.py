@@ -95,7 +95,7 @@ def test_without_a_network_the_error_says_where_the_file_belongs(
     calls = [module.load_data]
     calls += [module.get_word_index] if module in TEXTS else []
     for call in calls:
-        with pytest.raises(DownloadError, match="404.*\n.*put the file at .*datasets"):
+        with pytest.raises(DownloadError, match="404.*\n.*copy the file to .*datasets"):
             call()
 
 

@@ -118,7 +118,7 @@ def test_words_of_a_tokenizer_are_characters_lists_or_those_of_an_analyzer():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda t: t.texts_to_matrix(["a"]), "give num_words, or call fit_on_texts"),
+        (lambda t: t.texts_to_matrix(["a"]), "pass num_words, or call fit_on_texts"),
         (
             lambda t: t.texts_to_matrix(["a"], "sum"),
             "mode must be 'binary', .* got 'sum'",

@@ -69,8 +69,8 @@ def test_a_layer_trains_a_variable_among_its_attributes():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (("ones",), "shape must be given.*Ones"),
-        (("ones", (None, 2)), r"all of its sizes be known; got \(None, 2\)"),
+        (("ones",), "needs a shape.*Ones"),
+        (("ones", (None, 2)), r"with known sizes, got shape=\(None, 2\)"),
         (([1.0, 2.0], (3,)), r"the shape must be \(3,\)"),
         ((1.0, None, None, True, True, "all"), "aggregation must be one of"),
     ],

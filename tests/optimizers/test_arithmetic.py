@@ -92,7 +92,7 @@ def test_at_the_end_variables_become_their_averages():
     assert v.numpy() == 2.0
     run(optimizer, [v], [[0.0]])  # and training can go on
     assert (v.numpy(), optimizer.variables[2].numpy()) == (2.0, 2.0)
-    with pytest.raises(ValueError, match="average of 'w'"):
+    with pytest.raises(ValueError, match="'w' has no average"):
         optimizer.finalize_variable_values([variable(1.0, name="w")])
 
 

@@ -189,7 +189,7 @@ def test_another_number_of_coefficients_is_an_error_once_and_then_compiled(gpu):
     step = tw.function(lambda: optimizer.apply([tw.ones(2)], [v]))
     step()
     optimizer.more = 1
-    with pytest.raises(RuntimeError, match="Mixed.coefficients returns another number"):
+    with pytest.raises(RuntimeError, match="Mixed.coefficients must return as many"):
         step()
     assert v.numpy().tolist() == [-0.5] * 2 and int(optimizer.iterations) == 1
     step()

@@ -106,7 +106,7 @@ def test_no_gradient_at_all_is_an_error():
     v = variable(1.0)
     with pytest.raises(ValueError, match="No gradients provided for any variable"):
         SGD().apply_gradients([(None, v)])
-    with pytest.raises(ValueError, match="no pairs"):
+    with pytest.raises(ValueError, match="must contain pairs"):
         SGD().apply_gradients([])
 
 

@@ -219,7 +219,7 @@ class Options:
         )
         if shape[2] not in (1, 3):
             warnings.warn(
-                f"{self.title}: images have 1 or 3 channels, input_shape is "
+                f"{self.title}: images should have 1 or 3 channels, got input_shape "
                 f"{in_data_format(shape)}",
                 stacklevel=user_stacklevel(),
             )

@@ -70,8 +70,9 @@ def _variant(label, hashes, depths, filters):
             )  # fmt: skip
             options.require(
                 channel_axis() == -1,
-                "there is none for images with the channels in front; call keras.config."
-                "set_image_data_format('channels_last') before, and transpose images",
+                "the data format must be 'channels_last'; call "
+                "keras.config.set_image_data_format('channels_last') first, and "
+                "transpose images",
             )
             shape = options.image_shape(224)
             network = partial(

@@ -116,7 +116,8 @@ def rows_of_weights(options, shape, sizes, alpha, widths):
         return shape[0]
     warnings.warn(
         f"{options.title}: there are no weights for images of the shape "
-        f"{in_data_format(shape)}; those for {in_data_format((224, 224, 3))} are loaded",
+        f"{in_data_format(shape)}; loading the weights for "
+        f"{in_data_format((224, 224, 3))}",
         stacklevel=user_stacklevel(),
     )
     return 224

@@ -173,14 +173,14 @@ def _image_shape(options):
 def _check_weights(options, shape, minimalistic, alpha, label):
     options.require(
         label in HASHES,
-        "with weights='imagenet', alpha must be 0.75 or 1.0, if minimalistic 1.0, got "
-        f"{alpha}",
+        "with weights='imagenet', alpha must be 0.75 or 1.0 (1.0 if minimalistic), "
+        f"got {alpha}",
     )
     if shape[:2] != (224, 224):
         warnings.warn(
             f"{options.title}: there are no weights for images of the shape "
-            f"{in_data_format(shape)}; those for {in_data_format((224, 224, 3))} are "
-            "loaded",
+            f"{in_data_format(shape)}; loading the weights for "
+            f"{in_data_format((224, 224, 3))}",
             stacklevel=user_stacklevel(),
         )
 

@@ -1,5 +1,7 @@
 """Read and write Keras' files: ``.weights.h5``, ``.h5`` and ``.keras``.
 
+Modules::
+
     save_and_load         `save_model`, `load_model`, `save_weights`, `load_weights`
     model_file            one view of a file, independent of its layout
     weights_by_path       weights of Keras 3: groups that follow the objects

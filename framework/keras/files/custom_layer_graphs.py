@@ -86,10 +86,10 @@ def _write(group, layer):
     if None in functions:
         return "the layer was not called on the inputs of a model"
     if _depends_on_masks(layer):
-        return "masks pass through the layer, which no graph holds"
+        return "the layer uses or returns masks, which graphs do not support"
     paths = _weight_paths(layer, weights)
     if paths is None:
-        return "a layer inside has its own save_own_variables"
+        return "a nested layer overrides save_own_variables"
     try:
         for name, function in zip(MODES, functions):
             write_function(group.group(name), function, variables)
@@ -100,7 +100,7 @@ def _write(group, layer):
     except SavingError as error:
         return error.reason
     if any([len({*each}) != 1 for each in counts]):
-        return "how many losses the layer adds depends on its inputs"
+        return "the number of losses that the layer adds depends on its inputs"
     for i, state in enumerate(variables[len(weights) :]):
         group.array(f"states/{i}", state._array)
     entry = object_config.serialize(layer)

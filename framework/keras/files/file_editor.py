@@ -165,7 +165,7 @@ class KerasFileEditor:
         parent, name, path = self._find("rename_object", object_name)
         if new_name in parent:
             raise ValueError(
-                f"rename_object: {new_name!r} exists already beside {path!r}"
+                f"rename_object: {new_name!r} exists already next to {path!r}"
             )
         entries = {new_name if k == name else k: v for k, v in parent.items()}
         parent.clear()
@@ -256,7 +256,7 @@ class KerasFileEditor:
             )
         paths = ", ".join([path for _, _, path in found])
         raise ValueError(
-            f"{who}: give one of the paths {paths}; {name!r} stands for all"
+            f"{who}: {name!r} matches several objects; pass one of the paths {paths}"
         )
 
     def _at(self, path):

@@ -222,7 +222,7 @@ class _Builder:
         tensors = self.nodes[name, number].output_tensors
         if not 0 <= index < len(tensors):
             raise load_error(
-                f"Model: the layer {name[:80]!r} gives {len(tensors)} outputs, there is "
+                f"Model: the layer {name[:80]!r} has {len(tensors)} outputs, there is "
                 f"no output {index}"
             )
         return tensors[index]
@@ -247,7 +247,7 @@ class _Builder:
         if isinstance(self.made[name], (OpCall, FunctionCall)):
             check_call(self.made[name], kwargs)
         with load_errors(
-            f"the layer {name[:80]!r} cannot be called as the config says"
+            f"the layer {name[:80]!r} cannot be called with the arguments in the config"
         ):
             self.made[name](*args, **kwargs)
         # A model inside may have the layer too, and calls it while entries are read.

@@ -157,8 +157,9 @@ def _object_of(config, family):
         return convert_to_tensor(value) if name == "__tensor__" else value
     if name == "__lambda__":
         raise load_error(
-            "a config holds Python code, which is never run, whatever safe_mode is: make "
-            "the function known by custom_objects or register_keras_serializable"
+            "the config contains Python code, which is never run, regardless of "
+            "safe_mode; pass the function in custom_objects, or use "
+            "register_keras_serializable"
         )
     return _made(config, family)
 
@@ -214,8 +215,9 @@ def argument_config(value: Any, tensor: Callable[[Any], dict] | None) -> Any:
     literal = encode_literal(value)
     if literal is None:
         raise TypeError(
-            f"A config cannot hold {type(value).__name__}: {value!r}. Calls in a model may "
-            "take tensors, arrays, numbers, strings, None, slices and nests of these"
+            f"A config cannot hold {type(value).__name__}: {value!r}. Calls in a "
+            "model accept tensors, arrays, numbers, strings, None, slices and nests "
+            "of these"
         )
     return literal
 
@@ -278,6 +280,6 @@ def argument_from_config(config: Any, tensor: Callable[[Any], Any] | None) -> An
         return tuple([argument_from_config(each, tensor) for each in config["items"]])
     if name is not None and "config" in config:
         raise load_error(
-            f"an argument of a call is of the unknown class {str(name)[:80]!r}"
+            f"an argument of a call has the unknown class {str(name)[:80]!r}"
         )
     return {key: argument_from_config(each, tensor) for key, each in config.items()}

@@ -155,7 +155,7 @@ def _own(config):
         raise load_error(f"the op {unregistered(op)}") from None
     odd = sorted(set(attributes) ^ set(primitive.attributes))
     if [n for n in odd if n in attributes or n not in primitive.defaults]:
-        raise load_error(f"the op {op!r} has other attributes than {odd[:5]}")
+        raise load_error(f"the op {op!r} has no attributes {odd[:5]}")
     for name, value in attributes.items():
         _check_value(op, name, value)
     return op, attributes, config.get("name")
@@ -206,7 +206,7 @@ def check_call(operation, kwargs):
     definition = None if op is None else operation.definition
     if op is not None and definition is None and kwargs:
         raise load_error(
-            f"the op {op!r} takes no arguments by name, got {list(kwargs)[:3]}"
+            f"the op {op!r} accepts no keyword arguments, got {list(kwargs)[:3]}"
         )
     taken = () if definition is None else definition.call
     for name, value in kwargs.items():

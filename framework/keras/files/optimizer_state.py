@@ -97,7 +97,7 @@ def restore_optimizer(root: Group, model: Any) -> None:
     try:
         arrays, names = _stored_state(root, optimizer)
         if arrays is None:
-            raise StateMismatch("the file holds no state of it")
+            raise StateMismatch("the file has no state for it")
         if _by_name(names) or len(arrays) != len(optimizer.variables):
             optimizer.build(model.trainable_variables)
         for variable, array in _pairs(optimizer, arrays, names):

@@ -265,8 +265,8 @@ def load_model(
         if not file.is_model:
             raise SavingError(
                 file.path,
-                "holds no model, it has no attribute 'model_config'; if it holds weights, "
-                "make the model, then call its load_weights",
+                "has no model, there is no attribute 'model_config'; if it has "
+                "weights, create the model, then call its load_weights",
                 file.root.place,
             )
         model = _model_with_weights(file)

@@ -35,18 +35,18 @@ def opened_shards(path):
     parts = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(parts, dict):
         raise SavingError(
-            path, "is JSON without weight_map: no model, and no index of weights"
+            path, "is JSON without weight_map: neither a model nor an index of weights"
         )
     lists = [names if isinstance(names, list) else [names] for names in parts.values()]
     names = [name for each in lists for name in each]
     for name in names:
         if not isinstance(name, str) or name != os.path.basename(name):
             raise SavingError(
-                path, f"names {name!r}, which is not a file of the same folder"
+                path, f"lists {name!r}, which is not a file of the same folder"
             )
     names = list(dict.fromkeys(names))
     if not 1 <= len(names) <= MAX_SHARDS:
-        raise SavingError(path, f"names {len(names)} files, not 1 to {MAX_SHARDS}")
+        raise SavingError(path, f"lists {len(names)} files, not 1 to {MAX_SHARDS}")
     paths = [_beside(path, name) for name in names]
     with ExitStack() as stack:
         yield MergedGroup([stack.enter_context(opened(each)) for each in paths])
@@ -95,8 +95,8 @@ class _Shards:
     def _begin(self):
         if self._count == MAX_SHARDS:
             raise ValueError(
-                f"save_weights: max_shard_size gives more than {MAX_SHARDS} files; make it "
-                "larger"
+                f"save_weights: max_shard_size needs more than {MAX_SHARDS} files; "
+                "increase it"
             )
         path = f"{self._stem}_{self._count:05}.weights.h5"
         self.root = self._stack.enter_context(writing(path, self._overwrite))
@@ -108,8 +108,8 @@ class _Shards:
         size = array.nbytes
         if size > self.max_bytes:
             raise ValueError(
-                f"save_weights: max_shard_size must be at least that of each weight: "
-                f"{path} has {size} bytes, more than {self.max_bytes:.0f}"
+                "save_weights: max_shard_size must be at least the size of each "
+                f"weight: {path} has {size} bytes, more than {self.max_bytes:.0f}"
             )
         if self._size + size > self.max_bytes:
             self._begin()

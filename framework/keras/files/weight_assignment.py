@@ -58,7 +58,7 @@ class WeightAssignment:
         if len(variables) != len(arrays):
             hint = ""
             if not arrays:
-                hint = "; is it the file of another model?"
+                hint = "; is it a file of another model?"
             expected = ", ".join([f"{v.name} {tuple(v.shape)}" for v in variables[:8]])
             stored = ", ".join([str(array.shape) for array in arrays[:8]])
             self.add_problem(
@@ -107,7 +107,7 @@ class WeightAssignment:
         try:
             load(store)
         except Exception as error:  # the user's, about what the file holds
-            reason = f"{load.__qualname__} refuses the stored value: {error!r}"
+            reason = f"{load.__qualname__} rejects the stored value: {error!r}"
             raise SavingError(self.path, reason, location) from error
 
     def _report(self):

@@ -131,8 +131,8 @@ def read_layers(group: Group, model: Any, assignment: Any) -> None:
     if pair:
         assignment.add_problem(
             f"{group.place}@layer_names",
-            f"lists the layer '{pair[0]}' in the place of '{pair[1]}'; pass by_name=True "
-            "to load by the names",
+            f"lists the layer '{pair[0]}' in place of '{pair[1]}'; pass by_name=True "
+            "to load by name",
         )
     for layer, each in zip(layers, stored):
         _note(layer, each, assignment)
@@ -172,7 +172,7 @@ def _note(layer, stored, assignment):
     if pair and len(set(last)) == len(last):
         assignment.add_problem(
             f"{location}@weight_names",
-            f"lists '{pair[0]}' in the place of '{pair[1]}' of layer '{layer.name}'",
+            f"lists '{pair[0]}' in place of '{pair[1]}' of layer '{layer.name}'",
         )
 
 

@@ -197,8 +197,9 @@ def read_tree(root, model, assignment, skipped=()):
         if pair:
             assignment.add_problem(
                 parent,
-                f"holds the weights of '{pair[0]}' in the place of '{pair[1]}', and those "
-                f"somewhere else: the layers are {expected} in the model, {stored} in the file",
+                f"has the weights of '{pair[0]}' in place of '{pair[1]}', which are "
+                f"elsewhere: the layers are {expected} in the model, {stored} in the "
+                "file",
             )
     _find_extra(root, entries, assignment)
 

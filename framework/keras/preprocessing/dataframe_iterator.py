@@ -197,7 +197,7 @@ def _check_types(name, values, types):
 def _check_two(classes):
     if len(classes) != 2:
         raise ValueError(
-            "DataFrameIterator: class_mode='binary' takes two classes, got "
+            "DataFrameIterator: class_mode='binary' needs two classes, got "
             f"{len(classes)}: {sorted(classes)[:5]}"
         )
 

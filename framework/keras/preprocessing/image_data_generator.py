@@ -366,7 +366,7 @@ class ImageDataGenerator:
 
     def _is_fitted(self, name, value):
         if value is None:
-            _warn(f"ImageDataGenerator: {name} does nothing before fit(x)")
+            _warn(f"ImageDataGenerator: {name} has no effect before fit(x)")
         return value is not None
 
     def get_random_transform(

@@ -456,8 +456,8 @@ def _first_of_subset(who, generator, subset, count):
 def _check_same_classes(who, first, second):
     if not np.array_equal(np.unique(first), np.unique(second)):
         raise ValueError(
-            f"{who}: the subsets must have the same values of y: shuffle x and y, which are "
-            "perhaps sorted by y, or give ignore_class_split=True"
+            f"{who}: the subsets must have the same values of y; shuffle x and y, "
+            "which may be sorted by y, or pass ignore_class_split=True"
         )
 
 

@@ -326,7 +326,7 @@ class Tokenizer:
                 f"Tokenizer: mode must be {', '.join(map(repr, MODES))}, got {mode!r}"
             )
         if not self.num_words and not self.word_index:
-            raise ValueError("Tokenizer: give num_words, or call fit_on_texts first")
+            raise ValueError("Tokenizer: pass num_words, or call fit_on_texts first")
         if mode == "tfidf" and not self.document_count:
             raise ValueError("Tokenizer: mode 'tfidf' needs fit_on_texts first")
         matrix = np.zeros((len(sequences), self.num_words or len(self.word_index) + 1))

@@ -61,8 +61,8 @@ def split_dataset(
     """
     if preferred_backend not in (None, "tensorflow", "jax"):
         raise ValueError(
-            "split_dataset: preferred_backend must be None or 'tensorflow', as the results "
-            f"are of tw.data.Dataset, got {preferred_backend!r}"
+            "split_dataset: preferred_backend must be None or 'tensorflow', as the "
+            f"results are tw.data.Datasets, got {preferred_backend!r}"
         )
     import random  # a good millisecond, and not needed before
 
@@ -105,15 +105,15 @@ def _arrays(dataset):
         or shapes[0] in ((), (0,))
     ):
         raise ValueError(
-            "split_dataset: all arrays must hold the same number of samples, and some; "
-            f"got shapes {shapes}"
+            "split_dataset: all arrays must have the same number of samples, at least "
+            f"one; got shapes {shapes}"
         )
     return tuple(arrays) if isinstance(arrays, list) else arrays, batch_size
 
 
 def _sizes(left, right, total):
     if left is None and right is None:
-        raise ValueError("split_dataset: give left_size, right_size or both")
+        raise ValueError("split_dataset: pass left_size, right_size or both")
     left = _size("left_size", left, total)
     right = _size("right_size", right, total)
     left = total - right if left is None else left

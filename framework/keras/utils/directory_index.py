@@ -44,8 +44,8 @@ class Index:
                 report(f"Using {stop - start} files for {name}.")
             if start == stop:
                 raise ValueError(
-                    f"{who}: there are no files{f' for {name}' if name else ''} in the "
-                    f"directory; of other suffixes they are left out"
+                    f"{who}: the directory must contain files{f' for {name}' if name else ''} "
+                    "with a supported suffix, got none"
                 )
             labels = None if self.labels is None else self.labels[start:stop]
             parts.append(Index(self.paths[start:stop], labels, self.class_names))
@@ -84,7 +84,8 @@ def index_directory(
         labels = None
     if class_names is not None and not _is(labels, "inferred"):
         raise ValueError(
-            f"{who}: class_names can be given with labels='inferred' only, got {labels!r}"
+            f"{who}: class_names can be given only with labels='inferred', got "
+            f"{labels!r}"
         )
     _check_split(who, validation_split, subset, shuffle, seed)
     if seed is None:
@@ -143,8 +144,8 @@ def _check_split(who, validation_split, subset, shuffle, seed):
         )
     if validation_split and shuffle and seed is None:
         raise ValueError(
-            f"{who}: seed must be given with validation_split and shuffle=True, so that "
-            "the files for training are not those for validation"
+            f"{who}: seed must be given with validation_split and shuffle=True, so "
+            "that training and validation files do not overlap"
         )
 
 
@@ -156,7 +157,7 @@ def _folders(who, directory, class_names):
         return folders
     if not set(class_names) <= set(folders):
         raise ValueError(
-            f"{who}: class_names must be names of folders in {directory}, some of "
+            f"{who}: class_names must be names of folders in {directory}, which has "
             f"{folders}, got {class_names}"
         )
     return list(class_names)

@@ -133,7 +133,8 @@ class FeatureSpace(Layer):
         if given not in KINDS:
             raise ValueError(
                 f"FeatureSpace: the kind of feature {name!r} must be one of "
-                f"{', '.join(KINDS)}, or made by a method of this name, got {given!r}"
+                f"{', '.join(KINDS)}, or the result of the class method with this "
+                f"name, got {given!r}"
             )
         sizes = {
             "float_discretized": (self.num_discretization_bins,),
@@ -155,8 +156,8 @@ class FeatureSpace(Layer):
         unknown = [key for key in given.feature_names if key not in self.features]
         if unknown:
             raise ValueError(
-                f"FeatureSpace: crosses must name features, which {unknown} are not; "
-                f"there are {list(self.features)}"
+                f"FeatureSpace: crosses must name features, got {unknown}; the "
+                f"features are {list(self.features)}"
             )
         return given
 
@@ -364,8 +365,8 @@ class FeatureSpace(Layer):
     def _build_encoders(self):
         if not self._is_adapted and self._adaptable():
             raise ValueError(
-                "FeatureSpace: call adapt(dataset) first, as the features "
-                f"{self._adaptable()} learn from data"
+                "FeatureSpace: call adapt(dataset) first, because the features "
+                f"{self._adaptable()} adapt to data"
             )
         values = self._processed(self.inputs)
         self.one_hot_encoders = {}
@@ -585,8 +586,9 @@ def _category_count(name, layer):
     if isinstance(layer, CategoryEncoding):
         return layer.num_tokens
     raise ValueError(
-        f"FeatureSpace: feature {name!r} cannot have output_mode 'one_hot', as the number "
-        f"of integers that a {type(layer).__name__} returns is not known; use 'int'"
+        f"FeatureSpace: feature {name!r} cannot have output_mode 'one_hot', because "
+        f"the number of integers that {type(layer).__name__} returns is unknown; use "
+        "'int'"
     )
 
 

@@ -60,7 +60,7 @@ def get_file(
         '/home/user/.cache/tapewright/datasets/a.txt'
     """
     if not origin:
-        raise ValueError("get_file: origin, the URL, is missing")
+        raise ValueError("get_file: origin, the URL, must be given")
     name = _name(fname, origin)
     folder = Path(cache_dir or cache_folder().parent).expanduser() / cache_subdir
     extract = extract or untar

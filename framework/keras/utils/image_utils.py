@@ -243,8 +243,7 @@ def save_img(
         file_format = os.path.splitext(path)[1][1:]
     if not file_format:
         raise ValueError(
-            "save_img: file_format must be given, as there is no suffix to tell it: got "
-            f"{path!r}"
+            f"save_img: file_format must be given if path has no suffix, got {path!r}"
         )
     name = file_format.lower().replace("jpg", "jpeg")
     image = array_to_img(x, data_format=data_format, scale=scale)

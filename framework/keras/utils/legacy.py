@@ -45,7 +45,8 @@ def serialize_keras_object(instance: Any) -> Any:
     if hasattr(instance, "__name__"):
         return registry.get_registered_name(instance)
     raise ValueError(
-        f"serialize_keras_object: got {instance!r}, which has no get_config and no name"
+        "serialize_keras_object: instance must have get_config or a name, got "
+        f"{instance!r}"
     )
 
 
@@ -79,8 +80,8 @@ def deserialize_keras_object(
         return _from_config(identifier, custom_objects, module_objects=module_objects)
     if not isinstance(identifier, str):
         raise ValueError(
-            f"deserialize_keras_object: a config or name of a {printable_module_name} "
-            f"expected, got {identifier!r}"
+            "deserialize_keras_object: identifier must be a config or name of a "
+            f"{printable_module_name}, got {identifier!r}"
         )
     known = (custom_objects or {}).get(identifier)
     if known is None:

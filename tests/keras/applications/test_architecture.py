@@ -147,7 +147,7 @@ def test_without_a_network_the_error_names_url_and_place(tmp_path, monkeypatch):
     monkeypatch.setattr(architecture, "BUCKET", "file:///nowhere/")
     file = "vgg16_weights_tf_dim_ordering_tf_kernels.h5"
     place = tmp_path / "models" / file
-    message = f"file:///nowhere/vgg16/{file}(.|\n)*put the file at {place}"
+    message = f"file:///nowhere/vgg16/{file}(.|\n)*copy the file to {place}"
     with pytest.raises(DownloadError, match=message) as caught:
         keras.applications.VGG16()
     assert "weights=PATH" in caught.value.__notes__[0]

@@ -78,7 +78,7 @@ def test_outputs_do_not_depend_on_the_place_of_the_channels(blank):
         first = architecture(input_shape=(3, 40, 33), **arguments)
         first.set_weights(last.get_weights())
         found = np.asarray(first(x.transpose(0, 3, 1, 2)))
-        with pytest.raises(ValueError, match="ConvNeXtTiny: there is none for images"):
+        with pytest.raises(ValueError, match="ConvNeXtTiny: the data format must be"):
             keras.applications.ConvNeXtTiny(weights=None)
         with pytest.raises(
             ValueError, match=r"must be \(3, 224, 224\), got \(3, 96, 9"

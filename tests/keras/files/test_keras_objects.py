@@ -191,7 +191,7 @@ def test_code_is_never_run():
     config = {"class_name": "__lambda__", "config": {"value": ["4wEA", None, None]}}
     with pytest.raises(ValueError, match="Python code, which is never run"):
         saving.deserialize_keras_object(config)
-    with pytest.raises(ValueError, match="never run, whatever safe_mode is"):
+    with pytest.raises(ValueError, match="never run, regardless of safe_mode"):
         saving.deserialize_keras_object(config, safe_mode=False)
 
 

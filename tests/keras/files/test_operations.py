@@ -421,7 +421,7 @@ def test_an_entry_that_is_none_is_refused_with_the_reason(entry, words):
         (keras_entry("Linspace"), {"stop": 1.0, "num": 10**12}, "for 'num'"),
         (keras_entry("Tile"), {"repeats": [[10**15]]}, "for 'repeats'"),
         (keras_entry("Sum"), {"code": "x"}, "cannot be called"),
-        (own_entry("reverse", axis=[1]), {"axis": [0]}, "no arguments by name"),
+        (own_entry("reverse", axis=[1]), {"axis": [0]}, "no keyword arguments"),
     ],
 )
 def test_arguments_of_calls_are_checked_as_those_of_configs(entry, kwargs, words):

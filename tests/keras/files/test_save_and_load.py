@@ -193,7 +193,7 @@ def test_what_a_layer_says_against_its_weights_is_an_error_of_the_file(tmp_path)
         with h5py.File(tmp_path / "b.weights.h5", "w") as new:
             new["layers/halved/vars/third"] = old["layers/halved/vars/half"][()]
     with pytest.raises(
-        tw.errors.SavingError, match=r"load_own_variables refuses .*'half'"
+        tw.errors.SavingError, match=r"load_own_variables rejects .*'half'"
     ):
         model.load_weights(tmp_path / "b.weights.h5")
 

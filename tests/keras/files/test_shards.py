@@ -80,12 +80,12 @@ def test_files_that_do_not_fit_together_are_refused(tmp_path, second, reason):
 @pytest.mark.parametrize(
     ("index", "reason"),
     [
-        ({}, "names 0 files"),
+        ({}, "lists 0 files"),
         ({"/a": "../0.h5"}, "not a file of the same folder"),
         ({"/a": ["0.h5", 3]}, "not a file of the same folder"),
         ({"/a": "/dev/zero"}, "not a file of the same folder"),
         ({"/a": "gone.h5"}, "no such file"),
-        ({"/a": [f"{i}.h5" for i in range(1001)]}, "names 1001 files"),
+        ({"/a": [f"{i}.h5" for i in range(1001)]}, "lists 1001 files"),
         ([], "weight_map"),
     ],
 )
@@ -149,7 +149,10 @@ def test_after_an_error_the_older_files_are_as_they_were(model, tmp_path):
     model.save_weights(tmp_path / "w.weights.json", max_shard_size=1)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     model.set_weights([w + 1 for w in model.get_weights()])
-    for size, match in ((40 / 2**30, "at least that of each weight"), (0, "positive")):
+    for size, match in (
+        (40 / 2**30, "at least the size of each weight"),
+        (0, "positive"),
+    ):
         with pytest.raises(ValueError, match=match):
             model.save_weights(tmp_path / "w.weights.json", max_shard_size=size)
     with pytest.raises(ValueError, match=r"must end in \.weights\.json"):

@@ -51,7 +51,7 @@ def test_rows_of_other_classes_are_left_out():
 def test_columns_that_do_not_fit_are_refused():
     for arguments, error, message in (
         ({"class_mode": "all"}, ValueError, "class_mode .*'all'"),
-        ({"class_mode": "binary"}, ValueError, "takes two classes, got 3"),
+        ({"class_mode": "binary"}, ValueError, "needs two classes, got 3"),
         ({"class_mode": "sparse", "y_col": "many"}, TypeError, "must hold str, got"),
         ({"y_col": "number"}, TypeError, "must hold str or list or tuple, got 0"),
         ({"x_col": "number"}, TypeError, "x_col 'number' must hold str"),

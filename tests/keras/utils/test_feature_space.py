@@ -127,7 +127,7 @@ rescaling = keras.layers.Rescaling(1.0)
         (lambda: FeatureSpace({"a": "float"}, "list"), "output_mode"),
         (
             lambda: FeatureSpace({"a": "float"}, crosses=[("a", "b")]),
-            r"crosses must name features, which \['b'\] are not",
+            r"crosses must name features, got \['b'\]",
         ),
         (
             lambda: FeatureSpace({"a": "float"}, crosses=[("a", "a")], crossing_dim=0),
@@ -181,5 +181,5 @@ def test_a_layer_of_integers_without_a_known_number_has_no_one_hot():
             return tw.cast(inputs, "int32")
 
     feature = FeatureSpace.feature("float32", Whole(), "one_hot")
-    with pytest.raises(ValueError, match="a Whole returns is not known"):
+    with pytest.raises(ValueError, match="Whole returns is unknown"):
         FeatureSpace({"a": feature}).get_encoded_features()

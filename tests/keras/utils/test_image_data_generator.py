@@ -80,8 +80,8 @@ def test_numbers_that_fit_must_take_are_missed_with_a_warning():
         generator = ImageDataGenerator(zca_whitening=True)
     assert generator.featurewise_center and caught[0].filename == __file__
     with (
-        pytest.warns(UserWarning, match="featurewise_center does nothing before fit"),
-        pytest.warns(UserWarning, match="zca_whitening does nothing before fit"),
+        pytest.warns(UserWarning, match="featurewise_center has no effect before fit"),
+        pytest.warns(UserWarning, match="zca_whitening has no effect before fit"),
     ):
         x = generator.standardize(np.ones((2, 2, 1)))
     np.testing.assert_array_equal(x, np.ones((2, 2, 1)))

@@ -45,7 +45,7 @@ def test_names_of_functions_and_classes():
 
 @pytest.mark.parametrize("wrong", ["thrice", 3, {"class_name": "Thrice", "config": {}}])
 def test_what_is_unknown_is_refused(wrong):
-    with pytest.raises(ValueError, match="thrice|expected, got 3|Thrice"):
+    with pytest.raises(ValueError, match="thrice|must be a config .*, got 3|Thrice"):
         legacy.deserialize_keras_object(wrong, {"twice": twice})
-    with pytest.raises(ValueError, match="no get_config and no name"):
+    with pytest.raises(ValueError, match="must have get_config or a name"):
         legacy.serialize_keras_object(3)
