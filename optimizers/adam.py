@@ -119,7 +119,7 @@ class AdamW(Adam):
     Args:
         learning_rate: Number, `keras.optimizers.schedules.LearningRateSchedule`, or
             function that returns the rate.
-        weight_decay: Weight decay per step, in units of the learning rate.
+        weight_decay: Factor of the weight decay, not None; see above.
         beta_1: Decay rate of ``momentum``, the running mean of the gradient.
         beta_2: Decay rate of ``velocity``, the running mean of the squared gradient.
         epsilon: Small number added to the denominator, the paper's "epsilon hat".

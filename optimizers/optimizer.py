@@ -122,8 +122,8 @@ class Optimizer(State, Configured):
             `finalize_variable_values` assigns it to the variable at the end of
             training.
         ema_momentum: Decay rate of the moving averages, from 0 to 1.
-        ema_overwrite_frequency: Number of steps after which the variables are set to
-            their averages each time; None for only at the end.
+        ema_overwrite_frequency: If set, assign the averages to the variables every
+            this number of steps, not only at the end.
         loss_scale_factor: Factor of `scale_loss`, by which gradients are divided; None
             for no scaling.
         gradient_accumulation_steps: If set, an integer above 1: update the variables

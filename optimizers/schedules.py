@@ -114,6 +114,7 @@ class ExponentialDecay(_Formula):
         >>> rate = keras.optimizers.schedules.ExponentialDecay(0.5, 10, decay_rate=0.5)
         >>> rate(20).numpy()
         np.float32(0.125)
+        >>> optimizer = keras.optimizers.SGD(rate)
     """
 
     def __init__(

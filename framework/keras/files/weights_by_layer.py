@@ -1,7 +1,7 @@
 """Weights in the layout of Keras 2, and of Keras 3 in ``.h5``: one group per layer.
 
 ``layer_names`` lists the layers in order; in the group of each layer, ``weight_names``
-lists the paths of its arrays, the trainable ones first. Arrays are read in that order;
+lists the paths of its arrays, trainable arrays first. Arrays are read in that order;
 names are compared to find swapped weights.
 """
 

@@ -4,7 +4,7 @@ The arrays of a layer are ``0``, ``1``, ... in the group ``<path>/vars``, which 
 name of the layer as an attribute. The layers of a sequential or functional model have
 the paths ``layers/dense``, ``layers/dense_1``, ...: their class names, numbered. A
 nested layer is named after its attribute, or in a list again after its class.
-Attributes are in alphabetical order, private ones last; each layer occurs once. The
+Attributes are in alphabetical order, private attributes last; each layer occurs once. The
 arrays of the optimizer are in ``optimizer/vars``, see `optimizer_state`.
 """
 
