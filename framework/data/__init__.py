@@ -1,4 +1,4 @@
-"""`tw.data`: data sets as chains of transformations, under the names of ``tf.data``."""
+"""`tw.data`: input pipelines, chains of transformations named as in ``tf.data``."""
 
 import sys
 from typing import TYPE_CHECKING

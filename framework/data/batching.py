@@ -1,4 +1,4 @@
-"""Nodes that join elements along a new axis, or split them: batch, padded_batch, unbatch."""
+"""Nodes that stack elements along a new axis, or split them: batch, padded_batch, unbatch."""
 
 from collections import deque
 from itertools import islice
@@ -26,7 +26,7 @@ __all__ = ["Batch", "PaddedBatch", "RaggedBatch", "Rebatch", "SparseBatch", "Unb
 
 
 class Batch(Node):
-    """``batch_size`` elements as one; where they are rows of arrays, one gather each."""
+    """``batch_size`` elements as one; rows of arrays are gathered, a batch at a time."""
 
     def __init__(self, source, batch_size, drop_remainder=False):
         super().__init__(source)
@@ -47,7 +47,7 @@ class Batch(Node):
         return (part.made(batch, size) for batch, size in pairs)
 
     def _made_of(self, position, choose):
-        """Pairs of a batch of chosen rows alone, and the number of all its rows."""
+        """Yield pairs of a batch of the chosen rows and the number of all its rows."""
         source, live = self.inputs[0], copy_position(position["inputs"][0])
         taken = deque()  # of batches taken ahead: the size, and the position after each
 
@@ -83,7 +83,7 @@ class Batch(Node):
         return stack_elements(elements, spec=self._ragged_spec())
 
     def _ragged_spec(self):
-        """The spec of an element, if it is known that there are ragged tensors in it."""
+        """Return the spec of an element if it is known to contain ragged tensors, or None."""
         if self._element_spec is None:
             source = self.inputs[0]
             # A function returns ragged tensors, not their rows: these are seen.
@@ -116,7 +116,7 @@ class Batch(Node):
 
 
 class RaggedBatch(Batch):
-    """Like `Batch`, with a ragged axis for each component whose sizes are not known."""
+    """Like `Batch`, with a ragged axis for each component of unknown size."""
 
     def __init__(self, source, batch_size, drop_remainder, row_splits_dtype):
         super().__init__(source, batch_size, drop_remainder)
@@ -138,9 +138,10 @@ class RaggedBatch(Batch):
         return self._element_spec
 
     def _row_spec(self, spec, known):
-        """The spec by which a component is stacked: ragged, unless its shape is known.
+        """Return the spec by which a component is stacked: ragged if its shape varies.
 
-        One that is that of the first element may differ in the next one.
+        A shape of the first element, which is not ``known``, may differ in the next
+        one.
         """
         if isinstance(spec, CompositeSpec) or not spec.shape.rank:
             return spec
@@ -160,7 +161,7 @@ class RaggedBatch(Batch):
 
 
 class SparseBatch(Batch):
-    """Elements of one tensor each as a `SparseTensor` of rows of one shape."""
+    """Elements, one tensor each, as a `SparseTensor` of rows of one shape."""
 
     def __init__(self, source, batch_size, row_shape):
         super().__init__(source, batch_size)
@@ -237,7 +238,7 @@ class PaddedBatch(Batch):
 
 
 def _per_leaf(element, argument, count, name):
-    """One entry per leaf, of a single value or of a nest like the element."""
+    """Return one entry for each leaf, from a single value or a nest like the element."""
     if not isinstance(argument, (tuple, dict)) or not is_nested(element):
         return [argument] * count
     entries = _entries(element, argument)
@@ -261,7 +262,7 @@ def _entries(element, argument):
 
 
 def _sizes(shape, rank):
-    """The sizes of a padded element; None where it is as long as the longest."""
+    """Return the sizes of a padded element; None pads to the longest."""
     sizes = [None] * rank if shape is None else shape
     if not isinstance(sizes, (list, tuple)) and np.ndim(sizes) == 0:
         sizes = [sizes]  # a number is the size of one axis
@@ -295,7 +296,7 @@ def _padded(tensors, shape, value):
 
 
 class Unbatch(Node):
-    """The elements of batches, one by one."""
+    """The rows of batches, one by one."""
 
     runs_ahead = True  # a batch is made once more for the rest of its rows
 
@@ -338,7 +339,7 @@ class Unbatch(Node):
 
 
 class Rebatch(Node):
-    """The rows of batches in batches of other sizes, which come in turn."""
+    """The rows of batches, in batches of other sizes that are used in turn."""
 
     runs_ahead = True  # a batch is made once more for the rest of its rows
 

@@ -18,9 +18,9 @@ __all__ = ["Cache", "Prefetch"]
 
 
 class Cache(Selection):
-    """Elements of the first run, kept in memory for all that follow.
+    """Elements of the first iteration, kept in memory for all later iterations.
 
-    Those of one shape are kept as arrays, from which `batch` gathers.
+    Elements of one shape are kept as arrays, from which `batch` gathers.
     """
 
     runs_ahead = True
@@ -110,7 +110,7 @@ class Cache(Selection):
 
 
 def _as_rows(elements):
-    """The elements as `Rows`; None if they differ in structure, shape or dtype."""
+    """Return the elements as `Rows`, or None if they differ in structure, shape or dtype."""
     columns = [flatten(element) for element in elements]
     specs = {
         (type(element), *[_spec(leaf) for leaf in column])
@@ -132,8 +132,8 @@ def _spec(leaf):
 class Prefetch(Node):
     """The input, run ahead by a thread; a queue holds up to ``buffer_size`` elements.
 
-    An error in the thread is raised instead of the element. The thread ends
-    with the run, also if that is dropped half-way, and with the process.
+    An error in the thread is raised in place of the element. The thread ends with the
+    iteration, also if that is abandoned half-way, and with the process.
     """
 
     runs_ahead = True
@@ -178,7 +178,10 @@ class Prefetch(Node):
 
 
 class _Run:
-    """An object of the lifetime of a run: Ctrl-C may strike before the thread is stopped."""
+    """Object with the lifetime of a run.
+
+    The thread stops once it is gone, even if Ctrl-C prevented a proper end.
+    """
 
 
 _END = object()
@@ -200,7 +203,7 @@ def _produce(run, position, put):
 
 
 def _put(waiting, stopped, run, item):
-    """Put the item once there is room; return whether more are wanted."""
+    """Put the item once there is room; return whether to continue."""
     while not stopped.is_set() and run() is not None:
         with suppress(queue.Full):
             waiting.put(item, timeout=0.5)

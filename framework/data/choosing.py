@@ -1,4 +1,4 @@
-"""Nodes that take elements of one of several data sets: choose, sample, resample."""
+"""Nodes that take elements of one of several datasets: choose, sample, resample."""
 
 import itertools
 
@@ -16,9 +16,9 @@ __all__ = ["Chosen", "RandomChoices", "RandomNumbers", "mixing"]
 
 
 class Chosen(Node):
-    """Elements of all inputs but the first, which yields the number of one of them.
+    """Elements of all inputs but the first, which yields the index of an input.
 
-    Inputs at their end are passed over, or end the data set.
+    Exhausted inputs are skipped, or end the dataset.
     """
 
     def __init__(self, who, choices, datasets, stop_on_empty):
@@ -66,14 +66,14 @@ class Chosen(Node):
 
 
 class _Random(Seeded):
-    """A node of random numbers in [0, 1), of one order for all runs or for each."""
+    """Node of random numbers in [0, 1), the same in all iterations or different in each."""
 
     def __init__(self, *inputs, seed=None, rerandomize=None):
         super().__init__(*inputs, seed=seed)
         self._rerandomize = rerandomize
 
     def uniform(self, position):
-        """The numbers from ``position`` on, which counts them."""
+        """Yield the numbers from ``position`` on, and count them there."""
         turn = (position["run"], position["round"]) if self._rerandomize else (0, 0)
         random = shuffle_generator(position["seed"], *turn)
         skipped, rest = divmod(position["given"], 1 << 16)
@@ -103,7 +103,7 @@ class RandomNumbers(_Random):
 
 
 class RandomChoices(_Random):
-    """Numbers of data sets, drawn by weights: fixed ones, or those that the input yields."""
+    """Indices of datasets, drawn by weights that are fixed or yielded by the input."""
 
     def __init__(self, weights, seed=None, rerandomize=None):
         is_node = isinstance(weights, Node)
@@ -129,7 +129,7 @@ class RandomChoices(_Random):
 
 
 def _cumulative(weights):
-    """Bounds in [0, 1] between the choices: weights need not sum to one."""
+    """Return bounds in [0, 1] between the choices; weights need not sum to one."""
     weights = np.asarray(weights, np.float64)
     if weights.ndim != 1 or not (weights >= 0).all() or not 0 < weights.sum() < np.inf:
         raise InvalidArgumentError(
@@ -142,10 +142,10 @@ def _cumulative(weights):
 
 
 def mixing(initial, target):
-    """The share of all elements in a resampling of classes, and what to accept of the others.
+    """Return the share of all elements in a resampling, and what to accept of the others.
 
-    The result is ``m * initial + (1 - m) * accepted``, with the greatest ``m``; ``accepted``
-    is in proportion to ``accept * initial``.
+    The result is ``m * initial + (1 - m) * accepted``, with the greatest ``m``;
+    ``accepted`` is proportional to ``accept * initial``.
     """
     initial, target = np.float64(initial), np.float64(target)
     ratio = target / np.maximum(initial, np.finfo(np.float32).tiny)

@@ -1,4 +1,4 @@
-"""`make_csv_dataset`: batches of columns by name, from files of comma-separated values."""
+"""`make_csv_dataset`: batches of named columns from files of comma-separated values."""
 
 from __future__ import annotations
 
@@ -48,30 +48,51 @@ def make_csv_dataset(
     ignore_errors: bool = False,
     encoding: str = "utf-8",
 ) -> Dataset:
-    """Batches of rows of CSV files: a dict with a vector for each column.
+    """Create a dataset of batches of rows of CSV files: dicts with one vector per column.
 
-    With ``label_name``, pairs of such a dict and the vector of that column.
+    With ``label_name``, elements are pairs: a dict of features and the vector of
+    labels.
 
-    Args: ``file_pattern``: files, with ``*``, ``?`` and ``[...]``; ``column_names``: by
-    default those in the first line, which ``header`` says is there, of all files;
-    ``column_defaults``: for each selected column a dtype, or the value of empty fields, by
-    default 0 or "" of the narrowest of int32, int64, float32, float64 and string that the
-    first ``num_rows_for_inference`` rows need (None: all rows); ``select_columns``: names or
-    numbers of columns; ``field_delim``, ``use_quote_delim``, ``na_value``: see
-    `io.decode_csv`; ``num_epochs``: None is endless; ``shuffle``, ``shuffle_buffer_size``,
-    ``shuffle_seed``: the order of files, and that of rows; ``num_parallel_reads``: files
-    that take turns; ``ignore_errors``: rows that do not fit are left out; ``encoding``: of
-    the column names. ``sloppy`` has no effect.
+    Args:
+        file_pattern: File names or patterns with ``*``, ``?`` and ``[...]``.
+        batch_size: Number of rows of a batch.
+        column_names: Names of all columns; None reads them from the first line.
+        column_defaults: Dtype of each selected column, or the value of its empty
+            fields. By default 0 or "", of the narrowest of int32, int64, float32,
+            float64 and string that the rows need.
+        label_name: Name of the column of labels, or None.
+        select_columns: Names or numbers of the columns to read; None reads all.
+        field_delim: Character between fields; see `io.decode_csv`.
+        use_quote_delim: If True, fields can be quoted; see `io.decode_csv`.
+        na_value: Text that counts as an empty field.
+        header: If True, the first line of each file contains the column names.
+        num_epochs: Number of repetitions; None repeats without end.
+        shuffle: If True, shuffle the files and the rows.
+        shuffle_buffer_size: Number of rows in the buffer of the shuffle.
+        shuffle_seed: Integer seed of the shuffle, or None.
+        prefetch_buffer_size: Number of batches prepared ahead of use; None for
+            `AUTOTUNE`.
+        num_parallel_reads: Number of files that are open at a time and take turns, or
+            `AUTOTUNE`.
+        sloppy: Has no effect.
+        num_rows_for_inference: Number of rows from which dtypes are inferred; None
+            reads all rows.
+        compression_type: "GZIP" or "ZLIB"; None or "" for no compression.
+        ignore_errors: If True, drop rows that do not fit.
+        encoding: Encoding of the column names.
 
-    Raises: ``ValueError`` if no file matches, for names that are missing, twice or
-    different in the files, and for rows of other lengths.
+    Raises:
+        ValueError: If no file matches, names are missing, repeated or different between
+            files, or rows have different lengths.
 
     Example:
         >>> import os, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "table.csv")
         >>> with open(path, "w") as file:
         ...     size = file.write("height,name\\n1.5,x\\n2,y\\n")
-        >>> ds = tw.data.experimental.make_csv_dataset(path, 2, label_name="name", num_epochs=1, shuffle=False)
+        >>> ds = tw.data.experimental.make_csv_dataset(
+        ...     path, 2, label_name="name", num_epochs=1, shuffle=False
+        ... )
         >>> for columns, names in ds.as_numpy_iterator():
         ...     print(columns, names)
         {'height': array([1.5, 2. ], dtype=float32)} [b'x' b'y']
@@ -148,7 +169,7 @@ def make_csv_dataset(
 
 
 def _names_in(paths, rows, encoding):
-    """The fields of the first line, which must be the same in all files."""
+    """Return the fields of the first line, which must be the same in all files."""
     names = None
     for path in paths:
         fields = next(rows(path), None)
@@ -169,7 +190,7 @@ def _names_in(paths, rows, encoding):
 
 
 def _selected(columns, names):
-    """The numbers of columns that are given by number or name, ascending."""
+    """Return the numbers of columns given by number or name, ascending."""
     if columns is None:
         return list(range(len(names)))
     numbers = []

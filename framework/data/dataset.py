@@ -1,7 +1,7 @@
-"""`Dataset`: chains of transformations that yield elements, with positions to keep.
+"""`Dataset`: chains of transformations that yield elements, with positions to save.
 
-The names, arguments and defaults are those of ``tf.data``. Functions run as Python, on
-tensors in host memory; nothing runs before an element is asked for.
+Names, arguments and defaults follow ``tf.data``. Functions run as Python, on tensors in
+host memory; nothing runs until an element is requested.
 """
 
 from __future__ import annotations
@@ -78,19 +78,32 @@ INFINITE_CARDINALITY, UNKNOWN_CARDINALITY = INFINITE, UNKNOWN
 
 @suggesting_methods
 class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
-    """A sequence of elements, made on demand: tensors, or tuples and dicts of tensors.
+    """Input pipeline: a sequence of elements (tensors, or tuples and dicts of tensors).
 
-    A ``from_`` function creates one; methods transform it, and each returns a new data
-    set. It is iterated over any number of times, and passed to `fit`, `evaluate` and
-    `predict`. The position of an iterator can be saved and restored: see
-    `DatasetIterator`. ``len`` is the number of elements, if it is known. ``name=`` has no
-    effect.
+    A static ``from_...`` method creates a dataset; the other methods transform it, and
+    each returns a new dataset. Elements are made on demand. A dataset can be iterated
+    over any number of times, and passed to `fit`, `evaluate` and `predict`. The
+    position of an iterator can be saved and restored: see `DatasetIterator`. ``len``
+    returns the number of elements if it is known. The ``name`` argument of the methods
+    has no effect.
+
+    Args:
+        node: Node of the pipeline; programs call the static methods instead.
 
     Example:
         >>> from tapewright import data
         >>> ds = data.Dataset.range(10).filter(lambda x: x % 2 == 0).map(lambda x: x * x)
         >>> list(ds.batch(3).as_numpy_iterator())
         [array([ 0,  4, 16]), array([36, 64])]
+
+        A pipeline for training:
+
+        >>> import numpy as np
+        >>> images, labels = np.zeros([100, 28, 28]), np.arange(100) % 10
+        >>> ds = tw.data.Dataset.from_tensor_slices((images, labels))
+        >>> ds = ds.shuffle(100).batch(32).prefetch(tw.data.AUTOTUNE)
+        >>> [x.shape[0] for x, y in ds]
+        [32, 32, 32, 4]
     """
 
     def __init__(self, node: Any):
@@ -103,14 +116,20 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
 
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
-        """Create a data set of the rows of arrays; ``(x, y)`` gives pairs of rows.
+        """Create a dataset of the rows of arrays: slices along their first axis.
 
-        Arrays are copied once. If `shuffle` and `batch` follow directly, whole batches
-        are gathered.
+        A tuple ``(x, y)`` yields pairs of rows. Arrays are copied once. If `shuffle`
+        and `batch` follow directly, whole batches are gathered at once.
 
-        Shapes: arrays ``[n, ...]``, in any nest, give n elements ``[...]``.
+        Args:
+            tensors: Array or tensor, or a nest of them in tuples and dicts, all with
+                one length of the first axis.
 
-        Raises: ``ValueError`` for an array without axes, or for different lengths.
+        Shapes:
+            Arrays ``[n, ...]`` yield ``n`` elements ``[...]``.
+
+        Raises:
+            ValueError: If an array has no axes, or the lengths differ.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -122,7 +141,10 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
 
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
-        """Create a data set of one element, ``tensors`` as a whole.
+        """Create a dataset of a single element: ``tensors`` as a whole.
+
+        Args:
+            tensors: Array or tensor, or a nest of them in tuples and dicts.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -139,16 +161,27 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         reader_func: Callable[[Any], Any] | None = None,
         wait: bool = False,
     ) -> Dataset:
-        """Return the data set that `save` wrote into a folder.
+        """Load the dataset that `save` wrote into a folder.
 
-        Args: ``element_spec``, ``compression``: those of the data set, which the folder
-        knows; ``reader_func``: a function of a data set of data sets, one for each file,
-        that joins them, ``lambda parts: parts.interleave(lambda part: part)``; by default
-        one follows the other; ``wait``: must be False.
+        Args:
+            path: Folder that contains the dataset.
+            element_spec: Specs of an element; None reads them from the folder, others
+                must agree with it.
+            compression: Compression of the files; None reads it from the folder, others
+                must agree with it.
+            reader_func: Function that receives a dataset of datasets, one for each
+                file, and returns one dataset, for example
+                ``lambda parts: parts.interleave(lambda part: part)``; None reads one
+                file after the other.
+            wait: Must be False.
 
-        Raises: ``NotFoundError`` without a folder; `SavingError` (a ``ValueError``) for one
-        without a data set, of TensorFlow, or damaged; ``ValueError`` for another spec or
-        compression; in a run ``DataLossError`` for a damaged record.
+        Raises:
+            NotFoundError: If the folder does not exist.
+            SavingError: If the folder has no dataset, a dataset of TensorFlow, or a
+                damaged one (a ``ValueError``).
+            ValueError: If ``element_spec`` or ``compression`` disagrees with the
+                folder.
+            DataLossError: If a record is damaged, during iteration.
         """
         from .saving import load  # where files are read
 
@@ -168,17 +201,25 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         output_signature: Any = None,
         name: str | None = None,
     ) -> Dataset:
-        """Create a data set of the items of ``generator(*args)``, called for each run.
+        """Create a dataset of the items of ``generator(*args)``.
 
-        Args: ``args``: tensors, which the generator gets as NumPy arrays;
-        ``output_signature``: a `TensorSpec` for each tensor, against which elements are
-        checked; or ``output_types`` and ``output_shapes``.
+        The generator is called again for each iteration over the dataset.
 
-        Raises: ``TypeError`` if ``generator`` is not callable, for ``output_types`` beside
-        ``output_signature`` and, in a run, if an item does not fit ``output_signature``.
+        Args:
+            generator: Callable that returns an iterable.
+            output_types: Dtype of each tensor of an element; an older form of
+                ``output_signature``.
+            output_shapes: Shape of each tensor of an element, with ``output_types``.
+            args: Tensors that the generator receives as NumPy arrays.
+            output_signature: `TensorSpec` for each tensor of an element; elements are
+                checked against it.
+
+        Raises:
+            TypeError: If ``generator`` is not callable, if ``output_types`` and
+                ``output_signature`` are both given or, during iteration, if an item
+                does not fit ``output_signature``.
 
         Example:
-            >>> import tapewright as tw
             >>> def numbers(n):
             ...     yield from range(n)
             >>> spec = tw.TensorSpec([], "int32")
@@ -199,28 +240,37 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         seed: int | None = None,
         buffer_size: IntLike | None = None,
     ) -> Dataset:
-        """Create a data set of the rows of datasets in an HDF5 file of any size.
+        """Create a dataset of the rows of arrays in an HDF5 file of any size.
 
-        Rows are read in large pieces, ahead of their use; at most ``buffer_size`` of them
-        are in memory. If `take`, `skip`, `shard` or `repeat` follow directly, only the rows
-        that they select are read. The file is open during a run, and must not change
-        between runs.
+        Rows are read in large pieces, ahead of their use; at most ``buffer_size`` rows
+        are in memory. If `take`, `skip`, `shard` or `repeat` follow directly, only the
+        rows that they select are read. The file is open during iteration, and must not
+        change between iterations.
 
-        Args: ``path``: of the file; ``names``: the name of a dataset in it
-        (``"train/images"``), or a tuple or dict of names, the structure of an element:
-        ``("images", "labels")`` for `fit`. ``shuffle``: shuffle by blocks, which are chunks
-        of the file or neighbouring rows: blocks come in random order, and the rows of those
-        that half of the buffer holds are mixed. ``seed``: that of the order, which differs
-        between runs, as in the method `shuffle`. ``buffer_size``: in rows, by default 64 MB;
-        a larger one mixes better.
+        Args:
+            path: Path of the file.
+            names: Name of an HDF5 dataset in the file (``"train/images"``), or a tuple
+                or dict of names, the structure of an element: ``("images", "labels")``
+                for `fit`.
+            shuffle: If True, shuffle by blocks: chunks of the file, or neighbouring
+                rows. Blocks come in random order, and the rows of as many blocks as
+                half the buffer holds are mixed.
+            seed: Integer seed of the order, as in the method `shuffle`; the order
+                differs between iterations.
+            buffer_size: Number of rows in memory, by default as many as fit into 64 MB;
+                a larger buffer mixes better.
 
-        Returns: a `Dataset` of rows, of a known length. The method `shuffle` may follow,
-        but with a buffer larger than this one it reads single rows, or chunks again and
-        again: prefer ``shuffle=True`` for such files.
+        Returns:
+            `Dataset` of rows, of known length. The method `shuffle` may follow, but
+            with a buffer larger than this one it reads single rows, or the same chunks
+            repeatedly: prefer ``shuffle=True`` for such files.
 
-        Raises: ``FileNotFoundError``; ``ValueError`` for a name that is not in the file, a
-        scalar, or datasets of different lengths; ``TypeError`` for strings or compound
-        types; `SavingError`, as it runs, if the file has changed.
+        Raises:
+            FileNotFoundError: If the file does not exist.
+            ValueError: If a name is not in the file or refers to a scalar, or if the
+                lengths differ.
+            TypeError: If an array has strings or a compound dtype.
+            SavingError: If the file has changed, during iteration.
 
         Example:
             >>> import os, tempfile, h5py, numpy as np
@@ -242,9 +292,18 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
     def range(
         *args: IntLike, output_type: DTypeLike = int64, name: str | None = None
     ) -> Dataset:
-        """Create a data set of integers: ``range(stop)`` or ``range(start, stop, step)``.
+        """Create a dataset of evenly spaced integers, as Python's ``range``.
 
-        Raises: ``ValueError`` for a step of 0, and unless there are 1 to 3 numbers.
+        Args:
+            *args: ``stop``, or ``start, stop``, or ``start, stop, step``.
+            output_type: Dtype of the elements.
+
+        Raises:
+            ValueError: If the step is 0, or unless there are 1 to 3 numbers.
+
+        Example:
+            >>> [int(x) for x in tw.data.Dataset.range(1, 8, 3)]
+            [1, 4, 7]
         """
         return Dataset(Counter(*args, output_type=output_type))
 
@@ -255,7 +314,12 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         dtype: DTypeLike = int64,
         name: str | None = None,
     ) -> Dataset:
-        """Create an endless data set of ``start``, ``start + step``, ...
+        """Create an endless dataset of the numbers ``start``, ``start + step``, ...
+
+        Args:
+            start: First number.
+            step: Difference between consecutive numbers.
+            dtype: Dtype of the elements.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -270,9 +334,12 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         rerandomize_each_iteration: bool | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """Create an endless data set of random int64 numbers, ``0 <= x < 2**32``.
+        """Create an endless dataset of random int64 numbers, ``0 <= x < 2**32``.
 
-        All runs have the same numbers, unless ``rerandomize_each_iteration`` is set.
+        Args:
+            seed: Integer seed, or None for a random seed.
+            rerandomize_each_iteration: If True, each iteration draws other numbers;
+                otherwise all iterations have the same numbers.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -289,13 +356,16 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         seed: int | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """Create a data set of the names of files that match patterns, as strings.
+        """Create a dataset of the names of files that match glob patterns, as strings.
 
-        Args: ``file_pattern``: one or several, with ``*``, ``?`` and ``[...]``;
-        ``shuffle``: in random order, another one in each run, which is the default; else
-        sorted.
+        Args:
+            file_pattern: Pattern with ``*``, ``?`` and ``[...]``, or several patterns.
+            shuffle: If True or None, names come in random order, a different one in
+                each iteration; if False, they are sorted.
+            seed: Integer seed of the order, or None for a random seed.
 
-        Raises: ``InvalidArgumentError`` (a ``ValueError``) if no file matches.
+        Raises:
+            InvalidArgumentError: If no file matches (a ``ValueError``).
 
         Example:
             >>> import os, tempfile
@@ -315,9 +385,16 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
-        """Join one element of each data set, in the structure of the arguments.
+        """Combine datasets element by element, in the structure of the arguments.
 
-        Raises: ``TypeError`` for an argument that is no data set.
+        The result ends with the shortest dataset.
+
+        Args:
+            *args: Datasets, or tuples and dicts of datasets.
+            datasets: The same as a single nest of datasets, in place of ``args``.
+
+        Raises:
+            TypeError: If an argument is not a dataset.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -340,14 +417,20 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         choice_dataset: Dataset,
         stop_on_empty_dataset: bool = True,
     ) -> Dataset:
-        """Take each element from the data set whose number ``choice_dataset`` yields.
+        """Take each element from the dataset whose index ``choice_dataset`` yields.
 
-        It ends with the choices, or when a data set has no more elements; if
-        ``stop_on_empty_dataset`` is False, choices of such data sets are left out.
+        Args:
+            datasets: Datasets with elements of one structure.
+            choice_dataset: Dataset of int64 scalars, indices into ``datasets``. The
+                result ends with it.
+            stop_on_empty_dataset: If True, the result also ends when a chosen dataset
+                has no more elements; if False, such choices are skipped.
 
-        Raises: ``ValueError`` without data sets and, in a run, for a number that none has;
-        ``TypeError`` for elements that differ in structure or dtype, and for choices that
-        are no int64 scalars.
+        Raises:
+            ValueError: If ``datasets`` is empty or, during iteration, if an index is
+                out of range.
+            TypeError: If elements differ in structure or dtype, or choices are not
+                int64 scalars.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -375,15 +458,20 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: bool | None = None,
     ) -> Dataset:
-        """Take each element from a data set that is drawn at random.
+        """Take each element from a dataset drawn at random.
 
-        Args: ``weights``: in proportion to the probabilities, equal by default; a `Dataset`
-        yields the weights for each draw; ``stop_on_empty_dataset``: end when a data set has
-        no more elements, rather than go on with the others; ``rerandomize_each_iteration``:
-        draw anew in each run.
+        Args:
+            datasets: Datasets with elements of one structure.
+            weights: Weights of the datasets, proportional to their probabilities, equal
+                by default; a `Dataset` yields the weights for each draw.
+            seed: Integer seed of the draws, or None for a random seed.
+            stop_on_empty_dataset: If True, stop when a drawn dataset has no more
+                elements; if False, continue with the others.
+            rerandomize_each_iteration: If True, each iteration draws anew.
 
-        Raises: ``ValueError`` without data sets, and for other weights; ``TypeError`` for
-        elements that differ in structure or dtype.
+        Raises:
+            ValueError: If ``datasets`` is empty, or ``weights`` are invalid.
+            TypeError: If elements differ in structure or dtype.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -425,15 +513,21 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         reduce_func: Callable[..., Any],
         name: str | None = None,
     ) -> Any:
-        """Call ``reduce_func(state, element)`` for each element; return the last state.
+        """Fold the elements into a state with ``reduce_func``, and return the last state.
+
+        In a traced function it is a loop that iterates over the dataset anew in each
+        call.
+
+        Args:
+            initial_state: State for the first element, a tensor or a nest.
+            reduce_func: Function ``reduce_func(state, element)`` that returns the next
+                state.
 
         Example:
             >>> import numpy as np
             >>> from tapewright.data import Dataset
             >>> int(Dataset.range(5).reduce(np.int64(0), lambda total, x: total + x))
             10
-
-            In a traced function it is a loop, through a new run in each call.
         """
         if active_tracer() is not None:
             return traced_reduce(self, initial_state, reduce_func)
@@ -443,21 +537,49 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         return state
 
     def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """Return ``transformation_func`` of this data set.
+        """Return ``transformation_func(self)``, to chain functions of datasets.
 
-        Raises: ``TypeError`` if it returns no data set.
+        Args:
+            transformation_func: Function of a dataset that returns a dataset.
+
+        Raises:
+            TypeError: If it does not return a dataset.
+
+        Example:
+            >>> def evens(ds):
+            ...     return ds.filter(lambda x: x % 2 == 0)
+            >>> [int(x) for x in tw.data.Dataset.range(5).apply(evens)]
+            [0, 2, 4]
         """
         return _require_dataset(transformation_func(self), "apply")
 
     def enumerate(self, start: IntLike = 0, name: str | None = None) -> Dataset:
-        """Pair each element with its number, counted from ``start``."""
+        """Pair each element with its number: ``(number, element)``.
+
+        Args:
+            start: Number of the first element.
+
+        Example:
+            >>> ds = tw.data.Dataset.from_tensor_slices([7, 8]).enumerate(start=1)
+            >>> [(int(number), int(x)) for number, x in ds]
+            [(1, 7), (2, 8)]
+        """
         return Dataset(Enumerate(self._node, int(concrete(start))))
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
-        """Append the elements of another data set.
+        """Append the elements of another dataset.
 
-        Raises: ``TypeError`` if ``dataset`` is none, or has elements of another structure
-        or dtype.
+        Args:
+            dataset: Dataset with elements of the same structure and dtypes.
+
+        Raises:
+            TypeError: If ``dataset`` is not a dataset, or its elements differ in
+                structure or dtype.
+
+        Example:
+            >>> ds = tw.data.Dataset.range(2).concatenate(tw.data.Dataset.range(5, 7))
+            >>> [int(x) for x in ds]
+            [0, 1, 5, 6]
         """
         return Dataset(
             Concatenate(self._node, _require_dataset(dataset, "concatenate")._node)
@@ -466,9 +588,13 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
     # --- properties
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
-        """Set `Options`, which count before those that were set earlier.
+        """Return the dataset with `Options`, which override options set earlier.
 
-        Raises: ``TypeError`` for other things than `Options`.
+        Args:
+            options: The `Options` to set.
+
+        Raises:
+            TypeError: If ``options`` is not an `Options`.
         """
         if not isinstance(options, Options):
             raise TypeError(
@@ -477,25 +603,25 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         return Dataset(Configured(self._node, options.merge(Options())))
 
     def options(self) -> Options:
-        """Return the `Options` of this data set, and of those that it is made of."""
+        """Return the `Options` of this dataset, merged with the options of its inputs."""
         return options_of(self._node)
 
     @property
     def element_spec(self) -> Any:
-        """The structure of an element, with a `TensorSpec` for each tensor.
+        """Structure of an element, with a `TensorSpec` for each tensor.
 
-        It is None if the sizes vary. For `map` the function is traced once; if that
-        fails, the first element is made.
+        Sizes that vary are None. For `map` the function is traced once; if that fails,
+        the first element is made.
         """
         return self._node.spec()
 
     @property
     def declared_spec(self) -> Any:
-        """`element_spec` if it is known without making an element; else None."""
+        """`element_spec` if it is known without making an element, or None."""
         return self._node.spec() if self._node.declares() else None
 
     def cardinality(self) -> Tensor:
-        """The number of elements, an int64 scalar: -1 if it is endless, -2 if it is unknown."""
+        """Return the number of elements as an int64 scalar: -1 if infinite, -2 if unknown."""
         return constant(self._node.size(), int64)
 
     def __len__(self) -> int:
@@ -514,37 +640,51 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         return DatasetIterator(self._node)
 
     def traced_steps(self) -> Any:
-        """Return the steps of a `for` in a traced function, of a new run in each call."""
+        """Return the steps of a `for` loop in a traced function; each call iterates anew."""
         spec = self.declared_spec
         traceable(spec, "for ... in a Dataset")
         return steps_of(new_run(self), spec, "for ... in a Dataset")
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the orders of later runs, as plain values.
+        """Return the state that determines the orders of later iterations, as plain values.
 
-        The position within a run is that of a `DatasetIterator`.
+        The position within an iteration is part of a `DatasetIterator`.
         """
         refuse_trace("Dataset.state()")
         return {"pipeline": self._node.pipeline(), "runs": self._node.runs()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Make the next runs those that followed when `state` was called.
+        """Repeat in the next iterations the orders that followed the call of `state`.
 
-        Raises: ``ValueError`` if the state is of another chain of transformations.
+        Args:
+            state: Result of `state`.
+
+        Raises:
+            ValueError: If the state is from another chain of transformations.
         """
         refuse_trace("Dataset.restore()")
         check_state(self._node, state)
         self._node.set_runs(state["runs"])
 
     def as_numpy_iterator(self) -> NumpyIterator:
-        """Iterate over the elements with NumPy arrays in place of tensors."""
+        """Return an iterator that converts the tensors of each element to NumPy arrays.
+
+        Example:
+            >>> list(tw.data.Dataset.range(3).as_numpy_iterator())
+            [np.int64(0), np.int64(1), np.int64(2)]
+        """
         return NumpyIterator(iter(self))
 
     def get_single_element(self, name: str | None = None) -> Any:
-        """Return the only element.
+        """Return the only element of the dataset.
 
-        Raises: ``InvalidArgumentError`` (a ``ValueError``) if there is none, or more than
-        one.
+        Raises:
+            InvalidArgumentError: Unless there is exactly one element (a
+                ``ValueError``).
+
+        Example:
+            >>> tw.data.Dataset.range(10).batch(10).get_single_element().shape
+            TensorShape([10])
         """
         elements = list(self.take(2))
         if len(elements) != 1:

@@ -1,8 +1,8 @@
-"""Elements of data sets as records of bytes: the structure as JSON, then the arrays.
+"""Elements of datasets as records of bytes: the structure as JSON, then the arrays.
 
 ``uint32 length of the JSON, JSON, bytes of all arrays``, little-endian. The JSON is
-``{"dtype": name, "shape": [...]}`` for a tensor, of strings with their ``"lengths"``, or
-``{"tuple": [...]}`` or ``{"dict": {...}}`` of such. Nothing in it is a name to look up.
+``{"dtype": name, "shape": [...]}`` for a tensor, for strings with their ``"lengths"``,
+or ``{"tuple": [...]}`` or ``{"dict": {...}}`` of such. It contains no names to import.
 """
 
 import json
@@ -21,7 +21,11 @@ __all__ = ["decoded", "encoded"]
 
 
 def encoded(element, who="cache"):
-    """The bytes of an element. Raises: ``TypeError`` for what a file cannot hold."""
+    """Return the bytes of an element.
+
+    Raises:
+        TypeError: If a file cannot hold the element.
+    """
     arrays = []
     structure = _described(element, arrays, who)
     head = json.dumps(structure).encode()
@@ -29,7 +33,7 @@ def encoded(element, who="cache"):
 
 
 def _described(element, arrays, who):
-    """The structure of an element as plain values; its arrays are appended to a list."""
+    """Return the structure of an element as plain values; append its arrays to a list."""
     if isinstance(element, dict):
         if not all([isinstance(key, str) for key in element]):
             raise TypeError(
@@ -63,7 +67,11 @@ def _bytes(array):
 
 
 def decoded(record):
-    """The element of these bytes. Raises: ``DataLossError`` if they are of none."""
+    """Return the element of a record of bytes.
+
+    Raises:
+        DataLossError: If the bytes are not a record.
+    """
     try:
         (size,) = struct.unpack_from("<I", record)
         element, end = _made(json.loads(record[4 : 4 + size]), record, 4 + size)
@@ -76,7 +84,7 @@ def decoded(record):
 
 
 def _made(structure, record, offset):
-    """The element at a offset in a record, and the offset after it."""
+    """Return the element at an offset in a record, and the offset after it."""
     if "dict" in structure:
         items = {}
         for key, each in structure["dict"].items():

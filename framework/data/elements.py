@@ -1,7 +1,7 @@
-"""Elements of data sets: tensors in host memory, alone or in tuples and dicts.
+"""Elements of datasets: tensors in host memory, alone or in tuples and dicts.
 
-As in ``tf.data`` a list is no structure: it is one tensor. Functions of elements run on the
-host; elements are copied to the current device when they leave an iterator.
+As in ``tf.data``, a list is one tensor, not a structure. Functions of elements run on
+the host; elements are copied to the current device when they leave an iterator.
 """
 
 import operator
@@ -48,9 +48,9 @@ __all__ = [
 
 
 def as_element(value, spec=None):
-    """``value`` with a tensor at each leaf, or at each leaf of ``spec``, of its dtype.
+    """Convert each leaf of ``value`` to a tensor, with the dtypes of ``spec`` if given.
 
-    Without a spec tuples are structure; where a spec wants a tensor they are its rows.
+    Without a spec, tuples are structure; where the spec has a tensor they are its rows.
     """
     if isinstance(spec, TensorSpec):
         return host_tensor(value, spec.dtype)
@@ -69,9 +69,9 @@ def as_element(value, spec=None):
 
 
 def map_leaves(value, convert):
-    """``value`` with ``convert(leaf)`` for each leaf: a list is one, here, too.
+    """Return ``value`` with ``convert(leaf)`` for each leaf; lists are leaves.
 
-    Of a sparse or ragged tensor, each of its tensors is converted.
+    Each component tensor of a sparse or ragged tensor is converted.
     """
     if isinstance(value, tuple):
         items = [map_leaves(item, convert) for item in value]
@@ -84,16 +84,18 @@ def map_leaves(value, convert):
 
 
 def concrete(value):
-    """Return a number as an argument of a data set; a trace ends if it has no value yet."""
+    """Return a number as an argument of a dataset; end a trace if its value is unknown."""
     if type(value) is SymbolicTensor:
         fall_back("a Dataset of numbers that are being traced is made in each call")
     return value
 
 
 def checked_count(who, name, value, least):
-    """An integer of ``least`` or more, an argument of a transformation.
+    """Return an argument of a transformation as an integer of at least ``least``.
 
-    Raises: ``TypeError`` for what is no integer, ``ValueError`` for less.
+    Raises:
+        TypeError: If it is not an integer.
+        ValueError: If it is below ``least``.
     """
     value = concrete(value)
     try:
@@ -106,9 +108,11 @@ def checked_count(who, name, value, least):
 
 
 def row_of_counts(who, name, value):
-    """A list of the integers in a vector, not all of them 0; a scalar is one of them.
+    """Return the integers of a vector or scalar as a list; they must not all be 0.
 
-    Raises: ``TypeError`` and ``ValueError`` as `checked_count`.
+    Raises:
+        TypeError: As in `checked_count`.
+        ValueError: As in `checked_count`.
     """
     value = concrete(value)
     numbers = np.asarray(getattr(value, "array", value))
@@ -123,7 +127,10 @@ def row_of_counts(who, name, value):
 
 
 def host_tensor(value, dtype=None):
-    """``value`` as a tensor in host memory; arrays are copied, lists of them keep theirs."""
+    """Return ``value`` as a tensor in host memory.
+
+    Arrays are copied; lists of arrays keep their dtype.
+    """
     if dtype is None and isinstance(value, list):
         dtype = _dtype_of_arrays(value)
     if is_tensor(value):
@@ -142,7 +149,7 @@ def host_tensor(value, dtype=None):
 
 
 def _dtype_of_arrays(rows):
-    """The dtype of the arrays in a list, None if it holds anything else."""
+    """Return the dtype of the arrays in a list, or None if it contains anything else."""
     dtypes = [
         _dtype_of_arrays(x) if isinstance(x, list) else getattr(x, "dtype", None)
         for x in rows
@@ -153,7 +160,7 @@ def _dtype_of_arrays(rows):
 
 
 def on_device(element):
-    """``element`` with its numbers on the current device: a GPU gets copies."""
+    """Return ``element`` with its numbers on the current device: a GPU gets copies."""
     module = devices.current_module()
     if module is np:
         return element
@@ -169,12 +176,12 @@ def _moved(module, leaf):
 
 
 def detached(value):
-    """``value`` as a tensor apart from tapes."""
+    """Return ``value`` as a tensor apart from tapes."""
     return new_tensor(convert_to_tensor(value).array)
 
 
 def call_function(function, element):
-    """``function`` of an element: a tuple gives several arguments, as in ``tf.data``."""
+    """Call a function with an element: a tuple is passed as several arguments."""
     if devices.current_module() is not np:
         with devices.use_module(np):
             return call_function(function, element)
@@ -183,7 +190,7 @@ def call_function(function, element):
 
 
 def packer(structure):
-    """A quick `pack` for one structure: leaves in, element out; None in it stays."""
+    """Return a fast `pack` for one structure: leaves in, element out; None stays None."""
     if not is_nested(structure):
         return _single
     flat = flatten(structure)
@@ -204,11 +211,12 @@ def _single(leaves):
 
 
 def stack_elements(elements, who="batch", spec=None):
-    """Elements of one structure as one, with an axis in front.
+    """Stack elements of one structure along a new first axis.
 
-    Args: ``spec``: of an element, where it is known that a component is ragged.
+    ``spec`` is the spec of an element if a component is known to be ragged.
 
-    Raises: ``ValueError`` where their shapes differ.
+    Raises:
+        ValueError: If their shapes differ.
     """
     first = elements[0]
     columns = zip(*[_leaves(element, first, who) for element in elements], strict=True)
@@ -246,7 +254,7 @@ def _stack(tensors, component, who, spec=None):
 
 
 def spec_of(element):
-    """``element`` with a `TensorSpec` in place of each tensor."""
+    """Return ``element`` with a `TensorSpec` in place of each tensor."""
     return map_structure(_leaf_spec, element)
 
 
@@ -257,9 +265,10 @@ def _leaf_spec(leaf):
 
 
 def common_spec(who, specs):
-    """The spec of elements of several data sets: a size is known where all agree.
+    """Return the spec of elements of several datasets; sizes that differ are None.
 
-    Raises: ``TypeError`` where they differ in structure or dtype.
+    Raises:
+        TypeError: If structures or dtypes differ.
     """
     first, *others = specs
     try:
@@ -291,7 +300,7 @@ def _general(a, b):
 
 
 def describe(structure):
-    """A structure in words, short."""
+    """Describe a structure in a few words."""
     if isinstance(structure, dict):
         items = [f"{key!r}: {describe(item)}" for key, item in structure.items()]
         return f"{{{', '.join(items)}}}"

@@ -1,6 +1,6 @@
 """`tw.data.experimental`: CSV files, cardinalities, and transformations for ``apply``.
 
-The transformations are the methods of `Dataset` of the same names.
+Each transformation is the method of `Dataset` of the same name.
 """
 
 from __future__ import annotations
@@ -88,18 +88,26 @@ __all__ = [
 
 
 def cardinality(dataset: Dataset) -> Tensor:
-    """The number of elements, see `Dataset.cardinality`."""
+    """Return the number of elements as an int64 scalar; see `Dataset.cardinality`.
+
+    Args:
+        dataset: Dataset whose elements are counted.
+    """
     return dataset.cardinality()
 
 
 def assert_cardinality(expected_cardinality: IntLike) -> Transformation:
-    """Give a data set a known number of elements.
+    """Assert the number of elements of a dataset, which then has this ``len``.
 
-    Raises: ``FailedPreconditionError``, in a run, if there are more or fewer.
+    Args:
+        expected_cardinality: Number of elements.
+
+    Raises:
+        FailedPreconditionError: If there are more or fewer elements, during iteration.
 
     Example:
-        >>> from tapewright.data import Dataset
-        >>> ds = Dataset.range(9).filter(lambda x: x % 2 == 0).apply(tw.data.experimental.assert_cardinality(5))
+        >>> ds = tw.data.Dataset.range(9).filter(lambda x: x % 2 == 0)
+        >>> ds = ds.apply(tw.data.experimental.assert_cardinality(5))
         >>> len(ds)
         5
     """
@@ -114,16 +122,30 @@ def dense_to_ragged_batch(
     drop_remainder: bool = False,
     row_splits_dtype: DTypeLike = int64,
 ) -> Transformation:
-    """`tw.data.Dataset.ragged_batch`, for ``apply``."""
+    """Batch tensors as ragged tensors, for ``apply``; see `Dataset.ragged_batch`.
+
+    Args:
+        batch_size: Number of elements of a batch.
+        drop_remainder: If True, drop the last batch if it is smaller than
+            ``batch_size``.
+        row_splits_dtype: Dtype of the row splits, int32 or int64.
+    """
     return lambda dataset: dataset.ragged_batch(
         batch_size, drop_remainder, row_splits_dtype
     )
 
 
 def at(dataset: Dataset, index: IntLike) -> Any:
-    """The element of that number; all before it are made.
+    """Return the element at an index.
 
-    Raises: ``OutOfRangeError`` if there are fewer elements.
+    All elements before it are made, too.
+
+    Args:
+        dataset: Dataset to index.
+        index: Number of the element, from 0.
+
+    Raises:
+        OutOfRangeError: If there are fewer elements.
     """
     number = checked_count("at", "index", index, 0)
     element = next(iter(dataset.skip(number)), None)
@@ -133,10 +155,14 @@ def at(dataset: Dataset, index: IntLike) -> Any:
 
 
 def from_list(elements: Sequence[Any], name: str | None = None) -> Dataset:
-    """Create a data set of the elements of a list.
+    """Create a dataset of the elements of a list.
+
+    Args:
+        elements: List of elements of one structure.
 
     Example:
-        >>> [(int(a), b.numpy()) for a, b in tw.data.experimental.from_list([(1, "x"), (2, "y")])]
+        >>> ds = tw.data.experimental.from_list([(1, "x"), (2, "y")])
+        >>> [(int(a), b.numpy()) for a, b in ds]
         [(1, b'x'), (2, b'y')]
     """
     if not elements:
@@ -145,17 +171,31 @@ def from_list(elements: Sequence[Any], name: str | None = None) -> Dataset:
 
 
 def get_single_element(dataset: Dataset) -> Any:
-    """The only element, see `Dataset.get_single_element`."""
+    """Return the only element of a dataset; see `Dataset.get_single_element`.
+
+    Args:
+        dataset: Dataset with exactly one element.
+    """
     return dataset.get_single_element()
 
 
 def get_next_as_optional(iterator: DatasetIterator) -> Optional:
-    """The next element, see `DatasetIterator.get_next_as_optional`."""
+    """Return the next element as an `Optional`, empty at the end.
+
+    See `DatasetIterator.get_next_as_optional`.
+
+    Args:
+        iterator: Iterator of a dataset.
+    """
     return iterator.get_next_as_optional()
 
 
 def get_structure(dataset_or_iterator: Dataset | DatasetIterator) -> Any:
-    """The structure of an element, see `Dataset.element_spec`."""
+    """Return the structure of an element; see `Dataset.element_spec`.
+
+    Args:
+        dataset_or_iterator: Dataset or iterator whose elements are described.
+    """
     return dataset_or_iterator.element_spec
 
 
@@ -164,7 +204,17 @@ def choose_from_datasets(
     choice_dataset: Dataset,
     stop_on_empty_dataset: bool = False,
 ) -> Dataset:
-    """See `Dataset.choose_from_datasets`; by default it goes on without empty data sets."""
+    """Take each element from the dataset whose index ``choice_dataset`` yields.
+
+    See `Dataset.choose_from_datasets`, which has another default of
+    ``stop_on_empty_dataset``.
+
+    Args:
+        datasets: Datasets with elements of one structure.
+        choice_dataset: Dataset of int64 scalars, indices into ``datasets``.
+        stop_on_empty_dataset: If True, stop when a chosen dataset has no more elements;
+            if False, skip such choices.
+    """
     return Dataset.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
 
 
@@ -174,14 +224,29 @@ def sample_from_datasets(
     seed: int | None = None,
     stop_on_empty_dataset: bool = False,
 ) -> Dataset:
-    """See `Dataset.sample_from_datasets`."""
+    """Take each element from a dataset drawn at random; see `Dataset.sample_from_datasets`.
+
+    Args:
+        datasets: Datasets with elements of one structure.
+        weights: Weights of the datasets, equal by default; a `Dataset` yields the
+            weights for each draw.
+        seed: Integer seed of the draws, or None for a random seed.
+        stop_on_empty_dataset: If True, stop when a drawn dataset has no more elements;
+            if False, continue with the others.
+    """
     return Dataset.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset)
 
 
 def Counter(  # noqa: N802  (TensorFlow's name)
     start: IntLike = 0, step: IntLike = 1, dtype: DTypeLike = int64
 ) -> Dataset:
-    """An endless data set of numbers, see `Dataset.counter`."""
+    """Create an endless dataset of evenly spaced numbers; see `Dataset.counter`.
+
+    Args:
+        start: First number.
+        step: Difference between consecutive numbers.
+        dtype: Dtype of the elements.
+    """
     return Dataset.counter(start, step, dtype)
 
 
@@ -190,7 +255,12 @@ def RandomDataset(  # noqa: N802  (TensorFlow's name)
     rerandomize_each_iteration: bool | None = None,
     name: str | None = None,
 ) -> Dataset:
-    """An endless data set of random numbers, see `Dataset.random`."""
+    """Create an endless dataset of random numbers; see `Dataset.random`.
+
+    Args:
+        seed: Integer seed, or None for a random seed.
+        rerandomize_each_iteration: If True, each iteration draws other numbers.
+    """
     return Dataset.random(seed, rerandomize_each_iteration)
 
 
@@ -204,7 +274,20 @@ def bucket_by_sequence_length(
     no_padding: bool = False,
     drop_remainder: bool = False,
 ) -> Transformation:
-    """See `Dataset.bucket_by_sequence_length`."""
+    """Make padded batches of similar length; see `Dataset.bucket_by_sequence_length`.
+
+    Args:
+        element_length_func: Function of an element that returns its length.
+        bucket_boundaries: Lengths that separate the buckets, increasing.
+        bucket_batch_sizes: Batch size of each bucket, one more than there are
+            boundaries.
+        padded_shapes: Shapes to pad to, as in `Dataset.padded_batch`.
+        padding_values: Values to pad with, as in `Dataset.padded_batch`.
+        pad_to_bucket_boundary: If True, pad to the greatest length of the bucket rather
+            than of the batch.
+        no_padding: If True, do not pad, for elements of equal shapes.
+        drop_remainder: If True, drop batches that are too small.
+    """
     return lambda dataset: dataset.bucket_by_sequence_length(
         element_length_func,
         bucket_boundaries,
@@ -218,7 +301,11 @@ def bucket_by_sequence_length(
 
 
 def enumerate_dataset(start: IntLike = 0) -> Transformation:
-    """See `Dataset.enumerate`."""
+    """Pair each element with its number; see `Dataset.enumerate`.
+
+    Args:
+        start: Number of the first element.
+    """
     return lambda dataset: dataset.enumerate(start)
 
 
@@ -228,14 +315,26 @@ def group_by_window(
     window_size: IntLike | None = None,
     window_size_func: Callable[[Any], Any] | None = None,
 ) -> Transformation:
-    """See `Dataset.group_by_window`."""
+    """Group elements by key and reduce windows of them; see `Dataset.group_by_window`.
+
+    Args:
+        key_func: Function of an element that returns its key, an integer.
+        reduce_func: Function ``reduce_func(key, window)`` that returns a dataset.
+        window_size: Number of elements of a window.
+        window_size_func: Function of a key that returns the size of its windows, in
+            place of ``window_size``.
+    """
     return lambda dataset: dataset.group_by_window(
         key_func, reduce_func, window_size, window_size_func
     )
 
 
 def ignore_errors(log_warning: bool = False) -> Transformation:
-    """See `Dataset.ignore_errors`."""
+    """Drop the elements that raise an error; see `Dataset.ignore_errors`.
+
+    Args:
+        log_warning: If True, log a warning for each dropped element.
+    """
     return lambda dataset: dataset.ignore_errors(log_warning)
 
 
@@ -245,7 +344,15 @@ def load(
     compression: str | None = None,
     reader_func: Callable[[Any], Any] | None = None,
 ) -> Dataset:
-    """See `Dataset.load`."""
+    """Load a dataset from a folder; see `Dataset.load`.
+
+    Args:
+        path: Folder that contains the dataset.
+        element_spec: Specs of an element; None reads them from the folder.
+        compression: Compression of the files; None reads it from the folder.
+        reader_func: Function that joins a dataset of datasets, one for each file; None
+            reads one file after the other.
+    """
     return Dataset.load(path, element_spec, compression, reader_func)
 
 
@@ -256,7 +363,16 @@ def map_and_batch(
     drop_remainder: bool = False,
     num_parallel_calls: IntLike | None = None,
 ) -> Transformation:
-    """`Dataset.map` and `Dataset.batch`."""
+    """Apply `Dataset.map`, then `Dataset.batch`.
+
+    Args:
+        map_func: Function of an element.
+        batch_size: Number of elements of a batch.
+        num_parallel_batches: Number of threads if ``num_parallel_calls`` is None.
+        drop_remainder: If True, drop the last batch if it is smaller than
+            ``batch_size``.
+        num_parallel_calls: Number of threads that call ``map_func``.
+    """
     return lambda dataset: dataset.map(
         map_func, num_parallel_calls or num_parallel_batches
     ).batch(batch_size, drop_remainder)
@@ -270,9 +386,15 @@ def parallel_interleave(
     buffer_output_elements: IntLike | None = None,
     prefetch_input_elements: IntLike | None = None,
 ) -> Transformation:
-    """`Dataset.interleave` with as many threads as data sets.
+    """Apply `Dataset.interleave` with one thread for each open dataset.
 
-    The last three arguments have no effect.
+    Args:
+        map_func: Function of an element that returns a dataset.
+        cycle_length: Number of open datasets.
+        block_length: Number of consecutive elements from each dataset.
+        sloppy: Has no effect.
+        buffer_output_elements: Has no effect.
+        prefetch_input_elements: Has no effect.
     """
     return lambda dataset: dataset.interleave(
         map_func, cycle_length, block_length, cycle_length
@@ -285,7 +407,14 @@ def rejection_resample(
     initial_dist: TensorLike | None = None,
     seed: int | None = None,
 ) -> Transformation:
-    """See `Dataset.rejection_resample`."""
+    """Resample classes to a target distribution; see `Dataset.rejection_resample`.
+
+    Args:
+        class_func: Function of an element that returns its class, an integer.
+        target_dist: Probability of each class in the result.
+        initial_dist: Probability of each class in the dataset; None estimates it.
+        seed: Integer seed, or None for a random seed.
+    """
     return lambda dataset: dataset.rejection_resample(
         class_func, target_dist, initial_dist, seed
     )
@@ -298,21 +427,41 @@ def save(
     shard_func: Callable[..., Any] | None = None,
     checkpoint_args: None = None,
 ) -> None:
-    """See `Dataset.save`."""
+    """Write all elements of a dataset into a folder; see `Dataset.save`.
+
+    Args:
+        dataset: Dataset to save.
+        path: Folder to write.
+        compression: "GZIP" or "ZLIB", or None for no compression.
+        shard_func: Function of an element that returns the number of its file.
+        checkpoint_args: Must be None.
+    """
     dataset.save(path, compression, shard_func, checkpoint_args)
 
 
 def scan(
     initial_state: Any, scan_func: Callable[[Any, Any], tuple[Any, Any]]
 ) -> Transformation:
-    """See `Dataset.scan`."""
+    """Map elements with a state; see `Dataset.scan`.
+
+    Args:
+        initial_state: State for the first element.
+        scan_func: Function ``scan_func(state, element)`` that returns the next state
+            and the output.
+    """
     return lambda dataset: dataset.scan(initial_state, scan_func)
 
 
 def shuffle_and_repeat(
     buffer_size: IntLike, count: IntLike | None = None, seed: int | None = None
 ) -> Transformation:
-    """`Dataset.shuffle` and `Dataset.repeat`."""
+    """Apply `Dataset.shuffle`, then `Dataset.repeat`.
+
+    Args:
+        buffer_size: Number of elements in the buffer of the shuffle.
+        count: Number of repetitions; None or -1 repeats without end.
+        seed: Integer seed of the order, or None.
+    """
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
 
 
@@ -322,20 +471,31 @@ def snapshot(
     reader_func: Callable[[Any], Any] | None = None,
     shard_func: Callable[..., Any] | None = None,
 ) -> Transformation:
-    """See `Dataset.snapshot`."""
+    """Cache the elements of the first complete iteration; see `Dataset.snapshot`.
+
+    Args:
+        path: Folder for the elements.
+        compression: "GZIP" or "ZLIB"; None or "AUTO" for no compression.
+        reader_func: Function that joins the files, as in `Dataset.load`.
+        shard_func: Function of an element that returns the number of its file.
+    """
     return lambda dataset: dataset.snapshot(path, compression, reader_func, shard_func)
 
 
 def take_while(predicate: Callable[..., Any]) -> Transformation:
-    """See `Dataset.take_while`."""
+    """Keep elements until a predicate is false; see `Dataset.take_while`.
+
+    Args:
+        predicate: Function of an element that returns a boolean scalar.
+    """
     return lambda dataset: dataset.take_while(predicate)
 
 
 def unbatch() -> Transformation:
-    """See `Dataset.unbatch`."""
+    """Split elements into their rows, for ``apply``; see `Dataset.unbatch`."""
     return lambda dataset: dataset.unbatch()
 
 
 def unique() -> Transformation:
-    """See `Dataset.unique`."""
+    """Drop elements that have occurred before, for ``apply``; see `Dataset.unique`."""
     return lambda dataset: dataset.unique()

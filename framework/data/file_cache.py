@@ -1,7 +1,7 @@
-"""`FileCache`: the elements of the first run in a file, for all runs that follow.
+"""`FileCache`: the elements of the first iteration in a file, for all later iterations.
 
-The file has a record for each element, with checksums (`storage.records.tf_records`), see
-`element_records`.
+The file has a record for each element, with checksums (`storage.records.tf_records`);
+see `element_records`.
 """
 
 import os
@@ -16,9 +16,9 @@ __all__ = ["FileCache"]
 
 
 class FileCache(Node):
-    """The elements of the first whole run, kept in a file.
+    """Elements of the first complete iteration, kept in a file.
 
-    Until that has ended, the elements are made again from the start for each position.
+    Until it is complete, elements are made again from the start for each position.
     """
 
     runs_ahead = True

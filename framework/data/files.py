@@ -1,7 +1,7 @@
-"""Sources of records in files: TFRecord, lines, records of one length, CSV.
+"""Datasets of records in files: TFRecord, lines, records of one length, CSV.
 
-Names of files come from another node, one file after the other. A position holds the
-file that is open, and the place in it.
+File names come from another node, and files are read one after the other. A position
+holds the open file and the place in it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 
 
 def _names(who, filenames):
-    """A data set of the names of files."""
+    """Return a dataset of file names."""
     if isinstance(filenames, Dataset):
         spec = filenames.element_spec
         if not isinstance(spec, TensorSpec) or spec.dtype.name != "string":
@@ -70,7 +70,7 @@ def _names(who, filenames):
 
 
 class _FileDataset(Dataset):
-    """A data set of the records of files."""
+    """Dataset of the records of files."""
 
     def _open(self, filenames, read, parallel=None, make=None, spec=None):
         names = _names(type(self).__name__, filenames)
@@ -86,7 +86,7 @@ class _FileDataset(Dataset):
 
 
 class _CompressedFiles(_FileDataset):
-    """A data set of records that ``_reader(path, compression, place)`` finds."""
+    """Dataset of the records that ``_reader(path, compression, place)`` yields."""
 
     _reader: Callable[..., Any]
 
@@ -107,16 +107,24 @@ class _CompressedFiles(_FileDataset):
 
 
 class TFRecordDataset(_CompressedFiles):
-    """The records of TFRecord files, as strings.
+    """Dataset of the records of TFRecord files, as strings.
 
-    Checksums are checked. Args: ``filenames``: one, a list, a tensor, or a `Dataset` of
-    them; ``compression_type``: "", "GZIP" or "ZLIB"; ``num_parallel_reads``: so many files
-    are open at a time, and take turns. ``buffer_size`` and ``name`` have no effect.
+    Checksums of the records are verified.
 
-    Raises, in a run: ``NotFoundError``; ``DataLossError`` for a file that is damaged.
+    Args:
+        filenames: One file name, a list or tensor of names, or a `Dataset` of names.
+        compression_type: "GZIP" or "ZLIB"; None or "" for no compression.
+        buffer_size: Has no effect.
+        num_parallel_reads: Number of files that are open at a time and take turns; None
+            reads one file after the other.
+        name: Has no effect.
+
+    Raises:
+        NotFoundError: If a file does not exist, during iteration.
+        DataLossError: If a file is damaged, during iteration.
 
     Example:
-        >>> import os, tempfile, tapewright as tw
+        >>> import os, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "records")
         >>> with tw.io.TFRecordWriter(path) as writer:
         ...     for text in (b"a", b"b"):
@@ -129,9 +137,15 @@ class TFRecordDataset(_CompressedFiles):
 
 
 class TextLineDataset(_CompressedFiles):
-    """The lines of text files, as strings without their ends.
+    """Dataset of the lines of text files, as strings without line ends.
 
-    The arguments are those of `TFRecordDataset`.
+    Args:
+        filenames: One file name, a list or tensor of names, or a `Dataset` of names.
+        compression_type: "GZIP" or "ZLIB"; None or "" for no compression.
+        buffer_size: Has no effect.
+        num_parallel_reads: Number of files that are open at a time and take turns; None
+            reads one file after the other.
+        name: Has no effect.
 
     Example:
         >>> import os, tempfile
@@ -146,13 +160,24 @@ class TextLineDataset(_CompressedFiles):
 
 
 class FixedLengthRecordDataset(_FileDataset):
-    """Records of ``record_bytes`` bytes, as strings; `io.decode_raw` makes numbers of them.
+    """Dataset of records of a fixed number of bytes, as strings.
 
-    ``header_bytes`` and ``footer_bytes`` at the ends of each file are left out. The other
-    arguments are those of `TFRecordDataset`.
+    `io.decode_raw` converts the strings to numbers.
 
-    Raises, in a run: ``InvalidArgumentError`` (a ``ValueError``) if the rest of a file is no
-    whole number of records.
+    Args:
+        filenames: One file name, a list or tensor of names, or a `Dataset` of names.
+        record_bytes: Number of bytes of a record.
+        header_bytes: Number of bytes to skip at the start of each file.
+        footer_bytes: Number of bytes to ignore at the end of each file.
+        buffer_size: Has no effect.
+        compression_type: "GZIP" or "ZLIB"; None or "" for no compression.
+        num_parallel_reads: Number of files that are open at a time and take turns; None
+            reads one file after the other.
+        name: Has no effect.
+
+    Raises:
+        InvalidArgumentError: If the rest of a file is not a whole number of records,
+            during iteration (a ``ValueError``).
     """
 
     def __init__(
@@ -180,17 +205,29 @@ class FixedLengthRecordDataset(_FileDataset):
 
 
 class CsvDataset(_FileDataset):
-    """Rows of files of comma-separated values: a tuple of one scalar for each column.
+    """Dataset of the rows of CSV files: a tuple with one scalar for each column.
 
-    Args: ``record_defaults``, ``field_delim``, ``use_quote_delim``, ``na_value``,
-    ``select_cols``: those of `io.decode_csv`; ``header``: the first line of each file is
-    left out; ``exclude_cols``: the numbers of columns to leave out, in place of
-    ``select_cols``. Quoted fields may have several lines. ``buffer_size`` has no effect.
+    Quoted fields may span several lines.
 
-    Raises, in a run: ``InvalidArgumentError`` (a ``ValueError``) for a row that does not fit.
+    Args:
+        filenames: One file name, a list or tensor of names, or a `Dataset` of names.
+        record_defaults: Dtype of each selected column, or the value of its empty
+            fields; see `io.decode_csv`.
+        compression_type: "GZIP" or "ZLIB"; None or "" for no compression.
+        buffer_size: Has no effect.
+        header: If True, skip the first line of each file.
+        field_delim: Character between fields.
+        use_quote_delim: If True, fields can be quoted.
+        na_value: Text that counts as an empty field.
+        select_cols: Numbers of the columns to read, ascending; None reads all.
+        exclude_cols: Numbers of the columns to leave out, in place of ``select_cols``.
+
+    Raises:
+        InvalidArgumentError: If a row does not fit, during iteration (a
+            ``ValueError``).
 
     Example:
-        >>> import os, tempfile, tapewright as tw
+        >>> import os, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "table.csv")
         >>> with open(path, "w") as file:
         ...     size = file.write("a,b\\n1,x\\n,y\\n")

@@ -1,4 +1,4 @@
-"""Methods of `Dataset` that call functions of elements: map, filter, scan, interleave, ..."""
+"""Methods of `Dataset` that call functions on elements: map, filter, scan, interleave, ..."""
 
 from __future__ import annotations
 
@@ -39,22 +39,34 @@ class FunctionMethods(NodeMethods):
         use_unbounded_threadpool: bool = False,
         name: str | None = None,
     ) -> Self:
-        """Apply ``map_func`` to each element; a tuple arrives as several arguments.
+        """Apply ``map_func`` to each element; a tuple is passed as several arguments.
 
-        It runs as Python on the CPU, where the variables that it reads must be.
+        The function runs as Python on the CPU, and variables that it reads must be
+        there.
 
-        Args: ``num_parallel_calls``: so many threads call it, some elements ahead.
-        NumPy, Pillow, traced functions and reads of files run at once, other Python code
-        does not. `AUTOTUNE` times the first calls, and takes as many threads as there are
-        cores if they are long enough. The elements, their order and their random numbers
-        are those of one thread; ``deterministic=False`` gives up the order, and yields
-        elements as they are done. The first call is made alone; if it assigns to variables,
-        all are. The last two arguments have no effect.
+        With several threads, elements, their order and their random numbers are the
+        same as with one thread. The first call is made alone; if it assigns to
+        variables, so are all others. NumPy, Pillow, traced functions and file reads run
+        in parallel; other Python code does not.
 
-        Raises: ``ValueError`` for a number below 1.
+        Args:
+            map_func: Function of an element; its result, a tensor or a tuple or dict of
+                tensors, is the new element.
+            num_parallel_calls: Number of threads that call ``map_func`` ahead of use,
+                or None to call it as elements are requested. `AUTOTUNE` times the first
+                calls, and uses one thread per core if they take long enough.
+            deterministic: If False, elements are yielded as they are finished, in any
+                order; None follows `Options`.
+            synchronous: Has no effect.
+            use_unbounded_threadpool: Has no effect.
+
+        Raises:
+            ValueError: If ``num_parallel_calls`` is below 1 and not `AUTOTUNE`.
 
         Example:
             >>> from tapewright.data import Dataset
+            >>> [int(x) for x in Dataset.range(4).map(lambda x: x * x)]
+            [0, 1, 4, 9]
             >>> pairs = Dataset.from_tensor_slices(([1, 2], [3, 4]))
             >>> [int(x) for x in pairs.map(lambda x, y: x * y)]
             [3, 8]
@@ -65,9 +77,14 @@ class FunctionMethods(NodeMethods):
         return self._new(ParallelMap(self._node, map_func, calls, deterministic))
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Self:
-        """Keep the elements for which ``predicate`` is true; see `map` for its arguments.
+        """Keep the elements for which ``predicate`` is true.
 
-        Raises: ``TypeError``, in a run, if it returns no boolean scalar.
+        Args:
+            predicate: Function of an element, called as in `map`, that returns a
+                boolean scalar.
+
+        Raises:
+            TypeError: If it does not return a boolean scalar, during iteration.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -82,12 +99,15 @@ class FunctionMethods(NodeMethods):
         scan_func: Callable[[Any, Any], tuple[Any, Any]],
         name: str | None = None,
     ) -> Self:
-        """Yield the outputs of ``(state, output) = scan_func(state, element)``.
+        """Map with a state: yield the outputs of ``scan_func(state, element)``.
 
-        The first state is ``initial_state``.
+        Args:
+            initial_state: State for the first element, a tensor or a nest.
+            scan_func: Function that returns a pair: the next state and the output.
 
-        Raises: ``TypeError``, in a run, if it returns no pair, or a state of another
-        structure or dtype.
+        Raises:
+            TypeError: If it does not return a pair, or the state changes its structure
+                or dtype, during iteration.
 
         Example:
             >>> import numpy as np
@@ -106,15 +126,21 @@ class FunctionMethods(NodeMethods):
         seed: int | None = None,
         name: str | None = None,
     ) -> Self:
-        """Drop or repeat elements so that their classes have another distribution.
+        """Drop or repeat elements so that their classes have a target distribution.
 
-        Args: ``class_func``: an integer in ``[0, num_classes)`` for an element;
-        ``target_dist``: the probability of each class; ``initial_dist``: that in this data
-        set, by default estimated from the elements so far.
+        Args:
+            class_func: Function of an element that returns its class, an integer in
+                ``[0, num_classes)``.
+            target_dist: Probability of each class in the result.
+            initial_dist: Probability of each class in this dataset; None estimates it
+                from the elements so far.
+            seed: Integer seed, or None for a random seed.
 
-        Returns: pairs of the class and the element.
+        Returns:
+            Dataset of pairs: the class and the element.
 
-        Raises: ``ValueError`` for numbers that are no distribution, or different lengths.
+        Raises:
+            ValueError: If the numbers are not a distribution, or the lengths differ.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -129,9 +155,14 @@ class FunctionMethods(NodeMethods):
         )
 
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Self:
-        """Join the data sets that ``map_func`` returns, one after the other.
+        """Map each element to a dataset, and concatenate these datasets.
 
-        Raises: ``TypeError``, in a run, if it returns no data set.
+        Args:
+            map_func: Function of an element, called as in `map`, that returns a
+                dataset.
+
+        Raises:
+            TypeError: If it does not return a dataset, during iteration.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -149,19 +180,25 @@ class FunctionMethods(NodeMethods):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Self:
-        """`flat_map` with ``cycle_length`` data sets open, which take turns.
+        """Map each element to a dataset, and interleave the elements of these datasets.
 
-        Each gives ``block_length`` elements at a time. So many of them as
-        ``num_parallel_calls`` says are read ahead by threads, in the same order.
+        As `flat_map`, but ``cycle_length`` datasets are open at a time and take turns.
 
         Args:
-            cycle_length: By default ``num_parallel_calls`` if that is a number, else 4,
-                where TensorFlow takes the number of CPUs, so that each machine has an
-                order of its own.
-            deterministic: Accepted, the order is always the same.
+            map_func: Function of an element, called as in `map`, that returns a
+                dataset.
+            cycle_length: Number of open datasets. By default ``num_parallel_calls`` if
+                it is a number, otherwise 4; TensorFlow uses the number of CPUs, so that
+                the order depends on the machine.
+            block_length: Number of consecutive elements from each dataset, by default
+                1.
+            num_parallel_calls: Number of open datasets that threads read ahead, or
+                `AUTOTUNE`; the order stays the same.
+            deterministic: Has no effect, since the order is always the same.
 
-        Raises: ``ValueError`` for numbers below 1, and for more calls than
-        ``cycle_length``.
+        Raises:
+            ValueError: If a number is below 1, or ``num_parallel_calls`` exceeds
+                ``cycle_length``.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -187,7 +224,7 @@ class FunctionMethods(NodeMethods):
 
 
 def _threads(who, calls):
-    """The number of threads, `AUTOTUNE`, or None for none."""
+    """Return the number of threads, `AUTOTUNE`, or None for no threads."""
     if calls is None or concrete(calls) == AUTOTUNE:
         return calls
     return checked_count(who, "num_parallel_calls", calls, 1)

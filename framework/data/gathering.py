@@ -1,4 +1,4 @@
-"""Gather rows of an array: a batch of samples that do not lie side by side."""
+"""Gather rows of an array: batches of samples that are not adjacent in memory."""
 
 from functools import partial
 
@@ -16,8 +16,11 @@ ARRAY, BATCH, ROW = 1 << 25, 1 << 16, 1 << 9
 def row_taker(array, count):
     """Return ``take``: ``take(rows)`` is ``array[rows]``, for arrays of integers.
 
-    Args: ``array``: NumPy's or another module's; ``count``: about how many rows will be
-    taken at once. The target is that of now.
+    The target is the one set at the time of the call.
+
+    Args:
+        array: Array of NumPy or another module.
+        count: Approximate number of rows that each call takes.
 
     Example:
         >>> import numpy as np

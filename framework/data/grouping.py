@@ -1,4 +1,4 @@
-"""`GroupByWindow`: elements with equal keys, reduced some at a time; buckets of lengths."""
+"""`GroupByWindow`: elements with equal keys, reduced in windows; buckets by length."""
 
 import numpy as np
 
@@ -20,10 +20,10 @@ WHO = "group_by_window: reduce_func"
 
 
 class GroupByWindow(Replayed, Applied):
-    """The elements of ``reduce(key, window)`` for windows of elements with one key.
+    """Elements of ``reduce(key, window)`` for windows of elements with one key.
 
-    A window is reduced when it has ``size(key)`` elements; the others follow at the end, by
-    their keys.
+    A window is reduced when it has ``size(key)`` elements; smaller ones follow at the
+    end, in the order of their keys.
     """
 
     name = "group_by_window"
@@ -130,17 +130,17 @@ class Buckets:
         self._to_boundary, self._no_padding, self._drop_remainder = options
 
     def key(self, *element):
-        """The number of the bucket."""
+        """Return the number of the bucket of an element."""
         found = self._length(*element)
         length = _whole("bucket_by_sequence_length", "element_length_func", found)
         return np.searchsorted(self._boundaries, length, side="right")
 
     def window_size(self, bucket):
-        """The size of its batches."""
+        """Return the batch size of a bucket."""
         return self._batch_sizes[int(bucket)]
 
     def batch(self, bucket, window):
-        """A batch of its elements."""
+        """Return a batch of the elements of a window."""
         size = self.window_size(bucket)
         if self._no_padding:
             return window.batch(size, self._drop_remainder)
@@ -148,15 +148,16 @@ class Buckets:
         return window.padded_batch(size, shapes, self._values, self._drop_remainder)
 
     def spec(self, elements):
-        """The spec of the batches of all buckets."""
+        """Return the spec of the batches of all buckets."""
         if self._no_padding:
             return elements.batch(1).element_spec
         return elements.padded_batch(1, self._shapes, self._values).element_spec
 
     def complete(self, node):
-        """Learn the shapes to fill in from the node of the elements.
+        """Fill in shapes from the node of the elements.
 
-        Raises: ``ValueError`` if they are needed, and not known.
+        Raises:
+            ValueError: If shapes are needed and unknown.
         """
         if not self._to_boundary or self._no_padding or self._shapes is not None:
             return
@@ -179,7 +180,7 @@ class Buckets:
 
 
 class BucketBySequenceLength(GroupByWindow):
-    """Batches of elements of similar length, as `Buckets` has them."""
+    """Batches of elements of similar length; see `Buckets`."""
 
     name = "bucket_by_sequence_length"
 
@@ -193,7 +194,7 @@ class BucketBySequenceLength(GroupByWindow):
 
 
 def _filled(shapes, size):
-    """Shapes with a size in place of None; a list, or a tuple of sizes, is a shape."""
+    """Return shapes with a size in place of None; a list, or a tuple of sizes, is a shape."""
     if isinstance(shapes, dict):
         return {key: _filled(shape, size) for key, shape in shapes.items()}
     sizes = isinstance(shapes, tuple) and all(

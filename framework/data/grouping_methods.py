@@ -1,4 +1,4 @@
-"""Methods of `Dataset` that join elements, or split them: batches, windows, groups."""
+"""Methods of `Dataset` that join or split elements: batches, windows, groups."""
 
 from __future__ import annotations
 
@@ -35,13 +35,19 @@ class GroupingMethods(NodeMethods):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Self:
-        """Join ``batch_size`` elements along a new first axis.
+        """Stack ``batch_size`` consecutive elements along a new first axis.
 
-        The last batch may be shorter, or is dropped with ``drop_remainder``. The two
-        arguments after it have no effect: joining takes little time.
+        Args:
+            batch_size: Number of elements of a batch.
+            drop_remainder: If True, drop the last batch if it is smaller than
+                ``batch_size``.
+            num_parallel_calls: Has no effect, as stacking takes little time.
+            deterministic: Has no effect.
 
-        Raises: ``ValueError`` for a ``batch_size`` below 1 or, in a run, if the
-        elements of a batch differ in shape or dtype (`padded_batch` joins them).
+        Raises:
+            ValueError: If ``batch_size`` is below 1 or, during iteration, if the
+                elements of a batch differ in shape or dtype; `padded_batch` joins
+                different shapes.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -59,14 +65,20 @@ class GroupingMethods(NodeMethods):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Self:
-        """`batch`, with each element padded at the end, to the longest one or a given shape.
+        """Stack elements along a new first axis, padding them at the end to one shape.
 
         Args:
-            padded_shapes: For each component a shape, or the size of its only axis,
-                None for an axis padded to the longest of the batch.
-            padding_values: By default 0, or "" for strings.
+            batch_size: Number of elements of a batch.
+            padded_shapes: Shape of each component, or the size of its only axis; None,
+                for a shape or a size, pads to the largest element of the batch.
+            padding_values: Value that fills each component, by default 0, or "" for
+                strings.
+            drop_remainder: If True, drop the last batch if it is smaller than
+                ``batch_size``.
 
-        Raises: ``ValueError``, in a run, for an element larger than ``padded_shapes``.
+        Raises:
+            ValueError: If an element is larger than ``padded_shapes``, during
+                iteration.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -88,15 +100,22 @@ class GroupingMethods(NodeMethods):
         row_splits_dtype: DTypeLike = int64,
         name: str | None = None,
     ) -> Self:
-        """`batch`, of tensors whose first sizes differ as a `RaggedTensor`.
+        """Batch tensors of different lengths as a `RaggedTensor`.
 
         Components of a known shape are batched as tensors.
 
-        Raises: ``ValueError`` for a ``batch_size`` below 1, or other sizes that differ.
+        Args:
+            batch_size: Number of elements of a batch.
+            drop_remainder: If True, drop the last batch if it is smaller than
+                ``batch_size``.
+            row_splits_dtype: Dtype of the row splits, int32 or int64.
+
+        Raises:
+            ValueError: If ``batch_size`` is below 1, or sizes other than the first
+                differ.
 
         Example:
             >>> from tapewright.data import Dataset
-            >>> import tapewright as tw
             >>> ds = Dataset.range(3).map(lambda n: tw.fill([n], n))
             >>> list(ds.ragged_batch(3))
             [<tf.RaggedTensor [[], [1], [2, 2]]>]
@@ -109,16 +128,18 @@ class GroupingMethods(NodeMethods):
     def sparse_batch(
         self, batch_size: IntLike, row_shape: ShapeLike, name: str | None = None
     ) -> Self:
-        """`batch`, of tensors of different sizes as a `SparseTensor` of rows of one shape.
+        """Batch tensors of different sizes as a `SparseTensor` with rows of one shape.
 
-        Args: ``row_shape``: the shape of a row, no smaller than any element.
+        Args:
+            batch_size: Number of elements of a batch.
+            row_shape: Shape of a row, at least as large as each element.
 
-        Raises: ``ValueError`` for a ``batch_size`` below 1 or, in a run, for an element
-        that is larger, or of another rank.
+        Raises:
+            ValueError: If ``batch_size`` is below 1 or, during iteration, if an element
+                is larger than ``row_shape`` or of another rank.
 
         Example:
             >>> from tapewright.data import Dataset
-            >>> import tapewright as tw
             >>> ds = Dataset.range(3).map(lambda n: tw.fill([n], n)).sparse_batch(3, [4])
             >>> next(iter(ds)).indices.numpy().tolist()
             [[1, 0], [2, 0], [2, 1]]
@@ -127,10 +148,16 @@ class GroupingMethods(NodeMethods):
         return self._new(SparseBatch(self._node, batch_size, as_shape(row_shape)))
 
     def unbatch(self, name: str | None = None) -> Self:
-        """Split each element into its rows.
+        """Split each element into its rows along the first axis.
 
-        Raises: ``ValueError``, in a run, if the components have no first axis of one
-        size.
+        Raises:
+            ValueError: If the components have no first axis of one common size, during
+                iteration.
+
+        Example:
+            >>> from tapewright.data import Dataset
+            >>> [int(x) for x in Dataset.from_tensor_slices([[1, 2], [3, 4]]).unbatch()]
+            [1, 2, 3, 4]
         """
         return self._new(Unbatch(self._node))
 
@@ -142,11 +169,18 @@ class GroupingMethods(NodeMethods):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Self:
-        """Make data sets of ``size`` elements, ``stride`` apart, each ``shift`` after the last.
+        """Group elements into windows, each a dataset of ``size`` elements.
 
-        ``drop_remainder`` drops the shorter ones at the end.
+        Args:
+            size: Number of elements of a window.
+            shift: Distance between the first elements of consecutive windows, by
+                default ``size``.
+            stride: Distance between consecutive elements of a window.
+            drop_remainder: If True, drop the windows at the end that have fewer
+                elements.
 
-        Raises: ``ValueError`` for numbers below 1.
+        Raises:
+            ValueError: If a number is below 1.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -167,11 +201,17 @@ class GroupingMethods(NodeMethods):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Self:
-        """Make batches of another size of batches: `unbatch` and `batch`, without rows.
+        """Change the batch size of a dataset of batches.
 
-        Several sizes come in turn, again and again.
+        As `unbatch` and `batch`, but without making single rows.
 
-        Raises: ``ValueError`` for a size below 1, and for elements that are scalars.
+        Args:
+            batch_size: Number of rows of a batch; several sizes are used in turn,
+                repeatedly.
+            drop_remainder: If True, drop the last batch if it is too small.
+
+        Raises:
+            ValueError: If a size is below 1, or elements are scalars.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -192,14 +232,23 @@ class GroupingMethods(NodeMethods):
         window_size_func: Callable[[Any], Any] | None = None,
         name: str | None = None,
     ) -> Self:
-        """Join what ``reduce_func(key, window)`` returns for windows of one key.
+        """Group elements by key, and reduce windows of elements with equal keys.
 
-        A window is a data set of ``window_size`` elements that follow each other among those
-        for which ``key_func`` gives the same integer; ``window_size_func(key)`` gives each
-        key a size of its own. Shorter windows come at the end, in the order of their keys.
+        A window is a dataset of ``window_size`` consecutive elements of one key.
+        Smaller windows come at the end, in the order of their keys.
 
-        Raises: ``ValueError`` for both sizes or none and, in a run, for a size below 1;
-        ``TypeError``, in a run, for other results of the functions.
+        Args:
+            key_func: Function of an element that returns its key, an integer.
+            reduce_func: Function ``reduce_func(key, window)`` that returns a dataset;
+                the results are concatenated.
+            window_size: Number of elements of a window.
+            window_size_func: Function of a key that returns the size of its windows, in
+                place of ``window_size``.
+
+        Raises:
+            ValueError: Unless exactly one of ``window_size`` and ``window_size_func``
+                is given or, during iteration, if a size is below 1.
+            TypeError: If a function returns something else, during iteration.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -233,22 +282,30 @@ class GroupingMethods(NodeMethods):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Self:
-        """`padded_batch` of elements of similar length.
+        """Make padded batches of elements of similar length.
 
-        Bucket ``i`` has the elements with ``bucket_boundaries[i - 1] <= length <
-        bucket_boundaries[i]``, and makes batches of ``bucket_batch_sizes[i]``, of which there
-        is one more than boundaries.
+        Bucket ``i`` contains the elements with
+        ``bucket_boundaries[i - 1] <= length < bucket_boundaries[i]``, in batches of
+        ``bucket_batch_sizes[i]``.
 
-        Args: ``padded_shapes``, ``padding_values``, ``drop_remainder``: those of
-        `padded_batch`; ``pad_to_bucket_boundary``: pad to the greatest length of the bucket,
-        rather than of the batch; ``no_padding``: `batch`, for elements of equal shapes.
+        Args:
+            element_length_func: Function of an element that returns its length.
+            bucket_boundaries: Lengths that separate the buckets, increasing.
+            bucket_batch_sizes: Batch size of each bucket, one more than there are
+                boundaries.
+            padded_shapes: Shapes to pad to, as in `padded_batch`.
+            padding_values: Values to pad with, as in `padded_batch`.
+            pad_to_bucket_boundary: If True, pad to the greatest length of the bucket
+                rather than of the batch.
+            no_padding: If True, use `batch`, for elements of equal shapes.
+            drop_remainder: If True, drop batches that are too small.
 
-        Raises: ``ValueError`` for boundaries that do not increase, or another number of
-        batch sizes and, in a run, for an element of the last bucket if
-        ``pad_to_bucket_boundary`` is set.
+        Raises:
+            ValueError: If boundaries do not increase, the number of batch sizes is
+                wrong or, during iteration, if ``pad_to_bucket_boundary`` is set and an
+                element belongs to the last bucket.
 
         Example:
-            >>> import tapewright as tw
             >>> words = tw.data.Dataset.from_generator(
             ...     lambda: ([n] * n for n in (1, 3, 1, 2)),
             ...     output_signature=tw.TensorSpec([None], "int32"),

@@ -28,7 +28,7 @@ AT_ONCE = 64  # rows to gather where they are given out one by one
 
 
 def hdf5_slices(path, names, shuffle, seed, buffer_size):
-    """The node of `Dataset.from_hdf5`, its arguments checked."""
+    """Check the arguments of `Dataset.from_hdf5` and return its node."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(
             f"from_hdf5: path must be the path of a file, got {type(path).__name__}"
@@ -46,7 +46,7 @@ def hdf5_slices(path, names, shuffle, seed, buffer_size):
 
 
 class HDF5Slices(Slices):
-    """The rows of datasets of one length in an HDF5 file."""
+    """The rows of HDF5 datasets of one length."""
 
     def __init__(self, rows):
         Selection.__init__(self)
@@ -57,10 +57,10 @@ class HDF5Slices(Slices):
 
 
 class BlockShuffle(Seeded, Selection):
-    """Blocks of neighbouring rows at random; the rows of some blocks at a time, too.
+    """Adjacent rows as blocks in random order; rows are mixed across a few blocks.
 
-    As many blocks as ``window`` rows hold are read together, and their rows given out in
-    random order. Any position is found at once.
+    As many blocks as ``window`` rows hold are read together, and their rows yielded in
+    random order. Any position is found directly.
     """
 
     def __init__(self, source, block, window, seed=None):
@@ -100,7 +100,7 @@ class BlockShuffle(Seeded, Selection):
             skipped = 0
 
     def _groups(self, position):
-        """Lists of the blocks that are read together, as ranges, in random order."""
+        """Yield lists of the blocks that are read together, as ranges, in random order."""
         rows, block, together = [position[key] for key in self._layout]
         turn = [position[key] for key in ("seed", "run", "round")]
         order = permutation(-(-rows // block), *turn).tolist()
@@ -112,9 +112,10 @@ class BlockShuffle(Seeded, Selection):
 
 
 class _HDF5Rows:
-    """Rows of datasets in a file, which is open while they are read.
+    """Rows of HDF5 datasets in a file, which is open while they are read.
 
-    ``window``: how many are read at once; ``block``: rows that lie together in the file.
+    ``window`` is the number of rows read at once, ``block`` the number of rows stored
+    together in the file.
     """
 
     reads_ahead = True
@@ -138,25 +139,25 @@ class _HDF5Rows:
         return self._specs[0][0][0]
 
     def spec(self):
-        """The structure of a row, with specs."""
+        """Return the structure of a row, with specs."""
         specs = [TensorSpec(shape[1:], as_dtype(dtype)) for shape, dtype in self._specs]
         return pack(self._names, specs)
 
     def elements(self, numbers):
-        """The rows of these numbers, which are taken ahead."""
+        """Yield the rows of these numbers, which are taken ahead."""
         for columns in self._gathered(in_blocks(numbers, AT_ONCE)):
             for row in zip(*columns, strict=True):
                 # A copy: the others need not stay in memory for as long as this one.
                 yield self._pack([new_tensor(np.array(value)) for value in row])
 
     def groups(self, groups):
-        """A list of rows for each list of numbers; lists are taken ahead."""
+        """Yield a list of rows for each list of numbers; lists are taken ahead."""
         for columns in self._gathered(np.array(group, np.intp) for group in groups):
             rows = zip(*columns, strict=True)
             yield [self._pack([new_tensor(np.array(v)) for v in row]) for row in rows]
 
     def batches(self, blocks, size):
-        """Rows as elements, with an axis in front; blocks are taken ahead."""
+        """Yield rows as elements with a new first axis; blocks are taken ahead."""
         for columns in self._gathered(map(_numbers, blocks)):
             yield self._pack([new_tensor(column) for column in columns])
 
@@ -180,7 +181,7 @@ def _numbers(block):
 
 
 def _array(root, name):
-    """The array of that name, if its rows can be tensors."""
+    """Return the array of a name if its rows can be tensors."""
     array = root.find(name.strip("/"))
     if not isinstance(array, Array):
         raise ValueError(
@@ -203,7 +204,7 @@ def _array(root, name):
 
 
 def _hint(root, name):
-    """The similar name, or else those that there are."""
+    """Return a similar name, or else the existing names."""
     try:
         known = [array.name.lstrip("/") for array in islice(root.arrays(), 1000)]
     except SavingError:  # there are links, which are refused

@@ -1,4 +1,4 @@
-"""`DatasetIterator`: one run through a data set, with a position to save and restore."""
+"""`DatasetIterator`: one iteration over a dataset, with a position to save and restore."""
 
 from __future__ import annotations
 
@@ -34,10 +34,14 @@ __all__ = [
 
 
 class DatasetIterator(Resource):
-    """One run through a `Dataset`, with a position that can be saved.
+    """Iterator over a `Dataset`, with a position that can be saved and restored.
 
-    It has a state, as a variable does: in a traced function, too, each call goes on where
-    the last one ended, as an argument and as a global name.
+    An iterator has state, as a variable has: in a traced function, too, each call
+    continues after the last element, whether the iterator is an argument or a global
+    name.
+
+    Args:
+        node: Node of the pipeline; programs call ``iter(dataset)`` instead.
 
     Example:
         >>> from tapewright.data import Dataset
@@ -72,7 +76,7 @@ class DatasetIterator(Resource):
         return self
 
     def traced_steps(self) -> Any:
-        """Return the steps of a `for` in a traced function."""
+        """Return the steps of a `for` loop in a traced function."""
         return steps_of(self.handle, self._declared_spec, "for ... in an iterator")
 
     def __next__(self) -> Any:
@@ -82,7 +86,7 @@ class DatasetIterator(Resource):
             return on_device(self._popped() if self._ahead else self._advanced())
 
     def _popped(self):
-        """The next element, of those ahead."""
+        """Return the next element, from the elements made ahead."""
         element, self._position = self._ahead.popleft()
         if not self._ahead:
             self._position = self._reached
@@ -98,7 +102,11 @@ class DatasetIterator(Resource):
             raise
 
     def peek_spec(self, number: int) -> Any:
-        """Return the spec of the element after ``number`` others; None if there is none."""
+        """Return the spec of an element ahead without taking it, or None at the end.
+
+        Args:
+            number: Number of elements before it, 0 for the next element.
+        """
         element = self._peek(number)
         return None if element is None else spec_of(element)
 
@@ -116,9 +124,12 @@ class DatasetIterator(Resource):
             return self._ahead[number][0]
 
     def take(self, check: Callable[[Any], object]) -> Any:
-        """Take the next element, in host memory, None at the end.
+        """Return the next element in host memory, or None at the end.
 
-        It stays if ``check(element)`` raises.
+        The element is not removed if ``check(element)`` raises.
+
+        Args:
+            check: Function of the element, called before it is removed.
         """
         with self._lock:
             element = self._peek(0)
@@ -130,16 +141,17 @@ class DatasetIterator(Resource):
     def get_next(self, name: str | None = None) -> Any:
         """Return the next element.
 
-        Raises: ``OutOfRangeError`` if there is none.
+        Raises:
+            OutOfRangeError: If there are no more elements.
         """
         return next(self)
 
     def next(self) -> Any:
-        """Return the next element, as ``next(iterator)`` does."""
+        """Return the next element, as ``next(iterator)``."""
         return next(self)
 
     def get_next_as_optional(self) -> Optional:
-        """Return the next element, if there is one, as an `Optional`."""
+        """Return the next element as an `Optional`, which is empty at the end."""
         if active_tracer() is not None:
             return next_optional(self.handle, self._declared_spec)
         element = next(self, None)
@@ -149,7 +161,7 @@ class DatasetIterator(Resource):
 
     @property
     def element_spec(self) -> Any:
-        """See `Dataset.element_spec`."""
+        """Structure of an element; see `Dataset.element_spec`."""
         return self._node.spec()
 
     @functools.cached_property
@@ -164,7 +176,7 @@ class DatasetIterator(Resource):
         return _TracedIterator(handle, self._declared_spec)
 
     def state(self) -> dict[str, Any]:
-        """Return the position after the last element, as plain values for ``json``."""
+        """Return the position after the last element, as plain values for JSON."""
         refuse_trace("the state() of an iterator")
         warn_of_draws(self._node)
         with self._lock:
@@ -175,12 +187,16 @@ class DatasetIterator(Resource):
             }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the position of ``state``, of an iterator of the same chain.
+        """Restore a saved position, also of another iterator over the same transformations.
 
-        Orders are those of that iterator, also in runs that begin later; functions are
-        called again for elements that have to be made again.
+        Orders are restored, also for later iterations; functions are called again for
+        elements that have to be made again.
 
-        Raises: ``ValueError`` if the state is of another chain of transformations.
+        Args:
+            state: Result of `state`.
+
+        Raises:
+            ValueError: If the state is from another chain of transformations.
         """
         refuse_trace("restore() of an iterator")
         check_state(self._node, state)
@@ -192,7 +208,11 @@ class DatasetIterator(Resource):
 
 
 class NumpyIterator:
-    """One run through a `Dataset`, with NumPy arrays in place of tensors."""
+    """Iterator over a `Dataset` that converts tensors to NumPy arrays.
+
+    Args:
+        iterator: Iterator that yields the tensors.
+    """
 
     def __init__(self, iterator: DatasetIterator):
         self._iterator = iterator
@@ -212,19 +232,19 @@ class NumpyIterator:
         )
 
     def next(self) -> Any:
-        """Return the next element, as ``next(iterator)`` does."""
+        """Return the next element, as ``next(iterator)``."""
         return next(self)
 
 
 class EndOfSequence(OutOfRangeError, StopIteration):
-    """The end of an iterator, for ``next`` and for code that expects TensorFlow's error."""
+    """End of an iterator, for ``next`` and for code that expects TensorFlow's error."""
 
     def __init__(self):
         super().__init__("End of sequence: the iterator has no more elements")
 
 
 class _TracedIterator(DatasetIterator):
-    """An iterator that is an argument of the function that is being traced."""
+    """Iterator that is an argument of the function being traced."""
 
     handle = None
 
@@ -240,13 +260,13 @@ class _TracedIterator(DatasetIterator):
 
 
 def refuse_trace(what):
-    """End a trace for ``what``, which is of plain values."""
+    """End a trace for ``what``, which consists of plain values."""
     if active_tracer() is not None:
         fall_back(f"{what} is of plain values, and runs in each call: eagerly")
 
 
 def refuse_loop(what):
-    """End a trace for a loop over ``what``, whose steps are not known."""
+    """End a trace for a loop over ``what``, whose steps are unknown."""
     fall_back(
         f"Python's loops over {what} cannot be traced: their steps are not known before "
         "they run. Write dataset.reduce(...), or tw.while_loop with next(iterator)"
@@ -254,7 +274,7 @@ def refuse_loop(what):
 
 
 def check_state(node, state):
-    """Refuse a state of another chain of transformations."""
+    """Reject a state of another chain of transformations."""
     ours = node.pipeline()
     if not isinstance(state, dict) or state.get("pipeline") != ours:
         theirs = state.get("pipeline") if isinstance(state, dict) else state

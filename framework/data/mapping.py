@@ -28,11 +28,11 @@ __all__ = [
 
 
 class Applied(Seeded):
-    """A node that calls a function of each element.
+    """Node that calls a function of each element.
 
-    Random numbers that the function draws without a seed follow from the number of the
-    element, so that they are the same in a thread ahead, and after a restore. A position
-    may have numbers of elements that `ParallelMap` yielded ahead: these are left out.
+    Random numbers that the function draws without a seed depend on the number of the
+    element only, so that they are the same in a thread ahead and after a restore. A
+    position may list elements that `ParallelMap` yielded ahead: these are skipped.
     """
 
     name = "map"
@@ -43,7 +43,7 @@ class Applied(Seeded):
         self.watch = Watch()
 
     def results(self, position):
-        """Pairs of an element and the result of the function."""
+        """Yield pairs of an element and the result of the function."""
         draws, ahead = Draws(position), position.get("ahead", ())
         for element in self.run_input(position):
             position["given"] += 1
@@ -51,7 +51,7 @@ class Applied(Seeded):
                 yield element, self.result(draws, position["given"], element)
 
     def result(self, draws, number, element):
-        """The result of the function; ``number`` is that of the element, from 1."""
+        """Return the result of the function; ``number`` counts elements from 1."""
         draws.at(number)
         with drawing_from(draws):
             try:
@@ -61,9 +61,9 @@ class Applied(Seeded):
                 raise
 
     def traced_outputs(self, spec):
-        """The specs of the results, from a trace, which knows what stays open.
+        """Trace the function and return the specs of its results, or None if that fails.
 
-        None where there can be none.
+        Unknown sizes stay None in the specs.
         """
         arguments = spec if type(spec) is tuple else (spec,)
         if not all(isinstance(leaf, TensorSpec) for leaf in flatten(spec)):
@@ -80,7 +80,7 @@ class Applied(Seeded):
 
 
 class Mapped(Applied):
-    """A node of results of its function: a trace, or the first one, tells their spec."""
+    """Node of the results of a function; their spec comes from a trace or the first result."""
 
     _spec = None
     _is_declared = None  # whether by a trace: another result may differ from the first
@@ -133,7 +133,7 @@ class Map(Mapped):
             yield [self.called(*each) for each in calls]
 
     def calls(self, groups):
-        """For each group a list of pairs of a call and the element for it."""
+        """Return for each group a list of pairs of a call and its element."""
         taken = deque()  # groups taken ahead
 
         def inner():
@@ -145,7 +145,7 @@ class Map(Mapped):
             yield list(zip(taken.popleft(), elements, strict=True))
 
     def called(self, call, element):
-        """The result of a call of `items`."""
+        """Return the result of a call of `items`."""
         if call.result is None:
             return as_mapped(self.result(call.draws, call.number, element))
         return call.result
@@ -153,7 +153,7 @@ class Map(Mapped):
 
 @dataclass(slots=True)
 class _Call:
-    """An item of `Map.items`: a call of the function that may never be made."""
+    """Item of `Map.items`: a call of the function, which may never be made."""
 
     draws: Draws
     number: int
@@ -162,13 +162,17 @@ class _Call:
 
 
 def as_mapped(result):
-    """The result of a function as an element."""
+    """Return the result of a function as an element."""
     # A list is a tuple here, not one tensor: tf.data makes this exception, too.
     return as_element(tuple(result) if type(result) is list else result)
 
 
 def truth(who, value):
-    """The value of a boolean scalar. Raises: ``TypeError`` for another result."""
+    """Return the value of a boolean scalar.
+
+    Raises:
+        TypeError: If it is anything else.
+    """
     array = np.asarray(getattr(value, "array", value))
     if array.dtype != bool or array.ndim:
         raise TypeError(
@@ -194,7 +198,7 @@ class Filter(Applied):
 
 
 class Enumerate(Node):
-    """Pairs of a number, counted from ``start``, and the element."""
+    """Pairs of a number, counted from ``start``, and an element."""
 
     def __init__(self, source, start):
         super().__init__(source)
@@ -236,7 +240,7 @@ class Zip(Node):
 
 
 class Concatenate(Node):
-    """The elements of one input, then those of the other."""
+    """The elements of one input, followed by the elements of the other."""
 
     def __init__(self, *inputs):
         super().__init__(*inputs)

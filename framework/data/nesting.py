@@ -1,4 +1,4 @@
-"""Nodes for data sets of data sets: flat_map, interleave, window."""
+"""Nodes for datasets of datasets: flat_map, interleave, window."""
 
 import time
 from collections import deque
@@ -23,12 +23,12 @@ AT_ONCE, SPELL = (
 
 
 class Interleave(Seeded, Replayed):
-    """Elements of the data sets that a function makes of each element, in turns.
+    """Elements of the datasets that a function returns for each element, in turn.
 
-    ``cycle_length`` of them are open at a time; each gives ``block_length`` elements
-    when it is its turn. Random numbers that the function draws without a seed, and the
-    orders of the data sets, follow from the number of the element. With ``threads``, so
-    many of the data sets are read ahead at a time.
+    ``cycle_length`` datasets are open at a time; each yields ``block_length`` elements
+    in its turn. Random numbers that the function draws without a seed, and the orders
+    of the datasets, depend on the number of the element only. ``threads`` is the number
+    of datasets that are read ahead.
     """
 
     name = "interleave"
@@ -93,23 +93,28 @@ class Interleave(Seeded, Replayed):
 
 
 def begin_run(who, dataset, draws):
-    """The elements of a data set that a function has made, in orders that `Draws` give.
+    """Iterate over a dataset that a function has returned, with orders from `Draws`.
 
-    Raises: ``TypeError`` if it is none.
+    Raises:
+        TypeError: If it is not a dataset.
     """
     node = checked_dataset(who, dataset)._node
     return node.run(with_run(node.begin(), draws.run_within()))
 
 
 def checked_dataset(who, result):
-    """The result of a function that must return a data set. Raises: ``TypeError``."""
+    """Return the result of a function that must return a dataset.
+
+    Raises:
+        TypeError: If it is anything else.
+    """
     if not hasattr(type(result), "element_spec"):  # of the object it may take long
         raise TypeError(f"{who} must return a Dataset, got {type(result).__name__}")
     return result
 
 
 def _read_ahead(workers, elements, most):
-    """The elements, up to ``most`` at a time, read by a thread before they are wanted."""
+    """Yield the elements, read by a thread, up to ``most`` at a time."""
     pending = workers.submit(_piece, elements, most)
     while pending is not None:
         piece, error = pending.result()
@@ -122,7 +127,7 @@ def _read_ahead(workers, elements, most):
 
 
 def _piece(elements, most):
-    """Elements until ``most``, the end, an error or the end of a spell; and the error."""
+    """Return elements up to ``most``, the end, an error or a time limit, and the error."""
     piece, end = [], time.perf_counter() + SPELL
     try:
         for element in islice(elements, most):
@@ -135,7 +140,7 @@ def _piece(elements, most):
 
 
 class Window(Replayed):
-    """Data sets of ``size`` elements that follow each other, ``shift`` apart."""
+    """Datasets of ``size`` consecutive elements, ``shift`` apart."""
 
     def __init__(self, source, wrap, size, shift, stride, drop_remainder):
         super().__init__(source)
@@ -159,7 +164,7 @@ class Window(Replayed):
             held.extend(islice(elements, span - len(held)))
 
     def _windows(self, elements):
-        """One data set per component, nested like an element."""
+        """Return one dataset for each component, nested like an element."""
         first = elements[0]
         if not isinstance(first, (tuple, dict)):
             return self._wrap(Elements(elements))

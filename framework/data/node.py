@@ -1,9 +1,9 @@
-"""Nodes: the sources and transformations of a data set, and positions in a run of them.
+"""Nodes: the sources and transformations of a dataset, and positions in a run of them.
 
 A *position* is a dict of plain values, the state of a run through a node:
-``{"inputs": [positions of its inputs], ...counts of its own}``. `Node.run` yields elements
-and keeps the position up to date: at every element it is the position after it, and a run
-from a copy goes on from there.
+``{"inputs": [positions of its inputs], ...counts of the node}``. `Node.run` yields
+elements and keeps the position up to date: at every element it is the position after
+it, and a run from a copy continues from there.
 """
 
 from collections import deque
@@ -51,13 +51,13 @@ def copy_position(position):
 
 
 def with_run(position, run):
-    """A position with the random numbers of another run."""
+    """Return a position with the random numbers of another run."""
     inputs = [with_run(each, run) for each in position["inputs"]]
     return position | {"inputs": inputs} | ({"run": run} if "run" in position else {})
 
 
 def new_seed(seed=None):
-    """A key for random numbers: ``seed``, or one drawn from the global generator."""
+    """Return a key for random numbers: ``seed``, or one drawn from the global generator."""
     if seed is None:
         if active_tracer() is not None:
             fall_back("a Dataset that draws its own seed is made in each call")
@@ -66,7 +66,7 @@ def new_seed(seed=None):
 
 
 class Node:
-    """A source or a transformation of the nodes that are its ``inputs``."""
+    """A source, or a transformation of the nodes in ``inputs``."""
 
     rows = source_rows = None  # for nodes whose elements are rows of arrays: `Rows`
     watch = None  # for nodes with a function: `Watch` of draws from other generators
@@ -76,15 +76,15 @@ class Node:
         self.inputs = inputs
 
     def begin(self):
-        """The position of a new run."""
+        """Return the position of a new run."""
         return {"inputs": [node.begin() for node in self.inputs], **self.start()}
 
     def start(self):
-        """The counts of a new run, besides the inputs."""
+        """Return the counts of a new run, besides the inputs."""
         return {}
 
     def again(self, position):
-        """The position of the run that follows the one at ``position``, for `repeat`."""
+        """Return the position of the run after the one at ``position``, for `repeat`."""
         pairs = zip(self.inputs, position["inputs"], strict=True)
         return {
             "inputs": [node.again(p) for node, p in pairs],
@@ -92,16 +92,16 @@ class Node:
         }
 
     def next_round(self, position):
-        """The counts of a run that repeats the one at ``position``."""
+        """Return the counts of a run that repeats the one at ``position``."""
         return self.start()
 
     def adopt(self, position):
-        """Take over the state that later runs depend on, from a restored position."""
+        """Adopt the state that later runs depend on from a restored position."""
         for node, its_position in zip(self.inputs, position["inputs"], strict=True):
             node.adopt(its_position)
 
     def runs(self):
-        """The state that later runs depend on: plain values, for `set_runs`."""
+        """Return the state that later runs depend on: plain values, for `set_runs`."""
         return {"inputs": [node.runs() for node in self.inputs]}
 
     def set_runs(self, runs):
@@ -110,7 +110,7 @@ class Node:
             node.set_runs(its_runs)
 
     def first(self):
-        """The first element, without an effect on later runs; None if there is none."""
+        """Return the first element without an effect on later runs, or None at the end."""
         runs = self.runs()
         element = next(self.run(self.begin()), None)
         self.set_runs(runs)
@@ -121,36 +121,36 @@ class Node:
         raise NotImplementedError(f"{type(self).__name__} must define run")
 
     def run_part(self, position, part):
-        """`run` for one part of each batch, see `parts`: `BatchPart`s of the elements.
+        """Yield one part of each batch as a `BatchPart`; see `parts`.
 
-        Nodes that can do so leave the rows of other parts out; the others slice.
+        Nodes that can do so skip the rows of other parts; the others slice.
         """
         return map(part.of, self.run(position))
 
     def items(self, position):
-        """Like `run`, with items of which `made` makes elements, should they be wanted.
+        """Yield items like `run`, which `made` converts to elements if they are needed.
 
-        They take less time than elements where elements are read or computed.
+        Items are cheaper than elements that have to be read or computed.
         """
         return self.run(position)
 
     def made(self, groups):
-        """The elements for items, a list for each of ``groups``, which are lists, too.
+        """Return the elements for items: a list for each list in ``groups``.
 
         Later groups may be taken ahead.
         """
         return iter(groups)
 
     def run_input(self, position):
-        """The elements of the only input."""
+        """Yield the elements of the only input."""
         return self.inputs[0].run(position["inputs"][0])
 
     def size(self):
-        """The number of elements, or `INFINITE` or `UNKNOWN`."""
+        """Return the number of elements, or `INFINITE` or `UNKNOWN`."""
         return self.inputs[0].size()
 
     def spec(self):
-        """The structure of an element, with specs for tensors."""
+        """Return the structure of an element, with specs for tensors."""
         return self.inputs[0].spec()
 
     def declares(self):
@@ -162,18 +162,18 @@ class Node:
         return any([node.traces() for node in self.inputs])
 
     def check_spec(self):
-        """Raise what `spec` raises, if it is known without elements and traces."""
+        """Raise the error of `spec`, if it needs neither elements nor traces."""
         if not self.traces() and self.declares():
             self.spec()
 
     def pipeline(self):
-        """The class names of all nodes, from this one up."""
+        """Return the class names of all nodes, from this one to the sources."""
         names = [type(self).__name__]
         return names + [name for node in self.inputs for name in node.pipeline()]
 
 
 class Rows:
-    """Arrays of one length, whose rows are the elements of a node."""
+    """Arrays of one length whose rows are the elements of a node."""
 
     reads_ahead = False  # whether numbers of rows are taken before the rows are wanted
 
@@ -185,22 +185,23 @@ class Rows:
         return len(self.arrays[0])
 
     def element(self, index):
-        """The row of that number."""
+        """Return the row at an index."""
         return self._pack([new_tensor(row(array, index)) for array in self.arrays])
 
     def elements(self, numbers):
-        """The rows of these numbers."""
+        """Yield the rows of these numbers."""
         return map(self.element, numbers)
 
     def groups(self, groups):
-        """A list of rows for each list of numbers."""
+        """Yield a list of rows for each list of numbers."""
         for numbers in groups:
             yield [self.element(number) for number in numbers]
 
     def batches(self, blocks, size):
-        """Rows as elements, with an axis in front: views of slices, else gathers.
+        """Yield rows as elements with a new first axis: views of slices, or gathered.
 
-        Args: ``blocks``: slices or arrays of numbers; ``size``: of most of them.
+        ``blocks`` are slices or arrays of numbers; ``size`` is the length of most of
+        them.
         """
         takers = [row_taker(array, size) for array in self.arrays]
         for rows in blocks:
@@ -212,7 +213,7 @@ class Rows:
 
 
 class Selection(Node):
-    """A node that selects and orders elements without reading them.
+    """Node that selects and orders elements without reading them.
 
     If they are rows of arrays it works on their numbers, so that `batch` can gather.
     """
@@ -223,11 +224,11 @@ class Selection(Node):
 
     @property
     def source_rows(self):
-        """`rows`, but not those of a cache, which come to be while it runs."""
+        """`rows`, without the rows of a cache, which appear while it runs."""
         return self.inputs[0].source_rows
 
     def select(self, position, run):
-        """The chosen items; ``run(node, position)`` gives those of the input."""
+        """Yield the chosen items; ``run(node, position)`` yields the items of the input."""
         raise NotImplementedError(f"{type(self).__name__} must define select")
 
     def run(self, position):
@@ -255,35 +256,35 @@ class Selection(Node):
         return self.inputs[0].made(groups)
 
     def indices(self, position):
-        """The numbers of the elements among `rows`, where there are rows."""
+        """Yield the numbers of the elements among `rows`, if there are rows."""
         return self.select(position, lambda node, start: node.indices(start))
 
     def blocks(self, position, size):
-        """`indices`, ``size`` at a time: arrays, or slices."""
+        """Yield `indices` as arrays or slices of ``size`` numbers."""
         return in_blocks(self.indices(position), size)
 
 
 def _in_step(elements, numbers):
-    """The elements; ``numbers``, which keeps a position, goes along with them."""
+    """Yield the elements, and advance ``numbers``, which keeps a position, along with them."""
     for element, _ in zip(elements, numbers, strict=False):
         yield element
 
 
 def in_blocks(indices, size):
-    """Arrays of the numbers, ``size`` of them in each but the last."""
+    """Yield arrays of ``size`` numbers; the last may be shorter."""
     while len(block := np.fromiter(islice(indices, size), np.intp)):
         yield block
 
 
 def row_count(rows):
-    """The number of rows in a list, an array, or a slice of numbers."""
+    """Return the number of rows in a list, an array, or a slice of numbers."""
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
 
 class Seeded(Node):
-    """A node with random numbers: a function of its seed, of the run, and of the round.
+    """Node with random numbers: a function of its seed, the run and the round.
 
-    Runs are counted here as they begin; rounds are those of a `repeat` above.
+    Runs are counted here as they begin; rounds are repetitions of an outer `repeat`.
     """
 
     def __init__(self, *inputs, seed=None):
@@ -308,9 +309,10 @@ class Seeded(Node):
 
 
 class Replayed(Node):
-    """A node whose state is no plain value: a position is restored from the start, at once.
+    """Node whose state is not a plain value: a position is restored from the start.
 
-    It holds the position of the inputs at the start, and the number of elements yielded.
+    It holds the position of the inputs at the start, and the number of elements
+    yielded.
     """
 
     runs_ahead = True
@@ -319,7 +321,7 @@ class Replayed(Node):
         return {"given": 0}
 
     def replay(self, position):
-        """The elements, from the start; ``position`` is a copy, free to change."""
+        """Yield the elements from the start; ``position`` is a copy that may be changed."""
         raise NotImplementedError(f"{type(self).__name__} must define replay")
 
     def run(self, position):

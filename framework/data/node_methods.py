@@ -1,4 +1,4 @@
-"""`NodeMethods`: what the methods of `Dataset` share, a file for each purpose of them."""
+"""`NodeMethods`: the base of the methods of `Dataset`, which have a file for each purpose."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["NodeMethods"]
 
 
 class NodeMethods(ABC, Guarding):
-    """Base of the methods of `Dataset`: each makes a data set of a node over its own."""
+    """Base of the methods of `Dataset`: each returns a dataset of a node over this one."""
 
     _node: Any
 
     @abstractmethod
     def _new(self, node: Any) -> Any:
-        """A data set of the elements of a node."""
+        """Return a dataset of the elements of a node."""

@@ -1,4 +1,4 @@
-"""`Options`: settings of a data set, under the names of ``tf.data.Options``.
+"""`Options`: settings of a dataset, under the names of ``tf.data.Options``.
 
 ``deterministic=False`` allows any order of elements. The other settings are hints for the
 speed of TensorFlow's runtime: they are kept, compared and merged, without effect.
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class AutoShardPolicy(enum.IntEnum):
-    """The ways in which a strategy divides a data set among workers."""
+    """Policies by which a distribution strategy divides a dataset among workers."""
 
     OFF = -1
     AUTO = 0
@@ -44,7 +44,7 @@ class AutoShardPolicy(enum.IntEnum):
 
 
 class AutotuneAlgorithm(enum.Enum):
-    """The algorithm that tunes numbers of threads in TensorFlow."""
+    """Algorithms by which TensorFlow tunes the number of threads."""
 
     DEFAULT = 0
     HILL_CLIMB = 1
@@ -54,7 +54,7 @@ class AutotuneAlgorithm(enum.Enum):
 
 
 class ExternalStatePolicy(enum.Enum):
-    """TensorFlow's treatment of functions with a state when it copies a data set."""
+    """Policies of TensorFlow for functions with state when it copies a dataset."""
 
     WARN = 0
     IGNORE = 1
@@ -100,7 +100,7 @@ class _Settings:
         return all([getattr(self, n) == getattr(other, n) for n in self._types])
 
     def _merged(self, other: Any) -> Any:
-        """The settings of ``other``, and of this one where those are None."""
+        """Return the settings of ``other``, and of this one where those are None."""
         merged = type(self)()
         for name, kind in self._types.items():
             mine, theirs = getattr(self, name), getattr(other, name)
@@ -111,7 +111,7 @@ class _Settings:
 
 
 class AutotuneOptions(_Settings):
-    """Settings of TensorFlow's automatic tuning, without effect."""
+    """Settings of TensorFlow's automatic tuning; they have no effect."""
 
     _types: dict[str, Any] = {
         "enabled": bool,
@@ -124,7 +124,7 @@ class AutotuneOptions(_Settings):
 
 
 class DistributeOptions(_Settings):
-    """The division of a data set by a strategy: `AutoShardPolicy.AUTO` and ``DATA`` work."""
+    """Division of a dataset by a strategy: `AutoShardPolicy.AUTO` and ``DATA`` work."""
 
     _types: dict[str, Any] = {"auto_shard_policy": AutoShardPolicy, "num_devices": int}
 
@@ -140,7 +140,7 @@ class DistributeOptions(_Settings):
 
 
 class OptimizationOptions(_Settings):
-    """Settings of TensorFlow's rewrites of data sets, without effect."""
+    """Settings of TensorFlow's rewrites of datasets; they have no effect."""
 
     _types: dict[str, Any] = dict.fromkeys(
         "apply_default_optimizations filter_fusion filter_parallelization inject_prefetch"
@@ -152,7 +152,10 @@ class OptimizationOptions(_Settings):
 
 
 class ThreadingOptions(_Settings):
-    """Settings of TensorFlow's threads, without effect: `map` has its own number."""
+    """Settings of TensorFlow's threads; they have no effect.
+
+    Use the ``num_parallel_calls`` of `Dataset.map` instead.
+    """
 
     _types: dict[str, Any] = {
         "max_intra_op_parallelism": int,
@@ -161,13 +164,15 @@ class ThreadingOptions(_Settings):
 
 
 class Options(_Settings):
-    """Settings of a data set, for `Dataset.with_options`.
+    """Settings of a dataset, for `Dataset.with_options`.
 
-    Setting: ``deterministic``: False lets a `map` with several threads that does not say
-    itself deliver elements as they are done, in any order. The others are accepted for
-    programs that set them, and have no effect.
+    With ``deterministic=False``, a `map` with several threads yields elements as they
+    are finished, in any order, unless its own ``deterministic`` is set. The other
+    settings are accepted for compatibility, and have no effect.
 
-    Raises: ``AttributeError`` for another name, ``TypeError`` for a value of another type.
+    Raises:
+        AttributeError: If a setting of another name is set.
+        TypeError: If a value has the wrong type.
 
     Example:
         >>> from tapewright import data
@@ -205,7 +210,11 @@ class Options(_Settings):
         raise AttributeError(f"Options has no setting {name!r}{hint}")
 
     def merge(self, options: Options) -> Options:
-        """Return the settings of both; those of ``options`` count where both have one."""
+        """Return the settings of both; ``options`` takes precedence.
+
+        Args:
+            options: Settings that override the settings of this object.
+        """
         return self._merged(options)
 
 
@@ -230,7 +239,7 @@ class Configured(Selection):
 
 
 def options_of(node: Node) -> Options:
-    """The settings of a node: its own, and those of its inputs where it has none."""
+    """Return the settings of a node, and of its inputs for those that it does not set."""
     options = Options()
     for each in node.inputs:
         options = options.merge(options_of(each))

@@ -38,7 +38,7 @@ class Shuffle(Seeded, Selection):
             yield item
 
     def _drawn(self, position, run):
-        """The items in their new order, from the start of the run."""
+        """Yield the items in their new order, from the start of the run."""
         random = shuffle_generator(*self._stream(position))
         items = run(self.inputs[0], copy_position(position["inputs"][0]))
         buffer = list(islice(items, self._buffer_size))
@@ -62,7 +62,7 @@ class Shuffle(Seeded, Selection):
             yield block
 
     def _whole_order(self, position):
-        """`_drawn` for rows that all fit into the buffer, as an array."""
+        """Return the order of rows that all fit into the buffer, as an array; see `_drawn`."""
         source = self.inputs[0]
         start = copy_position(position["inputs"][0])
         rows = next(source.blocks(start, max(source.size(), 1)), slice(0, 0))
@@ -70,7 +70,7 @@ class Shuffle(Seeded, Selection):
         return order[permutation(len(order), *self._stream(position))]
 
     def _drawn_indices(self, position):
-        """`_drawn` for the numbers of rows, with the slots of many of them at once."""
+        """Yield the numbers of rows like `_drawn`, drawing many slots at once."""
         random = shuffle_generator(*self._stream(position))
         indices = self.inputs[0].indices(copy_position(position["inputs"][0]))
         buffer = list(islice(indices, self._buffer_size))
@@ -83,21 +83,21 @@ class Shuffle(Seeded, Selection):
 
 
 def _numbers(block):
-    """The numbers of rows in a slice or an array of them."""
+    """Return the numbers of rows in a slice or an array."""
     if isinstance(block, slice):
         return np.arange(block.start, block.stop)
     return devices.to_numpy(block)
 
 
 def _beside(rows, order):
-    """Numbers of rows; on the GPU if the rows are there, so that no batch copies its own."""
+    """Return row numbers on the device of the rows, so that batches need not be copied."""
     arrays = getattr(rows, "arrays", None)
     module = devices.array_module(type(arrays[0])) if arrays else np
     return order if module is np else module.asarray(order)
 
 
 class Repeat(Selection):
-    """The input, again and again; without end for a ``count`` of None or -1."""
+    """The input, repeated ``count`` times; endless for None or -1."""
 
     def __init__(self, source, count=None):
         super().__init__(source)
@@ -179,7 +179,7 @@ class Skip(Selection):
 
 
 class Shard(Selection):
-    """Every ``num_shards``-th element, from the one numbered ``index`` on."""
+    """Every ``num_shards``-th element, starting at number ``index``."""
 
     def __init__(self, source, num_shards, index):
         super().__init__(source)

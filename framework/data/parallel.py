@@ -1,7 +1,8 @@
 """`ParallelMap`: a function of each element, called by several threads.
 
-The elements, their order and their random numbers are those of `Map`, whose positions are
-interchangeable. A position counts what was delivered, not what was taken ahead.
+The elements, their order and their random numbers are the same as with `Map`, and
+positions are interchangeable. A position counts delivered elements, not elements taken
+ahead.
 """
 
 import queue
@@ -31,13 +32,13 @@ SPAN = 8  # times the room: how far elements out of order may be ahead of the fi
 
 
 class ParallelMap(Map):
-    """`Map` by ``calls`` threads, which may be `AUTOTUNE`: none if the calls are short.
+    """`Map` with ``calls`` threads, or `AUTOTUNE`, which uses none if the calls are short.
 
-    The first call is made alone. If it assigns to variables, as layers with a seed do, no
-    threads are used, for the variables would change in another order each time.
+    The first call is made alone. If it assigns to variables, as layers with a seed do,
+    no threads are used, since the variables would change in another order each time.
 
-    ``in_order``: None lets options decide, see `allow_any_order`. Where any order is
-    allowed, a position has the numbers of elements that were delivered ahead of others.
+    ``in_order=None`` lets options decide; see `allow_any_order`. Where any order is
+    allowed, a position lists the elements that were delivered ahead of others.
     """
 
     runs_ahead = True
@@ -89,12 +90,12 @@ class ParallelMap(Map):
             workers.close()
 
     def workers(self):
-        """The threads for a run; None while they are not known to be worth it."""
+        """Return the threads for a run, or None until they are known to pay off."""
         alone = self.watch.is_open or self._count in (None, 1)
         return None if alone else Workers(self._count)
 
     def mapped(self, draws, number, element):
-        """The result for an element. The first calls of `AUTOTUNE` are timed."""
+        """Return the result for an element; the first calls of `AUTOTUNE` are timed."""
         if self.watch.is_open:
             return self._first(draws, number, element)
         if self._count is not None:
@@ -116,7 +117,7 @@ class ParallelMap(Map):
 
 
 class _Assignments(Interpreter):
-    """A detector of assignments to variables, but the state of the generator of `Draws`."""
+    """Detector of assignments to variables, except the generator state of `Draws`."""
 
     only_watches_variables = True
 
@@ -151,7 +152,7 @@ class _Calls:
         return 1 if self._workers is None else self._workers.room
 
     def _begun(self):
-        """Calls, begun as they are asked for. An input that fails is a call that fails."""
+        """Yield calls, started on request; a failing input becomes a failing call."""
         node, draws = self._node, Draws(self._position)
         skipped = set(self._position.get("ahead", ()))
         number = self._position["given"]
@@ -181,14 +182,14 @@ class _Calls:
         position["given"], position["inputs"][0] = call.number, call.after
 
     def in_order(self):
-        """The results in the order of the elements."""
+        """Yield the results in the order of the elements."""
         for call in take_ahead(self._begun(), self._room):
             self._deliver(call)
             yield call.future.result()
         self._position["inputs"][0] = self._live
 
     def as_they_end(self):
-        """The results in the order in which the calls end."""
+        """Yield the results in the order in which the calls end."""
         begun, ended = self._begun(), queue.SimpleQueue()
         waiting = deque()  # in order; the first of them is not delivered
         running, more = 0, True
@@ -219,7 +220,7 @@ class _Calls:
         return len(waiting) < SPAN * self._room()
 
     def _forget(self, waiting):
-        """Move the position behind the elements that are delivered without a gap."""
+        """Move the position past the elements that are delivered without a gap."""
         while waiting and waiting[0].delivered:
             call = waiting.popleft()
             self._deliver(call)
@@ -227,7 +228,7 @@ class _Calls:
 
 
 def allow_any_order(node, position):
-    """Let parallel maps that leave it open deliver as calls end, in the run at a position."""
+    """Let parallel maps without a setting deliver as calls end, in the run at a position."""
     if determinism.is_enforced():
         return
     if isinstance(node, ParallelMap) and node.in_order is None:

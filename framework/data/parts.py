@@ -43,21 +43,26 @@ def part_of_batches(
     index: int,
     convert: Callable[[Any], Any] | None = None,
 ) -> Dataset:
-    """Divide each batch among ``num_parts`` workers; return the parts of one of them.
+    """Divide each batch among ``num_parts`` workers; return the parts of one worker.
 
-    Element ``i`` is a `BatchPart` with the rows ``[index * n // num_parts, (index + 1) * n
-    // num_parts)`` of batch ``i``, which has ``n`` rows. Joined, the parts are the batches,
-    bit for bit: orders and random numbers are those of ``dataset``, whose state (random
-    orders, caches, positions) the result shares. States are of whole batches: they are
-    interchangeable with those of ``dataset``, and of any other number of parts.
+    Element ``i`` is a `BatchPart` with the rows
+    ``[index * n // num_parts, (index + 1) * n // num_parts)`` of batch ``i``, which has
+    ``n`` rows. Joined, the parts are the batches, bit for bit: orders and random
+    numbers are the same as in ``dataset``, whose state (random orders, caches,
+    positions) the result shares. States refer to whole batches: they are
+    interchangeable with states of ``dataset``, and of any other number of parts.
 
-    Rows of other parts are neither gathered nor read from files, and functions of `map` are
-    not called for them, where `batch` comes after them and only `cache`, `prefetch`,
-    `repeat`, `take`, `skip`, `shuffle`, `shard` or `concatenate` come after that.
+    Rows of other parts are neither gathered nor read from files, and functions of `map`
+    are not called for them, if `batch` follows the maps and only `cache`, `prefetch`,
+    `repeat`, `take`, `skip`, `shuffle`, `shard` or `concatenate` follow `batch`.
     Otherwise the whole batch is made and sliced.
 
-    Args: ``convert``: applied to batches that are made whole, for sources that yield other
-    things than tensors.
+    Args:
+        dataset: Dataset of batches.
+        num_parts: Number of workers.
+        index: Number of the worker whose parts are returned.
+        convert: Function applied to batches that are made whole, for sources that yield
+            other things than tensors.
 
     Example:
         >>> from tapewright.data.parts import part_of_batches
@@ -76,7 +81,7 @@ def part_of_batches(
 
 
 def rows_of_batches(dataset: Dataset, num_parts: int, index: int) -> Dataset:
-    """Return `part_of_batches` with the rows alone, possibly none, as its elements.
+    """Return `part_of_batches` with the rows alone, possibly none, as elements.
 
     Example:
         >>> from tapewright.data.parts import rows_of_batches
@@ -88,12 +93,12 @@ def rows_of_batches(dataset: Dataset, num_parts: int, index: int) -> Dataset:
 
 
 def mark_per_worker(dataset: Dataset) -> Dataset:
-    """Return the data set, marked so that `fit` does not divide its batches."""
+    """Return the dataset, marked so that `fit` does not divide its batches."""
     return Dataset(_PerWorker(dataset._node))
 
 
 def is_per_worker(dataset: Dataset) -> bool:
-    """Return whether batches are for this process alone, see `mark_per_worker`."""
+    """Return whether batches are for this process alone; see `mark_per_worker`."""
     ahead = [dataset._node]
     while ahead:
         node = ahead.pop()
@@ -108,9 +113,10 @@ def per_worker_batches(
 ) -> Dataset:
     """Return `BatchPart`s of batches that each process of the job makes for itself.
 
-    Element ``i`` holds batch ``i`` of this process; the whole batch consists of those of
-    all processes. A process whose batch is empty, or that has no more batches, yields
-    stand-ins until all are at their end. Iterating is collective.
+    Element ``i`` holds batch ``i`` of this process; the whole batch consists of the
+    batches of all processes. A process whose batch is empty, or that has no more
+    batches, yields stand-ins until all processes have finished. Iterating is
+    collective.
     """
     return Dataset(_PerWorkerBatches(dataset._node, _Part(1, 0, convert)))
 
@@ -123,18 +129,18 @@ class _Part:
 
     @property
     def key(self):
-        """A name of the part for those who keep elements."""
+        """Name of the part, for nodes that keep elements."""
         return self.num_parts, self.index
 
     def bounds(self, count):
-        """The first own row of ``count``, and the one after the last."""
+        """Return the first row of this part of ``count`` rows, and the one after its last."""
         index, parts = self.index, self.num_parts
         return index * count // parts, (index + 1) * count // parts
 
     def choose(self, rows):
-        """The own ones of the rows of a batch: a list, array or slice of numbers.
+        """Return the rows of this part among the rows of a batch: a list, array or slice.
 
-        Where there are none it is the first row, for `made`.
+        A part without rows gets the first row, for `made`.
         """
         start, stop = self.bounds(row_count(rows))
         if start == stop:
@@ -144,14 +150,14 @@ class _Part:
         return rows[start:stop]
 
     def made(self, batch, count):
-        """The `BatchPart` of the chosen rows of a batch of ``count``."""
+        """Return the `BatchPart` of the chosen rows of a batch of ``count``."""
         start, stop = self.bounds(count)
         if start < stop:
             return BatchPart(batch, count)
         return BatchPart(_sliced(batch, 0, 0), count, batch)
 
     def of(self, batch):
-        """The `BatchPart` of a whole batch."""
+        """Return the `BatchPart` of a whole batch."""
         batch = batch if self._convert is None else self._convert(batch)
         count = _length(batch)
         start, stop = self.bounds(count)
@@ -210,7 +216,7 @@ class _PartOfBatches(Node):
 
 
 class _PerWorker(Node):
-    """Batches that are this process's own."""
+    """Batches that belong to this process."""
 
     def run(self, position):
         return self.run_input(position)
@@ -229,7 +235,7 @@ class _RowsOfBatches(_PerWorker):
 
 
 class _PerWorkerBatches(_PartOfBatches):
-    """The batches of this process, beside those of the others."""
+    """Batches of this process, in step with the other processes."""
 
     _stand_in = None  # a batch to take one row of
 
@@ -256,7 +262,7 @@ class _PerWorkerBatches(_PartOfBatches):
                 yield BatchPart(None, whole, self._one_row())
 
     def _one_row(self):
-        """A batch of one row, to compute on where the others have rows."""
+        """Return a batch of one row, to compute on while other processes have rows."""
         batch = self._stand_in
         if batch is None:  # restored at the end of its batches
             first = self.inputs[0].first()

@@ -1,9 +1,9 @@
-"""Rows of stored arrays, read in windows: many rows at once, in the order of the file.
+"""Read rows of stored arrays in windows: many rows at once, in the order of the file.
 
-The numbers of the next rows are known long before the rows are needed. A *window* is a run
-of these numbers whose rows fit into memory: they are read sorted, once each, in large pieces,
-and then gathered in the order of the numbers. While the batches of one window are yielded,
-the rows of the next one are read, a few with each batch.
+The numbers of the next rows are known long before the rows are needed. A *window* is a
+run of these numbers whose rows fit into memory: they are read sorted, once each, in
+large pieces, and then gathered in the order of the numbers. While the batches of one
+window are yielded, the rows of the next one are read, a few with each batch.
 """
 
 from collections import deque
@@ -18,12 +18,12 @@ GAP = 1 << 16  # bytes that take as long to read as another call
 
 
 def row_bytes(array):
-    """The bytes of a row in memory, 1 at least."""
+    """Return the size of a row in memory in bytes, at least 1."""
     return max(int(np.prod(array.shape[1:])) * array.dtype.itemsize, 1)
 
 
 def whole_chunks(array, rows):
-    """About as many rows, one at least, in whole chunks of the file."""
+    """Round a number of rows to whole chunks of the file, at least one."""
     chunk = array.chunk_rows or 1
     return max(rows // chunk, 1) * chunk
 
@@ -31,9 +31,9 @@ def whole_chunks(array, rows):
 def read_batches(arrays, batches, window, block):
     """Yield the rows of all ``arrays`` for each of ``batches``, arrays of numbers.
 
-    Args: ``arrays``: of one length, with ``shape``, ``dtype``, ``chunk_rows`` and
-    ``read_rows``; ``window``: how many rows may be in memory, twice; ``block``: rows that
-    are best read together. Batches are taken ahead. The results are new arrays.
+    ``arrays`` have one length, and ``shape``, ``dtype``, ``chunk_rows`` and
+    ``read_rows``; up to twice ``window`` rows are in memory; ``block`` rows are best
+    read together. Batches are taken ahead. The results are new arrays.
     """
     sizes = deque()
     orders = _windows(_measured(batches, sizes), window, block)
@@ -79,7 +79,7 @@ def _joined(pieces):
 
 
 def _windows(batches, size, block):
-    """The numbers of all batches, cut into arrays of at most ``size``."""
+    """Yield the numbers of all batches, cut into arrays of at most ``size``."""
     held, count = [], 0
     for batch in batches:
         held.append(batch)
@@ -97,7 +97,7 @@ def _windows(batches, size, block):
 
 
 def _cut(order, size, block):
-    """The end of a window of up to ``size``, if possible where no block is read twice."""
+    """Return the end of a window of up to ``size`` rows that splits no block, if possible."""
     blocks = order // block
     last = np.zeros(blocks.max() + 1, np.intp)
     last[blocks] = np.arange(len(blocks))  # the last one of equal indices counts
@@ -123,12 +123,12 @@ class _Window:
         return len(self._places)
 
     def rows(self, start, stop):
-        """The rows of that part of the order, one array for each column."""
+        """Return the rows of a part of the order, one array for each column."""
         places = self._places[start:stop]
         return [buffer.take(places, axis=0) for buffer in self._buffers]
 
     def read(self, share):
-        """Read until that share of the window is in memory."""
+        """Read until this share of the window is in memory."""
         done = min(int(np.ceil(share * len(self._reads))), len(self._reads))
         for array, buffer, start, stop in self._reads[self._done : done]:
             _read(array, self._numbers[start:stop], buffer[start:stop])
@@ -143,7 +143,7 @@ class _Window:
 
 
 def _read(array, numbers, out):
-    """Read the rows of these numbers, sorted, which all lie in one piece."""
+    """Read the rows of these numbers, which are sorted and lie in one piece."""
     first = int(numbers[0])
     span = int(numbers[-1]) + 1 - first
     if span == len(numbers):

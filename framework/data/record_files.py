@@ -59,5 +59,5 @@ class Records(Node):
 
 
 def as_string(record):
-    """A scalar tensor of these bytes."""
+    """Return a scalar string tensor of these bytes."""
     return new_tensor(make_text([record], ()))

@@ -1,4 +1,4 @@
-"""Resampling of classes: elements are dropped, or come again, for another distribution."""
+"""Resampling of classes: elements are dropped or repeated for another distribution."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def resample(
     initial_dist: TensorLike | None,
     seed: int | None,
 ) -> Any:
-    """Implement `Dataset.rejection_resample`: all elements, mixed with accepted ones."""
+    """Implement `Dataset.rejection_resample`: a mixture of all and of accepted elements."""
     target = _distribution("target_dist", target_dist)
     classed = dataset.map(lambda *x: (class_func(*x), x[0] if len(x) == 1 else x))
     if initial_dist is None:
@@ -57,7 +57,7 @@ def resample(
 
 
 def _with_estimates(classed, target, seed):
-    """`resample` by the frequencies of the classes so far."""
+    """Resample by the frequencies of the classes so far."""
 
     def counted(counts, element):
         counts = counts.numpy()

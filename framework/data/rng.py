@@ -1,8 +1,8 @@
 """Random numbers of orders and of functions of elements, reproducible at each position.
 
-Draws of ops without a seed follow from the number of the element. Numbers of the global
-generators of NumPy or Python cannot be restored where elements are made ahead, or a second
-time: this is detected, for a warning.
+Draws of ops without a seed depend on the number of the element. Numbers of the global
+generators of NumPy or Python cannot be restored where elements are made ahead or a
+second time: such draws are detected, for a warning.
 """
 
 import sys
@@ -19,21 +19,21 @@ __all__ = ["Draws", "Watch", "permutation", "shuffle_generator", "warn_of_draws"
 
 
 def shuffle_generator(seed, run, round=0):
-    """The generator of the order of one run, or of one round of a `repeat` above it."""
+    """Return the generator of the order of one run, or of one round of an outer `repeat`."""
     bits = np.random.Philox(key=seed, counter=[0, 0, run, round])
     return np.random.Generator(bits)
 
 
 def permutation(size, seed, run, round=0):
-    """The permutation that a `shuffle_generator` draws first, without making one."""
+    """Return the first permutation of a `shuffle_generator`, without making the generator."""
     return draw_at([seed, 0], [0, 0, run, round], lambda rng: rng.permutation(size))
 
 
 class Draws(threading.local):
-    """The generator for one element after the other, made when it is first asked for.
+    """Generator for one element after the other, created on first use.
 
-    Its numbers are a function of the seed, the run and the round of ``position``, and of the
-    number of the element. Each thread has a generator, and an element, of its own.
+    Its numbers are a function of the seed, the run and the round of ``position``, and
+    of the number of the element. Each thread has its own generator and element.
     """
 
     def __init__(self, position):
@@ -42,7 +42,7 @@ class Draws(threading.local):
         self._number, self._moved = 0, False
 
     def at(self, number):
-        """Go to the element of that number."""
+        """Move to the element with this number."""
         self._number, self._moved = number, False
 
     def __call__(self):
@@ -55,7 +55,7 @@ class Draws(threading.local):
         return self._generator
 
     def run_within(self):
-        """A number for the run of a data set that is opened for this element."""
+        """Return a number for the run of a dataset that is opened for this element."""
         return _mixed(*self._words, self._number)
 
 
@@ -64,9 +64,9 @@ def _mixed(*words):
 
 
 class Watch:
-    """A detector of draws from global generators other than ours.
+    """Detector of draws from global generators other than tapewright's.
 
-    Only the first calls are watched: afterwards it costs nothing.
+    Only the first calls are watched; later calls cost nothing.
     """
 
     def __init__(self, calls=1):
@@ -90,7 +90,7 @@ class Watch:
 
 
 def _positions():
-    """The states of the global generators of NumPy and Python."""
+    """Return the states of the global generators of NumPy and Python."""
     state = np.random.get_state(legacy=False)["state"]
     states = [np.asarray(value).tobytes() for value in state.values()]
     if "random" in sys.modules:  # else nobody draws from it
@@ -99,7 +99,7 @@ def _positions():
 
 
 def warn_of_draws(node):
-    """Warn if positions do not determine the elements, once for each node of a chain."""
+    """Warn once for each node of a chain if positions do not determine the elements."""
     ahead = [(node, node.runs_ahead)]
     while ahead:
         node, is_ahead = ahead.pop()

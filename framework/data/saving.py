@@ -1,17 +1,19 @@
-"""Data sets in folders: `Dataset.save`, `Dataset.load` and `Dataset.snapshot`.
+"""Datasets in folders: `Dataset.save`, `Dataset.load` and `Dataset.snapshot`.
 
 A folder has TFRecord files, the shards, and ``dataset.json``, an object with
 
 - ``"format"``, ``"tapewright data set"``, and ``"version"``, 1;
 - ``"element_spec"``: ``{"tensor": [shape, dtype]}``, None for unknown sizes or ranks;
-  ``{"sparse": [shape, dtype]}``; ``{"ragged": [shape, dtype, ragged rank, dtype of the
-  splits]}``; ``{"tuple": [...]}`` and ``{"dict": {...}}`` of such;
+  ``{"sparse": [shape, dtype]}``;
+  ``{"ragged": [shape, dtype, ragged rank, dtype of the splits]}``; ``{"tuple": [...]}``
+  and ``{"dict": {...}}`` of such;
 - ``"compression"``: ``""``, ``"GZIP"`` or ``"ZLIB"``;
 - ``"shards"``: for each file, in the order of reading, ``"file"``, ``"elements"`` and
   ``"bytes"``.
 
-A record is a tuple of the tensors of an element, see `element_records`: those of a sparse or
-ragged one are its components. Files are data: nothing in them is run.
+A record is a tuple of the tensors of an element; see `element_records`. Sparse and
+ragged tensors are stored as their components. Files are data: nothing in them is
+executed.
 """
 
 import os
@@ -51,7 +53,7 @@ OF_TENSORFLOW = ("dataset_spec.pb", "snapshot.metadata")
 
 
 def save(node, path, compression=None, shard_func=None):
-    """Write all elements of a node into a folder, as a whole or not at all."""
+    """Write all elements of a node into a folder, completely or not at all."""
     if node.size() == INFINITE:
         raise ValueError("save: the data set is endless; take(count) elements of it")
     with _writing("save", node, path, compression, shard_func) as add:
@@ -61,7 +63,7 @@ def save(node, path, compression=None, shard_func=None):
 
 @contextmanager
 def _writing(who, node, path, compression, shard_func):
-    """A function that adds an element to a new folder, which is there at the end."""
+    """Yield a function that adds an element to a new folder, which appears at the end."""
     compression = check_compression(who, compression)
     spec, varies = node.spec(), not node.declares()
     if varies:  # it is that of the first element
@@ -98,14 +100,14 @@ def _writing(who, node, path, compression, shard_func):
 
 
 def _open(spec):
-    """The spec of sparse and ragged tensors of any sizes; another one as it is."""
+    """Return the spec of sparse and ragged tensors of any sizes; other specs unchanged."""
     if not isinstance(spec, CompositeSpec):
         return spec
     return spec.with_shape([None] * spec.shape.rank)
 
 
 def _common(who, spec, element):
-    """A spec, with its sizes where the tensors of ``element`` have them, too."""
+    """Return a spec with the sizes in which it agrees with ``element``."""
     pairs = zip(flatten(spec), flatten(element), strict=True)
     leaves = [
         a if isinstance(a, CompositeSpec) else common_spec(who, [a, spec_of(b)])
@@ -115,7 +117,7 @@ def _common(who, spec, element):
 
 
 class _Shard:
-    """A file that is being written."""
+    """File that is being written."""
 
     def __init__(self, folder, number, compression):
         self.name, self.count = f"shard_{number:05d}.tfrecord", 0
@@ -133,7 +135,7 @@ class _Shard:
 
 
 def _members(path):
-    """The files of a data set that was in the folder before."""
+    """Return the files of the dataset that the folder held before."""
     names = os.listdir(path) if os.path.isdir(path) else ()
     return [INDEX, *[name for name in names if SHARD.fullmatch(name)]]
 
@@ -146,7 +148,7 @@ def _number(who, shard_func, element):
 
 
 def _parts(spec, element):
-    """The tensors of an element, those of sparse and ragged tensors one by one."""
+    """Return the tensors of an element, with sparse and ragged tensors as components."""
     for each, leaf in zip(flatten(spec), flatten(element), strict=True):
         if is_composite(leaf):
             yield from each.fitted(leaf).components()
@@ -155,7 +157,7 @@ def _parts(spec, element):
 
 
 def _described(who, spec):
-    """A spec as plain values."""
+    """Return a spec as plain values."""
     if isinstance(spec, dict):
         if not all([isinstance(key, str) for key in spec]):
             raise TypeError(
@@ -186,7 +188,7 @@ def _sizes(spec):
 def load(path, join=None, element_spec=None, compression=None):
     """Return a node of the elements in a folder that `save` wrote.
 
-    ``join`` makes it of a list of nodes, one for each shard.
+    ``join`` makes it from a list of nodes, one for each shard.
     """
     path = os.fsdecode(as_path("path", path))
     spec, stored, shards = _index(path)
@@ -206,12 +208,12 @@ def load(path, join=None, element_spec=None, compression=None):
 
 
 def is_saved(path):
-    """Return whether a folder has a data set."""
+    """Return whether a folder contains a dataset."""
     return os.path.isfile(os.path.join(path, INDEX))
 
 
 def _index(path):
-    """The spec, the compression, and pairs of path and count of the shards."""
+    """Return the spec, the compression, and pairs of path and count of the shards."""
     if not os.path.isdir(path):
         raise NotFoundError(f"load: there is no folder {path}")
     folder = FolderReader(path)
@@ -265,7 +267,7 @@ def _checked_shard(folder, entry, expansion):
 
 
 def _spec(value):
-    """The spec that `_described` described."""
+    """Return the spec that `_described` wrote."""
     ((kind, parts),) = value.items()
     if kind == "dict":
         return {key: _spec(each) for key, each in parts.items()}
@@ -297,7 +299,11 @@ class _Shards(Records):
 
 
 def _element(spec, record):
-    """The element of a record. Raises: ``DataLossError`` if it does not fit the spec."""
+    """Return the element of a record.
+
+    Raises:
+        DataLossError: If it does not fit the spec.
+    """
     parts, leaves = decoded(record), []
     try:
         parts = iter(parts)
@@ -323,7 +329,7 @@ def _element(spec, record):
 
 
 class Snapshot(Replayed):
-    """The elements of the first whole run in a folder, for all runs that follow."""
+    """Elements of the first complete iteration in a folder, for all later iterations."""
 
     def __init__(self, source, path, compression, shard_func, join):
         super().__init__(source)

@@ -18,7 +18,7 @@ __all__ = ["AssertCardinality", "IgnoreErrors", "Scan", "TakeWhile", "Unique"]
 
 
 class Scan(Replayed, Mapped):
-    """The second results of ``function(state, element)``, whose first is the next state."""
+    """Second results of ``function(state, element)``, whose first result is the next state."""
 
     name = "scan"
 
@@ -59,7 +59,7 @@ class Scan(Replayed, Mapped):
         )
 
     def _traced_spec(self):
-        """The spec of the output once that of the state is the same before and after."""
+        """Return the spec of the output once the spec of the state no longer changes."""
         state = spec_of(self._initial)
         while True:
             outputs = self.traced_outputs((state, self.inputs[0].spec()))
@@ -75,7 +75,7 @@ class Scan(Replayed, Mapped):
 
 
 class TakeWhile(Applied):
-    """The elements before the first for which a function is false."""
+    """Elements until a function is false for the first time."""
 
     name = "take_while"
 
@@ -99,7 +99,7 @@ class TakeWhile(Applied):
 
 
 class Unique(Replayed):
-    """Each element the first time that it comes."""
+    """Elements that have not occurred before."""
 
     def replay(self, position):
         seen = set()
@@ -131,9 +131,9 @@ def check_unique(spec):
 
 
 class IgnoreErrors(Node):
-    """The elements without those that raise an error.
+    """The elements, without those that raise an error.
 
-    After an error the input goes on from its position, which is behind what failed.
+    After an error the input continues from its position, past the failed element.
     """
 
     def __init__(self, source, log_warning=False):
@@ -165,7 +165,7 @@ class IgnoreErrors(Node):
 
 
 class AssertCardinality(Node):
-    """The elements, of which there must be ``count``."""
+    """The elements, of which there must be exactly ``count``."""
 
     def __init__(self, source, count):
         super().__init__(source)

@@ -37,20 +37,28 @@ class SelectionMethods(NodeMethods):
         reshuffle_each_iteration: bool | None = True,
         name: str | None = None,
     ) -> Self:
-        """Shuffle the elements through a buffer of ``buffer_size``.
+        """Shuffle the elements through a buffer of ``buffer_size`` elements.
 
-        A buffer as large as the data set gives each order the same chance;
-        `UNKNOWN_CARDINALITY` makes it that large. Without
-        ``seed`` the order follows from `random.set_seed` or
-        ``keras.utils.set_random_seed``. Each run has another order, or the same one
-        without ``reshuffle_each_iteration``.
+        The buffer is filled with the first elements; each element is then drawn from it
+        at random and replaced by the next one of the input. Only a buffer as large as
+        the dataset shuffles uniformly.
 
-        Raises: ``ValueError`` for another ``buffer_size`` below 1, and for an endless data
-        set as a whole.
+        Args:
+            buffer_size: Number of elements in the buffer; `UNKNOWN_CARDINALITY` makes
+                it as large as the dataset.
+            seed: Integer seed of the order; None takes it from `random.set_seed` or
+                ``keras.utils.set_random_seed``.
+            reshuffle_each_iteration: If True, each iteration has a different order; if
+                False, all have the same order.
+
+        Raises:
+            ValueError: If ``buffer_size`` is below 1 and not `UNKNOWN_CARDINALITY`, or
+                if the buffer is to hold an infinite dataset.
 
         Example:
             >>> from tapewright.data import Dataset
-            >>> sorted(int(x) for x in Dataset.range(5).shuffle(5, seed=1))
+            >>> ds = Dataset.range(5).shuffle(5, seed=1)
+            >>> sorted(int(x) for x in ds)
             [0, 1, 2, 3, 4]
         """
         if concrete(buffer_size) == UNKNOWN:
@@ -62,34 +70,67 @@ class SelectionMethods(NodeMethods):
         return self._new(Shuffle(self._node, buffer_size, seed, again))
 
     def repeat(self, count: IntLike | None = None, name: str | None = None) -> Self:
-        """Repeat the elements ``count`` times, without end for None or -1.
+        """Repeat the elements ``count`` times.
 
-        Raises: ``ValueError`` for other negative numbers.
+        Args:
+            count: Number of repetitions; None or -1 repeats without end.
+
+        Raises:
+            ValueError: If ``count`` is below -1.
+
+        Example:
+            >>> [int(x) for x in tw.data.Dataset.range(3).repeat(2)]
+            [0, 1, 2, 0, 1, 2]
         """
         if count is not None:
             count = checked_count("repeat", "count", count, -1)
         return self._new(Repeat(self._node, count))
 
     def take(self, count: IntLike, name: str | None = None) -> Self:
-        """Keep the first ``count`` elements, all of them for -1.
+        """Keep the first ``count`` elements.
 
-        Raises: ``ValueError`` for other negative numbers.
+        Args:
+            count: Number of elements; -1 keeps all.
+
+        Raises:
+            ValueError: If ``count`` is below -1.
+
+        Example:
+            >>> [int(x) for x in tw.data.Dataset.range(5).take(2)]
+            [0, 1]
         """
         return self._new(Take(self._node, checked_count("take", "count", count, -1)))
 
     def skip(self, count: IntLike, name: str | None = None) -> Self:
-        """Drop the first ``count`` elements, all of them for -1.
+        """Drop the first ``count`` elements.
 
-        Raises: ``ValueError`` for other negative numbers.
+        Args:
+            count: Number of elements; -1 drops all.
+
+        Raises:
+            ValueError: If ``count`` is below -1.
+
+        Example:
+            >>> [int(x) for x in tw.data.Dataset.range(5).skip(2)]
+            [2, 3, 4]
         """
         return self._new(Skip(self._node, checked_count("skip", "count", count, -1)))
 
     def shard(
         self, num_shards: IntLike, index: IntLike, name: str | None = None
     ) -> Self:
-        """Keep every ``num_shards``-th element, from number ``index`` on.
+        """Keep every ``num_shards``-th element, starting at number ``index``.
 
-        Raises: ``ValueError`` unless ``0 <= index < num_shards``.
+        Args:
+            num_shards: Number of shards, such as the number of workers.
+            index: Number of this shard, from 0.
+
+        Raises:
+            ValueError: Unless ``0 <= index < num_shards``.
+
+        Example:
+            >>> [int(x) for x in tw.data.Dataset.range(7).shard(3, 1)]
+            [1, 4]
         """
         num_shards = checked_count("shard", "num_shards", num_shards, 1)
         index = checked_count("shard", "index", index, 0)
@@ -102,9 +143,14 @@ class SelectionMethods(NodeMethods):
     def take_while(
         self, predicate: Callable[..., Any], name: str | None = None
     ) -> Self:
-        """Keep the elements before the first for which ``predicate`` is false.
+        """Keep the elements until ``predicate`` is false for the first time.
 
-        Raises: ``TypeError``, in a run, if it returns anything but a truth value.
+        Args:
+            predicate: Function of an element, called as in `map`, that returns a
+                boolean scalar.
+
+        Raises:
+            TypeError: If it does not return a boolean scalar, during iteration.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -114,11 +160,12 @@ class SelectionMethods(NodeMethods):
         return self._new(TakeWhile(self._node, predicate))
 
     def unique(self, name: str | None = None) -> Self:
-        """Keep each element the first time that it comes.
+        """Drop elements that have occurred before.
 
-        All elements that are different are held in memory.
+        All distinct elements are held in memory.
 
-        Raises: ``TypeError`` unless an element is one tensor of int32, int64 or strings.
+        Raises:
+            TypeError: Unless an element is one tensor of int32, int64 or strings.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -130,10 +177,13 @@ class SelectionMethods(NodeMethods):
         return self._new(Unique(self._node))
 
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Self:
-        """Leave out the elements that raise an error, with a warning for each if asked for.
+        """Drop the elements that raise an error.
 
-        The rest follows if the transformation directly before can go on, as `map`, `filter`
-        and files can; if it cannot, such as `shuffle`, the error is raised.
+        Iteration continues if the transformation directly before can continue, such as
+        `map`, `filter` and files; otherwise, as for `shuffle`, the error is raised.
+
+        Args:
+            log_warning: If True, log a warning for each dropped element.
 
         Example:
             >>> from tapewright.data import Dataset
@@ -148,14 +198,17 @@ class SelectionMethods(NodeMethods):
     def cache(
         self, filename: str | os.PathLike[str] = "", name: str | None = None
     ) -> Self:
-        """Keep the elements of the first whole run for the following runs.
+        """Cache the elements of the first complete iteration for later iterations.
 
-        Args: ``filename``: a file to keep them in, also for other processes; by default
-        they are in memory. A file that is there is read, whatever data set it is of: remove
-        it when the data change. It is not in TensorFlow's format.
+        Args:
+            filename: File for the elements, which other processes can read, too; ""
+                caches in memory. An existing file is read, whatever dataset wrote it:
+                remove it when the data change. The format differs from TensorFlow's.
 
-        Raises, in a run: ``TypeError`` for elements that a file cannot hold: other than
-        tensors in tuples and dicts; ``DataLossError`` for a damaged file.
+        Raises:
+            TypeError: If an element contains anything but tensors in tuples and dicts,
+                which a file cannot hold, during iteration.
+            DataLossError: If the file is damaged, during iteration.
 
         Example:
             >>> import os, tempfile
@@ -179,12 +232,16 @@ class SelectionMethods(NodeMethods):
         shard_func: Callable[..., Any] | None = None,
         name: str | None = None,
     ) -> Self:
-        """Keep the elements of the first whole run in a folder, see `save` and `load`.
+        """Cache the elements of the first complete iteration in a folder.
 
-        A folder that is there is read, whatever data set it is of.
+        An existing folder is read, whatever dataset wrote it. `save` and `load` write
+        and read such folders directly.
 
-        Args: ``compression``: None, "GZIP" or "ZLIB"; "AUTO" is None; the others are those
-        of `save` and `load`.
+        Args:
+            path: Folder for the elements.
+            compression: "GZIP" or "ZLIB"; None or "AUTO" for no compression.
+            reader_func: Function that joins the files, as in `load`.
+            shard_func: Function that returns the file of an element, as in `save`.
         """
         from .saving import Snapshot
 
@@ -203,17 +260,22 @@ class SelectionMethods(NodeMethods):
     ) -> None:
         """Write all elements into a folder, from which `Dataset.load` reads them.
 
-        The folder is written as a whole or not at all, and replaces an older one of this
-        kind. It has TFRecord files and a description as JSON, in a format of its own, not
-        TensorFlow's.
+        The folder is written completely or not at all, and replaces an existing folder
+        with a dataset. It contains TFRecord files and a description as JSON; the format
+        differs from TensorFlow's.
 
-        Args: ``compression``: None, "GZIP" or "ZLIB"; ``shard_func``: a function of an
-        element that returns the number of its file, by default 0; ``checkpoint_args``:
-        must be None.
+        Args:
+            path: Folder to write.
+            compression: "GZIP" or "ZLIB", or None for no compression.
+            shard_func: Function of an element that returns the number of its file; None
+                writes one file.
+            checkpoint_args: Must be None.
 
-        Raises: ``ValueError`` for an endless data set; ``TypeError`` for elements that a
-        file cannot hold: other than tensors, sparse and ragged ones included, in tuples
-        and dicts; `SavingError` if the folder has other files.
+        Raises:
+            ValueError: If the dataset is infinite.
+            TypeError: If an element contains anything but tensors, ragged and sparse
+                ones included, in tuples and dicts.
+            SavingError: If the folder contains other files.
 
         Example:
             >>> import os, tempfile
@@ -234,9 +296,21 @@ class SelectionMethods(NodeMethods):
         save(self._node, path, compression, shard_func)
 
     def prefetch(self, buffer_size: IntLike, name: str | None = None) -> Self:
-        """Make up to ``buffer_size`` elements ahead, in a thread; `AUTOTUNE` is 2.
+        """Prepare up to ``buffer_size`` elements ahead of use, in a background thread.
 
-        Raises: ``ValueError`` for a number below -1.
+        While the program computes with one batch, the thread loads the next. Put it at
+        the end of a pipeline.
+
+        Args:
+            buffer_size: Number of elements to hold ready; `AUTOTUNE` and 0 are 2.
+
+        Raises:
+            ValueError: If ``buffer_size`` is below -1.
+
+        Example:
+            >>> ds = tw.data.Dataset.range(6).batch(2).prefetch(tw.data.AUTOTUNE)
+            >>> [x.numpy().tolist() for x in ds]
+            [[0, 1], [2, 3], [4, 5]]
         """
         buffer_size = checked_count("prefetch", "buffer_size", buffer_size, -1)
         return self._new(Prefetch(self._node, buffer_size))

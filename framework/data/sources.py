@@ -43,7 +43,7 @@ __all__ = [
 
 
 class Slices(Selection):
-    """The rows of arrays of one length, nested in any way; None stays."""
+    """The rows of arrays of one length, nested in any way; None stays None."""
 
     def __init__(self, arrays):
         super().__init__()
@@ -82,7 +82,7 @@ class Slices(Selection):
 
 
 def tensor_slices(tensors):
-    """The source of `Dataset.from_tensor_slices`: its tensors, checked, as `Slices`."""
+    """Check the tensors of `Dataset.from_tensor_slices` and return their `Slices`."""
     element = as_element(tensors)
     if any(map(is_composite, flatten(element))):
         return _composite_slices(element)
@@ -102,7 +102,7 @@ def tensor_slices(tensors):
 
 
 def _composite_slices(element):
-    """The rows of an element in which there are sparse or ragged tensors."""
+    """Return the rows of an element that contains sparse or ragged tensors."""
     columns = [
         leaf.unstacked() if is_composite(leaf) else _rows_of(leaf)
         for leaf in flatten(element)
@@ -124,7 +124,7 @@ def _rows_of(tensor):
 
 
 def row_spec(spec):
-    """The spec of the rows of what has a spec."""
+    """Return the spec of the rows of an object with a spec."""
     if isinstance(spec, CompositeSpec):
         return spec.of_a_row()
     return TensorSpec(spec.shape[1:], spec.dtype)
@@ -157,7 +157,7 @@ class Elements(Node):
 
 
 class Counter(Elements):
-    """Whole numbers, those of Python's ``range``."""
+    """Integers, as in Python's ``range``."""
 
     def __init__(self, *bounds, output_type=int64):
         if not 1 <= len(bounds) <= 3:
@@ -196,10 +196,10 @@ class Endless(Node):
 
 
 class FromGenerator(Seeded, Replayed):
-    """The items of a function's generator.
+    """The items of a generator function.
 
-    Random numbers that are drawn in it without a seed follow from the numbers of the
-    run and the element.
+    Random numbers that it draws without a seed depend on the numbers of the run and the
+    element.
     """
 
     name = "from_generator"
@@ -280,9 +280,10 @@ class FromGenerator(Seeded, Replayed):
 
 
 def signature(output_signature, output_types, output_shapes):
-    """The specs of `from_generator`, from the new arguments or the old ones.
+    """Return the specs of `from_generator`, from the new arguments or the old ones.
 
-    Raises: ``TypeError`` for both, and for shapes without types.
+    Raises:
+        TypeError: If both are given, or shapes without types.
     """
     if output_signature is not None and (output_types, output_shapes) != (None, None):
         raise TypeError(
@@ -313,9 +314,9 @@ def signature(output_signature, output_types, output_shapes):
 
 
 def joined_by(reader_func, dataset_of):
-    """A function that joins nodes as ``reader_func`` joins data sets, made by ``dataset_of``.
+    """Return a function that joins nodes as ``reader_func`` joins datasets.
 
-    None for None.
+    ``dataset_of`` makes datasets from nodes. None returns None.
     """
     if reader_func is None:
         return None
@@ -332,9 +333,10 @@ def joined_by(reader_func, dataset_of):
 
 
 def matching_files(who, file_pattern):
-    """The files that match a pattern, or several, sorted.
+    """Return the files that match a pattern, or several, sorted.
 
-    Raises: ``InvalidArgumentError`` (a ``ValueError``) if there are none.
+    Raises:
+        InvalidArgumentError: If there are none (a ``ValueError``).
     """
     from tapewright.storage.records.paths import expand_pattern  # where it is needed
 

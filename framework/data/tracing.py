@@ -1,7 +1,7 @@
 """Iterators in traced functions: each call takes an element, as a side effect.
 
-The iterator itself is a tensor there, its handle, so that one trace serves all iterators
-over elements of one spec.
+A tensor, the handle, represents the iterator in the trace, so that one trace serves all
+iterators over elements of one spec.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ NEXT = "iterator_get_next"
 
 
 def traceable(spec, who):
-    """The leaves of a spec; a trace ends (`fall_back`) if a shape is unknown."""
+    """Return the leaves of a spec; end the trace (`fall_back`) if a shape is unknown."""
     if not is_static(spec):
         fall_back(
             f"{who}: the sizes of an element must be known before it is made, to be "
@@ -75,7 +75,7 @@ def is_static(spec):
 
 
 def _static_spec(handle, spec):
-    """Return the spec, or that of the next element if it can be peeked at."""
+    """Return the spec, or the spec of the next element if it can be peeked at."""
     if is_static(spec):
         return spec
     return active_tracer().peek_spec(handle, NEXT) or spec
@@ -116,7 +116,7 @@ def next_optional(handle, spec):
 
 
 def new_run(dataset):
-    """The handle of an iterator that each call makes."""
+    """Return the handle of an iterator that each call creates."""
 
     def begin():
         with use_interpreters(()):
@@ -127,7 +127,7 @@ def new_run(dataset):
 
 
 def steps_of(handle, spec, who):
-    """The steps of a `for` over an iterator."""
+    """Return the steps of a `for` loop over an iterator."""
     spec = _static_spec(handle, spec)
     traceable(spec, who)
     return Steps(
@@ -140,7 +140,7 @@ def steps_of(handle, spec, who):
 
 
 def traced_reduce(dataset, initial_state, reduce_func):
-    """`Dataset.reduce` as a loop of the trace, through a run of its own in each call."""
+    """Trace `Dataset.reduce` as a loop, which iterates anew in each call."""
     spec = dataset.declared_spec
     traceable(spec, "Dataset.reduce")
     handle = new_run(dataset)
@@ -160,10 +160,13 @@ def _specs(leaves):
 
 
 def _take_arrays(array, leaves):
-    """The arrays of the next element of an iterator, which is in an array; or None.
+    """Return the arrays of the next element of an iterator, which is in an array, or None.
 
-    They are copies, on the current device: a variable may be bound to them. Raises:
-    `UnexpectedElement` if the element is of another spec; then it is still to come.
+    They are copies, on the current device: a variable may be bound to them.
+
+    Raises:
+        UnexpectedElement: If the element has another spec; it is then still the next
+            one.
     """
 
     def check(element):
@@ -182,7 +185,12 @@ def _take_arrays(array, leaves):
 
 
 class Optional(CompositeTensor):
-    """An element, or none: the result of `DatasetIterator.get_next_as_optional`.
+    """An element that may be absent: the result of `DatasetIterator.get_next_as_optional`.
+
+    Args:
+        flag: Boolean scalar, True if there is an element.
+        leaves: Tensors of the element, or None.
+        spec: Specs of the element.
 
     Example:
         >>> from tapewright.data import Dataset
@@ -196,46 +204,59 @@ class Optional(CompositeTensor):
 
     @staticmethod
     def from_value(value: Any) -> Optional:
-        """An `Optional` that holds ``value``, a tensor or a nest of them."""
+        """Create an `Optional` that holds an element.
+
+        Args:
+            value: Tensor, or a nest of tensors.
+        """
         value = map_leaves(value, convert_to_tensor)
         spec = map_structure(TensorSpec.from_tensor, value)
         return Optional(constant(True), flatten(value), spec)
 
     @staticmethod
     def empty(element_spec: Any) -> Optional:
-        """An `Optional` that holds nothing, of the given spec."""
+        """Create an `Optional` that holds no element.
+
+        Args:
+            element_spec: Specs of the absent element.
+        """
         return Optional(constant(False), None, element_spec)
 
     @property
     def element_spec(self) -> Any:
-        """The spec of the element: a `TensorSpec` for each tensor."""
+        """Specs of the element: a `TensorSpec` for each tensor."""
         return self._spec
 
     @property
     def element(self) -> Any:
-        """The element; anything, if there is none."""
+        """The element; its value is undefined if the `Optional` is empty."""
         return packer(self._spec)(self._leaves)
 
     def has_value(self, name: str | None = None) -> Tensor:
-        """Return whether it holds an element, as a boolean tensor."""
+        """Return whether there is an element, as a boolean tensor."""
         return self._flag
 
     def get_value(self, name: str | None = None) -> Any:
         """Return the element.
 
-        Raises: ``InvalidArgumentError`` if there is none.
+        Raises:
+            InvalidArgumentError: If there is none.
         """
         assert_true(self._flag, "get_value: the Optional holds no value")
         return self.element
 
     def components(self) -> list[Tensor]:
-        """The flag, and the tensors of the element."""
+        """Return the flag and the tensors of the element."""
         return [self._flag, *(self._leaves or ())]
 
     def with_components(self, tensors: Sequence[Tensor]) -> Optional:
-        """One of these tensors."""
+        """Return an `Optional` of the same spec with other tensors.
+
+        Args:
+            tensors: Flag and tensors of the element, as in `components`.
+        """
         return Optional(tensors[0], list(tensors[1:]), self._spec)
 
     def static_key(self) -> Any:
-        """The class, and the spec of the element."""
+        """Return the class and the spec of the element."""
         return Optional, repr(self._spec)

@@ -1,7 +1,7 @@
 """Threads that call functions of elements, several at a time.
 
-NumPy, Pillow, machine code and reads of files let go of the interpreter's lock, so that such
-functions run at once; Python code takes turns.
+NumPy, Pillow, machine code and file reads release the interpreter's lock, so that such
+functions run in parallel; Python code takes turns.
 """
 
 import contextvars
@@ -15,10 +15,10 @@ NAME = "tapewright-workers"
 
 
 class Workers:
-    """``count`` threads, which end with the object, or with `close`.
+    """``count`` threads, which end with the object or with `close`.
 
-    They run in copies of the context of the thread that makes them, without its tapes:
-    elements are apart from these.
+    They run in copies of the context of the thread that creates them, without its
+    tapes: elements are not recorded.
     """
 
     def __init__(self, count):
@@ -30,16 +30,16 @@ class Workers:
         self._context.run(set_interpreters, ())
 
     def submit(self, function, *args):
-        """Let a thread call a function; return a `Future`."""
+        """Call a function in a thread; return a `Future`."""
         return self._pool.submit(self._context.copy().run, function, *args)
 
     def close(self):
-        """End the threads after the calls that they are in; drop the others."""
+        """Finish the running calls, drop the others, and end the threads."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class Done:
-    """A call that has ended, with a result or an error; as a `Future` of `Workers.submit`."""
+    """Finished call with a result or an error, like a `Future` of `Workers.submit`."""
 
     __slots__ = ("_error", "_result")
 
@@ -47,7 +47,7 @@ class Done:
         self._result, self._error = result, error
 
     def result(self):
-        """Return the result. Raises: the error."""
+        """Return the result, or raise the error."""
         if self._error is not None:
             raise self._error
         return self._result
@@ -58,7 +58,7 @@ class Done:
 
 
 def done_now(function, *args):
-    """A call that this thread makes at once."""
+    """Call a function in this thread now, and return it as a finished call."""
     try:
         return Done(function(*args))
     except Exception as error:
@@ -66,7 +66,7 @@ def done_now(function, *args):
 
 
 def take_ahead(items, room):
-    """Yield the items, with up to ``room()`` of them taken before they are wanted."""
+    """Yield the items, taking up to ``room()`` of them ahead of use."""
     waiting = deque()
     for item in items:
         waiting.append(item)
