@@ -79,7 +79,9 @@ class Batch(Node):
 
     def _joined(self, elements):
         if hasattr(elements[0], "element_spec"):
-            raise TypeError("batch: the elements are data sets; use flat_map first")
+            raise TypeError(
+                "batch: elements must be tensors, got datasets; use flat_map first"
+            )
         return stack_elements(elements, spec=self._ragged_spec())
 
     def _ragged_spec(self):
@@ -182,8 +184,8 @@ class SparseBatch(Batch):
         shape = getattr(element, "shape", None)
         if shape is None or shape.rank != len(self._row):
             raise ValueError(
-                f"sparse_batch: elements must be tensors of rank {len(self._row)}, that "
-                f"of row_shape, got {describe(element)}"
+                f"sparse_batch: elements must be tensors of rank {len(self._row)}, the "
+                f"rank of row_shape, got {describe(element)}"
             )
         row = [n if m is None else m for n, m in zip(shape, self._row)]
         if any([n > m for n, m in zip(shape, row)]):
@@ -216,7 +218,7 @@ class PaddedBatch(Batch):
         first = elements[0]
         if any(map(is_composite, flatten(first))):
             raise TypeError(
-                "padded_batch: sparse and ragged tensors are not padded; use batch"
+                "padded_batch: sparse and ragged tensors cannot be padded; use batch"
             )
         columns = zip(*map(flatten, elements), strict=True)
         count = len(flatten(first))
@@ -277,7 +279,7 @@ def _padded(tensors, shape, value):
     wanted = _sizes(shape, len(longest))
     if len(wanted) != len(longest):
         raise ValueError(
-            f"padded_batch: padded_shapes gives {tuple(wanted)} for elements of shape "
+            f"padded_batch: padded_shapes has {tuple(wanted)} for elements of shape "
             f"{arrays[0].shape}"
         )
     sizes = [n if w is None else w for n, w in zip(longest, wanted, strict=True)]
@@ -314,7 +316,9 @@ class Unbatch(Node):
                 for i, leaf in enumerate(leaves)
             }
             if len(lengths) != 1 or lengths == {()}:
-                raise ValueError("unbatch: all components need one axis of one length")
+                raise ValueError(
+                    "unbatch: all components must have a first axis of one length"
+                )
             for number in range(position["inside"], *lengths.pop()):
                 position["inside"] = number + 1
                 rows = [
@@ -402,7 +406,7 @@ def _row_count(batch):
         raise _no_rows()
     lengths = {np.shape(leaf.array)[:1] for leaf in leaves}
     if len(lengths) != 1 or lengths == {()}:
-        raise ValueError("rebatch: all components need one axis of one length")
+        raise ValueError("rebatch: all components must have a first axis of one length")
     return lengths.pop()[0]
 
 

@@ -133,8 +133,8 @@ def _cumulative(weights):
     weights = np.asarray(weights, np.float64)
     if weights.ndim != 1 or not (weights >= 0).all() or not 0 < weights.sum() < np.inf:
         raise InvalidArgumentError(
-            "sample_from_datasets: weights must be numbers of 0 or more, one at least "
-            f"above 0, got {weights}"
+            "sample_from_datasets: weights must be numbers of at least 0, not all 0, "
+            f"got {weights}"
         )
     bounds = np.cumsum(weights) / weights.sum()
     bounds[np.flatnonzero(weights)[-1] :] = 1  # whatever was rounded

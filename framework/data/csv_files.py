@@ -109,12 +109,12 @@ def make_csv_dataset(
     if column_names is None:
         if not header:
             raise ValueError(
-                "make_csv_dataset: without header, column_names are needed"
+                "make_csv_dataset: column_names must be given if header is False"
             )
         column_names = _names_in(paths, rows, encoding)
     names = list(column_names)
     if len(set(names)) < len(names):
-        raise ValueError(f"make_csv_dataset: column names are there twice: {names}")
+        raise ValueError(f"make_csv_dataset: column names must differ, got {names}")
     selected = _selected(select_columns, names)
     if column_defaults is None:
         body = chain.from_iterable(
@@ -177,14 +177,14 @@ def _names_in(paths, rows, encoding):
             raise ValueError(f"make_csv_dataset: {path} has no line with column names")
         if names is not None and fields != names:
             raise ValueError(
-                f"make_csv_dataset: {path} has other column names than {paths[0]}"
+                f"make_csv_dataset: the column names of {path} and {paths[0]} differ"
             )
         names = fields
     try:
         return [field.decode(encoding) for field in names]
     except UnicodeDecodeError:
         raise InvalidArgumentError(
-            f"make_csv_dataset: the column names are not in encoding={encoding!r}: "
+            f"make_csv_dataset: cannot decode the column names as {encoding!r}: "
             f"{[to_text(field) for field in names]}"
         ) from None
 
@@ -204,7 +204,7 @@ def _selected(columns, names):
         numbers.append(column if is_number else names.index(column))
     if len(set(numbers)) < len(numbers):
         raise ValueError(
-            f"make_csv_dataset: select_columns has a column twice: {list(columns)}"
+            f"make_csv_dataset: select_columns must differ, got {list(columns)}"
         )
     return sorted(numbers)
 
@@ -217,7 +217,7 @@ def _defaults(rows, selected, count, na_value):
         if len(fields) != count:
             raise ValueError(
                 f"make_csv_dataset: row {number} has {len(fields)} fields, not {count}, so "
-                "that no defaults can be inferred: give column_defaults"
+                "that defaults cannot be inferred; give column_defaults"
             )
         for column, n in zip(columns, selected, strict=True):
             if fields[n] not in missing:

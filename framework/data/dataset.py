@@ -187,7 +187,7 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
 
         if wait:
             raise ValueError(
-                "load: wait must be False, as save writes a folder as a whole"
+                "load: wait must be False, since save writes the folder at once"
             )
         join = joined_by(reader_func, Dataset)
         return Dataset(load(path, join, element_spec, compression))
@@ -381,7 +381,7 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         files = Dataset.from_tensor_slices(make_text(names, (len(names),)))
         return files if shuffle is False else files.shuffle(len(names), seed)
 
-    # --- several data sets
+    # --- several datasets
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
@@ -403,11 +403,13 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
             [(0, 5), (1, 6)]
         """
         if (datasets is None) == (not args):
-            raise TypeError("zip: give data sets, or datasets=, one of them")
+            raise TypeError("zip: give either datasets as arguments or datasets=")
         if datasets is None:
             datasets = args[0] if len(args) == 1 else args
         if isinstance(datasets, list):
-            raise TypeError("zip: a list is no structure of an element, give a tuple")
+            raise TypeError(
+                "zip: datasets must be nested in tuples and dicts, got a list; use a tuple"
+            )
         nodes = [_require_dataset(each, "zip")._node for each in flatten(datasets)]
         return Dataset(Zip(lambda parts: pack(datasets, list(parts)), nodes))
 
@@ -489,8 +491,8 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
             weights = to_numpy(convert_to_tensor(numbers).array)
             if weights.shape != (len(datasets),):
                 raise ValueError(
-                    f"{who}: weights must be one number for each of {len(datasets)} data "
-                    f"sets, got {numbers!r}"
+                    f"{who}: weights must have one number for each of the "
+                    f"{len(datasets)} datasets, got {numbers!r}"
                 )
             if weights.dtype.kind != "f":
                 raise TypeError(
@@ -598,7 +600,7 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         """
         if not isinstance(options, Options):
             raise TypeError(
-                f"with_options: expects Options, got {type(options).__name__}"
+                f"with_options: options must be an Options, got {type(options).__name__}"
             )
         return Dataset(Configured(self._node, options.merge(Options())))
 
@@ -627,8 +629,8 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
     def __len__(self) -> int:
         size = self._node.size()
         if size < 0:
-            length = "endless" if size == INFINITE else "of unknown length"
-            raise TypeError(f"The data set is {length}; see cardinality()")
+            length = "infinite" if size == INFINITE else "unknown"
+            raise TypeError(f"the length of the dataset is {length}; see cardinality()")
         return size
 
     def __bool__(self) -> bool:
@@ -689,7 +691,7 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         elements = list(self.take(2))
         if len(elements) != 1:
             raise InvalidArgumentError(
-                "get_single_element: there must be one element, the data set "
+                "get_single_element: there must be exactly one element; the dataset "
                 f"{'is empty' if not elements else 'has more'}"
             )
         return elements[0]
@@ -720,5 +722,5 @@ def _choose(who, choices, datasets, stop_on_empty):
 def _some(who, datasets):
     datasets = list(datasets)
     if not datasets:
-        raise ValueError(f"{who}: datasets must have at least one data set")
+        raise ValueError(f"{who}: datasets must contain at least one dataset")
     return datasets

@@ -37,7 +37,7 @@ def _described(element, arrays, who):
     if isinstance(element, dict):
         if not all([isinstance(key, str) for key in element]):
             raise TypeError(
-                f"{who}: elements in files have str as keys, got {list(element)}"
+                f"{who}: dicts in files must have str keys, got {list(element)}"
             )
         return {
             "dict": {
@@ -49,7 +49,7 @@ def _described(element, arrays, who):
     array = getattr(element, "array", None)
     if array is None:
         raise TypeError(
-            f"{who}: elements in files are tensors in tuples and dicts, got "
+            f"{who}: elements in files must be tensors in tuples and dicts, got "
             f"{type(element).__name__}"
         )
     array = to_numpy(array)  # of sparse and ragged tensors some may be on the device
@@ -77,9 +77,11 @@ def decoded(record):
         element, end = _made(json.loads(record[4 : 4 + size]), record, 4 + size)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
             ValueError, struct.error) as error:  # fmt: skip
-        raise DataLossError(f"a record is no element of a data set: {error}") from None
+        raise DataLossError(
+            f"a record is not an element of a dataset: {error}"
+        ) from None
     if end != len(record):
-        raise DataLossError("a record is no element of a data set: it is too long")
+        raise DataLossError("a record is not an element of a dataset: it is too long")
     return element
 
 

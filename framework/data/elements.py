@@ -61,7 +61,7 @@ def as_element(value, spec=None):
     if isinstance(value, dict):
         specs = spec if isinstance(spec, dict) else dict.fromkeys(value, spec)
         return {key: as_element(item, specs[key]) for key, item in value.items()}
-    if hasattr(type(value), "element_spec"):  # a data set in a data set
+    if hasattr(type(value), "element_spec"):  # a dataset in a dataset
         return value
     if is_composite(value):
         return map_structure(host_tensor, value, expand_composites=True)
@@ -86,7 +86,7 @@ def map_leaves(value, convert):
 def concrete(value):
     """Return a number as an argument of a dataset; end a trace if its value is unknown."""
     if type(value) is SymbolicTensor:
-        fall_back("a Dataset of numbers that are being traced is made in each call")
+        fall_back("a Dataset made from traced numbers is created in each call")
     return value
 
 
@@ -136,7 +136,7 @@ def host_tensor(value, dtype=None):
     if is_tensor(value):
         tensor = convert_to_tensor(value)
         if type(tensor) is SymbolicTensor:
-            fall_back("a Dataset of tensors that are being traced is made in each call")
+            fall_back("a Dataset made from traced tensors is created in each call")
         if isinstance(tensor.array, (np.ndarray, np.generic)) and dtype in (
             None,
             tensor.dtype,
@@ -168,7 +168,7 @@ def on_device(element):
 
 
 def _moved(module, leaf):
-    array = getattr(leaf, "array", None)  # a data set in a data set has none
+    array = getattr(leaf, "array", None)  # a dataset in a dataset has none
     if array is None or kind_of(array.dtype) not in "biufc":
         return leaf
     is_there = devices.array_module(type(array)) is module
@@ -278,7 +278,7 @@ def common_spec(who, specs):
             first = pack(first, [_general(*pair) for pair in pairs])
     except (TypeError, ValueError, KeyError):
         raise TypeError(
-            f"{who}: the data sets must have elements of one structure and dtype, got "
+            f"{who}: the datasets must have elements of one structure and dtype, got "
             + " and ".join(map(str, specs))
         ) from None
     return first

@@ -150,7 +150,7 @@ def at(dataset: Dataset, index: IntLike) -> Any:
     number = checked_count("at", "index", index, 0)
     element = next(iter(dataset.skip(number)), None)
     if element is None:
-        raise OutOfRangeError(f"at: index {number} is behind the end of the data set")
+        raise OutOfRangeError(f"at: index {number} is past the end of the dataset")
     return element
 
 

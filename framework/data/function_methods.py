@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FunctionMethods"]
 
-TURNS = 4  # data sets that `interleave` opens by default: the order is that of 4 CPUs
+TURNS = 4  # datasets that `interleave` opens by default: the order of 4 CPUs
 
 
 @suggesting_methods

@@ -86,7 +86,7 @@ class GroupByWindow(Replayed, Applied):
     def spec(self):
         first = self.inputs[0].first()
         if first is None:
-            raise ValueError("element_spec: cannot be inferred from an empty data set")
+            raise ValueError("element_spec: cannot be inferred from an empty dataset")
         draws = Draws({"seed": self._seed, "run": 0, "round": 0})
         window = self._wrap(Elements([first], self.inputs[0].spec()))
         with drawing_from(draws):
@@ -164,7 +164,7 @@ class Buckets:
         if not node.declares():
             raise ValueError(
                 "bucket_by_sequence_length: pad_to_bucket_boundary needs padded_shapes, "
-                "as the sizes of the elements are not known before they are made"
+                "since the sizes of the elements are unknown"
             )
         self._shapes = map_structure(lambda spec: list(spec.shape), node.spec())
 

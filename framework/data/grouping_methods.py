@@ -260,7 +260,7 @@ class GroupingMethods(NodeMethods):
         """
         if (window_size is None) == (window_size_func is None):
             raise ValueError(
-                "group_by_window: give window_size or window_size_func, one of them"
+                "group_by_window: give either window_size or window_size_func"
             )
         if window_size_func is None:
             size = checked_count("group_by_window", "window_size", window_size, 1)

@@ -262,14 +262,14 @@ class _TracedIterator(DatasetIterator):
 def refuse_trace(what):
     """End a trace for ``what``, which consists of plain values."""
     if active_tracer() is not None:
-        fall_back(f"{what} is of plain values, and runs in each call: eagerly")
+        fall_back(f"{what} returns plain values, so the function runs eagerly")
 
 
 def refuse_loop(what):
     """End a trace for a loop over ``what``, whose steps are unknown."""
     fall_back(
-        f"Python's loops over {what} cannot be traced: their steps are not known before "
-        "they run. Write dataset.reduce(...), or tw.while_loop with next(iterator)"
+        f"Python loops over {what} cannot be traced, since their length is unknown; "
+        "use dataset.reduce(...), or tw.while_loop with next(iterator)"
     )
 
 
@@ -279,13 +279,13 @@ def check_state(node, state):
     if not isinstance(state, dict) or state.get("pipeline") != ours:
         theirs = state.get("pipeline") if isinstance(state, dict) else state
         raise ValueError(
-            "restore: the state is of another data set:\n"
-            f"  this one: {ours}\n  the state: {theirs}"
+            "restore: the state is from another dataset:\n"
+            f"  this dataset: {ours}\n  the state: {theirs}"
         )
 
 
 def _failed():
     raise RuntimeError(
-        "The iterator failed before; make a new one, or restore() an earlier state"
+        "the iterator has failed; create a new one, or restore() an earlier state"
     )
     yield

@@ -107,7 +107,7 @@ class Mapped(Applied):
     def _first_spec(self):
         first = self.first()
         if first is None:
-            raise ValueError("element_spec: cannot be inferred from an empty data set")
+            raise ValueError("element_spec: cannot be inferred from an empty dataset")
         return spec_of(first)
 
 

@@ -86,7 +86,7 @@ class Interleave(Seeded, Replayed):
     def spec(self):
         first = self.inputs[0].first()
         if first is None:
-            raise ValueError("element_spec: cannot be inferred from an empty data set")
+            raise ValueError("element_spec: cannot be inferred from an empty dataset")
         with drawing_from(Draws({"seed": self._seed, "run": 0, "round": 0})):
             inner = call_function(self._function, first)
         return checked_dataset(WHO, inner).element_spec
@@ -179,7 +179,7 @@ class Window(Replayed):
         return len(range(0, size - span + 1, self._shift))
 
     def declares(self):
-        return False  # its elements are data sets
+        return False  # its elements are datasets
 
     def spec(self):
         spec = self.inputs[0].spec()

@@ -60,7 +60,7 @@ def new_seed(seed=None):
     """Return a key for random numbers: ``seed``, or one drawn from the global generator."""
     if seed is None:
         if active_tracer() is not None:
-            fall_back("a Dataset that draws its own seed is made in each call")
+            fall_back("a Dataset that draws a random seed is created in each call")
         seed = get_global_generator().make_seeds().numpy()[0, 0]
     return key_of_seed("Dataset", seed)
 

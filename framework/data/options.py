@@ -135,7 +135,7 @@ class DistributeOptions(_Settings):
             super().__setattr__(name, None)
             raise ValueError(
                 f"DistributeOptions: auto_shard_policy={value.name} is not supported: "
-                "rows of batches are divided, as by DATA; use shard(...) for files"
+                "rows of batches are divided, as with DATA; use shard(...) for files"
             )
 
 

@@ -171,7 +171,7 @@ def _length(batch):
     if len(lengths) != 1 or lengths == {()}:
         raise ValueError(
             "part_of_batches: all tensors of a batch must have a first axis of one "
-            f"length, the rows; got {describe(batch)}. Is the data set batched?"
+            f"length, the rows; got {describe(batch)}. Is the dataset batched?"
         )
     return lengths.pop()[0]
 
@@ -269,9 +269,9 @@ class _PerWorkerBatches(_PartOfBatches):
             batch = None if first is None else self._part.of(first).rows
         if batch is None or not _length(batch):
             raise ValueError(
-                f"the data set of rank {communicator().rank} does not begin with a batch "
-                "that has rows, as those of others do; each worker needs one, to compute "
-                "on its first row when it has none of a batch"
+                f"the dataset of each worker must begin with a batch that has rows, got an "
+                f"empty one on rank {communicator().rank}; a worker without rows of a "
+                "batch computes on the first row"
             )
         self._stand_in = _sliced(batch, 0, 1)
         return self._stand_in

@@ -109,9 +109,8 @@ def warn_of_draws(node):
             watch.has_warned = True
             warnings.warn(
                 f"the function of Dataset.{node.name} draws from the global "
-                "generator of NumPy or Python: after a restore it draws other "
-                "numbers, so the elements differ. Use tw.random, whose state is "
-                "restored",
+                "generator of NumPy or Python, whose state is not restored: after a "
+                "restore the elements differ. Use tw.random instead",
                 stacklevel=user_stacklevel(),
             )
         ahead += [(each, is_ahead or each.runs_ahead) for each in node.inputs]

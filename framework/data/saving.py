@@ -55,7 +55,9 @@ OF_TENSORFLOW = ("dataset_spec.pb", "snapshot.metadata")
 def save(node, path, compression=None, shard_func=None):
     """Write all elements of a node into a folder, completely or not at all."""
     if node.size() == INFINITE:
-        raise ValueError("save: the data set is endless; take(count) elements of it")
+        raise ValueError(
+            "save: the dataset must be finite, got an infinite one; use take(count)"
+        )
     with _writing("save", node, path, compression, shard_func) as add:
         for element in node.run(node.begin()):
             add(element)
@@ -161,7 +163,7 @@ def _described(who, spec):
     if isinstance(spec, dict):
         if not all([isinstance(key, str) for key in spec]):
             raise TypeError(
-                f"{who}: elements in files have str as keys, got {list(spec)}"
+                f"{who}: dicts in files must have str keys, got {list(spec)}"
             )
         return {"dict": {key: _described(who, each) for key, each in spec.items()}}
     if isinstance(spec, tuple):
@@ -174,7 +176,7 @@ def _described(who, spec):
         splits = spec.row_splits_dtype.name
         return {"ragged": [_sizes(spec), spec.dtype.name, spec.ragged_rank, splits]}
     raise TypeError(
-        f"{who}: elements in files are tensors in tuples and dicts, got {spec!r:.200}"
+        f"{who}: elements in files must be tensors in tuples and dicts, got {spec!r:.200}"
     )
 
 
@@ -194,13 +196,13 @@ def load(path, join=None, element_spec=None, compression=None):
     spec, stored, shards = _index(path)
     if element_spec is not None and element_spec != spec:
         raise ValueError(
-            f"load: element_spec must be that of the data set in {path}, {spec}, or None; "
+            f"load: element_spec must be None or match the dataset in {path}, {spec}; "
             f"got {element_spec}"
         )
     if compression is not None and check_compression("load", compression) != stored:
         raise ValueError(
-            f"load: compression must be that of the data set in {path}, {stored!r}, or "
-            f"None; got {compression!r}"
+            f"load: compression must be None or match the dataset in {path}, {stored!r}; "
+            f"got {compression!r}"
         )
     if join is None:
         return _Shards(shards, stored, spec)
@@ -221,10 +223,10 @@ def _index(path):
         by_tensorflow = any([name in folder for name in OF_TENSORFLOW])
         raise SavingError(
             path,
-            "holds a data set in TensorFlow's format, which is not read here; write it as "
+            "contains a dataset in TensorFlow's format, which cannot be read; write it as "
             "TFRecord files of tf.io.serialize_tensor or tf.train.Example"
             if by_tensorflow
-            else f"holds no data set: it has no {INDEX}",
+            else f"contains no dataset: there is no {INDEX}",
         )
     index = folder.json_object(INDEX)
     if index.get("format") != FORMAT or index.get("version") != VERSION:
@@ -254,15 +256,15 @@ def _index(path):
 def _checked_shard(folder, entry, expansion):
     name, count, size = (entry[key] for key in ("file", "elements", "bytes"))
     if not isinstance(name, str) or SHARD.fullmatch(name) is None:
-        raise ValueError(f"{name!r:.80} is no file of a shard")
+        raise ValueError(f"{name!r:.80} is not the name of a shard")
     if type(count) is not int or type(size) is not int or not 0 <= count < 1 << 63:
-        raise ValueError(f"the numbers {count!r:.80} and {size!r:.80} of {name}")
+        raise ValueError(f"{name} has the invalid sizes {count!r:.80} and {size!r:.80}")
     shard = folder.file(name)
     found = os.path.getsize(shard) if os.path.isfile(shard) else None
     if found != size:
         raise SavingError(shard, f"must have {size} bytes, has {found}")
     if count * RECORD > size * expansion:
-        raise ValueError(f"{name} has {size} bytes, which are not {count} elements")
+        raise ValueError(f"{name} has {size} bytes, which cannot hold {count} elements")
     return shard, count
 
 
@@ -278,7 +280,7 @@ def _spec(value):
     if kind == "ragged":
         return RaggedTensorSpec(shape, dtype, *rest)
     if kind not in ("tensor", "sparse") or rest:
-        raise ValueError(f"{kind!r:.80} is no kind of spec")
+        raise ValueError(f"{kind!r:.80} is not a kind of spec")
     return (TensorSpec if kind == "tensor" else SparseTensorSpec)(shape, dtype)
 
 
@@ -315,13 +317,13 @@ def _element(spec, record):
             else:
                 leaf = next(parts)
             if not each.is_compatible_with(leaf):
-                raise ValueError(f"it has {leaf} where the spec says {each}")
+                raise ValueError(f"it has {leaf} where the spec has {each}")
             leaves.append(leaf)
         if next(parts, None) is not None:
             raise ValueError("it has more tensors than the spec")
     except (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError,
             ValueError) as error:  # fmt: skip
-        raise DataLossError(f"a record is no element of {spec}: {error}") from None
+        raise DataLossError(f"a record is not an element of {spec}: {error}") from None
     return pack(spec, leaves)
 
 

@@ -184,9 +184,9 @@ class AssertCardinality(Node):
             raise self._wrong(position["given"])
 
     def _wrong(self, found):
-        wanted = "endless" if self._count == INFINITE else f"of {self._count} elements"
+        wanted = "no end" if self._count == INFINITE else f"{self._count} elements"
         return FailedPreconditionError(
-            f"assert_cardinality: the data set must be {wanted}, it has {found}"
+            f"assert_cardinality: the dataset must have {wanted}, got {found}"
         )
 
     def size(self):

@@ -63,7 +63,9 @@ class SelectionMethods(NodeMethods):
         """
         if concrete(buffer_size) == UNKNOWN:
             if self._node.size() == INFINITE:
-                raise ValueError("shuffle: an endless data set needs a buffer_size")
+                raise ValueError(
+                    "shuffle: buffer_size must be given for an infinite dataset"
+                )
             buffer_size = sys.maxsize
         buffer_size = checked_count("shuffle", "buffer_size", buffer_size, 1)
         again = True if reshuffle_each_iteration is None else reshuffle_each_iteration
@@ -289,7 +291,7 @@ class SelectionMethods(NodeMethods):
 
         if checkpoint_args is not None:
             raise ValueError(
-                "save: checkpoint_args must be None, as the folder is written as a whole; "
+                "save: checkpoint_args must be None, since the folder is written at once; "
                 f"got {checkpoint_args!r}"
             )
         refuse_trace("Dataset.save()")

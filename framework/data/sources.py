@@ -90,7 +90,7 @@ def tensor_slices(tensors):
     leaves = flatten(arrays)
     if not leaves or not all(map(np.ndim, leaves)):
         raise ValueError(
-            "from_tensor_slices: needs arrays with an axis to slice, got "
+            "from_tensor_slices: tensors must have an axis to slice, got "
             f"{describe(element)}"
         )
     if len({len(array) for array in leaves}) > 1:
@@ -119,7 +119,9 @@ def _composite_slices(element):
 
 def _rows_of(tensor):
     if not np.ndim(tensor.array):
-        raise ValueError("from_tensor_slices: needs arrays with an axis to slice")
+        raise ValueError(
+            "from_tensor_slices: tensors must have an axis to slice, got a scalar"
+        )
     return [new_tensor(row(tensor.array, i)) for i in range(len(tensor.array))]
 
 
@@ -161,7 +163,7 @@ class Counter(Elements):
 
     def __init__(self, *bounds, output_type=int64):
         if not 1 <= len(bounds) <= 3:
-            raise ValueError(f"range: expects 1 to 3 numbers, got {len(bounds)}")
+            raise ValueError(f"range: must be given 1 to 3 numbers, got {len(bounds)}")
         numbers = range(*[int(concrete(bound)) for bound in bounds])
         super().__init__(numbers, TensorSpec((), output_type))
 
@@ -209,7 +211,7 @@ class FromGenerator(Seeded, Replayed):
         if not callable(generator):
             raise TypeError(
                 "from_generator: generator must be a function that returns an iterator, "
-                f"so that each run can start anew; got {type(generator).__name__}"
+                f"so that each iteration can start anew; got {type(generator).__name__}"
             )
         self._generator, self._args, self._spec = generator, tuple(args), spec
         self.watch = Watch(2)
@@ -273,7 +275,7 @@ class FromGenerator(Seeded, Replayed):
             first = self.first()
             if first is None:
                 raise ValueError(
-                    "element_spec: cannot be inferred, the generator yielded no element"
+                    "element_spec: cannot be inferred, since the generator yielded no element"
                 )
             self._spec = spec_of(first)
         return self._spec
@@ -291,7 +293,7 @@ def signature(output_signature, output_types, output_shapes):
             "not both"
         )
     if output_types is None and output_shapes is not None:
-        raise TypeError("from_generator: output_shapes needs output_types")
+        raise TypeError("from_generator: output_shapes must be given with output_types")
     for leaf in [] if output_signature is None else flatten(output_signature):
         if not isinstance(leaf, (TensorSpec, CompositeSpec)):
             raise TypeError(

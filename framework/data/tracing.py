@@ -55,9 +55,8 @@ def traceable(spec, who):
     """Return the leaves of a spec; end the trace (`fall_back`) if a shape is unknown."""
     if not is_static(spec):
         fall_back(
-            f"{who}: the sizes of an element must be known before it is made, to be "
-            f"traced; known is {spec}. They are with batch(..., drop_remainder=True), and "
-            "with output_signature in from_generator"
+            f"{who}: the sizes of an element must be known to trace it, got {spec}; "
+            "use batch(..., drop_remainder=True), or output_signature in from_generator"
         )
     return flatten(spec)
 

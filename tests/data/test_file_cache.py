@@ -77,7 +77,7 @@ def test_every_position_is_restored(path, whole):
 
 def test_what_a_file_cannot_hold_is_refused(path):
     for ds in (Dataset.range(4).window(2), Dataset.from_tensors({1: 2})):
-        with pytest.raises(TypeError, match="cache: elements in files"):
+        with pytest.raises(TypeError, match="cache: (elements|dicts) in files"):
             list(ds.cache(path))
     list(Dataset.range(4).cache(path))
     with open(path, "r+b") as file:
@@ -87,5 +87,5 @@ def test_what_a_file_cannot_hold_is_refused(path):
         list(Dataset.range(4).cache(path))
     with tw.io.TFRecordWriter(path) as writer:
         writer.write(b"something else")
-    with pytest.raises(tw.errors.DataLossError, match="no element"):
+    with pytest.raises(tw.errors.DataLossError, match="not an element"):
         list(Dataset.range(4).cache(path))

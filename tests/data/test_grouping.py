@@ -44,8 +44,8 @@ def test_orders_in_windows_differ_from_run_to_run_and_follow_from_the_seed():
 @pytest.mark.parametrize(
     "make, error, words",
     [
-        (lambda: grouped(), ValueError, "one of them"),
-        (lambda: grouped(2, lambda key: 2), ValueError, "one of them"),
+        (lambda: grouped(), ValueError, "give either"),
+        (lambda: grouped(2, lambda key: 2), ValueError, "give either"),
         (lambda: grouped(0), ValueError, "window_size"),
         (lambda: list(grouped(None, lambda key: 0)), ValueError, "at least 1"),
         (

@@ -55,7 +55,7 @@ def test_later_options_count_before_earlier_ones():
     assert ds.with_options(first).map(abs).with_options(second).options() == merged
     both = Dataset.zip(ds.with_options(first), ds.with_options(settings(True)))
     assert both.options().deterministic is True
-    with pytest.raises(TypeError, match="expects Options"):
+    with pytest.raises(TypeError, match="must be an Options, got int"):
         ds.with_options(3)
 
 

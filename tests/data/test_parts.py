@@ -215,7 +215,7 @@ def test_whole_batches_are_converted_before_they_are_sliced():
 
 
 def test_elements_without_rows_are_refused():
-    with pytest.raises(ValueError, match=r"part_of_batches: .*Is the data set batched"):
+    with pytest.raises(ValueError, match=r"part_of_batches: .*Is the dataset batched"):
         next(iter(part_of_batches(numbers(), 2, 0)))
     uneven = Dataset.from_tensors((X, Y[:5]))
     with pytest.raises(ValueError, match=r"one length.*\(12, 2\).*\(5,\)"):

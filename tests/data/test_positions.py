@@ -211,9 +211,9 @@ def test_an_endless_data_set_resumes_in_a_later_round():
 
 def test_the_state_of_another_chain_is_refused():
     state = iter(numbers().batch(2)).state()
-    with pytest.raises(ValueError, match="another data set"):
+    with pytest.raises(ValueError, match="another dataset"):
         iter(numbers()).restore(state)
-    with pytest.raises(ValueError, match="another data set"):
+    with pytest.raises(ValueError, match="another dataset"):
         iter(numbers()).restore(None)
 
 

@@ -128,7 +128,7 @@ def test_a_failing_run_leaves_the_older_folder(tmp_path):
     "act, error, words",
     [
         (lambda path: Dataset.load(path), NotFoundError, "no folder"),
-        (lambda path: Dataset.range(2).repeat().save(path), ValueError, "endless"),
+        (lambda path: Dataset.range(2).repeat().save(path), ValueError, "infinite"),
         (lambda path: Dataset.range(2).save(path, "SNAPPY"), ValueError, "'SNAPPY'"),
         (
             lambda path: Dataset.range(2).save(path, shard_func=lambda x: x - 1),
@@ -139,7 +139,7 @@ def test_a_failing_run_leaves_the_older_folder(tmp_path):
         (
             lambda path: Dataset.from_tensors({1: 2.0}).save(path),
             TypeError,
-            "have str as keys",
+            "must have str keys",
         ),
         (
             lambda path: Dataset.range(2).save(path, checkpoint_args={}),
@@ -187,9 +187,9 @@ def shards(**changed):
         ({"element_spec": {"call": [[], "int64"]}}, "is damaged.*'call'"),
         ({"element_spec": []}, "is damaged"),
         ({"compression": "BZ2"}, "is damaged.*'BZ2'"),
-        (shards(file="../../etc/passwd", bytes=1), "no file of a shard"),
-        (shards(elements=-1, bytes=1), "the numbers -1 and 1"),
-        (shards(elements=10**9, bytes=72), "which are not 1000000000 elements"),
+        (shards(file="../../etc/passwd", bytes=1), "not the name of a shard"),
+        (shards(elements=-1, bytes=1), "invalid sizes -1 and 1"),
+        (shards(elements=10**9, bytes=72), "which cannot hold 1000000000 elements"),
         (shards(bytes=1), "must have 1 bytes, has"),
         (shards(file="shard_00001.tfrecord", bytes=1), "must have 1 bytes, has None"),
         ({"shards": 3}, "is damaged"),
@@ -253,7 +253,7 @@ def test_numbers_without_bound_in_a_description_are_refused(tmp_path, spec, coun
     ],
 )
 def test_a_record_of_nested_lists_or_giant_numbers_is_refused(head):
-    with pytest.raises(DataLossError, match="no element of a data set"):
+    with pytest.raises(DataLossError, match="not an element of a dataset"):
         decoded(len(head).to_bytes(4, "little") + head + bytes(8))
 
 
@@ -271,7 +271,7 @@ def test_records_that_do_not_fit_the_spec_are_refused(tmp_path):
         changed = index(path)
         changed["shards"][0]["bytes"] = shard.stat().st_size
         (path / "dataset.json").write_text(json.dumps(changed))
-        with pytest.raises(DataLossError, match="no element of TensorSpec"):
+        with pytest.raises(DataLossError, match="not an element of TensorSpec"):
             list(Dataset.load(path))
 
 
@@ -282,5 +282,5 @@ def test_a_record_is_json_and_bytes():
     body = b"\x01\x00\x02\x00" + "éb".encode()
     assert record == len(head).to_bytes(4, "little") + head + body
     for bad in (b"", record[:-1], record + b"x", record.replace(b"tuple", b"topel")):
-        with pytest.raises(DataLossError, match="no element of a data set"):
+        with pytest.raises(DataLossError, match="not an element of a dataset"):
             decoded(bad)

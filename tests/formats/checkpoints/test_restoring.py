@@ -81,7 +81,7 @@ def test_a_state_of_other_data_is_told(tmp_path):
     first = iter(tw.data.Dataset.range(4).batch(2))
     path = Checkpoint(iterator=first).save(tmp_path / "ckpt")
     other = iter(tw.data.Dataset.range(4))
-    with pytest.raises(tw.errors.SavingError, match="of another data set"):
+    with pytest.raises(tw.errors.SavingError, match="from another dataset"):
         Checkpoint(iterator=other).restore(path)
 
 
