@@ -1,4 +1,4 @@
-"""`tw.autodiff`: forward mode, Hessian-vector products, vectors of variables."""
+"""`tw.autodiff`: forward mode, Hessian-vector products, and raveling nests of tensors."""
 
 import sys
 from typing import TYPE_CHECKING

@@ -1,9 +1,9 @@
-"""The backward pass: from cotangents of targets, over the records of a tape, to sources.
+"""The backward pass: pull cotangents of targets back through the records of a tape.
 
-It works on the conjugates of TensorFlow's cotangents, so that rules need not treat complex
-numbers apart (see `core.record`). It runs on arrays (``on_arrays``) if no interpreter is
-active, and through ops under an outer tape or a batcher, so that gradients of gradients
-come from the same rules.
+It works on the conjugates of TensorFlow's cotangents, so that rules need not treat
+complex numbers separately (see `core.record`). It runs on arrays (``on_arrays``) if no
+interpreter is active, and through ops under an outer tape or a batcher, so that
+higher-order gradients use the same rules.
 """
 
 from tapewright.core import devices
@@ -30,17 +30,17 @@ __all__ = [
 
 
 def source_keys(tape, source):
-    """The keys of a source on the tape: a variable has one for each read."""
+    """Return the keys of a source on the tape: a variable has one for each read."""
     if isinstance(source, Variable):
         return tuple(tape.keys_of.get(id(source), ()))
     return (source.key,) if source.key in tape.known else ()
 
 
 def endpoints(tape, targets, sources):
-    """Pairs of the tensor and key of each target, and the keys of each source.
+    """Return pairs of the tensor and key of each target, and the keys of each source.
 
-    A variable as target is its latest read on the tape. A target that the tape does not
-    know has None as key, unless it is also a source: then both get a new key.
+    A variable as target is its latest read on the tape. A target that is not on the
+    tape has None as key, unless it is also a source: then both get a new key.
     """
     tensors, own, keys = {}, {}, []
     for target in targets:
@@ -81,7 +81,7 @@ def seed_cotangent(cotangents, key, tensor, seed, on_arrays):
 
 
 def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
-    """Pull cotangents back through the records; those of the sources stay in the dict.
+    """Pull cotangents back through the records; cotangents of sources stay in the dict.
 
     ``release`` drops each record once it has been used, and its residuals with it. The tape
     then has heads alone, as `explain` needs them: those of the records that no cotangent
@@ -144,13 +144,13 @@ def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
 
 
 def _has_bfloat16(g):
-    """Return whether a cotangent, or one of several, is of bfloat16."""
+    """Return whether a cotangent, or one of several, is bfloat16."""
     parts = g if type(g) is list else (g,)
     return any([part is not None and is_bfloat16(part.dtype) for part in parts])
 
 
 def _by_ops(record, g, cotangents, useful):
-    """The pullback on arrays of bfloat16, by ops: NumPy's operators would not round."""
+    """Pull bfloat16 arrays back by ops, since NumPy's operators would not round."""
     many = type(g) is list
     parts = [None if c is None else new_tensor(c) for c in (g if many else (g,))]
     found = {}
@@ -165,7 +165,7 @@ def _by_ops(record, g, cotangents, useful):
 
 
 def reachable(records, wanted):
-    """The keys that depend on one of these."""
+    """Return the keys that depend on one of the ``wanted`` keys."""
     useful = set(wanted)
     for record in records:
         if not useful.isdisjoint(record[2]):
@@ -175,7 +175,7 @@ def reachable(records, wanted):
 
 
 def sum_cotangents(cotangents, keys):
-    """The sum of the cotangents under these keys, or None."""
+    """Return the sum of the cotangents under these keys, or None."""
     total = None
     for key in keys:
         g = cotangents.get(key)
@@ -185,7 +185,7 @@ def sum_cotangents(cotangents, keys):
 
 
 def to_gradient(g, on_arrays):
-    """A cotangent as a gradient for the user: a tensor or slices, conjugated."""
+    """Return a cotangent as a gradient for the user: a tensor or slices, conjugated."""
     if g is None:
         return None
     if isinstance(g, IndexedSlices):

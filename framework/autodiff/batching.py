@@ -1,11 +1,11 @@
 """The interpreter that applies batching rules: one call of an op for many values at once.
 
-Its values are `BatchedTensor`: tensors with a mapped axis in front. Jacobians pull all
-cotangents back in one batched backward pass: one for each index of each axis of the target.
-Such an axis of the target is *sparse* in a value while each of its indices affects one
-index of one axis of the value only. It is then held as a diagonal (see `rules`), and the
-zeros off the diagonal are never computed. An op that mixes the indices makes the axis
-*dense*: its indices become part of the mapped axis.
+Its values are `BatchedTensor`: tensors with a leading mapped axis. Jacobians pull all
+cotangents back in one batched backward pass: one for each index of each axis of the
+target. Such an axis of the target is *sparse* in a value while each of its indices
+affects only one index of one axis of the value. It is then stored as a diagonal (see
+`rules`), and the zeros off the diagonal are never computed. An op that mixes the
+indices makes the axis *dense*: its indices become part of the mapped axis.
 """
 
 import math
@@ -32,7 +32,7 @@ __all__ = ["BatchInterpreter", "BatchedTensor", "NotDiagonal"]
 class NotDiagonal(Exception):
     """An op mixes the indices of an axis that must stay diagonal.
 
-    In a backward pass ``op_name`` is the op whose VJP rule called it.
+    In a backward pass, ``op_name`` is the op whose VJP rule called it.
     """
 
     def __init__(self, op):
@@ -57,7 +57,7 @@ class _AbstractValue:
 
 
 class BatchedTensor(Tensor):
-    """Many tensors of one shape, with the shape and dtype of one of them."""
+    """Many tensors of one shape, which has the shape and dtype of one of them."""
 
     __slots__ = ("value", "axes", "owner")
 
@@ -78,7 +78,7 @@ class BatchedTensor(Tensor):
 
     @property
     def axis(self):
-        """The first diagonal axis, counted from the end, or None."""
+        """First diagonal axis, counted from the end, or None."""
         return next((axis for axis in self.axes if axis is not None), None)
 
     def _no_value(self, *args, **kwargs):
@@ -100,12 +100,14 @@ class BatchedTensor(Tensor):
 
 
 class BatchInterpreter(Interpreter):
-    """Runs batch rules on `BatchedTensor` inputs.
+    """Interpreter that runs batch rules on `BatchedTensor` inputs.
 
-    Args: ``sizes``: of the axes of the target that may be sparse, 1 for the others. The
-    mapped axis of a value is the product of its dense ones, in this order, and last of the
-    mapped axis of the argument of `map`. ``strict``: positions in ``sizes`` of the axes
-    that must stay sparse.
+    The mapped axis of a value is the product of its dense axes, in the order of
+    ``sizes``, followed by the mapped axis of the argument of `map`.
+
+    Args:
+        sizes: Sizes of the axes of the target that may be sparse, 1 for the others.
+        strict: Positions in ``sizes`` of the axes that must stay sparse.
     """
 
     __slots__ = ("sizes", "strict")
@@ -167,7 +169,7 @@ class BatchInterpreter(Interpreter):
         return self.wrap(result, axes)
 
     def _run_on_arrays(self, op, inputs, values, mapped, attributes, deferred):
-        """The result of a faster rule on arrays, or None if there is none."""
+        """Return the result of a faster rule on arrays, or None if there is no such rule."""
         if deferred is not None:
             at = mapped.index(True)
             x, arrays = inputs[at], [v.array for v in values]
@@ -187,13 +189,13 @@ class BatchInterpreter(Interpreter):
         """Hook before an op runs, which may raise."""
 
     def wrap(self, value, axes):
-        """The result of an op as a batched tensor."""
+        """Return the result of an op as a batched tensor."""
         return BatchedTensor(value, self, axes)
 
     def _resolve_axes(self, op, inputs, mapped, attributes, op_densifies):
         """Find the sparse axes of the output; densify inputs until the op applies.
 
-        Returns these axes, the position of the one that the op makes dense itself (if
+        Returns these axes, the position of the axis that the op itself makes dense (if
         ``op_densifies``, else None), and the inputs.
         """
         inputs, count = list(inputs), mapped.count(True)
@@ -223,14 +225,14 @@ class BatchInterpreter(Interpreter):
         """Hook before a sparse axis becomes dense, which may raise."""
 
     def densify(self, x, t):
-        """A batched tensor with one sparse axis made dense, zeros and all."""
+        """Return a batched tensor with one sparse axis made dense, zeros included."""
         self.before_densify(x, t)
         axes = (*x.axes[:t], None, *x.axes[t + 1 :])
         value = self._merge_rows(embed_diagonal(x.value, x.axes[t]), x, t)
         return self.wrap(value, axes)
 
     def _merge_rows(self, full, x, t):
-        """``[n, m, ...]`` with the n indices of axis ``t`` merged into the mapped axis m."""
+        """Merge the n indices of axis ``t`` of ``[n, m, ...]`` into the mapped axis m."""
         n, m, *rest = full.array.shape
         outer = 1
         for size, axis in zip(self.sizes[:t], x.axes[:t]):
@@ -243,7 +245,7 @@ class BatchInterpreter(Interpreter):
         return reshape(full, (n * m, *rest))
 
     def densify_like(self, x, seeds):
-        """As `densify_all`; a tensor that is not batched is repeated for each seed."""
+        """Densify as `densify_all`; repeat a tensor that is not batched for each seed."""
         if type(x) is BatchedTensor and x.owner is self:
             return self.densify_all(x)
         x, count = convert_to_tensor(x), seeds.value.array.shape[0]
@@ -252,7 +254,7 @@ class BatchInterpreter(Interpreter):
         return broadcast_to(x, (count, *x.array.shape))
 
     def densify_all(self, x):
-        """The tensor of a batched one, with all of its sparse axes made dense."""
+        """Return a batched tensor as a tensor with all sparse axes made dense."""
         for t, axis in enumerate(x.axes):
             if axis is not None:
                 x = self.densify(x, t)

@@ -1,10 +1,10 @@
 """Gradients through factorizations whose values coincide, from second derivatives.
 
-Where eigenvalues or singular values coincide, the VJP rule of `eigh` or `svd` lacks a part
-of the gradient: the limit of a quotient, which is a derivative of the cotangents of the
-values by the vectors (see `ops.linalg.confluent`). A tape has what it takes: the backward
-pass as far as the factorization is recorded in a copy of the tape, and differentiated.
-Nothing of this runs unless values on the tape do coincide.
+Where eigenvalues or singular values coincide, the VJP rule of `eigh` or `svd` lacks a
+part of the gradient: the limit of a quotient, which is a derivative of the cotangents
+of the values by the vectors (see `ops.linalg.confluent`). A tape contains everything
+needed: the backward pass up to the factorization is recorded in a copy of the tape, and
+differentiated. None of this runs unless values on the tape do coincide.
 """
 
 import math
@@ -74,7 +74,7 @@ def coincide(tape):
 
 
 def _coinciding(outputs):
-    """The positions in the batch, flat, at which values coincide; None if nowhere.
+    """Return the flat positions in the batch at which values coincide, or None.
 
     A singular value of 0 also coincides, with its negative.
     """
@@ -91,7 +91,7 @@ def _coinciding(outputs):
 
 
 def pull_back(tape, cotangents, keys, on_arrays, release, interpreters):
-    """`backward_pass`, after the parts for coinciding values are added to the cotangents."""
+    """Run `backward_pass` after adding the parts for coinciding values to the cotangents."""
     known = all([devices.is_array(out[0].array) for _, _, out, _ in tape.confluent])
     inputs = [(op, x.key) for op, x, _, _ in tape.confluent]
     unknown = "values" if len(set(inputs)) == len(inputs) else "unknown"
@@ -108,7 +108,7 @@ def pull_back(tape, cotangents, keys, on_arrays, release, interpreters):
 
 
 def second_derivatives(tape, target, key, sources, own, interpreters):
-    """`jacobian.second_derivatives` row by row, each with its parts."""
+    """Compute `jacobian.second_derivatives` row by row, each with its parts."""
     both, shapes = tape.copied(), [tuple(s.shape) for s in sources]
     inside = (*interpreters, both)
     blocks = []
@@ -165,7 +165,7 @@ def _add_parts(tape, cotangents, on_arrays, interpreters):
 
 
 def _can_be_traced(tape, interpreters):
-    """Return whether a trace can have the parts, which each replay adds if it needs them.
+    """Return whether a trace can include the parts, which each replay adds if needed.
 
     There must be no outer tape (a Jacobian could not map a branch), all sizes must be
     known, and no factorization may depend on another.
@@ -193,7 +193,7 @@ def _add_traced_parts(tape, cotangents, interpreters):
 
 
 class _Pass:
-    """A backward pass that ``tape``, a copy, records to differentiate it."""
+    """Backward pass that ``tape``, a copy, records to differentiate it."""
 
     def __init__(self, tape, interpreters):
         self.tape, self.interpreters = tape, (*interpreters, tape)
@@ -208,7 +208,7 @@ class _Pass:
     def add_parts(self, seeds, first, depth):
         """Add to ``seeds`` the parts of the factorizations from ``first`` on.
 
-        ``depth``: the number of derivatives taken already in this pass.
+        ``depth`` is the number of derivatives already taken in this pass.
         """
         # A later factorization first: its part belongs to the cotangents of the others.
         for i in range(len(self.found) - 1, first - 1, -1):
@@ -281,7 +281,7 @@ class _Pass:
         ]
 
     def _outputs(self, i):
-        """The values of all calls, the first kind of vectors of all calls, ..."""
+        """Return the values of all calls, the first kind of vectors of all calls, ..."""
         return list(zip(*[outputs for _, _, outputs, _ in self.found[i]]))
 
     def _cotangents(self, seeds, outputs):
@@ -358,7 +358,7 @@ class _Pass:
                 )
 
     def _derivatives(self, entries, i, depth):
-        """The Jacobians of a vector of entries by the vectors of factorization ``i``."""
+        """Return the Jacobians of a vector of entries by the vectors of a factorization."""
         vectors = [v for each in self._outputs(i)[1:] for v in each]
         keys = [(v.key,) for v in vectors]
         if all([picks is None for picks in self.picks[i + 1 :]]):
@@ -376,7 +376,7 @@ class _Pass:
         return sums
 
     def _row_by_row(self, entries, keys, i, depth):
-        """As `JacobianPass`, with the parts of the factorizations behind ``i``."""
+        """Compute `JacobianPass` with the parts of the factorizations behind ``i``."""
         rows = []
         for unit in _units(entries):
             seeds = {entries.key: unit}
@@ -395,7 +395,7 @@ def _total(cotangents, keys):
 
 
 def _combination(parts):
-    """A sum of all entries with weights of no pattern, real and imaginary."""
+    """Return a sum of all entries with irregular weights, real and imaginary."""
     total, random = 0.0, np.random.default_rng(0)
     for part in parts:
         xp, dtype = module_of(part), part.array.dtype

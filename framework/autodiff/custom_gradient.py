@@ -43,7 +43,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _VariableWatcher(Interpreter):
-    """Collect the trainable variables that are read while it is active."""
+    """Collector of the trainable variables that are read while it is active."""
 
     __slots__ = ("variables",)
     only_watches_variables = True
@@ -57,9 +57,9 @@ class _VariableWatcher(Interpreter):
 
 
 class _AccessWatcher(_VariableWatcher):
-    """Collect them, and the values that variables have before they are assigned to.
+    """Collector of variables, and of their values before they are assigned to.
 
-    ``outside``: the interpreters that see these values.
+    ``outside`` are the interpreters that see these values.
     """
 
     __slots__ = ("outside", "start", "before")
@@ -88,7 +88,7 @@ class _AccessWatcher(_VariableWatcher):
 
 
 def _pull_back(record, g, cotangents, useful):
-    """The pullback of a call with a custom gradient."""
+    """Pull cotangents back through a call with a custom gradient."""
     pullback, _, keys, gradient, variables, tracked, sources, outputs = record
     name = pullback.name
     on_arrays = active_interpreter() is ARRAY_EVAL
@@ -106,7 +106,7 @@ def _pull_back(record, g, cotangents, useful):
 
 
 def _checked(name, i, gradient, source):
-    """The gradient of source ``i`` as a tensor of its shape."""
+    """Return the gradient of source ``i`` as a tensor of its shape."""
     if gradient is None:
         return None
     shape, dtype = source
@@ -122,7 +122,7 @@ def _checked(name, i, gradient, source):
 
 
 def call_gradient_function(gradient, cotangents, count, variables, name):
-    """Call a gradient function; the gradients of its ``count`` inputs, then of variables."""
+    """Call a gradient function; return the gradients of its inputs, then of variables."""
     gradient = converted(gradient)
     if variables:
         answer = gradient(*cotangents, variables=list(variables))
@@ -156,27 +156,41 @@ def custom_gradient(
 @overload
 def custom_gradient(f: Differentiated[P, R]) -> Callable[P, R]: ...
 def custom_gradient(f=None):
-    """Decorator: ``f`` returns its outputs and its gradient function.
+    """Decorator to define the gradient of a function.
 
-    ``f(*args)`` returns ``(outputs, gradient)``, and the decorated function the outputs
-    alone. ``gradient(*cotangents)`` takes one cotangent for each output and returns one
-    gradient (or None) for each argument. If ``f`` reads trainable variables that are no
-    arguments, ``gradient`` also takes ``variables=`` and returns
-    ``(gradients, variable_gradients)``. Keyword arguments are passed on and have no
-    gradient. Gradients of gradients come from the ops inside ``gradient``.
+    It serves gradients that are more stable or cheaper than automatic ones, and
+    functions that tapes cannot differentiate. Gradients of gradients come from the ops
+    inside the gradient function.
 
-    Raises: ``TypeError`` if ``f`` does not return such a pair, ``ValueError`` if the
-    number of gradients or the shape of one is wrong.
+    Args:
+        f: Function that returns ``(outputs, gradient)``; the decorated function returns
+            the outputs alone. ``gradient(*cotangents)`` receives one cotangent for each
+            output and returns one gradient (or None) for each positional argument of
+            ``f``. If ``f`` reads trainable variables that are not arguments,
+            ``gradient`` must also accept ``variables=`` and return
+            ``(gradients, variable_gradients)``. Keyword arguments are passed on and
+            have no gradient.
+
+    Returns:
+        The decorated function.
+
+    Raises:
+        TypeError: If ``f`` does not return such a pair.
+        ValueError: If the number or the shape of the gradients is wrong.
 
     Example:
+        The derivative of ``log(1 + exp(x))``, without an overflow for large ``x``:
+
         >>> @tw.custom_gradient
-        ... def clipped(x):
-        ...     return x, lambda g: g / 2.0
-        >>> x = tw.Variable(3.0)
+        ... def log1pexp(x):
+        ...     e = tw.exp(x)
+        ...     return tw.math.log(1 + e), lambda g: g * (1 - 1 / (1 + e))
+        >>> x = tw.constant(100.0)
         >>> with tw.GradientTape() as tape:
-        ...     y = clipped(x * x)
+        ...     tape.watch(x)
+        ...     y = log1pexp(x)
         >>> tape.gradient(y, x).numpy()
-        np.float32(3.0)
+        np.float32(1.0)
     """
     if f is None:
         return custom_gradient
@@ -221,7 +235,7 @@ def custom_gradient(f=None):
 
 
 def record_custom_call(name, inputs, variables, outputs, gradient):
-    """Record a call with a custom gradient on tapes and in traces, and return its results."""
+    """Record a call with a custom gradient on tapes and in traces; return its results."""
     interpreters = active_interpreters()
     owners = [x.owner for x in (*inputs, *outputs) if type(x) is BatchedTensor]
     for at in range(len(interpreters) - 1, 0, -1):
@@ -246,7 +260,7 @@ def record_custom_call(name, inputs, variables, outputs, gradient):
 
 
 class _BatchedCall:
-    """A call on batched tensors, as one call on all values for the interpreters below."""
+    """Call on batched tensors, which the interpreters below see as one call on all values."""
 
     def __init__(self, name, batcher, variables, gradient):
         self.name, self.batcher = name, batcher
@@ -284,7 +298,7 @@ class _BatchedCall:
         return found if variables is None else (found[:count], found[count:])
 
     def _gathered(self, gradient, is_mapped):
-        """The gradients of a mapped input, or their sum for any other input."""
+        """Return the gradients of a mapped input, or their sum for any other input."""
         if gradient is None:
             return None
         if type(gradient) is BatchedTensor and gradient.owner is self.batcher:
@@ -296,7 +310,7 @@ class _BatchedCall:
 
 
 def _record_on_tapes(name, inputs, variables, results, gradient, interpreters, start):
-    """Record the call on every tape, from position ``start``, that knows a source."""
+    """Record the call on every tape, from position ``start``, that tracks a source."""
     sources = [_source(x) for x in (*inputs, *variables)]
     specs = [s if s is None else (s.shape, s.dtype) for s in sources]
     outputs = [(r.array.shape, r.array.dtype) for r in results]
@@ -340,15 +354,18 @@ def _name(f):
 
 
 class RegisterGradient:
-    """Decorator: register the gradient of an op that has none, by the name of the op.
+    """Decorator to register the gradient of an op that has none, by the op's name.
 
-    The function gets the op (``inputs``, ``outputs``, ``get_attr(name)``) and one
-    cotangent for each output, and returns one gradient for each input.
+    The decorated function receives the op, with ``inputs``, ``outputs`` and
+    ``get_attr(name)``, and one cotangent for each output; it returns one gradient for
+    each input.
 
-    Args: ``op_type``: the name of the op in TensorFlow ("MatMul") or here ("matmul").
+    Args:
+        op_type: Name of the op in TensorFlow ("MatMul") or in tapewright ("matmul").
 
-    Raises: ``KeyError`` if the op has a gradient already; ``TypeError`` if ``op_type``
-    is no string.
+    Raises:
+        KeyError: If the op already has a gradient.
+        TypeError: If ``op_type`` is not a string.
     """
 
     def __init__(self, op_type: str):
@@ -373,19 +390,30 @@ def _check_function(who, f):
 
 
 def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
-    """``f``, computed again in the backward pass (gradient checkpointing).
+    """Gradient checkpointing: recompute ``f`` in the backward pass to save memory.
 
-    It trades time for memory: no residuals of ops inside ``f`` are kept.
+    It trades time for memory: residuals of ops inside ``f`` are not kept.
 
-    The second computation starts from the state of the first: random generators draw the
-    same numbers, and each variable that ``f`` assigns to, such as a moving mean, has the
-    value from before. Its assignments are then undone, so that each counts once. Other
-    effects of ``f`` happen twice: printing, draws of NumPy, Python code of any kind.
+    The second computation starts from the state of the first: random generators draw
+    the same numbers, and each variable that ``f`` assigns to, such as a moving mean, is
+    reset to its earlier value. Its assignments are then undone, so that each counts
+    once. Other side effects of ``f`` happen twice: printing, draws of NumPy, arbitrary
+    Python code.
 
-    Raises: ``TracingError`` in a traced function whose own `Generator` ``f`` draws from;
-    ``ValueError`` for `Layer.add_loss` in ``f``, where the loss would have no gradient.
+    Args:
+        f: Function to recompute, such as a layer.
 
-    Reference: Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016).
+    Returns:
+        Function with the arguments, results and gradients of ``f``.
+
+    Raises:
+        TracingError: If ``f`` draws from a `Generator` that the traced function itself
+            created.
+        ValueError: If ``f`` calls `Layer.add_loss`, since the loss would have no
+            gradient.
+
+    References:
+        Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016).
 
     Example:
         >>> x = tw.Variable(3.0)
@@ -458,15 +486,20 @@ def _set_apart(x):
 
 
 def grad_pass_through(f: Callable[P, R]) -> Callable[P, R]:
-    """``f`` with the gradient of the identity (a straight-through estimator).
+    """Straight-through estimator: ``f`` with the gradient of the identity.
+
+    Args:
+        f: Function of one tensor, such as rounding, whose derivative is ignored.
+
+    Returns:
+        Function with the values of ``f``, and the gradient of the identity.
 
     Example:
-        >>> from tapewright import round
         >>> x = tw.Variable(1.4)
         >>> with tw.GradientTape() as tape:
-        ...     y = tw.grad_pass_through(round)(x)
-        >>> tape.gradient(y, x).numpy()
-        np.float32(1.0)
+        ...     y = tw.grad_pass_through(tw.round)(x)
+        >>> y.numpy(), tape.gradient(y, x).numpy()
+        (np.float32(1.0), np.float32(1.0))
     """
     _check_function("grad_pass_through", f)
 

@@ -1,8 +1,8 @@
-"""Explanations of gradients from the paths of a tape, and the contents of a tape.
+"""Explain gradients by the paths of a tape, and summarize the contents of a tape.
 
 `explain` follows the records forwards from each source and backwards from the target. If
 the two do not meet, `Provenance` and the other notes of the tape give the reason. After a
-gradient that is None, `Remains` has what this takes, without arrays.
+gradient that is None, `Remains` holds the data for this, without arrays.
 """
 
 from __future__ import annotations
@@ -48,11 +48,15 @@ REASONS = {
 
 
 class Explanation:
-    """The reason for the gradient with respect to one source, or for its absence.
+    """Reason why a gradient reaches one source, or why it does not.
 
-    ``reason``: one of `REASONS`, for programs; ``text``: for people; ``path``: the names
-    of the ops from the source to the target, or to the end of the path; ``line``: the
-    user's line at that end (None unless ``debugging.enable_traceback`` is on).
+    Args:
+        source: Description of the source.
+        reason: One of `REASONS`, for programs.
+        text: Explanation for people.
+        path: Names of the ops from the source to the target, or to the end of the path.
+        line: Line of the user's code at that end; None unless
+            ``debugging.enable_traceback`` is on.
     """
 
     __slots__ = ("source", "reason", "text", "path", "line")
@@ -95,13 +99,13 @@ class Explanation:
 
 
 class Report(tuple[Explanation, ...]):
-    """The `Explanation` of each source, in the order of the (flattened) sources."""
+    """Tuple of the `Explanation` of each source, in the order of the flattened sources."""
 
     __slots__ = ()
 
     @property
     def reasons(self) -> list[str]:
-        """The reason for each source."""
+        """List of the reasons, one for each source."""
         return [each.reason for each in self]
 
     def __repr__(self) -> str:
@@ -120,7 +124,7 @@ def _shortened(path):
 
 
 def explain(tape, target, sources):
-    """The `Report` on the gradient of one target with respect to these sources."""
+    """Return the `Report` on the gradient of one target with respect to these sources."""
     known = _Paths(tape, [target])
     return Report([known.why(i, source) for i, source in enumerate(sources)])
 
@@ -398,7 +402,10 @@ class _Paths:
         return "unrelated", text, (), None
 
     def _reached(self, starts):
-        """Keys that depend on these: key -> (pullback, previous key); None for a start."""
+        """Return the keys that depend on ``starts``.
+
+        They map to pairs of a pullback and the previous key; None for a start.
+        """
         reached = dict.fromkeys(starts)
         for pullback, outs, ins in self.steps:
             before = next((key for key in ins if key in reached), None)
@@ -409,7 +416,7 @@ class _Paths:
 
 
 def _step(record):
-    """``(pullback, keys of the outputs, keys of the tracked inputs)`` of a record."""
+    """Return ``(pullback, keys of the outputs, keys of the tracked inputs)`` of a record."""
     pullback, output, inputs, *_ = record
     return pullback, output if type(output) is tuple else (output,), inputs
 
@@ -425,7 +432,7 @@ def _origins(key):
 
 
 def _path(reached, key):
-    """The names of the calls that lead to a key, and their pullbacks."""
+    """Return the names of the calls that lead to a key, and their pullbacks."""
     pullbacks = []
     while reached[key] is not None:
         pullback, key = reached[key]
@@ -446,7 +453,7 @@ def _label(index, source):
 
 
 class Summary:
-    """The contents of a tape. ``rows``: ``(op, line, count, bytes)``, most bytes first."""
+    """Contents of a tape; ``rows`` are ``(op, line, count, bytes)``, most bytes first."""
 
     __slots__ = ("rows", "records", "nbytes")
 
@@ -468,7 +475,7 @@ class Summary:
 
 
 def summarize(tape):
-    """The `Summary` of a tape: each array counts once, for the op that kept it first.
+    """Return the `Summary` of a tape: each array counts for the op that kept it first.
 
     Arrays of variables are not counted.
     """

@@ -1,8 +1,9 @@
 """Forward mode: Jacobian-vector products; also Hessian-vector products and `ravel`.
 
 A `ForwardAccumulator` keeps a tangent for every tensor that depends on its primals. Ops
-need no further rules for it: a VJP rule is linear in the cotangent, and its transpose, a
-backward pass over the rule itself, is the JVP. Elementwise and linear ops have shortcuts.
+need no further rules for it: a VJP rule is linear in the cotangent, and its transpose,
+a backward pass over the rule itself, is the JVP. Elementwise and linear ops have
+shortcuts.
 """
 
 from __future__ import annotations
@@ -50,18 +51,22 @@ __all__ = ["ForwardAccumulator", "hvp", "jvp", "ravel"]
 
 
 class ForwardAccumulator:
-    """Compute Jacobian-vector products while the function itself is computed.
+    """Forward-mode automatic differentiation: compute Jacobian-vector products (JVPs).
 
-    A tape takes one backward pass for each output of a function, an accumulator one
-    forward pass for each input, and it keeps only the tangents of tensors still in use.
-    Accumulators nest, and mix with tapes: the outer differentiates the inner. A custom
-    gradient is used forward, too.
+    Tangents are computed along with the function. A tape takes one backward pass for
+    each output of a function; an accumulator takes one forward pass for each input, and
+    keeps only the tangents of tensors still in use. Accumulators can be nested and
+    combined with tapes: the outer one differentiates the inner one. Custom gradients
+    are used in forward mode, too.
 
-    Args: ``primals``: a tensor or variable, or any nest of them; ``tangents``: as many
-    values, nested alike, each of the shape and dtype of its primal.
+    Args:
+        primals: Tensor or variable, or any nest of them.
+        tangents: Nest of the same structure, with a tangent of the shape and dtype of
+            each primal.
 
-    Raises: ``ValueError`` if the structures or shapes differ, or if a primal comes
-    twice; ``TypeError`` for a primal that is no tensor or variable.
+    Raises:
+        ValueError: If the structures or shapes differ, or a primal is repeated.
+        TypeError: If a primal is not a tensor or variable.
 
     Example:
         >>> x = tw.convert_to_tensor([1.0, 3.0])
@@ -112,13 +117,21 @@ class ForwardAccumulator:
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
     ) -> Any: ...
     def jvp(self, primals, unconnected_gradients=UnconnectedGradients.NONE):
-        """The tangents of ``primals``, which were computed while the accumulator was active.
+        """Return the tangents of ``primals``, computed while the accumulator was active.
 
-        Returns: a nest like ``primals``; None, or zeros under "zero", for integers and for
-        tensors that do not depend on the primals of the accumulator.
+        Args:
+            primals: Result of the function, a tensor or any nest of tensors.
+            unconnected_gradients: "none" or "zero", the result for tensors that do not
+                depend on the primals of the accumulator.
 
-        Raises: ``LookupError`` if an op on the way has no gradient; ``ValueError`` for
-        unknown ``unconnected_gradients``; ``TypeError`` for anything but tensors.
+        Returns:
+            Nest like ``primals``. The tangent of an integer tensor, or of an
+            unconnected one, is None, or zeros under "zero".
+
+        Raises:
+            LookupError: If an op on the path has no gradient.
+            ValueError: If ``unconnected_gradients`` is unknown.
+            TypeError: If ``primals`` contains anything but tensors.
         """
         zero = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
         return nest.map_structure(lambda x: self._tangent_of(x, zero), primals)
@@ -136,16 +149,21 @@ class ForwardAccumulator:
 def jvp(
     f: Callable[..., R], primals: TensorNest, tangents: TensorLike | TensorNest
 ) -> tuple[R, R]:
-    """The value of ``f`` and its derivative along ``tangents``, in one pass.
+    """Compute ``f`` and its directional derivative (Jacobian-vector product) in one pass.
 
-    Args: ``primals``: one tensor or variable, or a list or tuple of them; they are the
-    arguments of ``f``, which may return any nest; ``tangents``: nested like
-    ``primals``, each of the shape and dtype of its primal.
+    Args:
+        f: Function that returns a tensor or any nest of tensors.
+        primals: Arguments of ``f``: a tensor or variable, or a list or tuple of them.
+        tangents: Nest like ``primals``, the direction, with the shape and dtype of each
+            primal.
 
-    Returns: ``(f(*primals), derivative)``; zeros for outputs that do not depend on
-    them.
+    Returns:
+        ``(f(*primals), derivative)``. The derivative of outputs that do not depend on
+        the primals is zero.
 
-    Raises: as `ForwardAccumulator`.
+    Raises:
+        ValueError: If the structures or shapes differ, or a primal is repeated.
+        TypeError: If a primal is not a tensor or variable.
 
     Example:
         >>> y, dy = tw.autodiff.jvp(lambda x: x * x, tw.convert_to_tensor(3.0), 2.0)
@@ -160,17 +178,25 @@ def jvp(
 def hvp(
     f: Callable[..., Any], primals: TensorNest, tangents: TensorLike | TensorNest
 ) -> Any:
-    """The Hessian of ``f``, or of the sum of its outputs, times ``tangents``.
+    """Compute a Hessian-vector product: the Hessian of ``f`` times ``tangents``.
 
-    It costs a few gradients, and never forms the Hessian: it is reverse over reverse,
-    with ``tangents`` as the second cotangent. (Forward over reverse takes less memory,
-    but more ops.)
+    It costs a few gradients and never forms the Hessian. If ``f`` has several outputs,
+    their sum is differentiated. The method is reverse over reverse, with ``tangents``
+    as the second cotangent. (Forward over reverse needs less memory, but more ops.)
 
-    Args: as for `jvp`; variables that ``f`` reads by itself may be primals too.
+    Args:
+        f: Function that returns a tensor or any nest of tensors.
+        primals: Arguments of ``f``: a tensor or variable, or a list or tuple of them.
+            They may include variables that ``f`` reads by itself.
+        tangents: Nest like ``primals``, the vector, with the shape and dtype of each
+            primal.
 
-    Returns: a nest like ``primals``; None for those that ``f`` does not depend on.
+    Returns:
+        Nest like ``primals``, with None for primals that ``f`` does not depend on.
 
-    Raises: as `jvp`.
+    Raises:
+        ValueError: If the structures or shapes differ, or a primal is repeated.
+        TypeError: If a primal is not a tensor or variable.
 
     Example:
         >>> x = tw.convert_to_tensor([1.0, 2.0])
@@ -205,16 +231,23 @@ def _call(f, primals):
 
 
 def ravel(values: TensorNest) -> tuple[Tensor, Callable[[TensorLike], Any]]:
-    """All entries of a nest of tensors as one vector, and the inverse function.
+    """Flatten a nest of tensors into one vector; also return the inverse function.
 
-    Returns: ``(vector, unravel)``; ``unravel(vector)`` gives a nest like ``values``, of
-    tensors. Both pass gradients.
+    Both directions are differentiable.
 
-    Raises: ``ValueError`` for a None among the values, and for a vector of another
-    length; ``DTypeError`` (a TypeError) if the dtypes differ.
+    Args:
+        values: Tensor or variable, or any nest of them, all of one dtype.
+
+    Returns:
+        ``(vector, unravel)``; ``unravel(vector)`` returns a nest like ``values``.
+
+    Raises:
+        ValueError: If a value is None, or ``unravel`` is given a vector of another
+            length.
+        DTypeError: If the dtypes differ (a ``TypeError``).
 
     Example:
-        >>> vector, unravel = tw.autodiff.ravel([tw.convert_to_tensor([[1.0, 2.0]]), tw.convert_to_tensor(3.0)])
+        >>> vector, unravel = tw.autodiff.ravel([tw.constant([[1.0, 2.0]]), tw.constant(3.0)])
         >>> vector.numpy()
         array([1., 2., 3.], dtype=float32)
         >>> [x.shape for x in unravel(vector * 2.0)]
@@ -247,7 +280,7 @@ def ravel(values: TensorNest) -> tuple[Tensor, Callable[[TensorLike], Any]]:
 
 
 def _pairs(primals, tangents):
-    """Primals with their tangents, checked."""
+    """Check primals and tangents, and return pairs of them."""
     flat = [unwrap_value(x) for x in nest.flatten(primals)]
     if len({id(primal) for primal in flat}) < len(flat):
         raise ValueError(
@@ -287,9 +320,10 @@ def _dense(value):
 
 
 class Tangents(Interpreter):
-    """The interpreter of an accumulator: keeps the tangent of each tensor that has one.
+    """Interpreter of an accumulator: keeps the tangent of each tensor that has one.
 
-    Tangents are not conjugated: that of ``f(z)`` is ``f'(z)`` times that of ``z``.
+    Tangents are not conjugated: the tangent of ``f(z)`` is ``f'(z)`` times the tangent
+    of ``z``.
     """
 
     __slots__ = ("known", "failed", "variables", "forget", "__weakref__")
@@ -382,13 +416,13 @@ class Tangents(Interpreter):
 
 
 class _Place(weakref.ref):
-    """A weak reference to a tensor, with its key."""
+    """Weak reference to a tensor, with its key."""
 
     __slots__ = ("key",)
 
 
 def _forgetter(tangents):
-    """A callback that drops the tangent of a dead tensor, and keeps nothing alive."""
+    """Return a callback that drops the tangent of a dead tensor, and keeps nothing alive."""
     owner = weakref.ref(tangents)
 
     def forget(place):
@@ -405,7 +439,7 @@ def _forgetter(tangents):
 
 
 def _jvp_of_op(op, inputs, attributes, outputs, tangents, below):
-    """The tangents of the outputs of an op, from those of its inputs (None: no tangent)."""
+    """Return the tangents of the outputs of an op from its input tangents (or None)."""
     several = type(outputs) is tuple
     if (
         op.elementwise
@@ -437,7 +471,7 @@ def _share_real_dtype(inputs, tangents, out):
 
 
 def _elementwise_jvp(op, inputs, attributes, out, tangents):
-    """The JVP by the VJP rules: a diagonal Jacobian is its own transpose."""
+    """Compute the JVP by the VJP rules: a diagonal Jacobian is its own transpose."""
     total, shape = None, out.array.shape
     for i, (x, tangent) in enumerate(zip(inputs, tangents)):
         if tangent is None:
@@ -453,9 +487,9 @@ def _elementwise_jvp(op, inputs, attributes, out, tangents):
 
 
 def _linear_jvp(op, inputs, attributes, tangents):
-    """The op on the tangents of each group of inputs in which it is linear, summed.
+    """Apply the op to the tangents of each group of inputs in which it is linear; sum.
 
-    None if it is not linear in all inputs that have a tangent.
+    Returns None if it is not linear in all inputs that have a tangent.
     """
     left = {i for i, t in enumerate(tangents) if t is not None}
     rows = []
@@ -478,9 +512,9 @@ def _linear_jvp(op, inputs, attributes, tangents):
 
 
 def _transposed_vjp(record, outputs, tangents, below):
-    """The JVP as the transpose of the VJP, which is linear in the cotangent.
+    """Compute the JVP as the transpose of the VJP, which is linear in the cotangent.
 
-    ``tangents`` are those of the inputs, by key. Returns one for each output.
+    ``tangents`` holds the tangents of the inputs, by key. Returns one for each output.
     """
     inner = Tape(accessed=False)
     cotangents = [_zeros(out) for out in outputs]

@@ -1,8 +1,8 @@
 """Checks of the derivatives of any function against differences, part of `tw.test`.
 
-`compute_gradient` is TensorFlow's: Jacobians by the tape and by central differences.
-`check_gradients` checks every derivative up to an order against differences of the one
-below.
+`compute_gradient` follows TensorFlow: Jacobians by the tape and by central differences.
+`check_gradients` checks every derivative up to an order against differences of the
+derivative below.
 """
 
 from __future__ import annotations
@@ -34,15 +34,23 @@ GRADIENT_RTOL = {
 def compute_gradient(
     f: Callable[..., Any], x: Sequence[TensorLike], delta: float | None = None
 ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """The Jacobians of ``f(*x)``: from the tape, and from central differences.
+    """Compute the Jacobians of ``f(*x)`` by the tape and by central differences.
 
-    Args: ``x``: a list of arguments; ``delta``: the step of the differences, 1/1024.
+    Args:
+        f: Function of tensors that returns a tensor.
+        x: List or tuple of arguments.
+        delta: Step of the differences, by default 1/1024.
 
-    Returns: ``(theoretical, numerical)``, each a tuple with one array ``[size of the
-    result, size of the argument]`` for each argument. Complex numbers count as two reals.
+    Shapes:
+        ``[size of the result, size of the argument]`` for each argument; complex
+        numbers count as two reals.
 
-    Raises: ``ValueError`` if ``x`` is no list or tuple, ``TypeError`` for an argument or
-    result that is not floating or complex.
+    Returns:
+        ``(theoretical, numerical)``, each a tuple with one array for each argument.
+
+    Raises:
+        ValueError: If ``x`` is not a list or tuple.
+        TypeError: If an argument or the result is not floating or complex.
 
     Example:
         >>> theoretical, numerical = tw.test.compute_gradient(lambda x: x * x, [3.0])
@@ -101,7 +109,7 @@ def _by_differences(f, args, at, delta):
 
 
 def _units(array):
-    """The unit arrays of an array: 1 at one entry (and then i, if it is complex)."""
+    """Yield the unit arrays of an array: 1 at one entry (and then i, if it is complex)."""
     array = np.asarray(array)
     for index in np.ndindex(array.shape):
         for unit in (1, 1j) if array.dtype.kind == "c" else (1,):
@@ -116,7 +124,7 @@ def _reals(array):
 
 
 def host_value(tensor):
-    """A NumPy copy of a tensor or of sparse slices."""
+    """Return a NumPy copy of a tensor or of sparse slices."""
     return np.array(convert_to_tensor(tensor).numpy())
 
 
@@ -129,22 +137,31 @@ def check_gradients(
     delta: float | None = None,
     seed: int = 0,
 ) -> None:
-    """Check each derivative of ``f(*args)``, up to ``order``, against differences.
+    """Check the derivatives of ``f(*args)``, up to an order, against differences.
 
     The first derivative, contracted with a random cotangent, must agree with difference
-    quotients of ``f``; the second, the derivative of that contraction, with quotients of
-    the first, and so on.
+    quotients of ``f``; the second, the derivative of that contraction, with quotients
+    of the first, and so on. A sharp check needs double precision.
 
-    Args: ``args``: values or Variables; every entry of those that are floating or complex
-    is varied. ``f`` returns a tensor or a nest of them. The defaults of ``rtol`` (1e-6 in
-    double precision), ``atol`` and ``delta``, the step (1e-5), follow the dtype; a sharp
-    check needs double precision.
+    Args:
+        f: Function that returns a tensor or a nest of tensors.
+        args: Arguments of ``f``, values or Variables; every entry of floating and
+            complex ones is varied.
+        order: Highest order of the derivatives to check.
+        rtol: Relative tolerance, by default according to the dtype (1e-6 in double
+            precision).
+        atol: Absolute tolerance, by default according to the dtype.
+        delta: Step of the differences, by default according to the dtype (1e-5 in
+            double precision).
+        seed: Integer seed of the random cotangents.
 
-    Raises: ``AssertionError`` that names the worst entry.
+    Raises:
+        AssertionError: If a derivative is wrong; the message names the worst entry.
 
     Example:
         >>> import numpy as np
-        >>> tw.test.check_gradients(lambda x, y: x * x * y, [np.array([1.0, 2.0]), np.array(3.0)])
+        >>> args = [np.array([1.0, 2.0]), np.array(3.0)]
+        >>> tw.test.check_gradients(lambda x, y: x * x * y, args)
     """
     args = [a if isinstance(a, Variable) else convert_to_tensor(a) for a in args]
     at = [i for i, a in enumerate(args) if a.dtype.is_differentiable]
@@ -179,7 +196,7 @@ def random_like(rng, tensor):
 
 
 def _derivative(f, args, at, cotangents, order):
-    """The outputs of ``f``, or the gradients of the contraction of the order below."""
+    """Return the outputs of ``f``, or the gradients of the contraction one order below."""
     if order == 0:
         return differentiable_outputs(f, args)
     sources = [args[i] for i in at]
@@ -218,7 +235,7 @@ def _quotients(f, args, at, cotangents, order, delta):
 
 
 def _at(f, args, i, value, at, cotangents, order):
-    """The contraction with argument ``i`` at another value."""
+    """Return the contraction with argument ``i`` at another value."""
     if not isinstance(args[i], Variable):
         moved = [*args[:i], convert_to_tensor(value), *args[i + 1 :]]
         return _contraction(f, moved, at, cotangents, order)

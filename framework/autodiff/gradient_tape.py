@@ -1,7 +1,7 @@
 """`GradientTape`: watches, records and differentiates.
 
-The interpreter that records is `core.tape.Tape`. Gradients pull one cotangent back through
-its records (`backward`), Jacobians many at once (`jacobian`).
+The interpreter that records is `core.tape.Tape`. Gradients pull one cotangent back
+through its records (`backward`), Jacobians many at once (`jacobian`).
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ _MOST_NAMED = 3  # variables that a tape in print names
 
 
 class UnconnectedGradients(enum.Enum):
-    """The gradient of a source that the target does not depend on: NONE or ZERO.
+    """Gradient of a source that the target does not depend on: NONE or ZERO.
 
-    The names "none" and "zero" stand for the members.
+    The names "none" and "zero" are accepted in place of the members.
     """
 
     NONE = "none"
@@ -72,16 +72,20 @@ class UnconnectedGradients(enum.Enum):
 
 
 class GradientTape:
-    """Record ops while its context is active, and differentiate the results.
+    """Record operations for automatic differentiation.
 
-    Trainable variables are watched when they are read; tensors on `watch`. Tapes nest
-    and run side by side; a gradient taken inside an outer tape is itself recorded.
+    Ops are recorded while the context of the tape is active. Trainable variables are
+    watched automatically when they are read; tensors must be watched by `watch`. Tapes
+    can be nested, for higher-order derivatives, and used side by side: a gradient
+    computed inside the context of an outer tape is itself recorded.
 
-    Args: ``persistent``: more than one gradient may be taken; the records then live as
-    long as the tape. ``watch_accessed_variables``: False watches only the arguments of
-    `watch`.
+    Args:
+        persistent: If True, several gradients can be taken; records then live as long
+            as the tape. If False, the first gradient releases them.
+        watch_accessed_variables: If False, only the arguments of `watch` are watched.
 
-    Raises: ``ValueError`` if it is entered while it is recording.
+    Raises:
+        ValueError: If the tape is entered while it is recording.
 
     Example:
         >>> x = tw.Variable(3.0)
@@ -89,6 +93,18 @@ class GradientTape:
         ...     y = x * x
         >>> print(tape.gradient(y, x))
         tf.Tensor(6.0, shape=(), dtype=float32)
+
+        A second derivative, by nested tapes, of a tensor that is watched:
+
+        >>> x = tw.constant(3.0)
+        >>> with tw.GradientTape() as outer:
+        ...     outer.watch(x)
+        ...     with tw.GradientTape() as inner:
+        ...         inner.watch(x)
+        ...         y = x * x * x
+        ...     dy = inner.gradient(y, x)
+        >>> dy.numpy(), outer.gradient(dy, x).numpy()
+        (np.float32(27.0), np.float32(18.0))
     """
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True):
@@ -138,13 +154,26 @@ class GradientTape:
 
     @property
     def _here(self):
-        """Return whether it records in this thread, not one entered by another thread."""
+        """True if the tape records in this thread, rather than in another that entered it."""
         return self._active and self._pushed in active_interpreters()
 
     def watch(self, tensor: TensorNest) -> None:
-        """Watch a tensor or variable, or any nest of them, from here on.
+        """Watch a tensor, so that ops on it are recorded from now on.
 
-        Raises: ``ValueError`` for anything else, such as an array or a number.
+        Args:
+            tensor: Tensor or variable, or any nest of them.
+
+        Raises:
+            ValueError: If ``tensor`` contains anything else, such as an array or a
+                number.
+
+        Example:
+            >>> x = tw.constant(3.0)
+            >>> with tw.GradientTape() as tape:
+            ...     tape.watch(x)
+            ...     y = x * x
+            >>> tape.gradient(y, x).numpy()
+            np.float32(6.0)
         """
         if self._tape is None:
             if self._spent:
@@ -172,20 +201,30 @@ class GradientTape:
                 self._tape.watch(thing)
 
     def stop_recording(self) -> AbstractContextManager[None]:
-        """A context in which this tape does not record.
+        """Context manager in which this tape does not record.
 
-        Raises: ``RecordingError`` (a RuntimeError) if it is not recording.
+        Raises:
+            RecordingError: If the tape is not recording (a ``RuntimeError``).
+
+        Example:
+            >>> x = tw.Variable(3.0)
+            >>> with tw.GradientTape() as tape:
+            ...     y = x * x
+            ...     with tape.stop_recording():
+            ...         z = y * y
+            >>> print(tape.gradient(z, x))
+            None
         """
         return _Pause(self)
 
     def reset(self) -> None:
-        """Forget all records and watched values; a tape that is recording goes on."""
+        """Discard all records and watched values; a recording tape continues to record."""
         if self._tape is not None:
             self._tape.forget()
         self._watched, self._remains = (), None
 
     def watched_variables(self) -> tuple[Variable, ...]:
-        """The watched variables, in order of construction."""
+        """Return the watched variables, in order of construction."""
         if self._tape is not None:
             self._watched = self._tape.variables.values()
         self._watched = tuple(sorted(self._watched, key=lambda v: v.serial))
@@ -212,17 +251,26 @@ class GradientTape:
         return f"<GradientTape: {', '.join(parts) or 'empty'}>"
 
     def explain(self, target: TensorNest, sources: TensorNest) -> Report:
-        """Explain for each source why its gradient is what it is, or None: a `Report`.
+        """Explain for each source why its gradient exists, or why it is None.
 
-        It prints as text; ``report[i].reason`` is one word for programs ("connected",
-        "not_watched", "stop_gradient", ...: ``tapewright.autodiff.explain.REASONS``), and
-        ``report[i].path`` names the ops on the way. With ``debugging.enable_traceback``
-        on, it also has the user's lines. It takes no gradient and changes nothing. A tape
-        that `gradient` has spent explains its target if a gradient was None: names and
-        keys are kept, without arrays.
+        The `Report` prints as text. For programs, ``report[i].reason`` is one word
+        ("connected", "not_watched", "stop_gradient", ...:
+        ``tapewright.autodiff.explain.REASONS``), and ``report[i].path`` lists the ops
+        on the path; with ``debugging.enable_traceback`` on, it includes the user's
+        lines. No gradient is computed and nothing changes. After `gradient`, a tape
+        that is not persistent can explain its target only if a gradient was None: it
+        then keeps the names and keys, without arrays.
 
-        Raises: ``RuntimeError`` if `gradient` has spent the tape and no gradient was None,
-        or for another target than that of the spent tape.
+        Args:
+            target: Tensor or variable, or any nest of them.
+            sources: Tensor or variable, or any nest of them.
+
+        Returns:
+            `Report` with one `Explanation` for each source.
+
+        Raises:
+            RuntimeError: If `gradient` has released the records and no gradient was
+                None, or ``target`` is not the target of that gradient.
 
         Example:
             >>> x, y = tw.Variable(2.0, name="x"), tw.Variable(3.0, name="y")
@@ -248,16 +296,18 @@ class GradientTape:
         return explain(self._kept(), targets[0], flat_sources)
 
     def summary(self) -> Summary:
-        """The contents of the tape: the count of each op, and the bytes that it keeps alive.
+        """Summarize the tape: the count of each op, and the memory that the tape holds.
 
-        It prints as a table; ``rows`` are ``(op, line, count, bytes)``, with the user's line
-        if ``debugging.enable_traceback`` is on.
+        Returns:
+            `Summary`, which prints as a table. Its ``rows`` are
+            ``(op, line, count, bytes)``, with the user's line if
+            ``debugging.enable_traceback`` is on.
         """
         return summarize(self._kept())
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the arrays that the tape keeps alive, without those of variables."""
+        """Bytes of the arrays that the tape keeps alive, without variables."""
         return self.summary().nbytes
 
     def _kept(self):
@@ -312,20 +362,36 @@ class GradientTape:
         output_gradients=None,
         unconnected_gradients=UnconnectedGradients.NONE,
     ):
-        """The gradient of (the sum of) ``target`` with respect to ``sources``.
+        """Compute the gradient of ``target`` with respect to ``sources``.
 
-        Args: ``target``, ``sources``: a tensor or variable, or any nest of them;
-        ``output_gradients``: a cotangent for each target, of its shape (default ones);
-        ``unconnected_gradients``: "none" or "zero", the gradient of a source that the
-        target does not depend on.
+        Several targets, or several entries, are summed.
 
-        Returns: a nest like ``sources`` of tensors, `IndexedSlices` (from `gather`) or
-        None. The gradient of a floating target by itself is its cotangent, watched or not.
+        Args:
+            target: Tensor or variable, or any nest of them, to differentiate.
+            sources: Tensor or variable, or any nest of them, to differentiate by.
+            output_gradients: Cotangent for each target, of its shape; None for ones.
+            unconnected_gradients: "none" or "zero", the gradient of a source that the
+                target does not depend on.
 
-        Raises: ``RuntimeError`` for a second gradient of a tape that is not persistent;
-        ``LookupError`` if an op on the way has no gradient; ``TypeError`` for a target
-        or source that is no tensor; ``ValueError`` for unknown ``unconnected_gradients``
-        or ``output_gradients`` that do not fit.
+        Returns:
+            Nest like ``sources`` of tensors, `IndexedSlices` (from `gather`) or None.
+            The gradient of a floating target by itself is its cotangent, watched or
+            not.
+
+        Raises:
+            RuntimeError: If a second gradient of a tape is taken that is not
+                persistent.
+            LookupError: If an op on the path has no gradient.
+            TypeError: If a target or source is not a tensor.
+            ValueError: If ``unconnected_gradients`` is unknown, or ``output_gradients``
+                do not match the targets.
+
+        Example:
+            >>> w, b = tw.Variable([1.0, 2.0]), tw.Variable(0.5)
+            >>> with tw.GradientTape() as tape:
+            ...     loss = tw.reduce_sum(w * 3.0 + b)
+            >>> [g.numpy().tolist() for g in tape.gradient(loss, [w, b])]
+            [[3.0, 3.0], 2.0]
         """
         unconnected = _unconnected(unconnected_gradients)
         targets = _checked(target, "target", True)
@@ -414,21 +480,35 @@ class GradientTape:
         *,
         memory_limit=None,
     ):
-        """All derivatives of ``target``, one tensor, by ``sources``.
+        """Compute the Jacobian of ``target`` with respect to ``sources``.
 
         All cotangents are pulled back in one batched pass. Where a row of the target
         depends on one row of a source only, zeros are not computed.
 
-        Args: ``parallel_iterations``: the number of cotangents in a pass; by default as
-        many as stay within ``memory_limit`` bytes beside the result (one, if no more
-        do); ``experimental_use_pfor=False``: a pass for each entry of the target.
+        The keyword argument ``memory_limit`` is the number of bytes that a pass may use
+        besides the result; by default there is no limit.
 
-        Shapes: that of the target, then that of the source.
+        Args:
+            target: One tensor or variable, to differentiate.
+            sources: Tensor or variable, or any nest of them, to differentiate by.
+            unconnected_gradients: "none" or "zero", the Jacobian of a source that the
+                target does not depend on.
+            parallel_iterations: Number of cotangents in a pass; by default as many as
+                ``memory_limit`` allows, but at least one.
+            experimental_use_pfor: If False, run one pass for each entry of the target.
 
-        Returns: a nest like ``sources`` of tensors, or None as in `gradient`.
+        Shapes:
+            The shape of the target, followed by the shape of the source.
 
-        Raises: as `gradient`; ``TypeError`` for several targets; ``RuntimeError`` for
-        ``experimental_use_pfor=False`` on a tape that is not persistent.
+        Returns:
+            Nest like ``sources`` of tensors, or None as in `gradient`.
+
+        Raises:
+            RuntimeError: As in `gradient`; also if ``experimental_use_pfor`` is False
+                and the tape is not persistent.
+            LookupError: As in `gradient`.
+            TypeError: As in `gradient`; also if there are several targets.
+            ValueError: As in `gradient`.
 
         Example:
             >>> x = tw.Variable([1.0, 2.0])
@@ -467,21 +547,34 @@ class GradientTape:
         check: bool = False,
         memory_limit: int | None = None,
     ) -> Gradient:
-        """The Jacobian of each example of a batch.
+        """Compute the Jacobian of each example of a batch.
 
         ``target[i]`` must depend on ``source[i]`` only; otherwise the result is the
-        derivative of the sum over the batch. The pass has a cotangent for each entry of
-        one example.
+        derivative of the sum over the batch. The pass has one cotangent for each entry
+        of a single example.
 
-        Args: ``check=True`` first checks that the examples are independent: at no cost
-        if the ops show it, else by the full Jacobian, which a function that is being
-        traced has no values of, so that the check fails. ``parallel_iterations`` and
-        ``memory_limit`` are those of `jacobian`.
+        The keyword argument ``check=True`` first checks that the examples are
+        independent: without cost if the ops show it, otherwise by the full Jacobian.
+        The latter fails in a function that is being traced, where it has no values. The
+        keyword argument ``memory_limit`` is the same as in `jacobian`.
 
-        Shapes: target ``[b, y...]``, source ``[b, x...]``, result ``[b, y..., x...]``.
+        Args:
+            target: Tensor or variable, to differentiate.
+            source: Tensor or variable, to differentiate by.
+            unconnected_gradients: "none" or "zero", the result if the target does not
+                depend on the source.
+            parallel_iterations: Number of cotangents in a pass, as in `jacobian`.
+            experimental_use_pfor: If False, run one pass for each entry of an example.
 
-        Raises: ``ValueError`` if a rank is below 2, if the first sizes differ or if a
-        check fails, and as `jacobian`.
+        Shapes:
+            Target ``[b, y...]``, source ``[b, x...]``, result ``[b, y..., x...]``.
+
+        Raises:
+            RuntimeError: As in `jacobian`.
+            LookupError: As in `jacobian`.
+            TypeError: As in `jacobian`.
+            ValueError: As in `jacobian`; also if a rank is below 2, the first sizes
+                differ, or a check fails.
 
         Example:
             >>> x = tw.Variable([[1.0, 2.0], [3.0, 4.0]])
@@ -525,17 +618,31 @@ class GradientTape:
         flat: bool = False,
         memory_limit: int | None = None,
     ) -> Gradient:
-        """All second derivatives of ``target``, one number, by ``sources``.
+        """Compute the Hessian, all second derivatives of a scalar ``target``.
 
-        For one source: a tensor, its shape twice over. For several: a nest of nests,
-        ``result[i][j]`` with the shape of source i and then that of source j; None, or
-        zeros under "zero", where the target does not depend on one of the two. With
-        ``flat``: one matrix ``[n, n]`` over the entries of all sources, in the order of
-        `autodiff.ravel`. ``parallel_iterations`` and ``memory_limit`` are those of
-        `jacobian`. No second tape is needed.
+        No second tape is needed.
 
-        Raises: as `jacobian`; ``ShapeError`` (a ValueError) for a target with more than
-        one entry.
+        Args:
+            target: Tensor or variable with one entry, to differentiate.
+            sources: Tensor or variable, or any nest of them, to differentiate by.
+            unconnected_gradients: "none" or "zero", the block of two sources if the
+                target does not depend on one of them.
+            parallel_iterations: Number of cotangents in a pass, as in `jacobian`.
+            flat: If True, return one matrix ``[n, n]`` over the entries of all sources,
+                in the order of `autodiff.ravel`.
+            memory_limit: Number of bytes that a pass may use besides the result.
+
+        Returns:
+            For one source, a tensor with its shape twice over. For several, a nest of
+            nests: ``result[i][j]`` has the shape of source i, followed by the shape of
+            source j.
+
+        Raises:
+            ShapeError: If the target has more than one entry (a ``ValueError``).
+            RuntimeError: As in `jacobian`.
+            LookupError: As in `jacobian`.
+            TypeError: As in `jacobian`.
+            ValueError: As in `jacobian`.
 
         Example:
             >>> x = tw.Variable([1.0, 2.0])
@@ -616,12 +723,12 @@ class GradientTape:
         return found
 
     def _has_coinciding_values(self):
-        """Return whether gradients have parts that a batched pass lacks: `confluence`."""
+        """Return whether gradients have parts that a batched pass lacks; see `confluence`."""
         return self._tape is not None and _coincide(self._tape)
 
     @contextmanager
     def _several_gradients(self):
-        """Allow several gradients, and spend the tape afterwards unless it persists."""
+        """Allow several gradients, and release the tape afterwards unless it is persistent."""
         if self._persistent:
             yield
             return
@@ -690,7 +797,7 @@ class GradientTape:
         )
 
     def _begin(self):
-        """The tape, which is spent unless it is persistent, and the active interpreters."""
+        """Return the tape, released unless persistent, and the active interpreters."""
         if self._tape is None:
             if self._spent:
                 raise self._spent_error()
@@ -727,7 +834,7 @@ def _counted(count, noun):
 
 
 class _Pause:
-    """The context of `GradientTape.stop_recording`."""
+    """Context of `GradientTape.stop_recording`."""
 
     def __init__(self, tape):
         self._tape = tape
@@ -770,7 +877,7 @@ def _unconnected(value):
 
 
 def _part(x):
-    """The tensor through which gradients of a sparse or ragged tensor pass."""
+    """Return the tensor through which gradients of a sparse or ragged tensor flow."""
     plain = not isinstance(x, CompositeTensor) or isinstance(x, IndexedSlices)
     return x if plain else x.gradient_part()
 
@@ -782,7 +889,7 @@ def _as_source(source, gradient):
 
 
 def _checked(structure, name, composites=False):
-    """The leaves, all tensors or variables; with ``composites``, parts of others."""
+    """Return the leaves, all tensors or variables; with ``composites``, parts of others."""
     leaves = [unwrap_value(x) for x in flatten(structure)]
     leaves = [_part(x) for x in leaves] if composites else leaves
     for leaf in leaves:
@@ -810,7 +917,7 @@ def _single(value, who, name):
 
 
 def _bounds(parallel_iterations, memory_limit):
-    """Both as ints of 1 or more, or None."""
+    """Return both as ints of at least 1, or None."""
     given = {"parallel_iterations": parallel_iterations, "memory_limit": memory_limit}
     for name, bound in given.items():
         if bound is not None and int(bound) < 1:
@@ -819,7 +926,7 @@ def _bounds(parallel_iterations, memory_limit):
 
 
 def _seeds(targets, output_gradients):
-    """One cotangent for each target, None for ones."""
+    """Return one cotangent for each target, None for ones."""
     if output_gradients is None:
         return [None] * len(targets)
     given = [x if x is None else _part(x) for x in flatten(output_gradients)]
@@ -842,15 +949,15 @@ def _seeds(targets, output_gradients):
 
 
 def _zeros(shape, source):
-    """Zeros in the dtype and on the device of a source."""
+    """Return zeros in the dtype and on the device of a source."""
     with on_device_of(source):
         return zeros(shape, source.dtype)
 
 
 def _unit_cotangents(target, picks):
-    """A cotangent for each list of entries, 1 there and 0 elsewhere.
+    """Return a cotangent for each list of entries: 1 at these entries and 0 elsewhere.
 
-    Zeros for an empty target: their pass shows the sources that it depends on.
+    For an empty target they are zeros: their pass shows the sources that it depends on.
     """
     shape = tuple(target.shape)
     for entries in picks or [()]:
@@ -861,7 +968,7 @@ def _unit_cotangents(target, picks):
 
 
 def _stacked(rows, size, shape):
-    """The first ``size`` gradients as one tensor of this shape; None if one is None."""
+    """Stack the first ``size`` gradients into this shape; None if one of them is None."""
     if any([row is None for row in rows]):
         return None
     rows = [convert_to_tensor(row) for row in rows]

@@ -1,10 +1,10 @@
 """Jacobians: many cotangents of one target in one batched backward pass.
 
 A pass starts with one cotangent of ones, diagonal in every axis of the target (see
-`batching`), which stands for the unit cotangents of all entries. Axes that ops mix become
-dense on the way; the others arrive diagonal, and their zeros are never computed. With a
-bound (on the number of cotangents, or on bytes), an axis whose dense form would be too
-large is *explicit*: several passes go through its entries in chunks.
+`batching`), which represents the unit cotangents of all entries. Axes that ops mix
+become dense on the way; the others arrive diagonal, and their zeros are never computed.
+With a bound (on the number of cotangents, or on bytes), an axis whose dense form would
+be too large is *explicit*: several passes process its entries in chunks.
 """
 
 import math
@@ -62,7 +62,7 @@ class JacobianPass:
         self.xp = module_of(target)
 
     def full(self, sources):
-        """``[target..., source...]`` for each source, None where the target ignores it."""
+        """Return ``[target..., source...]`` for each source, None if the target ignores it."""
         rank = len(self.shape)
         places = {t: t for t in range(rank)}
         blocks = [
@@ -72,7 +72,7 @@ class JacobianPass:
         return self._jacobians(blocks)
 
     def by_example(self, source, check):
-        """``[batch, target..., source...]`` of each example: the sum over all examples.
+        """Return ``[batch, target..., source...]``, summed over all examples.
 
         ``check``: raise `ShapeError` unless the sum has only one summand.
         """
@@ -101,7 +101,7 @@ class JacobianPass:
                 explicit.append(error.axis)
 
     def _all_passes(self, axes, explicit, blocks, strict):
-        """Pull back all cotangents: those of ``explicit`` axes in chunks, others at once."""
+        """Pull back all cotangents: ``explicit`` axes in chunks, the others at once."""
         sizes = [self.shape[t] for t in explicit]
         count = math.prod(sizes)
         step = count if self.chunk is None else min(self.chunk, count)
@@ -126,7 +126,7 @@ class JacobianPass:
                 return
 
     def _seeds(self, axes, explicit, picks, strict, meter):
-        """The unit cotangents as one batched tensor: ones at the picked entries."""
+        """Return the unit cotangents as one batched tensor: ones at the picked entries."""
         shape, rank = self.shape, len(self.shape)
         free = [t in axes and t not in explicit and shape[t] > 1 for t in range(rank)]
         sizes = [n if is_free else 1 for n, is_free in zip(shape, free)]
@@ -160,7 +160,7 @@ class JacobianPass:
 
 
 def _entrywise_step(batcher):
-    """A ``step`` of `backward_pass` that runs the pullbacks of elementwise ops on arrays."""
+    """Return a ``step`` of `backward_pass` that pulls back elementwise ops on arrays."""
 
     def step(record, g, cotangents, useful):
         pullback, *_ = record
@@ -191,7 +191,7 @@ class _TooLarge(Exception):
 
 
 class _Bounded(BatchInterpreter):
-    """A batch interpreter with a bound on the number of cotangents, or on bytes."""
+    """Batch interpreter with a bound on the number of cotangents, or on bytes."""
 
     __slots__ = ("most", "limit", "meter")
 
@@ -235,10 +235,10 @@ class _Bounded(BatchInterpreter):
 
 
 class _Meter:
-    """The bytes of the live values of a pass, now and at most.
+    """Meter of the bytes of the live values of a pass, now and at most.
 
-    Values that share memory count once. While an op runs, it is assumed to need the bytes
-    of its output twice.
+    Values that share memory count once. While an op runs, it is assumed to need the
+    bytes of its output twice.
     """
 
     def __init__(self):
@@ -281,8 +281,9 @@ def _forget(owner, name):
 class _Block:
     """The Jacobian by one source, assembled from the results of backward passes.
 
-    ``places``: axis of the target -> axis of the block; ``source_places``: the axis of the
-    block for each axis of the source. If both are one axis, the block is their diagonal.
+    ``places`` maps an axis of the target to an axis of the block; ``source_places`` has
+    the axis of the block for each axis of the source. If both are one axis, the block
+    is their diagonal.
     """
 
     def __init__(self, passes, shape, places, source, source_places):
@@ -292,7 +293,7 @@ class _Block:
         self.whole = None  # or an array into which the chunks are written
 
     def add(self, g, seeds, explicit, picks, alone):
-        """Add the result of one pass, of the chunk ``picks``; ``alone``: the only pass."""
+        """Add the result of one pass, of the chunk ``picks``; ``alone`` if the only one."""
         if g is None:
             return
         batcher, interpreters = seeds.owner, self.passes.interpreters
@@ -328,7 +329,7 @@ class _Block:
         return _transpose(value, (lead, *range(lead), *range(lead + 1, rank)))
 
     def result(self):
-        """The Jacobian as a tensor, or None."""
+        """Return the Jacobian as a tensor, or None."""
         if self.whole is not None:
             return new_tensor(self.whole)
         if not self.parts:
@@ -371,7 +372,7 @@ class _Block:
 
 
 def _reshape(value, shape):
-    """A tensor or an array in another shape."""
+    """Return a tensor or an array in another shape."""
     return reshape(value, shape) if isinstance(value, Tensor) else value.reshape(shape)
 
 
@@ -385,12 +386,12 @@ def _transpose(value, order):
 
 
 def second_derivatives(tape, target, key, sources, own, interpreters, chunk, limit):
-    """``blocks[i][j]``: the derivative by source j of the gradient by source i, or None.
+    """Return ``blocks[i][j]``: the derivative of gradient i by source j, or None.
 
-    The backward pass is recorded in a copy of the tape, which then holds all records for
-    a Jacobian of the gradient. Of two blocks that are transposes of each other only that
-    with the shorter gradient is computed. ``key`` is that of the target, ``own`` are those
-    of each source: see `backward.endpoints`.
+    The backward pass is recorded in a copy of the tape, which then holds all records
+    for a Jacobian of the gradient. Of two blocks that are transposes of each other,
+    only the one with the shorter gradient is computed. ``key`` is the key of the
+    target, ``own`` the keys of each source: see `backward.endpoints`.
     """
     count = len(sources)
     blocks = [[None] * count for _ in range(count)]
@@ -437,7 +438,7 @@ def second_derivatives(tape, target, key, sources, own, interpreters, chunk, lim
 
 
 def side_by_side(blocks, shapes, like):
-    """Blocks of second derivatives as one matrix; None stands for zeros."""
+    """Join blocks of second derivatives into one matrix; None counts as zeros."""
     sizes = [math.prod(shape) for shape in shapes]
     rows = []
     for n, row in zip(sizes, blocks):
@@ -481,6 +482,6 @@ def check_blocks(full, target_rank, op_name=None):
 
 
 def examples_first(j, target_shape, source_shape):
-    """``[entries, batch, source...]`` to ``[batch, target..., source...]``."""
+    """Transpose ``[entries, batch, source...]`` to ``[batch, target..., source...]``."""
     j = transpose(j, (1, 0, *range(2, j.array.ndim)))
     return reshape(j, (*target_shape, *source_shape[1:]))

@@ -1,4 +1,4 @@
-"""The op table: an op with example inputs is a line, and `check_op` tests all its promises.
+"""The op table: an op with example inputs is one line; `check_op` tests all its properties.
 
 Part of `tw.test`.
 """
@@ -44,7 +44,14 @@ SINGLE = {"float64": "float32", "complex128": "complex64"}
 
 @dataclass(frozen=True)
 class Sample:
-    """A random example input: shape, kind ("f", "c", "i", "b") and range."""
+    """Description of a random example input.
+
+    Args:
+        shape: Shape of the array.
+        kind: "f" (float64), "c" (complex128), "i" (int64) or "b" (boolean).
+        low: Lower bound of the entries.
+        high: Upper bound of the entries.
+    """
 
     shape: tuple[int, ...]
     kind: str
@@ -52,7 +59,11 @@ class Sample:
     high: float
 
     def draw(self, rng: Any) -> Any:
-        """Draw the array. Floating entries are spread evenly, so that no two are close."""
+        """Draw the array. Floating entries are spread evenly, so that no two are close.
+
+        Args:
+            rng: Random generator of NumPy.
+        """
         if self.kind == "b":
             return rng.random(self.shape) < 0.5
         if self.kind == "i":
@@ -66,28 +77,62 @@ class Sample:
 
 
 def floats(*shape: int, low: float = -1.37, high: float = 1.61) -> Sample:
-    """A float64 input with entries between ``low`` and ``high``, no two of them close."""
+    """Describe a random float64 input, no two entries of which are close to each other.
+
+    Args:
+        *shape: Sizes of the axes.
+        low: Lower bound of the entries.
+        high: Upper bound of the entries.
+    """
     return Sample(shape, "f", low, high)
 
 
 def complexes(*shape: int, low: float = -1.37, high: float = 1.61) -> Sample:
-    """A complex128 input with real and imaginary parts between ``low`` and ``high``."""
+    """Describe a random complex128 input.
+
+    Args:
+        *shape: Sizes of the axes.
+        low: Lower bound of the real and imaginary parts.
+        high: Upper bound of the real and imaginary parts.
+    """
     return Sample(shape, "c", low, high)
 
 
 def integers(*shape: int, low: int = 0, high: int = 3) -> Sample:
-    """An int64 input with entries from ``low`` to ``high - 1``."""
+    """Describe a random int64 input.
+
+    Args:
+        *shape: Sizes of the axes.
+        low: Smallest entry.
+        high: Bound of the entries, exclusive.
+    """
     return Sample(shape, "i", low, high)
 
 
 def booleans(*shape: int) -> Sample:
-    """A boolean input."""
+    """Describe a random boolean input.
+
+    Args:
+        *shape: Sizes of the axes.
+    """
     return Sample(shape, "b", 0, 1)
 
 
 @dataclass(frozen=True)
 class Case:
-    """An op, or a function of ops, with example inputs; made by `case`."""
+    """An op, or a function of ops, with example inputs; created by `case`.
+
+    Args:
+        function: Function of tensors.
+        primitive: Primitive that ``function`` calls, or None for a function of ops.
+        inputs: Samples, arrays or numbers.
+        attributes: Attributes of the op.
+        expect: The same function in NumPy, on arrays, or None.
+        order: Highest order of the derivatives to check.
+        unmapped: Inputs that the batch rule rejects.
+        single: If False, skip single precision.
+        label: Text that identifies the case.
+    """
 
     function: object
     primitive: Primitive | None
@@ -118,14 +163,18 @@ def case(
     label: str = "",
     **attributes: Any,
 ) -> Case:
-    """One line of an op table.
+    """Describe one line of an op table, for `check_op`.
 
-    Args: ``op``: an op, the name of a primitive, or any function of tensors; ``inputs``:
-    samples, arrays or numbers; ``expect``: the same function in NumPy, on arrays;
-    ``order``: of the highest derivative that is checked, 0 for none; ``unmapped``: inputs
-    (names or positions) that the batch rule refuses with `MappingError`; ``single``: False
-    skips single precision; ``label``: shown in place of shapes and attributes;
-    ``attributes`` of the op.
+    Args:
+        op: Op, name of a primitive, or any function of tensors.
+        *inputs: Samples, arrays or numbers.
+        expect: The same function in NumPy, on arrays, or None.
+        order: Highest order of the derivatives to check, 0 for none.
+        unmapped: Inputs (names or positions) that the batch rule rejects with
+            `MappingError`.
+        single: If False, skip single precision.
+        label: Text shown in place of shapes and attributes.
+        **attributes: Attributes of the op.
 
     Example:
         >>> import numpy as np
@@ -154,14 +203,20 @@ def case(
 
 
 def check_op(case: Case, order: int | None = None) -> None:
-    """Check everything that an op promises, on one case.
+    """Check all properties of an op on one case: values, derivatives and batching rules.
 
-    These are: the value, in double and single precision; ``infer``; every derivative up to
-    the order of the case (``order`` lowers it); no gradient for non-differentiable inputs;
-    backward passes on arrays and on tensors; the batch rule, for each way to map inputs;
-    the diagonal rule, for each way and axis; Jacobians.
+    It checks the value, in double and single precision; ``infer``; every derivative up
+    to the order of the case; that non-differentiable inputs have no gradient; backward
+    passes on arrays and on tensors; the batch rule, for each way to map inputs; the
+    diagonal rule, for each way and axis; Jacobians.
 
-    Raises: ``AssertionError`` that names the broken promise.
+    Args:
+        case: Result of `case`.
+        order: Highest order of the derivatives to check, if lower than the order of the
+            case.
+
+    Raises:
+        AssertionError: If a check fails; the message names it.
     """
     for check in _CHECKS:
         try:
@@ -243,7 +298,7 @@ def _check_infer(case):
 
 
 def _attributes(case):
-    """All attributes as plain values, with defaults."""
+    """Return all attributes as plain values, with defaults."""
     args = (list(case.inputs),) if case.primitive.variadic else case.inputs
     return case.primitive.bind(args, case.attributes)[1]
 
@@ -288,7 +343,7 @@ def _check_that_non_differentiable_inputs_have_no_gradient(case):
 
 
 def _gradients(case, arrays, outer=None):
-    """The sources of a case and their gradients, recorded on an outer tape if there is one."""
+    """Return the sources of a case and their gradients, recorded on an outer tape if given."""
     tensors = _tensors(arrays)
     sources = _sources(case, tensors)
     if not sources:
@@ -336,7 +391,7 @@ def _check_single_precision_gradients(case):
 
 
 def _variants(array):
-    """Three inputs like this one, stacked along a mapped axis."""
+    """Return three inputs like this one, stacked along a mapped axis."""
     turned = array.ravel()[::-1].reshape(array.shape)
     if array.dtype.kind in "fc":
         return np.stack([array, turned * 0.9, array * 1.1])
@@ -430,7 +485,7 @@ def _check_diagonal(case, mapped, axes):
 
 
 def _spelled_out(values, axis):
-    """``[m, ...]`` with a diagonal axis of size n as dense ``[n * m, ...]``."""
+    """Return ``[m, ...]`` with a diagonal axis of size n as dense ``[n * m, ...]``."""
     values = np.moveaxis(values, axis, 1)
     count, size = values.shape[:2]
     full = np.zeros((size, count, *values.shape[1:]), values.dtype)

@@ -1,4 +1,4 @@
-"""`TestCase`: unittest's, with the assertions about arrays of ``tf.test.TestCase``."""
+"""`TestCase`: unittest's class with the assertions about arrays of ``tf.test.TestCase``."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def main(argv: list[str] | None = None) -> None:
     """Run the tests of the program, as `unittest.main`, and exit.
 
     Args:
-        argv: The command line, by default ``sys.argv``.
+        argv: Command line, by default ``sys.argv``.
     """
     unittest.main(module="__main__", argv=argv)
 
 
 class TestCase(unittest.TestCase):
-    """A test case whose assertions take tensors, arrays, numbers and nests of them.
+    """Test case with assertions about tensors, arrays, numbers and nests of them.
 
     `setUp` sets the seeds of Python, NumPy and tapewright.
 
@@ -57,7 +57,7 @@ class TestCase(unittest.TestCase):
         set_seed(SEED)
 
     def get_temp_dir(self) -> str:
-        """Return a folder of the test, which is removed after it."""
+        """Return a temporary folder for the test, which is removed afterwards."""
         if self._temporary is None:
             self._temporary = tempfile.TemporaryDirectory()
             self.addCleanup(self._temporary.cleanup)
@@ -66,9 +66,12 @@ class TestCase(unittest.TestCase):
     # --- values
 
     def evaluate(self, tensors: Any) -> Any:
-        """Return the values of tensors in a nest as arrays; of functions, of their results.
+        """Return a nest with tensors replaced by arrays, and functions by their results.
 
-        Sparse and ragged tensors, and `IndexedSlices`, stay.
+        Sparse tensors, ragged tensors and `IndexedSlices` are returned unchanged.
+
+        Args:
+            tensors: Tensor or function, or a nest of them.
         """
         return map_structure(self._value, tensors)
 
@@ -83,7 +86,12 @@ class TestCase(unittest.TestCase):
 
     @contextmanager
     def session(self, *args: Any, **kwargs: Any) -> Iterator[_Evaluation]:
-        """A context whose value has ``run(tensors)``, which is `evaluate`."""
+        """Context manager for tests of TensorFlow 1: its ``run(tensors)`` is `evaluate`.
+
+        Args:
+            *args: Ignored.
+            **kwargs: Ignored.
+        """
         yield _Evaluation(self)
 
     cached_session = session
@@ -91,7 +99,13 @@ class TestCase(unittest.TestCase):
     # --- equal and close
 
     def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
-        """Fail unless the arrays have one shape and equal entries, NaN equal to NaN."""
+        """Fail unless the arrays have the same shape and equal entries; NaN equals NaN.
+
+        Args:
+            a: Expected array, tensor or nested list.
+            b: Actual array, tensor or nested list.
+            msg: Text added to the message of the failure.
+        """
         if isinstance(a, RaggedTensor) or isinstance(b, RaggedTensor):
             self.assertEqual(_rows(a), _rows(b), msg)
             return
@@ -100,7 +114,13 @@ class TestCase(unittest.TestCase):
         np.testing.assert_array_equal(a, b, err_msg=msg or "")
 
     def assertNotAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
-        """Fail if `assertAllEqual` does not."""
+        """Fail if the arrays have the same shape and equal entries.
+
+        Args:
+            a: Expected array, tensor or nested list.
+            b: Actual array, tensor or nested list.
+            msg: Text added to the message of the failure.
+        """
         self._assert_fails(self.assertAllEqual, a, b, msg=msg)
 
     def assertAllClose(
@@ -113,8 +133,17 @@ class TestCase(unittest.TestCase):
     ) -> None:
         """Fail unless ``|a - b| <= atol + rtol * |b|`` for all entries of two nests.
 
-        NaN is equal to NaN. Raises: ``ValueError`` if only one of two parts is a dict, or
-        lists differ in length.
+        NaN equals NaN.
+
+        Args:
+            a: Expected array, or a nest of arrays.
+            b: Actual array, or a nest of arrays.
+            rtol: Relative tolerance.
+            atol: Absolute tolerance.
+            msg: Text added to the message of the failure.
+
+        Raises:
+            ValueError: If only one of two parts is a dict, or lists differ in length.
         """
         self._assert_close(a, b, rtol, atol, msg, "")
 
@@ -156,7 +185,15 @@ class TestCase(unittest.TestCase):
         atol: float = 1e-6,
         msg: str | None = None,
     ) -> None:
-        """Fail if `assertAllClose` does not."""
+        """Fail if `assertAllClose` succeeds.
+
+        Args:
+            a: Expected array, or a nest of arrays.
+            b: Actual array, or a nest of arrays.
+            rtol: Relative tolerance.
+            atol: Absolute tolerance.
+            msg: Text added to the message of the failure.
+        """
         self._assert_fails(self.assertAllClose, a, b, rtol=rtol, atol=atol, msg=msg)
 
     def assertAllCloseAccordingToType(
@@ -173,11 +210,20 @@ class TestCase(unittest.TestCase):
         bfloat16_atol: float = 1e-2,
         msg: str | None = None,
     ) -> None:
-        """Apply `assertAllClose` with the tolerances of the less exact of two dtypes.
+        """Apply `assertAllClose` with the tolerances of the less precise dtype.
 
         Args:
-            float_rtol, float_atol: For float32 and complex64.
-            half_rtol, half_atol: For float16; the others are for all and for bfloat16.
+            a: Expected array, or a nest of arrays.
+            b: Actual array, or a nest of arrays.
+            rtol: Relative tolerance for float64, complex128 and others.
+            atol: Absolute tolerance for float64, complex128 and others.
+            float_rtol: Relative tolerance for float32 and complex64.
+            float_atol: Absolute tolerance for float32 and complex64.
+            half_rtol: Relative tolerance for float16.
+            half_atol: Absolute tolerance for float16.
+            bfloat16_rtol: Relative tolerance for bfloat16.
+            bfloat16_atol: Absolute tolerance for bfloat16.
+            msg: Text added to the message of the failure.
         """
         a, b = _array(a), _array(b)
         names = {a.dtype.name, b.dtype.name}
@@ -191,7 +237,14 @@ class TestCase(unittest.TestCase):
         self.assertAllClose(a, b, rtol, atol, msg)
 
     def assertNear(self, f1: Any, f2: Any, err: float, msg: str | None = None) -> None:
-        """Fail unless two numbers differ by ``err`` at most."""
+        """Fail unless two numbers differ by at most ``err``.
+
+        Args:
+            f1: First number.
+            f2: Second number.
+            err: Greatest difference.
+            msg: Text added to the message of the failure.
+        """
         f1, f2 = np.squeeze(_array(f1)), np.squeeze(_array(f2))
         close = bool(f1 == f2) or bool(abs(f1 - f2) <= err)
         self.assertTrue(close, self._formatMessage(msg, f"{f1} != {f2} +/- {err}"))
@@ -199,7 +252,14 @@ class TestCase(unittest.TestCase):
     def assertArrayNear(
         self, farray1: Any, farray2: Any, err: float, msg: str | None = None
     ) -> None:
-        """Apply `assertNear` to each pair of two sequences of numbers."""
+        """Fail unless the numbers of two sequences differ by at most ``err``, pair by pair.
+
+        Args:
+            farray1: First sequence of numbers.
+            farray2: Second sequence of numbers.
+            err: Greatest difference.
+            msg: Text added to the message of the failure.
+        """
         self.assertEqual(len(farray1), len(farray2), msg)
         for f1, f2 in zip(farray1, farray2):
             self.assertNear(float(f1), float(f2), err, msg)
@@ -220,19 +280,39 @@ class TestCase(unittest.TestCase):
     # --- ranges
 
     def assertAllGreater(self, a: Any, comparison_target: Any) -> None:
-        """Fail unless all entries are greater than a number."""
+        """Fail unless all entries are greater than a number.
+
+        Args:
+            a: Array or tensor.
+            comparison_target: Number to compare with.
+        """
         self.assertGreater(np.min(_array(a)), comparison_target)
 
     def assertAllGreaterEqual(self, a: Any, comparison_target: Any) -> None:
-        """Fail unless all entries are a number or greater."""
+        """Fail unless all entries are greater than or equal to a number.
+
+        Args:
+            a: Array or tensor.
+            comparison_target: Number to compare with.
+        """
         self.assertGreaterEqual(np.min(_array(a)), comparison_target)
 
     def assertAllLess(self, a: Any, comparison_target: Any) -> None:
-        """Fail unless all entries are less than a number."""
+        """Fail unless all entries are less than a number.
+
+        Args:
+            a: Array or tensor.
+            comparison_target: Number to compare with.
+        """
         self.assertLess(np.max(_array(a)), comparison_target)
 
     def assertAllLessEqual(self, a: Any, comparison_target: Any) -> None:
-        """Fail unless all entries are a number or less."""
+        """Fail unless all entries are less than or equal to a number.
+
+        Args:
+            a: Array or tensor.
+            comparison_target: Number to compare with.
+        """
         self.assertLessEqual(np.max(_array(a)), comparison_target)
 
     def assertAllInRange(
@@ -243,7 +323,15 @@ class TestCase(unittest.TestCase):
         open_lower_bound: bool = False,
         open_upper_bound: bool = False,
     ) -> None:
-        """Fail unless all entries lie between two bounds, which an open one excludes."""
+        """Fail unless all entries lie between two bounds.
+
+        Args:
+            target: Array or tensor.
+            lower_bound: Lower bound of the entries.
+            upper_bound: Upper bound of the entries.
+            open_lower_bound: If True, entries must not equal the lower bound.
+            open_upper_bound: If True, entries must not equal the upper bound.
+        """
         values = _array(target)
         if kind_of(values.dtype) not in ("f", "i", "u"):
             self.fail(f"target must hold ordered numbers, got {values.dtype}")
@@ -259,7 +347,12 @@ class TestCase(unittest.TestCase):
             )
 
     def assertAllInSet(self, target: Any, expected_set: Iterable[Any]) -> None:
-        """Fail unless all entries are elements of a set."""
+        """Fail unless all entries are elements of a set.
+
+        Args:
+            target: Array or tensor.
+            expected_set: Allowed values.
+        """
         wrong = np.setdiff1d(_array(target), list(expected_set))
         if wrong.size:
             self.fail(f"entries are not in the set {expected_set}: {wrong}")
@@ -269,7 +362,12 @@ class TestCase(unittest.TestCase):
     def assertShapeEqual(
         self, input_a: Any, input_b: Any, msg: str | None = None
     ) -> None:
-        """Fail unless two tensors or arrays have one shape.
+        """Fail unless two tensors or arrays have the same shape.
+
+        Args:
+            input_a: Array or tensor.
+            input_b: Array or tensor.
+            msg: Text added to the message of the failure.
 
         Raises:
             TypeError: If one of them has no shape.
@@ -283,7 +381,12 @@ class TestCase(unittest.TestCase):
         self.assertEqual(tuple(input_a.shape), tuple(input_b.shape), msg)
 
     def assertDTypeEqual(self, target: Any, expected_dtype: DTypeLike) -> None:
-        """Fail unless a tensor or array has a dtype."""
+        """Fail unless a tensor or array has a dtype.
+
+        Args:
+            target: Array or tensor.
+            expected_dtype: Dtype or its name.
+        """
         self.assertEqual(as_dtype(_array(target).dtype), as_dtype(expected_dtype))
 
     # --- errors
@@ -294,11 +397,12 @@ class TestCase(unittest.TestCase):
         exception_type: type[Exception],
         expected_err_re_or_predicate: str | Callable[[Exception], object],
     ) -> Iterator[None]:
-        """A context that fails unless it raises an error that matches.
+        """Context manager that fails unless its body raises an error that matches.
 
         Args:
-            expected_err_re_or_predicate: A regular expression that is found in the
-                message, or a function of the error that returns whether it is right.
+            exception_type: Class of the error.
+            expected_err_re_or_predicate: Regular expression to find in the message, or
+                a function of the error that returns whether it matches.
         """
         matches = expected_err_re_or_predicate
         if isinstance(matches, str):
@@ -315,7 +419,12 @@ class TestCase(unittest.TestCase):
     def assertRaisesOpError(
         self, expected_err_re_or_predicate: str | Callable[[Exception], object]
     ) -> Any:
-        """Apply `assertRaisesWithPredicateMatch` to ``tw.errors.OpError``."""
+        """Context manager that fails unless its body raises a ``tw.errors.OpError``.
+
+        Args:
+            expected_err_re_or_predicate: Regular expression to find in the message, or
+                a function of the error that returns whether it matches.
+        """
         return self.assertRaisesWithPredicateMatch(
             OpError, expected_err_re_or_predicate
         )
@@ -325,22 +434,43 @@ class TestCase(unittest.TestCase):
     assertItemsEqual = unittest.TestCase.assertCountEqual
 
     def assertRaisesRegexp(self, *args: Any, **kwargs: Any) -> Any:
-        """Fail unless an error with a text is raised: ``assertRaisesRegex``."""
+        """Fail unless an error with a matching message is raised: ``assertRaisesRegex``.
+
+        Args:
+            *args: Arguments of ``assertRaisesRegex``.
+            **kwargs: Keyword arguments of ``assertRaisesRegex``.
+        """
         return self.assertRaisesRegex(*args, **kwargs)
 
     def assertLen(
         self, container: Sized, expected_len: int, msg: str | None = None
     ) -> None:
-        """Fail unless a container has a length."""
+        """Fail unless a container has this length.
+
+        Args:
+            container: Object with a length.
+            expected_len: Expected length.
+            msg: Text added to the message of the failure.
+        """
         text = f"{container!r} has length {len(container)}, not {expected_len}"
         self.assertTrue(len(container) == expected_len, self._formatMessage(msg, text))
 
     def assertEmpty(self, container: Sized, msg: str | None = None) -> None:
-        """Fail unless a container is empty."""
+        """Fail unless a container is empty.
+
+        Args:
+            container: Object with a length.
+            msg: Text added to the message of the failure.
+        """
         self.assertLen(container, 0, msg)
 
     def assertNotEmpty(self, container: Sized, msg: str | None = None) -> None:
-        """Fail if a container is empty."""
+        """Fail if a container is empty.
+
+        Args:
+            container: Object with a length.
+            msg: Text added to the message of the failure.
+        """
         self.assertTrue(
             len(container), self._formatMessage(msg, f"{container!r} is empty")
         )
@@ -348,26 +478,33 @@ class TestCase(unittest.TestCase):
     def assertBetween(
         self, value: Any, minv: Any, maxv: Any, msg: str | None = None
     ) -> None:
-        """Fail unless ``minv <= value <= maxv``."""
+        """Fail unless ``minv <= value <= maxv``.
+
+        Args:
+            value: Number to check.
+            minv: Smallest allowed number.
+            maxv: Largest allowed number.
+            msg: Text added to the message of the failure.
+        """
         text = f"{value!r} is not between {minv!r} and {maxv!r}"
         self.assertTrue(minv <= value <= maxv, self._formatMessage(msg, text))
 
 
 class _Evaluation:
-    """The value of the context of `TestCase.session`."""
+    """Value of the context of `TestCase.session`."""
 
     def __init__(self, case):
         self._case = case
 
     def run(self, fetches: Any, feed_dict: None = None) -> Any:
-        """Return the values of tensors, see `TestCase.evaluate`."""
+        """Return the values of tensors; see `TestCase.evaluate`."""
         if feed_dict:
             raise ValueError("session.run: feed_dict must be None, as ops run eagerly")
         return self._case.evaluate(fetches)
 
 
 def _array(x):
-    """A tensor, or anything else, as an array; of objects if its rows differ in length."""
+    """Return a tensor, or anything else, as an array; of objects if rows differ in length."""
     if hasattr(x, "numpy"):
         x = x.numpy()
     try:
@@ -377,13 +514,13 @@ def _array(x):
 
 
 def _comparable(x):
-    """As `_array`, with text as bytes."""
+    """Return an array as `_array` does, with text as bytes."""
     x = _array(x)
     return np.char.encode(x, "utf-8").astype(object) if x.dtype.kind == "U" else x
 
 
 def _widened(x):
-    """Bfloat16 as float32, with which NumPy computes."""
+    """Return bfloat16 arrays as float32, in which NumPy can compute."""
     return x.astype(np.float32) if x.dtype.name == "bfloat16" else x
 
 

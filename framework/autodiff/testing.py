@@ -1,4 +1,4 @@
-"""`tw.test`: checks of derivatives and of ops, and ``TestCase``, for our tests and users'."""
+"""`tw.test`: checks of derivatives and of ops, and `TestCase`."""
 
 from tapewright.core.device_lists import (
     gpu_device_name,

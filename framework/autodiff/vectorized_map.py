@@ -1,4 +1,4 @@
-"""`vectorized_map`: a function of one element applied to many at once."""
+"""`vectorized_map`: apply a function of one element to many elements at once."""
 
 from __future__ import annotations
 
@@ -31,23 +31,30 @@ def vectorized_map(
     fallback_to_while_loop: bool = True,
     warn: bool = True,
 ) -> R:
-    """``fn`` of each element along the first axis, the results stacked; all in one call.
+    """Apply ``fn`` to all elements along the first axis at once, and stack the results.
 
     The ops inside ``fn`` run once for all elements, by their batching rules: as fast as
-    code written for a batch. Gradients pass; ``fn`` may use tapes and further maps.
+    code written for a batch. It is differentiable; ``fn`` may use tapes and further
+    maps.
 
-    Args: ``fn``: takes one element, nested like ``elems``, returns any nest of tensors;
-    results that do not depend on the element are repeated. ``elems``: a tensor or a nest of
-    them, with one size of the first axis, or 1. ``fallback_to_while_loop``: if ``fn``
-    cannot be vectorized (it needs values, draws random numbers or assigns a variable), it
-    runs in a loop over the elements, with a warning if ``warn``.
+    Args:
+        fn: Function of one element, nested like ``elems``, that returns any nest of
+            tensors; results that do not depend on the element are repeated.
+        elems: Tensor, or a nest of tensors whose first axes have one common size, or
+            size 1.
+        fallback_to_while_loop: If True, a function that cannot be vectorized (because
+            it needs values, draws random numbers or assigns to a variable) runs in a
+            loop over the elements.
+        warn: If True, warn about such a loop.
 
-    Raises: ``ShapeError`` (a ValueError) if the first axes do not fit; ``ValueError``
-    if ``fn`` cannot be vectorized and ``fallback_to_while_loop`` is False.
+    Raises:
+        ShapeError: If the first axes do not match (a ``ValueError``).
+        ValueError: If ``fn`` cannot be vectorized and ``fallback_to_while_loop`` is
+            False.
 
     Example:
-        >>> outer = tw.vectorized_map(lambda a: a[:, None] * a, tw.convert_to_tensor([[1.0, 2.0]]))
-        >>> outer.numpy()
+        >>> vectors = tw.constant([[1.0, 2.0]])
+        >>> tw.vectorized_map(lambda a: a[:, None] * a, vectors).numpy()
         array([[[1., 2.],
                 [2., 4.]]], dtype=float32)
     """
@@ -91,7 +98,7 @@ def _common_size(tensors):
 
 
 class _Mapper(BatchInterpreter):
-    """The batcher of one map."""
+    """Batching interpreter of one map."""
 
     __slots__ = ("start",)
     no_value = (
@@ -105,7 +112,7 @@ class _Mapper(BatchInterpreter):
         self.start = next_serial()
 
     def before_assign(self, variable, method, key):
-        """Refuse assignments that would differ for each element, even those of draws."""
+        """Reject assignments that would differ between elements, including random draws."""
         if variable.serial < self.start:
             raise MappingError(
                 f"the variable '{variable.path}' is assigned to (drawing random numbers "
