@@ -53,7 +53,7 @@ class _AbstractValue:
         return math.prod(self.shape)
 
     def get(self):  # as of an array on a GPU
-        raise MappingError("a tensor that stands for many has no one array")
+        raise MappingError("a batched tensor has no single array")
 
 
 class BatchedTensor(Tensor):

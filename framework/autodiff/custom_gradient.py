@@ -78,9 +78,9 @@ class _AccessWatcher(_VariableWatcher):
             if variable.serial > self.start:  # f makes it anew
                 return
             raise TracingError(
-                "recompute_grad: f draws from a random generator that belongs to the "
-                "trace of the function around it, so the same numbers cannot be drawn "
-                "again: make the Generator outside of the traced function, or in f"
+                "recompute_grad: f must not draw from a Generator that the traced "
+                "function around it has created, since the same numbers cannot be "
+                "drawn again; create it outside of the traced function, or in f"
             )
         if id(variable) not in self.before:
             with use_interpreters(self.outside):
@@ -135,8 +135,8 @@ def call_gradient_function(gradient, cotangents, count, variables, name):
         of_variables = flatten(of_variables)
         if len(of_variables) != len(variables):
             raise ValueError(
-                f"custom_gradient: {len(variables)} variable gradients are wanted "
-                f"for {name}, got {len(of_variables)}"
+                f"custom_gradient: the gradient function of {name} must return "
+                f"{len(variables)} variable gradients, got {len(of_variables)}"
             )
     else:
         gradients, of_variables = gradient(*cotangents), []
@@ -201,9 +201,9 @@ def custom_gradient(f=None):
         for x in args:
             if hasattr(x, "record_op"):
                 raise TypeError(
-                    f"{_name(f)} has a custom gradient, which a model made of ops "
-                    "would not keep. Call it in the call() of a Layer, or make it a "
-                    "Lambda layer"
+                    f"{_name(f)} must not be called on a KerasTensor, since a functional "
+                    "model would lose its custom gradient; call it in the call() of a "
+                    "Layer, or in a Lambda layer"
                 )
         interpreters = active_interpreters()
         watcher = _VariableWatcher()

@@ -256,8 +256,8 @@ def ravel(values: TensorNest) -> tuple[Tensor, Callable[[TensorLike], Any]]:
     flat = nest.flatten(values)
     if any([v is None for v in flat]):
         raise ValueError(
-            "ravel: a value is None. For the gradient of a source that the target "
-            "does not depend on, pass unconnected_gradients='zero'"
+            "ravel: values must not be None; for the gradient of a source that the "
+            "target does not depend on, pass unconnected_gradients='zero'"
         )
     tensors = [convert_to_tensor(_dense(v)) for v in flat]
     for tensor in tensors[1:]:

@@ -122,7 +122,7 @@ class GradientTape:
     def __enter__(self) -> Self:
         if self._active:
             raise ValueError(
-                "The tape is recording already: it cannot be entered twice"
+                "The tape is already recording and cannot be entered again"
             )
         if self._tape is None:
             self._tape = self._new_tape()
@@ -314,9 +314,9 @@ class GradientTape:
         if self._tape is None:
             if self._spent:
                 raise RecordingError(
-                    "A non-persistent GradientTape keeps nothing after gradient, unless "
-                    "a gradient was None, which `explain` then explains: use it before, or "
-                    "make it with GradientTape(persistent=True)"
+                    "A non-persistent GradientTape is empty after gradient, unless a "
+                    "gradient was None, which `explain` explains; inspect it before, or "
+                    "create it with GradientTape(persistent=True)"
                 )
             self._tape = self._new_tape()
         return self._tape
@@ -658,9 +658,11 @@ class GradientTape:
         flat_sources = _checked(sources, "sources")
         bounds = _bounds(parallel_iterations, memory_limit)
         if math.prod(target.shape) != 1:
-            raise ShapeError("hessian", "target must be one number", target=target)
+            raise ShapeError(
+                "hessian", "target must have exactly one entry", target=target
+            )
         if flat and len({s.dtype for s in flat_sources}) > 1:
-            raise TypeError("hessian: flat=True needs sources of one dtype")
+            raise TypeError("hessian: sources must have one dtype if flat is True")
         tape, interpreters = self._begin()
         ((tensor, key),), keys = endpoints(tape, [target], flat_sources)
         with use_interpreters(interpreters), np.errstate(all="ignore"):
@@ -807,9 +809,9 @@ class GradientTape:
         elif self._here and not self._warned:
             self._warned = True
             warnings.warn(
-                "gradient of a persistent tape inside its own context: the gradient itself "
-                "is recorded, which costs time and memory. Take it outside, or inside "
-                "tape.stop_recording(), unless you want its derivatives",
+                "gradient of a persistent tape was called inside the tape's context, so the "
+                "gradient itself is recorded, which costs time and memory; call it outside, "
+                "or inside tape.stop_recording(), unless you need its derivatives",
                 stacklevel=user_stacklevel(),
             )
         tape = self._tape
@@ -932,8 +934,8 @@ def _seeds(targets, output_gradients):
     given = [x if x is None else _part(x) for x in flatten(output_gradients)]
     if len(given) != len(targets):
         raise ValueError(
-            f"output_gradients: {len(given)} given for {len(targets)} targets; there must "
-            "be one for each"
+            f"output_gradients must have one entry for each of {len(targets)} targets, got "
+            f"{len(given)}"
         )
     seeds = []
     for seed, target in zip(given, targets):

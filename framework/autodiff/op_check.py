@@ -449,7 +449,7 @@ def _assert_refuses(case, values, batcher, mapped):
         _run(case, values, batcher)
     except MappingError:
         return
-    raise AssertionError(f"mapped {mapped}: the case says it is refused, but it ran")
+    raise AssertionError(f"mapped {mapped}: the case declares it unmapped, but it ran")
 
 
 def _check_diagonal_rule(case):

@@ -67,12 +67,12 @@ def vectorized_map(
         if not fallback_to_while_loop:
             raise ValueError(
                 f"vectorized_map: fn cannot be applied to all elements at once ({why}); "
-                "fallback_to_while_loop=True applies it to one after the other"
+                "fallback_to_while_loop=True runs it in a loop"
             ) from error
     results = _looped(fn, elems, tensors, count)
     if warn:
         warnings.warn(
-            f"vectorized_map: fn was applied to one element after the other, because {why}",
+            f"vectorized_map: fn runs in a loop over the elements, because {why}",
             stacklevel=user_stacklevel(),
         )
     return results
@@ -80,10 +80,10 @@ def vectorized_map(
 
 def _common_size(tensors):
     if not tensors:
-        raise ValueError("vectorized_map: elems holds no tensor")
+        raise ValueError("vectorized_map: elems must contain a tensor, got none")
     for i, tensor in enumerate(tensors):
         if not tensor.ndim:
-            raise ShapeError("vectorized_map", "elems must have a first axis to go along",
+            raise ShapeError("vectorized_map", "elems must have a first axis",
                              **{f"elems_{i}": tensor})  # fmt: skip
     sizes = []
     for size in [tensor.shape[0] for tensor in tensors]:
@@ -92,7 +92,9 @@ def _common_size(tensors):
     if len(sizes) > 1:
         given = {f"elems_{i}": tensor for i, tensor in enumerate(tensors)}
         raise ShapeError(
-            "vectorized_map", "the first axes must have one size, or 1", **given
+            "vectorized_map",
+            "the first axes must have the same size, or size 1",
+            **given,
         )
     return sizes[0] if sizes else 1
 
@@ -144,7 +146,9 @@ def _looped(fn, elems, tensors, count):
         found = fn(nest.pack(elems, element))
         rows.append(nest.flatten(found))
     if not rows:
-        raise ValueError("vectorized_map: there is no element to apply fn to")
+        raise ValueError(
+            "vectorized_map: elems must have at least one element, got none"
+        )
     results = [
         None if parts[0] is None else stack([convert_to_tensor(x) for x in parts])
         for parts in zip(*rows, strict=True)

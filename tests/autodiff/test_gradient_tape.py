@@ -233,7 +233,7 @@ def test_a_persistent_gradient_inside_its_own_context_warns_once_and_is_recorded
     x = tw.Variable(3.0)
     with tw.GradientTape(persistent=True) as tape:
         y = x**3
-        with pytest.warns(UserWarning, match="inside its own context"):
+        with pytest.warns(UserWarning, match="inside the tape's context"):
             dy = tape.gradient(y, x)
         again = tape.gradient(y, x)
     assert again.numpy() == 27.0

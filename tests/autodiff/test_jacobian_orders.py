@@ -105,7 +105,7 @@ def test_a_jacobian_inside_its_own_persistent_tape_is_recorded():
     x = tw.Variable(weights(2))
     with tw.GradientTape(persistent=True) as tape:
         y = x**3
-        with pytest.warns(UserWarning, match="inside its own context") as caught:
+        with pytest.warns(UserWarning, match="inside the tape's context") as caught:
             j = tape.jacobian(y, x)
     assert caught[0].filename == __file__
     np.testing.assert_allclose(tape.gradient(j, x), 6 * x.numpy())

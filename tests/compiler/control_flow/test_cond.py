@@ -231,7 +231,7 @@ def test_an_error_in_a_branch_names_the_op_and_leaves_variables_alone():
 
 def test_many_values_at_once_cannot_take_two_branches():
     f = tw.function(lambda x: tw.cond(x > 0.0, lambda: x * 2.0, lambda: -x))
-    with pytest.warns(UserWarning, match="one element after the other"):
+    with pytest.warns(UserWarning, match="in a loop over the elements"):
         found = tw.vectorized_map(f, tw.constant([1.0, -3.0]))
     assert found.numpy().tolist() == [2.0, 3.0]
 
