@@ -1,8 +1,8 @@
 """Docstrings of functions that tables define: summary, ``Args:``, further sections.
 
-`summary_of` takes the summary of another function, with other names of the arguments.
 `compose` describes the arguments by the sentences of `ARGUMENTS`, which an entry in the
-function's table can override.
+function's table can override. `summary_of` and `arguments_of` take the summary and the
+sentences of another function, with other names of the arguments.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-__all__ = ["ARGUMENTS", "compose", "summary_of"]
+__all__ = ["ARGUMENTS", "arguments_of", "compose", "summary_of"]
 
 # The sentences about arguments that mean the same in most functions.
 ARGUMENTS = {
@@ -30,6 +30,9 @@ ARGUMENTS = {
 _WIDTH = 88
 _CODE = re.compile("``.*?``")
 _NAME = re.compile(r"\w+")
+_ARGS = re.compile(r"^Args:\n((?: +.*\n|\n)*)", re.MULTILINE)
+_ARG = re.compile(r"^    (\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
+_STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 _SECTION = re.compile("^(Shapes|Returns|Raises|References|Example):$", re.MULTILINE)
 
 
@@ -64,8 +67,10 @@ def compose(
     section = _SECTION.search(details)
     start = section.start() if section else len(details)
     sentences = {**ARGUMENTS, **(args or {})}
-    names = inspect.signature(function).parameters
-    entries = [_entry(name, sentences[name]) for name in names]
+    parameters = inspect.signature(function).parameters.values()
+    entries = [
+        _entry(_STARS.get(p.kind, "") + p.name, sentences[p.name]) for p in parameters
+    ]
     parts = [summary, details[:start], "\n".join(["Args:", *entries]), details[start:]]
     return "\n\n".join([part.strip() for part in parts if part])
 
@@ -92,9 +97,46 @@ def summary_of(op: Callable[..., Any], names: Iterable[str]) -> str:
         >>> summary_of(shift, ["x1", "x2"])
         'Compute ``x1 * 2 ** x2``.'
     """
-    new_names = dict(zip(inspect.signature(op).parameters, names))
+    summary = (inspect.getdoc(op) or "").partition("\n\n")[0]
+    return _renamed(summary, _new_names(op, names))
+
+
+def arguments_of(op: Callable[..., Any], names: Iterable[str]) -> dict[str, str]:
+    """Return the sentences about the arguments in an op's docstring, with other names.
+
+    Args:
+        op: Function that has the docstring.
+        names: New names of its first arguments, in order.
+
+    Example:
+        >>> from tapewright.core.docstrings import arguments_of
+        >>> def shift(x, y):
+        ...     '''Compute ``x * 2 ** y``.
+        ...
+        ...     Args:
+        ...         x: Input tensor.
+        ...         y: Power of 2, which broadcasts with ``x``.
+        ...     '''
+        >>> arguments_of(shift, ["a"])
+        {'a': 'Input tensor.', 'y': 'Power of 2, which broadcasts with ``a``.'}
+    """
+    new_names = _new_names(op, names)
+    section = _ARGS.search((inspect.getdoc(op) or "") + "\n")
+    entries = _ARG.findall(section[1]) if section else []
+    return {
+        new_names.get(name, name): _renamed(" ".join(text.split()), new_names)
+        for name, text in entries
+    }
+
+
+def _new_names(op, names):
+    return dict(zip(inspect.signature(op).parameters, names))
+
+
+def _renamed(text, new_names):
+    """Return a text with other names in its code."""
 
     def rename(code):
         return _NAME.sub(lambda name: new_names.get(name[0], name[0]), code[0])
 
-    return _CODE.sub(rename, (inspect.getdoc(op) or "").partition("\n\n")[0])
+    return _CODE.sub(rename, text)

@@ -6,11 +6,12 @@ import re
 import pytest
 
 from tapewright import keras
-from tapewright.core.docstrings import compose
+from tapewright.core.docstrings import arguments_of, compose
+from tapewright.experimental import numpy as tnp
 
 
 def documented_functions():
-    for space in (keras.ops, keras.ops.image, keras.backend):
+    for space in (keras.ops, keras.ops.image, keras.backend, tnp, tnp.random):
         for name in space.__all__:
             value = getattr(space, name)
             if inspect.isroutine(value) and value.__module__.startswith(space.__name__):
@@ -29,7 +30,10 @@ def arguments(function):
     return [n for n in expected if n != "name"], [n for n in found if n != "name"]
 
 
-@pytest.mark.parametrize("space", ["tapewright.keras.ops", "tapewright.keras.backend"])
+@pytest.mark.parametrize(
+    "space",
+    ["tapewright.keras.ops", "tapewright.keras.backend", tnp.__name__],
+)
 def test_docstrings_list_the_arguments_of_the_signature_in_order(space):
     wrong = {
         name: found
@@ -39,6 +43,11 @@ def test_docstrings_list_the_arguments_of_the_signature_in_order(space):
         if expected != found
     }
     assert wrong == {}
+
+
+def test_functions_of_every_space_are_documented():
+    names = {name.rpartition(".")[0] for name, _ in documented_functions()}
+    assert {tnp.__name__, tnp.random.__name__, keras.ops.__name__} <= names
 
 
 def test_arguments_precede_the_first_section():
@@ -64,3 +73,40 @@ def test_long_sentences_are_wrapped():
     doc = compose(scale, "Scale.", args={"x": "word " * 30})
     assert max(map(len, doc.splitlines())) <= 88
     assert doc.splitlines()[4].startswith(" " * 8 + "word")
+
+
+def test_variadic_arguments_have_their_stars():
+    def join(*xs, **options): ...
+
+    doc = compose(join, "Join.", args={"xs": "Tensors.", "options": "Settings."})
+    assert doc.endswith("    *xs: Tensors.\n    **options: Settings.")
+
+
+def shift(x, y, n=1):
+    """Compute ``x + n * y``.
+
+    Args:
+        x: Input tensor.
+        y: Step, which broadcasts with ``x``; x of the text stays, and the sentence
+            continues with ``x[y]``.
+        n: Number of steps.
+
+    Returns:
+        A tensor.
+    """
+
+
+def test_sentences_of_another_function_are_found_under_new_names():
+    assert arguments_of(shift, ["a", "b"]) == {
+        "a": "Input tensor.",
+        "b": "Step, which broadcasts with ``a``; x of the text stays, and the sentence "
+        "continues with ``a[b]``.",
+        "n": "Number of steps.",
+    }
+
+
+def test_a_function_without_arguments_in_its_docstring_has_no_sentences():
+    def shift(x):
+        """Shift."""
+
+    assert arguments_of(shift, ["a"]) == {}

@@ -1,8 +1,8 @@
 """`tw.experimental.numpy`: the functions of NumPy on tensors, as ``tf.experimental.numpy``.
 
-They have the arguments of TensorFlow's functions and its dtypes, which are NumPy's: a
-Python float is a float64, and operands meet in ``np.result_type``. Results are tensors,
-which tapes, traces and `vectorized_map` take as any others.
+They have the arguments of TensorFlow's functions, and NumPy's promotion of dtypes: a
+Python float is a float64, and operands are cast to ``np.result_type``. Results are
+tensors, which work with tapes, traces and `vectorized_map`.
 
 >>> import tapewright as tw
 >>> import tapewright.experimental.numpy as tnp

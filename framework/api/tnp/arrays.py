@@ -1,4 +1,4 @@
-"""`tw.experimental.numpy`: shapes, parts, joins, and entries picked from arrays."""
+"""`tw.experimental.numpy`: shapes, splitting, joining and indexing of arrays."""
 
 from __future__ import annotations
 
@@ -92,25 +92,41 @@ transpose = define(ops.transpose, arrays, "a")
 
 
 def shape(a: TensorLike) -> TensorShape:
-    """The sizes of the axes of ``a``."""
+    """Return the shape of an array.
+
+    Args:
+        a: Input tensor.
+    """
     return asarray(a).shape
 
 
 def ndim(a: TensorLike) -> int:
-    """The number of axes of ``a``."""
+    """Return the number of axes.
+
+    Args:
+        a: Input tensor.
+    """
     return asarray(a).ndim
 
 
 def isscalar(num: TensorLike) -> bool:
-    """Return whether ``num`` has no axes."""
+    """Return whether a value has no axes.
+
+    Args:
+        num: Tensor or number.
+    """
     return ndim(num) == 0
 
 
 def size(x: TensorLike, axis: None = None) -> Any:
-    """The number of entries of ``x``, an int; a tensor where a trace has unknown sizes.
+    """Return the number of entries: an int, or a tensor if a trace has unknown sizes.
+
+    Args:
+        x: Input tensor.
+        axis: Must be None.
 
     Raises:
-        NotImplementedError: For an ``axis``.
+        NotImplementedError: If ``axis`` is given.
     """
     if axis is not None:
         raise NotImplementedError(f"size: axis must be None, got {axis!r}")
@@ -120,13 +136,16 @@ def size(x: TensorLike, axis: None = None) -> Any:
 
 
 def reshape(a: TensorLike, newshape: ShapeLike, order: str = "C") -> Tensor:
-    """The same entries in another shape; one size may be -1.
+    """Change the shape of an array without changing its entries.
 
     Args:
-        order: "C" reads and writes the last axis first, "F" the first one.
+        a: Input tensor.
+        newshape: Shape of the result; one size may be -1, and is inferred.
+        order: "C" reads and writes entries with the last axis changing fastest, "F"
+            with the first axis changing fastest.
 
     Raises:
-        ValueError: For another ``order``.
+        ValueError: If ``order`` is unknown.
 
     Example:
         >>> tw.experimental.numpy.reshape([1, 2, 3, 4], (2, 2), order="F").numpy()
@@ -142,20 +161,25 @@ def reshape(a: TensorLike, newshape: ShapeLike, order: str = "C") -> Tensor:
 
 
 def flatten(a: TensorLike, order: str = "C") -> Tensor:
-    """All entries as a vector.
+    """Flatten an array into a vector.
 
     Args:
-        order: "C", "A" and "K" read the last axis first, "F" the first one.
+        a: Input tensor.
+        order: "C", "A" and "K" read entries with the last axis changing fastest, "F"
+            with the first axis changing fastest.
 
     Raises:
-        ValueError: For another ``order``.
+        ValueError: If ``order`` is unknown.
     """
     one_of("flatten", "order", order, ["C", "A", "K", "F"])
     a = asarray(a)
     return ravel(shapes.transpose(a) if order == "F" else a)
 
 
-def _atleast(rank: int, lift: Callable[[list[Any]], list[Any]], doc: str) -> Any:
+_LISTED = "\nReturns:\n    One tensor, or a list of tensors for several arguments."
+
+
+def _atleast(rank: int, lift: Callable[[list[Any]], list[Any]], summary: str) -> Any:
     def function(*arys: TensorLike) -> Any:
         lifted = [
             x if x.ndim >= rank else shapes.reshape(x, lift(list(x.shape)))
@@ -163,40 +187,50 @@ def _atleast(rank: int, lift: Callable[[list[Any]], list[Any]], doc: str) -> Any
         ]
         return lifted[0] if len(lifted) == 1 else lifted
 
-    return define(function, arrays, "", doc, name=f"atleast_{rank}d")
+    args = {"arys": "Tensors to convert."}
+    return define(
+        function, arrays, "", summary, _LISTED, name=f"atleast_{rank}d", args=args
+    )
 
 
-_LISTED = "\n\nReturns: one tensor, or a list of them for several arguments.\n"
-atleast_1d = _atleast(
-    1, lambda dims: [1], "A scalar as a vector of one entry." + _LISTED
-)
+atleast_1d = _atleast(1, lambda dims: [1], "Convert scalars to vectors of one entry.")
 atleast_2d = _atleast(
     2,
     lambda dims: [1] * (2 - len(dims)) + dims,
-    "Arrays with two axes or more; new ones of size 1 come first." + _LISTED,
+    "Reshape to at least two axes; new axes of size 1 come first.",
 )
 atleast_3d = _atleast(
     3,
     lambda dims: [*([1] if len(dims) < 2 else []), *(dims or [1]), 1],
-    "Arrays with three axes or more: ``[n]`` as ``[1, n, 1]``, ``[m, n]`` as ``[m, n, 1]``."
-    + _LISTED,
+    "Reshape to at least three axes: ``[n]`` to ``[1, n, 1]``, ``[m, n]`` to ``[m, n, 1]``.",
 )
 
 
 def broadcast_to(array: TensorLike, shape: ShapeLike) -> Tensor:
-    """``array`` repeated along new first axes, and along axes of size 1, to ``shape``."""
+    """Broadcast an array to a shape.
+
+    The array is repeated along new first axes, and along axes of size 1.
+
+    Args:
+        array: Input tensor.
+        shape: Shape of the result.
+    """
     shape = [shape] if isinstance(shape, int) else shape
     return shapes.broadcast_to(asarray(array), shape)
 
 
 def broadcast_arrays(*args: TensorLike, **kwargs: Any) -> list[Tensor]:
-    """The arrays, each broadcast to the shape that they have together.
+    """Broadcast arrays against each other.
 
     Args:
-        kwargs: ``subok``, which must be False.
+        *args: Tensors to broadcast.
+        **kwargs: ``subok``, which must be False.
+
+    Returns:
+        List of tensors of one shape.
 
     Raises:
-        ValueError: For other arguments.
+        ValueError: If another keyword argument is given.
 
     Example:
         >>> [x.shape for x in tw.experimental.numpy.broadcast_arrays([1, 2], [[3], [4]])]
@@ -214,15 +248,17 @@ def broadcast_arrays(*args: TensorLike, **kwargs: Any) -> list[Tensor]:
 
 
 def pad(array: TensorLike, pad_width: Any, mode: str, **kwargs: Any) -> Tensor:
-    """``array`` with a margin: ``pad_width[i] = (before, after)`` entries on axis ``i``.
+    """Pad an array.
 
     Args:
+        array: Input tensor.
+        pad_width: Numbers of entries ``(before, after)`` to add on each axis.
         mode: "constant", "reflect" (mirrored without the edge) or "symmetric" (mirrored
             with the edge).
-        kwargs: ``constant_values``, 0 by default.
+        **kwargs: ``constant_values``, 0 by default.
 
     Raises:
-        ValueError: For another ``mode`` or other arguments.
+        ValueError: If ``mode`` is unknown, or another keyword argument is given.
 
     Example:
         >>> tw.experimental.numpy.pad([1, 2], [(1, 1)], "constant").numpy()
@@ -240,14 +276,16 @@ def pad(array: TensorLike, pad_width: Any, mode: str, **kwargs: Any) -> Tensor:
 
 
 def split(ary: TensorLike, indices_or_sections: Any, axis: Axis = 0) -> list[Tensor]:
-    """A list of parts along ``axis``.
+    """Split an array into a list of parts along an axis.
 
     Args:
-        indices_or_sections: A number of equal parts, or the indices before which to
-            cut; parts beyond the end are empty.
+        ary: Tensor to split.
+        indices_or_sections: Number of equal parts, or the indices before which to cut;
+            parts beyond the end are empty.
+        axis: Axis to split.
 
     Raises:
-        ShapeError: If the number does not divide the axis (a ``ValueError``).
+        ShapeError: If the number of parts does not divide the axis (a ``ValueError``).
 
     Example:
         >>> [x.numpy().tolist() for x in tw.experimental.numpy.split([1, 2, 3], [2, 5])]
@@ -260,16 +298,19 @@ def split(ary: TensorLike, indices_or_sections: Any, axis: Axis = 0) -> list[Ten
     return ops.split(ary, indices_or_sections, axis)
 
 
+_SECTIONS = "Number of equal parts, or the indices before which to cut."
+
+
 def _split_along(name: str, axis: int) -> Callable[..., list[Tensor]]:
     def function(ary: TensorLike, indices_or_sections: Any) -> list[Tensor]:
         ary = asarray(ary)
         along = 0 if axis == 1 and ary.ndim == 1 else axis
         return split(ary, indices_or_sections, along)
 
-    row = ", of a vector along axis 0" if axis == 1 else ""
-    return define(
-        function, arrays, "ary", f"`split` along axis {axis}{row}.", name=name
-    )
+    row = ", or axis 0 of a vector" if axis == 1 else ""
+    args = {"ary": "Tensor to split.", "indices_or_sections": _SECTIONS}
+    summary = f"Split a tensor along axis {axis}{row}; see `split`."
+    return define(function, arrays, "ary", summary, name=name, args=args)
 
 
 vsplit = _split_along("vsplit", 0)
@@ -282,10 +323,14 @@ def _listed(values):
 
 
 def concatenate(arys: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
-    """Join the arrays of a list along an existing axis, in the dtype where they meet.
+    """Join arrays along an existing axis.
+
+    Args:
+        arys: List of tensors, which are promoted to a common dtype.
+        axis: Axis to join along.
 
     Raises:
-        ValueError: For an empty list.
+        ValueError: If the list is empty.
 
     Example:
         >>> tw.experimental.numpy.concatenate([[1, 2], [0.5]]).numpy()
@@ -298,7 +343,11 @@ def concatenate(arys: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
 
 
 def stack(arrays: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
-    """Join the arrays of a list, all of one shape, along a new axis.
+    """Join arrays of one shape along a new axis.
+
+    Args:
+        arrays: List of tensors of one shape, which are promoted to a common dtype.
+        axis: Position of the new axis in the result.
 
     Example:
         >>> tw.experimental.numpy.stack([[1, 2], [3, 4]], axis=1).numpy()
@@ -311,22 +360,39 @@ def stack(arrays: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
 
 
 def hstack(tup: Sequence[TensorLike]) -> Tensor:
-    """Join the arrays of a list along axis 1, vectors along axis 0."""
+    """Stack arrays horizontally: along axis 1, or along axis 0 for vectors.
+
+    Args:
+        tup: List of tensors.
+    """
     return ops.hstack(promote(*[atleast_1d(x) for x in _listed(tup)]))
 
 
 def vstack(tup: Sequence[TensorLike]) -> Tensor:
-    """Join the arrays of a list along axis 0; vectors become rows."""
+    """Stack arrays vertically: along axis 0, with vectors as rows.
+
+    Args:
+        tup: List of tensors.
+    """
     return ops.vstack(promote(*[atleast_2d(x) for x in _listed(tup)]))
 
 
 def dstack(tup: Sequence[TensorLike]) -> Tensor:
-    """Join the arrays of a list along axis 2, a new last axis for vectors and matrices."""
+    """Stack arrays along axis 2, a new last axis for vectors and matrices.
+
+    Args:
+        tup: List of tensors.
+    """
     return ops.dstack(promote(*[atleast_3d(x) for x in _listed(tup)]))
 
 
 def append(arr: TensorLike, values: TensorLike, axis: Axis | None = None) -> Tensor:
-    """Join ``arr`` and ``values`` along ``axis``; None flattens both.
+    """Append values to the end of an array.
+
+    Args:
+        arr: Input tensor.
+        values: Tensor to append.
+        axis: Axis to join along; None flattens both.
 
     Example:
         >>> tw.experimental.numpy.append([1, 2], [[3]]).numpy()
@@ -338,10 +404,12 @@ def append(arr: TensorLike, values: TensorLike, axis: Axis | None = None) -> Ten
 
 
 def tile(a: TensorLike, reps: TensorLike) -> Tensor:
-    """``a`` repeated ``reps[i]`` times along axis ``i``.
+    """Repeat an array ``reps[i]`` times along axis ``i``.
 
-    With fewer numbers than axes they count for the last axes; with more, ``a`` gets
-    new first axes.
+    Args:
+        a: Input tensor.
+        reps: Numbers of repetitions. Fewer numbers than axes apply to the last axes;
+            more numbers add new first axes.
 
     Example:
         >>> tw.experimental.numpy.tile([1, 2], (2, 1)).numpy()
@@ -358,7 +426,12 @@ def tile(a: TensorLike, reps: TensorLike) -> Tensor:
 def where(
     condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None
 ) -> Any:
-    """``x`` where ``condition`` is true, else ``y``; with neither, `nonzero`.
+    """Select entries of ``x`` or ``y`` by a condition; without both, `nonzero`.
+
+    Args:
+        condition: Tensor of booleans; numbers other than 0 count as True.
+        x: Entries where the condition is true.
+        y: Entries where the condition is false.
 
     Shapes:
         All three broadcast.
@@ -378,7 +451,10 @@ def where(
 
 
 def nonzero(a: TensorLike) -> list[Tensor]:
-    """The coordinates of the entries that are not 0, an int64 vector for each axis.
+    """Return the indices of the nonzero entries: an int64 vector for each axis.
+
+    Args:
+        a: Input tensor.
 
     Example:
         >>> [x.numpy() for x in tw.experimental.numpy.nonzero([[0, 1], [2, 0]])]
@@ -393,7 +469,12 @@ def select(
     choicelist: Sequence[TensorLike],
     default: TensorLike = 0,
 ) -> Tensor:
-    """The entry of the first choice whose condition is true there, else ``default``.
+    """Select entries by the first condition that is true.
+
+    Args:
+        condlist: List of tensors of booleans.
+        choicelist: List of tensors to select from, one for each condition.
+        default: Entry where no condition is true.
 
     Shapes:
         Conditions and choices broadcast.
@@ -402,7 +483,8 @@ def select(
         ValueError: If the lists differ in length.
 
     Example:
-        >>> tw.experimental.numpy.select([[True, False], [True, True]], [[1, 2], [30, 40]]).numpy()
+        >>> conditions = [[True, False], [True, True]]
+        >>> tw.experimental.numpy.select(conditions, [[1, 2], [30, 40]]).numpy()
         array([ 1, 40])
     """
     default, *choices = promote(default, *choicelist)
@@ -416,22 +498,27 @@ def take(
     out: None = None,
     mode: str = "clip",
 ) -> Tensor:
-    """The slices of ``a`` at ``indices`` along ``axis``; None flattens ``a``.
+    """Take slices of an array at indices along an axis.
 
     Args:
+        a: Input tensor.
+        indices: Tensor of integers.
+        axis: Axis to index; None flattens ``a``.
         out: Must be None.
-        mode: The index for one out of range, "clip" (the first, also for negative ones,
-            or the last) or "wrap" (around the end).
+        mode: Index to use for one out of range: "clip" (the last one, or the first for
+            negative ones) or "wrap" (counted around the end).
 
     Shapes:
-        The shape of ``a``, its axis replaced by the shape of ``indices``.
+        The shape of ``a``, with the axis replaced by the shape of ``indices``.
 
     Raises:
-        ValueError: For another ``mode``, or an ``out``.
+        ValueError: If ``mode`` is unknown, or ``out`` is given.
 
     Example:
-        >>> tw.experimental.numpy.take([10, 20, 30], [0, 3]).numpy(), tw.experimental.numpy.take([10, 20, 30], -1, mode="wrap").numpy()
-        (array([10, 30]), np.int64(30))
+        >>> tw.experimental.numpy.take([10, 20, 30], [0, 3]).numpy()
+        array([10, 30])
+        >>> tw.experimental.numpy.take([10, 20, 30], -1, mode="wrap").numpy()
+        np.int64(30)
     """
     if out is not None:
         raise ValueError(f"take: out must be None: tensors are immutable, got {out!r}")
@@ -448,12 +535,15 @@ def take(
 
 
 def take_along_axis(arr: TensorLike, indices: TensorLike, axis: Axis | None) -> Tensor:
-    """The entries ``arr[..., indices[..., i, ...], ...]``, with indices along ``axis``.
+    """Take entries of an array along an axis, at the indices of a second array.
 
-    Negative indices count from the end; None flattens ``arr``.
+    Args:
+        arr: Input tensor.
+        indices: Tensor of integers; negative ones count from the end.
+        axis: Axis to index; None flattens ``arr``.
 
     Shapes:
-        Both broadcast but for ``axis``; the result has the shape of ``indices``.
+        Both broadcast, except along ``axis``; the result has the shape of ``indices``.
 
     Example:
         >>> tw.experimental.numpy.take_along_axis([[1, 7], [5, 2]], [[1], [0]], axis=1).numpy()
@@ -464,13 +554,15 @@ def take_along_axis(arr: TensorLike, indices: TensorLike, axis: Axis | None) -> 
 
 
 def compress(condition: TensorLike, a: TensorLike, axis: Axis | None = None) -> Tensor:
-    """The slices of ``a`` along ``axis`` where ``condition`` is true; None flattens ``a``.
+    """Take the slices of an array along an axis where a condition is true.
 
-    Shapes:
-        ``condition`` ``[n]``; what it lacks at the end counts as false.
+    Args:
+        condition: Vector of booleans; missing entries at the end count as False.
+        a: Input tensor.
+        axis: Axis to select from; None flattens ``a``.
 
     Raises:
-        ValueError: For a ``condition`` of another rank.
+        ValueError: If ``condition`` is not a vector.
 
     Example:
         >>> tw.experimental.numpy.compress([False, True], [1, 2, 3]).numpy()

@@ -1,4 +1,4 @@
-"""`experimental_enable_numpy_behavior`: NumPy's methods and dtypes for tensors, on demand."""
+"""`experimental_enable_numpy_behavior`: NumPy's methods and promotion for tensors."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ __all__ = ["experimental_enable_numpy_behavior"]
 def experimental_enable_numpy_behavior(
     prefer_float32: bool = False, dtype_conversion_mode: str = "legacy"
 ) -> None:
-    """Give tensors some of NumPy's methods, and operators its promotion of dtypes.
+    """Add NumPy's methods to tensors, and its promotion of dtypes to their operators.
 
-    They are TensorFlow's methods: ``T``, ``astype``, ``clip``, ``data``, ``flatten``,
-    ``max``, ``mean``, ``min``, ``ravel``, ``reshape``, ``size``, ``tolist`` and
-    ``transpose``. Operands of an operator meet in `result_type`; a scalar of NumPy counts as
-    a Python number. It holds for the whole process, and cannot be undone: from then on
-    ``np.mean(tensor)`` and its like are tensors, too.
+    The methods are ``T``, ``astype``, ``clip``, ``data``, ``flatten``, ``max``,
+    ``mean``, ``min``, ``ravel``, ``reshape``, ``size``, ``tolist`` and ``transpose``.
+    Operands of an operator are cast to `result_type`; a NumPy scalar counts as a Python
+    number. The change applies to the whole process and cannot be undone;
+    ``np.mean(tensor)`` and similar functions return tensors from then on.
 
     Args:
-        prefer_float32: Python's floats and complex numbers are float32 and complex64 in
-            the functions of this module, in place of float64 and complex128.
+        prefer_float32: If True, Python floats and complex numbers are float32 and
+            complex64 in the functions of this module, instead of float64 and
+            complex128.
         dtype_conversion_mode: "legacy", or "off" for the methods alone.
 
     Raises:
-        ValueError: For another mode: "safe" and "all" need tensors of weak dtypes,
-            which are not here.
+        ValueError: If the mode is unknown. "safe" and "all" are not supported, since
+            they need tensors of weak dtypes.
     """
     who = "experimental_enable_numpy_behavior"
     one_of(who, "dtype_conversion_mode", dtype_conversion_mode, ["legacy", "off"])
@@ -53,13 +54,13 @@ def experimental_enable_numpy_behavior(
 
 
 def _reshape(self: Tensor, *newshape: Any, order: str = "C") -> Tensor:
-    """`reshape` to sizes, one argument each or all in a list."""
+    """Reshape to sizes, given as one argument each or in a list."""
     alone = len(newshape) == 1 and not isinstance(newshape[0], int)
     return reshape(self, newshape[0] if alone else newshape, order)
 
 
 def _tolist(self: Tensor) -> Any:
-    """The entries as Python numbers, in lists."""
+    """Return the entries as Python numbers, in lists."""
     return self.numpy().tolist()
 
 
@@ -98,7 +99,7 @@ def _promote_operands() -> None:
 
 
 def _promoting(method, fits, of_tensors):
-    """An operator whose operands are cast to the dtype where they meet."""
+    """Return an operator whose operands are cast to a common dtype."""
 
     @functools.wraps(method)
     def promoted(self, other):
@@ -115,7 +116,7 @@ _MATMUL = {"matmul": matmul, "rmatmul": lambda x, y: matmul(y, x)}  # also of ve
 
 
 def _of_keras(self, other):
-    """Return whether one is a variable of Keras, which has Keras' promotion."""
+    """Return whether an operand is a Keras variable, which has Keras' promotion."""
     return any([getattr(x, "_path", None) is not None for x in (self, other)])
 
 
@@ -123,7 +124,7 @@ _ARRAYS = Tensor, Variable, np.ndarray, list, tuple
 
 
 def _fits(self, other):
-    """Return whether the operator takes ``other`` as it is."""
+    """Return whether the operator accepts ``other`` without a cast."""
     dtype = self.dtype
     if isinstance(other, np.generic):
         other = other.item()

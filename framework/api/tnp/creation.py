@@ -1,4 +1,4 @@
-"""`tw.experimental.numpy`: arrays from values, filled ones, ranges and unit matrices."""
+"""`tw.experimental.numpy`: arrays from values, constant arrays, ranges and unit matrices."""
 
 from __future__ import annotations
 
@@ -49,27 +49,40 @@ asanyarray = asarray
 def array(
     val: TensorLike, dtype: DTypeLike | None = None, copy: bool = True, ndmin: int = 0
 ) -> Tensor:
-    """``val`` as a tensor, cast to ``dtype`` if one is given.
+    """Create a tensor from an array, a number or a nested list.
 
     Args:
-        copy: Changes nothing, as tensors are immutable.
-        ndmin: The least number of axes; new ones of size 1 come first.
+        val: Value of the tensor.
+        dtype: Dtype of the tensor; None infers it.
+        copy: Has no effect, as tensors are immutable.
+        ndmin: Least number of axes; new axes of size 1 come first.
 
     Example:
-        >>> tw.experimental.numpy.array([1, 2], ndmin=2).numpy(), tw.experimental.numpy.array(1.5).dtype
-        (array([[1, 2]]), tf.float64)
+        >>> tw.experimental.numpy.array([1, 2], ndmin=2).numpy()
+        array([[1, 2]])
+        >>> tw.experimental.numpy.array(1.5).dtype
+        tf.float64
     """
     x = conversion.identity(asarray(val, dtype))
     return shapes.reshape(x, [1] * max(ndmin - x.ndim, 0) + list(x.shape))
 
 
 def ascontiguousarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """`array` with one axis or more."""
+    """Create a tensor with at least one axis; see `array`.
+
+    Args:
+        a: Value of the tensor.
+        dtype: Dtype of the tensor; None infers it.
+    """
     return array(a, dtype, ndmin=1)
 
 
 def copy(a: TensorLike) -> Tensor:
-    """``a`` as a new tensor; gradients pass."""
+    """Return a copy of an array; it is differentiable.
+
+    Args:
+        a: Input tensor.
+    """
     return array(a)
 
 
@@ -81,24 +94,44 @@ def _dtype(dtype):
 
 
 def zeros(shape: ShapeLike, dtype: DTypeLike | None = float) -> Tensor:
-    """Zeros of this shape, float64 unless ``dtype`` is given."""
+    """Return a tensor filled with zeros.
+
+    Args:
+        shape: Shape of the tensor.
+        dtype: Dtype of the tensor, float64 by default.
+    """
     return creation.zeros(shape, _dtype(dtype))
 
 
 def ones(shape: ShapeLike, dtype: DTypeLike | None = float) -> Tensor:
-    """Ones of this shape, float64 unless ``dtype`` is given."""
+    """Return a tensor filled with ones.
+
+    Args:
+        shape: Shape of the tensor.
+        dtype: Dtype of the tensor, float64 by default.
+    """
     return creation.ones(shape, _dtype(dtype))
 
 
 def empty(shape: ShapeLike, dtype: DTypeLike | None = float) -> Tensor:
-    """A tensor with unspecified entries: zeros, here."""
+    """Return a tensor with unspecified entries, in fact zeros.
+
+    Args:
+        shape: Shape of the tensor.
+        dtype: Dtype of the tensor, float64 by default.
+    """
     return zeros(shape, dtype)
 
 
 def full(
     shape: ShapeLike, fill_value: TensorLike, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """``fill_value``, which broadcasts to ``shape``, in its own dtype or in ``dtype``.
+    """Return a tensor filled with a value.
+
+    Args:
+        shape: Shape of the tensor.
+        fill_value: Value, which broadcasts to ``shape``.
+        dtype: Dtype of the tensor; None keeps the dtype of ``fill_value``.
 
     Example:
         >>> tw.experimental.numpy.full([2], 7).numpy()
@@ -113,9 +146,12 @@ def _like(name, fill):
         a = asarray(a)
         return fill(a, a.dtype if dtype is None else result_type(dtype))
 
-    noun = name.partition("_")[0].capitalize()
-    doc = f"{noun} in the shape of ``a``, and in its dtype unless ``dtype`` is given."
-    return define(function, lambda a: [a], "a", doc, name=name)
+    summary = f"Return a tensor of {name.partition('_')[0]} with the shape of ``a``."
+    args = {
+        "a": "Tensor that determines the shape and dtype.",
+        "dtype": "Dtype of the result; None keeps the dtype of ``a``.",
+    }
+    return define(function, lambda a: [a], "a", summary, name=name, args=args)
 
 
 zeros_like = _like("zeros_like", creation.zeros_like)
@@ -123,7 +159,12 @@ ones_like = _like("ones_like", creation.ones_like)
 
 
 def empty_like(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """`empty` in the shape of ``a``, and in its dtype unless ``dtype`` is given."""
+    """Return a tensor with the shape of ``a`` and unspecified entries, in fact zeros.
+
+    Args:
+        a: Tensor that determines the shape and dtype.
+        dtype: Dtype of the result; None keeps the dtype of ``a``.
+    """
     return zeros_like(a, dtype)
 
 
@@ -135,10 +176,18 @@ def full_like(
     subok: bool = True,
     shape: ShapeLike | None = None,
 ) -> Tensor:
-    """``fill_value`` in the shape of ``a``, and in its dtype unless ``dtype`` is given.
+    """Return a tensor with the shape of ``a``, filled with a value.
+
+    Args:
+        a: Tensor that determines the shape and dtype.
+        fill_value: Value, which broadcasts to the shape.
+        dtype: Dtype of the result; None keeps the dtype of ``a``.
+        order: Must be "K".
+        subok: Must be True.
+        shape: Must be None.
 
     Raises:
-        ValueError: For another ``order``, ``subok`` or ``shape`` than by default.
+        ValueError: If ``order``, ``subok`` or ``shape`` differs from its default.
     """
     if order != "K" or not subok or shape:
         raise ValueError(
@@ -152,7 +201,13 @@ def full_like(
 def eye(
     N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = float
 ) -> Tensor:
-    """Ones on the ``k``-th diagonal of an ``N x M`` matrix of zeros, float64; M is N if None.
+    """Return a matrix with ones on a diagonal and zeros elsewhere.
+
+    Args:
+        N: Number of rows.
+        M: Number of columns; None for ``N``.
+        k: Number of the diagonal: 0 for the main one, positive above, negative below.
+        dtype: Dtype of the matrix, float64 by default.
 
     Example:
         >>> tw.experimental.numpy.eye(2, 3, k=1).numpy()
@@ -163,14 +218,25 @@ def eye(
 
 
 def identity(n: int, dtype: DTypeLike | None = float) -> Tensor:
-    """The identity matrix of size ``n``, float64 unless ``dtype`` is given."""
+    """Return the identity matrix.
+
+    Args:
+        n: Number of rows and columns.
+        dtype: Dtype of the matrix, float64 by default.
+    """
     return eye(n, dtype=dtype)
 
 
 def tri(
     N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 ) -> Tensor:
-    """Ones on and below the ``k``-th diagonal of an ``N x M`` matrix of zeros, float64.
+    """Return a lower triangular matrix of ones: on and below a diagonal.
+
+    Args:
+        N: Number of rows.
+        M: Number of columns; None for ``N``.
+        k: Number of the diagonal: 0 for the main one, positive above, negative below.
+        dtype: Dtype of the matrix; None for float64.
 
     Example:
         >>> tw.experimental.numpy.tri(2).numpy()
@@ -193,14 +259,22 @@ def arange(
     step: TensorLike = 1,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """``start, start + step, ...`` up to and without ``stop``; ``arange(stop)`` from 0.
+    """Return evenly spaced values: ``start, start + step, ...``, without ``stop``.
+
+    Args:
+        start: First value; ``arange(stop)`` starts at 0.
+        stop: End of the values, exclusive.
+        step: Difference between consecutive values.
+        dtype: Dtype of the result; None promotes the dtypes of the arguments.
 
     Raises:
-        ValueError: For a ``step`` of 0.
+        ValueError: If ``step`` is 0.
 
     Example:
-        >>> tw.experimental.numpy.arange(3).numpy(), tw.experimental.numpy.arange(1.0, 0.0, -0.5).numpy()
-        (array([0, 1, 2]), array([1. , 0.5]))
+        >>> tw.experimental.numpy.arange(3).numpy()
+        array([0, 1, 2])
+        >>> tw.experimental.numpy.arange(1.0, 0.0, -0.5).numpy()
+        array([1. , 0.5])
     """
     if not step:
         raise ValueError("arange: step must not be 0")
@@ -222,21 +296,26 @@ def linspace(
     dtype: DTypeLike | None = float,
     axis: int = 0,
 ) -> Any:
-    """``num`` evenly spaced values from ``start`` to ``stop``, with ``stop`` if ``endpoint``.
+    """Return ``num`` evenly spaced values from ``start`` to ``stop``.
 
     Args:
-        dtype: As in TensorFlow, the dtype of ``start * 1.0`` and ``stop * 1.0``
-            whatever is given.
+        start: First value.
+        stop: Last value, or the end if ``endpoint`` is False.
+        num: Number of values.
+        endpoint: If True, ``stop`` is the last value.
+        retstep: If True, also return the distance between values.
+        dtype: Has no effect: as in TensorFlow, the result has the dtype of
+            ``start * 1.0`` and ``stop * 1.0``.
+        axis: Position of the axis of the values in the result.
 
     Shapes:
-        ``start`` and ``stop`` broadcast; the values have a new ``axis`` of size
-        ``num``.
+        ``start`` and ``stop`` broadcast; the values have a new axis of size ``num``.
 
     Returns:
-        The values; with ``retstep`` also the distance between them.
+        The values; with ``retstep``, a pair of the values and the distance.
 
     Raises:
-        ValueError: For a negative ``num``.
+        ValueError: If ``num`` is negative.
 
     Example:
         >>> tw.experimental.numpy.linspace(0, 1, 4, endpoint=False).numpy()
@@ -255,7 +334,16 @@ def logspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Tensor:
-    """``base`` to the powers ``linspace(start, stop, num, endpoint)``; ``dtype`` as there.
+    """Return ``base`` to the powers ``linspace(start, stop, num, endpoint)``.
+
+    Args:
+        start: First exponent.
+        stop: Last exponent, or the end if ``endpoint`` is False.
+        num: Number of values.
+        endpoint: If True, ``stop`` is the last exponent.
+        base: Base of the powers.
+        dtype: Has no effect, as in `linspace`.
+        axis: Position of the axis of the values in the result.
 
     Example:
         >>> tw.experimental.numpy.logspace(0, 2, 3).numpy()
@@ -273,9 +361,15 @@ def geomspace(
     dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Tensor:
-    """``num`` values from ``start`` to ``stop``, each the same multiple of the one before.
+    """Return ``num`` values from ``start`` to ``stop`` with a constant ratio.
 
-    They have a new ``axis`` of size ``num``. ``start`` and ``stop`` are not 0.
+    Args:
+        start: First value, not 0.
+        stop: Last value, or the end if ``endpoint`` is False, not 0.
+        num: Number of values.
+        endpoint: If True, ``stop`` is the last value.
+        dtype: Dtype of the result; None infers it.
+        axis: Position of the axis of the values in the result.
 
     Example:
         >>> tw.experimental.numpy.geomspace(1, 8, 4).numpy()
@@ -291,10 +385,14 @@ def geomspace(
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
-    """``ndim`` times the int32 vector ``0, ..., n - 1``: the indices of a diagonal.
+    """Return the indices of the main diagonal: ``ndim`` times ``0, ..., n - 1``, int32.
+
+    Args:
+        n: Size of each axis.
+        ndim: Number of axes.
 
     Raises:
-        ValueError: For negative numbers.
+        ValueError: If a number is negative.
 
     Example:
         >>> tw.experimental.numpy.diag_indices(2)[0].numpy()
@@ -308,10 +406,12 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
 def ix_(*args: TensorLike) -> list[Tensor]:
     """Return index vectors that broadcast to a grid, one along each axis.
 
-    A vector of booleans stands for the indices where it is true.
+    Args:
+        *args: Vectors of integers; a vector of booleans selects the indices where it is
+            true.
 
     Raises:
-        ValueError: For other ranks or dtypes.
+        ValueError: If an argument has another rank or dtype.
 
     Example:
         >>> [x.shape for x in tw.experimental.numpy.ix_([0, 1], [2, 3, 4])]
@@ -332,14 +432,17 @@ def ix_(*args: TensorLike) -> list[Tensor]:
 
 
 def meshgrid(*xi: TensorLike, **kwargs: Any) -> list[Tensor]:
-    """The coordinates of a grid: each vector repeated along the axes of all the others.
+    """Return coordinate matrices from coordinate vectors.
+
+    Each vector is repeated along the axes of all others.
 
     Args:
-        kwargs: ``indexing``, "xy" (exchanges the first two axes of the result) or "ij";
-            ``sparse=False`` and ``copy=True``, which cannot be changed.
+        *xi: Coordinate vectors.
+        **kwargs: ``indexing``: "xy" (which swaps the first two axes of the result) or
+            "ij"; ``sparse`` and ``copy``, which must be False and True.
 
     Raises:
-        ValueError: For other arguments.
+        ValueError: If another keyword argument or value is given.
 
     Example:
         >>> [x.shape for x in tw.experimental.numpy.meshgrid([1, 2], [3, 4, 5], indexing="ij")]

@@ -1,13 +1,13 @@
-"""Define a function of NumPy by the one of `keras.ops` that computes it."""
+"""Define a NumPy function by the function of `keras.ops` that computes it."""
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tapewright.core.docstrings import summary_of
+from tapewright.core.docstrings import arguments_of, compose, summary_of
 from tapewright.core.tensor import Tensor
 
 __all__ = ["define"]
@@ -17,15 +17,22 @@ def define(
     op: Callable[..., Any],
     prepare: Callable[..., Sequence[Tensor]],
     names: str,
-    doc: str | None = None,
+    summary: str | None = None,
+    details: str = "",
     *,
     name: str | None = None,
+    args: Mapping[str, str] | None = None,
 ) -> Callable[..., Any]:
-    """``op``, whose first arguments have these names and are those that ``prepare`` returns.
+    """Define a function that calls ``op`` on prepared first arguments.
 
     Args:
-        prepare: See `promotion`.
-        doc, name: By default taken from ``op``.
+        op: Function of `keras.ops`, or another one.
+        prepare: Function that converts the first arguments; see `promotion`.
+        names: Names of the first arguments, separated by spaces.
+        summary: First paragraph of the docstring; None takes it from ``op``.
+        details: Paragraphs and sections of the docstring that follow.
+        name: Name of the function; None takes it from ``op``.
+        args: Sentences about arguments that override those in the docstring of ``op``.
     """
     firsts = names.split()
     parameters = list(inspect.signature(op).parameters.values())
@@ -47,6 +54,15 @@ def define(
 
     function.__name__ = function.__qualname__ = name or op.__name__
     function.__module__ = sys._getframe(1).f_globals["__name__"]
-    function.__doc__ = doc or summary_of(op, firsts)
     function.__signature__ = signature  # type: ignore[attr-defined]
+    sentences = {
+        name: text.replace("`floatx`", "float64")
+        for name, text in arguments_of(op, firsts).items()
+    }
+    function.__doc__ = compose(
+        function,
+        summary or summary_of(op, firsts),
+        details,
+        {**sentences, **(args or {})},
+    )
     return function

@@ -1,4 +1,4 @@
-"""`tw.experimental.numpy`: functions that go entry by entry, and comparisons."""
+"""`tw.experimental.numpy`: element-wise functions and comparisons."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tapewright.core.docstrings import ARGUMENTS
 from tapewright.core.dtypes import float32, float64, int8
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import TensorLike
@@ -150,9 +151,13 @@ tanh = define(ops.tanh, floats, "x")
 
 
 def angle(z: TensorLike, deg: bool = False) -> Tensor:
-    """The angle of a complex number in radians, or with ``deg`` in degrees.
+    """Element-wise angle of complex numbers.
 
-    It is 0 or pi for a real number.
+    The angle of a real number is 0 or pi.
+
+    Args:
+        z: Input tensor.
+        deg: If True, return degrees instead of radians.
 
     Example:
         >>> tw.experimental.numpy.angle([1j, -1.0], deg=True).numpy()
@@ -164,6 +169,8 @@ def angle(z: TensorLike, deg: bool = False) -> Tensor:
 
 # ----------------------------------------------------------- of one array, of its dtype
 
+_X = {"x": ARGUMENTS["x"]}
+
 abs = absolute = define(ops.absolute, arrays, "x")  # noqa: A001
 bitwise_not = define(ops.bitwise_not, arrays, "x")
 conj = conjugate = define(ops.conjugate, arrays, "x")
@@ -173,32 +180,54 @@ isreal = define(ops.isreal, arrays, "x")
 logical_not = define(ops.logical_not, bools, "x")
 negative = define(ops.negative, arrays, "x")
 positive = define(
-    conversion.identity, arrays, "x", "``x``, of any dtype.", name="positive"
+    conversion.identity,
+    arrays,
+    "x",
+    "Element-wise ``+x``: return ``x`` unchanged, of any dtype.",
+    name="positive",
+    args=_X,
 )
 real = define(ops.real, arrays, "val")
-reciprocal = define(elementwise.reciprocal, arrays, "x")
-sign = define(elementwise.sign, arrays, "x")
+reciprocal = define(elementwise.reciprocal, arrays, "x", args=_X)
+sign = define(elementwise.sign, arrays, "x", args=_X)
 signbit = define(ops.signbit, arrays, "x")
-square = define(elementwise.square, arrays, "x")
+square = define(elementwise.square, arrays, "x", args=_X)
 
 
 def iscomplex(x: TensorLike) -> Tensor:
-    """True where the imaginary part of ``x`` is not 0."""
+    """Element-wise test for a nonzero imaginary part.
+
+    Args:
+        x: Input tensor.
+    """
     return comparison.logical_not(isreal(x))
 
 
 def iscomplexobj(x: TensorLike) -> bool:
-    """Return whether ``x`` has a complex dtype."""
+    """Return whether an array has a complex dtype.
+
+    Args:
+        x: Input tensor.
+    """
     return asarray(x).dtype.is_complex
 
 
 def isrealobj(x: TensorLike) -> bool:
-    """Return whether ``x`` has a dtype that is not complex."""
+    """Return whether an array has a dtype that is not complex.
+
+    Args:
+        x: Input tensor.
+    """
     return not iscomplexobj(x)
 
 
 def around(a: TensorLike, decimals: int = 0) -> Tensor:
-    """``a`` rounded to ``decimals`` places, halves to the even neighbour.
+    """Element-wise rounding to a number of decimals; halves round to even.
+
+    Args:
+        a: Input tensor.
+        decimals: Number of decimal places; negative numbers round to tens, hundreds,
+            ...
 
     Example:
         >>> tw.experimental.numpy.round([1.25, 12.5, 17.0], -1).numpy()
@@ -215,13 +244,13 @@ round = around  # noqa: A001
 
 
 def _numbers(*values):
-    """The values in the dtype where they meet, int8 for booleans."""
+    """Promote the values to a common dtype, int8 for booleans."""
     values = promote(*values)
     return [conversion.cast(x, int8) if x.dtype.is_bool else x for x in values]
 
 
 def _quotients(*values):
-    """The values in the dtype of their quotient: float32 for integers below 32 bits."""
+    """Promote the values to the dtype of their quotient: float32 for small integers."""
     values = promote(*values)
     dtype = values[0].dtype
     if dtype.is_differentiable:
@@ -266,15 +295,23 @@ allclose = define(ops.allclose, promote, "a b")
 
 
 def divmod(x1: TensorLike, x2: TensorLike) -> tuple[Tensor, Tensor]:  # noqa: A001
-    """`floor_divide` and `mod`."""
+    """Element-wise quotient and remainder: `floor_divide` and `mod`.
+
+    Args:
+        x1: Dividend.
+        x2: Divisor; broadcasts with ``x1``.
+    """
     return floor_divide(x1, x2), mod(x1, x2)
 
 
 def maximum(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The larger of ``x1`` and ``x2``; for a tensor and the number 0 it is `nn.relu`.
+    """Element-wise maximum; for a tensor and the number 0 it is `nn.relu`.
+
+    Args:
+        x1: First tensor.
+        x2: Second tensor; broadcasts with ``x1``.
 
     Example:
-        >>> import tapewright as tw
         >>> tw.experimental.numpy.maximum(tw.constant([-1.0, 2.0]), 0).numpy()
         array([0., 2.], dtype=float32)
     """
@@ -290,10 +327,15 @@ def _is_zero(x: Any) -> bool:
 
 
 def clip(a: TensorLike, a_min: TensorLike | None, a_max: TensorLike | None) -> Tensor:
-    """``a``, limited to the range from ``a_min`` to ``a_max``; None is no limit.
+    """Clip entries to the range from ``a_min`` to ``a_max``.
+
+    Args:
+        a: Input tensor.
+        a_min: Lower bound, or None for no bound; broadcasts with ``a``.
+        a_max: Upper bound, or None for no bound; broadcasts with ``a``.
 
     Raises:
-        ValueError: If both are None.
+        ValueError: If both bounds are None.
 
     Example:
         >>> tw.experimental.numpy.clip([1, 5, 9], 2, None).numpy()
@@ -309,11 +351,17 @@ def clip(a: TensorLike, a_min: TensorLike | None, a_max: TensorLike | None) -> T
 
 
 def array_equal(a1: TensorLike, a2: TensorLike) -> Tensor:
-    """True if both have the same shape and equal entries, a scalar.
+    """Return whether two arrays have the same shape and equal entries, as a scalar.
+
+    Args:
+        a1: First tensor.
+        a2: Second tensor.
 
     Example:
-        >>> tw.experimental.numpy.array_equal([1, 2], [1.0, 2.0]).numpy(), tw.experimental.numpy.array_equal([1, 1], [1]).numpy()
-        (np.True_, np.False_)
+        >>> tw.experimental.numpy.array_equal([1, 2], [1.0, 2.0]).numpy()
+        np.True_
+        >>> tw.experimental.numpy.array_equal([1, 1], [1]).numpy()
+        np.False_
     """
     a1, a2 = promote(a1, a2)
     if tuple(a1.shape) != tuple(a2.shape):

@@ -41,11 +41,15 @@ vdot = define(ops.vdot, promote, "a b")
 
 
 def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
-    """The matrix product over the last two axes; the axes in front broadcast.
+    """Matrix product over the last two axes; leading axes broadcast.
+
+    Args:
+        x1: First tensor; a vector is a row.
+        x2: Second tensor; a vector is a column.
 
     Shapes:
-        ``[..., m, k]`` and ``[..., k, n]`` to ``[..., m, n]``. A vector is a row on the
-        left and a column on the right, and the result lacks its axis.
+        ``[..., m, k]`` and ``[..., k, n]`` to ``[..., m, n]``; the axis of a vector is
+        removed from the result.
 
     Example:
         >>> tw.experimental.numpy.matmul([1, 2], [[1, 0], [3, 4]]).numpy()
@@ -56,14 +60,18 @@ def matmul(x1: TensorLike, x2: TensorLike) -> Tensor:
 
 
 def einsum(subscripts: str, *operands: TensorLike, **kwargs: Any) -> Tensor:
-    """Sums of products by named axes: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
+    """Einstein summation: sums of products by named axes.
+
+    ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 
     Args:
-        kwargs: ``casting``, "safe" (operands meet in one dtype) or "no"; ``optimize``,
-            a bool, "greedy" or "optimal", which changes the order of the sums alone.
+        subscripts: Names of the axes of each operand and of the result.
+        *operands: Tensors to multiply.
+        **kwargs: ``casting``: "safe" (operands are promoted) or "no"; ``optimize``: a
+            bool, "greedy" or "optimal", which affects only the order of the sums.
 
     Raises:
-        ValueError: For others.
+        ValueError: If another keyword argument or value is given.
 
     Example:
         >>> tw.experimental.numpy.einsum("i,i->", [1, 2], [3, 0.5]).numpy()
@@ -82,10 +90,14 @@ def einsum(subscripts: str, *operands: TensorLike, **kwargs: Any) -> Tensor:
 
 
 def polyval(p: TensorLike, x: TensorLike) -> Tensor:
-    """The polynomial with coefficients ``p``, the highest power first, at ``x``.
+    """Evaluate a polynomial at ``x``.
+
+    Args:
+        p: Vector of coefficients, the highest power first.
+        x: Input tensor.
 
     Shapes:
-        ``p`` ``[n]``; the result has the shape of ``x``.
+        The result has the shape of ``x``.
 
     Example:
         >>> tw.experimental.numpy.polyval([1, 0, 2], [3, 0.5]).numpy()
@@ -105,10 +117,18 @@ def trace(
     axis2: int = 1,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """The sum of the ``offset``-th diagonal of the matrices in ``axis1`` and ``axis2``.
+    """Sum along a diagonal of matrices.
+
+    Args:
+        a: Tensor with two axes or more.
+        offset: Number of the diagonal: 0 for the main one, positive above, negative
+            below.
+        axis1: Axis of the rows.
+        axis2: Axis of the columns.
+        dtype: Dtype in which to compute, and dtype of the result.
 
     Shapes:
-        The result lacks the two axes.
+        The two axes are removed.
 
     Example:
         >>> tw.experimental.numpy.trace([[1, 2], [3, 4]]).numpy()

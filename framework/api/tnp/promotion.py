@@ -1,7 +1,7 @@
 """NumPy's promotion of dtypes, which the functions of `tw.experimental.numpy` share.
 
-Operands meet in ``np.result_type`` of them, where a Python number has a kind and no size,
-also inside of a list. Alone it is an int64, a float64 or a complex128.
+Operands are cast to their ``np.result_type``. A Python number, also inside a list, has
+a kind but no size in a promotion; alone it is an int64, a float64 or a complex128.
 """
 
 from __future__ import annotations
@@ -39,31 +39,42 @@ _preferred: dict[type, Any] = {}  # type of a Python number -> its dtype, if it 
 
 
 def prefer_float32(preferred: bool) -> None:
-    """Let Python floats be float32, and complex numbers complex64, from now on."""
+    """Set whether Python floats are float32, and complex numbers complex64, from now on."""
     _preferred.clear()
     if preferred:
         _preferred.update(_FLOAT32)
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype in which values and dtypes meet, ``np.result_type`` of them.
+    """Return the dtype to which values and dtypes are promoted: their ``np.result_type``.
+
+    Args:
+        *arrays_and_dtypes: Tensors, numbers and dtypes.
 
     Example:
-        >>> import tapewright as tw
-        >>> tw.experimental.numpy.result_type(tw.ones([2]), 1.5), tw.experimental.numpy.result_type(tw.int32, tw.float32), tw.experimental.numpy.result_type(3)
-        (tf.float32, tf.float64, tf.int64)
+        >>> tw.experimental.numpy.result_type(tw.ones([2]), 1.5)
+        tf.float32
+        >>> tw.experimental.numpy.result_type(tw.int32, tw.float32)
+        tf.float64
+        >>> tw.experimental.numpy.result_type(3)
+        tf.int64
     """
     return _meet(*[_kind(x) for x in _leaves(arrays_and_dtypes)])
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """Return whether a dtype is of a kind of NumPy's: ``np.issubdtype``.
+    """Return whether a dtype belongs to a kind of NumPy dtypes: ``np.issubdtype``.
+
+    Args:
+        arg1: Dtype or its name.
+        arg2: Kind such as ``np.floating``, or a dtype.
 
     Example:
         >>> import numpy as np
-        >>> import tapewright as tw
-        >>> tw.experimental.numpy.issubdtype(tw.float32, np.floating), tw.experimental.numpy.issubdtype("int8", np.floating)
-        (True, False)
+        >>> tw.experimental.numpy.issubdtype(tw.float32, np.floating)
+        True
+        >>> tw.experimental.numpy.issubdtype("int8", np.floating)
+        False
     """
     first, second = (x.dtype if isinstance(x, DType) else x for x in (arg1, arg2))
     return np.issubdtype(first, second)
@@ -81,7 +92,7 @@ def _meet(*kinds):
 
 
 def _kind(x):
-    """The dtype of a value, or the name of a kind of Python numbers."""
+    """Return the dtype of a value, or the name of a kind of Python numbers."""
     kind = type(x)
     if kind in _preferred:
         return _preferred[kind]
@@ -107,7 +118,7 @@ def _leaves(values) -> Iterator[Any]:
 
 
 def default_float() -> DType:
-    """The dtype of a Python float: float64, unless float32 is preferred.
+    """Return the dtype of a Python float: float64, unless float32 is preferred.
 
     Example:
         >>> from tapewright.api.tnp.promotion import default_float
@@ -118,7 +129,11 @@ def default_float() -> DType:
 
 
 def promote_types(type1: DTypeLike, type2: DTypeLike) -> np.dtype[Any]:
-    """The smallest dtype of NumPy that holds both.
+    """Return the smallest NumPy dtype to which both dtypes can be cast safely.
+
+    Args:
+        type1: First dtype.
+        type2: Second dtype.
 
     Example:
         >>> tw.experimental.numpy.promote_types("int32", "float32")
@@ -128,7 +143,10 @@ def promote_types(type1: DTypeLike, type2: DTypeLike) -> np.dtype[Any]:
 
 
 def finfo(dtype: DTypeLike) -> Any:
-    """``np.finfo`` of a dtype.
+    """Return the limits of a floating dtype: ``np.finfo``.
+
+    Args:
+        dtype: Dtype or its name.
 
     Example:
         >>> int(tw.experimental.numpy.finfo("float32").bits)
@@ -138,13 +156,20 @@ def finfo(dtype: DTypeLike) -> Any:
 
 
 def asarray(a: TensorLike, dtype: DTypeLike | None = None) -> Tensor:
-    """``a`` as a tensor, cast to ``dtype`` if one is given.
+    """Convert a value to a tensor.
 
-    Python numbers are int64, float64 and complex128, also in lists.
+    Python numbers, also in lists, are int64, float64 and complex128.
+
+    Args:
+        a: Array, number or nested list; a tensor is returned unchanged if it has the
+            dtype.
+        dtype: Dtype of the tensor; None infers it.
 
     Example:
-        >>> tw.experimental.numpy.asarray([1.0, 2.0]).dtype, tw.experimental.numpy.asarray([1, 2]).dtype, tw.experimental.numpy.asarray([1, 2], "float32").dtype
-        (tf.float64, tf.int64, tf.float32)
+        >>> tw.experimental.numpy.asarray([1.0, 2.0]).dtype
+        tf.float64
+        >>> tw.experimental.numpy.asarray([1, 2], "float32").dtype
+        tf.float32
     """
     dtype = None if dtype is None else result_type(dtype)
     if type(a) is Tensor:
@@ -178,23 +203,23 @@ def arrays(*values: TensorLike) -> list[Tensor]:
 
 
 def bools(*values: TensorLike) -> list[Tensor]:
-    """The values as tensors of booleans: numbers other than 0 are true."""
+    """Convert the values to tensors of booleans: numbers other than 0 are true."""
     return [asarray(x, "bool") for x in values]
 
 
 def floats(*values: TensorLike) -> list[Tensor]:
-    """The values as tensors: integers and booleans as float64."""
+    """Convert the values to tensors, with integers and booleans as float64."""
     return [
         x if x.dtype.is_differentiable else cast(x, float64) for x in arrays(*values)
     ]
 
 
 def promote(*values: TensorLike) -> list[Tensor]:
-    """The values as tensors of the dtype in which they meet."""
+    """Convert the values to tensors of a common dtype."""
     dtype = result_type(*values)
     return [asarray(x, dtype) for x in values]
 
 
 def promote_floats(*values: TensorLike) -> list[Tensor]:
-    """`promote`, with float64 for integers and booleans."""
+    """Convert the values to tensors of a common dtype, float64 for integers and booleans."""
     return floats(*promote(*values))

@@ -1,4 +1,4 @@
-"""`tw.experimental.numpy.random`: random numbers by the seed of `tw.random`, float64."""
+"""`tw.experimental.numpy.random`: float64 random numbers by the seed of `tw.random`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,11 @@ __all__ = [
 def seed(s: int) -> None:
     """Set the seed of all random ops, as `tw.random.set_seed`.
 
+    Args:
+        s: Integer seed.
+
     Raises:
-        ValueError: If ``s`` is no integer.
+        ValueError: If ``s`` is not an integer.
     """
     try:
         s = int(s)
@@ -47,7 +50,10 @@ def _sizes(size):
 
 
 def standard_normal(size: int | Sequence[int] | None = None) -> Tensor:
-    """Normal numbers of mean 0 and standard deviation 1, of shape ``size``; None: one.
+    """Draw from the standard normal distribution, with mean 0 and standard deviation 1.
+
+    Args:
+        size: Shape of the result; None for a scalar.
 
     Example:
         >>> tw.experimental.numpy.random.standard_normal((2, 3)).shape
@@ -57,7 +63,11 @@ def standard_normal(size: int | Sequence[int] | None = None) -> Tensor:
 
 
 def randn(*args: int) -> Tensor:
-    """`standard_normal` of the shape ``args``."""
+    """Draw from the standard normal distribution, with a shape given as arguments.
+
+    Args:
+        *args: Sizes of the axes of the result.
+    """
     return standard_normal(args)
 
 
@@ -66,10 +76,12 @@ def uniform(
     high: TensorLike = 1.0,
     size: int | Sequence[int] | None = None,
 ) -> Tensor:
-    """Uniform numbers from ``low`` up to ``high``.
+    """Draw from the uniform distribution over ``[low, high)``.
 
-    Shapes:
-        ``size``, or the shape to which ``low`` and ``high`` broadcast.
+    Args:
+        low: Lower bound, inclusive.
+        high: Upper bound, exclusive.
+        size: Shape of the result; None for the shape to which the bounds broadcast.
 
     Example:
         >>> tw.experimental.numpy.random.uniform(1.0, 2.0, 3).shape
@@ -82,17 +94,32 @@ def uniform(
 
 
 def random(size: int | Sequence[int] | None = None) -> Tensor:
-    """Uniform numbers from 0 up to 1, of shape ``size``; None: one."""
+    """Draw from the uniform distribution over ``[0, 1)``.
+
+    Args:
+        size: Shape of the result; None for a scalar.
+    """
     return uniform(size=_sizes(size))
 
 
 def rand(*size: int) -> Tensor:
-    """Uniform numbers from 0 up to 1, of the shape ``size``."""
+    """Draw from the uniform distribution over ``[0, 1)``, with a shape given as arguments.
+
+    Args:
+        *size: Sizes of the axes of the result.
+    """
     return uniform(size=size)
 
 
 def poisson(lam: TensorLike = 1.0, size: int | Sequence[int] | None = None) -> Tensor:
-    """Numbers of events with the mean ``lam``, int64, of shape ``size``.
+    """Draw int64 numbers from the Poisson distribution.
+
+    Args:
+        lam: Mean of the distribution.
+        size: Shape of the draws for each entry of ``lam``; None for one draw.
+
+    Shapes:
+        The result has the shape ``[*size, *lam.shape]``.
 
     Example:
         >>> tw.experimental.numpy.random.poisson(4.0, size=2).dtype
@@ -107,13 +134,16 @@ def randint(
     size: int | Sequence[int] | None = None,
     dtype: DTypeLike = np.int64,
 ) -> Tensor:
-    """Integers from ``low`` to ``high - 1``; with one bound, from 0 to ``low - 1``.
+    """Draw random integers from ``low`` (inclusive) to ``high`` (exclusive).
 
     Args:
-        dtype: Int32 or int64.
+        low: Smallest integer; without ``high``, the bound of integers from 0.
+        high: Bound of the integers, exclusive.
+        size: Shape of the result; None for a scalar.
+        dtype: Dtype of the result, int32 or int64.
 
     Raises:
-        ValueError: For another ``dtype``.
+        ValueError: If ``dtype`` is another one.
 
     Example:
         >>> tw.experimental.numpy.random.randint(5, size=3).shape

@@ -1,4 +1,4 @@
-"""`tw.experimental.numpy`: sums, means, extremes, running totals, and orders."""
+"""`tw.experimental.numpy`: sums, means, extremes, cumulative sums, and sorting."""
 
 from __future__ import annotations
 
@@ -45,17 +45,12 @@ __all__ = [
     "var",
 ]
 
-_AXES = """
-
-Args: ``axis``: an int, a tuple, or None for all axes.
-
-Shapes: the result lacks these axes, or has size 1 there with ``keepdims``.
-"""
-_DTYPE = "\nArgs: ``dtype``: in which to compute, and the dtype of the result.\n"
+_A = {"a": "Input tensor."}
+_DTYPE = {"dtype": "Dtype in which to compute, and dtype of the result."}
 
 
 def _wide(a, dtype=None):
-    """``a`` in ``dtype``; with None, booleans and integers in 64 bits."""
+    """Return ``a`` in ``dtype``, or with None booleans and integers in 64 bits."""
     a = asarray(a, dtype)
     if dtype is not None or a.dtype.is_differentiable:
         return a
@@ -67,7 +62,10 @@ def _floating(a, dtype=None):
 
 
 def _reduction(name, op, prepare, of_bools=None):
-    """``op`` over axes, of ``prepare(a, dtype)``; of booleans asked for, ``of_bools``."""
+    """Define a reduction by ``op``, applied to ``prepare(a, dtype)``.
+
+    ``of_bools`` replaces ``op`` if the dtype is bool.
+    """
 
     def function(
         a: TensorLike,
@@ -79,8 +77,9 @@ def _reduction(name, op, prepare, of_bools=None):
         reduced = of_bools if of_bools is not None and a.dtype.is_bool else op
         return reduced(a, axis, bool(keepdims))
 
-    doc = summary_of(op, ["a"]) + _AXES + _DTYPE
-    return define(function, lambda a: [a], "a", doc, name=name)
+    summary = summary_of(op, ["a"])
+    args = {**_A, **_DTYPE}
+    return define(function, lambda a: [a], "a", summary, name=name, args=args)
 
 
 def _without_dtype(name, op, prepare):
@@ -89,8 +88,8 @@ def _without_dtype(name, op, prepare):
     ) -> Tensor:
         return op(*prepare(a), axis, bool(keepdims))
 
-    doc = summary_of(op, ["a"]) + _AXES
-    return define(function, lambda a: [a], "a", doc, name=name)
+    summary = summary_of(op, ["a"])
+    return define(function, lambda a: [a], "a", summary, name=name, args=_A)
 
 
 sum = _reduction("sum", ops.sum, _wide, reduction.reduce_any)  # noqa: A001
@@ -114,7 +113,14 @@ def _refuse_out(who, out):
 def amax(
     a: TensorLike, axis: Axes = None, out: None = None, keepdims: bool | None = None
 ) -> Tensor:
-    """`max`, with ``out``, which must be None."""
+    """Return the largest entry over axes; see `max`.
+
+    Args:
+        a: Input tensor.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+        out: Must be None.
+        keepdims: If True, keep reduced axes with size 1.
+    """
     _refuse_out("amax", out)
     return max(a, axis, keepdims)
 
@@ -122,7 +128,14 @@ def amax(
 def amin(
     a: TensorLike, axis: Axes = None, out: None = None, keepdims: bool | None = None
 ) -> Tensor:
-    """`min`, with ``out``, which must be None."""
+    """Return the smallest entry over axes; see `min`.
+
+    Args:
+        a: Input tensor.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+        out: Must be None.
+        keepdims: If True, keep reduced axes with size 1.
+    """
     _refuse_out("amin", out)
     return min(a, axis, keepdims)
 
@@ -134,15 +147,14 @@ def mean(
     out: None = None,
     keepdims: bool | None = None,
 ) -> Tensor:
-    """The mean over ``axis``, float64 for integers.
+    """Compute the mean over axes, float64 for integers.
 
     Args:
-        axis: An int, a tuple, or None for all axes.
-        dtype: In which to compute.
+        a: Input tensor.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+        dtype: Dtype in which to compute, and dtype of the result.
         out: Must be None.
-
-    Shapes:
-        The result lacks these axes, or has size 1 there with ``keepdims``.
+        keepdims: If True, keep reduced axes with size 1.
 
     Example:
         >>> tw.experimental.numpy.mean([[1, 2], [3, 4]], axis=0).numpy()
@@ -160,20 +172,22 @@ def var(
     ddof: int = 0,
     keepdims: bool | None = None,
 ) -> Tensor:
-    """The variance over ``axis``: ``sum(|a - mean(a)| ** 2) / (n - ddof)``.
+    """Compute the variance over axes: ``sum(|a - mean(a)| ** 2) / (n - ddof)``.
 
     Args:
-        axis: An int, a tuple, or None for all axes.
-        dtype: Of the result.
+        a: Input tensor.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
+        dtype: Dtype of the result; None for the dtype of ``a``, or float64 for
+            integers.
         out: Must be None.
-        ddof: Subtracted from the number n of entries.
-
-    Shapes:
-        The result lacks these axes, or has size 1 there with ``keepdims``.
+        ddof: Number that is subtracted from the count ``n`` of entries.
+        keepdims: If True, keep reduced axes with size 1.
 
     Example:
-        >>> tw.experimental.numpy.var([1, 2, 3, 4]).numpy(), tw.experimental.numpy.var([1, 2, 3, 4], ddof=1).numpy().round(3)
-        (np.float64(1.25), np.float64(1.667))
+        >>> tw.experimental.numpy.var([1, 2, 3, 4]).numpy()
+        np.float64(1.25)
+        >>> tw.experimental.numpy.var([1, 2, 3, 4], ddof=1).numpy().round(3)
+        np.float64(1.667)
     """
     _refuse_out("var", out)
     a = _floating(a, None if dtype is None else result_type(asarray(a), dtype))
@@ -190,17 +204,20 @@ def average(
     weights: TensorLike | None = None,
     returned: bool = False,
 ) -> Any:
-    """The weighted mean over ``axis``: ``sum(a * weights) / sum(weights)``.
+    """Compute the weighted mean over an axis: ``sum(a * weights) / sum(weights)``.
 
-    Shapes:
-        ``weights`` has the shape of ``a``, or one number for each entry of the one
-        ``axis``; the result lacks ``axis``.
+    Args:
+        a: Input tensor.
+        axis: Axis to reduce; None reduces all axes.
+        weights: Weights, of the shape of ``a`` or a vector along ``axis``; None for
+            equal weights.
+        returned: If True, also return the sum of the weights.
 
     Returns:
-        The mean; with ``returned`` also the sum of the weights.
+        The mean; with ``returned``, a pair of the mean and the sum of the weights.
 
     Raises:
-        ValueError: For other ``weights``.
+        ValueError: If ``weights`` has another shape.
 
     Example:
         >>> tw.experimental.numpy.average([1, 2, 3], weights=[3, 1, 0]).numpy()
@@ -219,7 +236,11 @@ def average(
 
 
 def count_nonzero(a: TensorLike, axis: Axes = None) -> Tensor:
-    """The number of entries over ``axis`` that are not 0, int64.
+    """Count the nonzero entries over axes, as int64.
+
+    Args:
+        a: Input tensor.
+        axis: Axis or tuple of axes to reduce; None reduces all axes.
 
     Example:
         >>> tw.experimental.numpy.count_nonzero([[0, 1], [2, 3]], axis=1).numpy()
@@ -237,8 +258,9 @@ def _cumulative(name: str, op: Callable[..., Tensor]) -> Callable[..., Tensor]:
     ) -> Tensor:
         return op(_wide(a, dtype), axis)
 
-    doc = summary_of(op, ["a"]) + " None flattens ``a``.\n" + _DTYPE
-    return define(function, lambda a: [a], "a", doc, name=name)
+    summary = summary_of(op, ["a"])
+    args = {**_A, "axis": "Axis to accumulate along; None flattens ``a``.", **_DTYPE}
+    return define(function, lambda a: [a], "a", summary, name=name, args=args)
 
 
 cumsum = _cumulative("cumsum", ops.cumsum)
@@ -246,13 +268,17 @@ cumprod = _cumulative("cumprod", ops.cumprod)
 
 
 def _flat(a, axis):
-    """``(a, axis)``, with ``a`` flattened if ``axis`` is None or ``a`` a scalar."""
+    """Return ``(a, axis)``, with ``a`` flattened if ``axis`` is None or ``a`` a scalar."""
     a = asarray(a)
     return (a, axis) if a.ndim and axis is not None else (shapes.reshape(a, [-1]), 0)
 
 
 def argmax(a: TensorLike, axis: Axis | None = None) -> Tensor:
-    """The index of the largest entry along ``axis``, int64; None flattens ``a``.
+    """Return the index of the largest entry along an axis, int64.
+
+    Args:
+        a: Input tensor.
+        axis: Axis to search along; None flattens ``a``.
 
     Example:
         >>> tw.experimental.numpy.argmax([[1, 7], [5, 2]], axis=1).numpy()
@@ -262,7 +288,12 @@ def argmax(a: TensorLike, axis: Axis | None = None) -> Tensor:
 
 
 def argmin(a: TensorLike, axis: Axis | None = None) -> Tensor:
-    """The index of the smallest entry along ``axis``, int64; None flattens ``a``."""
+    """Return the index of the smallest entry along an axis, int64.
+
+    Args:
+        a: Input tensor.
+        axis: Axis to search along; None flattens ``a``.
+    """
     return indexing.argmin(*_order(a, axis), int64)
 
 
@@ -282,13 +313,18 @@ def _refuse_kinds(who, kind, kinds, order):
 def argsort(
     a: TensorLike, axis: Axis | None = -1, kind: str = "quicksort", order: None = None
 ) -> Tensor:
-    """The int64 indices that sort each row along ``axis``; None flattens ``a``.
+    """Return the int64 indices that sort an array along an axis.
+
+    Equal entries keep their order.
 
     Args:
-        kind: "quicksort" or "stable"; equal entries keep their order in both.
+        a: Input tensor.
+        axis: Axis to sort along; None flattens ``a``.
+        kind: "quicksort" or "stable", which are the same.
+        order: Must be None.
 
     Raises:
-        ValueError: For another ``kind``, or an ``order``.
+        ValueError: If ``kind`` is unknown, or ``order`` is given.
 
     Example:
         >>> tw.experimental.numpy.argsort([3, 1, 2]).numpy()
@@ -301,10 +337,16 @@ def argsort(
 def sort(
     a: TensorLike, axis: Axis | None = -1, kind: str = "quicksort", order: None = None
 ) -> Tensor:
-    """The entries along ``axis`` in ascending order; None flattens ``a``.
+    """Sort an array along an axis, in ascending order.
+
+    Args:
+        a: Input tensor.
+        axis: Axis to sort along; None flattens ``a``.
+        kind: Must be "quicksort".
+        order: Must be None.
 
     Raises:
-        ValueError: For another ``kind``, or an ``order``.
+        ValueError: If ``kind`` is unknown, or ``order`` is given.
 
     Example:
         >>> tw.experimental.numpy.sort([3, 1, 2]).numpy()
