@@ -1,6 +1,6 @@
-"""tapewright: a tape, its ops, and the training machinery of Keras, over NumPy and CuPy.
+"""tapewright: tape autodiff, NumPy-style ops and Keras-style training on NumPy and CuPy.
 
-Code for TensorFlow's guides runs with the import changed: ``import tapewright as tf``.
+Code from TensorFlow's guides runs with the import changed: ``import tapewright as tf``.
 """
 
 import functools

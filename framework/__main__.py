@@ -38,8 +38,8 @@ SPEED = 10 << 20
 def main(arguments=None, isolated=True):
     """Run the command line, and return the exit code.
 
-    ``isolated``: a child process opens each file, since HDF5 may crash or loop on damaged
-    ones.
+    ``isolated``: open each file in a child process, since HDF5 may crash or loop on
+    damaged files.
     """
     parsed = _parser().parse_args(arguments)
     if "program" in parsed:

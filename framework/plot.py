@@ -1,8 +1,8 @@
-"""`tw.plot`: pictures of a training, as matplotlib figures; needs the extra ``plot``.
+"""`tw.plot`: plots of a training as matplotlib figures; needs the extra ``plot``.
 
-Every function returns the figure, and with ``path=`` writes it: PNG, SVG or PDF, as the
-ending says. A notebook shows a figure that is not written at the end of the cell, wherever
-the call stands. pyplot and its settings are left alone.
+Every function returns the figure. With ``path=`` it also writes the figure: PNG, SVG or
+PDF, by the ending. A notebook displays a figure that is not written at the end of the cell,
+wherever the function is called. The state and settings of pyplot are not changed.
 """
 
 from __future__ import annotations
@@ -29,14 +29,20 @@ MAX_NUMBERED = 25  # classes in a confusion matrix that has its numbers written 
 
 
 def curves(history: Any, metrics: Any = None, *, path: Any = None) -> Any:
-    """Draw loss and metrics by epoch, one panel each, training and validation together.
+    """Plot learning curves: loss and metrics by epoch, for training and validation.
 
-    Args: ``history``: the result of `fit`, or a dict of lists; ``metrics``: the names
-    to draw, without ``val_`` (default: all); ``path``: a file to write the figure to.
+    Each metric has one panel.
 
-    Returns: the figure.
+    Args:
+        history: Result of `fit`, or a dict of lists.
+        metrics: Names to plot, without ``val_``; None plots all.
+        path: File to write the figure to, or None.
 
-    Raises: ``ValueError`` for a name that is not in the history, or an empty history.
+    Returns:
+        The matplotlib figure.
+
+    Raises:
+        ValueError: If a name is not in the history, or the history is empty.
     """
     values = getattr(history, "history", history)
     epochs = getattr(history, "epoch", None)
@@ -82,13 +88,23 @@ def images(
     columns: Any = None,
     path: Any = None,
 ) -> Any:
-    """A grid of images, with their labels above, wrong predictions in red.
+    """Plot a grid of images with their labels; wrong predictions are red.
 
-    Args: ``images``: ``[n, height, width]``, or with 1, 3 or 4 channels behind, integers
-    up to 255 or floats, which are scaled if they leave 0 to 1; ``labels``,
-    ``predictions``: ``[n]``, or scores ``[n, classes]``; ``class_names``: by label;
-    ``columns`` of the grid.
-    Raises: ``ValueError`` for other shapes.
+    Args:
+        images: Images ``[n, height, width]`` or ``[n, height, width, channels]`` with
+            1, 3 or 4 channels: integers up to 255, or floats, which are scaled if they
+            exceed the range 0 to 1.
+        labels: Labels ``[n]``, or scores ``[n, classes]``.
+        predictions: Predicted labels ``[n]``, or scores ``[n, classes]``.
+        class_names: Name of each label.
+        columns: Number of columns of the grid.
+        path: File to write the figure to, or None.
+
+    Returns:
+        The matplotlib figure.
+
+    Raises:
+        ValueError: If the shapes are different.
     """
     pixels = _pixels(np.asarray(images))
     n = len(pixels)
@@ -126,7 +142,7 @@ def _pixels(pixels):
 
 
 def _caption(i, labels, predictions, class_names):
-    """The text above image ``i``, and its colour."""
+    """Return the text above image ``i`` and its colour."""
     label = None if labels is None else _class_name(labels[i], class_names)
     if predictions is None:
         return label, GREY
@@ -146,12 +162,21 @@ def confusion_matrix(
     title: Any = None,
     path: Any = None,
 ) -> Any:
-    """Plot the confusion matrix: counts of each class (row) by predicted class (column).
+    """Plot a confusion matrix: counts of true classes (rows) by predicted classes.
 
-    Args: ``y_true``, ``y_pred``: labels ``[n]``, or scores ``[n, classes]``;
-    ``class_names``: by label; ``normalize``: shares of each row instead of counts;
-    ``title`` (default: the accuracy).
-    Raises: ``ValueError`` if the lengths differ, or for labels that have no name.
+    Args:
+        y_true: True labels ``[n]``, or scores ``[n, classes]``.
+        y_pred: Predicted labels ``[n]``, or scores ``[n, classes]``.
+        class_names: Name of each label.
+        normalize: If True, plot the shares of each row instead of counts.
+        title: Title of the figure; None for the accuracy.
+        path: File to write the figure to, or None.
+
+    Returns:
+        The matplotlib figure.
+
+    Raises:
+        ValueError: If the lengths differ, or a label has no name.
     """
     y_true = _labels("y_true", y_true)
     y_pred = _labels("y_pred", y_pred, len(y_true))
@@ -194,10 +219,17 @@ def _write_numbers(axes, counts, shares, normalize):
 
 
 def weight_histograms(model: Any, *, path: Any = None) -> Any:
-    """The distribution of the entries of every weight, one panel each.
+    """Plot a histogram of the entries of every weight, with one panel each.
 
-    Args: ``model``: a model or layer, or a list of variables.
-    Raises: ``ValueError`` if there are none, as in a model that is not built.
+    Args:
+        model: Model or layer, or a list of variables.
+        path: File to write the figure to, or None.
+
+    Returns:
+        The matplotlib figure.
+
+    Raises:
+        ValueError: If there are no weights, such as in a model that is not built.
     """
     weights = list(getattr(model, "weights", model))
     if not weights:
@@ -225,7 +257,13 @@ def weight_histograms(model: Any, *, path: Any = None) -> Any:
 
 
 def new_figure(width: Any, height: Any, **options: Any) -> Any:
-    """A figure of its own, in inches, that notebooks show and pyplot does not know."""
+    """Create a figure that notebooks display and pyplot does not manage.
+
+    Args:
+        width: Width in inches.
+        height: Height in inches.
+        **options: Keyword arguments of ``matplotlib.figure.Figure``.
+    """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -253,10 +291,16 @@ def new_figure(width: Any, height: Any, **options: Any) -> Any:
 
 
 def save(figure: Any, path: Any, dpi: Any = 150) -> Any:
-    """Write the figure to ``path``, if there is one, whole or not at all; return it.
+    """Write the figure to a file, completely or not at all, and return it.
 
-    Without an ending it is a PNG file. Raises: ``ValueError`` for an ending that stands for
-    no format.
+    Args:
+        figure: The matplotlib figure.
+        path: File to write, PNG if it has no ending; None writes no file, and a
+            notebook displays the figure.
+        dpi: Resolution in dots per inch.
+
+    Raises:
+        ValueError: If the ending is not a format of matplotlib.
     """
     if path is None:
         _show_after_cell(figure)
@@ -276,13 +320,14 @@ def save(figure: Any, path: Any, dpi: Any = 150) -> Any:
     return figure
 
 
-_waiting = []  # figures of the cell that runs, which the notebook has not shown
+_waiting = []  # figures of the running cell that are not displayed yet
 
 
 def _show_after_cell(figure):
-    """Have a notebook show the figure when the cell ends, unless it is shown before.
+    """Let a notebook display the figure at the end of the cell, unless it does so before.
 
-    At once would be too early: the figure may be changed, or be the value of the cell.
+    Displaying it at once would be too early: the figure may still be changed, or be the
+    value of the cell.
     """
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
@@ -298,7 +343,7 @@ def _show_waiting():
 
 
 def _panels(n, columns, width, height):
-    """A figure of ``n`` panels of this size, in inches, in rows of ``columns``."""
+    """Create a figure of ``n`` panels of this size, in inches, in rows of ``columns``."""
     rows = math.ceil(n / columns)
     figure = new_figure(width * columns, height * rows)
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -322,7 +367,7 @@ def _as_list(names):
 
 
 def _labels(name, values, count=None):
-    """Labels as integers, ``[n]``; of scores the largest."""
+    """Return labels as integers ``[n]``; for scores, the index of the largest."""
     if values is None:
         return None
     values = np.asarray(values)

@@ -1,1 +1,1 @@
-"""TensorFlow's namespaces (`tw.math`, `tw.nn`, ...) over the op families."""
+"""TensorFlow's namespaces (`tw.math`, `tw.nn`, ...) of tapewright's ops."""

@@ -1,8 +1,9 @@
 """`tw.autograph`: Python control flow in traced functions, as ``tf.autograph``.
 
-In a traced function, and in the functions and methods that it calls, `if`, `while`, `for`,
-``and``, ``or``, ``not``, conditional expressions, chained comparisons and `assert` work on
-tensors: they become `cond` and `while_loop`. What is decided by Python values stays Python.
+In a traced function, and in the functions and methods that it calls, `if`, `while`,
+`for`, ``and``, ``or``, ``not``, conditional expressions, chained comparisons and
+`assert` work on tensors: they become `cond` and `while_loop`. Control flow that depends
+on Python values stays Python.
 """
 
 from __future__ import annotations
@@ -37,7 +38,12 @@ class experimental:  # noqa: N801  (a namespace)
 
 
 def set_verbosity(level: int, alsologtostdout: bool = False) -> None:
-    """Accept the call: the conversion of functions writes no messages."""
+    """Do nothing: the conversion of functions writes no messages.
+
+    Args:
+        level: Ignored.
+        alsologtostdout: Ignored.
+    """
 
 
 def to_graph(
@@ -47,12 +53,15 @@ def to_graph(
 ) -> Callable[P, R]:
     """Return a function like ``entity`` with its Python control flow converted.
 
-    `tw.function` does so by itself. This is for functions that code outside of traced
-    functions calls there, a callback of another library, say. The arguments after
-    ``entity`` change nothing.
+    `tw.function` converts functions automatically. Use `to_graph` for functions that
+    are called outside of traced functions, such as callbacks of another library.
+
+    Args:
+        entity: Function to convert.
+        recursive: Has no effect.
+        experimental_optional_features: Has no effect.
 
     Example:
-        >>> import tapewright as tw
         >>> absolute = tw.autograph.to_graph(lambda x: x if x > 0 else -x)
         >>> absolute(-2.0)
         2.0
@@ -67,9 +76,13 @@ def to_code(
 ) -> str:
     """Return the code to which a function is converted, as text.
 
-    Arguments after ``entity`` change nothing.
+    Args:
+        entity: Function to convert.
+        recursive: Has no effect.
+        experimental_optional_features: Has no effect.
 
-    Raises: ``ValueError``, with the reason, if it cannot be converted.
+    Raises:
+        ValueError: If the function cannot be converted; the message has the reason.
 
     Example:
         >>> print(tw.autograph.to_code(lambda x: x if x > 0 else -x))
@@ -82,8 +95,10 @@ def to_code(
 def trace(*args: Any) -> None:
     """Print the arguments while a function is traced, once for each trace.
 
+    Args:
+        *args: Values to print.
+
     Example:
-        >>> import tapewright as tw
         >>> @tw.function
         ... def double(x):
         ...     tw.autograph.trace("traced", x.shape)

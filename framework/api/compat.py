@@ -1,4 +1,4 @@
-"""`tw.compat`: text and bytes as one another, as in ``tf.compat``, and `tw.compat.v1`."""
+"""`tw.compat`: conversion between text and bytes, as in ``tf.compat``, and `tw.compat.v1`."""
 
 import numbers
 import sys
@@ -35,7 +35,11 @@ real_types = (numbers.Real, np.integer, np.floating)
 
 
 def as_bytes(bytes_or_text: bytes | bytearray | str, encoding: str = "utf-8") -> bytes:
-    """Return text encoded, and bytes as they are.
+    """Encode text as bytes; bytes are returned unchanged.
+
+    Args:
+        bytes_or_text: Text or bytes.
+        encoding: Encoding of the text.
 
     Example:
         >>> tw.compat.as_bytes("JFIF"), tw.compat.as_bytes(b"JFIF")
@@ -49,7 +53,11 @@ def as_bytes(bytes_or_text: bytes | bytearray | str, encoding: str = "utf-8") ->
 
 
 def as_text(bytes_or_text: bytes | str, encoding: str = "utf-8") -> str:
-    """Return bytes decoded, and text as it is.
+    """Decode bytes as text; text is returned unchanged.
+
+    Args:
+        bytes_or_text: Text or bytes.
+        encoding: Encoding of the bytes.
 
     Example:
         >>> tw.compat.as_str(b"JFIF"), tw.compat.as_str("JFIF")
@@ -66,7 +74,11 @@ as_str = as_text
 
 
 def as_str_any(value: object, encoding: str = "utf-8") -> str:
-    """Return bytes decoded, and anything else as ``str(value)``.
+    """Convert anything to text: bytes are decoded, other values converted by ``str``.
+
+    Args:
+        value: Value to convert.
+        encoding: Encoding of bytes.
 
     Example:
         >>> tw.compat.as_str_any(b"JFIF"), tw.compat.as_str_any(7)
@@ -76,7 +88,10 @@ def as_str_any(value: object, encoding: str = "utf-8") -> str:
 
 
 def path_to_str(path: object) -> object:
-    """Return the text of a path, and anything else as it is.
+    """Convert a path to text; other values are returned unchanged.
+
+    Args:
+        path: Path object, or any other value.
 
     Example:
         >>> from pathlib import PurePosixPath
@@ -87,10 +102,12 @@ def path_to_str(path: object) -> object:
 
 
 def dimension_value(dimension: int | None) -> int | None:
-    """Return a size of a `TensorShape`: it is an int or None already.
+    """Return a size of a `TensorShape` unchanged: it is already an int or None.
+
+    Args:
+        dimension: Size of an axis.
 
     Example:
-        >>> import tapewright as tw
         >>> tw.compat.dimension_value(tw.zeros([2, 3]).shape[-1])
         3
     """

@@ -1,6 +1,6 @@
-"""`tw.compat.v1`: the part of ``tf.compat.v1`` that programs of eager mode call.
+"""`tw.compat.v1`: the part of ``tf.compat.v1`` that programs in eager mode call.
 
-Graphs that sessions run are not here: a traced function is one, see `function`.
+Graphs and sessions are not supported; see `function` for traced functions.
 """
 
 from __future__ import annotations
@@ -44,10 +44,20 @@ _INSTEAD = "call a @tw.function with tensors, or look at them with .numpy()"
 
 @dataclass(slots=True, kw_only=True)
 class GPUOptions:
-    """Settings of GPUs, without effect: memory is taken as it is needed.
+    """Settings of GPUs, which have no effect: memory is allocated as needed.
 
     `config.set_logical_device_configuration` sets a limit, `config.set_visible_devices`
     selects GPUs.
+
+    Args:
+        per_process_gpu_memory_fraction: Ignored.
+        allow_growth: Ignored.
+        allocator_type: Ignored.
+        deferred_deletion_bytes: Ignored.
+        visible_device_list: Ignored.
+        polling_active_delay_usecs: Ignored.
+        polling_inactive_delay_msecs: Ignored.
+        force_gpu_compatible: Ignored.
     """
 
     per_process_gpu_memory_fraction: float = 0.0
@@ -62,7 +72,20 @@ class GPUOptions:
 
 @dataclass(slots=True, kw_only=True)
 class ConfigProto:
-    """Settings of a `Session`, without effect.
+    """Settings of a `Session`, which have no effect.
+
+    Args:
+        device_count: Ignored.
+        intra_op_parallelism_threads: Ignored.
+        inter_op_parallelism_threads: Ignored.
+        use_per_session_threads: Ignored.
+        placement_period: Ignored.
+        device_filters: Ignored.
+        gpu_options: A `GPUOptions`; ignored.
+        allow_soft_placement: Ignored.
+        log_device_placement: Ignored.
+        operation_timeout_in_ms: Ignored.
+        isolate_session_state: Ignored.
 
     Example:
         >>> config = tw.compat.v1.ConfigProto(allow_soft_placement=True)
@@ -84,16 +107,18 @@ class ConfigProto:
 
 
 class Session:
-    """Holds a configuration, as programs of eager mode make it for their GPUs.
+    """Container of a configuration, for programs in eager mode that configure their GPUs.
+
+    `run` always raises ``RuntimeError``.
 
     Args:
-        target: "" alone.
-        graph: None alone.
-        config: A `ConfigProto`.
+        target: Must be "".
+        graph: Must be None.
+        config: A `ConfigProto`, or None.
 
     Raises:
-        ValueError: For another target or a graph.
-        TypeError: For another configuration. `run` always raises ``RuntimeError``.
+        ValueError: If ``target`` or ``graph`` is another one.
+        TypeError: If ``config`` is not a `ConfigProto`.
     """
 
     def __init__(
@@ -111,13 +136,18 @@ class Session:
             )
 
     def run(self, *args: Any, **kwargs: Any) -> Never:
-        """Raise ``RuntimeError``, as there are no graphs that a session runs."""
+        """Raise ``RuntimeError``, since there are no graphs to run.
+
+        Args:
+            *args: Ignored.
+            **kwargs: Ignored.
+        """
         raise RuntimeError(
             f"compat.v1.Session.run: sessions run nothing here: {_INSTEAD}"
         )
 
     def as_default(self) -> Self:
-        """Return the session, a context."""
+        """Return the session, which is a context manager."""
         return self
 
     def close(self) -> None:
@@ -131,11 +161,16 @@ class Session:
 
 
 class InteractiveSession(Session):
-    """A `Session`."""
+    """Same as `Session`."""
 
 
 def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Never:
-    """Raise ``RuntimeError``, as TensorFlow does in eager mode."""
+    """Raise ``RuntimeError``, as TensorFlow does in eager mode.
+
+    Args:
+        dtype: Ignored.
+        shape: Ignored.
+    """
     raise RuntimeError(
         "compat.v1.placeholder: ops run at once here: make it an argument of a "
         "@tw.function, or a tw.keras.Input"
@@ -143,14 +178,15 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Never
 
 
 class name_scope(name_scopes.name_scope):  # noqa: N801
-    """`tw.name_scope` with the arguments of TensorFlow 1.
+    """Name scope with the arguments of TensorFlow 1; see `tw.name_scope`.
 
     Args:
-        name: None for ``default_name``, or "" if that is None, too.
-        values: The tensors that the ops inside of it take; ignored.
+        name: Name of the scope; None for ``default_name``, or "" if that is None, too.
+        default_name: Name if ``name`` is None.
+        values: Ignored.
 
     Raises:
-        ValueError: If the name is no string.
+        ValueError: If the name is not a string.
 
     Example:
         >>> with tw.compat.v1.name_scope(None, "loss", [1.0, 2.0]) as scope:
@@ -172,11 +208,17 @@ def enable_eager_execution(
     device_policy: Any = None,
     execution_mode: Any = None,
 ) -> None:
-    """Do nothing, as ops run eagerly."""
+    """Do nothing, since ops run eagerly.
+
+    Args:
+        config: Ignored.
+        device_policy: Ignored.
+        execution_mode: Ignored.
+    """
 
 
 def enable_v2_behavior() -> None:
-    """Do nothing, as all is as in TensorFlow 2."""
+    """Do nothing, since everything behaves as in TensorFlow 2."""
 
 
 enable_control_flow_v2 = enable_resource_variables = enable_v2_behavior
@@ -184,7 +226,7 @@ enable_tensor_equality = enable_v2_tensorshape = enable_v2_behavior
 
 
 def disable_eager_execution() -> Never:
-    """Raise ``RuntimeError``, as there are no graphs that a session runs."""
+    """Raise ``RuntimeError``, since there are no graphs to run."""
     raise RuntimeError(f"compat.v1: ops always run eagerly here: {_INSTEAD}")
 
 
@@ -192,9 +234,13 @@ disable_v2_behavior = disable_eager_execution
 
 
 def reset_default_graph() -> None:
-    """Do nothing, as there is no default graph."""
+    """Do nothing, since there is no default graph."""
 
 
 def set_random_seed(seed: int) -> None:
-    """Set the seed of the process, as `random.set_seed`."""
+    """Set the seed of all random ops, as `random.set_seed`.
+
+    Args:
+        seed: Integer seed.
+    """
     set_seed(seed)

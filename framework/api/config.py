@@ -1,4 +1,4 @@
-"""`tw.config`: the settings of the library, those of ``tf.config`` under its names."""
+"""`tw.config`: settings of the library, as ``tf.config``."""
 
 from tapewright.core.config import (
     LogicalDevice,

@@ -1,4 +1,4 @@
-"""`tw.nn.ctc_loss` and what belongs to it: TensorFlow's names over Keras' CTC loss."""
+"""`tw.nn.ctc_loss` and related functions: TensorFlow's names for Keras' CTC loss."""
 
 from __future__ import annotations
 
@@ -40,22 +40,35 @@ def ctc_loss(
     blank_index: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """``-log(p)`` of all ways to spell ``labels`` in ``logits``, with blanks in between.
+    """CTC (connectionist temporal classification) loss: ``-log(p)`` of the labels.
 
-    Args: ``label_length``, ``logit_length``: how many labels and steps of each sequence
-    count, ``[batch]``; ``logits_time_major``: the first axis of ``logits`` is time;
-    ``blank_index``: the class of the blank, 0 by default, from the end if negative.
-    Labels in a `SparseTensor` have the length of their rows, not ``label_length``, and no
-    default of ``blank_index``. ``unique`` changes nothing.
+    ``p`` is the probability, according to ``logits``, of all alignments of the labels
+    with blanks in between.
 
-    Shapes: ``labels`` ``[batch, labels]``, integers; ``logits`` ``[steps, batch, classes]``,
-    or ``[batch, steps, classes]`` without ``logits_time_major``; result ``[batch]``, about
-    1e5 if there are too few steps for the labels.
+    Args:
+        labels: Integer labels ``[batch, labels]``, or a `SparseTensor` of them.
+        logits: Logits of the classes at each step.
+        label_length: Number of labels of each sequence ``[batch]``; ignored for a
+            `SparseTensor`, whose rows have their lengths.
+        logit_length: Number of steps of each sequence ``[batch]``.
+        logits_time_major: If True, the first axis of ``logits`` is time, otherwise the
+            batch.
+        unique: Has no effect.
+        blank_index: Class of the blank, 0 by default; negative numbers count from the
+            end. It must be given for a `SparseTensor`.
 
-    Raises: ``ValueError`` for other shapes, a blank that is no class, or lengths that are
-    missing; ``TypeError`` for labels that are no integers.
+    Shapes:
+        ``logits`` ``[steps, batch, classes]``, or ``[batch, steps, classes]`` if
+        ``logits_time_major`` is False; result ``[batch]``, about 1e5 if there are too
+        few steps for the labels.
 
-    Reference: Graves et al., "Connectionist temporal classification" (2006).
+    Raises:
+        ValueError: If shapes are different, the blank is not a class, or lengths are
+            missing.
+        TypeError: If labels are not integers.
+
+    References:
+        Graves et al., "Connectionist temporal classification" (2006).
 
     Example:
         >>> tw.nn.ctc_loss([[1]], [[[0.0, 0.0]], [[0.0, 0.0]]], [1], [2]).numpy().round(4)
@@ -84,7 +97,11 @@ def ctc_loss(
 
 
 def _class_of_blank(who, blank_index, classes):
-    """The class, counted from 0. Raises: ``ValueError`` if there is none."""
+    """Return the class of the blank, counted from 0.
+
+    Raises:
+        ValueError: If there is no such class.
+    """
     if not -classes <= blank_index < classes:
         raise ValueError(
             f"{who}: blank_index must be one of {classes} classes, got {blank_index}"
@@ -98,21 +115,25 @@ def ctc_greedy_decoder(
     merge_repeated: bool = True,
     blank_index: int | None = None,
 ) -> tuple[list[SparseTensor], Tensor]:
-    """The likeliest class of each step, without blanks: ``([labels], scores)``.
+    """Decode CTC logits greedily: the likeliest class of each step, without blanks.
 
-    Args: ``sequence_length``: how many steps of each sequence count, ``[batch]``;
-    ``merge_repeated``: merge labels that follow each other without a blank in between;
-    ``blank_index``: the class of the blank, the last one by default, from the end if
-    negative.
+    Args:
+        inputs: Logits ``[steps, batch, classes]``.
+        sequence_length: Number of steps of each sequence ``[batch]``.
+        merge_repeated: If True, merge equal labels without a blank in between.
+        blank_index: Class of the blank, the last one by default; negative numbers count
+            from the end.
 
-    Shapes: ``inputs`` ``[steps, batch, classes]``, logits; the labels are one
-    `SparseTensor` ``[batch, longest]``, int64; scores ``[batch, 1]``, minus the sums of the
-    largest logits.
+    Returns:
+        ``([labels], scores)``: one `SparseTensor` ``[batch, longest]`` of int64 labels,
+        and scores ``[batch, 1]``, the negative sums of the largest logits.
 
-    Raises: ``ValueError`` for other shapes or a blank that is no class.
+    Raises:
+        ValueError: If shapes are different, or the blank is not a class.
 
     Example:
-        >>> labels, scores = tw.nn.ctc_greedy_decoder([[[0.0, 2.0, 1.0]], [[3.0, 0.0, 1.0]]], [2])
+        >>> logits = [[[0.0, 2.0, 1.0]], [[3.0, 0.0, 1.0]]]
+        >>> labels, scores = tw.nn.ctc_greedy_decoder(logits, [2])
         >>> labels[0].values.numpy(), scores.numpy()
         (array([1, 0]), array([[-5.]], dtype=float32))
     """
@@ -130,20 +151,28 @@ def ctc_beam_search_decoder(
     beam_width: int = 100,
     top_paths: int = 1,
 ) -> tuple[list[SparseTensor], Tensor]:
-    """The likeliest labels, all ways to spell them summed: ``(labels, log_probabilities)``.
+    """Decode CTC logits by beam search: the likeliest labels, summed over all alignments.
 
-    Args: ``sequence_length``: how many steps of each sequence count, ``[batch]``;
-    ``beam_width``: how many labels are kept at each step; ``top_paths``: how many of them
-    are returned. The last class is the blank.
+    The last class is the blank.
 
-    Shapes: ``inputs`` ``[steps, batch, classes]``, logits; the labels are a `SparseTensor`
-    ``[batch, longest]``, int64, for each of the paths, the likeliest first; logarithms
-    ``[batch, top_paths]``.
+    Args:
+        inputs: Logits ``[steps, batch, classes]``.
+        sequence_length: Number of steps of each sequence ``[batch]``.
+        beam_width: Number of label sequences that are kept at each step.
+        top_paths: Number of label sequences that are returned.
 
-    Raises: ``ValueError`` for other shapes, no paths, or more than the beam is wide;
-    ``TypeError`` in traced functions, as it looks at values.
+    Returns:
+        ``(labels, log_probabilities)``: a list with a `SparseTensor`
+        ``[batch, longest]`` of int64 labels for each path, the likeliest first, and the
+        logarithms of their probabilities ``[batch, top_paths]``.
 
-    Reference: Graves & Jaitly, "Towards end-to-end speech recognition" (2014).
+    Raises:
+        ValueError: If shapes are different, or ``top_paths`` is below 1 or above
+            ``beam_width``.
+        TypeError: In traced functions, since the values must be known.
+
+    References:
+        Graves & Jaitly, "Towards end-to-end speech recognition" (2014).
 
     Example:
         >>> logits = [[[0.0, 2.0, 1.0]], [[3.0, 0.0, 1.0]]]
@@ -169,7 +198,7 @@ def _decode(*args, **options):
 
 
 def _time_major(who, inputs):
-    """Logits ``[steps, batch, classes]`` as ``[batch, steps, classes]``."""
+    """Transpose logits ``[steps, batch, classes]`` to ``[batch, steps, classes]``."""
     logits = convert_to_tensor(inputs)
     if logits.shape.rank != 3:
         raise ShapeError(who, "inputs must be [steps, batch, classes]", inputs=logits)
@@ -177,7 +206,7 @@ def _time_major(who, inputs):
 
 
 def _sparse_labels(rows):
-    """Labels that are filled up with -1, as a `SparseTensor`."""
+    """Return labels padded with -1 as a `SparseTensor`."""
     is_label = greater_equal(rows, 0)
     indices = where(is_label)
     longest = reduce_max(reduce_sum(cast(is_label, "int64"), 1))
@@ -188,11 +217,17 @@ def _sparse_labels(rows):
 def ctc_unique_labels(
     labels: TensorLike, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The different labels of each row, filled up with 0, and the index of each among them.
+    """Return the unique labels of each row, and the index of each label among them.
 
-    Shapes: ``[batch, labels]`` to int64 and int32 of that shape.
+    Args:
+        labels: Integer labels ``[batch, labels]``.
 
-    Raises: ``ValueError`` for other shapes.
+    Returns:
+        ``(unique, indices)`` of the shape of ``labels``: the unique labels padded with
+        0, int64, and the indices, int32.
+
+    Raises:
+        ValueError: If ``labels`` has another shape.
 
     Example:
         >>> unique, indices = tw.nn.ctc_unique_labels([[3, 4, 4, 3]])
@@ -219,11 +254,18 @@ def _rows(who, labels):
 def collapse_repeated(
     labels: TensorLike, seq_length: TensorLike, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Labels with repetitions merged, filled up with 0, and how many are left in each row.
+    """Merge repeated labels in each row.
 
-    Shapes: ``[batch, labels]`` and ``[batch]`` to ``[batch, longest]`` and ``[batch]``.
+    Args:
+        labels: Labels ``[batch, labels]``.
+        seq_length: Number of labels of each row ``[batch]``.
 
-    Raises: ``ValueError`` for other shapes.
+    Returns:
+        ``(labels, lengths)``: the merged labels ``[batch, longest]``, padded with 0,
+        and the number of labels of each row ``[batch]``.
+
+    Raises:
+        ValueError: If shapes are different.
 
     Example:
         >>> merged, count = tw.nn.collapse_repeated([[1, 1, 2, 2, 1]], [5])

@@ -1,4 +1,4 @@
-"""`tw.errors`: the exceptions, those of ``tf.errors`` under its names, and their codes."""
+"""`tw.errors`: exceptions, named as in ``tf.errors``, and their codes."""
 
 from tapewright.core.errors import (
     ABORTED,

@@ -1,4 +1,4 @@
-"""`tw.image`: images resized, cut, turned, coloured and compared, as ``tf.image``."""
+"""`tw.image`: resize, crop, rotate, color and compare images, as ``tf.image``."""
 
 from tapewright.io.images import *
 from tapewright.ops.image.adjusting import *

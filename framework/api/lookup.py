@@ -1,4 +1,4 @@
-"""`tw.lookup`: tables of keys and values that do not change, as ``tf.lookup``."""
+"""`tw.lookup`: immutable tables of keys and values, as ``tf.lookup``."""
 
 from __future__ import annotations
 
@@ -34,14 +34,19 @@ __all__ = [
 
 
 class KeyValueTensorInitializer:
-    """Keys and values of a table, as two tensors.
+    """Initializer of a lookup table from a tensor of keys and a tensor of values.
 
-    Args: ``keys``: strings or integers ``[n]``; ``values`` ``[n]``, of any dtype;
-    ``key_dtype``, ``value_dtype``: by default those of the tensors.
+    Args:
+        keys: Strings or integers ``[n]``.
+        values: Values ``[n]``, of any dtype.
+        key_dtype: Dtype of the keys; None infers it.
+        value_dtype: Dtype of the values; None infers it.
+        name: Name of the initializer.
 
-    Raises: ``TypeError`` for keys that are neither strings nor integers;
-    ``InvalidArgumentError``, a ``ValueError``, for other shapes, and if a key has two
-    different values.
+    Raises:
+        TypeError: If keys are neither strings nor integers.
+        InvalidArgumentError: If shapes are different, or a key has two different values
+            (a ``ValueError``).
     """
 
     def __init__(
@@ -78,24 +83,32 @@ class KeyValueTensorInitializer:
 
 
 class TextFileIndex:
-    """The whole line, or its number, as a key or a value, in place of a column."""
+    """Special columns of a text file: the whole line, or the line number."""
 
     WHOLE_LINE = -2
     LINE_NUMBER = -1
 
 
 class TextFileInitializer(KeyValueTensorInitializer):
-    """Keys and values of a table, from the lines of a text file.
+    """Initializer of a lookup table from the lines of a text file.
 
-    Args: ``filename``; ``key_dtype``, ``value_dtype``: string, integers, floating for
-    values; ``key_index``, ``value_index``: the number of a column, from 0, or of
-    `TextFileIndex`: the whole line, a string or a number, or the number of the line, from
-    0; ``vocab_size``: the number of lines that are read, all by default; ``delimiter``
-    between columns; ``value_index_offset`` is added to values that are line numbers.
+    Args:
+        filename: Path of the file.
+        key_dtype: Dtype of the keys, string or an integer dtype.
+        key_index: Number of the column of keys, from 0, or a `TextFileIndex`: the whole
+            line, or the line number from 0.
+        value_dtype: Dtype of the values: string, integer or floating.
+        value_index: Number of the column of values, from 0, or a `TextFileIndex`.
+        vocab_size: Number of lines to read; None reads all.
+        delimiter: Text between columns.
+        name: Name of the initializer.
+        value_index_offset: Number that is added to values that are line numbers.
 
-    Raises: ``NotFoundError`` for a missing file; ``InvalidArgumentError``, a
-    ``ValueError``, if it has fewer lines or columns, if a field is no number, and as
-    `KeyValueTensorInitializer`; ``ValueError`` for line numbers that are not int64.
+    Raises:
+        NotFoundError: If the file does not exist.
+        InvalidArgumentError: If there are fewer lines or columns, a field is not a
+            number, or a key has two different values (a ``ValueError``).
+        ValueError: If the dtype of line numbers is not int64.
     """
 
     def __init__(
@@ -158,7 +171,7 @@ def _fields(who, path, lines, index, delimiter):
 
 
 def _numbers(who, path, fields, dtype):
-    """The fields as an array of their dtype."""
+    """Return the fields as an array of their dtype."""
     if dtype == dtypes.string:
         return _array(fields, dtype)
     number = int if dtype.is_integer else float
@@ -183,7 +196,7 @@ def _array(values, dtype):
 
 
 class _Table:
-    """Base of tables: positions of keys, then the values there."""
+    """Base class of tables: find the positions of keys, then the values there."""
 
     key_dtype: DType
     value_dtype: DType
@@ -198,15 +211,20 @@ class _Table:
         )
 
     def _index(self, initializer):
-        """Keep the values, and a table of the positions of the keys."""
+        """Store the values, and a table of the positions of the keys."""
         kind = StringTable if initializer.key_dtype == dtypes.string else IntegerTable
         self._initializer = initializer
         self._positions = kind(initializer._keys)
 
     def lookup(self, keys: TensorLike, name: str | None = None) -> Any:
-        """The values of the keys, in their shape; of entries if ragged or sparse.
+        """Return the values of keys, in the shape of the keys.
 
-        Raises: ``TypeError`` for keys of another dtype.
+        Args:
+            keys: Tensor of keys; the entries of ragged and sparse tensors are looked
+                up.
+
+        Raises:
+            TypeError: If the keys have another dtype.
         """
         return map_entries(self._find, keys)
 
@@ -225,22 +243,27 @@ class _Table:
         return self._values_of(keys)
 
     def _values_of(self, keys):
-        """The values of strings, or of integers as int64."""
+        """Return the values of strings, or of integers as int64."""
         raise NotImplementedError(f"{type(self).__name__} must define _values_of")
 
 
 class StaticHashTable(_Table):
-    """A table from keys to values, with a default for other keys.
+    """Lookup table from keys to values, with a default for unknown keys.
 
-    Args: ``initializer``: a `KeyValueTensorInitializer` or `TextFileInitializer`;
-    ``default_value``, of the dtype of the values. ``experimental_is_anonymous`` changes
-    nothing: no table is shared by its name.
+    Args:
+        initializer: A `KeyValueTensorInitializer` or `TextFileInitializer`.
+        default_value: Value of unknown keys, of the dtype of the values.
+        name: Name of the table.
+        experimental_is_anonymous: Has no effect, since tables are not shared by name.
 
-    Shapes: keys ``[...]``, values likewise.
+    Shapes:
+        Keys and values ``[...]``.
 
     Example:
-        >>> keys, values = ["emerson", "lake"], [1, 2]
-        >>> table = tw.lookup.StaticHashTable(tw.lookup.KeyValueTensorInitializer(keys, values), default_value=-1)
+        >>> table = tw.lookup.StaticHashTable(
+        ...     tw.lookup.KeyValueTensorInitializer(["emerson", "lake"], [1, 2]),
+        ...     default_value=-1,
+        ... )
         >>> table.lookup(["lake", "palmer"]).numpy()
         array([ 2, -1], dtype=int32)
     """
@@ -268,32 +291,39 @@ class StaticHashTable(_Table):
         return gather(self._results, self._positions.positions(keys, 1, False, None))
 
     def size(self, name: str | None = None) -> Tensor:
-        """The number of keys: ``[]``, int64."""
+        """Return the number of keys, an int64 scalar."""
         return convert_to_tensor(len(self._initializer._keys), dtypes.int64)
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
-        """The keys and the values, each ``[n]``."""
+        """Return the keys and the values, each ``[n]``."""
         keys = _array(self._initializer._keys, self.key_dtype)
         return convert_to_tensor(keys), convert_to_tensor(self._initializer._values)
 
 
 class StaticVocabularyTable(_Table):
-    """A table from strings or integers to int64, with buckets for other keys.
+    """Vocabulary table from strings or integers to int64 ids.
 
-    The value of a key that the table does not have is its size plus the bucket: the
+    Unknown keys have buckets: their id is the size of the table plus the bucket, the
     FarmHash of the string, or of the digits of the integer, modulo ``num_oov_buckets``.
 
-    Args: ``initializer``: with values of int64, or None for buckets alone;
-    ``num_oov_buckets``, 1 or more; ``lookup_key_dtype``: the dtype of the keys that are
-    looked up, string, int32 or int64, by default that of the table.
-    ``experimental_is_anonymous`` changes nothing.
+    Args:
+        initializer: Initializer with int64 values, or None for buckets alone.
+        num_oov_buckets: Number of buckets for unknown keys, at least 1.
+        lookup_key_dtype: Dtype of the keys that are looked up: string, int32 or int64;
+            None for the dtype of the table.
+        name: Name of the table.
+        experimental_is_anonymous: Has no effect, since tables are not shared by name.
 
-    Raises: ``ValueError`` without buckets; ``TypeError`` for values of another dtype, and
-    if one of the dtypes of keys is a string and the other is not.
+    Raises:
+        ValueError: If ``num_oov_buckets`` is below 1.
+        TypeError: If the values are not int64, or only one dtype of keys is string.
 
     Example:
-        >>> words = tw.lookup.KeyValueTensorInitializer(["a", "b"], [0, 1], value_dtype="int64")
-        >>> tw.lookup.StaticVocabularyTable(words, num_oov_buckets=3).lookup(["b", "zz"]).numpy()
+        >>> words = tw.lookup.KeyValueTensorInitializer(
+        ...     ["a", "b"], [0, 1], value_dtype="int64"
+        ... )
+        >>> table = tw.lookup.StaticVocabularyTable(words, num_oov_buckets=3)
+        >>> table.lookup(["b", "zz"]).numpy()
         array([1, 3])
     """
 
@@ -341,6 +371,6 @@ class StaticVocabularyTable(_Table):
         return where(less(found, count), values, found)
 
     def size(self, name: str | None = None) -> Tensor:
-        """The number of keys and buckets: ``[]``, int64."""
+        """Return the number of keys and buckets, an int64 scalar."""
         count = len(self._initializer._keys) + self._buckets
         return convert_to_tensor(count, dtypes.int64)

@@ -1,8 +1,8 @@
 """Names that TensorFlow or Keras have and tapewright lacks, and what to use instead.
 
-`ADVICE` has those that programs ask for. The others are in ``known_names.txt``, a line for
-each namespace, written by ``tests/reference/record_names.py``. The module is imported when a
-lookup fails, see `explain_missing`.
+`ADVICE` covers commonly used names. The others are in ``known_names.txt``, a line for
+each namespace, written by ``tests/reference/record_names.py``. The module is imported
+when a lookup fails; see `explain_missing`.
 """
 
 from __future__ import annotations
@@ -87,10 +87,12 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
 def reason(module: str, name: str, present: Iterable[str]) -> str:
     """Return the end of an error about a name that a namespace lacks, or "".
 
-    The name may be one of TensorFlow, Keras or PyTorch, or a misspelt one.
+    The name may belong to TensorFlow, Keras or PyTorch, or be misspelt.
 
-    Args: ``module``: the public name of the namespace, "tapewright.image"; ``present``:
-    names that it has, of which a similar one is proposed.
+    Args:
+        module: Public name of the namespace, "tapewright.image".
+        name: Name that is missing.
+        present: Existing names, of which a similar one is suggested.
 
     Example:
         >>> from tapewright.api.missing_names import reason
@@ -115,7 +117,7 @@ def reason(module: str, name: str, present: Iterable[str]) -> str:
 
 
 def _space_of(module):
-    """The namespace of TensorFlow or Keras that a module stands for."""
+    """Return the namespace of TensorFlow or Keras to which a module corresponds."""
     path = module.partition(".")[2]
     first = path.partition(".")[0]
     if first == "keras":
@@ -126,7 +128,7 @@ def _space_of(module):
 
 
 def _advice_on_v1(name):
-    """The name of TensorFlow 2 for one of TensorFlow 1, of which little is here."""
+    """Return advice on a name of TensorFlow 1: its name in TensorFlow 2."""
     here = name in importlib.import_module("tapewright").__all__
     return f"tw.{name}" if here else "the names of TensorFlow 2, without sessions"
 

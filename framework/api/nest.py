@@ -1,4 +1,4 @@
-"""`tw.nest`: lists, tuples and dicts inside each other, as in ``tf.nest``."""
+"""`tw.nest`: nested lists, tuples and dicts, as in ``tf.nest``."""
 
 from tapewright.core.nest import (
     assert_same_structure,

@@ -1,7 +1,7 @@
 """`tw.queue`: queues of tensors between threads, as ``tf.queue``.
 
-In a traced function they end the trace: it runs eagerly. `tw.data.Dataset` is the faster
-way to feed a training loop.
+In a traced function they end the trace, and the function runs eagerly.
+`tw.data.Dataset` is the faster way to feed a training loop.
 """
 
 from __future__ import annotations
@@ -41,10 +41,18 @@ __all__ = [
 
 
 class QueueBase(ABC):
-    """Base of queues whose elements consist of one or several tensors.
+    """Base class of queues whose elements consist of one or several tensors.
 
-    A thread that adds to a full queue, or takes from one that has not enough elements,
-    waits. `close` ends the waiting: no more elements come.
+    A thread that adds to a full queue, or takes from a queue with too few elements,
+    waits until another thread changes that or calls `close`.
+
+    Args:
+        capacity: Greatest number of elements, -1 for no bound.
+        dtypes: Dtype of each component of an element.
+        shapes: Shape of each component, or None.
+        names: Name of each component, whose elements are then dicts, or None.
+        shared_name: Must be None.
+        name: Name of the queue.
     """
 
     _pads = False  # whether elements of different shapes make a batch
@@ -82,7 +90,7 @@ class QueueBase(ABC):
 
     @abstractmethod
     def _put(self, element):
-        """Keep an element."""
+        """Store an element."""
 
     @abstractmethod
     def _take(self):
@@ -90,28 +98,28 @@ class QueueBase(ABC):
 
     @abstractmethod
     def _count(self):
-        """The number of elements."""
+        """Return the number of elements."""
 
     # --- what it is
 
     @property
     def dtypes(self) -> list[DType]:
-        """The dtype of each component."""
+        """Dtype of each component."""
         return self._dtypes
 
     @property
     def shapes(self) -> list[TensorShape]:
-        """The shape of each component, as far as it is known."""
+        """Shape of each component, as far as known."""
         return self._shapes
 
     @property
     def names(self) -> list[str] | None:
-        """The names of the components, if elements are dicts."""
+        """Names of the components if elements are dicts, or None."""
         return self._names
 
     @property
     def name(self) -> str:
-        """The name of the queue."""
+        """Name of the queue."""
         return self._name
 
     def size(self, name: str | None = None) -> Tensor:
@@ -127,9 +135,11 @@ class QueueBase(ABC):
     def close(
         self, cancel_pending_enqueues: bool = False, name: str | None = None
     ) -> None:
-        """Take no more elements; those that are there can still be removed.
+        """Close the queue: new elements are rejected, remaining ones can still be removed.
 
-        Threads that wait to add one still do so, unless ``cancel_pending_enqueues``.
+        Args:
+            cancel_pending_enqueues: If True, threads that wait to add an element are
+                cancelled; otherwise they still add it.
         """
         self._must_be_eager()
         with self._changed:
@@ -140,21 +150,30 @@ class QueueBase(ABC):
     # --- adding
 
     def enqueue(self, vals: Any, name: str | None = None) -> None:
-        """Add an element: a tensor, a list of one for each dtype, or a dict by names.
+        """Add an element.
+
+        Args:
+            vals: Tensor, list with one tensor for each dtype, or dict of tensors by
+                name.
 
         Raises:
             CancelledError: If the queue is closed.
-            TypeError: For other components or dtypes.
-            ValueError: For other shapes.
+            TypeError: If components or dtypes differ from the queue's.
+            ValueError: If shapes differ from the queue's.
         """
         self._must_be_eager()
         self._add([self._element(self._components("enqueue", vals))])
 
     def enqueue_many(self, vals: Any, name: str | None = None) -> None:
-        """Add the rows of a tensor, or of a list or dict of tensors of one first size.
+        """Add the rows of a tensor as elements.
+
+        Args:
+            vals: Tensor, or a list or dict of tensors with one size of the first axis.
 
         Raises:
-            The errors of `enqueue`.
+            CancelledError: If the queue is closed.
+            TypeError: If components or dtypes differ from the queue's.
+            ValueError: If shapes differ from the queue's.
         """
         self._must_be_eager()
         columns = self._components("enqueue_many", vals)
@@ -172,7 +191,7 @@ class QueueBase(ABC):
         self._add([self._element(row) for row in rows])
 
     def _components(self, method, vals):
-        """The tensors of an element, or of a batch."""
+        """Return the tensors of an element, or of a batch."""
         who = f"{self._title}.{method}"
         if (self._names is not None) != isinstance(vals, dict):
             wanted = "a dict" if self._names is not None else "a tensor or a list"
@@ -216,7 +235,7 @@ class QueueBase(ABC):
     # --- taking
 
     def dequeue(self, name: str | None = None) -> Any:
-        """Remove an element and return it: a tensor, a list of several, or a dict.
+        """Remove an element and return it: a tensor, a list of tensors, or a dict.
 
         Raises:
             OutOfRangeError: If the queue is closed and empty.
@@ -227,15 +246,27 @@ class QueueBase(ABC):
     def dequeue_many(self, n: IntLike, name: str | None = None) -> Any:
         """Remove ``n`` elements and return them, stacked along a new first axis.
 
+        Args:
+            n: Number of elements.
+
         Raises:
-            OutOfRangeError: If the queue is closed and has fewer.
-            InvalidArgumentError: If the queue was made without shapes (a
+            OutOfRangeError: If the queue is closed and has fewer elements.
+            InvalidArgumentError: If the queue was created without shapes (a
                 ``ValueError``).
         """
         return self._batch("dequeue_many", int(n), False)
 
     def dequeue_up_to(self, n: IntLike, name: str | None = None) -> Any:
-        """As `dequeue_many`, but of a closed queue fewer than ``n``, at least one."""
+        """Remove up to ``n`` elements: fewer, but at least one, if the queue is closed.
+
+        Args:
+            n: Number of elements.
+
+        Raises:
+            OutOfRangeError: If the queue is closed and empty.
+            InvalidArgumentError: If the queue was created without shapes (a
+                ``ValueError``).
+        """
         return self._batch("dequeue_up_to", int(n), True)
 
     def _batch(self, method, n, fewer):
@@ -296,7 +327,7 @@ class QueueBase(ABC):
 
 
 def _as_list(shapes):
-    """One shape for each component; a list of sizes is the shape of a single one."""
+    """Return one shape for each component; a list of sizes is the shape of a single one."""
     is_single = isinstance(shapes, TensorShape) or all(
         [size is None or isinstance(size, int) for size in shapes]
     )
@@ -304,18 +335,19 @@ def _as_list(shapes):
 
 
 class FIFOQueue(QueueBase):
-    """A queue that returns its elements in the order in which they came.
+    """First-in, first-out queue: it returns elements in the order in which they were added.
 
     Args:
-        capacity: The most elements, -1 for no bound.
-        dtypes: One, or a list of one for each component of an element.
-        shapes: Their shapes, which `dequeue_many` needs.
-        names: Of the components, whose elements are then dicts.
-        shared_name: None.
+        capacity: Greatest number of elements, -1 for no bound.
+        dtypes: Dtype, or a list with a dtype for each component of an element.
+        shapes: Shapes of the components, which `dequeue_many` needs, or None.
+        names: Names of the components, whose elements are then dicts, or None.
+        shared_name: Must be None.
+        name: Name of the queue.
 
     Raises:
-        ValueError: For shapes or names that are not one for each dtype, and for a
-            ``shared_name``.
+        ValueError: If there is not one shape or name for each dtype, or a
+            ``shared_name`` is given.
 
     Example:
         >>> queue = tw.queue.FIFOQueue(10, ["int32", "float32"], shapes=[[], [2]])
@@ -343,11 +375,15 @@ class FIFOQueue(QueueBase):
 
 
 class PaddingFIFOQueue(FIFOQueue):
-    """A `FIFOQueue` whose batches pad elements of different sizes, by 0 or "".
+    """`FIFOQueue` that pads elements of different sizes in batches, with 0 or "".
 
     Args:
-        shapes: As for `FIFOQueue`, with None for sizes that differ. Other arguments as
-            for `FIFOQueue`.
+        capacity: Greatest number of elements, -1 for no bound.
+        dtypes: Dtype, or a list with a dtype for each component of an element.
+        shapes: Shapes of the components, with None for sizes that vary.
+        names: Names of the components, whose elements are then dicts, or None.
+        shared_name: Must be None.
+        name: Name of the queue.
 
     Example:
         >>> queue = tw.queue.PaddingFIFOQueue(10, ["int32"], shapes=[[None]])
@@ -368,12 +404,18 @@ class PaddingFIFOQueue(FIFOQueue):
 
 
 class RandomShuffleQueue(QueueBase):
-    """A queue that returns its elements in a random order, another one than TensorFlow's.
+    """Queue that returns its elements in random order, which differs from TensorFlow's.
 
     Args:
-        min_after_dequeue: The fewest elements that stay, for a good mixture, until the
-            queue is closed.
-        seed: An int for the same order each time. The others are as for `FIFOQueue`.
+        capacity: Greatest number of elements, -1 for no bound.
+        min_after_dequeue: Least number of elements that remain in the queue, so that
+            they are well mixed, until it is closed.
+        dtypes: Dtype, or a list with a dtype for each component of an element.
+        shapes: Shapes of the components, which `dequeue_many` needs, or None.
+        names: Names of the components, whose elements are then dicts, or None.
+        seed: Integer seed of the order, or None for a random seed.
+        shared_name: Must be None.
+        name: Name of the queue.
 
     Example:
         >>> queue = tw.queue.RandomShuffleQueue(10, 0, "int32", shapes=[[]])
@@ -408,14 +450,18 @@ class RandomShuffleQueue(QueueBase):
 
 
 class PriorityQueue(QueueBase):
-    """A queue that returns the element of the lowest priority first.
+    """Priority queue: it returns the element with the lowest number first.
 
-    The first component of each element is its priority, int64; of equal ones the first
-    that came is returned.
+    The first component of each element is its priority, int64; elements of equal
+    priority are returned in the order in which they were added.
 
     Args:
-        types, shapes: Of the components behind the priority. The others are as for
-            `FIFOQueue`.
+        capacity: Greatest number of elements, -1 for no bound.
+        types: Dtypes of the components after the priority.
+        shapes: Shapes of the components after the priority, or None.
+        names: Names of the components, whose elements are then dicts, or None.
+        shared_name: Must be None.
+        name: Name of the queue.
 
     Example:
         >>> queue = tw.queue.PriorityQueue(10, ["string"], shapes=[[]])

@@ -1,3 +1,3 @@
-"""`tw.ragged`: rows of different lengths, as in ``tf.ragged``."""
+"""`tw.ragged`: tensors with rows of different lengths, as in ``tf.ragged``."""
 
 from tapewright.ops.ragged.construction import *

@@ -1,4 +1,4 @@
-"""`tw.raw_ops`: an op of ``tf.raw_ops`` without a public function in TensorFlow."""
+"""`tw.raw_ops`: an op of ``tf.raw_ops`` that has no public function in TensorFlow."""
 
 from __future__ import annotations
 
@@ -25,23 +25,26 @@ def ImageProjectiveTransformV3(  # noqa: N802
     fill_mode: str = "CONSTANT",
     name: str | None = None,
 ) -> Tensor:
-    """Images of another size whose pixels have the values where ``transforms`` sends them.
+    """Apply projective transforms to images.
 
-    `tw.keras.ops.image.affine_transform` has the formula, and keeps the size.
+    See `tw.keras.ops.image.affine_transform` for the formula, which keeps the size.
 
     Args:
+        images: Images ``[batch, height, width, channels]``.
+        transforms: Transforms ``[batch, 8]``, or ``[1, 8]`` for all images: they map
+            pixels of the result to pixels of the images.
+        output_shape: Height and width of the result.
+        fill_value: Value outside of the images with ``fill_mode="CONSTANT"``.
         interpolation: "BILINEAR" or "NEAREST".
-        fill_mode: What lies outside, "CONSTANT" (``fill_value``), "NEAREST", "REFLECT"
-            or "WRAP".
+        fill_mode: Values outside of the images: "CONSTANT" (``fill_value``), "NEAREST",
+            "REFLECT" or "WRAP".
 
     Shapes:
-        ``images`` ``[batch, height, width, channels]``, ``transforms`` ``[batch, 8]``
-        or ``[1, 8]``, ``output_shape`` ``[2]``; result ``[batch, *output_shape,
-        channels]`` of the dtype of the images. Integers are computed in float32 and
-        truncated.
+        The result is ``[batch, *output_shape, channels]``, of the dtype of the images.
+        Integers are computed in float32 and truncated.
 
     Raises:
-        ValueError: For other shapes, interpolations or fill modes.
+        ValueError: If shapes, ``interpolation`` or ``fill_mode`` are invalid.
 
     Example:
         >>> tw.raw_ops.ImageProjectiveTransformV3(

@@ -1,4 +1,4 @@
-"""`tw.saved_model`: a `Module` with its functions in a file, as in ``tf.saved_model``."""
+"""`tw.saved_model`: save a `Module` with its functions, as in ``tf.saved_model``."""
 
 from tapewright.formats.saved_model.module_file import (
     SERVING,

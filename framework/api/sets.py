@@ -1,4 +1,4 @@
-"""`tw.sets`: rows as sets, under the names of ``tf.sets``."""
+"""`tw.sets`: operations on rows as sets, as ``tf.sets``."""
 
 from tapewright.ops.sparse.sets import difference, intersection, size, union
 

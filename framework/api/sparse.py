@@ -1,4 +1,4 @@
-"""`tw.sparse`: tensors of which only some entries are there, as in ``tf.sparse``."""
+"""`tw.sparse`: tensors that store only some entries, as in ``tf.sparse``."""
 
 from tapewright.ops.sparse.arithmetic import (
     add,

@@ -1,4 +1,4 @@
-"""`tw.strings`: text as ops, entry by entry, as ``tf.strings``."""
+"""`tw.strings`: element-wise operations on text, as ``tf.strings``."""
 
 from tapewright.ops.strings.characters import *
 from tapewright.ops.strings.joins import *

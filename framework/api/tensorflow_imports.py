@@ -1,7 +1,7 @@
-"""Answer imports of TensorFlow and Keras by tapewright, for ``python -m tapewright run``.
+"""Redirect imports of TensorFlow and Keras to tapewright, for ``python -m tapewright run``.
 
-`answer_imports` puts a finder in front of Python's own. For each ``tensorflow....`` and
-``keras....`` that a program imports it makes a module with the names of one or more
+`answer_imports` puts a finder in front of Python's. For each ``tensorflow....`` and
+``keras....`` that a program imports it creates a module with the names of one or more
 namespaces of tapewright. Neither library is imported, whether it is installed or not.
 """
 
@@ -29,7 +29,7 @@ class _EagerTensors(type):
 
 
 class _EagerTensor(metaclass=_EagerTensors):
-    """The type of TensorFlow's tensors that have a value, for ``isinstance``."""
+    """Type of TensorFlow's tensors that have a value, for ``isinstance``."""
 
 
 def _itself(x):
@@ -37,7 +37,7 @@ def _itself(x):
 
 
 def _smart_cond(pred, true_fn=None, false_fn=None, name=None):
-    """Call one of two functions, by `cond` if it is not known which."""
+    """Call one of two functions, by `cond` if the condition is a tensor without a value."""
     known = get_static_value(pred)
     if known is None:
         return cond(pred, true_fn, false_fn)
@@ -155,17 +155,17 @@ _PRIVATE_KERAS = {
 
 
 def answer_imports() -> None:
-    """Answer ``import tensorflow``, ``import keras`` and all below them from now on.
+    """Redirect ``import tensorflow``, ``import keras`` and their submodules from now on.
 
     Private modules of TensorFlow and Keras have the names that are public elsewhere. A
-    module or a name that is missing is an `ImportError` with what to use instead.
+    missing module or name raises an `ImportError` that names the replacement.
     """
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
 
 class _Finder:
-    """A finder and loader of these modules; without base classes, which import slowly."""
+    """Finder and loader of these modules; without base classes, which import slowly."""
 
     def find_spec(self, fullname, path=None, target=None):
         if fullname.partition(".")[0] not in ("tensorflow", "keras"):
@@ -188,7 +188,7 @@ class _Finder:
 
 
 class _Answer(ModuleType):
-    """A module with the names of namespaces of tapewright, of which the first wins."""
+    """Module with the names of namespaces of tapewright; the first has precedence."""
 
     def __init__(self, name, spaces):
         super().__init__(name)
@@ -272,8 +272,8 @@ def _private(path):
 def _private_keras(path):
     """Return the paths of namespaces with the public names of ``keras.src.PATH``.
 
-    Those of the file ``layers.core.dense`` are in ``keras.layers``. Names of files are
-    lower-case, and not looked at.
+    The names of ``layers.core.dense``, for example, are in ``keras.layers``. File names
+    are lower-case, and ignored.
     """
     folder, *files = path.split(".")
     space, *more = _PRIVATE_KERAS.get(folder, (f"keras.{folder}".rstrip("."),))

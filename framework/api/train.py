@@ -52,22 +52,22 @@ __all__ = [
 
 
 class ExponentialMovingAverage:
-    """Moving averages of variables: ``average += (1 - decay) * (variable - average)``.
+    """Exponential moving averages of variables.
 
-    `apply` makes an average for each variable, with its value, and updates them all; call
-    it after each step. ``use_ema=True`` of an optimizer does the same for the variables
-    that it trains.
+    ``average += (1 - decay) * (variable - average)``. `apply` creates an average for
+    each variable, starting at its value, and updates all averages; call it after each
+    step. ``use_ema=True`` of an optimizer does the same for the variables that it
+    trains.
 
     Args:
-        decay: A number from 0 to 1, or a variable.
-        num_updates: How often the averages were updated, a number or a variable; the
-            decay is then at most ``(1 + num_updates) / (10 + num_updates)``.
+        decay: Decay rate from 0 to 1, or a variable.
+        num_updates: Number of updates so far, a number or a variable, which limits the
+            decay to ``(1 + num_updates) / (10 + num_updates)``; None for no limit.
         zero_debias: Has no effect, since an average starts at the value of its
             variable.
-        name: Part of the names of averages.
+        name: Part of the names of the averages.
 
     Example:
-        >>> import tapewright as tw
         >>> weight, ema = tw.Variable(1.0), tw.train.ExponentialMovingAverage(decay=0.9)
         >>> ema.apply([weight])
         >>> _ = weight.assign(2.0)
@@ -93,14 +93,17 @@ class ExponentialMovingAverage:
 
     @property
     def name(self) -> str:
-        """The name, at the end of the names of averages."""
+        """Name, at the end of the names of the averages."""
         return self._name
 
     def apply(self, var_list: Iterable[Variable]) -> None:
-        """Update the averages of floating variables; make those that are not there yet.
+        """Update the averages of variables, and create missing averages.
+
+        Args:
+            var_list: Floating variables.
 
         Raises:
-            TypeError: For something else.
+            TypeError: If ``var_list`` contains anything else.
         """
         variables = list(var_list)
         for variable in variables:
@@ -127,9 +130,20 @@ class ExponentialMovingAverage:
             average.assign_sub((average - variable) * rate)
 
     def average(self, var: Variable) -> Variable | None:
-        """Return the average of a variable, a variable; None before the first `apply`."""
+        """Return the average of a variable, or None before the first `apply`.
+
+        Args:
+            var: Variable that is averaged.
+
+        Returns:
+            The average, a variable.
+        """
         return self._averages.get(var.ref())
 
     def average_name(self, var: Variable) -> str:
-        """Return the name of the average of a variable."""
+        """Return the name of the average of a variable.
+
+        Args:
+            var: Variable that is averaged.
+        """
         return f"{var.path}/{self._name}"
