@@ -1,15 +1,15 @@
 """Run programs written for TensorFlow, and inspect files of models.
 
-    python -m tapewright run SCRIPT [ARGUMENTS]       import tapewright for tensorflow, keras
-    python -m tapewright run -m MODULE [ARGUMENTS]    the same for a module
-    python -m tapewright run --device GPU SCRIPT      the same on a GPU
-    python -m tapewright show FILE                    what is inside
-    python -m tapewright show --json FILE             the same for programs
-    python -m tapewright verify FILE...               whether they are whole and sound
+    python -m tapewright run SCRIPT [ARGUMENTS]       run it with tapewright as tensorflow
+    python -m tapewright run -m MODULE [ARGUMENTS]    run a module
+    python -m tapewright run --device GPU SCRIPT      run it on a GPU
+    python -m tapewright show FILE                    print the contents of a file
+    python -m tapewright show --json FILE             print them as JSON
+    python -m tapewright verify FILE...               check that files are undamaged
 
-The exit code of ``run`` is the program's. ``show`` and ``verify`` build no model; their exit
-code is 0 if all is well, 1 if a file is not sound, 2 if it cannot be inspected or the
-command is wrong.
+``run`` returns the exit code of the program. ``show`` and ``verify`` build no model; they
+return 0 on success, 1 if a file is damaged, and 2 if it cannot be inspected or the command
+is wrong.
 """
 
 import argparse
@@ -58,20 +58,18 @@ def _parser():
         "run", help="run a program with tapewright in place of TensorFlow and Keras"
     )
     command.add_argument("-m", action="store_true", help="the program is a module")
-    command.add_argument(
-        "--device", help="where it computes: CPU (default), GPU, GPU:1"
-    )
+    command.add_argument("--device", help="device to run on: CPU (default), GPU, GPU:1")
     command.add_argument(
         "program", metavar="SCRIPT", help="a file, or a module after -m"
     )
     command.add_argument(
         "arguments", nargs=argparse.REMAINDER, metavar="...", help="its arguments"
     )
-    command = commands.add_parser("show", help="print what is inside a file")
+    command = commands.add_parser("show", help="print the contents of a file")
     command.add_argument("files", nargs=1, metavar="FILE")
     command.add_argument("--json", action="store_true", help="print it as JSON")
     command.set_defaults(run=_show)
-    command = commands.add_parser("verify", help="check that files are whole and sound")
+    command = commands.add_parser("verify", help="check that files are undamaged")
     command.add_argument("files", nargs="+", metavar="FILE")
     command.set_defaults(run=_verify)
     return parser
@@ -152,7 +150,7 @@ def _finished(run, path, parsed):
     except BrokenPipeError:  # the reader of the output has seen enough
         code = 0
     except MemoryError:
-        print(f"{printable(path)}: takes more memory than there is", file=sys.stderr)
+        print(f"{printable(path)}: does not fit into memory", file=sys.stderr)
         code = 2
     except KeyboardInterrupt:
         code = 2

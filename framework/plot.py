@@ -50,7 +50,7 @@ def curves(history: Any, metrics: Any = None, *, path: Any = None) -> Any:
     known.sort(key=lambda name: (name != "loss", name == "learning_rate"))
     metrics = known if metrics is None else list(_as_list(metrics))
     if not known:
-        raise ValueError("plot.curves: the history is empty: no epoch has ended")
+        raise ValueError("plot.curves: history must have at least one epoch, got none")
     unknown = [name for name in metrics if name not in known]
     if unknown or not metrics:
         raise ValueError(

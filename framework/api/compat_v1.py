@@ -127,8 +127,8 @@ class Session:
         who = f"compat.v1.{type(self).__name__}"
         if target or graph is not None:
             raise ValueError(
-                f"{who}: target must be '' and graph None, as there are no graphs that a "
-                f"session runs, got {target!r} and {graph!r}: {_INSTEAD}"
+                f"{who}: target must be '' and graph None, since there are no graphs "
+                f"to run, got {target!r} and {graph!r}; {_INSTEAD}"
             )
         if config is not None and not isinstance(config, ConfigProto):
             raise TypeError(
@@ -143,7 +143,7 @@ class Session:
             **kwargs: Ignored.
         """
         raise RuntimeError(
-            f"compat.v1.Session.run: sessions run nothing here: {_INSTEAD}"
+            f"compat.v1.Session.run: there are no graphs to run; {_INSTEAD}"
         )
 
     def as_default(self) -> Self:
@@ -172,7 +172,7 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Never
         shape: Ignored.
     """
     raise RuntimeError(
-        "compat.v1.placeholder: ops run at once here: make it an argument of a "
+        "compat.v1.placeholder: ops run eagerly; use an argument of a "
         "@tw.function, or a tw.keras.Input"
     )
 
@@ -227,7 +227,7 @@ enable_tensor_equality = enable_v2_tensorshape = enable_v2_behavior
 
 def disable_eager_execution() -> Never:
     """Raise ``RuntimeError``, since there are no graphs to run."""
-    raise RuntimeError(f"compat.v1: ops always run eagerly here: {_INSTEAD}")
+    raise RuntimeError(f"compat.v1: ops always run eagerly; {_INSTEAD}")
 
 
 disable_v2_behavior = disable_eager_execution

@@ -73,7 +73,8 @@ class KeyValueTensorInitializer:
         for key, value in zip(keys.numpy().tolist(), values.numpy().tolist()):
             if key in found and found[key] != value:
                 raise InvalidArgumentError(
-                    f"{who}: the key {key!r} has the values {found[key]!r} and {value!r}"
+                    f"{who}: each key must have one value; {key!r} has {found[key]!r} and "
+                    f"{value!r}"
                 )
             found[key] = value
         self.key_dtype: DType = keys.dtype
@@ -132,8 +133,8 @@ class TextFileInitializer(KeyValueTensorInitializer):
         if vocab_size is not None:
             if len(lines) < vocab_size:
                 raise InvalidArgumentError(
-                    f"{who}: {path} has {len(lines)} lines, fewer than the vocab_size "
-                    f"{vocab_size}"
+                    f"{who}: vocab_size must be at most {len(lines)}, the number of lines of "
+                    f"{path}, got {vocab_size}"
                 )
             lines = lines[:vocab_size]
         columns = []
@@ -163,8 +164,8 @@ def _fields(who, path, lines, index, delimiter):
         columns = line.split(delimiter)
         if not 0 <= index < len(columns):
             raise InvalidArgumentError(
-                f"{who}: line {number} of {path} has {len(columns)} columns, not one with "
-                f"the number {index}"
+                f"{who}: line {number} of {path} must have a column {index}, got "
+                f"{len(columns)} columns"
             )
         found.append(columns[index])
     return found
@@ -181,7 +182,8 @@ def _numbers(who, path, fields, dtype):
             found.append(number(field))
         except ValueError:
             raise InvalidArgumentError(
-                f"{who}: line {line} of {path} has {field!r:.60} for {dtype.name}"
+                f"{who}: line {line} of {path} must have a number of {dtype.name}, got "
+                f"{field!r:.60}"
             ) from None
     return _array(found, dtype)
 

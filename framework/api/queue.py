@@ -62,8 +62,8 @@ class QueueBase(ABC):
         who = type(self).__name__
         if shared_name is not None:
             raise ValueError(
-                f"{who}: shared_name must be None, got {shared_name!r}: pass the queue "
-                "itself to all who use it"
+                f"{who}: shared_name must be None, got {shared_name!r}; pass the queue "
+                "object to its users"
             )
         several = isinstance(dtypes, (list, tuple))
         self._dtypes = [as_dtype(x) for x in (dtypes if several else [dtypes])]
@@ -273,15 +273,15 @@ class QueueBase(ABC):
         self._must_be_eager()
         if self._capacity is not None and n + self._spare > self._capacity:
             raise InvalidArgumentError(
-                f"{self._title}.{method}: n must be at most "
-                f"{self._capacity - self._spare}, which the queue can give, got {n}"
+                f"{self._title}.{method}: n must be at most the "
+                f"{self._capacity - self._spare} elements that can be removed, got {n}"
             )
         known = [x.rank is not None if self._pads else x.is_fully_defined()
                  for x in self._shapes]  # fmt: skip
         if not all(known):
             raise InvalidArgumentError(
-                f"{self._title}.{method}: the queue must be made with shapes, which a batch "
-                f"needs, got {self._shapes}"
+                f"{self._title}.{method}: the queue must have shapes to stack elements, got "
+                f"{self._shapes}"
             )
         columns = zip(*self._taken(n, fewer))
         return self._packed([self._stacked(column) for column in columns])
@@ -323,7 +323,9 @@ class QueueBase(ABC):
 
     def _must_be_eager(self):
         if active_tracer() is not None:
-            fall_back(f"{self._title} changes with each call, and is used eagerly")
+            fall_back(
+                f"{self._title} changes with each call, so the function runs eagerly"
+            )
 
 
 def _as_list(shapes):

@@ -252,7 +252,9 @@ def _namespace(path):
     for name in filter(None, path.split(".")):
         value = getattr(found, name)
         if not isinstance(value, ModuleType):
-            raise AttributeError(f"{name!r} of module {found.__name__!r} is no module")
+            raise AttributeError(
+                f"{name!r} of module {found.__name__!r} is not a module"
+            )
         found = value
     return found
 

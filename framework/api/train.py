@@ -110,7 +110,7 @@ class ExponentialMovingAverage:
             is_variable = isinstance(variable, Variable)
             if not is_variable or not variable.dtype.is_floating:
                 raise TypeError(
-                    "ExponentialMovingAverage.apply: var_list must hold floating "
+                    "ExponentialMovingAverage.apply: var_list must contain floating "
                     f"variables, got {variable!r}"
                 )
         for variable in variables:

@@ -56,5 +56,7 @@ def test_a_traced_step_may_make_the_averages_of_a_model():
 
 @pytest.mark.parametrize("make", [lambda: tw.constant(1.0), lambda: tw.Variable(1)])
 def test_only_floating_variables_have_averages(make):
-    with pytest.raises(TypeError, match="var_list must hold floating variables, got"):
+    with pytest.raises(
+        TypeError, match="var_list must contain floating variables, got"
+    ):
         ExponentialMovingAverage(0.9).apply([make()])

@@ -237,7 +237,9 @@ def broadcast_arrays(*args: TensorLike, **kwargs: Any) -> list[Tensor]:
         [TensorShape([2, 2]), TensorShape([2, 2])]
     """
     if kwargs.pop("subok", False) or kwargs:
-        raise ValueError(f"broadcast_arrays: takes subok=False alone, got {kwargs}")
+        raise ValueError(
+            f"broadcast_arrays: keyword arguments must be subok=False, got {kwargs}"
+        )
     tensors = arrays(*args)
     if len(tensors) < 2:
         return tensors
@@ -266,7 +268,9 @@ def pad(array: TensorLike, pad_width: Any, mode: str, **kwargs: Any) -> Tensor:
     """
     fill = kwargs.pop("constant_values", None)
     if kwargs:
-        raise ValueError(f"pad: takes constant_values alone, got {sorted(kwargs)}")
+        raise ValueError(
+            f"pad: keyword arguments must be constant_values, got {sorted(kwargs)}"
+        )
     return ops.pad(
         asarray(array), pad_width, mode, fill if mode == "constant" else None
     )
@@ -338,7 +342,7 @@ def concatenate(arys: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
     """
     arys = arys if isinstance(arys, (list, tuple)) else [arys]
     if not arys:
-        raise ValueError("concatenate: arys must have an array or more, got none")
+        raise ValueError("concatenate: arys must have at least one array, got none")
     return joining.concat(promote(*arys), axis)
 
 
@@ -521,7 +525,9 @@ def take(
         np.int64(30)
     """
     if out is not None:
-        raise ValueError(f"take: out must be None: tensors are immutable, got {out!r}")
+        raise ValueError(
+            f"take: out must be None, since tensors are immutable; got {out!r}"
+        )
     one_of("take", "mode", mode, ["clip", "wrap"])
     a, indices = arrays(a, indices)
     a, axis = (ravel(a), 0) if axis is None else (a, axis)

@@ -451,7 +451,7 @@ def meshgrid(*xi: TensorLike, **kwargs: Any) -> list[Tensor]:
     indexing = kwargs.pop("indexing", "xy")
     if kwargs.pop("sparse", False) or not kwargs.pop("copy", True) or kwargs:
         raise ValueError(
-            "meshgrid: takes indexing, sparse=False and copy=True; other arguments are not "
-            f"supported, got {kwargs or 'sparse=True or copy=False'}"
+            "meshgrid: keyword arguments must be indexing, sparse=False or copy=True, "
+            f"got {kwargs or 'sparse=True or copy=False'}"
         )
     return creation.meshgrid(*arrays(*xi), indexing=indexing)

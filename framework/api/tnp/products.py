@@ -81,7 +81,8 @@ def einsum(subscripts: str, *operands: TensorLike, **kwargs: Any) -> Tensor:
     optimize = kwargs.pop("optimize", False)
     if optimize not in (False, True, "greedy", "optimal") or kwargs:
         raise ValueError(
-            "einsum: takes casting, and optimize: a bool, 'greedy' or 'optimal'; got "
+            "einsum: keyword arguments must be casting, or optimize (a bool, 'greedy' or "
+            "'optimal'); got "
             f"optimize={optimize!r} and {kwargs}"
         )
     operands = (promote if casting == "safe" else arrays)(*operands)

@@ -107,7 +107,9 @@ min = _without_dtype("min", ops.min, arrays)  # noqa: A001
 
 def _refuse_out(who, out):
     if out is not None:
-        raise ValueError(f"{who}: out must be None: tensors are immutable, got {out!r}")
+        raise ValueError(
+            f"{who}: out must be None, since tensors are immutable; got {out!r}"
+        )
 
 
 def amax(
