@@ -156,11 +156,11 @@ def custom_gradient(
 @overload
 def custom_gradient(f: Differentiated[P, R]) -> Callable[P, R]: ...
 def custom_gradient(f=None):
-    """Decorator to define the gradient of a function.
+    """Decorator to define a custom gradient of a function.
 
-    It serves gradients that are more stable or cheaper than automatic ones, and
-    functions that tapes cannot differentiate. Gradients of gradients come from the ops
-    inside the gradient function.
+    Use it for gradients that are more stable or cheaper than automatic gradients, and
+    for functions that tapes cannot differentiate. Higher-order gradients differentiate
+    the ops inside the gradient function.
 
     Args:
         f: Function that returns ``(outputs, gradient)``; the decorated function returns
@@ -179,7 +179,8 @@ def custom_gradient(f=None):
         ValueError: If the number or the shape of the gradients is wrong.
 
     Example:
-        The derivative of ``log(1 + exp(x))``, without an overflow for large ``x``:
+        The derivative of ``log(1 + exp(x))``; for large ``x`` the automatic gradient
+        is NaN:
 
         >>> @tw.custom_gradient
         ... def log1pexp(x):
@@ -407,8 +408,8 @@ def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
         Function with the arguments, results and gradients of ``f``.
 
     Raises:
-        TracingError: If ``f`` draws from a `Generator` that the traced function itself
-            created.
+        TracingError: If ``f`` draws from a `Generator` that the traced function around
+            it has created.
         ValueError: If ``f`` calls `Layer.add_loss`, since the loss would have no
             gradient.
 

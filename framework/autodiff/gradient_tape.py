@@ -364,7 +364,7 @@ class GradientTape:
     ):
         """Compute the gradient of ``target`` with respect to ``sources``.
 
-        Several targets, or several entries, are summed.
+        If there are several targets or entries, their sum is differentiated.
 
         Args:
             target: Tensor or variable, or any nest of them, to differentiate.
@@ -379,7 +379,7 @@ class GradientTape:
             not.
 
         Raises:
-            RuntimeError: If a second gradient of a tape is taken that is not
+            RuntimeError: If a second gradient is taken of a tape that is not
                 persistent.
             LookupError: If an op on the path has no gradient.
             TypeError: If a target or source is not a tensor.
