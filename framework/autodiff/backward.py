@@ -83,9 +83,9 @@ def seed_cotangent(cotangents, key, tensor, seed, on_arrays):
 def backward_pass(tape, cotangents, keys, on_arrays, release, step=None):
     """Pull cotangents back through the records; cotangents of sources stay in the dict.
 
-    ``release`` drops each record once it has been used, and its residuals with it. The tape
-    then has heads alone, as `explain` needs them: those of the records that no cotangent
-    reached, or, where `reachable` goes through all records anyway, of all.
+    ``release`` drops each record, with its residuals, once it has been used. Only the
+    heads that `explain` needs stay on the tape: the heads of records that no cotangent
+    reached, or of all records where `reachable` visits them all anyway.
 
     ``step(record, g, cotangents, useful)`` replaces the pullbacks of the records.
     """

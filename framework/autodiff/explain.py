@@ -130,18 +130,18 @@ def explain(tape, target, sources):
 
 
 class _Target(NamedTuple):
-    """A target without its array."""
+    """Target without its array."""
 
     key: object
     dtype: object
 
 
 class Remains:
-    """The tape and the targets of one call, without arrays, to explain its None gradients.
+    """Tape and targets of one call, without arrays, to explain its None gradients.
 
-    A backward pass that releases the records leaves the heads of those that it did not use
-    (see `backward_pass`): every op behind a source whose gradient is None. One record, from
-    all keys that had a cotangent to the targets, stands for the others.
+    A backward pass that releases the records leaves the heads of the unused ones (see
+    `backward_pass`): every op behind a source whose gradient is None. A single record,
+    from all keys that had a cotangent to the targets, represents the others.
     """
 
     __slots__ = ("tape", "targets")
@@ -155,15 +155,15 @@ class Remains:
         left.records.append((_DIFFERENTIATED, ends, tuple(used)))
 
     def covers(self, target):
-        """Return whether it explains this target: one of its own, or one on no tape."""
+        """Return whether it explains this target: one of its targets, or one on no tape."""
         keys = _keys(self.tape, target) & self.tape.known
         return not keys or not keys.isdisjoint([each.key for each in self.targets])
 
 
 def explain_missing(variables):
-    """The reasons for which variables had no gradient, for a message: a line for each.
+    """Return the reasons why variables had no gradient, for a message, one per line.
 
-    Empty if no tape has returned None for them.
+    It is empty if no tape has returned None for them.
     """
     paths, lines = {}, []
     for variable in variables:
@@ -185,7 +185,7 @@ def explain_missing(variables):
 
 
 class _Paths:
-    """The paths of a tape that lead to one target, or to several."""
+    """Paths of a tape that lead to one or several targets."""
 
     def __init__(self, tape, targets):
         self.tape, self.targets = tape, targets

@@ -1,4 +1,4 @@
-"""The table of the steps of a data set, for notebooks."""
+"""Table of the steps of a dataset, for notebooks."""
 
 from tapewright.core.html_table import html_table
 from tapewright.core.nest import map_structure
@@ -11,9 +11,9 @@ _NUMBERS = {INFINITE: "endless", UNKNOWN: "unknown"}
 
 
 def html_pipeline(node):
-    """The steps from the sources to ``node``, their elements, and their number.
+    """Return a table of the steps up to ``node``, with specs and cardinalities.
 
-    Nothing is traced or read for it: elements that are not known so far are a "?".
+    Nothing is traced or read: elements that are not yet known are shown as "?".
     """
     rows = _rows(node, "")
     *_, number = rows[-1]
@@ -41,7 +41,7 @@ def _elements(node):
 
 
 class _Leaf:
-    """A spec in a nest, printed as ``float32 (None, 3)``."""
+    """Spec in a nest, printed as ``float32 (None, 3)``."""
 
     def __init__(self, spec):
         self._spec = spec
