@@ -91,7 +91,7 @@ def test_the_counts_of_the_page_are_those_of_the_names():
 
 
 def test_every_namespace_of_the_reference_is_imported_by_its_name():
-    path = Path(__file__).parents[2] / "docs" / "_ext" / "reference.py"
+    path = Path(__file__).parents[2] / "docs" / "_ext" / "namespaces.py"
     names = re.search('^NAMESPACES = """(.*?)"""', path.read_text("utf-8"), re.S | re.M)
     for name in names[1].split():
         importlib.import_module(f"tapewright.{name}".removesuffix(".tapewright"))
