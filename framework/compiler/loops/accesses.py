@@ -1,4 +1,4 @@
-"""Layouts: the entry of memory in which each entry of a buffer lies."""
+"""Layouts: where in memory each entry of a buffer lies."""
 
 import math
 from typing import NamedTuple
@@ -35,7 +35,7 @@ def row_major(shape):
 
 
 def contiguous_entries(accesses, axis):
-    """Return how many entries are read and written in one piece along an axis."""
+    """Return how many entries along an axis are read or written contiguously."""
     own = [a for a in accesses if abs(a.stride(axis)) == 1]
     return sum([math.prod([x.extent for x, _ in a.strides]) for a in own])
 
@@ -46,7 +46,7 @@ def longest_stride(accesses, axis):
 
 
 def layout_of(buffer):
-    """The `Layout` of a buffer; a reshape that has to copy makes an array of its own."""
+    """Return the `Layout` of a buffer; a reshape that has to copy starts a new array."""
     view = buffer.instruction
     if type(view) is not View:
         return Layout(buffer, 0, row_major(buffer.shape))
@@ -60,7 +60,7 @@ def layout_of(buffer):
 
 
 def in_order(program, buffer, node):
-    """A buffer in C order: itself, or what a copy makes, which is appended to a program."""
+    """Return a buffer in C order: itself, or the output of a copy appended to the program."""
     if not buffer.size or layout_of(buffer).strides == row_major(buffer.shape):
         return buffer
     copy = Copy(copy_into, (buffer,), node)
@@ -69,7 +69,7 @@ def in_order(program, buffer, node):
 
 
 def relabeled(view, axes):
-    """The axes of a view of a value, given those of the value; None if it mixes them.
+    """Return the axes of a view, given the axes of its operand; None if it mixes them.
 
     ``axes`` has an axis for each dimension, None where all entries are equal.
     """
@@ -85,12 +85,12 @@ def relabeled(view, axes):
 
 
 def _adds_axes(index):
-    """Return whether an index picks every entry, and adds axes of size 1 at most."""
+    """Return whether an index selects every entry and at most adds axes of size 1."""
     return all([i is None or i is Ellipsis or i == slice(None) for i in index])
 
 
 def _reshaped(before, after, axes):
-    """Axes after dimensions of size 1 were added or removed."""
+    """Return the axes after dimensions of size 1 were added or removed."""
     kept = [(n, axis) for n, axis in zip(before, axes, strict=True) if n != 1]
     if [n for n, _ in kept] != [n for n in after if n != 1]:
         return None

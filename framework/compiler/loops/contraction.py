@@ -1,8 +1,8 @@
-"""Contractions as loops with fixed steps through memory.
+"""Contractions as loops with fixed strides through memory.
 
-The index maps of a contraction name an entry by its index along each axis, and may point
-outside of an array. Here each loop has one step through the memory of each array, and
-nothing points outside: an operand is read from a copy with margins of zeros where need be.
+The index maps of a contraction address an entry by its index along each axis, and may
+point outside of an array. Here each loop has one stride in each array, and nothing
+points outside: where needed, an operand is read from a copy padded with zeros.
 """
 
 import functools
@@ -21,9 +21,9 @@ CLASHING, SPREAD = 256, 16
 
 
 class Loop(NamedTuple):
-    """The entries that a round moves on in the output and in the operands.
+    """A loop: its extent, and its strides in the output and in the operands.
 
-    A loop that does not move in the output is summed over.
+    A loop with stride 0 in the output is a reduction.
     """
 
     extent: int
@@ -39,8 +39,9 @@ class Loop(NamedTuple):
 class Reach(NamedTuple):
     """The entries that a contraction reads along an axis of its first operand.
 
-    They are those from ``start`` below ``stop``, of which the first ``extent`` exist. The
-    part that round ``i`` of the loop ``rows`` reads starts at ``step * i + start``.
+    These are the entries from ``start`` up to but excluding ``stop``, of which the
+    first ``extent`` exist. Iteration ``i`` of the loop ``rows`` reads the part that
+    starts at ``step * i + start``.
     """
 
     start: int
@@ -59,9 +60,9 @@ class Reach(NamedTuple):
 class Phase(NamedTuple):
     """A part of the output: ``out[...] = sum(a[...] * b[...])`` over all its loops.
 
-    ``batch`` and ``rows`` go along the first two axes of the first operand; ``places`` are
-    the other loops over the output, ``summed`` those that add up, outermost first.
-    ``offsets`` are the first entries in the output and in the operands.
+    ``batch`` and ``rows`` run along the first two axes of the first operand; ``places``
+    are the other loops over the output, ``summed`` the reduction loops, outermost
+    first. ``offsets`` are the first entries in the output and in the operands.
     """
 
     batch: Loop
@@ -80,11 +81,12 @@ class Phase(NamedTuple):
 
 
 class Contraction(NamedTuple):
-    """Phases that together write each entry of the output once, and what they read.
+    """Phases that together write each entry of the output once, and the entries they read.
 
-    ``reach`` has a `Reach` for each axis of the first operand, whose entries are laid out
-    so that they lie in one array in C order. ``row_step`` and ``row_span``: the entries
-    along its second axis from one of the ``rows`` to the next, and that one needs.
+    ``reach`` has a `Reach` for each axis of the first operand, whose entries are laid
+    out as one array in C order. Along its second axis, ``row_step`` is the number of
+    entries from one of the ``rows`` to the next, and ``row_span`` the number that one
+    row needs.
     """
 
     phases: tuple
@@ -103,10 +105,10 @@ class Contraction(NamedTuple):
 
 @functools.lru_cache(256)
 def contraction_of(maps, a, b, out):
-    """The `Contraction` of maps for arrays of these shapes, or None.
+    """Return the `Contraction` of index maps for arrays of these shapes, or None.
 
-    The first axis of the first operand must be indexed by one loop alone, and so must the
-    axes of the second one, which is read as it is.
+    Each axis of the second operand, and the first axis of the first one, must be
+    indexed by a single loop; the second operand is read as it is.
     """
     found = _phases(maps, out)
     if not 0 < len(found) <= MOST_PHASES:
@@ -136,11 +138,12 @@ def contraction_of(maps, a, b, out):
 
 
 def _phases(maps, out):
-    """``(loops, (a, b, out))`` where each axis of the output is the sum of separate digits.
+    """Return ``(loops, (a, b, out))`` where the digits of each output axis are separate.
 
-    An axis with index ``s * p + d * t + c``, as of the gradient of a strided convolution, is
-    split into its residues modulo ``s``. Those taps that meet a residue are ``t0 + m * t1``;
-    for entry ``s * q + r`` they meet ``p = q + q0 - m * d1``.
+    An axis with index ``s * p + d * t + c``, as in the gradient of a strided
+    convolution, is split into its residues modulo ``s``. The taps that contribute to a
+    residue are ``t0 + m * t1``; for entry ``s * q + r`` they meet ``p = q + q0 - m *
+    d1``.
     """
     found = [(maps.loops, (*maps.operands, maps.output))]
     for axis, n in enumerate(out):
@@ -162,7 +165,7 @@ def _phases(maps, out):
 
 
 def _is_digits(loops, index, n):
-    """Return whether an index takes each value below ``n`` for one round of its loops."""
+    """Return whether an index takes each value below ``n`` once."""
     size = 1
     for loop, factor in sorted(index.terms, key=lambda term: term[1]):
         if loops[loop] > 1:
@@ -192,7 +195,7 @@ def _residue(loops, maps, axis, r, n):
 
 
 def _substituted(index, known):
-    """An index where some loops are replaced by indices."""
+    """Replace some loops of an index by other indices."""
     terms, offset = {}, index.offset
     for loop, factor in index.terms:
         own = known.get(loop, Affine(((loop, 1),)))
@@ -206,7 +209,7 @@ def _substituted(index, known):
 
 
 def _range(loops, index):
-    """The least and the greatest value of an index; None without any."""
+    """Return the least and the greatest value of an index; None if it has no values."""
     ends = [(factor * (loops[n] - 1)) for n, factor in index.terms]
     if any([loops[n] < 1 for n, _ in index.terms]):
         return None
@@ -244,7 +247,7 @@ def _rows(maps):
 
 
 def _phase(loops, maps, shapes, reach):
-    """The `Phase` of loops that the first two of are batch and rows, or None."""
+    """Return the `Phase` of loops whose first two are batch and rows, or None."""
     steps, offsets = [], []
     for index, shape in zip((maps[2], maps[0], maps[1]), (shapes[2], *shapes[:2])):
         strides = row_major(shape)
@@ -275,7 +278,7 @@ def _phase(loops, maps, shapes, reach):
 
 
 def _merged(phases):
-    """Phases without loops of one round, and with one loop where two do the same."""
+    """Drop the loops of extent 1 from phases, and merge pairs of loops that form one."""
     kept = [
         i
         for i in range(len(phases[0].places))

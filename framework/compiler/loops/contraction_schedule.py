@@ -1,7 +1,7 @@
 """Schedules of contractions: tiles, bands, blocks for threads, and copies of operands.
 
-A schedule follows from shapes and vector registers alone, so that results depend neither
-on the number of threads nor on what else runs. There are several to choose from.
+A schedule depends on shapes and vector registers alone, so results depend neither on
+the number of threads nor on other work. There are several to choose from.
 """
 
 import functools
@@ -19,16 +19,17 @@ BLOCKS = 8  # or more, if there is work for them
 class Schedule(NamedTuple):
     """Tiles, bands and blocks of a contraction.
 
-    A block computes the tiles of a band, which is ``images`` rounds of the first loop and
-    ``rows`` of the second. It may be but one of ``cuts``, which share a band's tiles along
-    the loop of vectors. Where bands are summed over (``accumulates``), a block adds up one of
-    ``parts`` of all bands. The copy of a band has the shape ``band_shape``.
+    A block computes the tiles of a band: ``images`` iterations of the first loop and
+    ``rows`` of the second. With several ``cuts``, blocks share the tiles of a band
+    along the vectorized loop. If bands are reduced over (``accumulates``), a block sums
+    one of ``parts`` of all bands. The copy of a band has the shape ``band_shape``.
 
-    ``phases`` are those of ``contraction``, with the steps of the second operand as tiles
-    read it: in a copy of ``b_size`` entries if it is ``packed``. ``b_steps`` are those from
-    one tile to the next. Of the loops that add up, ``hoisted`` go around all tiles of a band.
-    If the second operand ``is_near``, bands are gone through once, with all tiles along the
-    loop of vectors at each place: else once for each of these tiles.
+    ``phases`` are the phases of ``contraction``, with the strides of the second operand
+    as tiles read it: in a copy of ``b_size`` entries if it is ``packed``. ``b_steps``
+    are its strides from one tile to the next. Of the reduction loops, ``hoisted`` run
+    outside all tiles of a band. If the second operand ``is_near``, each band is
+    traversed once, with all tiles along the vectorized loop at each position; else once
+    for each of these tiles.
     """
 
     contraction: Contraction
@@ -78,7 +79,7 @@ def schedule_of(maps, a, b, out, itemsize, unit, limits):
 
 @functools.lru_cache(512)
 def schedules_of(maps, a, b, out, itemsize, unit, limits, most=1):
-    """Up to ``most`` schedules that differ by their tiles, the one of `schedule_of` first."""
+    """Return up to ``most`` schedules with different tiles, `schedule_of`'s first."""
     found = contraction_of(maps, a, b, out)
     if found is None:
         return ()
@@ -107,7 +108,7 @@ def schedules_of(maps, a, b, out, itemsize, unit, limits, most=1):
 
 
 def _phases_of(phases, tile, can_pack):
-    """``(packed, phases, b_steps, b_size)`` of a `Schedule`."""
+    """Return ``(packed, phases, b_steps, b_size)`` of a `Schedule`."""
     if not (can_pack and any([_is_scattered(p, tile) for p in phases])):
         return False, phases, tuple([tile.loop_of(p).b * tile.width for p in phases]), 0
     phases, b_steps, sizes = zip(*[_packed(p, tile) for p in phases])
@@ -117,7 +118,7 @@ def _phases_of(phases, tile, can_pack):
 
 
 def _shares(found, tiles, accumulates, bands, size, limits):
-    """``(parts, cuts)`` of a `Schedule`; ``size``: bytes of the output."""
+    """Return ``(parts, cuts)`` of a `Schedule`; ``size``: bytes of the output."""
     _, image_bands, _, row_bands = bands
     count, parts, cuts = image_bands * row_bands, 1, 1
     if found.work >= BLOCKS * limits.contraction_work:
@@ -129,15 +130,16 @@ def _shares(found, tiles, accumulates, bands, size, limits):
 
 
 def _all_rows(phase):
-    """A phase for bands that have all rows, so that tiles may have several of them."""
+    """Return a phase for bands with all rows, so that a tile may span several rows."""
     places = (phase.rows, *phase.places)
     return phase._replace(rows=Loop(1, 0, 0, 0), places=places)
 
 
 def _model(phases, common):
-    """The largest phase, with extents for which a tile does in all phases.
+    """Return the largest phase, with extents for which a tile fits all phases.
 
-    Args: ``common``: the least extent if tiles may overlap, else the common divisor.
+    ``common`` combines the extents of the phases: their minimum if tiles may overlap,
+    else their greatest common divisor.
     """
     largest = max(phases, key=lambda phase: phase.work)
     extents = zip(*[[each.extent for each in phase.places] for phase in phases])
@@ -173,12 +175,12 @@ def _bands(found, itemsize, accumulates, b_bytes, limits):
 
 
 def greatest_divisor(n, most):
-    """The largest divisor of ``n`` that is at most ``most``, or 1."""
+    """Return the largest divisor of ``n`` that is at most ``most``, or 1."""
     return max([d for d in range(1, min(n, most) + 1) if n % d == 0], default=1)
 
 
 def _hoisted(phase, tile, itemsize, limits):
-    """The number of summed loops around all tiles, so that these read less again."""
+    """Return how many reduction loops run outside all tiles, so that tiles reread less."""
     extents = [each.extent for each in phase.summed]
     size = itemsize * (4 if tile.sums_lanes else tile.width)
     most = max(0, len(extents) - 1)
@@ -188,7 +190,7 @@ def _hoisted(phase, tile, itemsize, limits):
 
 
 def _is_scattered(phase, tile):
-    """Return whether tiles should not read the second operand as it lies."""
+    """Return whether tiles should not read the second operand in place."""
     along = tile.loop_of(phase)
     if along.b not in (0, 1):
         return True
@@ -196,9 +198,9 @@ def _is_scattered(phase, tile):
 
 
 def _packed(phase, tile):
-    """A phase whose second operand lies as tiles read it: ``(phase, tile step, size)``.
+    """Return a phase with a packed second operand: ``(phase, tile step, size)``.
 
-    The order is: tiles, other places, the loops that add up, the entries of a tile.
+    The order is: tiles, other output loops, reduction loops, the entries of a tile.
     """
     is_vector = not tile.sums_lanes and tile.loop_of(phase).b != 0
     step, summed, places = tile.width if is_vector else 1, [], list(phase.places)

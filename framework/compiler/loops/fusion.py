@@ -26,10 +26,11 @@ def form_loops(
 ):
     """Replace instructions that loops can compute by loop nests.
 
-    Args: ``is_supported(instruction)``, whether the target computes a map, reduction or
-    copy; ``fused``: False makes a nest of each, ``sums``: False leaves products with ones;
-    ``layouts``: the `Layout` of values that are not stored in C order; ``schedule``, what
-    makes nests of a group, see `nests_of`; ``most``, the weight of a group, see `grouped`;
+    ``is_supported(instruction)`` returns whether the target computes a map, reduction
+    or copy. With ``fused`` False, each instruction gets its own nest; with ``sums``
+    False, products with all-ones arrays stay products. ``layouts`` has the `Layout` of
+    values that are not stored in C order; ``schedule`` makes the nests of a group, see
+    `nests_of`; ``most`` is the maximal weight of a group, see `grouped`;
     ``has_totals``: see `Group`.
     """
     copied_views(program)
@@ -49,7 +50,7 @@ def form_loops(
 
 
 def make_views(program):
-    """Put views before the instructions that read them: loops read what they are views of."""
+    """Append views in front of the instructions that read them: loops read the base."""
     instructions, made = [], set()
 
     def make(buffers):
@@ -69,7 +70,7 @@ def make_views(program):
 
 
 def _stored(program, units):
-    """Map each group to those of its values that others read."""
+    """Map each group to its values that instructions outside read."""
     outputs = {root_of(out) for out in program.outputs}
     read_by, stored = {}, {}
     for unit in units:
@@ -88,7 +89,7 @@ def _stored(program, units):
 
 
 def copied_views(program):
-    """Copy before reshapes that memory does not allow."""
+    """Insert copies before reshapes that cannot be views."""
     rewriter = ProgramRewriter(program)
     for view in program.instructions:
         if type(view) is not View:
@@ -108,7 +109,7 @@ def copied_views(program):
 
 
 def sums_for_products(program):
-    """Replace products with ones, which NumPy computes fast, by the sums that they are."""
+    """Replace products with all-ones arrays, fast in NumPy, by the sums they compute."""
     rewriter = ProgramRewriter(program)
     for each in program.instructions:
         if type(each) is not Contract or each.keywords or len(each.operands) != 2:
@@ -142,7 +143,7 @@ def _reduced_shape(shape, axis, keeps):
 
 
 def _is_ones(buffer):
-    """Return whether a buffer is a constant of ones."""
+    """Return whether a buffer is a constant filled with ones."""
     if not buffer.is_constant or buffer.is_view or not buffer.shape or not buffer.size:
         return False
     source = buffer.source

@@ -1,10 +1,11 @@
-"""`Group`: instructions that one nest of loops can compute, and the axes of their values.
+"""`Group`: instructions that one loop nest can compute, and the axes of their values.
 
-The values of a group are functions of its axes. With no reduction, each depends on all of
-them, or on none. With reductions, over the axes ``reduced``, a value may also depend on all
-the others: softmax, whose maximum and sum depend on the row, is a group, and so is batch
-normalization, whose moments depend on the channel. Other sums are *totals*: each block of
-the nest makes a part of them, and only others may read what the parts add up to.
+The values of a group are functions of its axes. Without reductions, each value depends
+on all axes, or on none. With reductions, over the axes ``reduced``, a value may also
+depend on just the other axes: softmax, whose maximum and sum depend on the row, is a
+group, and so is batch normalization, whose moments depend on the channel. Other sums
+are *totals*: each block of the nest computes a partial sum, and only instructions
+outside the group read the total.
 """
 
 import math
@@ -19,14 +20,15 @@ SUMS = 4096  # entries of all totals of a group, which each block has on its sta
 
 
 class Group:
-    """``members`` in the order of the program, and what is known of their values.
+    """Instructions that one loop nest can compute, in program order, with their axes.
 
-    ``axes_of``: for each value a tuple with the axis of each dimension, None where it is
-    constant; ``inner``: the same for the operand of each reduction. ``reduced`` are the
-    axes of the reductions that the group reads itself, or None; ``spread`` those along
-    which totals have entries. ``names`` yields names for axes. ``has_totals``: False is for
-    threads, which compute values one by one: there are no totals, and a value may depend on
-    any of the axes. ``limits``: those of the program.
+    ``members`` are the instructions. ``axes_of`` maps each value to a tuple with the
+    axis of each dimension, None where it is constant; ``inner`` has the same for the
+    operand of each reduction. ``reduced`` are the axes of the reductions whose results
+    the group itself reads, or None; ``spread`` the axes along which totals have
+    entries. ``names`` yields names for axes. Without ``has_totals``, as for threads,
+    which compute values one by one, there are no totals, and a value may depend on any
+    subset of the axes. ``limits``: the `Limits` of the program.
     """
 
     def __init__(self, names, limits, has_totals=True):
@@ -56,10 +58,10 @@ class Group:
         self.members.append(instruction)
 
     def join(self, instruction, own, is_read_back):
-        """Add an instruction that reads values of the group; return whether it could be.
+        """Add an instruction that reads values of the group; return success.
 
-        ``own`` are its operands that are made here. ``is_read_back(reduction)`` tells
-        whether values as large as its operand depend on its result.
+        ``own`` are its operands that the group computes. ``is_read_back(reduction)``
+        returns whether values as large as its operand depend on its result.
         """
         known = {a: self.axes_in(a) for a in own}
         if None in known.values():
@@ -74,9 +76,10 @@ class Group:
         return joined
 
     def add_total(self, reduction, is_read_back):
-        """Add a sum of an array that a map here reads as a whole; return whether it could be.
+        """Add a sum of an array that a map of the group reads whole; return success.
 
-        Nothing else changes for the group: it sums over its reduced axes, or makes totals.
+        Nothing else changes for the group: it sums over its reduced axes, or computes
+        totals.
         """
         (operand,) = reduction.operands
         if is_read_back(reduction) or not self.totals and self.reduced is None:
@@ -148,7 +151,7 @@ class Group:
         return True
 
     def _set_reduced(self, own, summed):
-        """Let these be the axes that passes run over, if there are none and they can be."""
+        """Make these the axes that passes reduce over, if none are set and it is possible."""
         rest = frozenset(self.axes) - summed - self.spread
         if own != frozenset(self.axes) or self.reduced is not None:
             return False
@@ -160,7 +163,7 @@ class Group:
         return True
 
     def _add_total(self, out, own, summed):
-        """Let each block make a part of a sum, if there is an axis to cut blocks from."""
+        """Let each block compute a partial sum, if there is an axis to split into blocks."""
         if not self.has_totals:
             return False
         kept = own - summed
@@ -182,7 +185,7 @@ class Group:
     # --- axes of values
 
     def axes_in(self, buffer):
-        """The axes of the dimensions of a buffer, if it is a value that may be read here."""
+        """Return the axes of the dimensions of a buffer, None if the group can't read it."""
         root = root_of(buffer)
         if root not in self.axes_of or root in self.totals:
             return None
@@ -213,10 +216,10 @@ class Group:
     # --- two groups as one
 
     def joined(self, other, instruction):
-        """Return a group of the members of both, or None if there is none.
+        """Return a group with the members of both, or None if they cannot be merged.
 
-        ``instruction``, a member of this one, reads values of the other: so the axes of
-        the other are known by those of the instruction.
+        ``instruction``, a member of this group, reads values of the other one: it
+        determines how the axes of the two correspond.
         """
         renamed = self._renamed(other, instruction)
         if renamed is None:
@@ -242,7 +245,7 @@ class Group:
         return both if both._is_sound() else None
 
     def _renamed(self, other, instruction):
-        """Map each axis of another group to one of this, or to itself."""
+        """Map each axis of another group to an axis of this one, or to itself."""
         (out,) = instruction.outputs
         own, renamed = self.axes_of[out], {}
         for a in instruction.operands:
@@ -274,7 +277,7 @@ class Group:
         return renamed
 
     def _is_sound(self):
-        """Return whether all that holds of a group holds of this one."""
+        """Return whether this group satisfies all invariants of a group."""
         every, reduced = frozenset(self.axes), self.reduced or frozenset()
         if not self._allow(self._read_here(), every, self.reduced):
             return False
@@ -310,14 +313,14 @@ class Group:
 
 
 def _axes_of_sum(axes, gone):
-    """The axes that a reduction sums over, and all of its operand."""
+    """Return the axes that a reduction sums over, and all axes of its operand."""
     return frozenset([axes[i] for i in gone]) - {None}, frozenset(axes) - {None}
 
 
 def _aligned(shape, operands):
-    """The axes of a result of this shape, given shape and axes of operands that broadcast.
+    """Return the axes of a result, given shapes and axes of operands that broadcast.
 
-    None for a dimension that no operand names; no result if they contradict each other.
+    A dimension that no operand names is None; the result is None if operands conflict.
     """
     found = [None] * len(shape)
     for own, axes in operands:
@@ -333,7 +336,7 @@ def _aligned(shape, operands):
 
 
 def root_of(buffer):
-    """The buffer that is no view, of which a buffer is a view."""
+    """Return the base buffer of a chain of views."""
     while type(buffer.instruction) is View:
         buffer = buffer.instruction.viewed
     return buffer

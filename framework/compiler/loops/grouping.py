@@ -1,7 +1,7 @@
-"""Put the instructions of a program into groups, each a nest of loops, and order them.
+"""Partition the instructions of a program into groups, one loop nest each, and order them.
 
-Each map or reduction joins the group of one of its operands if it can, and then the groups
-of its other operands are made one with that, if nothing has to run between them.
+Each map or reduction joins the group of one of its operands if it can; then the groups
+of its other operands are merged into that one, if nothing has to run between them.
 """
 
 import heapq
@@ -24,7 +24,7 @@ MOST = 200
 
 
 class Unit:
-    """A group, or one instruction that is none, and the units that must run before it."""
+    """A group or a single other instruction, and the units that must run before it."""
 
     def __init__(self, number, group=None):
         self.number, self.group = number, group
@@ -37,10 +37,11 @@ class Unit:
 
 
 def grouped(program, is_supported, most=MOST, has_totals=True):
-    """Return the units of a program in an order to run them: groups and instructions.
+    """Return the units of a program in execution order: groups and instructions.
 
-    ``is_supported(instruction)`` tells whether a target computes a map or reduction;
-    ``most``: the weight of a group, 1 makes a group of each; ``has_totals``: see `Group`.
+    ``is_supported(instruction)`` returns whether a target computes a map or reduction;
+    ``most`` is the maximal weight of a group, 1 for one instruction each;
+    ``has_totals``: see `Group`.
     """
     return _Grouping(program, is_supported, most, has_totals).units()
 
@@ -80,9 +81,10 @@ class _Grouping:
     # --- half precision made wider
 
     def _widens(self, instruction):
-        """Return whether a cast makes numbers of a group wider: it waits for its reader.
+        """Return whether a cast widens values of a group: it is deferred until it is read.
 
-        In a group of its own it is made where it is read, and 16 bits are kept till then.
+        It is then computed in the group that reads it, and only 16 bits are kept until
+        then.
         """
         (source, *_) = instruction.operands
         unit = self.producer(source)
@@ -91,14 +93,14 @@ class _Grouping:
         return widens and unit is not None and unit.group is not None
 
     def place_waiting(self, reader):
-        """Place the casts whose values are now read."""
+        """Place the deferred casts whose values are now read."""
         for a in reader.operands:
             cast = self.waiting.pop(root_of(a), None)
             if cast is not None:
                 self.place(cast, self._is_read_late(cast, reader))
 
     def _is_read_late(self, cast, reader):
-        """Return whether a reader of a cast has to wait for more than its group."""
+        """Return whether a reader of a cast has to wait for more than the cast's group."""
         unit = self.producer(cast.operands[0])
         if not self._is_loop(reader):
             later = [
@@ -127,7 +129,7 @@ class _Grouping:
     # --- what runs before what
 
     def producer(self, buffer):
-        """The unit that makes a buffer, or of which it is a view; None: it is given."""
+        """Return the unit that computes a buffer or its base; None for an input."""
         return self.unit_of.get(root_of(buffer))
 
     def new_unit(self, group=None):
@@ -150,7 +152,7 @@ class _Grouping:
                     each.before |= new
 
     def alone(self, instruction):
-        """Make a unit of one instruction that is no loop."""
+        """Make a unit of one instruction that loops cannot compute."""
         self.place_waiting(instruction)
         unit = self.new_unit()
         unit.members.append(instruction)
@@ -178,7 +180,7 @@ class _Grouping:
                 self.loaded[out] = held
 
     def note_readers(self, unit, instruction):
-        """Note that a unit may read the arrays of variables, of which it returns the ids."""
+        """Note that a unit may read the arrays of variables; return their ids."""
         bases = [a.base for a in instruction.operands]
         held = {v for base in bases for v in self.loaded.get(base, ())}
         for variable in held:
@@ -194,7 +196,7 @@ class _Grouping:
     # --- groups
 
     def place(self, instruction, apart=False):
-        """Add an instruction to the group of an operand, or, ``apart``, make a new one."""
+        """Add an instruction to the group of an operand or, if ``apart``, to a new one."""
         self.place_waiting(instruction)
         made = {self.producer(a) for a in instruction.operands} - {None}
         near = [] if apart else [u for u in made if u.group]
@@ -216,7 +218,7 @@ class _Grouping:
                 self.merge(instruction, unit, other)
 
     def join(self, instruction, unit):
-        """Add an instruction to a group that makes some of its operands, if that can be."""
+        """Add an instruction to a group that computes some of its operands, if possible."""
         if unit.weight + _weight(instruction) > self.most:
             return False
         if not self.may_join(instruction, unit):
@@ -225,7 +227,7 @@ class _Grouping:
         return unit.group.join(instruction, own, self.is_read_back)
 
     def beside(self, reduction):
-        """A unit that has a reduction join others that read the same array, if one can."""
+        """Let a unit with a reduction join one that reads the same array, if possible."""
         (operand,) = reduction.operands
         readers = [r for r in self.readers_of[operand] if isinstance(r, Map)]
         units = {self.unit_of.get(r.outputs[0]) for r in readers} - {None}
@@ -237,7 +239,7 @@ class _Grouping:
         return None
 
     def is_read_back(self, reduction):
-        """Return whether entries of the size of its operand depend on a reduction."""
+        """Return whether values as large as its operand depend on a reduction."""
         size = reduction.operands[0].size
         waiting, seen = list(reduction.outputs), set()
         while waiting:
@@ -252,7 +254,7 @@ class _Grouping:
         return False
 
     def merge(self, instruction, unit, other):
-        """Make one unit of two whose values an instruction reads, if that can be."""
+        """Merge two units whose values an instruction reads, if possible."""
         if unit.weight + other.weight > self.most:
             return
         if self.runs_between(unit, other):
@@ -292,7 +294,7 @@ class _Grouping:
     # --- the order
 
     def ordered(self):
-        """The units, each behind those that it needs, else in the order of the program."""
+        """Return the units in topological order, otherwise in the order of the program."""
         units = [u for u in self.all_units if u.members]
         first = {u: min([self.position[i] for i in u.members]) for u in units}
         waiting = {u: len(u.depends) for u in units}
@@ -316,7 +318,7 @@ class _Grouping:
 
 
 def _weight(instruction):
-    """About how much code an instruction is."""
+    """Return the approximate code size of an instruction."""
     if isinstance(instruction, Map) and instruction.scalar not in CHEAP:
         return DEAR
     return 1

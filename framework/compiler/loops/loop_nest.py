@@ -1,8 +1,8 @@
 """`LoopNest`: one instruction that computes several others in loops over their axes.
 
-The outermost loops are cut into blocks that may run at the same time. Their number depends on
-sizes alone, and each block leaves its part of a sum over all entries in a place of its own;
-`finish` adds these up. So the result does not depend on the number of threads.
+The outermost loops are split into blocks that may run in parallel. Their number depends
+on sizes alone, and each block stores its partial sums separately; `finish` adds them
+up. So the result does not depend on the number of threads.
 """
 
 from ..program.instruction import Instruction, Memory
@@ -13,13 +13,13 @@ __all__ = ["LoopNest", "accesses_in"]
 
 
 class LoopNest(Instruction):
-    """``steps``, computed at once.
+    """Several instructions, ``steps``, computed in one loop nest.
 
-    ``body`` are the statements of one block of ``blocks``, the axis of blocks, and
-    ``finish`` those that run after all blocks. A block has one strip of each axis of
-    ``grid``, pairs of an axis and a width, the last of which changes fastest from block to
-    block. ``locals`` are its own arrays. ``in_blocks(n)`` schedules the steps anew, in so
-    many blocks, or returns None.
+    ``body`` are the statements of one block, ``blocks`` is the axis of blocks, and
+    ``finish`` are the statements that run after all blocks. A block has one strip of
+    each axis of ``grid``, pairs of an axis and a width, the last of which changes
+    fastest from block to block. ``locals`` are its local arrays. ``in_blocks(n)``
+    schedules the steps again in ``n`` blocks, or returns None.
     """
 
     __slots__ = (
@@ -56,8 +56,10 @@ class LoopNest(Instruction):
         return statements_in((*self.body, *self.finish))
 
     def is_done_with(self, operand, out):
-        """Return whether each entry of an operand is read before that of ``out``, which has
-        the same place, is written: at the same indices of the same axes, the reads first."""
+        """Return whether every entry of an operand is read before ``out`` overwrites it.
+
+        That is: at the same indices of the same axes, the reads come before the writes.
+        """
         if operand in [a for _, _, a in accesses_in(self.finish)]:
             return False
         where, written = set(), False
@@ -71,7 +73,7 @@ class LoopNest(Instruction):
         return written and len(where) == 1
 
     def verify(self, place_of, fail):
-        """Check the loops, and that no output lies in the place of what is still read."""
+        """Check the loops, and that no output overwrites values that are read later."""
         verify_nest(self, fail)
         places = {a: place_of(a) for a in (*self.operands, *self.outputs)}
         for out in self.outputs:
@@ -85,7 +87,7 @@ class LoopNest(Instruction):
 
 
 def accesses_in(body):
-    """Yield ``(path, access, array)`` of each access to memory of others, in order."""
+    """Yield ``(path, access, array)`` of each access to memory outside the nest, in order."""
     for path, each in statements_in(body):
         access = getattr(each, "access", None)
         if access is not None and type(access.array) is not Local:

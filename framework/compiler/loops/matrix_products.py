@@ -1,7 +1,7 @@
-"""Products of matrices: where the matrices lie, as libraries take them.
+"""Matrix products: the memory layout of the matrices, as BLAS libraries accept it.
 
-A stack of products is one product if the rows of the stack lie like those of one matrix, as
-in a batch of sequences times a kernel.
+A batch of products is a single product if the rows of all its matrices are evenly
+spaced in memory, as for a batch of sequences times a kernel.
 """
 
 import math
@@ -17,10 +17,10 @@ MOST = 1 << 31  # rows or columns, from which on libraries do not take them
 
 
 class Matrix(NamedTuple):
-    """Matrices in an array: ``offset + sum(strides * batch index)`` is where one begins.
+    """A batch of matrices: each begins at ``offset + sum(strides * batch index)``.
 
-    ``rows`` is the distance between two rows in memory, or of the transposed matrix if it
-    is ``transposed``.
+    ``rows`` is the distance between two rows in memory, or between two rows of the
+    transposed matrix if it is ``transposed``.
     """
 
     base: object
@@ -31,7 +31,7 @@ class Matrix(NamedTuple):
 
     @property
     def steps(self):
-        """Entries to the next row and to the next column."""
+        """Strides from row to row and from column to column, in entries."""
         return (1, self.rows) if self.transposed else (self.rows, 1)
 
 
@@ -48,9 +48,10 @@ class Product(NamedTuple):
 
 
 def product_of(a, b, out):
-    """The `Product` of buffers, or None if neither rows nor columns lie side by side.
+    """Return the `Product` of buffers, or None if neither rows nor columns are contiguous.
 
-    Buffers of rank 1 are a row, or a column. The batch has as few axes as the layouts allow.
+    Buffers of rank 1 are a row, or a column. The batch has as few axes as the layouts
+    allow.
     """
     shape_a = (1, *a.shape) if len(a.shape) == 1 else a.shape
     shape_b = (*b.shape, 1) if len(b.shape) == 1 else b.shape
@@ -66,9 +67,9 @@ def product_of(a, b, out):
 
 
 def _matrix(buffer, shape, batch, ahead):
-    """The matrices of a buffer of this shape, or None; a vector has one more axis.
+    """Return the matrices of a buffer of this shape, or None; a vector has one more axis.
 
-    ``ahead``: this axis comes first.
+    With ``ahead``, this axis comes first.
     """
     base, offset, steps = layout_of(buffer)
     if len(steps) == 1:
@@ -84,7 +85,7 @@ def _matrix(buffer, shape, batch, ahead):
 
 
 def _joined(product):
-    """The product with as few axes of the batch as its layouts allow."""
+    """Return the product with as few batch axes as its layouts allow."""
     matrices, axes = (product.a, product.b, product.out), []
     for n, *strides in zip(product.batch, *[each.strides for each in matrices]):
         if n == 1:
@@ -98,7 +99,7 @@ def _joined(product):
 
 
 def _as_one(product):
-    """A stack of matrices times one, as one product, if all rows are at equal distances."""
+    """Fold a batch of matrices times one matrix into one product if rows are evenly spaced."""
     a, b, m = product.a, product.b, product.m
     count = math.prod(product.batch)
     if len(product.batch) != 1 or a.transposed or any(b.strides) or count * m >= MOST:

@@ -1,4 +1,4 @@
-"""Text of loop nests, as a person reads them.
+"""Pretty-print loop nests.
 
     in 6 blocks, in parallel:
       for i in 44 of 256:
@@ -6,8 +6,8 @@
         for j in 128:
           softmax = maximum(softmax, x[i, j])
 
-Values that are used once stand where they are used. A name like ``ij`` is that of an index
-that runs through two dimensions at once.
+Values that are used once are printed inline. A name like ``ij`` is an index that runs
+through two dimensions at once.
 """
 
 import math
@@ -45,10 +45,10 @@ _NEUTRAL = {"add": "0", "multiply": "1"}
 
 
 def nest_text(nest, name_of=None, way="in parallel", taken=()):
-    """The statements of a nest, a line each, indented by their loops.
+    """Return the statements of a nest, one per line, indented by their loops.
 
-    Args: ``name_of(array)``, the name of an array of the program; ``way``: how its blocks
-    run; ``taken``: names that its own arrays may not have.
+    ``name_of(array)`` returns the name of an array of the program; ``way`` says how its
+    blocks run; ``taken`` are names that its own arrays must not have.
     """
     return "\n".join(_Text(nest, name_of, way, taken).lines)
 
@@ -81,7 +81,7 @@ class _Text:
     # --- names
 
     def number(self, array):
-        """A name for an array of which nothing is known."""
+        """Return a name for an array about which nothing is known."""
         nest = self.nest
         if array in nest.outputs:
             return f"out{nest.outputs.index(array)}"
@@ -91,7 +91,7 @@ class _Text:
         return self.named(array, "parts") if array.is_scratch else self.name_of(array)
 
     def named(self, thing, stem=None):
-        """The name of a local array or of a value, made of that of an op: ``tanh.3``."""
+        """Return a name for a local array or value, derived from its op: ``tanh.3``."""
         if thing not in self.names:
             name = stem = stem or thing.name.rpartition(".")[0] or thing.name
             n = 1
@@ -107,7 +107,7 @@ class _Text:
         return f"{self.named(local)} {local.dtype.name}{size}"
 
     def index(self, axis):
-        """Letters for an axis, one for each of those that were made one."""
+        """Return the letters of an axis, one for each of the axes collapsed into it."""
         parts = re.findall(r"[a-z]+\d+", axis.name)
         if "".join(parts) != axis.name:
             return self.letters.get(axis.name, axis.name)
@@ -119,7 +119,7 @@ class _Text:
         return "".join([self.letters[part] for part in parts])
 
     def place(self, access):
-        """An entry of an array: ``x[i, j]``."""
+        """Return the text of an entry of an array: ``x[i, j]``."""
         array, pairs = access.array, access.strides
         if type(array) is Local:
             pairs = sorted(pairs, key=lambda pair: -pair[1])
@@ -133,7 +133,7 @@ class _Text:
         return f"{name}[{', '.join(subscripts)}]" if subscripts else name
 
     def subscripts(self, shape, access):
-        """One for each dimension; where an index runs through several, one for these."""
+        """Return a subscript for each dimension; a collapsed index covers several."""
         sizes, strides = list(shape), []
         for i in range(len(sizes)):
             strides.append(math.prod(sizes[i + 1 :]))
@@ -184,7 +184,7 @@ class _Text:
         return f"for {name} in {width} of {extent}:"
 
     def value(self, out, text, bond, depth, arrays, rest, fits=True):
-        """Give a value a line, unless it can stand where it is used."""
+        """Print a value on its own line, unless it can be printed inline."""
         if fits and not _overwritten(arrays, out, rest):
             self.known[out], self.reads[out] = (text, bond), arrays
             return
@@ -205,14 +205,14 @@ class _Text:
         return repr(each)
 
     def text(self, value, bond=0):
-        """A value, in brackets if it binds less than what is around it."""
+        """Return the text of a value, in parentheses if its context binds more tightly."""
         if value.value is not None:
             return str(value.value)
         text, own = self.known[value]
         return text if own >= bond else f"({text})"
 
     def expression(self, compute):
-        """A function of numbers, and how close its sign binds."""
+        """Return the text of a scalar function, and the precedence of its operator."""
         name, args = compute.function, compute.args
         if name in _SIGNS and len(args) == 2:
             sign, bond = _SIGNS[name]
@@ -262,7 +262,7 @@ def _neutral(reset):
 
 
 def _parts(sizes, strides, access):
-    """``(parts, wrong)``: an offset and terms for each dimension, and one that is left."""
+    """Return ``(parts, wrong)``: offset and terms per dimension, and a term left over."""
     parts, offset = [], access.offset
     for size, stride in zip(sizes, strides):
         parts.append((offset // stride % size if size else 0, []))

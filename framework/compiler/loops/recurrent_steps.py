@@ -1,6 +1,6 @@
 """Steps of recurrent layers, for the targets that compile them: see `step_tracer`.
 
-They write parts of rows where these lie, and a row is read before it is written.
+They write parts of rows in place, and a row is read before it is written.
 """
 
 from ..program.array_functions import copy_into
@@ -35,22 +35,22 @@ def accepts_recurrent(instruction):
 
 
 def step_instructions(trace):
-    """The instructions of a step but views."""
+    """Return the instructions of a step, without views."""
     return [each for each in trace.program.instructions if type(each) is not View]
 
 
 def initial_rows(memory):
-    """Yield pairs of a row, None for all, and the buffer that is copied there."""
+    """Yield pairs of a row, None for all rows, and the buffer that is copied there."""
     if type(memory.initial) is Memory:
         yield None, memory.initial.initial
     yield from memory.rows.items()
 
 
 def join_in_place(trace, join_class, chunks=None):
-    """Replace concatenations by parts that are stored in the memory of the whole.
+    """Replace concatenations by parts that are stored directly in the whole array.
 
-    A kernel ``join_class`` stands for the whole, in as many ``chunks`` as the batch has.
-    Returns the layouts of these parts, and of those that lie in regions.
+    A kernel ``join_class`` represents the whole, in as many ``chunks`` as the batch
+    has. Returns the layouts of these parts, and of the values stored in regions.
     """
     program, layouts = trace.program, {}
     instructions, program.instructions = program.instructions, []
@@ -80,9 +80,9 @@ def join_in_place(trace, join_class, chunks=None):
 
 
 def is_safe(trace):
-    """Return whether what a region held is read before the region is written.
+    """Return whether the old value of a region is read before the region is written.
 
-    In one nest that must be so for each entry.
+    Within one nest, this must hold for each entry.
     """
     instructions = step_instructions(trace)
     for i, each in enumerate(instructions):
@@ -111,7 +111,7 @@ def _same_row(held, region):
 
 
 def _is_apart(nest, operand, region, width):
-    """Return whether a nest reads other columns of a row than those of a region."""
+    """Return whether a nest reads other columns of a row than a region has."""
     size = region.memory.shape[-1]
     for _, each in nest.statements():
         access = getattr(each, "access", None)

@@ -1,14 +1,16 @@
-"""Schedule a group as a `LoopNest`: the order of its loops, and what is kept between them.
+"""Schedule a group as a `LoopNest`: loop order, and values kept between loops.
 
 For each index of the outer axes the nest makes *passes* over the reduced axes. A pass
-computes reductions whose operands do not depend on each other's results; between two
-passes lies what depends on the outer axes alone. A value that a later pass needs is
-computed again if that is cheap, read back if it was stored, and else kept in a `Local`.
+computes reductions whose operands do not depend on each other's results; values that
+depend on the outer axes alone are computed between two passes. A value that a later
+pass needs is recomputed if that is cheap, read back if it was stored, and otherwise
+kept in a `Local`.
 
-The loop along which most arrays are contiguous is the innermost one. If it is an outer
-axis (a sum over the rows of a matrix), the nest takes a strip of it at a time, and what
-belongs to the outer axes is kept for all entries of the strip. Sums over short groups of
-neighbours, side by side, are made for each of the neighbours and then added up.
+The innermost loop is the one along which most arrays are contiguous. If it is an outer
+axis (a sum over the rows of a matrix), the nest processes a strip of it at a time, and
+keeps the values of the outer axes for all entries of the strip. Sums over short groups
+of neighbours, side by side, are first computed per lane and then added up within each
+group.
 """
 
 import functools
@@ -54,9 +56,10 @@ STACK = 1 << 19  # bytes of local arrays
 def scheduled(group, stored, layouts=None, blocks=None):
     """Return the `LoopNest` of a group; ``stored`` are values that others read.
 
-    Args: ``layouts``: the `Layout` of those of them that are not stored in C order;
-    ``blocks``: the number of blocks, each of which has the same range of the outermost
-    axes; by default such that threads share them. No nest if there are no such ranges.
+    ``layouts`` has the `Layout` of the stored values that are not in C order.
+    ``blocks`` is the number of blocks, each with an equal range of the outermost axes;
+    by default it is chosen so that threads share them. Returns None if there are no
+    such ranges.
     """
     for strip in group.limits.strips:
         schedule = Schedule(group, stored, layouts or {}, strip)
@@ -86,7 +89,7 @@ class Schedule:
         self.assign_times()
 
     def choose_order(self, passed):
-        """Order the axes, and choose the one that is innermost."""
+        """Order the axes, and choose the innermost one."""
         accesses = [node.access for node in self.loads.values()] + [
             *self.stores.values()
         ]
@@ -138,7 +141,7 @@ class Schedule:
     # --- the passes
 
     def assign_times(self):
-        """Number the passes: even times for passes, odd ones for what is between them.
+        """Number the passes: passes have even times, the code between them odd times.
 
         A value has the time of the first pass in which it can be computed; -1 is before
         the first pass.
@@ -169,7 +172,7 @@ class Schedule:
         self.passes = sorted(passes)
 
     def pass_of(self, time):
-        """The first pass at or after an even time."""
+        """Return the first pass at or after an even time."""
         return next(t for t in self.passes if t >= time)
 
     # --- statements
@@ -212,15 +215,15 @@ class Schedule:
         return nest
 
     def work_of_entry(self):
-        """About how many operations the values of one entry take."""
+        """Return about how many operations the values of one entry need."""
         every = [*self.walk(), *self.loads.values()]
         is_cheap = [n.function is None or n.function in CHEAP for n in every]
         return sum([1 if cheap else DEAR for cheap in is_cheap])
 
     def add_up(self, node, blocks, prologue, after, finish):
-        """Write how each block makes its part of a sum, and how these are added up.
+        """Write how each block computes its partial sum, and how these are added up.
 
-        Returns the memory of the parts.
+        Returns the memory of the partial sums.
         """
         axes = sorted(
             node.axes, key=lambda a: -dict(self.stores[node.buffer].strides)[a]
@@ -232,7 +235,7 @@ class Schedule:
         return self.add_parts(node, axes, own, store, blocks, after, finish)
 
     def add_parts(self, node, axes, own, store, blocks, after, finish):
-        """Write how each block leaves its part of a sum, and how these are added up."""
+        """Write how each block stores its partial sum, and how these are added up."""
         size = math.prod([a.extent for a in axes])
         parts = Buffer((blocks.extent, size), node.dtype, Kind.SCRATCH)
         place = Access(parts, 0, ((blocks, size), *own.strides))
@@ -246,7 +249,7 @@ class Schedule:
         return parts
 
     def cut(self, blocks):
-        """Cut the outermost axes into so many equal ranges; return whether that can be."""
+        """Split the outermost axes into this many equal ranges; return success."""
         grid = []
         for axis in self.outer:
             strips = math.gcd(blocks, axis.extent)
@@ -260,7 +263,7 @@ class Schedule:
         return blocks == 1
 
     def make_blocks(self, extent, each):
-        """Cut the outermost loops into blocks."""
+        """Split the outermost loops into blocks."""
         if not self.grid and self.outer:
             self.grid = ((self.outer[0], self.width_of_blocks(extent, each)),)
         strips = [-(-axis.extent // width) for axis, width in self.grid]
@@ -274,7 +277,7 @@ class Schedule:
             self.lane_width = self.lanes.extent
 
     def width_of_blocks(self, extent, each):
-        """The width of strips of the outermost axis that are worth sharing."""
+        """Return the width of strips of the outermost axis worth running in parallel."""
         first, *others = self.outer
         rest = math.prod([a.extent for a in others]) * extent
         least, work = self.limits.strip, self.limits.block_work
@@ -288,7 +291,7 @@ class Schedule:
         return first.extent if first is self.groups else min(width, first.extent)
 
     def most_lanes(self, extent):
-        """Return the most lanes of a strip whose passes have ``extent`` entries each."""
+        """Return the maximal lanes of a strip whose passes have ``extent`` entries each."""
         least, room = self.limits.strip, self.limits.local_entries // max(1, extent)
         return min(self.strip, max(least, room // least * least))
 
@@ -306,7 +309,7 @@ class Schedule:
         return body
 
     def outer_body(self, totals):
-        """The statements for one index of the outer axes, or one strip."""
+        """Return the statements for one index, or one strip, of the outer axes."""
         body = []
         lanes = () if self.lanes is None else (self.lanes,)
         for time in self.times():
@@ -324,7 +327,7 @@ class Schedule:
         return sorted(found)
 
     def between(self, body, time, lanes, totals):
-        """Compute what belongs to the outer axes, between two passes."""
+        """Compute the values of the outer axes between two passes."""
         found = []
         scope = _Scope(self, found, lanes, {})
         mine = set(totals)
@@ -356,11 +359,11 @@ class Schedule:
             body += self.along_lanes(found)
 
     def keep_between(self, node, lanes):
-        """An array for a value that lies between two passes."""
+        """Return an array for a value computed between two passes."""
         return self.keep(node, lanes)
 
     def read_later(self, node, time):
-        """Return whether another time reads a value of the outer axes."""
+        """Return whether a value of the outer axes is read at another time."""
         for other in self.walk():
             if other.time != time and any([arg is node for arg in other.args]):
                 return True
@@ -404,16 +407,16 @@ class Schedule:
                 body.append(self.within_groups(node))
 
     def reductions_of(self, time):
-        """The reductions that a pass makes for what comes after it."""
+        """Return the reductions that a pass computes for later code."""
         found = [n for n in self.nodes.values() if n.summed and n.time == time + 1]
         return [n for n in found if n.summed == self.reduced]
 
     def along_passed(self, body):
-        """Loops over the reduced axes around a body."""
+        """Put loops over the reduced axes around a body."""
         return _along(self.passed, body)
 
     def along_lanes(self, body):
-        """A loop over the lanes around a body, if there are any."""
+        """Put a loop over the lanes around a body, if there are lanes."""
         if self.lanes is None:
             return body
         if self.lanes is self.groups:
@@ -421,7 +424,7 @@ class Schedule:
         return [Loop(self.lanes, Span.STRIP, self.lane_width, body)]
 
     def within_groups(self, node):
-        """Add up a sum within each group of lanes, and give it to all of the group."""
+        """Add up a sum within each group of lanes, and broadcast it to the group."""
         size, names = self.group_size, self.group.names
         group = Axis(next(names), self.groups.extent // size)
         member = Axis(next(names), size)
@@ -435,7 +438,7 @@ class Schedule:
         return Loop(group, Span.WHOLE, 0, body)
 
     def keep_for_later(self, scope, inside, time, later, lanes):
-        """Keep values of this pass that a later one reads and that are dear to compute."""
+        """Keep values of this pass that later ones read and that are expensive to compute."""
         extent = math.prod([a.extent for a in self.passed])
         room = extent * (self.lane_width if lanes else 1)
         has_room = room <= self.limits.local_entries
@@ -488,7 +491,7 @@ class Schedule:
             inside.append(Store(access, scope.known[id(node)]))
 
     def keep(self, node, axes):
-        """A local array for the values of a node along these axes."""
+        """Return a local array for the values of a node along these axes."""
         pairs, size = [], 1
         for axis in reversed(axes):
             pairs.append((axis, size))
@@ -501,14 +504,14 @@ class Schedule:
         return found
 
     def name(self, node):
-        """A name for a value of a node: that of the op, and a number."""
+        """Return a name for the value of a node: the name of the op, and a number."""
         made = None if node.buffer is None else node.buffer.instruction
         stem = "value" if made is None else made.node.name
         return f"{stem}.{next(self.numbers)}"
 
 
 def _along(axes, body):
-    """Loops over whole axes around a body."""
+    """Put loops over whole axes around a body."""
     for axis in reversed(axes):
         body = [Loop(axis, Span.WHOLE, 0, body)]
     return body
@@ -547,7 +550,7 @@ class _Scope:
         return self.known[id(node)]
 
     def given(self, node):
-        """The access with the value of a node, if there is one."""
+        """Return the access that holds the value of a node, or None."""
         schedule = self.schedule
         if node.access is not None:
             return node.access
@@ -574,14 +577,14 @@ class _Scope:
 
 
 def _cost_to_read(arg):
-    """The cost of an argument in a pass: what lies between passes is kept."""
+    """Return the cost of an argument in a pass: values between passes are kept."""
     if type(arg) is not Value:
         return 0
     return 1 if arg.time % 2 else arg.cost
 
 
 def _even(time):
-    """The first pass not before a time."""
+    """Return the first pass not before a time."""
     return time if time % 2 == 0 else time + 1
 
 

@@ -1,9 +1,9 @@
 """Schedule a group as several `LoopNest`, one for each pass over its reduced axes.
 
-One nest cuts its blocks from the outer axes. Where these are a few channels, as for batch
-normalization of images, few blocks read columns from memory, pass after pass. Here each
-pass has blocks of whole rows, which leave parts of its sums; what lies between two passes
-is a small nest of its own.
+A single nest splits its outer axes into blocks. Where these are a few channels, as for
+batch normalization of images, a few blocks would read columns from memory, pass after
+pass. Here each pass has blocks of whole rows, which store partial sums; the computation
+between two passes is a separate small nest.
 """
 
 import math
@@ -60,7 +60,7 @@ class _Stages(Schedule):
         return [nest for nest in found if nest is not None]
 
     def small_nest(self, time):
-        """The nest of what lies between two passes, if there is anything but sums."""
+        """Return the nest for the code between two passes; None if there are only sums."""
         self.grid, body = (), []
         self.between(body, time, (self.lanes,), ())
         if not any([type(each) is Store for _, each in statements_in(body)]):
@@ -85,7 +85,7 @@ class _Stages(Schedule):
         return self.made(time, blocks, body, finish, self.width * row)
 
     def made(self, time, blocks, body, finish, work):
-        """The nest of these statements."""
+        """Return the nest of these statements."""
         accesses = [
             (type(each), each.access.array)
             for _, each in statements_in([*body, *finish])
@@ -101,7 +101,7 @@ class _Stages(Schedule):
         )
 
     def stage_of(self, instruction):
-        """The time of the nest that computes an instruction."""
+        """Return the time of the nest that computes an instruction."""
         node = self.nodes[instruction.outputs[0]]
         if node.summed is not None:
             return node.time - 1
@@ -110,7 +110,7 @@ class _Stages(Schedule):
     # --- other than in one nest
 
     def keep_between(self, node, lanes):
-        """Memory of the program, as another nest reads it."""
+        """Return memory of the program, as another nest reads the value."""
         return Access(Buffer((self.lanes.extent,), node.dtype), 0, ((self.lanes, 1),))
 
     def keep_for_later(self, *_):

@@ -1,8 +1,8 @@
-"""The statements of loop nests: what is done with numbers, in which loops.
+"""The statements of loop nests: scalar operations, and the loops around them.
 
-Arrays are read and written through an `Access`: an offset and a stride for each axis, in
-entries. Between two loops, numbers are kept in `Local` arrays. Nothing here depends on a
-target, which prints the statements.
+Arrays are read and written through an `Access`: an offset and a stride for each axis,
+in entries. Between two loops, scalars are kept in `Local` arrays. Nothing here depends
+on a target, which prints the statements.
 """
 
 from enum import Enum
@@ -40,7 +40,7 @@ class Axis:
 
 
 class Local:
-    """An array of the nest's own, for each block; ``shape`` is that of its axes."""
+    """A local array of a nest, one per block; ``shape`` has the extents of its axes."""
 
     __slots__ = ("name", "dtype", "size")
 
@@ -52,7 +52,7 @@ class Local:
 
 
 class Scalar:
-    """A number: the result of a statement, or a constant with a ``value``."""
+    """A scalar: the result of a statement, or a constant with a ``value``."""
 
     __slots__ = ("name", "dtype", "value")
 
@@ -66,7 +66,7 @@ class Scalar:
 class Access(NamedTuple):
     """Entry ``offset + sum(stride * index)`` of a buffer, or of a `Local`.
 
-    ``strides``: pairs of an axis and a stride. The index of an axis in a local array
+    ``strides``: pairs of an axis and a stride. In a local array, the index of an axis
     counts from the start of the current strip.
     """
 
@@ -75,12 +75,12 @@ class Access(NamedTuple):
     strides: tuple
 
     def stride(self, axis):
-        """The stride along an axis, 0 if there is none."""
+        """Return the stride along an axis, 0 if it has none."""
         return dict(self.strides).get(axis, 0)
 
 
 class Span(Enum):
-    """The entries of its axis that a loop runs through."""
+    """The range of an axis that a loop iterates over."""
 
     WHOLE = "all of them"
     STRIPS = "the first one of each strip"
@@ -88,7 +88,7 @@ class Span(Enum):
 
 
 class Loop(NamedTuple):
-    """``body`` for each index of ``axis``; ``width`` is that of strips."""
+    """``body`` for each index of ``axis``; ``width`` is the width of strips."""
 
     axis: Axis
     span: Span
@@ -104,7 +104,7 @@ class Load(NamedTuple):
 
 
 class Compute(NamedTuple):
-    """``out = function(*args)``, a function of numbers by NumPy's name (see `Map`)."""
+    """``out = function(*args)``, a scalar function under NumPy's name (see `Map`)."""
 
     out: Scalar
     function: str
@@ -119,14 +119,14 @@ class Store(NamedTuple):
 
 
 class Reset(NamedTuple):
-    """``access =`` the neutral number of ``ufunc``, or its first operand is to come."""
+    """``access =`` the identity of ``ufunc``, or mark it as awaiting its first operand."""
 
     access: Access
     ufunc: str
 
 
 class Accumulate(NamedTuple):
-    """``access = ufunc(access, value)``; sums and products may be made in any order."""
+    """``access = ufunc(access, value)``; sums and products may be computed in any order."""
 
     access: Access
     ufunc: str
@@ -134,7 +134,7 @@ class Accumulate(NamedTuple):
 
 
 def statements_in(body, path=()):
-    """Yield each statement that is no loop, in order, with the loops around it."""
+    """Yield each statement that is not a loop, in order, with the loops around it."""
     for each in body:
         if type(each) is Loop:
             yield from statements_in(each.body, (*path, each))
@@ -143,7 +143,7 @@ def statements_in(body, path=()):
 
 
 def identity_of(ufunc, dtype):
-    """The number that changes no other one; adding -0.0 keeps the sign of zero."""
+    """Return the identity element of a ufunc; -0.0 for sums, as it keeps the sign of zero."""
     if ufunc == "multiply":
         return 1
     if ufunc == "add":

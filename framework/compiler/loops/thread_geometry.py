@@ -1,7 +1,7 @@
 """Numbers of threads: teams, blocks and grids, from sizes alone.
 
-So results depend on no machine. A GPU of a hundred processors wants a hundred thousand
-threads, in blocks of some 256.
+So results do not depend on the machine. A GPU with a hundred processors needs about a
+hundred thousand threads to be busy, in blocks of some 256.
 """
 
 from typing import NamedTuple
@@ -25,7 +25,8 @@ PIECE = 8  # the least entries of a thread in a part
 class Geometry(NamedTuple):
     """``blocks`` of ``lanes`` teams of ``team`` threads.
 
-    ``is_row``: neighbouring threads are of the same team, else of neighbouring teams.
+    With ``is_row``, neighbouring threads belong to the same team, else to neighbouring
+    teams.
     """
 
     team: int
@@ -41,7 +42,7 @@ class Geometry(NamedTuple):
 
 
 def rows(count, extent, limits=DEFAULTS):
-    """The geometry of ``count`` rows of ``extent`` entries, side by side in memory."""
+    """Return the geometry of ``count`` rows of ``extent`` contiguous entries."""
     if extent <= SHORT:
         lanes = min(THREADS, max(WARP, _power(count)))
         return Geometry(1, lanes, False, _blocks(count, lanes, limits))
@@ -55,9 +56,9 @@ def rows(count, extent, limits=DEFAULTS):
 
 
 def columns(count, extent, limits=DEFAULTS):
-    """The geometry of ``count`` columns of ``extent`` entries, neighbours in memory.
+    """Return the geometry of ``count`` columns of ``extent`` entries, adjacent in memory.
 
-    Where there are few, blocks of fewer columns and larger teams keep more processors busy.
+    With few columns, narrower blocks and larger teams keep more processors busy.
     """
     lanes = min(WARP, _power(count))
     while lanes > SECTOR and count < lanes * PROCESSORS and extent > SHORT:
@@ -70,7 +71,7 @@ def columns(count, extent, limits=DEFAULTS):
 
 
 def parts_of(geometry, extent):
-    """Into how many parts the entries of each team are cut to give every processor work."""
+    """Return the number of parts per team that gives every processor work."""
     each = -(-extent // geometry.team)
     threads = geometry.blocks * geometry.lanes * geometry.team
     if threads >= MANY_THREADS or each <= LONG:
@@ -84,5 +85,5 @@ def _blocks(count, lanes, limits):
 
 
 def _power(n):
-    """The least power of two that is not below ``n``."""
+    """Return the least power of two that is at least ``n``."""
     return 1 << max(0, n - 1).bit_length()

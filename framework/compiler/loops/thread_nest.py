@@ -1,11 +1,12 @@
 """`ThreadNest`: one instruction that computes several others by many threads.
 
-A block of threads consists of *teams*. A team has one index of the outer axes at a time, and
-its threads, the *members*, share the indices of the reduced axes: each adds up its own, and
-then the team combines what its members have. A map has teams of one thread.
+A block of threads consists of *teams*. A team has one index of the outer axes at a
+time, and its threads, the *members*, share the indices of the reduced axes: each adds
+up its own, and then the team combines the partial results of its members. A map has
+teams of one thread.
 
-An index of the outer axes past the last one stands for the last one, and stores nothing. So
-all threads of a block are in the same place at each barrier.
+Indices past the end of the outer axes are clamped to the last one, and store nothing.
+So all threads of a block reach every barrier together.
 """
 
 import math
@@ -19,12 +20,12 @@ __all__ = ["ThreadNest", "made_nest"]
 
 
 class ThreadNest(Instruction):
-    """``steps``, computed at once.
+    """Several instructions, ``steps``, computed by teams of threads.
 
-    ``teams`` are the axes of which each team has one index at a time, the last one changing
-    fastest; ``members`` those that the threads of a team share. With ``parts``, the first
-    of the teams' axes, a team has a part of the members' indices: ``chunk`` of them.
-    ``limits``: those of the program.
+    ``teams`` are the axes of which each team has one index at a time, the last one
+    changing fastest; ``members`` the axes that the threads of a team share. With
+    ``parts``, the first of the teams' axes, a team has a part of the members' indices:
+    ``chunk`` of them. ``limits``: the `Limits` of the program.
     """
 
     __slots__ = tuple("steps teams members parts chunk geometry body limits".split())
@@ -67,12 +68,14 @@ class ThreadNest(Instruction):
         return self.operands
 
     def statements(self):
-        """The statements, in order, each with what is around it."""
+        """Return the statements in order, each with the statements around it."""
         return thread_statements(self.body)
 
     def is_done_with(self, operand, out):
-        """Return whether each entry of an operand is read before that of ``out``, which has
-        the same place, is written: by the same thread, at the same indices."""
+        """Return whether every entry of an operand is read before ``out`` overwrites it.
+
+        That is: the same thread reads and writes it, at the same indices.
+        """
         if operand.dtype != out.dtype:
             return False
         where, is_written = set(), False
@@ -89,13 +92,13 @@ class ThreadNest(Instruction):
         return is_written and len(where) == 1
 
     def _is_of_one_thread(self, access):
-        """Return whether an entry that is accessed belongs to one thread."""
+        """Return whether only one thread accesses an entry."""
         axes = {axis for axis, stride in access.strides if stride}
         needed = {*self.teams, *(self.members if self.geometry.team > 1 else ())}
         return {a for a in needed if a.extent > 1} <= axes
 
     def verify(self, place_of, fail):
-        """Check the nest, and that no output lies in the place of what is still read."""
+        """Check the nest, and that no output overwrites values that are read later."""
         verify_thread_nest(self, fail)
         places = {a: place_of(a) for a in (*self.operands, *self.outputs)}
         for out in self.outputs:
@@ -109,13 +112,13 @@ class ThreadNest(Instruction):
 
 
 def made_nest(steps, teams, members, geometry, body, *how):
-    """The nest of these statements, with what they load and store."""
+    """Return the nest of these statements, with the arrays that they load and store."""
     outputs = _arrays_of(body, Store)
     operands = [a for a in _arrays_of(body, Load) if a not in outputs]
     return ThreadNest(steps, operands, outputs, teams, members, geometry, body, *how)
 
 
 def _arrays_of(body, kind):
-    """The arrays that the statements of a kind, `Load` or `Store`, access, in order."""
+    """Return the arrays accessed by statements of one kind, `Load` or `Store`, in order."""
     found = [e.access.array for _, e in thread_statements(body) if type(e) is kind]
     return list(dict.fromkeys(found))

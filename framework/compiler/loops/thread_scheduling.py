@@ -1,13 +1,13 @@
-"""Schedule a group as `ThreadNest`s: what each thread computes, and in which kernel.
+"""Schedule a group as `ThreadNest`s: the work of each thread, and its kernel.
 
-As in a loop nest, *passes* run over the reduced axes, and between two of them lies what
-depends on the outer axes alone. All members of a team compute the latter, and the first one
-stores it. A value of a pass that a later one needs is read back if it was stored, and else
-computed again.
+As in a loop nest, *passes* run over the reduced axes, and values that depend on the
+outer axes alone are computed between two passes. All members of a team compute the
+latter, and the first one stores it. A value that a later pass needs is read back if it
+was stored, and otherwise recomputed.
 
-If most arrays are contiguous along a reduced axis, neighbouring threads lie along it, else
-along an outer one. Where the outer axes are too few for a GPU, each pass is a nest of its
-own. Its teams leave parts of the sums in memory, and a small nest adds them up.
+If most arrays are contiguous along a reduced axis, neighbouring threads lie along it,
+else along an outer one. Where the outer axes are too few for a GPU, each pass is a
+separate nest. Its teams store partial sums in memory, and a small nest adds them up.
 """
 
 import math
@@ -37,9 +37,9 @@ def thread_nests(group, stored, layouts=None):
 class _Schedule:
     """Values with their times, and the nests that compute them.
 
-    ``memory``: the `Access` of values that an earlier nest has stored, and ``readers``: the
-    values that read one, by id of the node; ``done``: the buffers whose values a nest has
-    computed.
+    ``memory``: the `Access` of values that an earlier nest has stored, and ``readers``:
+    the values that read one, by id of the node; ``done``: the buffers whose values are
+    already computed by a nest.
     """
 
     def __init__(self, group, stored, layouts):
@@ -57,7 +57,7 @@ class _Schedule:
     # --- times and order
 
     def assign_times(self):
-        """Number the passes: even times are passes, odd ones lie between them.
+        """Number the passes: passes have even times, the code between them odd times.
 
         A value has the first time at which it can be computed; -1 is before all passes.
         """
@@ -81,7 +81,7 @@ class _Schedule:
         self.passes = sorted(passes)
 
     def choose_order(self, outer, passed):
-        """Order the axes: the last one is that along which most arrays are contiguous."""
+        """Order the axes: last comes the one along which most arrays are contiguous."""
         loads = [node.access for node in self.loads.values()]
         accesses = [*loads, *self.stores.values()]
 
@@ -103,14 +103,14 @@ class _Schedule:
     # --- nests
 
     def nests(self):
-        """One nest for all, or one for each pass where the outer axes are too few.
+        """Return one nest for all, or one per pass where the outer axes are too few.
 
-        Those of dear values come before.
+        The nests of expensive values come first.
         """
         return [*self.of_dear_values(), *self.main_nests()]
 
     def main_nests(self):
-        """The nests of all other values."""
+        """Return the nests of all other values."""
         if self.reduced is None:
             return [self.last_pass(-1)]
         count, extent = _size(self.outer), _size(self.passed)
@@ -126,7 +126,7 @@ class _Schedule:
         return [nest.made(geometry)]
 
     def of_dear_values(self):
-        """Nests of values that cost much, and that many threads would compute again."""
+        """Yield nests of expensive values that many threads would otherwise recompute."""
         found = {}
         for node in self.values:
             if node.time <= 0 and node.cost > AGAIN and self.is_read_along_more(node):
@@ -138,13 +138,13 @@ class _Schedule:
             yield nest.made(rows(_size(nest.teams), 1, self.limits))
 
     def is_read_along_more(self, node):
-        """Return whether values on more axes, which no team shares, depend on a value."""
+        """Return whether values on more axes, not shared by a team, depend on a value."""
         if node.time < 0 and self.reduced is not None or node.access is not None:
             return False
         return any([r.axes > node.axes for r in self.readers.get(id(node), ())])
 
     def stages(self, geometry, parts):
-        """A nest for each pass, and one that adds up the parts of its sums."""
+        """Return a nest for each pass, and one that adds up its partial sums."""
         found = []
         for time in self.passes:
             if not self.sums_of(time):
@@ -162,7 +162,7 @@ class _Schedule:
         return found
 
     def adding(self, time, parts, accesses):
-        """The nest that adds up the parts of sums, and computes what follows from them."""
+        """Return the nest that adds up partial sums, and computes values that follow."""
         nest = _Nest(self, self.outer, [parts])
         nest.add_parts(accesses)
         nest.between(time + 1)
@@ -171,9 +171,9 @@ class _Schedule:
         return nest.made(shape(_size(self.outer), parts.extent, self.limits))
 
     def last_pass(self, time):
-        """The nest of a pass without sums: a map over all axes.
+        """Return the nest of a pass without sums: a map over all axes.
 
-        Time -1 is all there is of a group without sums.
+        A group without sums has only time -1.
         """
         nest = _Nest(self, self.every, ())
         for node in self.stored_in(time) if time >= 0 else self.nodes.values():
@@ -184,11 +184,11 @@ class _Schedule:
     # --- values
 
     def sums_of(self, time):
-        """The sums that a pass makes."""
+        """Return the sums that a pass computes."""
         return [n for n in self.values if n.summed is not None and n.time == time + 1]
 
     def stored_in(self, time):
-        """The values that a pass stores: those computed since the one before."""
+        """Return the values that a pass stores: those computed since the previous pass."""
         before = max([t for t in self.passes if t < time], default=-1)
         return [
             n
@@ -197,7 +197,7 @@ class _Schedule:
         ]
 
     def is_read_after(self, node, time):
-        """Return whether what is computed later than at ``time`` reads a value."""
+        """Return whether a computation later than ``time`` reads a value."""
         return any([_time_of(r) > time for r in self.readers.get(id(node), ())])
 
 
@@ -231,13 +231,13 @@ class _Nest:
     # --- passes
 
     def between(self, time):
-        """Store what lies between two passes, or before the first one."""
+        """Store the values between two passes, or before the first one."""
         for node in self.schedule.nodes.values():
             if node.time == time and node.buffer in self.schedule.stores:
                 self.store(node)
 
     def keep(self, time, least=0):
-        """Put what later nests read of this time into memory, unless it costs little."""
+        """Store values of this time that later nests read, unless they are cheap."""
         for node in self.schedule.values:
             if node.time == time and node.cost > least and node.access is None:
                 if self.schedule.is_read_after(node, time):
@@ -250,14 +250,14 @@ class _Nest:
             self.schedule.memory[id(node)] = access
 
     def memory(self, node):
-        """Memory of the program for a value."""
+        """Return memory of the program for a value."""
         axes = [a for a in self.schedule.every if a in node.axes]
         shape = tuple([a.extent for a in axes])
         strides = tuple(zip(axes, row_major(shape)))
         return Access(Buffer(shape, np.dtype(node.dtype)), 0, strides)
 
     def one_pass(self, time, parts=None):
-        """Run over the members' axes: store values, and add up those of sums.
+        """Run over the members' axes: store values, and accumulate sums.
 
         With ``parts``, store the sums there; return the accesses by sum.
         """
@@ -280,7 +280,7 @@ class _Nest:
         }
 
     def begun(self, sums):
-        """The scalars in which sums are added up."""
+        """Return the scalars in which sums are accumulated."""
         totals = {node: Scalar("sum", _wide(node)) for node in sums}
         for node, total in totals.items():
             self.body.append(Begin(total, node.function))
@@ -295,7 +295,7 @@ class _Nest:
             self.known[id(node)] = self.converted(total, node.dtype)
 
     def store_part(self, node, total, parts):
-        """Store the part of a sum; return where all of them are."""
+        """Store a partial sum; return where all of them are."""
         outer = [a for a in self.schedule.outer if a in node.axes]
         is_last = _size(self.schedule.outer) < NEIGHBOURS
         axes = [*outer, parts] if is_last else [parts, *outer]
@@ -318,14 +318,14 @@ class _Nest:
     # --- statements
 
     def store(self, node):
-        """Store a value where the program wants it."""
+        """Store a value where the program expects it."""
         access = self.schedule.stores[node.buffer]
         self.put(access, self.value(node))
         if self.inner is None:
             self.schedule.memory[id(node)] = access
 
     def put(self, access, value):
-        """Store a number, by one thread for each entry."""
+        """Store a scalar, by one thread for each entry."""
         here = list(self.teams)
         if self.inner is not None:  # whose indices the parts share
             here = [a for a in here if a is not self.parts] + list(self.members)
@@ -342,7 +342,7 @@ class _Nest:
         return self.body if self.inner is None else self.inner[0]
 
     def converted(self, value, dtype):
-        """A number as one of another dtype."""
+        """Convert a scalar to another dtype."""
         if value.dtype == dtype:
             return value
         out = Scalar("cast", dtype)
@@ -350,7 +350,7 @@ class _Nest:
         return out
 
     def value(self, node):
-        """The scalar of a value; what it takes is appended, each of it once."""
+        """Return the scalar of a value; the statements it needs are appended, each once."""
         if type(node) is Scalar:
             return node
         stack = [node]
@@ -374,7 +374,7 @@ class _Nest:
         return self.inner[1] if self.is_inner(node) else self.known
 
     def given(self, node):
-        """The access with a value, if it is in memory."""
+        """Return the access that holds a value, if it is in memory."""
         found = node.access or self.filled.get(id(node))
         return found or self.schedule.memory.get(id(node))
 
@@ -398,13 +398,13 @@ class _Nest:
 
 
 def _wide(node):
-    """The dtype in which a sum is added up: that of float16 is rounded once, at the end."""
+    """Return the accumulator dtype of a sum: a float16 sum is rounded once, at the end."""
     is_half = node.dtype.str[1:] == "f2" and node.function == "add"
     return np.dtype(np.float32 if is_half else node.dtype)
 
 
 def _time_of(node):
-    """The time at which a value is computed: a sum in the pass before it is known."""
+    """Return the time at which a value is computed: a sum in the pass before its result."""
     return node.time - (node.summed is not None)
 
 

@@ -1,4 +1,4 @@
-"""The statements of nests of threads, beside `Load`, `Compute` and `Store`."""
+"""The statements of thread nests, in addition to `Load`, `Compute` and `Store`."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ __all__ = ["Begin", "Combine", "Fold", "Guard", "Members", "thread_statements"]
 
 
 class Begin(NamedTuple):
-    """``out =`` the neutral number of ``ufunc``."""
+    """``out =`` the identity element of ``ufunc``."""
 
     out: Scalar
     ufunc: str
@@ -23,15 +23,15 @@ class Fold(NamedTuple):
 
 
 class Members(NamedTuple):
-    """``body`` for each index of the members' axes, by one thread of the team each."""
+    """``body`` for each index of the members' axes, each by one thread of the team."""
 
     body: list
 
 
 class Combine(NamedTuple):
-    """Give all members the ``ufunc`` of what each of them has, for pairs in ``sums``.
+    """Reduce each member's value over its team: pairs of a scalar and a ufunc in ``sums``.
 
-    All threads of a block get here together.
+    All members get the result. All threads of a block reach this together.
     """
 
     sums: tuple  # of pairs of a scalar and a ufunc
@@ -40,7 +40,7 @@ class Combine(NamedTuple):
 class Guard(NamedTuple):
     """``body`` for indices that exist, by the first member if ``is_first``.
 
-    And only where the indices of the axes ``zeros`` are 0.
+    It also runs only where the indices of the axes ``zeros`` are 0.
     """
 
     is_first: bool

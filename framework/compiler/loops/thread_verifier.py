@@ -1,8 +1,8 @@
-"""Verify nests of threads: what they read is there, and what they make is whole.
+"""Verify thread nests: values exist before they are read, and outputs are complete.
 
-Every access lies inside of its array; every number is computed before it is used; sums are
-combined by all threads of a block before they are read; one thread writes each entry of an
-output, once; parts of sums are all written, and all read.
+Every access lies inside of its array; every scalar is computed before it is used; sums
+are combined by all threads of a block before they are read; exactly one thread writes
+each entry of an output, once; partial sums are all written, and all read.
 """
 
 import math
@@ -16,7 +16,7 @@ WARP, MOST_THREADS = 32, 1024
 
 
 def verify_thread_nest(nest, fail):
-    """Call ``fail`` with what is wrong with a `ThreadNest`."""
+    """Verify a `ThreadNest`; call ``fail`` with a description of each error."""
     _check_geometry(nest.geometry, fail)
     _check_parts(nest, fail)
     _Checker(nest, fail).run()
@@ -46,10 +46,11 @@ def _check_parts(nest, fail):
 
 
 class _Checker:
-    """One walk over the statements.
+    """One traversal of the statements.
 
-    ``sums``: what was done with each sum; ``axes``: the axes that a scalar depends on;
-    ``written``: the access to each output, and whether it was for each index of the members.
+    ``sums``: the state of each sum; ``axes``: the axes that a scalar depends on;
+    ``written``: the access to each output, and whether it was for each index of the
+    members.
     """
 
     def __init__(self, nest, fail):
@@ -120,7 +121,7 @@ class _Checker:
         self.depend(each.out, each.args)
 
     def depend(self, out, scalars):
-        """Note that a number depends on the axes of others."""
+        """Record that a scalar depends on the axes of others."""
         axes = [self.axes.get(scalar, frozenset()) for scalar in scalars]
         self.axes[out] = frozenset().union(*axes)
 
@@ -172,7 +173,7 @@ class _Checker:
             self.fail(f"{each} takes one entry for all along {others}")
 
     def by_one_thread(self, each, guard, is_inner):
-        """Check that each entry is written by one thread, and each by some thread."""
+        """Check that each entry is written by exactly one thread."""
         nest, own = self.nest, {axis for axis, _ in each.access.strides}
         axes = {*nest.teams}
         if is_inner:  # each part has other indices of the members
@@ -213,7 +214,7 @@ _CHECKS = {
 
 
 def _is_whole(access):
-    """Return whether an access meets each entry of its array once."""
+    """Return whether an access covers each entry of its array once."""
     size = 1
     for axis, stride in sorted(access.strides, key=lambda pair: pair[1]):
         if axis.extent > 1 and stride != size:
@@ -223,7 +224,7 @@ def _is_whole(access):
 
 
 def _is_of_parts(array):
-    """Return whether an array has the parts that the teams of another nest have made."""
+    """Return whether an array holds the partial sums of the teams of another nest."""
     parts = getattr(array.instruction, "parts", None)
     if parts is None:
         return False

@@ -1,8 +1,8 @@
 """Tiles of a contraction: the part of the output that stays in registers.
 
-A tile is some vectors of entries that are neighbours along one loop, times some rounds of
-other loops. For each round of the loops that add up it loads a few vectors and numbers, and
-uses each several times. `tiles_of` ranks them by a model of the CPU.
+A tile is a few vectors of contiguous entries along one loop, times some iterations of
+other loops. Each iteration of the reduction loops loads a few vectors and scalars, and
+reuses each several times. `tiles_of` ranks tiles by a model of the CPU.
 """
 
 import itertools
@@ -20,7 +20,7 @@ LATENCY = 4  # cycles until a sum can be added to
 
 
 class VectorUnit(NamedTuple):
-    """Vector registers: the entries in one, how many there are, and the products a cycle."""
+    """Vector registers: entries per register, number of registers, products per cycle."""
 
     lanes: int
     registers: int
@@ -28,12 +28,11 @@ class VectorUnit(NamedTuple):
 
 
 class Tile(NamedTuple):
-    """``vectors`` times ``lanes`` entries along ``along``, for all rounds of ``rounds``.
+    """``vectors`` times ``lanes`` entries along ``along``, for all of ``rounds``.
 
-    ``along`` is the number of one of the `Phase.places`, or -1 for the last of the loops
-    that are summed, along which partial sums are then made. ``rounds`` has pairs of the
-    number of a place and an extent; ``unrolled`` rounds of the last summed loop are taken
-    at once.
+    ``along`` is the number of one of the `Phase.places`, or -1 for the last reduction
+    loop, along which partial sums are then computed. ``rounds`` has pairs of the number
+    of a place and an extent; the last reduction loop is unrolled by ``unrolled``.
     """
 
     along: int
@@ -51,11 +50,11 @@ class Tile(NamedTuple):
         return self.lanes * self.vectors
 
     def loop_of(self, phase):
-        """The loop of a phase along which the entries of vectors are neighbours."""
+        """Return the loop of a phase along which the entries of a vector are contiguous."""
         return _loop(phase, self.along)
 
     def points(self, phase):
-        """Steps ``(out, a, b)`` to the rounds."""
+        """Return the offsets ``(out, a, b)`` of the iterations."""
         found = [(0, 0, 0)]
         for place, extent in self.rounds:
             _, *steps = phase.places[place]
@@ -67,10 +66,10 @@ class Tile(NamedTuple):
         return found
 
     def products(self, phase):
-        """Steps ``(a, b, number of a round)`` to what is multiplied at once, in order.
+        """Return the offsets ``(a, b, number of an iteration)`` of the products, in order.
 
-        Those that read the same of the first operand follow each other, so that few of
-        the entries that are read need a register at a time.
+        Products that read the same entries of the first operand are adjacent, so that
+        few of the loaded entries occupy a register at a time.
         """
         loop = phase.summed[-1] if phase.summed else phase.batch
         found = [
@@ -81,20 +80,21 @@ class Tile(NamedTuple):
         return sorted(found, key=lambda each: each[0]) if self.unrolled > 1 else found
 
     def count_along(self, phase):
-        """The number of tiles along this loop."""
+        """Return the number of tiles along this loop."""
         return 1 if self.sums_lanes else -(-self.loop_of(phase).extent // self.width)
 
 
 def tiles_of(
     phase, unit, accumulates, packs_b, common=1, sums_lanes=True, streams=False, most=1
 ):  # fmt: skip
-    """Up to ``most`` `Tile`s for a phase, the fastest first.
+    """Return up to ``most`` `Tile`s for a phase, fastest first.
 
-    Args: ``accumulates``: sums are added to those in memory, so that tiles must not overlap;
-    ``packs_b``: the second operand is copied so that neighbours along a loop are contiguous;
-    ``common``: a divisor of the extents of the last summed loops of all phases;
-    ``sums_lanes``: vectors may go along this loop, see `can_sum_lanes`; ``streams``: each
-    entry of an operand or of the output is used so few times that memory is the bound.
+    With ``accumulates``, sums are added to memory, so tiles must not overlap; with
+    ``packs_b``, the second operand is copied so that neighbours along a loop are
+    contiguous. ``common`` is a common divisor of the extents of the last reduction
+    loops of all phases. With ``sums_lanes``, vectors may lie along this loop, see
+    `can_sum_lanes`; with ``streams``, operands and output are reused so little that
+    memory is the bottleneck.
     """
     found = candidates(phase, unit, accumulates, packs_b, common, sums_lanes)
     costs = [(_cost(phase, tile, unit, accumulates, streams), tile) for tile in found]
@@ -104,9 +104,9 @@ def tiles_of(
 
 
 def candidates(phase, unit, accumulates, packs_b, common=1, sums_lanes=True):
-    """The tiles that `tiles_of` ranks; some may need more registers than there are.
+    """Yield the tiles that `tiles_of` ranks; some may need too many registers.
 
-    Where entries are not contiguous along any loop, vectors have one entry.
+    If entries are not contiguous along any loop, vectors have one entry.
     """
     every = range(len(phase.places))
     found = [i for i in every if _is_vector(phase.places[i], packs_b)]
@@ -123,13 +123,13 @@ def _loop(phase, along):
 
 
 def can_sum_lanes(phase, packs_b):
-    """Return whether entries along the last summed loop are neighbours in both operands."""
+    """Return whether entries along the last reduction loop are contiguous in both operands."""
     loop = phase.summed[-1] if phase.summed else None
     return bool(loop and loop.a == 1 and loop.b and (loop.b == 1 or packs_b))
 
 
 def _is_vector(loop, packs_b):
-    """Return whether entries along a loop are neighbours, or the same, in both operands."""
+    """Return whether entries along a loop are contiguous, or equal, in both operands."""
     b = loop.b in (0, 1) or packs_b
     return loop.a in (0, 1) and b and (loop.a, loop.b) != (0, 0)
 
@@ -149,7 +149,7 @@ def _tiles(phase, along, lanes, accumulates, common):
 
 
 def _rounds(phase, places, most, accumulates):
-    """Up to two loops with up to ``most`` rounds together."""
+    """Yield up to two loops with up to ``most`` iterations together."""
 
     def extents(place):
         n = phase.places[place].extent
@@ -167,7 +167,7 @@ def _rounds(phase, places, most, accumulates):
 
 
 def _cost(phase, tile, unit, accumulates, streams):
-    """About how many cycles a phase takes; infinite where registers cannot suffice."""
+    """Return about how many cycles a phase takes; infinite if registers would spill."""
     vectors, numbers, live = _loads(phase, tile)
     sums = tile.vectors * math.prod([rounds for _, rounds in tile.rounds])
     if sums + min(live, vectors + numbers) >= unit.registers:
@@ -202,7 +202,7 @@ def _cost(phase, tile, unit, accumulates, streams):
 
 
 def _registers(phase, tile):
-    """The vector registers that sums, and what they are made of, need at a time."""
+    """Return the vector registers that accumulators and their operands need at a time."""
     along, uses, sums = tile.loop_of(phase), {}, len(tile.points(phase)) * tile.vectors
     for at, (a, b, _) in enumerate(tile.products(phase)):
         for v in range(tile.vectors):
@@ -221,7 +221,7 @@ def _registers(phase, tile):
 
 
 def _loads(phase, tile):
-    """Vectors and numbers loaded in a round, and registers that they take at a time."""
+    """Return the vectors and scalars loaded per iteration, and the registers they need."""
     points = [(0, 0)]
     loops = [(phase.places[i], rounds) for i, rounds in tile.rounds]
     if phase.summed:

@@ -1,8 +1,8 @@
-"""`ValueGraph`: the values of a group as functions of numbers, on as few axes as possible.
+"""`ValueGraph`: the values of a group as scalar functions, on as few axes as possible.
 
-A `Value` is what one instruction computes of other values, what a load gives, or a cast in
-between. Views, copies and casts of operands are gone: what is left are accesses with
-strides, and arithmetic.
+A `Value` is the result of an instruction on other values, of a load, or of a cast in
+between. Views, copies and casts of operands are gone: the graph has only strided
+accesses and arithmetic.
 """
 
 import itertools
@@ -19,8 +19,8 @@ __all__ = ["Value", "ValueGraph"]
 class Value:
     """``function(*args)``, on ``axes``; a load has an ``access`` and no function.
 
-    A reduction has ``summed``, the axes that it sums over. ``buffer`` is that of the
-    program, if there is one. ``time`` and ``cost`` are for the scheduler.
+    A reduction has ``summed``, the axes that it sums over. ``buffer`` is the buffer of
+    the program, if there is one. ``time`` and ``cost`` are for the scheduler.
     """
 
     __slots__ = (
@@ -38,17 +38,17 @@ class Value:
 
     @property
     def inputs(self):
-        """The arguments that are no constants."""
+        """The arguments that are not constants."""
         return [a for a in self.args if type(a) is Value]
 
 
 class ValueGraph:
-    """The values of a `Group`, by buffer; ``loads``, ``stores``: what is read and written.
+    """The values of a `Group`, by buffer, with its ``loads`` and ``stores``.
 
-    ``stored`` are the values that others read, ``layouts`` the `Layout` of those of them
-    that are not stored in C order. ``operands`` are the buffers that are read, in order;
-    ``outer`` and ``passed`` the axes, in an order that is the same in every process, after
-    those that every array runs through like one were made one.
+    ``stored`` are the values that others read, ``layouts`` the `Layout` of each stored
+    value that is not in C order. ``operands`` are the buffers that are read, in order;
+    ``outer`` and ``passed`` are the axes, in an order that is the same in every
+    process, after axes that every array traverses as one were collapsed.
     """
 
     def __init__(self, group, stored, layouts):
@@ -67,7 +67,7 @@ class ValueGraph:
         return frozenset(self.passed)
 
     def build(self):
-        """Make the nodes of all values."""
+        """Create the nodes of all values."""
         group = self.group
         for each in group.members:
             (out,) = each.outputs
@@ -102,7 +102,7 @@ class ValueGraph:
         return Value("cast", (arg,), arg.axes, dtype)
 
     def argument(self, buffer, shape, axes):
-        """The node or constant that an operand is for a result of this shape and axes."""
+        """Return the node or constant of an operand, for a result of this shape and axes."""
         number = _uniform(buffer)
         if number is not None:
             return Scalar(None, buffer.dtype, number)
@@ -127,14 +127,14 @@ class ValueGraph:
         return node
 
     def access_of(self, out):
-        """The access by which a value is stored."""
+        """Return the access that stores a value."""
         axes = self.group.axes_of[out]
         layout = self.layouts.get(out) or Layout(out, 0, row_major(out.shape))
         pairs = [(a, s) for a, s in zip(axes, layout.strides) if a is not None]
         return Access(out, layout.offset, tuple(pairs))
 
     def collapse(self):
-        """Make one axis of two that every array runs through like one."""
+        """Collapse two axes that every array traverses as one."""
         every = [*self.walk(), *self.loads.values()]
         merged = True
         while merged:
@@ -157,7 +157,7 @@ class ValueGraph:
         return self.like_one(a, b)
 
     def like_one(self, a, b):
-        """Return whether every array that is read or written has two axes as one."""
+        """Return whether two axes are one in every array that is read or written."""
         accesses = [node.access for node in self.loads.values()]
         for access in (*accesses, *self.stores.values()):
             strides = dict(access.strides)
@@ -191,12 +191,13 @@ class ValueGraph:
         return both
 
     def join_groups(self, short, most):
-        """Make one outer axis of a short reduced one and the outer one around it.
+        """Collapse a short reduced axis into the outer axis around it.
 
-        It is for many short groups side by side, like those of channels, where every array
-        runs through both axes like one. What was summed over the groups is now still to be
-        added up within each: of ``short`` entries at most, as both axes have ``most``.
-        Returns the axis and the size of the groups, or None and 1.
+        This is for many short groups side by side, such as groups of channels, where
+        every array traverses both axes as one. The sums over the groups then remain to
+        be added up within each group: of at most ``short`` entries, where both axes
+        have at most ``most``. Returns the axis and the size of the groups, or None and
+        1.
         """
         every = [*self.walk(), *self.loads.values()]
         pairs = itertools.product(self.outer, self.passed)
@@ -214,7 +215,7 @@ class ValueGraph:
         return None, 1
 
     def are_groups(self, a, b, every):
-        """Return whether `join_groups` may join two axes, and vectors go along them."""
+        """Return whether `join_groups` may join two axes, with vectors along them."""
         accesses = [*[n.access for n in self.loads.values()], *self.stores.values()]
         if 1 not in [access.stride(b) for access in accesses]:
             return False
@@ -223,7 +224,7 @@ class ValueGraph:
         return bool(set(self.outer) - {a} - spread) and self.like_one(a, b)
 
     def walk(self):
-        """All nodes but loads, operands first."""
+        """Return all nodes but loads, operands first."""
         seen, order = set(), []
 
         def visit(node):
@@ -251,7 +252,7 @@ class ValueGraph:
 
 
 def _uniform(buffer):
-    """The number in all entries of a constant, or None."""
+    """Return the value that fills a constant, or None."""
     if not buffer.is_constant or not buffer.size:
         return None
     array = buffer.base.source

@@ -1,7 +1,8 @@
-"""Verify loop nests: what they read is there, and what they make is whole.
+"""Verify loop nests: values exist before they are read, and outputs are complete.
 
-Every access lies inside of its array; every number is computed before it is used, in the
-same loops; sums begin at their neutral number; each entry of an output is written once.
+Every access lies inside of its array; every scalar is computed before it is used, in
+the same loops; sums begin at their identity element; each entry of an output is written
+once.
 """
 
 from .statements import Accumulate, Compute, Load, Local, Loop, Reset, Span, Store
@@ -10,7 +11,7 @@ __all__ = ["verify_nest"]
 
 
 def verify_nest(nest, fail):
-    """Call ``fail`` with what is wrong with a `LoopNest`."""
+    """Verify a `LoopNest`; call ``fail`` with a description of each error."""
     _Checker(nest, fail).run()
 
 
@@ -33,7 +34,7 @@ class _Checker:
                 self.fail(f"{out} is never written")
 
     def check_grid(self):
-        """Check that the strips of which blocks consist make up their axes."""
+        """Check that the strips of the blocks cover their axes."""
         grid, strips = self.nest.grid, 1
         for axis, width in grid:
             strips *= -(-axis.extent // width)
@@ -41,7 +42,7 @@ class _Checker:
             self.fail(f"{self.nest.blocks} blocks are no strips of {grid}")
 
     def body(self, body, loops, extents, known):
-        """Check statements; ``extents``: how far the index of each axis reaches."""
+        """Check statements; ``extents``: the maximal index of each axis."""
         known = set(known)
         for each in body:
             if type(each) is Loop:
