@@ -1,8 +1,8 @@
 """Algebraic simplification: rules that replace an op by a cheaper one, or by none.
 
-Every rule keeps the numbers of the ops that it replaces, in floating point as well:
-``x * 1`` is ``x``, but ``x + 0`` is not where ``x`` is -0.0. (The sign of a NaN may be
-another.) Rules that reorder arithmetic have no place here.
+Every rule preserves the values of the ops that it replaces, in floating point too: ``x
+* 1`` is ``x``, but ``x + 0`` is not where ``x`` is -0.0. (The sign of a NaN may
+differ.) Rules that reorder arithmetic have no place here.
 """
 
 import math
@@ -34,7 +34,7 @@ CONCAT, MATMUL = Op(joining.concat_p), Op(matmul.matmul_primitive)
 
 
 def algebra(graph):
-    """Replace ops by cheaper ones that give the same numbers, or by none: `RULES`."""
+    """Replace ops by cheaper ones with the same results, or remove them: `RULES`."""
 
     def replaced(rewriter, node, inputs):
         if node.is_alias:
@@ -46,7 +46,7 @@ def algebra(graph):
 
 
 def narrower(node, inputs):
-    """``f(broadcast(x), y)`` is ``f(x, y)`` where ``y`` is as large as the result."""
+    """``f(broadcast(x), y)`` is ``f(x, y)`` if ``y`` has the shape of the result."""
     found = [_narrowed(x) for x in inputs]
     if found.count(None) == len(found):
         return None
@@ -63,7 +63,7 @@ def narrower(node, inputs):
 
 
 def _narrowed(x):
-    """Return the operand of the broadcast that has made ``x``, or None."""
+    """Return the operand of the broadcast that produced ``x``, or None."""
     if is_value(x):
         node = producer(x, BROADCAST.primitive)
         return None if node is None else node.inputs[0]
@@ -75,7 +75,7 @@ def _narrowed(x):
 
 
 def over_constant(node, x, c):
-    """``x / 2^k`` is a product with ``2^-k``, exact like it."""
+    """``x / 2^k`` is a product with ``2^-k``, equally exact."""
     dtype, number = node.outputs[0].dtype, uniform(c)
     if shaped(x).dtype != dtype or kind_of(dtype) != "f":
         return None
@@ -88,18 +88,18 @@ def over_constant(node, x, c):
 
 
 def _filled(number, x):
-    """A number in the dtype and shape of a constant."""
+    """Return a scalar in the dtype and shape of a constant."""
     array = np.asarray(number, x.array.dtype)
     return new_tensor(np.broadcast_to(array, x.array.shape) if x.array.ndim else array)
 
 
 def without_signs(node, x, y):
-    """``(-x) * (-y)`` is ``x * y``; quotients, too."""
+    """``(-x) * (-y)`` is ``x * y``; the same for quotients."""
     return Term(node.op, (x, y), {}) if _is_floating(node) else None
 
 
 def negated_constant(node, x, c):
-    """``(-x) * c`` is ``x * (-c)``; quotients, too."""
+    """``(-x) * c`` is ``x * (-c)``; the same for quotients."""
     return (
         Term(node.op, (x, _filled(-uniform(c), c)), {}) if _is_floating(node) else None
     )
@@ -118,9 +118,9 @@ def _is_floating(node):
 
 
 def cast_back(node, x):
-    """A cast back from a wider dtype of the same kind is the value before.
+    """A cast to a wider dtype of the same kind and back is the original value.
 
-    float16 and bfloat16 are of one size, and neither holds the other.
+    float16 and bfloat16 have the same size, and neither can represent the other.
     """
     source, between = shaped(x).dtype, shaped(node.inputs[0]).dtype
     alike = kind_of(source) == kind_of(between) and kind_of(source) in "iufc"
@@ -129,7 +129,7 @@ def cast_back(node, x):
 
 
 def chosen(node, condition, x, y):
-    """A choice whose outcome is known."""
+    """A selection whose condition is known."""
     return x if uniform(condition) else y
 
 
@@ -137,7 +137,7 @@ def chosen(node, condition, x, y):
 
 
 def reshaped(node, x):
-    """One reshape for a chain of changes of shape."""
+    """One reshape for a chain of reshapes."""
     out = node.outputs[0]
     return RESHAPE(x, shape=out.shape) if is_static(out) else None
 
@@ -148,7 +148,7 @@ def broadcast_at_once(node, x):
 
 
 def one_transpose(node, a):
-    """One transpose for two, none where the order stays."""
+    """One transpose for two, or none if the order is unchanged."""
     if not _is_plain_transpose(node, a):
         return None
     order, inner = _order(node), producer(a, TRANSPOSE.primitive)
@@ -159,7 +159,7 @@ def one_transpose(node, a):
 
 
 def product_of_transposed(node, a, b):
-    """A product that takes over the transposes of its factors."""
+    """A product that absorbs the transposes of its factors."""
     flags, inputs, changed = dict(node.attributes), [a, b], False
     for i, (x, flag) in enumerate(((a, "transpose_a"), (b, "transpose_b"))):
         inner = producer(x, TRANSPOSE.primitive)
@@ -176,7 +176,7 @@ def _is_plain_transpose(node, a):
 
 
 def _order(node):
-    """The axes of a transpose, each from 0 on."""
+    """Return the axes of a transpose, counted from 0."""
     rank, perm = len(node.outputs[0].shape), node.attributes["perm"]
     return tuple(range(rank))[::-1] if perm is None else tuple([p % rank for p in perm])
 

@@ -14,7 +14,7 @@ COMPARED = 4096
 
 
 def common_subexpressions(graph):
-    """Keep one of several nodes that apply one op to the same inputs."""
+    """Keep one of several nodes that apply the same op to the same inputs."""
     known, keys = {}, {}
 
     def merged(rewriter, node, inputs):
@@ -26,7 +26,7 @@ def common_subexpressions(graph):
 
 
 def _key(node, inputs, keys):
-    """Return a key that equal nodes share; None: the node is not to be merged."""
+    """Return a key that equal nodes share, or None for a node that must not be merged."""
     attributes = hashable(node.attributes) if node.attributes else ()
     if attributes is None:
         return None
@@ -37,7 +37,7 @@ def _key(node, inputs, keys):
 
 
 def _constant_key(x, keys):
-    """Small constants are the same if their bytes are, large ones if they are one."""
+    """Return a key of a constant: the bytes of a small one, the identity of a large one."""
     found = keys.get(id(x))
     if found is None:
         array = x.array

@@ -1,4 +1,4 @@
-"""A pass that computes nodes on constants at compile time."""
+"""A pass that evaluates nodes with constant inputs at compile time."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ SMALL = 1 << 16
 
 
 def constant_folding(graph):
-    """Compute ops on constants alone, unless the results are large."""
+    """Evaluate ops with constant inputs, unless the results are large."""
     return rewrite(graph, _folded)
 
 
@@ -52,5 +52,5 @@ def _folded(rewriter, node, inputs):
 
 
 def _is_uniform(array):
-    """Return whether an array is one number, broadcast, to be computed once."""
+    """Return whether an array is one broadcast number, which is computed once."""
     return array.size > 0 and not any(array.strides)

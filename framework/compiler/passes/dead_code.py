@@ -14,7 +14,7 @@ def dead_nodes(graph):
 
 
 def dead_stores(graph):
-    """Drop assignments that change nothing, or are overwritten before they are read."""
+    """Drop assignments that change nothing or are overwritten before they are read."""
     unchanged, gone = {}, set()  # id of a variable -> the value that it has
     for node in graph.nodes:
         if type(node) is Read:
@@ -44,7 +44,7 @@ def dead_stores(graph):
 
 
 def narrow_control(graph):
-    """Remove unused results of branches and loops, and operands that only these need."""
+    """Remove unused results of branches and loops, and operands that only those need."""
     if not any([node.regions for node in graph.nodes]):
         return graph
     needed, narrowed, dead = {x for x in graph.outputs if is_value(x)}, {}, set()

@@ -1,4 +1,4 @@
-"""A pass that copies constants of a GPU to the host, where the other passes look at them."""
+"""A pass that copies constants from a GPU to the host, where other passes inspect them."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ __all__ = ["host_constants"]
 
 
 def host_constants(graph):
-    """Replace constants that lie on a GPU by copies; a program has its own on the GPU."""
+    """Replace constants in GPU memory by host copies; a program keeps its own on the GPU."""
     rewriter, copies = GraphRewriter(graph), {}
 
     def on_host(x):

@@ -1,9 +1,9 @@
 """Rewrite rules: a pattern of ops, and its replacement.
 
-Both sides are written with `Op`: ``ADD("x", NEGATIVE("y"))`` becomes ``SUBTRACT("x", "y")``.
-A name stands for any input; one input, where it is there twice. `Number` and `Constant`
-stand for constants that hold one number throughout. Inputs of a commutative op match in
-both orders; ``ADD(...)`` has any.
+Both sides are written with `Op`: ``ADD("x", NEGATIVE("y"))`` becomes ``SUBTRACT("x",
+"y")``. A name matches any input; a repeated name must match the same input. `Number`
+and `Constant` match constants that hold one number throughout. Inputs of a commutative
+op match in both orders; ``ADD(...)`` matches any inputs.
 """
 
 import math
@@ -22,7 +22,7 @@ CONSTANT = "constant"  # in the place of the op that produces an input
 
 
 class Op:
-    """Makes terms of a primitive: called with inputs and attributes, as the op is."""
+    """Builds terms of a primitive; called with inputs and attributes, like the op."""
 
     def __init__(self, op):
         self.primitive = getattr(op, "primitive", op)
@@ -40,7 +40,7 @@ class Term:
         self.op, self.inputs, self.attributes = op, inputs, attributes
 
     def matches(self, inputs, found):
-        """Return whether the inputs match; ``found`` takes the input of each name."""
+        """Return whether the inputs match; ``found`` collects the input of each name."""
         if self.inputs == (...,):
             found["inputs"] = inputs
             return True
@@ -65,7 +65,7 @@ def _matches(pattern, x, found):
 
 
 class Constant:
-    """Any constant that is one number throughout, under a name."""
+    """A named constant that holds one number throughout."""
 
     def __init__(self, name):
         self.name = name
@@ -75,7 +75,7 @@ class Constant:
 
 
 class Number:
-    """A constant that is this number throughout; the sign of a zero counts."""
+    """A constant that holds this number throughout; the sign of a zero counts."""
 
     def __init__(self, number):
         self.number = number
@@ -96,7 +96,7 @@ class Number:
 
 
 def uniform(x):
-    """Return the number that all entries of a constant are, of rank 0; else None."""
+    """Return the number, of rank 0, that fills a constant; else None."""
     if is_value(x) or not isinstance(x.array, np.ndarray) or not x.array.size:
         return None
     array = x.array
@@ -117,11 +117,11 @@ def uniform(x):
 
 
 class Rule(NamedTuple):
-    """A pattern and its replacement: a term, a name, or a function that gives one.
+    """A pattern and its replacement: a term, a name, or a function that returns one.
 
-    The function is called with the node and the input of each name. It returns a term of
-    values and constants, one of these, or None: the node stays. It also stays if the
-    replacement may have another shape or dtype.
+    The function is called with the node and the input of each name. It returns a term
+    of values and constants, one of these, or None to keep the node. The node is also
+    kept if the replacement may have another shape or dtype.
     """
 
     name: str
@@ -154,7 +154,7 @@ def _fits(x, out):
 
 
 class Rules:
-    """A table of rules, name -> ``(pattern, replacement)`` pairs; the first that fits."""
+    """A table of rules, name -> ``(pattern, replacement)`` pairs; the first match applies."""
 
     def __init__(self, **table):
         self.by_op = {}
@@ -179,7 +179,7 @@ class Rules:
         return None
 
     def _made(self, rewriter, node, found):
-        """Add a term to the new graph in the place of a node; return its value."""
+        """Add a term to the new graph in place of a node; return its value."""
         if type(found) is not Term:
             return found
         out = node.outputs[0]

@@ -1,14 +1,15 @@
-"""Passes for images: entries that pooling drops are not computed.
+"""Passes for images: skip computing entries that pooling discards.
 
 `pool_first`: ``max_pool(relu(x + bias))`` is ``relu(max_pool(x) + bias)``, since both
-grow with ``x``: the same numbers, from a quarter of the work. So it is backward, where the
-gradient of the bias is a sum over the quarter, in another order. Among entries of a window
-that adding the bias makes equal (by rounding, or as it is infinite), the gradient goes to
-the one largest before. No gradient passes a maximum that is NaN.
+are monotonic in ``x``: the same values, with a quarter of the work. The same holds for
+the backward pass, where the gradient of the bias is a sum over the quarter, in another
+order. Among entries of a window that become equal when the bias is added (by rounding,
+or because it is infinite), the gradient goes to the largest one before the addition. No
+gradient flows through a maximum that is NaN.
 
-`cropped_convolutions`: places of a convolution that lie beyond the last window of the
-pooling behind it are not computed, nor their gradients. Their cotangents are zero, and so
-are their gradients, even where an input that only they see is infinite or NaN.
+`cropped_convolutions`: positions of a convolution beyond the last window of the pooling
+behind it are not computed, nor their gradients. Their cotangents are zero, and so are
+their gradients, even if an input that only they read is infinite or NaN.
 """
 
 from functools import partial
@@ -40,7 +41,7 @@ class _NotExclusive(Exception):
 
 
 def _users(graph):
-    """Map each value to the nodes that take it, and None if it is an output."""
+    """Map each value to the nodes that use it, and None if it is an output."""
     users = {}
     for node in graph.nodes:
         for x in set(filter(is_value, node.inputs)):
@@ -81,7 +82,7 @@ class _Pooling:
             raise _NotExclusive
 
     def follow(self, ends):
-        """Finds the paths to the ``ends``, values that are spread to the first level."""
+        """Find the paths to the ``ends``, values that are spread to the first level."""
         for value in ends:
             path = []
             for own, maxima in zip(self.levels, self.levels[1:]):
@@ -109,14 +110,14 @@ class _Pooling:
         return [node.attributes["axis"] % rank for node in self.pools]
 
     def spread(self, rewriter, path, g, levels):
-        """The gradient of the first of new ``levels`` for that of the last."""
+        """Return the gradient of the first of new ``levels``, given the last one's."""
         for node, own, maxima in zip(path, levels[-2::-1], levels[:0:-1]):
             g = rewriter.make(SPREAD, (g, own, maxima), node.attributes, node.line)
         return g
 
 
 def _found(nodes, primitive, describe, users):
-    """Describe nodes of this op, each by the longest pooling that will do."""
+    """Yield descriptions of nodes of this op, each with the longest matching pooling."""
     for node in nodes:
         if not is_op(node) or node.op is not primitive:
             continue
@@ -164,7 +165,7 @@ class _Activated(_Pooling):
                 return
 
     def pool(self, rewriter, node, inputs):
-        """Makes the maxima of ``x``, and of them what there was before."""
+        """Compute the maxima of ``x``, and apply bias and relu to them."""
         self.now = [rewriter.current(self.x)]
         for node in self.pools:
             inputs = (self.now[-1],)
@@ -178,7 +179,7 @@ class _Activated(_Pooling):
         return (self.out,)
 
     def pool_back(self, rewriter, gate, sums):
-        """Makes the gradient of ``x``; notes where its sums are to be taken."""
+        """Compute the gradient of ``x``; record where its sums are to be taken."""
         path = self.paths[self.gates.index(gate)]
         g = rewriter.current(path[0].inputs[0])
         g = rewriter.make(GATE, (g, self.out), gate.attributes, gate.line)
@@ -188,14 +189,14 @@ class _Activated(_Pooling):
 
 
 def _window(node, value):
-    """The attributes of the maxima of ``value`` along an axis, margins as numbers."""
+    """Return the attributes of the maxima of ``value`` along an axis, padding as numbers."""
     axis, size, stride, padding, dilation = [node.attributes[n] for n in MAX.attributes]
     *margins, _ = window_positions(value.shape[axis], size, stride, padding, dilation)
     return axis, size, stride, tuple(margins), dilation
 
 
 def pool_first(graph):
-    """Take maxima before what commutes with them."""
+    """Move max pooling in front of ops that commute with it."""
     users, todo, gone, sums = _users(graph), {}, set(), {}
 
     def pool_back(found, rewriter, node, inputs):
@@ -219,7 +220,7 @@ def pool_first(graph):
 
 
 def _sum(rewriter, node, pooled, axes):
-    """The sum over what was spread, if it is one over all of the pooled axes."""
+    """Return the sum over the pooled gradient, if the node sums over all pooled axes."""
     (value,) = node.outputs
     rank = len(node.inputs[0].shape)
     full = (1,) * (rank - len(value.shape)) + value.shape
@@ -232,7 +233,7 @@ def _sum(rewriter, node, pooled, axes):
 
 
 class _Cropped(_Pooling):
-    """A pooling of a convolution that leaves some of its places out."""
+    """A pooling of a convolution that ignores some of its positions."""
 
     def __init__(self, node, users, longest):
         (value,) = node.outputs
@@ -250,7 +251,7 @@ class _Cropped(_Pooling):
                 self.gradients.append(user)
 
     def _crop(self):
-        """Takes the places that no window meets from the padding behind."""
+        """Reduce the padding at the end by the positions outside of all windows."""
         a = self.attributes
         sizes, window = (x.shape for x in self.node.inputs)
         margins, _ = positions(
@@ -274,7 +275,7 @@ class _Cropped(_Pooling):
         a["padding"] = tuple(margins)
 
     def _is_gradient(self, node, g):
-        """Return whether a node is a gradient of this very convolution."""
+        """Return whether a node is a gradient of this convolution."""
         for primitive, number in ((BACK, 0), (FILTERS, 1)):
             if node in _select([node], primitive, g, number):
                 own, ours = node.attributes, self.node.attributes
@@ -293,7 +294,7 @@ class _Cropped(_Pooling):
 
 
 def cropped_convolutions(graph):
-    """Make no more of a convolution than the pooling behind it looks at."""
+    """Compute only the part of a convolution that the pooling behind it reads."""
     users, todo = _users(graph), {}
     for found in _found(graph.nodes, CONVOLVE, _Cropped, users):
         todo[found.node] = found.crop
@@ -308,5 +309,5 @@ def cropped_convolutions(graph):
 
 
 def _made_again(rewriter, node, inputs):
-    """Make the node again on its new inputs, whose shape it has."""
+    """Recreate the node on its new inputs; its output has their shape."""
     return (rewriter.make(node.op, inputs, node.attributes, node.line),)

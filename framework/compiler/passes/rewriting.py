@@ -1,7 +1,7 @@
-"""`GraphRewriter`: a copy of a graph, made in one walk, in which nodes are replaced.
+"""`GraphRewriter`: a copy of a graph, made in one traversal, in which nodes are replaced.
 
-Nodes whose inputs stay are shared with the old graph; others are copied, so that the old
-graph does not change.
+Nodes whose inputs are unchanged are shared with the old graph; others are copied, so
+the old graph does not change.
 """
 
 import copy
@@ -24,17 +24,17 @@ __all__ = [
 
 
 class GraphRewriter:
-    """The nodes of the new graph, and the replacements of values of the old one."""
+    """The nodes of the new graph, and the replacements for values of the old one."""
 
     def __init__(self, graph):
         self.graph, self.nodes, self.replacements = graph, [], {}
 
     def current(self, x):
-        """Return an input as it is in the new graph: a value, or a constant."""
+        """Return an input in the new graph: a value or a constant."""
         return self.replacements.get(x, x) if is_value(x) else x
 
     def inputs(self, node):
-        """Return the inputs of a node in the new graph; the same tuple if none has changed."""
+        """Return the inputs of a node in the new graph; the same tuple if unchanged."""
         replacements = self.replacements
         for x in node.inputs:
             if type(x) is Value and x in replacements:
@@ -42,12 +42,12 @@ class GraphRewriter:
         return node.inputs
 
     def keep(self, node, inputs=None):
-        """Add a node of the old graph; ``inputs``: those in the new graph."""
+        """Add a node of the old graph; ``inputs`` are its inputs in the new graph."""
         inputs = self.inputs(node) if inputs is None else inputs
         self.nodes.append(node if inputs is node.inputs else self.copied(node, inputs))
 
     def copied(self, node, inputs):
-        """Copy a node with other inputs; its outputs replace those of the original."""
+        """Copy a node with other inputs; its outputs replace the original outputs."""
         if type(node) is Node:
             twin = Node(node.op, inputs, node.attributes, node.line)
         else:
@@ -60,7 +60,7 @@ class GraphRewriter:
         return twin
 
     def make(self, op, inputs, attributes, line, spec=None):
-        """Add a node with one output, and return that; ``spec``: shape and dtype."""
+        """Add a node with one output, and return the output; ``spec``: shape and dtype."""
         node = Node(op, tuple(inputs), {**op.defaults, **attributes}, line)
         if spec is None:
             specs = [TensorSpec(shaped(x).shape, shaped(x).dtype) for x in inputs]
@@ -76,7 +76,7 @@ class GraphRewriter:
         self.replacements[value] = other
 
     def result(self):
-        """Return the new graph; the old one if nothing has changed."""
+        """Return the new graph, or the old one if nothing has changed."""
         nodes, graph = self.nodes, self.graph
         if not self.replacements and len(nodes) == len(graph.nodes):
             return graph
@@ -86,8 +86,8 @@ class GraphRewriter:
 def rewrite(graph, rule):
     """Return a graph in which ``rule(rewriter, node, inputs)`` has replaced nodes.
 
-    The rule returns None for a node that stays, else the replacements of its outputs, None
-    for an unused one. ``inputs`` are those of the node in the new graph.
+    The rule returns None to keep a node, else the replacements of its outputs, None for
+    an unused one. ``inputs`` are the inputs of the node in the new graph.
     """
     rewriter = GraphRewriter(graph)
     for node in graph.nodes:
@@ -103,12 +103,12 @@ def rewrite(graph, rule):
 
 
 def is_op(node):
-    """Return whether a node is a plain op, whose calls matter for their results alone."""
+    """Return whether a node is a plain op, called only for its results."""
     return type(node) is Node and node.op is not None and not node.op.collective
 
 
 def shaped(x):
-    """Return the object with an input's shape and dtype: the value, or the array."""
+    """Return the object that carries an input's shape and dtype: the value, or the array."""
     return x if is_value(x) else x.array
 
 
@@ -119,17 +119,17 @@ def producer(x, primitive):
 
 
 def is_static(x):
-    """Return whether a shape is known: a symbolic shape is no plain tuple."""
+    """Return whether a shape is known: a symbolic shape is not a plain tuple."""
     return type(x.shape) is tuple
 
 
 def same_shape(a, b):
-    """Return whether two values or arrays surely have the same shape."""
+    """Return whether two values or arrays are known to have the same shape."""
     return is_static(a) and is_static(b) and a.shape == b.shape
 
 
 def same_attributes(a, b):
-    """Return whether two nodes surely have the same attributes."""
+    """Return whether two nodes are known to have the same attributes."""
     if not a.attributes and not b.attributes:
         return True
     known = hashable(a.attributes)
@@ -137,7 +137,7 @@ def same_attributes(a, b):
 
 
 def hashable(value):
-    """Return a hashable form of an attribute that tells 1, 1.0 and True apart, or None."""
+    """Return a hashable form of an attribute that distinguishes 1, 1.0 and True, or None."""
     kind = type(value)
     if kind in (int, bool, str) or value is None:
         return kind, value

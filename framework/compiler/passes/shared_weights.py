@@ -1,14 +1,14 @@
-"""One layer in place of two that share their weights: rows stacked, one product of all.
+"""Merge two layers that share their weights: rows stacked, one product for all.
 
 A discriminator sees real and generated examples, a siamese network two images: the same
-ops with the same weights, twice. The pass finds such pairs, stacks their inputs once, and
-keeps them stacked through products, biases and activations, forward and backward; where
-the gradients of the two are added, one product over all rows gives the sum.
+ops with the same weights, twice. The pass finds such pairs, stacks their inputs once,
+and keeps them stacked through products, biases and activations, forward and backward;
+where the gradients of the two are added, one product over all rows computes the sum.
 
-It starts from what is worth most (sums of two gradients of one weight, then products with
-one weight) and asks upwards, op by op, whether both sides do the same (`Stacker.pair`).
-What is copied for it is weighed against the calls that are saved. A product of more rows
-may add in another order: results may differ by rounding.
+It starts from the most profitable candidates (sums of two gradients of one weight, then
+products with one weight) and follows their inputs, op by op, as long as both sides are
+equal (`Stacker.pair`). The cost of the copies is weighed against the calls saved. A
+product of more rows may add in another order: results may differ by rounding.
 """
 
 from tapewright.core.dtypes import kind_of
@@ -36,10 +36,10 @@ NEIGHBOURS, DEPTH = 4, 100
 
 
 def shared_weights(graph):
-    """Stack the rows of what is done twice with the same weights, where it pays.
+    """Stack the rows of computations done twice with the same weights, where it pays.
 
-    A product of more rows may add in another order: results may differ by rounding. So it
-    is off until it is asked for.
+    A product of more rows may add in another order: results may differ by rounding. So
+    the pass is off by default.
     """
     products = [n for n in graph.nodes if n.op is MATMUL and _is_row_product(n)]
     if len(products) == len({n.inputs[1] for n in products}):
@@ -53,7 +53,7 @@ def shared_weights(graph):
 
 
 class Stacker:
-    """The search for what to stack: pairs of values, and sums of two terms."""
+    """The search for values to stack: pairs of values, and sums of two terms."""
 
     def __init__(self, graph):
         self.graph, self.users = graph, {}  # of each value: the nodes that take it
@@ -75,7 +75,7 @@ class Stacker:
         self._ancestors = None
 
     def search(self):
-        """Finds what pays: from sums and products up, from what they give down, again."""
+        """Find profitable pairs: up from sums and products, down from results, twice."""
         waiting = self.candidates()
         for _ in range(2):
             waiting = [n for n in waiting if self.stack_if_it_pays(*n) is None]
@@ -90,7 +90,7 @@ class Stacker:
                             pairs += self.stack_if_it_pays(node, other, None) or []
 
     def candidates(self):
-        """``(first node, second node, addition)``, those that are worth most in front."""
+        """Return ``(first node, second node, addition)``, the most profitable first."""
         sums, products, by_weight = [], [], {}
         for node in self.graph.nodes:
             if not is_op(node):
@@ -146,7 +146,7 @@ class Stacker:
         return over_rows and all(map(_is_matrix, (*first.inputs, *second.inputs)))
 
     def stack_if_it_pays(self, first, second, node):
-        """Stacks the two the better way round: the new pairs of ops, or None."""
+        """Stack the two in the better order: return the new pairs of ops, or None."""
         if node is None:
             ends = first.outputs[0], second.outputs[0]
             if any([x in self.partner for x in ends]) or not self.may_follow(*ends):
@@ -167,13 +167,13 @@ class Stacker:
         self.log.append((table, key))
 
     def undo(self, mark):
-        """Takes back what was noted since the log had this length."""
+        """Undo all notes since the log had this length."""
         while len(self.log) > mark:
             table, key = self.log.pop()
             del table[key]
 
     def stack(self, first, second, node):
-        """Stacks two nodes and what leads to them: the gain; None if it cannot be done."""
+        """Stack two nodes and their producers: return the gain, None if impossible."""
         if node is None:
             pair, gain = self.pair(first.outputs[0], second.outputs[0])
             return gain if pair is not None and pair.node is not None else None
@@ -191,7 +191,7 @@ class Stacker:
         return gain
 
     def pair(self, a, b, depth=0):
-        """The `Pair` of two values, and what it gains; (None, 0) if there cannot be one."""
+        """Return the `Pair` of two values, and its gain; (None, 0) if there is none."""
         both = is_value(a) and is_value(b)
         if both and (a, b) in self.pairs:
             return self.pairs[a, b], 0.0
@@ -212,21 +212,21 @@ class Stacker:
         return found
 
     def may_follow(self, a, b):
-        """Return whether the two can stand in one matrix, at one place in the program."""
+        """Return whether the two can share a matrix, at one position in the program."""
         if not (_has_rows(a) and _has_rows(b)):
             return False
         x, y = shaped(a), shaped(b)
         return x.shape[1:] == y.shape[1:] and x.dtype == y.dtype
 
     def copied(self, a, b):
-        """The two copied into one array."""
+        """Return the two values copied into one array."""
         nbytes = shaped(a).nbytes + shaped(b).nbytes
         if not is_value(a) and not is_value(b):
             return Pair((a, b)), 0.0 if nbytes <= CONSTANT else -nbytes * BYTE
         return Pair((a, b)), -CALL - nbytes * BYTE
 
     def same_op(self, a, b, depth):
-        """The pair as one op on pairs, and its gain; None if the two are no such op."""
+        """Return the pair as one op on pairs, and its gain; None if the ops differ."""
         first, second = a.node, b.node
         if a is b or first is None or second is None:
             return None
@@ -249,7 +249,7 @@ class Stacker:
         return Pair((a, b), first, tuple(inputs)), gain
 
     def roles(self, first, second):
-        """Tell for each input if both share it, or have rows; None if it is no op of rows."""
+        """Return for each input whether both share it or it has rows; None if not row-wise."""
         if not (is_op(first) and is_op(second)) or first.op is not second.op:
             return None
         if len(first.outputs) != 1 or not same_attributes(first, second):
@@ -272,7 +272,7 @@ class Stacker:
         return roles
 
     def depends(self, first, second):
-        """Return whether one of two nodes follows from the other."""
+        """Return whether one of two nodes depends on the other."""
         if self._ancestors is None:
             self._ancestors = masks = {}
             for node in self.graph.nodes:
@@ -289,7 +289,7 @@ class Stacker:
 
 
 def _same(x, y):
-    """Return whether two inputs are one value, or constants of the same few bytes."""
+    """Return whether two inputs are one value, or small constants with the same bytes."""
     if x is y or is_value(x) or is_value(y):
         return x is y
     x, y = x.array, y.array
@@ -307,7 +307,7 @@ def _is_matrix(x):
 
 
 def _is_row_product(node):
-    """Return whether a node multiplies a matrix, row by row, with a matrix of weights."""
+    """Return whether a node multiplies a matrix, row by row, with a weight matrix."""
     if node.attributes["transpose_a"] or not is_value(node.inputs[1]):
         return False
     return (

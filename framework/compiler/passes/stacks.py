@@ -17,7 +17,7 @@ CONCAT, GETITEM = joining.concat_p.primitive, getitem_p.primitive
 class Pair:
     """Two values, the second below the first: a copy of both, or an op on pairs.
 
-    ``inputs``: a `Pair`, or what both sides share, for each input of ``node``.
+    ``inputs``: for each input of ``node`` a `Pair`, or the input that both sides share.
     """
 
     __slots__ = ("values", "node", "inputs", "stack")
@@ -28,7 +28,7 @@ class Pair:
 
 
 class Sum:
-    """A sum of two products, or sums, over rows: one over the rows of both."""
+    """The sum of two products, or sums, over rows: a single one over the rows of both."""
 
     __slots__ = ("node", "inputs")
 
@@ -37,7 +37,7 @@ class Sum:
 
 
 class Writer(GraphRewriter):
-    """Writes the new graph: each node or pair after those that it needs."""
+    """Writes the new graph: each node or pair after its dependencies."""
 
     def __init__(self, stacker):
         super().__init__(stacker.graph)
@@ -64,7 +64,7 @@ class Writer(GraphRewriter):
         return self.result()
 
     def demand(self, unit):
-        """Writes a node or a pair, after all that it needs."""
+        """Write a node or a pair, after its dependencies."""
         waiting = [unit]
         while waiting:
             unit = waiting[-1]
@@ -81,7 +81,7 @@ class Writer(GraphRewriter):
                 waiting += needed
 
     def needs(self, unit):
-        """The nodes and pairs that have to be written before a node or a pair."""
+        """Return the nodes and pairs that must be written before a node or a pair."""
         if type(unit) is Pair:
             inputs = unit.values if unit.node is None else unit.inputs
         else:
@@ -90,7 +90,7 @@ class Writer(GraphRewriter):
         return [u for u in units if u is not None and u not in self.done]
 
     def unit(self, x):
-        """Return the pair or node that gives a value; None for inputs and constants."""
+        """Return the pair or node that produces a value; None for inputs and constants."""
         if not is_value(x):
             return None
         return self.partner[x] if x in self.partner else x.node
@@ -106,12 +106,12 @@ class Writer(GraphRewriter):
             self.keep(unit)
 
     def joint(self, node, inputs, spec, line):
-        """The op of a node on stacks."""
+        """Return the op of a node on stacks."""
         inputs = [x.stack if type(x) is Pair else self.current(x) for x in inputs]
         return self.make(node.op, inputs, node.attributes, line, spec)
 
     def write_pair(self, pair):
-        """The stack of two values; where an op makes it, each value is a part of it."""
+        """Write the stack of two values; if an op produces it, each value is a slice of it."""
         first, second = [shaped(v) for v in pair.values]
         rows, total = first.shape[0], first.shape[0] + second.shape[0]
         spec = (total, *first.shape[1:]), first.dtype

@@ -1,1 +1,1 @@
-"""From a graph to the function that replays it: lowered, joined, laid out, written."""
+"""From a graph to the function that replays it: lowering, fusion, memory, code."""

@@ -1,4 +1,4 @@
-"""Reductions over all processes: at once, or begun in one place and waited for in another."""
+"""Reductions over all processes: synchronous, or started early and awaited later."""
 
 import numpy as np
 
@@ -11,10 +11,10 @@ __all__ = ["AllReduce", "StartAllReduce", "WaitAllReduce"]
 
 
 class AllReduce(Opaque):
-    """The operands reduced over all processes, in one message; ``nodes`` ask for that.
+    """The operands reduced over all processes, in one message, for the given ``nodes``.
 
     The host takes part in it: a target that captures a CUDA graph ends the graph before
-    it, and begins another behind.
+    it, and begins another one after it.
     """
 
     __slots__ = ("nodes",)
@@ -31,7 +31,7 @@ class AllReduce(Opaque):
 
 
 class StartAllReduce(AllReduce):
-    """An all-reduce that goes on beside the program; its output stands for what is pending.
+    """An all-reduce that overlaps with the program; its output is a pending handle.
 
     The operands must not change before the `WaitAllReduce`, which reads them, too.
     """
@@ -50,7 +50,7 @@ class StartAllReduce(AllReduce):
 
 
 class WaitAllReduce(Opaque):
-    """The results of a `StartAllReduce`, the maker of the first operand."""
+    """The results of a `StartAllReduce`, which produces the first operand."""
 
     __slots__ = ()
     may_alias, collectives = False, ()
@@ -79,10 +79,10 @@ def all_reduced(*arrays, reduction, compression):
 
 
 def started(*arrays, reduction, compression):
-    """Begin the same; return what `finished` waits for."""
+    """Start the same reduction; return a handle for `finished`."""
     return communicator().start_all_reduce(arrays, reduction, compression)
 
 
 def finished(pending, *arrays):
-    """Return the results of what was begun."""
+    """Return the results of a reduction that was started."""
     return pending.wait()

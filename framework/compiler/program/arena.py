@@ -15,7 +15,7 @@ WASTE, PART = 1 << 16, 0.02
 def lay_out(ranges):
     """Return ``(offsets, size)``: the offset of each buffer, and the bytes of all.
 
-    Args: ``ranges``: ``(first, last, nbytes)``, live ranges as numbers of instructions.
+    ``ranges`` are the live ranges, ``(first, last, nbytes)``, as instruction numbers.
     Buffers that are live at once never overlap. The size is within a few percent of the
     most bytes that are live at once, and equal to it in most programs.
 
@@ -48,7 +48,7 @@ def _most_at_once(ranges):
 
 
 def _by_time(ranges):
-    """Place the buffers in the order of their first use, each in the smallest gap that fits.
+    """Place buffers in order of first use, each in the smallest gap that fits.
 
     This is fast for any number of buffers.
     """
@@ -74,7 +74,7 @@ def _by_time(ranges):
 
 
 def _give_back(gaps, start, stop):
-    """Add a gap, joined with those that touch it."""
+    """Free a gap, merged with adjacent gaps."""
     n = bisect.bisect(gaps, (start, stop))
     behind = n < len(gaps) and gaps[n][0] == stop
     before = n > 0 and gaps[n - 1][1] == start

@@ -1,6 +1,6 @@
-"""NumPy's functions on traced arrays: each appends instructions, or is refused.
+"""NumPy's functions on traced arrays: each appends instructions, or raises `NotTraceable`.
 
-A handler gets a `Builder`, then the arguments of the function.
+A handler is called with a `Builder` and the arguments of the function.
 """
 
 import numpy as np
@@ -54,7 +54,7 @@ def dot(builder, a, b, out=None):
 
 
 def matmul(builder, a, b):
-    """``np.matmul``; of matrices as ``np.dot``, which is called faster."""
+    """``np.matmul``; for matrices ``np.dot``, which has less call overhead."""
     if len(a.shape) < 3 and len(b.shape) < 3:
         return dot(builder, a, b)
     if len(a.shape) < 2 or len(b.shape) < 2 or a.shape[-1] != b.shape[-2]:
@@ -84,7 +84,7 @@ def _reduction(ufunc):
 
 
 def copy_into(x, out=None):
-    """``x`` in C order."""
+    """Copy ``x`` into C order."""
     if out is None:
         return x.copy(order="C")
     out[...] = x
@@ -97,12 +97,12 @@ def joined(*values, axis, out=None):
 
 
 def copied(builder, x):
-    """A copy of an array in C order."""
+    """Return a copy of an array in C order."""
     return builder.made(Copy(copy_into, (x.buffer,), builder.node), x.shape, x.dtype)
 
 
 def casted(builder, x, dtype):
-    """An array in another dtype."""
+    """Return an array in another dtype."""
     if x.dtype.kind == "c" or kind_of(dtype) not in "biufc":
         raise NotTraceable
     instruction = Map(cast, (x.buffer,), builder.node, {"dtype": dtype})

@@ -1,4 +1,4 @@
-"""Instructions whose meaning is known entry by entry: maps, sums, products, views."""
+"""Instructions that are defined entry by entry: maps, sums, products, views."""
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -56,8 +56,8 @@ class _Computed(Instruction):
 class Map(_Computed):
     """Each entry of the output is ``scalar`` of one entry of each operand, broadcast.
 
-    ``scalar`` names the function of numbers: NumPy's name for it, or "cast" (to the dtype
-    of the output), "positive_bits" or "kept_bits" (see `scalar_functions`).
+    ``scalar`` names the scalar function: by NumPy's name, or "cast" (to the dtype of
+    the output), "positive_bits" or "kept_bits" (see `scalar_functions`).
     """
 
     __slots__ = ()
@@ -81,11 +81,11 @@ class Map(_Computed):
 
     @property
     def copies_overlaps(self):
-        """NumPy's own functions copy what they would overwrite before they read it."""
+        """NumPy's own ufuncs copy an operand that overlaps the output before they write."""
         return isinstance(self.function, np.ufunc)
 
     def merge_key(self, operands):
-        """Each op makes halves wider for itself: so what is kept for later has 16 bits."""
+        """Keep widening casts apart, so that values are stored in 16 bits between ops."""
         key = super().merge_key(operands)
         widens = self.scalar == "cast" and is_narrow(self.operands[0].dtype)
         return (*key, id(self.node)) if widens else key
@@ -101,11 +101,11 @@ class Map(_Computed):
 
 
 class FusedMap(Instruction):
-    """Several maps on arrays with the same rows, a block of them at a time: see `map_fusion`.
+    """Several maps on arrays with the same rows, in blocks of rows: see `map_fusion`.
 
     ``steps`` are maps and reductions, ``rows`` the number of rows in a block.
-    ``scratch_specs`` are shapes and dtypes of memory for blocks of intermediate results;
-    ``places`` has the number of the memory of each such buffer.
+    ``scratch_specs`` are shapes and dtypes of memory for blocks of intermediate
+    results; ``places`` has the number of the memory of each such buffer.
     """
 
     __slots__ = ("steps", "rows", "scratch_specs", "places")
@@ -130,7 +130,7 @@ class FusedMap(Instruction):
             step.substitute(stands_for)
 
     def is_cut(self, buffer):
-        """Return whether a buffer is cut into rows; others are read whole."""
+        """Return whether a buffer is split into rows; others are read whole."""
         shape = self.outputs[0].shape
         return len(buffer.shape) == len(shape) and buffer.shape[0] == shape[0]
 
@@ -139,7 +139,7 @@ class FusedMap(Instruction):
         return self.operands
 
     def is_done_with(self, operand, out):
-        """Return whether no row of an operand is read once that of ``out`` is written."""
+        """Return whether all rows of an operand are read before ``out`` overwrites them."""
         reads = [i for i, step in enumerate(self.steps) if operand in step.operands]
         made = [i for i, step in enumerate(self.steps) if out in step.outputs]
         return reads[-1] <= made[0]
@@ -147,8 +147,8 @@ class FusedMap(Instruction):
     def verify(self, place_of, fail):
         """Check that each step reads the rows that it names.
 
-        An operand in whose place an output is written must be cut into the same rows, and
-        not be read after that.
+        An operand that an output overwrites in place must be split into the same rows,
+        and must not be read after that.
         """
         places = {a: place_of(a) for a in (*self.operands, *self.outputs)}
         for out in self.outputs:
@@ -171,7 +171,7 @@ class FusedMap(Instruction):
 
 
 class Reduce(_Computed):
-    """``ufunc.reduce`` over ``axis``, a number, several, or None for all."""
+    """``ufunc.reduce`` over ``axis``: an integer, several, or None for all axes."""
 
     __slots__ = ("ufunc", "axis", "keepdims")
 
@@ -184,7 +184,7 @@ class Reduce(_Computed):
 
     @property
     def axes(self):
-        """The axes that are gone, as a tuple."""
+        """The reduced axes, as a tuple."""
         rank = len(self.operands[0].shape)
         every = tuple(range(rank))
         return every if self.axis is None else normalize_axis_tuple(self.axis, rank)
@@ -204,14 +204,14 @@ class Contract(_Computed):
 
     @property
     def maps(self):
-        """The `IndexMaps`: which entries are multiplied, and where they are added."""
+        """The `IndexMaps`: entries that are multiplied, and entries they are added to."""
         if self._maps is None:
             return product_maps(self.operands[0].shape, self.operands[1].shape)
         return self._maps()
 
 
 class Copy(_Computed):
-    """The operands in C order, one behind the other along ``axis`` if there are several."""
+    """The operands in C order, concatenated along ``axis`` if there are several."""
 
     __slots__ = ("axis",)
 
@@ -222,9 +222,9 @@ class Copy(_Computed):
 
 
 class Routine(_Computed):
-    """A function of arrays whose entries are not described, such as `clip_by_norm`.
+    """A function of whole arrays, such as `clip_by_norm`, opaque to fusion.
 
-    ``in_place`` is the number of the operand in whose place the output may be, or None.
+    ``in_place`` is the number of the operand that the output may overwrite, or None.
     """
 
     __slots__ = ("in_place",)
@@ -268,7 +268,7 @@ class View(Instruction):
         return self.function, id(operands[0]), repr(self.parameters)
 
     def apply(self, array):
-        """The view of an array."""
+        """Return the view of an array."""
         if self.function is np.ndarray.__getitem__:
             return array[self.parameters]
         if self.function is np.broadcast_to:
@@ -276,7 +276,7 @@ class View(Instruction):
         return getattr(array, self.name)(*self.parameters)
 
     def layout(self, offset, strides):
-        """Offset and strides in bytes, if these are those of the operand.
+        """Return the view's offset and strides in bytes, given the operand's.
 
         None where a reshape would have to copy.
         """
@@ -295,7 +295,7 @@ class View(Instruction):
 
 
 def permutation(buffer):
-    """The axes, if a buffer is a transposed view of another; else None."""
+    """Return the axes, if a buffer is a transposed view of another; else None."""
     view = buffer.instruction
     if type(view) is View and view.function is np.ndarray.transpose:
         return view.parameters[0]

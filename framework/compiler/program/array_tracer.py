@@ -1,9 +1,9 @@
-"""Trace kernels: run them on arrays without values, and add an instruction per NumPy call.
+"""Trace kernels: run them on arrays without values, and record each NumPy call.
 
 A kernel is run on `ArrayTracer` arrays, which have a shape and a dtype; a `Builder`
-appends the instructions to the program. So a kernel is written only once. If it needs more
-(values, a layout, a function not known in `array_functions`), `NotTraceable` is raised, and
-the kernel becomes one call.
+appends the instructions to the program. So a kernel is written only once. If it needs
+more (values, a layout, a function missing from `array_functions`), `NotTraceable` is
+raised, and the kernel becomes a single call.
 """
 
 import math
@@ -32,7 +32,7 @@ __all__ = ["ArrayTracer", "Builder", "HOST_FREE", "LoopBuilder"]
 
 
 def _refuse(tracer, *args, **kwargs):
-    """Refuse and note it, as NumPy may replace the exception by one of its own."""
+    """Raise `NotTraceable`, and record it, as NumPy may replace the exception by another."""
     tracer.builder.refused = True
     raise NotTraceable
 
@@ -67,7 +67,7 @@ class ArrayTracer:
         return handler(self.builder, *args, **keywords)
 
     def _view(self, method, shape, *parameters):
-        """A view, made by a method of ndarray."""
+        """Return a view, created by a method of ndarray."""
         return self.builder.view(getattr(np.ndarray, method), self, shape, parameters)
 
     def _untransposed(self):
@@ -113,7 +113,7 @@ class ArrayTracer:
 
     @property
     def flags(self):
-        """Matrices count as contiguous: kernels ask only to choose between equal ways."""
+        """Report matrices as contiguous: kernels only choose between equal paths by it."""
         if self.ndim > 2 or permutation(self.buffer) is not None:
             _refuse(self)
         return _CONTIGUOUS
@@ -234,7 +234,7 @@ ArrayTracer.__hash__ = None
 class Builder:
     """Appends the instructions of one node's kernel to a program.
 
-    ``functions`` are those of NumPy that it knows beside ufuncs, with their handlers.
+    ``functions`` maps the NumPy functions it supports besides ufuncs to their handlers.
     """
 
     functions, compiles_loops = FUNCTIONS, False
@@ -244,7 +244,7 @@ class Builder:
         self.refused = False  # whether values were asked for
 
     def traced(self, x):
-        """Return an array that is traced; refuse others."""
+        """Return a traced array; reject anything else."""
         if type(x) is not ArrayTracer:
             raise NotTraceable
         return x
@@ -260,12 +260,12 @@ class Builder:
         raise NotTraceable
 
     def made(self, instruction, shape, dtype):
-        """Append an instruction; return its one output."""
+        """Append an instruction; return its only output."""
         (buffer,) = self.program.append(instruction, (shape, dtype))
         return ArrayTracer(buffer, self, is_new=True)
 
     def scratch(self, shape, dtype):
-        """Return scratch memory, to be an operand of one instruction."""
+        """Return scratch memory, for use as an operand of one instruction."""
         return Buffer(shape, np.dtype(dtype), Kind.SCRATCH)
 
     def view(self, function, x, shape, parameters):
@@ -278,7 +278,7 @@ class Builder:
         return view
 
     def into(self, out, made):
-        """Return a result; if there is ``out``, it is that result from here on."""
+        """Return a result; if there is an ``out``, it refers to the result from here on."""
         if out is None:
             return made
         out = out[0] if type(out) is tuple else out
@@ -317,9 +317,9 @@ class Builder:
         return self.into(out, self.entrywise(ufunc, operands, shape, resolved[-1]))
 
     def entrywise(self, function, operands, shape, dtype):
-        """Append a map; of transposed arrays it is made before the transposition.
+        """Append a map; for transposed arrays it is applied before the transposition.
 
-        Convolutions return transposed arrays: so maps of them run in the order of memory.
+        Convolutions return transposed arrays: so maps of them run in memory order.
         """
         permutations = [permutation(a) for a in operands if a.shape == shape]
         axes = next(filter(None, permutations), None) if len(shape) > 2 else None
@@ -332,7 +332,7 @@ class Builder:
         return ArrayTracer(made.transpose(axes).buffer, self, is_new=True)
 
     def _transposed_back(self, buffer, back):
-        """Return a buffer transposed, after leading axes of size 1 were added."""
+        """Return a buffer transposed, after adding leading axes of size 1."""
         if not buffer.shape:
             return buffer
         lead = (1,) * (len(back) - len(buffer.shape))
@@ -340,9 +340,10 @@ class Builder:
         return full.transpose(back).buffer
 
     def may_reduce(self, ufunc, dtype, is_told):
-        """Return whether NumPy reduces numbers of a dtype to a number of that dtype.
+        """Return whether NumPy reduces numbers of a dtype to a number of the same dtype.
 
-        ``is_told``: whether it is told to; else sums of short integers are long ones.
+        ``is_told``: whether a dtype is given; otherwise sums of short integers are
+        widened.
         """
         return dtype.kind in "fc" or ufunc in (np.maximum, np.minimum)
 
@@ -364,12 +365,12 @@ class Builder:
 
 
 class LoopBuilder(Builder):
-    """A builder for targets that compile loops: it knows functions that are loops there."""
+    """A builder for targets that compile loops, with handlers for more functions."""
 
     functions, compiles_loops = LOOP_FUNCTIONS, True
 
     def check(self, function, x, keywords):
-        """Append a look at the values of an array: ``function`` raises for wrong ones."""
+        """Append a check of the values of an array: ``function`` raises for invalid ones."""
         self.program.append(Check(function, (x.buffer,), self.node, keywords))
 
     def may_reduce(self, ufunc, dtype, is_told):
@@ -377,7 +378,7 @@ class LoopBuilder(Builder):
         return dtype.kind != "b" and wide or ufunc in (np.maximum, np.minimum)
 
     def unshaped(self, x):
-        """The array of which one is a reshaped view, for what looks at all entries."""
+        """Return the array behind a reshaped view, for functions of all entries."""
         view = x.buffer.instruction
         while type(view) is View and view.name == "reshape":
             x, view = ArrayTracer(view.viewed, self), view.viewed.instruction
@@ -385,9 +386,9 @@ class LoopBuilder(Builder):
 
 
 class _HostFree:
-    """NumPy's functions under another name, so that a kernel takes its general way.
+    """NumPy's functions as a separate module, so that a kernel takes its general path.
 
-    That one looks at no values, which a GPU would have to be waited for.
+    The general path does not inspect values, which would require waiting for a GPU.
     """
 
     def __getattr__(self, name):
@@ -403,7 +404,7 @@ register_array_module(ArrayTracer, HOST_FREE, None)
 
 
 def _kind_of(x):
-    """The type or dtype by which NumPy chooses the dtype of the result."""
+    """Return the type or dtype that determines NumPy's result dtype."""
     if type(x) in (int, float, complex):
         return type(x)
     if isinstance(x, (ArrayTracer, np.ndarray, np.generic)):

@@ -1,14 +1,15 @@
-"""Atomic steps: a step that fails or is interrupted leaves all variables as they were.
+"""Atomic steps: a step that fails or is interrupted leaves all variables unchanged.
 
-Assignments and steps of optimizers are *commits*. As a rule no other node needs their
-results, and all of them are made at once at the end (`commits_once`). A graph may also go
-on with new values: then the old arrays are held during a replay, so that nothing is written
-into them, and bound again if it does not come to its end.
+Assignments and optimizer steps are *commits*. Usually no other node needs their
+results, and all of them are made at once at the end (`commits_once`). A graph may also
+use the new values: then the old arrays are held during a replay, so that they are not
+overwritten, and bound again if the replay does not complete.
 
-On a GPU new arrays would have new addresses, for which graphs are captured again, and all
-commits of a graph are one. There, nodes that may fail move in front of the commits, with all
-that they need; where a node cannot, as it needs the result of one, or where Python runs
-between two commits, the variables are copied before the step: see `targets/cuda/commits.py`.
+On a GPU new arrays would have new addresses, for which graphs are captured again, and
+all commits of a graph are one. There, nodes that may fail move in front of the commits,
+with all their dependencies; where a node cannot, because it depends on a commit, or
+where Python runs between two commits, the variables are copied before the step: see
+`targets/cuda/commits.py`.
 """
 
 from ..tracing.graph import Effect, Read, Store, is_value
@@ -43,15 +44,15 @@ def _is_safe_update(node):
 
 
 def _sees_no_variables(node):
-    """Return whether the order of an effect and the commits cannot be observed."""
+    """Return whether an effect cannot observe its order relative to the commits."""
     return not (node.is_host_call or node.writes)
 
 
 def fallible_first(graph):
     """Move nodes that may fail before commits, where that is possible.
 
-    Returns ``(nodes, fails_late)``: the nodes in their new order, and whether one that may
-    fail is left behind a commit, or is one.
+    Returns ``(nodes, fails_late)``: the nodes in their new order, and whether a node
+    that may fail remains behind a commit, or is one.
     """
     nodes = graph.nodes
     first = next((i for i, node in enumerate(nodes) if _commits(node)), len(nodes))
@@ -75,7 +76,7 @@ def fallible_first(graph):
 def commits_once(graph):
     """Return whether all commits of a graph can be made at one moment, at its end.
 
-    They are assignments and steps of optimizers, of different variables, whose results
+    They are assignments and optimizer steps, of different variables, whose results
     nothing else needs.
     """
     nodes = graph.nodes
@@ -99,7 +100,7 @@ def commits_once(graph):
 
 
 def written_variables(graph):
-    """Return the variables that the nodes of a graph change, each once."""
+    """Return the variables that the nodes of a graph change, without duplicates."""
     return list({id(v): v for node in graph.nodes for v in node.writes}.values())
 
 

@@ -1,8 +1,8 @@
 """`BufferAssignment`: the memory of each buffer of a program, and its live range.
 
-Buffers that do not leave the program lie in one arena, where memory is reused after the
-last read; gradients that only an update reads lie in memory of that update; outputs and
-values of variables are new arrays in each replay.
+Buffers that do not escape lie in one arena, where memory is reused after the last read;
+gradients that only an update reads lie in memory of that update; outputs and values of
+variables are new arrays in each replay.
 """
 
 from tapewright.core.errors import VerificationError
@@ -16,11 +16,11 @@ __all__ = ["BufferAssignment", "escaping_buffers", "last_uses", "slots_of_update
 
 
 class BufferAssignment:
-    """Gives every buffer of a program its `Kind`, and its place in the arena.
+    """Assigns every buffer of a program its `Kind`, and its offset in the arena.
 
-    ``last_use`` has for each base buffer the number of the last instruction that needs its
-    memory, ``last_read`` for each buffer that of the last one that reads it by its own
-    name. ``slots`` maps buffers to an update and the number of a gradient there.
+    ``last_use`` has for each base buffer the number of the last instruction that needs
+    its memory, ``last_read`` for each buffer the last instruction that reads the buffer
+    itself. ``slots`` maps buffers to an update and the number of a gradient there.
     """
 
     def __init__(self, program):
@@ -37,7 +37,7 @@ class BufferAssignment:
         self.arena_size = self._assign()  # bytes
 
     def takes_memory(self, base):
-        """Return whether the memory of a buffer can be assigned."""
+        """Return whether memory can be assigned to a buffer."""
         made = (
             base.instruction is not None and base.instruction.memory is Memory.ASSIGNED
         )
@@ -71,7 +71,7 @@ class BufferAssignment:
         return size
 
     def _donated(self, instruction, out, i, ranges):
-        """Return an operand whose last use this is, in whose place the output may be."""
+        """Return an operand with its last use here, whose memory the output may take over."""
         for a in instruction.in_place_operands:
             fits = a.same_spec(out) and a in ranges and not a.is_scratch
             if (
@@ -108,7 +108,7 @@ def last_uses(program):
 def _last_reads(program):
     """Map each buffer to the last instruction that reads the buffer itself, not a view.
 
-    A register need not be held longer, as views of its array keep the array alive.
+    A register need not be kept longer, as views of its array keep the array alive.
     """
     end, last = len(program.instructions), {}
     last.update(dict.fromkeys(program.outputs, end))

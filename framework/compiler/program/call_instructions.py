@@ -1,4 +1,4 @@
-"""Instructions that call a whole kernel, access variables, or have other side effects."""
+"""Instructions that call a whole kernel, access variables, or have side effects."""
 
 from .instruction import Instruction, Memory
 
@@ -59,7 +59,7 @@ class Opaque(Instruction):
 
 
 class Gather(Opaque):
-    """``take(source, indices, axis)``; raises for an index that is out of range."""
+    """``take(source, indices, axis)``; raises if an index is out of range."""
 
     __slots__ = ()
     may_alias = False
@@ -70,7 +70,7 @@ class Gather(Opaque):
 
 
 class Scatter(Opaque):
-    """Rows put into an array of zeros along ``axis``, at ``indices``; equal ones add up."""
+    """Scatter rows into zeros along ``axis`` at ``indices``; duplicate indices add up."""
 
     __slots__ = ()
     may_alias = False
@@ -83,9 +83,10 @@ class Scatter(Opaque):
 class Draw(Opaque):
     """Random numbers of Philox4x64-10: a function of ``state``, two integers.
 
-    ``purpose`` 0: the state is the key and the counter of a generator; else it is the key
-    of a stateless draw, whose counter begins with ``purpose``. ``distribution`` names the
-    kind of numbers, ``parameters`` are its attributes, further operands its inputs.
+    With ``purpose`` 0, the state is the key and the counter of a generator; else it is
+    the key of a stateless draw, whose counter begins with ``purpose``. ``distribution``
+    names the distribution, ``parameters`` are its attributes, further operands its
+    inputs.
     """
 
     __slots__ = ()
@@ -104,7 +105,7 @@ class Draw(Opaque):
 
 
 class Check(Instruction):
-    """A look at values: ``function(operand, **keywords)`` raises if they are wrong."""
+    """A check of values: ``function(operand, **keywords)`` raises if they are invalid."""
 
     __slots__ = ("function", "keywords")
     memory, is_pure, is_free = Memory.NONE, False, False
@@ -137,7 +138,7 @@ class _OnVariables:
 
 
 class Load(_OnVariables, Instruction):
-    """The array of a variable at this point of the program."""
+    """The array of a variable at this point in the program."""
 
     __slots__ = ()
     memory, is_pure, is_free = Memory.VARIABLE, False, True
@@ -166,7 +167,7 @@ class Store(_OnVariables, Instruction):
 
 
 class Update(_OnVariables, Instruction):
-    """A step of an optimizer: updates variables in place; the operands are gradients.
+    """An optimizer step: updates variables in place; the operands are gradients.
 
     ``update`` is the `VariableUpdate`: its variables and its arithmetic.
     """
@@ -217,10 +218,10 @@ class EffectCall(_OnVariables, Instruction):
 class RegionCall(_OnVariables, Instruction):
     """A branch or loop; ``programs`` has one program for each region of the node.
 
-    The node (`Cond`, `Loop`) says which of them runs when, and on which operands;
-    ``settings`` is what its programs differ in from the regions. A target compiles the
-    programs, and may leave the rest to ``node.kernel(executables, **settings)``. With
-    effects inside, the outputs are new arrays.
+    The node (`Cond`, `Loop`) decides which of them runs when, and on which operands;
+    ``settings`` are the differences between its programs and the regions. A target
+    compiles the programs, and may leave the rest to ``node.kernel(executables,
+    **settings)``. With effects inside, the outputs are new arrays.
     """
 
     __slots__ = ("programs", "settings")

@@ -1,8 +1,9 @@
-"""Lowering rules of convolution and pooling, whose arrays have a memory order of their own.
+"""Lowering rules of convolution and pooling, whose arrays are not in C order.
 
-Their kernels work on ``[channels, width, height, batch]`` and what they return is that,
-transposed; so the buffers have that shape, and the work between two convolutions stays in
-this order (`Builder.entrywise`). Columns and masks are scratch of single instructions.
+Their kernels work on ``[channels, width, height, batch]`` and return a transposed view
+of it; so the buffers have that shape, and computations between two convolutions stay in
+this order (`Builder.entrywise`). Columns and masks are scratch memory of single
+instructions.
 """
 
 import math
@@ -77,17 +78,18 @@ def convolved_filters(x, g, space, out=None, **attributes):
 
 
 def turned_copy(x, out=None):
-    """``[c, w, h, n]``, a view of an array ``[n, h, w, c]``, in C order."""
+    """Copy ``[c, w, h, n]``, a view of an array ``[n, h, w, c]``, into C order."""
     out = np.empty(x.shape, x.dtype) if out is None else out
     return turn_into(x.transpose(), out)
 
 
 def _turned_input(builder, x, window):
-    """An input of the program in the order of convolutions: turned once, not in each.
+    """Return an input of the program in the order of convolutions: transposed just once.
 
-    Filters of one entry take it as it lies. Images are turned for each convolution and
-    again for its filters unless channels are in groups, where turning takes longer than the
-    sums: the images would need twice their memory from the forward pass on.
+    Filters of one entry read it in place. Images are transposed for each convolution
+    and again for its filters unless channels are in groups, where transposing takes
+    longer than the sums: the images would need twice their memory from the forward pass
+    on.
     """
     if (
         _is_reversed(x)
@@ -115,7 +117,7 @@ def _reordered_size(x):
 
 
 def _contract(builder, function, x, y, size, shape, attributes, maps):
-    """A contraction of two arrays with ``size`` entries of scratch memory."""
+    """Append a contraction of two arrays with ``size`` entries of scratch memory."""
     space = builder.scratch((size,), x.dtype)
     operands = (x.buffer, y.buffer, space)
     instruction = Contract(function, operands, builder.node, attributes, maps)
@@ -123,7 +125,7 @@ def _contract(builder, function, x, y, size, shape, attributes, maps):
 
 
 def _maps(images, filters, attributes):
-    """``(loops, images, filters, places)``, see `convolution_maps`."""
+    """Return ``(loops, images, filters, places)``, see `convolution_maps`."""
     *window, _, count = filters
     strides, dilations = attributes["strides"], attributes["dilations"]
     padding, groups = attributes["padding"], attributes["groups"]
@@ -135,7 +137,7 @@ def _maps(images, filters, attributes):
 
 
 def lower_convolution(builder, input, filters, **attributes):
-    """One contraction; the result is in reverse order in memory."""
+    """Lower to one contraction; the result is in reverse memory order."""
     _check_plain(input, filters)
     *window, _, count = filters.shape
     spatial = input.shape[1:-1]
@@ -161,7 +163,7 @@ def lower_convolution(builder, input, filters, **attributes):
 
 
 def lower_input_gradient(builder, g, filters, *, size, **attributes):
-    """One contraction; the result is in reverse order in memory."""
+    """Lower to one contraction; the result is in reverse memory order."""
     _check_plain(g, filters)
     channels = filters.shape[-2] * attributes["groups"]
     images = (g.shape[0], *size, channels)
@@ -181,7 +183,7 @@ def lower_input_gradient(builder, g, filters, *, size, **attributes):
 
 
 def lower_filter_gradient(builder, input, g, *, window, **attributes):
-    """One contraction, into plain order."""
+    """Lower to one contraction, into C order."""
     _check_plain(input, g)
     shape = (*window, input.shape[-1] // attributes["groups"], g.shape[-1])
     g = _turned_input(builder, g, window)
@@ -204,7 +206,7 @@ def lower_filter_gradient(builder, input, g, *, window, **attributes):
 
 
 def spread(g, input, wins, out=None, *, axis):
-    """`spread_to_maxima` for windows of two, in place of ``input`` if that ends here."""
+    """`spread_to_maxima` for windows of two, in place if ``input`` is not read later."""
     if out is None:
         out = np.empty(input.shape, g.dtype)
 
@@ -219,7 +221,7 @@ def spread(g, input, wins, out=None, *, axis):
 def lower_spread_to_maxima(
     builder, g, input, maxima, *, axis, size, stride, padding, dilation
 ):
-    """Windows of two, which lie side by side."""
+    """Lower windows of two, side by side."""
     window = size, stride, padding, dilation
     pooled = resized(input.shape, axis, input.shape[axis] // 2)
     if not in_halves(input.shape, g.dtype, axis, *window) or g.shape != pooled:
@@ -232,7 +234,7 @@ def lower_spread_to_maxima(
 
 
 def _in_memory_order(like, axis, *arrays):
-    """``(axis, axes, arrays)``: in the order of one in memory, and the way back."""
+    """Return ``(axis, axes, arrays)`` in the memory order of one array, and the way back."""
     axes, rank = permutation(like.buffer), like.ndim
     if axes is None:
         return axis, tuple(range(rank)), arrays
@@ -242,9 +244,9 @@ def _in_memory_order(like, axis, *arrays):
 
 
 def lower_windows(builder, *arrays, axis, size, stride, padding, dilation, **keywords):
-    """The kernel, in the memory order of the array that windows lie in.
+    """Lower to the kernel, in the memory order of the array that windows lie in.
 
-    Windows without margins are left to the kernel, which makes maps of them.
+    Windows without padding are left to the kernel, which computes them as maps.
     """
     (out,), op = builder.node.outputs, builder.node.op
     like = arrays[min(1, len(arrays) - 1)]
@@ -269,7 +271,7 @@ def lower_windows(builder, *arrays, axis, size, stride, padding, dilation, **key
 
 
 def with_nan(total, bias, input, out=None, *, windows, axes):
-    """`add_to_maxima`, given the sum ``total``, whose axes lie in this order."""
+    """`add_to_maxima`, given the sum ``total``, whose axes are in this order."""
     if out is None:
         out = total.copy()
     elif not np.may_share_memory(out, total):
@@ -280,7 +282,7 @@ def with_nan(total, bias, input, out=None, *, windows, axes):
 
 
 def lower_add_to_maxima(builder, maxima, bias, input, *, windows):
-    """The sum, and a look at it where the bias may hide a NaN."""
+    """Lower to the sum, and check it where the bias may hide a NaN."""
     total = maxima + bias
     axes = permutation(total.buffer)
     inner, order = total.buffer, tuple(range(total.ndim))
@@ -297,14 +299,14 @@ def lower_add_to_maxima(builder, maxima, bias, input, *, windows):
 
 
 def lower_relu(builder, features):
-    """The maximum with rows of zeros, which is faster than with a number."""
+    """Lower to the maximum with rows of zeros, which is faster than with a scalar."""
     if features.ndim < 3 or features.dtype.kind != "f":
         raise NotTraceable
     return np.maximum(features, _zeros(features))
 
 
 def _zeros(x):
-    """Zeros of the shape of the last axes in memory, in the order of memory."""
+    """Return zeros of the shape of the last axes in memory, in memory order."""
     axes = permutation(x.buffer) or tuple(range(x.ndim))
     size, shape = 1, [1] * x.ndim  # in memory
     back = sorted(range(x.ndim), key=axes.__getitem__)
@@ -317,7 +319,7 @@ def _zeros(x):
 
 
 def lower_sum_to_shape(builder, x, *, shape):
-    """Sums over all axes but one, of images: a product with ones."""
+    """Lower sums of images over all axes but one to a product with an all-ones vector."""
     axes = permutation(x.buffer)
     kept = [i for i, n in enumerate(shape, x.ndim - len(shape)) if n != 1]
     simple = axes is not None and len(kept) == 1 and x.dtype.char in "fd"
@@ -342,7 +344,7 @@ LOWERING_RULES = {
 
 
 def _in_c_order(op):
-    """The kernel of a convolution or of a gradient, with its result in C order."""
+    """Run the kernel of a convolution or of a gradient, with its result in C order."""
 
     def contracted(x, y, out=None, **attributes):
         made = op.kernel(np, x, y, **attributes)
@@ -356,7 +358,7 @@ def _in_c_order(op):
 
 
 def lower_contraction(builder, x, y, **attributes):
-    """One contraction of arrays in C order; a product where windows have one entry."""
+    """Lower to one contraction in C order, or a product if windows have one entry."""
     _check_plain(x, y)
     (out,), op = builder.node.outputs, builder.node.op
     if x.dtype.char == "e":  # on a GPU; elsewhere kernels are given float32
@@ -393,7 +395,7 @@ _IN_C_ORDER = {op: _in_c_order(op) for op in _ROLES}
 
 
 def _is_large_product(images, filters, places, attributes):
-    """Return whether this is a product of matrices for which panels are packed best."""
+    """Return whether this is a matrix product for which packing panels is fastest."""
     return (
         math.prod(filters) > LARGE
         and set(filters[:-2]) == set(attributes["strides"]) == {1}
@@ -403,7 +405,7 @@ def _is_large_product(images, filters, places, attributes):
 
 
 def _product(op, x, y, shape):
-    """A convolution whose windows have one entry: a product of two matrices."""
+    """Return a convolution with windows of one entry, as a product of two matrices."""
     x, y = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])
     if op is input_gradient.primitive:
         y = y.transpose()
@@ -413,7 +415,7 @@ def _product(op, x, y, shape):
 
 
 def _as_images(op, x, y, shape, attributes):
-    """A convolution along one axis as one of images with one row."""
+    """Return a convolution along one axis as one of images with one row."""
     filters = _ROLES[op][1]
     arrays = []
     for i, before in enumerate((x.shape, y.shape, shape)):

@@ -1,8 +1,8 @@
 """Index maps: the entries that a contraction multiplies and adds up, as affine functions.
 
-A contraction runs through loops of fixed sizes; each index of its operands and of its
+A contraction iterates over loops of fixed sizes; each index of its operands and of its
 output is ``offset + sum(factor * loop)``. Products, convolutions of all strides,
-dilations, paddings and groups, and the gradients of these are all of this kind.
+dilations, paddings and groups, and their gradients are all of this form.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class Affine(NamedTuple):
     offset: int = 0
 
     def at(self, loops):
-        """The index for these values of the loops: numbers or arrays."""
+        """Return the index for these values of the loops: integers or arrays."""
         return self.offset + sum([factor * loops[n] for n, factor in self.terms])
 
 
@@ -35,7 +35,7 @@ class IndexMaps(NamedTuple):
     output: tuple
 
     def contracted(self, a, b, shape):
-        """The contraction by its definition, entry by entry: slow, for checks."""
+        """Compute the contraction by definition, entry by entry: slow, for checks."""
         out = np.zeros(shape, np.result_type(a, b))
         loops = np.indices(self.loops).reshape(len(self.loops), -1)
         inside, places = True, []
@@ -50,7 +50,7 @@ class IndexMaps(NamedTuple):
 
 
 def product_maps(a, b):
-    """The maps of ``np.matmul`` for operands of these shapes."""
+    """Return the maps of ``np.matmul`` for operands of these shapes."""
     lead = np.broadcast_shapes(a[:-2], b[:-2])
     loops, output = list(lead), [Affine(((n, 1),)) for n in range(len(lead))]
     rows, columns = a[-2:-1], b[-1:] if len(b) > 1 else ()
@@ -78,11 +78,11 @@ def product_maps(a, b):
 def convolution_maps(
     images, window, counts, count, strides, befores, dilations, groups
 ):
-    """``(loops, images, filters, places)``: the loops, and the maps of the three arrays.
+    """Return ``(loops, images, filters, places)``: the loops, and the maps of the arrays.
 
     ``images``: the shape ``[n, *spatial, channels]``; ``filters`` are ``[*window,
-    channels / groups, count]``, places ``[n, *counts, count]``. Each of the three is the
-    output of one of a convolution and its two gradients.
+    channels / groups, count]``, places ``[n, *counts, count]``. Each of the three is
+    the output of either the convolution or one of its two gradients.
     """
     depth, each, rank = images[-1] // groups, count // groups, len(window)
     loops = (images[0], *counts, groups, each, *window, depth)

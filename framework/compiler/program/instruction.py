@@ -1,8 +1,9 @@
-"""`Instruction`: what passes, targets, verifier and printer ask of each step of a program.
+"""`Instruction`: the interface of passes, targets, verifier and printer to each step.
 
-A class of instructions declares the buffers that it reads and makes, whose memory the
-outputs take, and whether it may be merged, moved or left out, so that passes need not test
-for classes. A class that does not declare all of it is refused when it is defined.
+A class of instructions declares the buffers that it reads and produces, the memory that
+the outputs use, and whether it may be merged, moved or removed, so that passes need not
+test for classes. A class that does not declare all of it is rejected when it is
+defined.
 """
 
 from enum import Enum
@@ -11,7 +12,7 @@ __all__ = ["Instruction", "Memory"]
 
 
 class Memory(Enum):
-    """The memory that the outputs of an instruction take."""
+    """The kind of memory that the outputs of an instruction use."""
 
     ASSIGNED = "an array in C order that the program assigns, or a new one"
     SHARED = "that of the first operand"
@@ -21,12 +22,12 @@ class Memory(Enum):
 
 
 class Instruction:
-    """``outputs = instruction(*operands)``; ``node`` is the node of the graph behind it.
+    """``outputs = instruction(*operands)``; ``node`` is the graph node it was lowered from.
 
-    Every class declares ``memory``; ``is_pure``: equal operands give equal outputs, without
-    side effects; ``is_free``: no entry of an array is read or written; ``has_effect``: it
-    has side effects, and stays in its place; ``may_alias``: outputs may share memory with
-    operands without the program knowing.
+    Every class declares ``memory``; ``is_pure``: equal operands produce equal outputs,
+    without side effects; ``is_free``: no entry of an array is read or written;
+    ``has_effect``: it has side effects, and must not move; ``may_alias``: outputs may
+    share memory with operands without the program knowing.
     """
 
     __slots__ = ("operands", "outputs", "node")
@@ -65,17 +66,17 @@ class Instruction:
 
     @property
     def reads(self):
-        """The operands whose values are used: all but scratch memory."""
+        """The operands whose values are used: all except scratch memory."""
         return [a for a in self.operands if not a.is_scratch]
 
     @property
     def scratch(self):
-        """The operands that are memory to work in."""
+        """The operands that are scratch memory."""
         return [a for a in self.operands if a.is_scratch]
 
     @property
     def op_name(self):
-        """The name of the op behind it, for tables of times."""
+        """The name of the op it was lowered from, for timing tables."""
         return self.node.name
 
     @property
@@ -103,21 +104,23 @@ class Instruction:
         return self.is_pure
 
     def merge_key(self, operands):
-        """Return a key that is equal for equal computations; None: it is never merged."""
+        """Return a key that is equal for equal computations, or None if it is never merged."""
         return None
 
     def substitute(self, stands_for):
-        """Read other buffers instead of those in a dict."""
+        """Replace operands by other buffers, as a dict maps them."""
         if not stands_for.keys().isdisjoint(self.operands):
             self.operands = tuple([stands_for.get(a, a) for a in self.operands])
 
     def is_done_with(self, operand, out):
-        """Return whether ``out`` may lie in the place of an operand: each entry of the operand
-        is read before that of ``out`` is written."""
+        """Return whether ``out`` may overwrite an operand in place.
+
+        Each entry of the operand must be read before the entry of ``out`` is written.
+        """
         return True
 
     def verify(self, place_of, fail):
-        """Call ``fail`` with what is wrong, given where each buffer lies."""
+        """Call ``fail`` with a description of each error, given the address of each buffer."""
 
     def __repr__(self):
         return f"<{type(self).__name__} {self.name}>"

@@ -1,4 +1,4 @@
-"""`Kernel`: an instruction that generated code of its own computes, on some target."""
+"""`Kernel`: an instruction for which a target generates code."""
 
 import math
 from abc import ABC, abstractmethod
@@ -14,14 +14,14 @@ __all__ = ["Kernel", "around", "bits_of", "kernel_for", "use_kernels"]
 
 
 class Kernel(Instruction, ABC):
-    """Computes what ``replaced`` does, an instruction that an array module could run.
+    """Generated code for ``replaced``, an instruction that an array module could run.
 
-    A subclass is a kind of such instructions, in a file of its own: the instructions of a
-    program that it replaces, and the code. The table of a target's kernels names it, and
-    nothing else knows of it.
+    A subclass is one kind of such instructions, in a separate file: the instructions of
+    a program that it replaces, and the code. Only the target's table of kernels refers
+    to it.
 
-    ``can_fail``: the code finds wrong values, such as an index out of range; then
-    ``replaced`` is run, to raise the error. ``limits``: those of the program.
+    ``can_fail``: the code detects invalid values, such as an index out of range; then
+    ``replaced`` is run, to raise the error. ``limits``: the `Limits` of the program.
     """
 
     __slots__ = ("replaced", "limits")
@@ -41,14 +41,14 @@ class Kernel(Instruction, ABC):
 
     @classmethod
     def of(cls, program, instruction):
-        """The kernel that replaces an instruction, or None.
+        """Return the kernel that replaces an instruction, or None.
 
         Instructions that must run before it are appended to the program.
         """
         return cls(instruction, program.limits)
 
     def scratch_specs(self, instruction):
-        """Shapes and dtypes of memory to work in, which are further operands."""
+        """Shapes and dtypes of scratch memory, passed as further operands."""
         return ()
 
     @property
@@ -61,9 +61,10 @@ class Kernel(Instruction, ABC):
 
 
 def kernel_for(table, instruction):
-    """The class of kernels in a table that computes an instruction, or None.
+    """Return the kernel class in a table that computes an instruction, or None.
 
-    ``table``: a class of instructions, or the primitive of a call -> the class of kernels.
+    ``table`` maps a class of instructions, or the primitive of a call, to a kernel
+    class.
     """
     kind = table.get(type(instruction))
     if kind is None and type(instruction) is Opaque:
@@ -72,7 +73,7 @@ def kernel_for(table, instruction):
 
 
 def use_kernels(program, kernel_of):
-    """Replace each instruction by ``kernel_of(instruction)``, if it is one.
+    """Replace each instruction by ``kernel_of(instruction)``, unless that is None.
 
     Instructions that this appends to the program run before the kernel.
     """
@@ -89,12 +90,12 @@ def use_kernels(program, kernel_of):
 
 
 def around(shape, axis):
-    """Entries before an axis, along it, and of the axes behind it."""
+    """Return the number of entries before an axis, along it, and behind it."""
     at = axis % len(shape)
     return math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :])
 
 
 def bits_of(dtype):
-    """The integers that are as wide as a dtype, to move entries; None if there are none."""
+    """Return the integer dtype as wide as a dtype, to move entries, or None."""
     size = np.dtype(dtype).itemsize
     return np.dtype(f"u{size}") if size in (1, 2, 4, 8) else None

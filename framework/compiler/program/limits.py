@@ -1,8 +1,9 @@
 """`Limits`: the sizes by which programs are cut into kernels, blocks and parts.
 
-A `Program` keeps the limits in use when it is lowered, and every pass and kernel reads them
-from there. The defaults were measured on a few machines. Other limits change the rounding of
-results at most: tests lower them, so that small arrays take the paths of large ones.
+A `Program` keeps the limits in use when it is lowered, and every pass and kernel reads
+them from there. The defaults were measured on a few machines. Other limits change at
+most the rounding of results: tests lower them, so that small arrays take the code paths
+of large arrays.
 """
 
 import contextlib
@@ -85,17 +86,17 @@ def limits_in_use() -> Limits:
 def use_limits(limits: Limits | None = None, /, **changes):
     """Lower programs with other limits inside the block, in all threads.
 
-    Functions that are compiled already keep theirs.
+    Functions that are compiled already keep their limits.
 
     Args:
-        limits: the limits to start from; by default those in use.
-        **changes: new values, by the names of `Limits`.
+        limits: The limits to start from; by default the limits in use.
+        **changes: New values, by the names of `Limits`.
 
     Yields:
         The `Limits` in use.
 
     Raises:
-        ValueError: if `Limits` has no field of that name.
+        ValueError: If `Limits` has no field of that name.
     """
     global _in_use
     known = [each.name for each in fields(Limits)]

@@ -43,12 +43,12 @@ def lower(
     in_loops=False,
     is_supported=None,
 ):
-    """Return the `Program` of a graph for arrays of a type; see there for the rest.
+    """Return the `Program` of a graph for arrays of a type; see `Program` for the rest.
 
-    ``in_loops``: the target compiles loops, so that kernels are lowered as they are
-    defined, not as the calls that are fastest in NumPy. ``is_supported(instruction)``
-    tells whether it can, where nothing else could run an instruction: else the op becomes
-    a call of its kernel.
+    ``in_loops``: the target compiles loops, so that kernels are lowered by their
+    definitions, not as the calls that are fastest in NumPy.
+    ``is_supported(instruction)`` returns whether the target can compile it, where
+    nothing else could run it: otherwise the op becomes a call of its kernel.
     """
     program = Program(graph, aliases_inputs, donated_inputs)
     known = {}  # value -> buffer
@@ -80,7 +80,7 @@ def lower(
 
 
 def _is_alone(node):
-    """Return whether a node is a collective in a job of one process: an identity."""
+    """Return whether a node is a collective in a single-process job: an identity."""
     is_op = node.op is not None and node.op.collective
     return is_op and communicator().size == 1
 
@@ -93,7 +93,7 @@ def _specs(node):
 
 
 def _lowered_node(program, node, operands):
-    """Lower a node that is no op; return its outputs."""
+    """Lower a node that is not an op; return its outputs."""
     if type(node) is Read:
         (loaded,) = program.append(Load((), node), *_specs(node))
         loaded.kind, loaded.source = Kind.VARIABLE, node.variable
@@ -118,7 +118,7 @@ def _lowered_node(program, node, operands):
 
 
 def _may_be_an_input(buffer):
-    """Return whether the memory of a buffer may be that of an input."""
+    """Return whether a buffer may share the memory of an input."""
     base = buffer.base
     if base.instruction is None or not base.instruction.may_alias:
         return base.kind is Kind.INPUT
@@ -160,7 +160,7 @@ def _lowered_op(program, node, operands, array_type, in_loops, is_supported):
 
 
 def _collective(program, node, operands, array_type):
-    """Lower an op that all processes call: to a call of its kernel, which is not traced."""
+    """Lower an op that all processes call to a call of its kernel, without tracing."""
     keywords = dict(node.attributes)
     if array_type is np.ndarray and node.op is all_reduce_sum.primitive:
         instruction = AllReduce(operands, node, keywords)
@@ -173,7 +173,7 @@ def _collective(program, node, operands, array_type):
 def _lowered_in_loops(program, node, operands, xp):
     """Lower an op to maps and reductions; return its outputs, or None.
 
-    An op that raises on some values is computed by NumPy, which looks at them.
+    An op that raises on some values is computed by NumPy, which checks them.
     """
     op = node.op
     if op in LOOP_RULES:
@@ -192,7 +192,7 @@ def _lowered_in_loops(program, node, operands, xp):
 def _traced(builder, xp, operands, function, *first):
     """Trace a rule or kernel, for arrays of a module; return its outputs.
 
-    None if it cannot be traced.
+    Returns None if it cannot be traced.
     """
     program, node = builder.program, builder.node
     count = len(program.instructions)

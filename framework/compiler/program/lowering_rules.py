@@ -1,7 +1,8 @@
 """Lowering rules: ops that are not lowered by tracing their kernels.
 
-A rule gets a `Builder`, the arrays of a node and the attributes, and returns the outputs of
-the kernel. It may refuse (`NotTraceable`): then the kernel is traced, or called.
+A rule is called with a `Builder`, the arrays of a node and the attributes, and returns
+the outputs of the kernel. It may raise `NotTraceable`: then the kernel is traced, or
+called.
 """
 
 import numpy as np
@@ -25,7 +26,7 @@ __all__ = ["HOST_RULES", "KERNEL_INSTRUCTIONS", "LOOP_RULES", "LOWERING_RULES"]
 
 
 def lower_where_positive(builder, x, y):
-    """Mask the bits of ``x`` by those that tell whether ``y`` is positive."""
+    """Mask the bits of ``x`` with a mask of where ``y`` is positive."""
     plain = x.dtype == y.dtype and x.dtype.char in "fd" and x.shape == y.shape
     if not plain or not x.size:
         raise NotTraceable
@@ -34,7 +35,7 @@ def lower_where_positive(builder, x, y):
 
 
 def limited(t, clip_norm, out=None):
-    """Return ``t``, scaled down to the norm ``clip_norm`` if it is longer."""
+    """Return ``t``, scaled down to the norm ``clip_norm`` if its norm is larger."""
     length = np.sqrt(sum_of_squares(np, t))
     if not length <= clip_norm:  # NaN in either
         return np.multiply(t, clip_norm / length, out=out)
@@ -68,9 +69,9 @@ def lower_concat(builder, *values, axis):
 
 
 def lower_gelu(builder, x):
-    """Trace the formula where its maps are fused: gelu and its slope have much in common.
+    """Trace the formula where its maps are fused: gelu and its slope share most of it.
 
-    Else the kernel for NumPy, which goes part by part itself, is one call.
+    Otherwise the NumPy kernel, which already runs in blocks, is one call.
     """
     limits = builder.program.limits
     fused = x.size >= limits.fused_entries and has_rows(x, limits)
@@ -89,7 +90,7 @@ LOWERING_RULES = {
 
 
 def lower_sparse_cross_entropy(builder, labels, logits):
-    """Check the labels; pick the entries by comparing each number with the label."""
+    """Check the labels; select the entries by comparing each index with the label."""
     if labels.dtype.kind not in "iu" or labels.shape != logits.shape[:-1]:
         raise NotTraceable
     classes = logits.shape[-1]

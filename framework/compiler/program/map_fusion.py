@@ -1,9 +1,9 @@
 """Fuse chains of maps on large arrays, so that they run on a block of rows at a time.
 
-One by one, each map reads and writes whole arrays, which do not fit the cache. A
-`FusedMap` takes some rows through the whole chain before it goes on to the next ones, in
-several threads; intermediate results are never whole in memory. Reductions over the last
-axis take part, as softmax has them. Every entry is computed as before.
+Separately, each map reads and writes whole arrays, which do not fit the cache. A
+`FusedMap` runs the whole chain on a few rows before it moves to the next, in several
+threads; intermediate results are never whole in memory. Reductions over the last axis
+are included, as in softmax. Every entry has the same value as without fusion.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ __all__ = ["buffers_in_other_order", "has_rows", "row_blocks"]
 
 
 def row_blocks(program):
-    """Fuse neighbouring maps on large arrays of one shape."""
+    """Fuse adjacent maps on large arrays of one shape."""
     instructions, at = program.instructions, 0
     others_order, rewriter = buffers_in_other_order(program), ProgramRewriter(program)
     while at < len(instructions):
@@ -35,7 +35,8 @@ def row_blocks(program):
 def buffers_in_other_order(program):
     """Return base buffers that may not be in C order.
 
-    Kernels choose the order of their outputs, and maps keep the order of their operands.
+    Kernels choose the order of their outputs, and maps preserve the order of their
+    operands.
     """
     found = set()
     for instruction in program.instructions:
@@ -52,7 +53,7 @@ def buffers_in_other_order(program):
 
 
 def _is_in_c_order(buffer, others):
-    """Return whether a buffer is in C order, where base buffers ``others`` are not."""
+    """Return whether a buffer is in C order; the base buffers ``others`` are not."""
     while buffer.is_view:
         if buffer.instruction.function is not np.ndarray.reshape:
             return False
@@ -61,8 +62,11 @@ def _is_in_c_order(buffer, others):
 
 
 def _chain(program, at, others_order):
-    """Return ``(chain, before, end)``: instructions from ``at`` on that can be fused, those
-    between them, which can run before the chain, and the end of both."""
+    """Return ``(chain, before, end)``, a chain of fusible instructions from ``at`` on.
+
+    ``before`` are instructions in between that can run before the chain, ``end`` is the
+    end of both.
+    """
     instructions, limits = program.instructions, program.limits
     first = instructions[at]
     if not _is_large(first, limits) or not _fits(first, others_order, limits):
@@ -87,7 +91,7 @@ def _chain(program, at, others_order):
 
 
 def has_rows(array, limits):
-    """Return whether an array has several rows, of which none is large itself."""
+    """Return whether an array has several rows, none of them large."""
     height = array.shape[0] if array.shape else 0
     return height > 1 and array.size // height <= limits.fused_entries
 
@@ -104,13 +108,13 @@ def _is_large(instruction, limits):
 
 
 def _same_rows(one, other):
-    """Return whether the outputs of two instructions have as many axes and rows."""
+    """Return whether the outputs of two instructions have the same rank and number of rows."""
     a, b = one.outputs[0].shape, other.outputs[0].shape
     return len(a) == len(b) and a[0] == b[0]
 
 
 def _fits(instruction, others_order, limits):
-    """Return whether an instruction can be computed on some rows alone."""
+    """Return whether an instruction can be computed row by row."""
     if isinstance(instruction, Reduce):
         whole, rank = instruction.operands[0], len(instruction.operands[0].shape)
         if not instruction.keepdims or instruction.axes != (rank - 1,) or rank < 2:
@@ -127,7 +131,7 @@ def _fits(instruction, others_order, limits):
 
 
 def _fused(program, chain, later):
-    """Return one instruction for a chain; its outputs are those that others read."""
+    """Return one instruction for a chain; its outputs are the values that others read."""
     made = {step.outputs[0] for step in chain}
     needed = {a.base for a in program.outputs} | set(program.outputs)
     for instruction in later:

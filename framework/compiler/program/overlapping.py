@@ -1,14 +1,15 @@
-"""`overlap_all_reduces`: sums over processes that overlap with the rest of a program.
+"""`overlap_all_reduces`: all-reduces that overlap with the rest of a program.
 
-Sums whose operands do not depend on each other's results are joined into buckets. A bucket
-starts right behind the instruction that makes its last operand, and is waited for right
-before the first one that needs a result.
+All-reduces whose operands do not depend on each other's results are joined into
+buckets. A bucket starts right after the instruction that computes its last operand, and
+is awaited right before the first instruction that needs a result.
 
-All processes must start the same buckets in the same order, although programs for parts of
-a batch may differ: a part of one example needs no sum over examples. So buckets depend only
-on the order of the all-reduces in the graph, on their sizes, and on which of them need
-results of others. The gradients of the last layers are made first and, as variables are
-listed, reduced last: buckets are filled from the end of a group of all-reduces.
+All processes must start the same buckets in the same order, although programs for parts
+of a batch may differ: a part of one example needs no sum over examples. So buckets
+depend only on the order of the all-reduces in the graph, on their sizes, and on which
+of them need results of others. The gradients of the last layers are computed first and,
+as variables are listed, reduced last: buckets are filled from the end of a group of
+all-reduces.
 """
 
 from tapewright.core import config
@@ -21,9 +22,9 @@ __all__ = ["overlap_all_reduces"]
 
 
 def overlap_all_reduces(program: Program):
-    """Join all-reduces into buckets, started early and waited for late.
+    """Join all-reduces into buckets, started early and awaited late.
 
-    Programs of regions keep theirs as they are.
+    Programs of regions are left as they are.
     """
     if not any([type(each) is AllReduce for each in program.instructions]):
         return
@@ -35,8 +36,10 @@ def overlap_all_reduces(program: Program):
 
 
 class _Bucket:
-    """All-reduces that are made one; ``after`` is the number of the instruction behind
-    which it may start."""
+    """All-reduces that are merged into one.
+
+    ``after`` is the number of the instruction after which it may start.
+    """
 
     def __init__(self, first, after):
         self.members, self.after, self.nbytes = [first], after, 0
@@ -114,9 +117,9 @@ def _may_communicate(instruction):
 
 
 class _Schedule:
-    """Puts instructions that need results of buckets off until something else needs them.
+    """Defers instructions that need results of buckets until something else needs them.
 
-    Those that others may not move past need all before them.
+    Barriers need all instructions before them.
     """
 
     def __init__(self, program, buckets):
@@ -141,7 +144,7 @@ class _Schedule:
         return self.made
 
     def begin(self, bucket):
-        """Start a bucket, at last when its operands are there."""
+        """Start a bucket, at the latest when its operands are computed."""
         self.need(bucket.operands)
         first = bucket.members[0]
         nodes = [m.node for m in bucket.members]
@@ -151,7 +154,7 @@ class _Schedule:
         self.made.append(bucket.start)
 
     def finish(self, bucket):
-        """Wait for a bucket; one that has just started need not go on beside anything."""
+        """Wait for a bucket; one that has just started need not overlap with anything."""
         if bucket.is_done:
             return
         bucket.is_done = True
@@ -172,7 +175,7 @@ class _Schedule:
                 self.finish(bucket)
 
     def add(self, instruction):
-        """Add an instruction, or put it off if it needs a result that is not there."""
+        """Add an instruction, or defer it if it needs a result that is not ready."""
         if instruction.is_barrier:
             self.need_all()
             if instruction.variables_written:  # if one fails, they must be as before
@@ -189,11 +192,11 @@ class _Schedule:
         return buffer in self.late or (bucket is not None and not bucket.is_done)
 
     def need_all(self):
-        """Add all instructions that were put off."""
+        """Add all deferred instructions."""
         self.need(list(self.late))
 
     def need(self, buffers):
-        """Add the instructions that were put off and make these buffers."""
+        """Add the deferred instructions that these buffers depend on."""
         wanted = set(buffers)
         if wanted.isdisjoint(self.late):
             chosen = []

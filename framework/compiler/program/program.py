@@ -1,7 +1,7 @@
 """`Program`: instructions over buffers, the input of a target.
 
-A graph consists of ops on values; a program of array calls on buffers, with the memory of
-each. It has everything that a target needs.
+A graph consists of ops on values; a program of array calls on buffers, with the memory
+of each. It contains everything that a target needs.
 """
 
 import math
@@ -17,7 +17,7 @@ SMALL = 64  # bytes of constants that are compared by content
 
 
 class Kind(Enum):
-    """The kind of memory of a buffer. A view has that of its base."""
+    """The kind of memory of a buffer. A view shares it with its base."""
 
     INPUT = "an argument of the program"
     CONSTANT = "known at compile time"
@@ -33,9 +33,9 @@ class Kind(Enum):
 class Buffer:
     """An array of the program: a shape, a dtype, and memory of some `Kind`.
 
-    ``instruction`` is the one that makes it, or None; ``base`` the buffer of which it is a
-    view, or itself. ``source`` is the graph's value of an input, the array of a constant,
-    or the variable.
+    ``instruction`` is the instruction that computes it, or None; ``base`` the buffer of
+    which it is a view, or itself. ``source`` is the graph's value of an input, the
+    array of a constant, or the variable.
     """
 
     __slots__ = ("shape", "dtype", "instruction", "base", "source", "_kind", "offset")
@@ -90,12 +90,12 @@ class Program:
     """Instructions in order; ``inputs`` and ``outputs`` are buffers.
 
     ``aliases_inputs``: it runs inside of another program, with that program's memory as
-    inputs: outputs may lie there, variables may not keep it. ``donated_inputs``: the
-    numbers of inputs that it may write to. ``commits_once``: its changes of variables can
-    all be made at its end. ``fails_late``: what may fail is left behind a change, which is
-    undone if it does.
-    ``collectives``: the nodes that all processes of a job run, in the order in which all do.
-    ``limits``: the `Limits` of all that compile it; by default those in use.
+    inputs: outputs may alias it, variables must not keep it. ``donated_inputs``: the
+    numbers of inputs that it may write to. ``commits_once``: its changes of variables
+    can all be made at its end. ``fails_late``: an instruction that may fail remains
+    behind a change of variables, which is undone if it does. ``collectives``: the nodes
+    that all processes of a job run, in their common order. ``limits``: the `Limits` for
+    all passes and kernels; by default the limits in use.
     """
 
     def __init__(self, graph, aliases_inputs=False, donated_inputs=(), limits=None):

@@ -1,9 +1,9 @@
-"""Compute large values again where they are read late, so that nobody has to keep them.
+"""Recompute large values where they are read late, instead of keeping them in memory.
 
-The scores of attention are as large as the square of the length, and made of arrays that are
-much smaller. The backward pass needs them long after the forward pass. Made anew there, slice
-by slice, they are never whole in memory, as in "FlashAttention" (Dao et al., 2022). Sums
-and maxima of rows are kept: they are small.
+The scores of attention are as large as the square of the length, and computed from much
+smaller arrays. The backward pass needs them long after the forward pass. Recomputed
+there, slice by slice, they are never whole in memory, as in "FlashAttention" (Dao et
+al., 2022). Sums and maxima of rows are kept: they are small.
 """
 
 import copy
@@ -16,14 +16,14 @@ __all__ = ["rematerialize"]
 
 
 def rematerialize(program):
-    """Make products, and the maps of them, again for readers behind other uses of them."""
+    """Recompute products, and maps of them, for readers behind other uses of them."""
     for each in list(program.instructions):
         if type(each) is Contract and _is_worth_it(each, program.limits):
             _Region(program, each).apply()
 
 
 def _is_worth_it(product, limits):
-    """Return whether a product is large, and one of a stack of those of small matrices."""
+    """Return whether a product is large, and a batch of products of small matrices."""
     (out,) = product.outputs
     read = sum([a.size for a in product.operands])
     is_stack = math.prod(out.shape[:-2]) > 1 and not product.keywords
@@ -32,9 +32,10 @@ def _is_worth_it(product, limits):
 
 
 class _Region:
-    """A product, the maps of it, and the numbers drawn for them.
+    """A product, the maps applied to it, and the random numbers drawn for them.
 
-    ``values`` are theirs, ``late`` those that depend on what others make of them.
+    ``values`` are their results, ``late`` the values that depend on what other
+    instructions compute from these.
     """
 
     def __init__(self, program, product):
@@ -61,7 +62,7 @@ class _Region:
                 self.late.update(instruction.outputs)
 
     def apply(self):
-        """Make the values that late readers read again, before the first one of these."""
+        """Recompute the values that late readers need, before the first such reader."""
         instructions = self.program.instructions
         if not self.readers:
             return
@@ -85,7 +86,7 @@ class _Region:
         return buffer.base.size * self.program.limits.again_ratio > self.size
 
     def make(self, buffer, made, again):
-        """Append to ``again`` the instructions that make a value, as ``made`` says."""
+        """Append to ``again`` the instructions that compute a value, as mapped by ``made``."""
         stack = [buffer]
         while stack:
             current = stack[-1]

@@ -1,6 +1,7 @@
-"""Functions of numbers that NumPy has no ufunc for, applied entry by entry like one.
+"""Scalar functions without a NumPy ufunc, applied entry by entry like one.
 
-Each is called as ``f(*arrays, out=out)``; with ``out`` None it makes the result.
+Each is called as ``f(*arrays, out=out)``; if ``out`` is None, the result is a new
+array.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ LARGE = 1 << 15  # entries
 
 
 def cast(x, out=None, dtype=None):
-    """``x`` in another dtype."""
+    """Return ``x`` in another dtype."""
     if out is None:
         return x.astype(dtype)
     np.copyto(out, x, casting="unsafe")
@@ -21,7 +22,7 @@ def cast(x, out=None, dtype=None):
 
 
 def positive_bits(y, out=None):
-    """All bits set where ``y`` is positive, none elsewhere."""
+    """Return all bits set where ``y`` is positive, no bits elsewhere."""
     if out is None:
         out = np.empty(y.shape, bits_of(y))
     if out.itemsize == 1:
@@ -32,12 +33,12 @@ def positive_bits(y, out=None):
 
 
 def bits_of(y):
-    """Integers as wide as ``y``; of large arrays bytes, which are widened on their way."""
+    """Return integers as wide as ``y``; for large arrays bytes, which are widened on use."""
     return np.dtype(np.int8) if y.size >= LARGE else _INTEGERS[y.dtype.itemsize]
 
 
 def kept_bits(x, bits, out=None):
-    """``x`` where all bits are set, 0 where none is: whatever ``x`` is there."""
+    """Return ``x`` where all bits are set, 0 where none are, even if ``x`` is NaN."""
     whole = _INTEGERS[x.itemsize]
     kept = np.bitwise_and(
         x.view(whole), bits, out=None if out is None else out.view(whole)

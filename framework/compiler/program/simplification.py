@@ -8,7 +8,7 @@ __all__ = ["drop_unused", "merge_equal", "uniform_constants"]
 
 
 def merge_equal(program):
-    """Keep one of several instructions that compute the same of the same operands."""
+    """Keep one of several instructions that compute the same from the same operands."""
     rewriter, known = ProgramRewriter(program), {}
     for instruction in program.instructions:
         key = instruction.merge_key(rewriter.operands(instruction))
@@ -34,7 +34,7 @@ def drop_unused(program):
 
 
 def uniform_constants(program):
-    """Replace constants that are a broadcast number by the number, where it broadcasts."""
+    """Replace constants that hold one broadcast number by a scalar, where it broadcasts."""
     for instruction in program.instructions:
         if not instruction.broadcasts:
             continue

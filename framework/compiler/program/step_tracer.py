@@ -1,11 +1,11 @@
 """Trace kernels that loop over the steps of sequences: one step becomes a program.
 
 The kernel is run on sequences of one step, time first, whose arrays have no values: it
-writes into parts of arrays as it does in NumPy, and `Part` follows which value each part
-holds. What it does before the loop (`recurrence.steps`) goes to the program around it, what
-it does in the loop to a program of its own. The regions of that program are rows of
-sequences: row ``t`` or ``t + 1`` of an array, in step ``t``. Examples of a batch have
-nothing to do with each other, so that the program may be that of a part of the batch.
+writes into parts of arrays as it does in NumPy, and `Part` tracks the value that each
+part holds. Its instructions before the loop (`recurrence.steps`) are appended to the
+outer program, its instructions in the loop to a separate program. The regions of that
+program are rows of sequences: row ``t`` or ``t + 1`` of an array, in step ``t``.
+Examples of a batch are independent, so the program may handle a part of the batch.
 """
 
 import numpy as np
@@ -31,11 +31,11 @@ class Region:
 
 
 class Memory:
-    """An array that the kernel is given or makes; a sequence if it is ``timed``.
+    """An array that the kernel receives or creates; a sequence if it is ``timed``.
 
-    ``initial`` is what it holds at first: a buffer (an operand), another `Memory` whose
-    copy it is, 0, or None; ``rows`` has for a sequence the buffers that are its rows
-    before the loop. ``shape`` has the rows of the part of the batch, buffers those of the
+    ``initial`` is its initial value: a buffer (an operand), another `Memory` to copy,
+    0, or None; ``rows`` has, for a sequence, the buffers that are its rows before the
+    loop. ``shape`` has the rows of the part of the batch, buffers have the rows of the
     whole. ``parts`` has for each row ``[(start, stop, value)]``, along the last axis.
     """
 
@@ -46,7 +46,7 @@ class Memory:
         trace.memories.append(self)
 
     def row(self, ahead):
-        """The parts of a row."""
+        """Return the parts of a row."""
         if ahead not in self.parts:
             if not self.timed:
                 raise NotTraceable  # read before it is written
@@ -76,7 +76,7 @@ class Memory:
         self.parts[ahead] = sorted([*rest, (start, stop, value)], key=lambda p: p[0])
 
     def split(self, ahead, start, stop):
-        """The parts between two columns."""
+        """Yield the parts between two columns."""
         for a, b, _ in self.row(ahead):
             low, high = max(a, start), min(b, stop)
             if low < high:
@@ -84,7 +84,7 @@ class Memory:
 
 
 class Part:
-    """Columns of a memory, or of the row ``t + ahead`` of a sequence."""
+    """Columns of a memory, or of row ``t + ahead`` of a sequence."""
 
     __slots__ = ("memory", "ahead", "start", "stop")
 
@@ -134,7 +134,7 @@ class Part:
         self[index].set(value)
 
     def set(self, value):
-        """Write a value, which broadcasts."""
+        """Write a value, which is broadcast."""
         trace = self.memory.trace
         if trace.inner is None:
             self.set_before_loop(value)
@@ -154,7 +154,7 @@ class Part:
         self.memory.write(self.ahead, self.start, self.stop, value)
 
     def set_before_loop(self, value):
-        """Note that a row is a state that the kernel is given."""
+        """Record that a row is a state that the kernel receives."""
         is_state = type(value) is Part and value.memory.is_state
         if not self.memory.timed or not is_state or self.shape != value.shape:
             raise NotTraceable
@@ -221,7 +221,7 @@ class _Mask:
 
 
 class _Steps:
-    """The steps of the loop: the trace makes one, and knows their order."""
+    """The steps of the loop: the trace runs one, but knows their order."""
 
     def __init__(self, trace):
         self.trace = trace
@@ -238,7 +238,7 @@ class _Steps:
 
 
 class _StepBuilder(LoopBuilder):
-    """Takes parts as operands, and as ``out``; and values from before the loop."""
+    """Accepts parts as operands and as ``out``, and values from before the loop."""
 
     def __init__(self, trace, program, node):
         super().__init__(program, node)
@@ -299,9 +299,10 @@ class _StepModule:
 class StepTrace:
     """The program of one step of a kernel: its inputs and outputs are regions.
 
-    ``inputs`` maps buffers of the program to a `Region`, or to the buffer outside that it
-    stands for; ``outputs`` maps buffers to regions. ``results`` are the memories that the
-    kernel returns, ``steps`` the number of steps, ``examples`` that of the rows of a step.
+    ``inputs`` maps buffers of the program to a `Region`, or to the outer buffer that
+    they represent; ``outputs`` maps buffers to regions. ``results`` are the memories
+    that the kernel returns, ``steps`` the number of steps, ``examples`` the number of
+    rows of a step.
     """
 
     def __init__(self, program, node, steps, examples):
@@ -323,7 +324,7 @@ class StepTrace:
         self.backwards = backwards
 
     def input(self, stands_for, shape, dtype):
-        """A new input of the program of the step."""
+        """Add an input to the program of the step."""
         if self.inner is None:
             raise NotTraceable
         buffer = Buffer(tuple(shape), dtype, Kind.INPUT)
@@ -332,7 +333,7 @@ class StepTrace:
         return ArrayTracer(buffer, self.inner)
 
     def current(self, value):
-        """A value as one of the program that is being traced now."""
+        """Return a value as a value of the program that is being traced now."""
         if not isinstance(value, ArrayTracer) or self.inner is None:
             return value
         if value.builder is self.inner:
@@ -352,7 +353,7 @@ class StepTrace:
         return self.known[value.buffer]
 
     def mask_row(self, index):
-        """Row ``t + index`` of the mask."""
+        """Return row ``t + index`` of the mask."""
         if index not in self.known:
             shape = self.mask.shape[1:]
             made = self.input(Region(self.mask, index), shape, self.mask.dtype)
@@ -360,7 +361,7 @@ class StepTrace:
         return self.known[index]
 
     def argument(self, buffer, is_state):
-        """An operand of the kernel, cut down to one step and to some examples."""
+        """Return an operand of the kernel, reduced to one step and some examples."""
         shape = buffer.shape
         if buffer.dtype == bool:
             self.mask = Memory(self, (1, self.examples), buffer.dtype, buffer)
@@ -377,7 +378,7 @@ class StepTrace:
         return Part(memory)
 
     def finish(self, results):
-        """Note what the step writes to the sequences that the kernel returns."""
+        """Record what the step writes to the sequences that the kernel returns."""
         self.results = [part.memory for part in results]
         if not all([memory.timed for memory in self.results]):
             raise NotTraceable
@@ -393,7 +394,7 @@ class StepTrace:
         self.program.outputs = list(self.outputs)
 
     def written(self, value, memory):
-        """The buffer to lie in a region: the value, or a copy, which will be fused."""
+        """Return the buffer for a region: the value, or a copy, which will be fused."""
         buffer = self.inner.buffer(value)
         if not isinstance(buffer.instruction, (Map, Reduce, Contract)):
             is_free = False
@@ -405,7 +406,7 @@ class StepTrace:
         return self.program.append(copy, (buffer.shape, buffer.dtype))[0]
 
     def is_as_before(self, value, region):
-        """Return whether a part holds what it held before the step."""
+        """Return whether a part still holds its value from before the step."""
         known = self.inputs.get(getattr(value, "buffer", None))
         if type(known) is not Region or known.memory is not region.memory:
             return False
@@ -413,10 +414,11 @@ class StepTrace:
 
 
 def trace_steps(program, instruction, examples):
-    """The `StepTrace` of an `Opaque` recurrent kernel; None if it cannot be traced.
+    """Return the `StepTrace` of an `Opaque` recurrent kernel; None if untraceable.
 
-    What it does before its loop is appended to the program. Args: ``examples``: of the
-    batch, those of the step that is traced. Matrices are states, and last the kernel.
+    Instructions before its loop are appended to the program. ``examples`` is the number
+    of examples of the batch in the traced step. Matrices are states, except the kernel,
+    which is last.
     """
     node, operands = instruction.node, instruction.operands
     if len(operands[0].shape) != 3:

@@ -1,4 +1,4 @@
-"""`VariableUpdate`: what an optimizer declares of a step, so that it can be compiled."""
+"""`VariableUpdate`: an optimizer's declaration of a step, so that it can be compiled."""
 
 from abc import ABC, abstractmethod
 from typing import NamedTuple
@@ -20,12 +20,13 @@ class VariableUpdate(ABC):
     """A change of variables by gradients: ``update(*gradients)``.
 
     It accesses the variables ``writes`` and ``reads``, and nothing else unless
-    ``runs_user_code``. If anything else references the array of a variable, it changes a
-    copy: the references are counted, so a replay must not hold any without need.
+    ``runs_user_code``. If anything else references the array of a variable, the update
+    writes to a copy: references are counted, so a replay must not hold any
+    unnecessarily.
     """
 
     def __call__(self, *gradients):
-        """Make the step; the caller holds the locks of the variables."""
+        """Run the step; the caller holds the locks of the variables."""
         commit([self.make_step(*gradients)])
 
     @abstractmethod
@@ -35,22 +36,22 @@ class VariableUpdate(ABC):
     @property
     @abstractmethod
     def reads(self):
-        """The variables that it reads and does not change."""
+        """The variables that it reads but does not change."""
 
     @property
     @abstractmethod
     def writes(self):
-        """The variables that it changes: those that it trains, and its own."""
+        """The variables that it changes: trained variables and optimizer variables."""
 
     @property
     @abstractmethod
     def runs_user_code(self):
-        """Return whether the update may fail, or look at other variables."""
+        """Return whether the update may fail or access other variables."""
 
     @property
     @abstractmethod
     def gradient_memory(self):
-        """For each gradient an array that belongs to the update, or None.
+        """For each gradient an array owned by the update, or None.
 
         A gradient that is written there is not copied; after the step the array holds
         another value.
@@ -58,24 +59,24 @@ class VariableUpdate(ABC):
 
     @abstractmethod
     def with_own_memory(self):
-        """Return the same update with memory for gradients of its own."""
+        """Return the same update with separate memory for gradients."""
 
     @property
     @abstractmethod
     def block_rule(self):
-        """The arithmetic of the step, a `BlockRule`; None where it is not known."""
+        """The arithmetic of the step, a `BlockRule`; None if it is unknown."""
 
     def on_device(self):
-        """Return the step as a `DeviceUpdate`, or None if Python has to make it."""
+        """Return the step as a `DeviceUpdate`, or None if it must run in Python."""
         return None
 
 
 class DeviceUpdate(ABC):
     """A step of an update as arithmetic on flat arrays, which a device computes.
 
-    The host counts the step and chooses its numbers in `advance`; the arithmetic that
-    `trace` has described runs on the arrays of `flats`, which the commit of `segments`
-    lets it write to. ``groups`` is a list of `UpdateGroup`.
+    The host counts the step and computes its coefficients in `advance`; the arithmetic
+    traced by `trace` runs on the arrays of `flats`, which the commit of `segments`
+    makes writable. ``groups`` is a list of `UpdateGroup`.
     """
 
     groups: list
@@ -84,52 +85,53 @@ class DeviceUpdate(ABC):
     def trace(self, xp, gradients, groups, empty):
         """Compute a step on traced arrays: return for each group the variable and slots.
 
-        ``groups`` has for each group its flat arrays, the variable and the slots, and its
-        numbers; ``empty(x)`` makes an array like ``x`` to write into.
+        ``groups`` has for each group its flat arrays, the variable and the slots, and
+        its coefficients; ``empty(x)`` creates an array like ``x`` to write into.
         """
 
     @abstractmethod
     def is_current(self):
-        """Return whether the settings that were read by `trace` are still the same."""
+        """Return whether the settings that `trace` read are unchanged."""
 
     @property
     @abstractmethod
     def segments(self):
         """The owners of the arrays that the step changes.
 
-        Each is hashable, makes arrays that nobody else holds in ``gather(change)``, and
-        lets the writes of the commit change them in ``add_to(change)``.
+        Each is hashable, creates unshared arrays in ``gather(change)``, and makes them
+        writable for the commit in ``add_to(change)``.
         """
 
     @abstractmethod
     def holders(self):
-        """Map the ids of the variables that the step changes to what has their arrays.
+        """Map the ids of the variables that the step changes to the owners of their arrays.
 
-        It is another object in each optimizer; only one may have the array of a variable.
+        The owner is another object in each optimizer; only one may own the array of a
+        variable.
         """
 
     @abstractmethod
     def advance(self):
-        """Count a step, and return its numbers: a list of floats for each group."""
+        """Count a step, and return its coefficients: a list of floats for each group."""
 
     @abstractmethod
     def versions(self):
-        """Return numbers that change when the addresses of the arrays do."""
+        """Return numbers that change whenever the addresses of the arrays do."""
 
     @abstractmethod
     def flats(self):
-        """Return a list of arrays for each group, once they are gathered."""
+        """Return a list of arrays for each group, after they are gathered."""
 
     @abstractmethod
     def arrays(self):
-        """Map the ids of variables to their arrays, once they are gathered."""
+        """Map the ids of variables to their arrays, after they are gathered."""
 
 
 class UpdateGroup(NamedTuple):
     """Flat arrays of one dtype that a step changes: a variable and its slots.
 
-    ``size`` entries from ``start`` of the arrays on; ``flats`` is the count of arrays,
-    ``count`` that of the numbers that a step needs.
+    The group is ``size`` entries of the arrays, from ``start`` on; ``flats`` is the
+    number of arrays, ``count`` the number of coefficients of a step.
     """
 
     dtype: object
@@ -142,9 +144,9 @@ class UpdateGroup(NamedTuple):
 class BlockRule(NamedTuple):
     """``function(xp, gradient, variable, scratch, coefficients, *slots)``.
 
-    It changes arrays of one shape and dtype in place: the variable, and ``slots`` of them.
-    ``coefficients`` is the count of numbers that it needs, arrays of rank 0; ``scratch``
-    that of further arrays, of which it gets a list.
+    It changes arrays of one shape and dtype in place: the variable, and ``slots``
+    slots. ``coefficients`` is the number of coefficients, arrays of rank 0; ``scratch``
+    the number of scratch arrays, passed as a list.
     """
 
     function: object
@@ -157,7 +159,7 @@ class BlockRule(NamedTuple):
 
         Inputs: the gradient, the variable, the slots, the coefficients; then, with
         ``decays``, the share by which the variable decays first, and with ``scaled`` a
-        factor of the gradient. Outputs: the variable and the slots as they are afterwards.
+        factor of the gradient. Outputs: the updated variable and slots.
         """
         program = Program(Graph("update"), limits=DEFAULTS)  # the code is kept
         builder = Builder(program, Node(Rule, (), {}))

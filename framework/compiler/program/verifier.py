@@ -1,18 +1,18 @@
 """Verify programs: each instruction reads the values that it names.
 
-The checker follows, instruction by instruction, which value each piece of memory holds.
-A buffer names the value that was written when it was made; a read is right if its memory
-still holds that value. `verify_program` gives every buffer memory of its own, and so finds
-reads after an in-place change. `verify_memory` takes the addresses of the buffers of an
-instance, and so finds memory that is reused too early. Both find memory that escapes: an
-output, or the value of a variable, in memory that a later replay or the outer program
-overwrites.
+The checker tracks, instruction by instruction, the value that each piece of memory
+holds. A buffer names the value that was written when it was computed; a read is valid
+if its memory still holds that value. `verify_program` gives every buffer separate
+memory, and so finds reads after an in-place change. `verify_memory` uses the addresses
+of the buffers of an instance, and so finds memory that is reused too early. Both find
+memory that escapes: an output, or the value of a variable, in memory that a later
+replay or the outer program overwrites.
 
-Collectives run in the order that all processes of a job share. The operands of an all-reduce
-that goes on beside the program are read once more where it is waited for.
+Collectives run in the order that all processes of a job share. The operands of an
+all-reduce that overlaps with the program are read once more where it is awaited.
 
-Instructions declare their `Memory`, donations, and the operands that variables keep. Bodies
-of loops and branches are programs of their own, verified when they are made.
+Instructions declare their `Memory`, donations, and the operands that variables keep.
+Bodies of loops and branches are separate programs, verified when they are created.
 """
 
 import numpy as np
@@ -28,11 +28,13 @@ __all__ = ["verify_memory", "verify_program"]
 
 
 def verify_program(program, after, overwrites=False):
-    """Check a program; ``after`` names the step that has run.
+    """Check a program; ``after`` names the pass that has run.
 
-    Args: ``overwrites``: whether a change of a variable is written over the value that was
+    ``overwrites`` is True if a change of a variable overwrites the value that was
     loaded before.
-    Raises: ``VerificationError``.
+
+    Raises:
+        VerificationError: If an instruction reads a wrong value, or memory escapes.
     """
     _Checker(program, {}, f"after {after}", overwrites=overwrites).run()
 
@@ -40,15 +42,17 @@ def verify_program(program, after, overwrites=False):
 def verify_memory(program, arrays, updates):
     """Check a program with the memory of one instance.
 
-    Args: ``arrays``, of each buffer whose memory is the instance's own the array that it
-    is in every replay; ``updates``, the `VariableUpdate` of each instruction that has one.
-    Raises: ``VerificationError``.
+    ``arrays`` maps each buffer in the instance's own memory to its array, the same in
+    every replay; ``updates`` maps instructions to their `VariableUpdate`.
+
+    Raises:
+        VerificationError: If memory is reused too early, or escapes.
     """
     _Checker(program, arrays, "with its memory assigned", updates).run()
 
 
 class _Memory:
-    """The value that each piece of memory holds: disjoint intervals of spaces."""
+    """The value held by each piece of memory: disjoint intervals of address spaces."""
 
     def __init__(self):
         self.spaces = {}  # space -> [(start, stop, value)]
@@ -82,7 +86,7 @@ class _Memory:
 
 
 def _bounds(array):
-    """The first address of an array and the one behind it; GPU arrays are whole."""
+    """Return the start and end addresses of an array; GPU arrays are contiguous."""
     if not array.size:
         return 0, 0
     if isinstance(array, np.ndarray):
@@ -95,9 +99,9 @@ def _overlap(a, b):
 
 
 class _Checker:
-    """One walk over a program.
+    """One traversal of a program.
 
-    ``fixed``: the arrays of buffers whose memory is the instance's own; ``updates``: the
+    ``fixed``: the arrays of buffers in the instance's own memory; ``updates``: the
     updates of this instance, which have memory for gradients.
     """
 
@@ -137,7 +141,7 @@ class _Checker:
     # --- memory
 
     def place(self, buffer):
-        """``(space, start, stop)`` of the memory of a buffer; of a view that of its base."""
+        """Return ``(space, start, stop)`` of the memory of a buffer or a view's base."""
         base = buffer.base
         place = self.places.get(base)
         if place is None:
@@ -150,7 +154,7 @@ class _Checker:
         return place
 
     def make(self, buffer, value=None):
-        """Write a new value to the memory of a buffer, which names it."""
+        """Write a new value, named by a buffer, to the buffer's memory."""
         self.values[buffer] = value = object() if value is None else value
         self.memory.write(self.place(buffer), value)
 
@@ -191,16 +195,16 @@ class _Checker:
             )
 
     def write_gradients(self, instruction):
-        """Overwrite the memory of an update for gradients."""
+        """Overwrite an update's memory for gradients."""
         update = self.updates.get(instruction)
         for array in () if update is None else update.gradient_memory:
             if array is not None and array.size:
                 self.memory.write(("instance", *_bounds(array)), object())
 
     def write_variables(self, instruction):
-        """Overwrite the loaded values of the variables that change in their place.
+        """Overwrite the loaded values of the variables that change in place.
 
-        Those of host memory get new arrays.
+        Variables in host memory get new arrays.
         """
         for variable in instruction.variables_overwritten if self.overwrites else ():
             for buffer in self.loaded.get(id(variable), ()):
@@ -208,7 +212,7 @@ class _Checker:
                     self.memory.write(self.place(buffer), object())
 
     def step_assigned(self, instruction):
-        """Write outputs to memory of their own, or to that of an operand that ends here."""
+        """Write outputs to separate memory, or in place of an operand last used here."""
         reads = () if instruction.copies_overlaps else instruction.reads
         for out in instruction.outputs:
             if out.is_view:
@@ -257,7 +261,7 @@ class _Checker:
                 self.fail(f"{buffer} shares the memory of {what}")
 
     def require_apart_from_operands(self, instruction, reads, out):
-        """Require that an output shares memory only with operands in whose place it may be."""
+        """Require that an output shares memory only with operands that it may overwrite."""
         place = self.place(out)
         for buffer in reads:
             if not _overlap(place, self.place(buffer)):
@@ -277,7 +281,7 @@ class _Checker:
             self.fail(f"{buffer} is changed, but its memory is not the program's own")
 
     def require_lasting(self, buffer, use, may_be_input):
-        """Require that a buffer that outlives the replay is in no memory that is reused."""
+        """Require that a buffer that outlives the replay is not in memory that is reused."""
         behind = [a.base for a, _ in self.backing.get(buffer.base, ())]
         for base in (buffer.base, *behind):
             if base in self.fixed:
@@ -316,9 +320,9 @@ def _check_order(checker):
 
 
 def _check_collectives(checker):
-    """Check that collectives are called once, in the order of all processes.
+    """Check that collectives are called once, in the order common to all processes.
 
-    An all-reduce that is started must be waited for, once, while its operands are there.
+    An all-reduce that is started must be awaited once, while its operands are intact.
     """
     program, pending = checker.program, {}
     found = [node for each in program.instructions for node in each.collectives]

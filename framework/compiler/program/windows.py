@@ -1,4 +1,4 @@
-"""Instructions of pooling along an axis, as the kernels of both targets see them."""
+"""Pooling instructions along an axis, the common part of the kernels of both targets."""
 
 import math
 
@@ -11,7 +11,7 @@ _DTYPES = "fdbBhHiIlLqQ"
 
 
 class Windows:
-    """The windows of a `Kernel` that replaces an op of pooling; a base beside `Kernel`."""
+    """The windows of a `Kernel` that replaces a pooling op; a mixin of `Kernel` classes."""
 
     __slots__ = ()
     spreads = False  # from windows to the entries in them
@@ -33,7 +33,7 @@ class Windows:
 
     @property
     def window(self):
-        """Extent of the axis before pooling, size, stride, padding, dilation."""
+        """The extent of the axis before pooling, size, stride, padding, dilation."""
         replaced = self.replaced
         whole = (replaced.outputs if self.spreads else replaced.operands)[0]
         names = ("size", "stride", "padding", "dilation")
@@ -41,13 +41,13 @@ class Windows:
 
     @property
     def is_everywhere(self):
-        """Return whether all taps of all windows meet an entry."""
+        """Return whether every tap of every window is inside the array."""
         count, found = taps(*self.window)
         return len(found) == self.window[1] and is_everywhere(found, count)
 
 
 class SpreadToMaxima:
-    """The windows of `spread_to_maxima`, of cotangents, the input and its maxima."""
+    """The windows of `spread_to_maxima`, with cotangents, the input and its maxima."""
 
     __slots__ = ()
     spreads = True
@@ -65,5 +65,5 @@ class SpreadToMaxima:
 
     @property
     def in_place_operands(self):
-        """The input, of which a pair of entries is read before it is written."""
+        """The input: each pair of entries is read before it is written."""
         return (self.operands[1],) if self.halves else ()

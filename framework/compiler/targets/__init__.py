@@ -1,1 +1,1 @@
-"""Targets turn a Program into something to call."""
+"""Targets compile a `Program` to a callable."""

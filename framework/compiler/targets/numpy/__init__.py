@@ -1,1 +1,1 @@
-"""The target that is always there: array calls of NumPy, one line of Python each."""
+"""The NumPy target, always available: array calls, one line of Python each."""

@@ -1,4 +1,4 @@
-"""A program that NumPy runs: its Python source, and instances with memory of their own."""
+"""A program that runs in NumPy: its Python source, and instances with separate memory."""
 
 import functools
 
@@ -24,11 +24,11 @@ __all__ = ["Executable", "Instance", "explained"]
 class Executable:
     """A program with its memory assigned, as Python source.
 
-    It runs in instances, which own memory and serve one thread at a time: functions of the
-    input arrays that return a tuple of the output arrays. `acquire` takes an idle one, or
-    makes one, and `release` gives it back; `run` does both. ``lines`` has the
-    instruction of each line of ``source``, ``memory`` the names of buffers in the memory of
-    an instance.
+    It runs in instances, which own memory and serve one thread at a time: functions of
+    the input arrays that return a tuple of the output arrays. `acquire` returns an idle
+    one, or creates one, and `release` gives it back; `run` does both. ``lines`` has the
+    instruction of each line of ``source``, ``memory`` the names of buffers in the
+    memory of an instance.
     """
 
     target, unit = "numpy", "array call"  # what it is for, and runs one after the other
@@ -44,7 +44,7 @@ class Executable:
         self._idle = []
 
     def make_source(self):
-        """Write the source, and compile it."""
+        """Write and compile the source."""
         source, self.memory = self.write(self.assignment)
         self.source, self.bound, self.lines = source.text, source.bound, source.tags
         self.filename = source.filename
@@ -60,7 +60,7 @@ class Executable:
         return self.assignment.arena_size
 
     def one_by_one(self):
-        """Return an executable of the same program that has a call for each instruction."""
+        """Return an executable of the same program with one call per instruction."""
         return self
 
     def calls(self):
@@ -70,10 +70,10 @@ class Executable:
     # --- running
 
     def run(self, arrays, *options):
-        """Return the output arrays for a list of input arrays; ``options``: of `acquire`.
+        """Return the output arrays for a list of input arrays; ``options``: see `acquire`.
 
-        An instance that has raised is not used again: an all-reduce that it began may still
-        read its memory.
+        An instance that has raised is not used again: an all-reduce that it started may
+        still read its memory.
         """
         instance = self.acquire(*options)
         try:
@@ -95,14 +95,14 @@ class Executable:
         self._idle.append(instance)
 
     def instance(self, replacing=None):
-        """Make a replay function with memory of its own.
+        """Create a replay function with separate memory.
 
-        ``replacing`` maps instructions with effects to functions that take their place.
+        ``replacing`` maps instructions with effects to functions that replace them.
         """
         return self.replay_in(self.new_memory(replacing or {}))
 
     def replay_in(self, instance):
-        """Make a replay function with the memory of ``instance``."""
+        """Create a replay function with the memory of ``instance``."""
         scope = {}
         for name, value in self.bound.items():
             if type(value) is PerInstance:
@@ -125,7 +125,7 @@ class Executable:
         return ignoring_float_errors(run, SMALL_BUFFER) if self.calls_numpy else run
 
     def atomic(self, run, instance):
-        """Make ``run`` leave all variables as they were if it does not come to its end."""
+        """Make ``run`` leave all variables unchanged if it does not complete."""
         if self.program.commits_once:
             return run
         written = written_variables(self.program.graph)
@@ -171,9 +171,9 @@ def explained(error, node, function):
 
 
 class Instance:
-    """The memory of one instance, and the updates that have memory of their own.
+    """The memory of one instance, and the updates that have separate memory.
 
-    Its arrays are of the module ``xp``, whose own memory is aligned.
+    Its arrays belong to the module ``xp``, which aligns its own allocations.
     """
 
     def __init__(self, assignment, replacing, xp=np):
@@ -185,7 +185,7 @@ class Instance:
         self.updates = {each: each.update.with_own_memory() for each in with_slots}
 
     def whole_arena(self):
-        """Return the memory of all buffers in the arena, from where it is aligned."""
+        """Return the memory of all buffers in the arena, from its first aligned address on."""
         return self.arena[self.start : self.start + self.size]
 
     def array(self, buffer):
@@ -198,12 +198,12 @@ class Instance:
         return part.view(buffer.dtype).reshape(buffer.shape)
 
     def replacement(self, instruction):
-        """Return the function to call in place of an instruction's own, or None."""
+        """Return the function that replaces an instruction's own, or None."""
         return self._replacing.get(instruction) or self.updates.get(instruction)
 
 
 def _in_transaction(run, program):
-    """Make ``run`` hold the locks of the variables that it writes to."""
+    """Make ``run`` hold the locks of the variables that it writes."""
     written = [v for each in program.instructions for v in each.variables_written]
     if not written:
         return run
@@ -213,7 +213,7 @@ def _in_transaction(run, program):
 
 
 def _poisoning(run, arena):
-    """Make ``run`` fill its memory with NaN at the end, so that what has escaped shows."""
+    """Make ``run`` fill its memory with NaN at the end, so that escaped buffers show."""
 
     def poisoning(*arrays):
         outputs = run(*arrays)

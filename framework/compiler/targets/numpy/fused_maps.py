@@ -1,4 +1,4 @@
-"""The function of a `FusedMap`: calls of NumPy on a block of rows at a time."""
+"""The function of a `FusedMap`: NumPy calls on a block of rows at a time."""
 
 import threading
 
@@ -15,7 +15,8 @@ __all__ = ["BlockFunction", "keyword_text"]
 class BlockFunction:
     """Calls ``block(i, *operands, *outputs)`` for the rows from ``i`` on, in some threads.
 
-    ``source`` shows it. Each thread has scratch memory of its own, from its first block on.
+    ``source`` shows it. Each thread allocates separate scratch memory at its first
+    block.
     """
 
     def __init__(self, instruction):
@@ -39,7 +40,7 @@ class BlockFunction:
         parallel_for(work, self._starts, self._entries)
 
     def _made(self):
-        """Return the function with scratch memory of its own."""
+        """Return the function with separate scratch memory."""
         scope = {
             name: np.empty(*value.spec) if type(value) is _Scratch else value
             for name, value in self.source.bound.items()
@@ -92,7 +93,7 @@ def _written(instruction):
 
 
 def keyword_text(source, instruction):
-    """Return the keywords of a call as Python writes them, with a comma in front."""
+    """Return the keywords of a call as Python source, with a comma in front."""
     texts = []
     for name, value in instruction.keywords.items():
         text = repr(value) if name != "dtype" else source.bind("k", value)

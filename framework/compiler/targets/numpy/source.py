@@ -1,8 +1,8 @@
-"""The replay function of a program, written as Python source: one line an array call.
+"""The replay function of a program, written as Python source: one line per array call.
 
 Names are bound beforehand to all objects that are the same in each replay: functions,
-memory and views of memory. What each instance of an executable has of its own is bound to a
-`PerInstance`, which says how to make it.
+memory and views of memory. Objects that differ between instances of an executable are
+bound to a `PerInstance`, which creates them.
 """
 
 import functools
@@ -64,8 +64,8 @@ class PerInstance:
 class SourceWriter:
     """Writes the source of a program whose memory is assigned.
 
-    ``compile_program(program, name)`` makes executables for the regions of branches and
-    loops.
+    ``compile_program(program, name)`` creates executables for the regions of branches
+    and loops.
     """
 
     def __init__(self, assignment, name, compile_program):
@@ -89,8 +89,11 @@ class SourceWriter:
                 self.overwriting.setdefault(id(variable), []).append(i)
 
     def written(self):
-        """``(source, memory)``: a `Source` with one function, and for each line the
-        instruction that it is from; the name of each buffer with memory of the instance."""
+        """Return ``(source, memory)``: a `Source` with one function, and names of buffers.
+
+        The `Source` has the instruction of each line; ``memory`` maps each buffer in
+        the memory of the instance to its name.
+        """
         program = self.program
         inputs = [f"x{i}" for i in range(len(program.inputs))]
         self.names.update(zip(program.inputs, inputs, strict=True))
@@ -118,13 +121,13 @@ class SourceWriter:
         self.clear(self.ending.pop(i, ()), instruction)
 
     def clear(self, registers, tag):
-        """Let go of the arrays in registers."""
+        """Release the arrays in registers."""
         for register in registers:
             if self.holding.pop(register, None) is not None:
                 self.source.emit(f"{register} = None", tag)
 
     def flush(self):
-        """Write what is still to be written."""
+        """Write all pending text."""
 
     @property
     def commits_at_end(self):
@@ -132,7 +135,7 @@ class SourceWriter:
         return self.program.commits_once
 
     def write_commit(self):
-        """Write one call that makes the steps of optimizers, and all assignments."""
+        """Write one call that makes the optimizer steps and all assignments."""
         *_, last = self.commits
         updates = [each for each in self.commits if type(each) is Update]
         stores = [each for each in self.commits if type(each) is Store]
@@ -186,7 +189,7 @@ class SourceWriter:
         return register
 
     def own_memory(self, buffer):
-        """Return the name of a buffer in the memory of each instance; None: it has none."""
+        """Return the name of a buffer in the memory of each instance, or None."""
         if buffer.offset is None and buffer.kind is not Kind.SLOT:
             return None
         make = functools.partial(_memory_of, buffer)
@@ -219,7 +222,7 @@ class SourceWriter:
     def write_snapshot(self):
         """Load all variables as of one moment, in a program that changes none.
 
-        They are loaded again if another thread changes variables in between.
+        They are reloaded if another thread changes variables in the meantime.
         """
         instructions = self.program.instructions
         loads = [each for each in instructions if type(each) is Load]
@@ -251,7 +254,7 @@ class SourceWriter:
         self.write_replaceable(effect, effect.function)
 
     def write_replaceable(self, effect, function):
-        """Write a call of what an instance has in place of ``function``, or of that."""
+        """Write a call of an instance's replacement of ``function``, or ``function``."""
         make = functools.partial(_function_of, effect, function)
         function = self.source.bind(
             f"{identifier(effect.node.name)}_", PerInstance(make)
@@ -326,7 +329,7 @@ class SourceWriter:
         self.write_call(instruction, function, instruction.is_tuple)
 
     def write_all_reduce(self, i, instruction):
-        """Write a call whose results are views of one array; those that stay are copied."""
+        """Write a call that returns views of one array; results that stay are copied."""
         self.write_kernel(i, instruction)
         for out in instruction.outputs if len(instruction.outputs) > 1 else ():
             if out.kind is Kind.ESCAPING:
@@ -396,7 +399,7 @@ def _view_of(view, name, instance, scope):
 
 
 def view_text(view, x, function_name):
-    """Return the view of an array named ``x`` as Python writes it."""
+    """Return a view of an array named ``x`` as Python source."""
     name, parameters = view.name, view.parameters
     if name == "__getitem__":
         return f"{x}[{', '.join([_index_text(i) for i in parameters])}]"
