@@ -1,1 +1,1 @@
-"""Target `native`: a program as machine code, through LLVM."""
+"""The target `native`: programs compiled to machine code by LLVM."""

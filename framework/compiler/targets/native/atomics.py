@@ -1,7 +1,8 @@
-"""Atomic memory, waiting and calls by address, as functions that append to a `Writer`.
+"""Atomic memory access, waiting and calls by address, appended to a `Writer`.
 
-Orders are LLVM's: "monotonic" for values alone, "acquire" and "release" for the memory that
-they guard, "seq_cst" where two threads each write one place and then read the other's.
+Orders are LLVM's: "monotonic" for values alone, "acquire" and "release" for the memory
+that they guard, "seq_cst" where two threads each write one location and then read the
+other's.
 """
 
 import contextlib
@@ -68,12 +69,12 @@ def store(writer, value, pointer, order="monotonic"):
 
 
 def add(writer, pointer, value, order="monotonic"):
-    """Add to a value in memory; returns the value before."""
+    """Add to a value in memory; return the old value."""
     return _update(writer, "add", pointer, value, order)
 
 
 def subtract(writer, pointer, value, order="monotonic"):
-    """Subtract from a value in memory; returns the value before."""
+    """Subtract from a value in memory; return the old value."""
     return _update(writer, "sub", pointer, value, order)
 
 
@@ -92,7 +93,7 @@ def taken_from(writer, counter, count):
 
 
 def exchange(writer, pointer, value, order="monotonic"):
-    """Write a value; returns the value before."""
+    """Write a value; return the old value."""
     return _update(writer, "xchg", pointer, value, order)
 
 
@@ -103,7 +104,7 @@ def _update(writer, name, pointer, value, order):
 
 
 def compare_exchange(writer, pointer, expected, value, order="acquire"):
-    """Write a value if the one in memory is as expected; returns whether it was."""
+    """Write a value if the old one is as expected; return whether it was."""
     kind = llvm_type(value.dtype)
     pair = f"%{writer.fresh()}"
     writer.emit(
@@ -122,7 +123,7 @@ def pause(writer):
 
 
 def ticks(writer):
-    """A clock of the CPU that runs at a constant rate."""
+    """Read a clock of the CPU that runs at a constant rate."""
     if engine.host().architecture == "x86_64":
         return writer.call("llvm.readcyclecounter", [], np.int64)
     name = "llvm.read_volatile_register.i64"  # its cycle counter is the kernel's alone
@@ -131,7 +132,7 @@ def ticks(writer):
 
 
 def core(writer):
-    """The number of the core that the thread is on; -1 where that takes a system call."""
+    """Return the number of the core the thread runs on; -1 if that needs a system call."""
     if engine.host().architecture != "x86_64":
         return writer.const(-1, np.int32)
     name, kind = (
@@ -159,7 +160,7 @@ def _futex(writer, pointer, operation, value):
 
 
 def leave_core(writer, number):
-    """Let the thread run on all cores of the process but this one, if there is another."""
+    """Move the thread off this core to the other cores of the process, if there are any."""
     size = writer.index(128)  # of a set of cores
     mask = writer.alloca(np.int64, 16)
     with writer.loop(0, 16) as n:
@@ -174,7 +175,7 @@ def leave_core(writer, number):
 
 
 def _system_call(writer, name, *args):
-    """Call the kernel with up to four arguments, of one type: all travel alike."""
+    """Call the kernel with up to four arguments of one type: all are passed alike."""
     args = [writer.index(_CALLS[engine.host().architecture][name]), *args]
     args += [writer.index(0)] * (7 - len(args))
     words = [

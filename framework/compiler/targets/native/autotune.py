@@ -1,8 +1,8 @@
-"""The fastest of several kernels that compute the same, found by running them.
+"""Select the fastest of several equivalent kernels by timing them.
 
-The name of the winner is kept in the cache folder, beside machine code, so that the next
-process need not run them again. Nothing else is read back: what a file says may choose a
-slower kernel, but no wrong one.
+The name of the winner is stored in the cache folder, beside machine code, so that the
+next process need not time them again. Nothing else is read back: a corrupt file may
+select a slower kernel, but never a wrong one.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ if hasattr(os, "register_at_fork"):
 def fastest(kernels, about):
     """Return the name of the kernel that runs the fastest on this machine.
 
-    Args: ``kernels``: by their names; ``about``: text that says what they compute.
+    ``kernels`` are kernels by name; ``about`` is text that describes their computation.
     """
     key = _key(kernels, about)
     with _lock:
@@ -61,7 +61,7 @@ def fastest(kernels, about):
 
 @contextlib.contextmanager
 def progress():
-    """Show one bar for all kernels that are timed in the block, if it takes long."""
+    """Show one progress bar for all kernels timed in the block, if it takes long."""
     outer, _bars.current = getattr(_bars, "current", None), None
     try:
         yield
@@ -72,7 +72,7 @@ def progress():
 
 
 def _advance(kernel_count=0, done=0):
-    """Tell the bar that there are more kernels to time, or that some are done."""
+    """Update the progress bar: more kernels to time, or some timed."""
     if getattr(_bars, "current", None) is None:
         from tqdm import tqdm
 
@@ -85,19 +85,19 @@ def _advance(kernel_count=0, done=0):
 
 
 def _key(kernels, about):
-    """All that the time of kernels depends on, as a key of `ObjectCache`."""
+    """Return a key of `ObjectCache` from everything that affects the timings."""
     parts = ["autotune", engine.maker(), f"{config.threads()} threads", about, *kernels]
     return hashlib.sha256("\0".join(parts).encode()).digest()
 
 
 def _text(name, seconds):
-    """The content of a file; times are for people to read."""
+    """Return the content of a file; the times in it are only for people to read."""
     rounded = {each: round(1e6 * time, 1) for each, time in seconds.items()}
     return json.dumps({"fastest": name, "microseconds": rounded}).encode()
 
 
 def _read(content):
-    """The name in a file, or None."""
+    """Return the name in a file, or None."""
     try:
         found = json.loads(content or b"null")
     except (ValueError, RecursionError):
@@ -110,7 +110,7 @@ def _read(content):
 
 
 def _timed(kernels):
-    """The least seconds that each kernel takes, by its name; they take turns."""
+    """Return the minimal time of each kernel in seconds, by name; they run alternately."""
     _advance(kernel_count=len(kernels))
     arrays, functions = {}, {}
     for name, kernel in kernels.items():
@@ -132,7 +132,7 @@ def _timed(kernels):
 
 
 def _compiled(kernel, arrays):
-    """A function that runs a kernel; those of the same specs share ``arrays``."""
+    """Return a function that runs a kernel; kernels of the same specs share ``arrays``."""
     kernel = copy.copy(kernel)
     kinds = [Kind.SCRATCH if a.is_scratch else Kind.NEW for a in kernel.operands]
     specs = [(a.shape, a.dtype, kind) for a, kind in zip(kernel.operands, kinds)]
@@ -152,7 +152,7 @@ def _compiled(kernel, arrays):
 
 
 def _ones(shape, dtype):
-    """An array that begins where buffers of programs do."""
+    """Return an array aligned like the buffers of programs."""
     size = math.prod(shape) * dtype.itemsize
     memory = np.empty(size + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT

@@ -1,4 +1,4 @@
-"""The reason why no machine code can be made in this process, if there is one."""
+"""The reason why machine code cannot be compiled in this process, if there is one."""
 
 import functools
 

@@ -1,16 +1,17 @@
-"""Products in native code: calls of the OpenBLAS that NumPy has loaded.
+"""Matrix products in native code: calls of the OpenBLAS that NumPy has loaded.
 
-Addresses are bound when a module is loaded (`symbols`), so that its code can be kept in
-files. A product runs on one thread if it stands between ``tw_blas_enter`` and
-``tw_blas_leave``; OpenBLAS's number of threads is one for the whole process, so the first to
-enter sets it to 1, and the last to leave sets it back. `parallel_gemm` cuts a large product
-into blocks, each a product on one thread, by its sizes alone: the same sums in the same
-order for every number of threads.
+Addresses are bound when a module is loaded (`symbols`), so that its code can be cached
+in files. A product runs on one thread if it is called between ``tw_blas_enter`` and
+``tw_blas_leave``; OpenBLAS has one number of threads for the whole process, so the
+first thread to enter sets it to 1, and the last to leave restores it. `parallel_gemm`
+splits a large product into blocks, each a product on one thread, by its sizes alone:
+the same sums in the same order for every number of threads.
 
 OpenBLAS can be given another pool (``openblas_set_threads_callback_function``), but not
-safely: its jobs wait for each other, so that all need a thread at once; those of two
-products at once would share buffers; and a job marks the place where one of OpenBLAS's own
-workers may just be looking for a pointer. So its own products keep its own workers.
+safely: its jobs wait for each other, so that all need a thread at once; the jobs of two
+simultaneous products would share buffers; and a job marks the slot where one of
+OpenBLAS's own workers may just be looking for a pointer. So its own products keep its
+own workers.
 """
 
 import ctypes
@@ -44,7 +45,8 @@ _I32, _I64 = np.dtype(np.int32), np.dtype(np.int64)
 def symbols():
     """Return the addresses of the functions that the code here calls.
 
-    Raises: `Unavailable` if NumPy's BLAS is no OpenBLAS, or lacks a function.
+    Raises:
+        Unavailable: If NumPy's BLAS is not OpenBLAS, or lacks a function.
     """
     return dict(_functions().addresses)
 
@@ -62,11 +64,11 @@ def leave(writer):
 def gemm(
     writer, dtype, transposes, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc
 ):  # fmt: skip
-    """``c = alpha * a @ b + beta * c``, of shapes (m, k), (k, n), (m, n), row by row.
+    """``c = alpha * a @ b + beta * c``, of shapes (m, k), (k, n), (m, n), row-major.
 
-    Args: ``transposes``: whether ``a`` and ``b`` lie in memory as their transposes;
-    ``lda``, ``ldb``, ``ldc``: entries from one row in memory to the next. Sizes are
-    integers or values of 64 bits.
+    ``transposes`` says whether ``a`` and ``b`` are stored transposed; ``lda``, ``ldb``,
+    ``ldc`` are the row strides in memory, in entries. Sizes are integers or 64-bit
+    values.
     """
     dtype = np.dtype(dtype)
     order = [
@@ -89,7 +91,8 @@ def parallel_gemm(
 ):  # fmt: skip
     """`gemm` of known sizes, on the threads of the pool if it is large.
 
-    Args: ``cut``: blocks along the rows and along the columns of ``c``; by default `blocks`.
+    ``cut`` has the numbers of blocks along the rows and the columns of ``c``; by
+    default `blocks`.
     """
     rows, columns = blocks(m, n, k, dtype) if cut is None else cut
     if rows * columns == 1:
@@ -101,9 +104,9 @@ def parallel_gemm(
 
 
 def gemm_in_blocks(writer, dtype, transposes, sizes, alpha, beta, a, b, c):
-    """`gemm` on the threads of the pool, where all may be values.
+    """`gemm` on the threads of the pool, where all arguments may be values.
 
-    Args: ``sizes``: ``m, n, k, lda, ldb, ldc``, and the rows and columns of a block.
+    ``sizes``: ``m, n, k, lda, ldb, ldc``, and the rows and columns of a block.
     """
     order = [_transposition_value(writer, t) for t in transposes]
     sizes = [writer.index(size) for size in sizes]
@@ -118,13 +121,13 @@ ROWS, COLUMNS = 128, 256  # of a block at least, but 64 rows of one of two
 
 
 def blocks(m, n, k, dtype=np.float32):
-    """Return into how many blocks of rows and of columns a product is cut.
+    """Return the numbers of blocks of rows and of columns that a product is split into.
 
-    OpenBLAS packs all of ``b`` for each block of rows, and all of ``a`` for each block of
-    columns; and threads that write halves of the same rows disturb each other. So rows are
-    cut, unless ``b`` exceeds a core's cache and there are few of them. Fewer rows than 128
-    in a block cost a quarter of the speed. More blocks than the machine has cores cost up
-    to a tenth; how many of them are used does not matter.
+    OpenBLAS packs all of ``b`` for each block of rows, and all of ``a`` for each block
+    of columns; and threads that write halves of the same rows disturb each other. So
+    rows are split, unless ``b`` exceeds a core's cache and there are few rows. Fewer
+    rows than 128 in a block cost a quarter of the speed. More blocks than the machine
+    has cores cost up to a tenth; the number of cores in use does not matter.
     """
     size = np.dtype(dtype).itemsize
     work = 2 * m * n * k * size / 4
@@ -143,12 +146,12 @@ def blocks(m, n, k, dtype=np.float32):
 
 
 def steps(m, n, rows, columns):
-    """Return the rows and columns of a block, of so many along the rows and columns."""
+    """Return the rows and columns of a block, given the numbers of blocks."""
     return _step(m, rows, 8), _step(n, columns, 16)
 
 
 def _step(size, count, multiple):
-    """Entries of a block: the last one may be shorter."""
+    """Return the entries of a block: the last one may be shorter."""
     return max(-(-size // (count * multiple)) * multiple, 1)
 
 
@@ -181,7 +184,7 @@ def _cblas_gemm(writer, dtype, order, m, n, k, alpha, a, lda, b, ldb, beta, c, l
 
 @functools.cache
 def _index_type():
-    """The type of sizes in this OpenBLAS."""
+    """Return the integer type of sizes in this OpenBLAS."""
     wide = "USE64BITINT" in openblas.text("openblas_get_config")
     return _I64 if wide else _I32
 
@@ -190,7 +193,7 @@ def _index_type():
 
 
 class _Functions:
-    """Addresses: OpenBLAS's, and those of the functions written here; never unloaded."""
+    """Addresses of OpenBLAS's functions and of the functions written here; never unloaded."""
 
     def __init__(self):
         _index_type()

@@ -1,10 +1,10 @@
 """Contractions in machine code: convolutions of all kinds and their gradients.
 
-There is no matrix of windows. Tiles of the output stay in registers while the loops that
-add up run over both operands where they lie, as in "Anatomy of High-Performance Deep
-Learning Convolutions on SIMD Architectures" (Georganas et al., 2018). Where windows reach
-over the margins, a block first copies its band of the first operand, with zeros around it,
-into memory of its own thread. Loops, tiles and blocks are those of
+There is no matrix of windows. Tiles of the output stay in registers while the reduction
+loops read both operands in place, as in "Anatomy of High-Performance Deep Learning
+Convolutions on SIMD Architectures" (Georganas et al., 2018). Where windows overlap the
+padding, a block first copies its band of the first operand, padded with zeros, into
+memory of its thread. Loops, tiles and blocks are chosen by
 `loops.contraction_schedule`.
 """
 
@@ -33,7 +33,7 @@ _I64 = np.dtype(np.int64)
 
 
 def _contraction(instruction):
-    """``(maps, operands, shapes)`` of what there may be code for, or None."""
+    """Return ``(maps, operands, shapes)`` if there may be code for it, or None."""
     if not instruction.keywords:
         return thin_product_of(instruction)
     a, b = operands = instruction.operands[:2]
@@ -45,7 +45,7 @@ def _contraction(instruction):
 
 
 def _schedules(instruction, limits=DEFAULTS, most=1):
-    """Up to ``most`` `Schedule`s of an instruction, none if there is no code for it."""
+    """Return up to ``most`` `Schedule`s of an instruction; none if there is no code."""
     found, (out,) = _contraction(instruction), instruction.outputs
     if found is None:
         return ()
@@ -57,10 +57,10 @@ def _schedules(instruction, limits=DEFAULTS, most=1):
 
 
 class ContractionKernel(NativeKernel):
-    """A contraction whose first operand may be read over its margins.
+    """A contraction whose first operand may be read beyond its bounds.
 
-    ``count`` is the number of slices that a `SliceLoop` has, or None; ``threads`` that of
-    threads that have memory for a band.
+    ``count`` is the number of slices of a `SliceLoop`, or None; ``threads`` the number
+    of threads with memory for a band.
     """
 
     __slots__ = ("count", "schedule", "threads")
@@ -105,7 +105,7 @@ class ContractionKernel(NativeKernel):
 
     @property
     def has_counter(self):
-        """Return whether threads take blocks from a counter, and do not run all of them."""
+        """Return whether threads take blocks from a shared counter."""
         return is_shared(self.limits, self.schedule.blocks, self.work)
 
     @property
@@ -119,7 +119,7 @@ class ContractionKernel(NativeKernel):
 
     @property
     def slices(self):
-        """Bands of images, if these are what lies one behind the other in the output."""
+        """The number of bands of images, if these are contiguous in the output."""
         schedule, (out,) = self.schedule, self.outputs
         sizes = {phase.batch.extent * phase.batch.out for phase in schedule.phases}
         if schedule.accumulates or sizes != {out.size}:
@@ -165,7 +165,7 @@ def _band_size(schedule):
 
 
 def _copies(phase, tile):
-    """Blocks of the copy of the second operand: tiles and rounds of other places."""
+    """Return the blocks of the copy of the second operand: tiles and other output loops."""
     others = [loop.extent for _, loop in _other_places(phase, tile)]
     return math.prod(others) * (
         tile.count_along(phase) if _has_width(phase, tile) else 1
@@ -219,9 +219,10 @@ class _Functions:
     # --- a tile
 
     def hoisted(self, phase):
-        """The loops that add up around all tiles of a band.
+        """The reduction loops outside all tiles of a band.
 
-        Without any round, tiles are written once: there are no taps, and all sums are 0.
+        If they have no iteration, tiles are written once: there are no taps, and all
+        sums are 0.
         """
         if 0 in [each.extent for each in phase.summed]:
             return ()
@@ -229,7 +230,7 @@ class _Functions:
         return phase.summed[:count]
 
     def summed(self, phase):
-        """The loops that a tile adds up, outermost first."""
+        """The reduction loops of a tile, outermost first."""
         rest = phase.summed[len(self.hoisted(phase)) :] or (Loop(1, 0, 0, 0),)
         if self.schedule.accumulates:
             return (phase.batch, phase.rows, *rest)
@@ -237,21 +238,21 @@ class _Functions:
 
     @property
     def adds(self):
-        """Return whether tiles may add to what is in memory."""
+        """Return whether tiles may accumulate into memory."""
         return self.schedule.accumulates or self.schedule.hoisted > 0
 
     @property
     def is_whole(self):
-        """Return whether each vector has all of its entries."""
+        """Return whether all vectors are full."""
         width = self.tile.lanes if self.tile.sums_lanes else self.tile.width
         return not any([self.tile.loop_of(p).extent % width for p in self.phases])
 
     def tile_function(self, number):
         """Write the function of a tile of a phase; return its name.
 
-        Parameters: where the tile begins in the operands and in the output; the entries
-        left along the vectors; whether to add to the output; of each loop the extent and,
-        but for the innermost, the steps in the operands.
+        Parameters: the start of the tile in the operands and in the output; the entries
+        left along the vectors; whether to add to the output; for each loop the extent
+        and, except for the innermost, the strides in the operands.
         """
         writer, phase, start = self.writer, self.phases[number], len(self.writer.lines)
         name, summed = f"{self.name}.tile_{number}", self.summed(phase)
@@ -275,7 +276,7 @@ class _Functions:
     # --- copies
 
     def pack(self):
-        """Write the function that copies the second operand as tiles read it."""
+        """Write the function that packs the second operand in the order of tiles."""
         writer, first = self.writer, 0
         function = block_function(
             writer, f"{self.name}.pack", self.places, (self.b, self.memory["b"])
@@ -288,7 +289,7 @@ class _Functions:
                 first += count
 
     def pack_tile(self, number, source, target, block):
-        """Copy what a tile reads of the second operand, for all loops that add up."""
+        """Pack the part of the second operand that a tile reads, for all reduction loops."""
         writer, tile, phase = self.writer, self.tile, self.phases[number]
         before = self.schedule.contraction.phases[number]
         source = self.at(source, before.offsets[2])
@@ -324,7 +325,7 @@ class _Functions:
             self.writer.store(zero, self.at(target, i))
 
     def copy_band(self, source, band, image, row):
-        """Copy what a band reads of the first operand, zeros where it has no entries."""
+        """Copy the part of the first operand that a band reads, padded with zeros."""
         writer, found = self.writer, self.schedule.contraction
         shape, reach = self.schedule.band_shape, found.reach
         own = [r.extent for r in reach]
@@ -364,7 +365,7 @@ class _Functions:
 
     @contextlib.contextmanager
     def block_function(self, name):
-        """Define a function of a number; yields it, and the arrays by their buffers."""
+        """Define a function of a block number; yields the number, and the arrays by buffer."""
         memory = self.memory
         read = memory.get("b", self.b)
         written = memory.get("parts", self.out)
@@ -376,14 +377,14 @@ class _Functions:
             yield number, found, (found[self.a], found[read], found[written])
 
     def band_of(self, found, thread):
-        """The memory of a thread for its copy of a band, or None."""
+        """Return the memory of a thread for its copy of a band, or None."""
         if "bands" not in self.memory:
             return None
         start = thread * _band_size(self.schedule)
         return self.at(found[self.memory["bands"]], start)
 
     def slice(self):
-        """Write the function that makes a slice: all bands of some images."""
+        """Write the function that computes a slice: all bands of some images."""
         writer, schedule = self.writer, self.schedule
         add = writer.const(False, np.bool_)
         with self.block_function("slice") as (number, found, arrays):
@@ -398,7 +399,7 @@ class _Functions:
                 self.band(i, cut, *arrays, band, add)
 
     def thread(self):
-        """Write the function of a thread, which takes blocks until none is left."""
+        """Write the function of a thread, which takes blocks until none are left."""
         writer, schedule = self.writer, self.schedule
         with self.block_function("thread") as (thread, found, (a, b, out)):
             band, taken = self.band_of(found, thread), writer.loop(0, schedule.blocks)
@@ -418,7 +419,7 @@ class _Functions:
                         self.band(number, cut, a, b, total, band, number > first)
 
     def share(self, count, number, of):
-        """The first and the last but one of the things that share ``number`` has."""
+        """Return the first and the end index of share ``number``."""
         of = self.writer.index(of)
         return number * count / of, (number + 1) * count / of
 
@@ -524,7 +525,7 @@ class _Functions:
             call(pointers, left, add)
 
     def sum_parts(self):
-        """Write the function that adds the parts, in their order."""
+        """Write the function that adds up the partial sums in order."""
         writer, size = self.writer, self.out.size
         most = writer.limits.summed_entries
         function = block_function(
@@ -543,7 +544,7 @@ class _Functions:
 
 
 class _Tile:
-    """Writes what the function of a tile does."""
+    """Writes the body of a tile's function."""
 
     def __init__(self, functions, phase, out, left):
         self.functions, self.writer = functions, functions.writer
@@ -597,7 +598,7 @@ class _Tile:
         return inner
 
     def products(self, a, b, sums, masks):
-        """The sums and the products of a round, or of several that are unrolled."""
+        """Compute the sums after one iteration, or several that are unrolled."""
         writer, tile, known = self.writer, self.tile, {}
         along = tile.loop_of(self.phase)
         # A copy of the second operand has zeros behind the last entries.
@@ -626,7 +627,7 @@ class _Tile:
         return sums
 
     def read(self, target, v):
-        """The entries of a vector of the output; the first one has a sum of lanes."""
+        """Read a vector of the output; the first entry holds a sum of lanes."""
         writer, lanes = self.writer, self.tile.lanes
         if self.step == 1:
             return writer.load_vector(target, self.vector, self.masks[v])

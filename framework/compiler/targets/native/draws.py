@@ -1,8 +1,11 @@
-"""Random numbers as machine code: Philox4x64-10 with the very stream of NumPy.
+"""Random numbers as machine code: Philox4x64-10 with the same stream as NumPy.
 
-Each block of four words is a function of the key and its number, so that threads draw parts
-of an array. A float32 takes half a word, the lower one first, a float64 a whole one.
-Reference: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
+Each block of four words is a function of the key and its number, so that threads draw
+parts of an array. A float32 uses half a word, the lower half first, a float64 a whole
+word.
+
+References:
+    Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
 """
 
 import copy
@@ -25,10 +28,10 @@ U64 = np.dtype(np.uint64)
 
 
 class DrawKernel(NativeKernel):
-    """A dropout mask, or floats from a range. Others are drawn by NumPy.
+    """A dropout mask, or uniform floats. NumPy draws all others.
 
-    A block makes ``entries`` of the output, a multiple of those of four words. ``count`` is
-    the number of slices that a `SliceLoop` has, or None.
+    A block computes ``entries`` of the output, a multiple of the entries from four
+    words. ``count`` is the number of slices of a `SliceLoop`, or None.
     """
 
     __slots__ = ("entries", "count")
@@ -53,7 +56,7 @@ class DrawKernel(NativeKernel):
 
     @property
     def drawn(self):
-        """The dtype of the numbers that are drawn."""
+        """The dtype of the drawn numbers."""
         (out,) = self.outputs
         return np.dtype(np.float32) if self.is_mask else out.dtype
 
@@ -67,7 +70,7 @@ class DrawKernel(NativeKernel):
 
     @property
     def slices(self):
-        """As set, else as many parts of the first axis as are of some length."""
+        """The number of slices: ``count`` if set, else for slices of a minimal size."""
         (out,) = self.outputs
         if self.count is not None or not out.shape:
             return self.count
@@ -76,7 +79,7 @@ class DrawKernel(NativeKernel):
         return next(filter(self.can_be_cut, counts), None)
 
     def can_be_cut(self, count):
-        """Return whether each slice has all entries of some blocks of four words."""
+        """Return whether each slice consists of whole blocks of four words."""
         return self.outputs[0].size % (count * 32 // self.drawn.itemsize) == 0
 
     def in_slices(self, count):
@@ -139,14 +142,14 @@ class DrawKernel(NativeKernel):
             writer.store(entry, writer.at(target, i, dtype))
 
     def floats(self, writer, word):
-        """The numbers from 0 up to 1 that a word gives."""
+        """Convert a word to floats in [0, 1)."""
         if self.drawn == np.float64:
             return [writer.cast(word >> 11, np.float64) * 2.0**-53]
         halves = writer.cast(word, np.uint32), writer.cast(word >> 32, np.uint32)
         return [writer.cast(half >> 8, np.float32) * 2.0**-24 for half in halves]
 
     def entry(self, writer, x):
-        """The entry of the output for a number from 0 up to 1, as the kernel has it."""
+        """Return the entry of the output for a float in [0, 1), as the kernel computes it."""
         given, dtype = self.replaced.parameters, self.outputs[0].dtype
         if self.is_mask:
             rate = given["rate"]
@@ -168,7 +171,7 @@ class DrawKernel(NativeKernel):
 
 
 def philox(writer, key, counter):
-    """Four random words of a key of two words and a counter of four."""
+    """Compute four random words from a key of two words and a counter of four."""
     for turn in range(ROUNDS):
         if turn:
             key = [k + writer.const(step, U64) for k, step in zip(key, STEPS)]
@@ -180,7 +183,7 @@ def philox(writer, key, counter):
 
 
 def _product(writer, x, number):
-    """The upper and the lower word of a product of 128 bits."""
+    """Return the upper and the lower word of a 128-bit product."""
     wide = writer.assigned(U64, f"zext i64 {x.text} to i128").text
     product = writer.assigned(U64, f"mul i128 {wide}, {number}").text
     upper = writer.assigned(U64, f"lshr i128 {product}, 64").text

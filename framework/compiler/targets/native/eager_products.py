@@ -1,9 +1,10 @@
-"""Products of matrices outside of traced functions, by the same code, on the same threads.
+"""Matrix products outside of traced functions, by the same code, on the same threads.
 
-NumPy's own go to OpenBLAS's threads, which look for more work for milliseconds: on the very
-cores on which the pool runs the step of an optimizer. And where other processes want those
-cores, too, OpenBLAS waits for a thread that does not run, while here whoever runs takes the
-next block. Traced functions and eager mode get the same bits of what is computed here.
+NumPy's own products run on OpenBLAS's threads, which spin for milliseconds after they
+have finished: on the very cores on which the pool runs the optimizer step. And where
+other processes compete for those cores, OpenBLAS waits for a thread that is not
+scheduled, while here any running thread takes the next block. Traced functions and
+eager mode get the same bits from products computed here.
 """
 
 import contextlib
@@ -21,10 +22,10 @@ _I64 = np.dtype(np.int64)
 
 
 def product(a, b):
-    """``a @ b`` of two matrices, or None where NumPy is to compute it.
+    """Return ``a @ b`` of two matrices, or None if NumPy should compute it.
 
-    That is for arrays whose neither rows nor columns lie one after the other in memory, and
-    for a thin matrix times its own transpose, of which BLAS computes one half.
+    NumPy computes products of arrays with neither contiguous rows nor columns, and of a
+    thin matrix and its own transpose, for which BLAS computes just one half.
     """
     if a.dtype not in _own:
         return None
@@ -39,14 +40,14 @@ def product(a, b):
 
 @functools.lru_cache(1024)
 def _steps(m, n, k, dtype):
-    """The rows and columns of the blocks into which BLAS's product is cut."""
+    """Return the rows and columns of the blocks of a BLAS product."""
     return np.array(blas.steps(m, n, *blas.blocks(m, n, k, dtype)), np.int64)
 
 
 def _own_product(dtype):
-    """Return a function of ``(a, b, out)`` that computes a product by our own code.
+    """Return a function of ``(a, b, out)`` that computes a product without BLAS.
 
-    Like that of `_thin_product`, it returns True if it does nothing.
+    It returns True if it does nothing, as `_thin_product` does.
     """
     writer, name = Writer(), f"own.{dtype}"
     with _checked_function(writer, name, dtype, 3) as (sizes, a, b, out, _):
@@ -104,10 +105,10 @@ class _Matrix(NamedTuple):
 
 @contextlib.contextmanager
 def _checked_function(writer, name, dtype, count):
-    """Write a function whose arguments are checked; the block is run without the GIL.
+    """Write a function with checked arguments; the block runs without the GIL.
 
-    Yields ``(m, n, k)``, the two matrices, the address of the result, and the numbers of
-    the fourth argument if ``count`` is 4.
+    Yields ``(m, n, k)``, the two matrices, the address of the result, and the numbers
+    of the fourth argument if ``count`` is 4.
     """
     with writer.function(name, entry.PARAMETERS, POINTER, "nounwind") as given:
         constants, args, number = given
@@ -150,7 +151,7 @@ def _shape(writer, array):
 
 
 def _layout(writer, array, size):
-    """If BLAS can read a matrix, if as its transpose, and the leading dimension."""
+    """Return whether BLAS can read a matrix, whether transposed, and its leading dimension."""
     rows, columns = _shape(writer, array)
     down, along = [entry.array_stride(writer, array, axis) for axis in range(2)]
     plain = (along == size) & (down >= columns * size)

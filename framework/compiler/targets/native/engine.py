@@ -1,7 +1,8 @@
-"""LLVM: the text of a module becomes machine code for this CPU, loaded and ready to call.
+"""LLVM: compile the text of a module to machine code for this CPU, and load it.
 
-The one file that imports llvmlite, which is an extra, and only when a module is first
-compiled. `availability` says why there can be no machine code; `compiled` makes some.
+This is the only file that imports llvmlite, an optional dependency, and only when a
+module is first compiled. `availability` returns why nothing can be compiled; `compiled`
+compiles.
 """
 
 import collections
@@ -60,15 +61,16 @@ def _exclusive():
 
 
 def _drop(*parts):
-    """Close them in this order, now or when no thread compiles."""
+    """Close them in this order: now, or when no thread compiles."""
     _dropped.append(parts)
     _close_dropped()
 
 
 def _close_dropped():
-    """Close what libraries had, unless another thread is compiling: it does so then.
+    """Close dropped libraries, unless another thread compiles: then it closes them.
 
-    Whoever drops the last reference, or collects garbage, cannot wait for the lock.
+    Code that drops the last reference, or the garbage collector, must not wait for the
+    lock.
     """
     if _dropped and _lock.acquire(blocking=False):
         try:
@@ -82,12 +84,15 @@ def _close_dropped():
 def compiled(text, name="module", symbols=None, level=SPEED_LEVEL):
     """Return the `Library` of a module, compiled now or read from the cache on disk.
 
-    Args: ``text``: LLVM IR, without triple and data layout; ``name``: for messages and
-    debuggers; ``symbols``: addresses of the functions that it declares, by name, beside
-    those of the C library. They are bound when it is loaded and are no part of what is
-    cached; ``level``: of LLVM's passes. A text that has its vectors and values in registers
-    already needs none, which take most of the time.
-    Raises: ``RuntimeError`` if LLVM refuses the text or a function is not found.
+    ``text`` is LLVM IR, without triple and data layout; ``name`` is for messages and
+    debuggers. ``symbols`` are addresses of the functions that it declares, by name, in
+    addition to the C library; they are bound at load time and are not part of the
+    cached code. ``level`` is the optimization level of LLVM's passes. Text that already
+    keeps its vectors and values in registers needs no passes, which take most of the
+    time.
+
+    Raises:
+        RuntimeError: If LLVM rejects the text or a function is not found.
     """
     cache = object_cache.current()
     key = hashlib.sha256("\0".join([maker(), f"O{level}", text]).encode()).digest()
@@ -149,9 +154,9 @@ def _refused(name, error):
 
 
 class Library:
-    """Machine code in memory, which is given back when the object is dropped.
+    """Machine code in memory, which is freed when the object is dropped.
 
-    Whoever keeps an address keeps the library, too.
+    A holder of an address must keep the library alive, too.
     """
 
     # A linker each: one for all would keep 10 KB of each library that it ever held.
@@ -182,7 +187,8 @@ class Library:
     def address(self, symbol):
         """Return the address of a function.
 
-        Raises: ``LookupError`` if the module defines none of this name.
+        Raises:
+            LookupError: If the module defines no function of this name.
         """
         if symbol not in self._names:
             raise LookupError(
@@ -221,7 +227,7 @@ def availability():
 def host():
     """Return the `Host` that modules are compiled for: this process's CPU.
 
-    What writes text of instructions that not all CPUs have asks it as well.
+    Code that writes CPU-specific instructions queries it, too.
     """
     llvm = _llvm()
     found = dict(llvm.get_host_cpu_features())
@@ -230,17 +236,17 @@ def host():
 
 
 def vector_registers():
-    """Return the bytes of a vector register of this CPU, and how many there are."""
+    """Return the bytes of a vector register of this CPU, and the number of registers."""
     return host().vector_registers
 
 
 def converts_halves():
-    """Return whether this CPU converts between float16 and float32 by itself."""
+    """Return whether this CPU has instructions that convert float16 to and from float32."""
     return host().converts_halves
 
 
 def description():
-    """Return what compiles, for what, and where it is kept, in a few words."""
+    """Return a short description of the compiler, its target and the cache folder."""
     version = _dotted(_llvm().llvm_version_info[:2])
     return f"LLVM {version}, {host().cpu}, cache {object_cache.current().note}"
 
@@ -277,7 +283,7 @@ _MEMORY = {"reloc": "pic", "codemodel": "small"}
 
 @functools.cache
 def _passes(host, level, codegen_level):
-    """LLVM's machine for a `Host`, and the builder of its passes."""
+    """Return LLVM's target machine for a `Host`, and the builder of its passes."""
     llvm, machine = _llvm(), _target_machine(host, codegen_level)
     options = llvm.create_pipeline_tuning_options(speed_level=level)
     options.loop_vectorization = options.slp_vectorization = level > 0
@@ -286,7 +292,7 @@ def _passes(host, level, codegen_level):
 
 
 def maker():
-    """All but the text that decides how machine code looks."""
+    """Return everything besides the text that determines the machine code."""
     llvm = _llvm()
     import llvmlite
 
@@ -328,7 +334,7 @@ define double @call(double %x) nounwind {
 
 
 def _flaw():
-    """Compile and run a loop and a call; return what is wrong with their results."""
+    """Compile and run a loop and a call; return a description of wrong results."""
     _llvm().executionengine.check_jit_execution()
     function = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
     given = function(lambda x: 2 * x)

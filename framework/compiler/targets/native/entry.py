@@ -1,7 +1,7 @@
 """Native functions that Python calls without converting arguments.
 
-`builtin` makes a Python function of an address; the code gets its arguments as they lie in
-Python's memory, and reads arrays by itself with the functions here, which append to a
+`builtin` makes a Python function from an address; the code receives its arguments as
+Python objects, and reads arrays directly with the functions here, which append to a
 `Writer`. A step looks like this:
 
     with writer.function("step", PARAMETERS, POINTER) as (constants, args, count):
@@ -11,7 +11,7 @@ Python's memory, and reads arrays by itself with the functions here, which appen
         ...
         writer.ret(entry.none(writer, constants))
 
-Such code never touches an object without holding the GIL.
+Such code never accesses an object without holding the GIL.
 """
 
 import ctypes
@@ -62,7 +62,7 @@ class _MethodDef(ctypes.Structure):
 
 
 class _Keeper:
-    """Holds what must live as long as a function."""
+    """Holds objects that must live as long as a function."""
 
     def __init__(self, library, method):
         self.library, self.method = library, method
@@ -71,10 +71,12 @@ class _Keeper:
 def builtin(library, symbol, constants=(), name=None):
     """Return a Python function that runs the code of a library.
 
-    Args: ``library``: has ``address(symbol)`` of a function of `PARAMETERS` that returns a
-    pointer, and is kept as long as the function; ``constants``: objects that the code reads
-    with `constant`.
-    Raises: `Unavailable` where objects are laid out otherwise than expected.
+    ``library`` has ``address(symbol)`` of a function of `PARAMETERS` that returns a
+    pointer, and is kept as long as the function; ``constants`` are objects that the
+    code reads with `constant`.
+
+    Raises:
+        Unavailable: If objects have an unexpected memory layout.
     """
     probe()
     method = _MethodDef(
@@ -89,7 +91,7 @@ def builtin(library, symbol, constants=(), name=None):
 
 
 def symbols():
-    """Return addresses of the functions of Python that the code here calls."""
+    """Return addresses of the CPython functions that the code here calls."""
     return {
         name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
         for name in ("PyEval_SaveThread", "PyEval_RestoreThread")
@@ -100,22 +102,22 @@ def symbols():
 
 
 def check_count(writer, count, expected):
-    """True if a function got this number of arguments."""
+    """Check that a function got this number of arguments."""
     return count == expected
 
 
 def argument(writer, args, n):
-    """The object that is argument ``n``."""
+    """Return the object that is argument ``n``."""
     return writer.load(writer.at(args, n, POINTER), POINTER)
 
 
 def constant(writer, constants, n):
-    """The object that is constant ``n``."""
+    """Return the object that is constant ``n``."""
     return _own(writer, constants, _OWN + n)
 
 
 def constant_at(writer, constants, n):
-    """A reference to the constant whose number is a value, to return."""
+    """Return a new reference to the constant with a run-time number."""
     place = writer.at(constants, probe().items + 8 * _OWN, np.uint8)
     thing = writer.load(writer.at(place, n, POINTER), POINTER)
     return _new_reference(writer, thing)
@@ -143,12 +145,12 @@ def array_rank(writer, array):
 
 
 def array_flags(writer, array):
-    """The flags of an array, those of `object_layout` among them."""
+    """The flags of an array, including the ones in `object_layout`."""
     return _field(writer, array, probe().flags, np.int32)
 
 
 def array_dtype(writer, array):
-    """The number of an array's dtype; if its byte order is this machine's."""
+    """The number of an array's dtype; valid if its byte order is native."""
     dtype = _field(writer, array, probe().dtype, POINTER)
     order = _field(writer, dtype, probe().byteorder, np.uint8)
     return _field(writer, dtype, probe().number, np.int32), order != ord(">")
@@ -161,7 +163,7 @@ def array_size(writer, array, axis):
 
 
 def array_stride(writer, array, axis):
-    """The bytes between neighbours along one axis of an array."""
+    """The stride of one axis of an array, in bytes."""
     strides = _field(writer, array, probe().strides, POINTER)
     return writer.load(writer.at(strides, axis, np.int64), np.int64)
 
@@ -169,11 +171,11 @@ def array_stride(writer, array, axis):
 def check_array(
     writer, constants, thing, shape, dtype, writeable=False, contiguous=True
 ):
-    """True if an object is an array that code can read, or write, as a row of entries.
+    """Check that an object is an array that code can read, or write, as a row of entries.
 
-    That is: of class ``np.ndarray`` itself, contiguous, aligned, of this dtype in native
-    byte order, of this rank and these sizes (None allows any). Code that looks at the
-    strides takes others than ``contiguous`` arrays, too.
+    It must be exactly an ``np.ndarray``, contiguous, aligned, of this dtype in native
+    byte order, of this rank and these sizes (None allows any). Code that uses the
+    strides may pass ``contiguous=False``.
     """
     failed = writer.fresh("not_as_expected")
     done = writer.fresh("checked")
@@ -193,7 +195,7 @@ def check_array(
 
 
 def _conditions(writer, constants, thing, shape, dtype, needed):
-    """Each may be read only where those before it hold."""
+    """Yield conditions, each of which may be read only if all before it hold."""
     yield is_array(writer, constants, thing)
     number, is_native = array_dtype(writer, thing)
     right = (array_flags(writer, thing) & needed) == needed
@@ -209,7 +211,7 @@ def _conditions(writer, constants, thing, shape, dtype, needed):
 
 
 def is_array(writer, constants, thing):
-    """True if an object is of class ``np.ndarray`` itself."""
+    """Check that an object is exactly an ``np.ndarray``."""
     kind = _field(writer, thing, probe().type, POINTER)
     return kind == _own(writer, constants, 3)
 
@@ -225,12 +227,12 @@ def dtype_numbers(dtype):
 
 
 def none(writer, constants):
-    """A reference to None, to return."""
+    """Return a new reference to None."""
     return _new_reference(writer, _own(writer, constants, 1))
 
 
 def true(writer, constants):
-    """A reference to True, to return."""
+    """Return a new reference to True."""
     return _new_reference(writer, _own(writer, constants, 2))
 
 
@@ -251,10 +253,10 @@ def _new_reference(writer, thing):
 
 
 def release_gil(writer):
-    """Let other Python threads run; returns what `retake_gil` needs."""
+    """Release the GIL; return the state that `retake_gil` needs."""
     return writer.call("PyEval_SaveThread", [], POINTER)
 
 
 def retake_gil(writer, state):
-    """Wait for the GIL that was released."""
+    """Reacquire the GIL that was released."""
     writer.call("PyEval_RestoreThread", [state])

@@ -67,7 +67,7 @@ def is_loop(instruction):
 
 
 def reason_for_numpy(instruction):
-    """Say why NumPy, or Python, computes an instruction that is not free."""
+    """Return the reason why NumPy, or Python, computes an instruction that is not free."""
     if instruction.variables_written and not isinstance(instruction, RegionCall):
         return "writes to variables"
     if type(instruction) is RegionCall:
@@ -88,7 +88,7 @@ def reason_for_numpy(instruction):
 
 
 def _missing(instruction):
-    """Name what there is no machine code for in a map, reduction or copy, or None."""
+    """Return the name of the unsupported part of a map, reduction or copy, or None."""
     (out,) = instruction.outputs
     dtypes = [a.dtype for a in instruction.operands]
     for d in (*dtypes, out.dtype):
@@ -109,9 +109,9 @@ def _missing(instruction):
 
 
 class _Writer(SourceWriter):
-    """Collects native instructions, and writes one call for those that follow each other.
+    """Collects native instructions, and writes one call for each consecutive run.
 
-    ``calls``: the instructions of each call. Unless ``together``, it is one.
+    ``calls`` has the instructions of each call. Unless ``together``, each has one.
     """
 
     def __init__(self, assignment, name, compile_program, together):
@@ -127,7 +127,7 @@ class _Writer(SourceWriter):
                     last[base] = max(i, last.get(base, i))
 
     def views_of_python(self):
-        """The views that NumPy or the caller reads: machine code needs none."""
+        """The views that NumPy or the caller reads: machine code does not need them."""
         needed = set(self.program.outputs)
         for each in reversed(self.program.instructions):
             native = code_of(each) is not None
@@ -168,7 +168,7 @@ class _Writer(SourceWriter):
         self.clear(self.ending.pop(i, ()), instruction)
 
     def flush(self):
-        """Write the call of the native instructions so far."""
+        """Write the call of the native instructions collected so far."""
         segment, self.segment = self.segment, None
         if segment is None:
             return
@@ -187,14 +187,14 @@ class _Writer(SourceWriter):
         self.pending = []
 
     def clear(self, registers, tag):
-        """Let go of arrays, unless machine code is still to be called with them."""
+        """Release arrays, unless machine code is still to be called with them."""
         if self.segment is not None:
             self.pending += registers
         else:
             super().clear(registers, tag)
 
     def argument(self, key):
-        """The name of an array that a segment is called with."""
+        """Return the name of an array that a segment is called with."""
         if key == ARENA:
             return self.source.bind("arena_", PerInstance(_arena_of))
         if key.is_constant:
@@ -203,7 +203,7 @@ class _Writer(SourceWriter):
 
 
 class _Failure:
-    """Runs an instruction in NumPy that machine code has refused, for its exception."""
+    """Runs an instruction in NumPy after machine code has failed on it, for its exception."""
 
     def __init__(self, kernel):
         self.kernel = kernel

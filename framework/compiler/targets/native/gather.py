@@ -1,7 +1,7 @@
-"""Gather and scatter along an axis as machine code: a look at all indices, then the rows.
+"""Gather and scatter along an axis as machine code: check all indices, then move rows.
 
-Several threads scatter into rows of their own, each in the order of the indices, so that
-sums do not depend on their number.
+Several threads scatter into disjoint rows, each in the order of the indices, so that
+sums do not depend on the number of threads.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ MOST_BLOCKS = 16  # of a scatter: each looks at all indices
 
 
 class GatherKernel(NativeKernel):
-    """Rows of the first operand, picked by the second."""
+    """Gather rows of the first operand at the indices of the second."""
 
     __slots__ = ()
     can_fail = True
@@ -30,13 +30,13 @@ class GatherKernel(NativeKernel):
 
     @property
     def sizes(self):
-        """Rows before the axis, along it, entries of a row behind it, and picks."""
+        """Rows before the axis, along it, entries of a row behind it, and indices."""
         source, indices = self.operands
         return *around(source.shape, self.replaced.axis), indices.size
 
     @property
     def blocks(self):
-        """``(count, rows)``: the blocks of picked rows."""
+        """``(count, rows)``: the blocks of gathered rows."""
         lead, _, tail, count = self.sizes
         rows = max(1, self.limits.kernel_work // tail)
         return -(-lead * count // rows), rows
@@ -77,7 +77,7 @@ class GatherKernel(NativeKernel):
 
 
 class ScatterKernel(NativeKernel):
-    """Rows of the first operand, added to zeros at the second."""
+    """Scatter-add rows of the first operand into zeros at the indices of the second."""
 
     __slots__ = ()
     can_fail = True
@@ -91,7 +91,7 @@ class ScatterKernel(NativeKernel):
 
     @property
     def sizes(self):
-        """Rows before the axis, along it, entries of a row behind it, and picks."""
+        """Rows before the axis, along it, entries of a row behind it, and indices."""
         shape = self.outputs[0].shape
         return *around(shape, self.replaced.axis), self.operands[1].size
 
@@ -133,7 +133,7 @@ class ScatterKernel(NativeKernel):
 
 
 class RangeKernel(NativeKernel):
-    """Looks whether all labels are from 0 to the number of classes."""
+    """Check that all labels are at least 0 and less than the number of classes."""
 
     __slots__ = ()
     can_fail = True
@@ -151,12 +151,12 @@ class RangeKernel(NativeKernel):
 
 
 def _index_at(writer, indices, k, dtype):
-    """Entry ``k`` of an array of integers, as a number of 64 bits."""
+    """Return entry ``k`` of an integer array as a 64-bit integer."""
     return writer.cast(writer.load(writer.at(indices, k, dtype), dtype), np.int64)
 
 
 def _is_outside(writer, indices, count, dtype, size):
-    """A bool: whether an index is negative, or too large."""
+    """Return a bool: whether an index is negative or too large."""
     found = writer.alloca(np.int64)
     writer.store(writer.index(0), found)
     with writer.loop(0, count) as k:

@@ -1,13 +1,15 @@
-"""Products of matrices in machine code of our own: packed panels, and tiles in registers.
+"""Matrix products in our own machine code: packed panels, and tiles in registers.
 
-The layers are those of Goto and van de Geijn ("Anatomy of High-Performance Matrix
-Multiplication", 2008), with as few copies as the matrices of ordinary layers bear. Each
-thread packs a group of rows of the left matrix, in panels. Then it packs the columns of one
-tile of the right matrix, `DEPTH` rows at a time, and multiplies them with the panels, while
-a tile of the result stays in registers; and takes the next columns, until none are left.
+The structure follows Goto and van de Geijn ("Anatomy of High-Performance Matrix
+Multiplication", 2008), with few copies for the matrix sizes of ordinary layers. Each
+thread packs a group of rows of the left matrix into panels. Then it packs the columns
+of one tile of the right matrix, `DEPTH` rows at a time, and multiplies them with the
+panels, while a tile of the result stays in registers; then it takes the next columns,
+until none are left.
 
-Each entry of the result is one sum over ``k`` in ascending order, of fused operations. So
-results depend neither on the number of threads nor on how the work is cut.
+Each entry of the result is one sum over ``k`` in ascending order, of fused
+multiply-adds. So results depend neither on the number of threads nor on how the work is
+split.
 """
 
 import contextlib
@@ -47,12 +49,12 @@ class Tile(NamedTuple):
 
     @property
     def panel(self):
-        """Entries of a row of a packed panel of the left matrix: whole vectors."""
+        """The entries of a row in a packed panel of the left matrix: whole vectors."""
         return -(-self.rows // self.lanes) * self.lanes
 
 
 def tile_of(dtype):
-    """The tile for this CPU, which leaves a few registers free."""
+    """Return the tile for this CPU, which leaves a few registers free."""
     width, registers = engine.vector_registers()
     return Tile(width // np.dtype(dtype).itemsize, 14 if registers == 32 else 6)
 
@@ -60,8 +62,8 @@ def tile_of(dtype):
 def is_efficient(dtype, m, n, k):
     """Return whether the code here is about as fast as BLAS for these sizes, or faster.
 
-    It is not where blocks of both matrices must fit into caches, and where packed panels
-    are longer than the result is large.
+    It is slower where blocks of both matrices must fit into caches, and where packed
+    panels exceed the size of the result.
     """
     if m * n * k > LARGE or k > m * n:
         return False
@@ -71,16 +73,16 @@ def is_efficient(dtype, m, n, k):
 def product(writer, dtype, m, n, k, a, a_steps, b, b_steps, c, c_row, parallel):
     """Append ``c = a @ b``, of shapes (m, k), (k, n), (m, n); ``c`` overlaps neither.
 
-    Args: ``a_steps``, ``b_steps``: entries to the next row and to the next column;
-    ``c_row``: entries to the next row. ``parallel``: whether threads of the pool may help,
-    as they do if the work is large. Sizes are at least 1.
+    ``a_steps`` and ``b_steps`` are the row and column strides, ``c_row`` the row
+    stride, in entries. ``parallel`` says whether threads of the pool may help, as they
+    do if the work is large. Sizes are at least 1.
     """
     parallel = parallel and m * n * k >= writer.limits.shared_product
     call(writer, dtype, m, n, k, a, a_steps, b, b_steps, c, c_row, parallel)
 
 
 def call(writer, dtype, m, n, k, a, a_steps, b, b_steps, c, c_row, parallel):
-    """`product`, whose sizes and steps may be values, and which looks at none of them."""
+    """`product` for sizes and strides that may be values, without checks of them."""
     sizes = [writer.index(x) for x in (m, n, k, *a_steps, *b_steps, c_row)]
     writer.call(_name(dtype, parallel), [*sizes, a, b, c])
 
@@ -105,9 +107,9 @@ def compiled(dtype, tile, symbols=None, limits=DEFAULTS):
 
     Args:
         dtype: float32 or float64.
-        tile: the `Tile` of the result that is kept in registers.
-        symbols: addresses of functions, by name, to call in place of the C library's.
-        limits: the `Limits` that share the work out among threads.
+        tile: The `Tile` of the result that is kept in registers.
+        symbols: Addresses of functions, by name, to call in place of the C library's.
+        limits: The `Limits` that determine how work is shared among threads.
     """
     writer, name = Writer(limits), f"{_LETTERS[dtype]}gemm"
     _Functions(writer, dtype, tile).write()
@@ -210,7 +212,7 @@ class _Functions:
     def table(self):
         """The addresses of the kernels: wide ones, then narrow ones, by units of rows.
 
-        None has 0 units; there the table repeats the next.
+        There is no kernel of 0 units; there the table repeats the next entry.
         """
         units = range(self.tile.rows // UNIT + 1)
         names = [
@@ -235,7 +237,7 @@ class _Functions:
     def pack(self):
         """``out[p, lane] = source[p, lane]`` for ``lane < count``, else 0.
 
-        ``out`` has ``width`` entries a row. Whole vectors are read where there are as many
+        ``out`` has ``width`` entries a row. Whole vectors are read if there are enough
         entries; they are transposed if entries of one ``lane`` are contiguous.
         """
         writer, lanes = self.writer, self.tile.lanes
@@ -272,7 +274,7 @@ class _Functions:
             writer.ret()
 
     def transposed(self, rows):
-        """The columns of a square of vectors, by exchanges of blocks of 1, 2, 4 ..."""
+        """Transpose a square of vectors, by exchanges of blocks of 1, 2, 4 ..."""
         lanes, step, places = self.tile.lanes, 1, range(self.tile.lanes)
         while step < lanes:
             upper = [x + (lanes - step) * (x & step != 0) for x in places]
@@ -287,9 +289,9 @@ class _Functions:
         return rows
 
     def window(self, start, size, width):
-        """The ``width`` entries to read for those from ``start`` on: the first; the number.
+        """Return the start and the number of entries of a window of ``width`` to read.
 
-        The window begins earlier where it would end behind ``size``, which can be less.
+        The window begins earlier if it would extend past ``size``, which can be less.
         """
         first = self.least(start, size - width)
         first = self.writer.select(first < 0, self.writer.index(0), first)
@@ -305,28 +307,28 @@ class _Functions:
         }
 
     def part(self, size, count, number):
-        """The first of a part of ``size`` things and how many it has: nearly all as many."""
+        """Return the start and the size of a part of ``size``: parts are nearly equal."""
         least = size / count
         longer = size - least * count
         first = number * least + self.least(number, longer)
         return first, least + self.writer.cast(number < longer, _I64)
 
     def group_rows(self, get, group):
-        """The first row of a group, and the number of its rows."""
+        """Return the first row of a group, and the number of its rows."""
         first, units = self.part(self.ratio(get["m"], UNIT), get["groups"], group)
         return first * UNIT, self.least(units * UNIT, get["m"] - first * UNIT)
 
     def panel_rows(self, group, number):
-        """The first row of a panel of a group, and its rows in whole units."""
+        """Return the first row of a panel of a group, and its rows in whole units."""
         start, rows = group
         panels = self.ratio(rows, self.tile.rows)
         first, units = self.part(self.ratio(rows, UNIT), panels, number)
         return start + first * UNIT, units * UNIT
 
     def chunk(self):
-        """A chunk: tiles of groups of rows, as many as there are before others have them.
+        """A chunk: tiles of groups of rows, until other chunks have taken the rest.
 
-        A group is packed by each chunk that works on it: to read entries that another
+        A group is packed by each chunk that works on it: reading entries that another
         core has just written takes longer. Chunks begin with different groups.
         """
         writer = self.writer
@@ -361,7 +363,7 @@ class _Functions:
 
     @contextlib.contextmanager
     def tiles(self, get, taken, first):
-        """Loop over numbers of tiles: the first, and what others leave."""
+        """Loop over numbers of tiles: the first, and others that no chunk has taken."""
         writer = self.writer
         current = writer.alloca(_I64)
         head, body, done = [writer.fresh(stem) for stem in ("head", "body", "done")]
@@ -393,7 +395,7 @@ class _Functions:
         return self.at(packed, DEPTH * self.tile.columns)
 
     def tile_columns(self, get, tile):
-        """Columns of tiles: the first; the first that is read, and how many; the width."""
+        """Return the first column of a tile, the window to read, and whether it is narrow."""
         writer, lanes, columns = self.writer, self.tile.lanes, self.tile.columns
         j = tile * columns
         is_narrow = get["n"] - j <= lanes
@@ -401,13 +403,13 @@ class _Functions:
         return j, *self.window(j, get["n"], width), is_narrow
 
     def tile_function(self, name):
-        """Define a function of some rows, the packed ones, and a number of tiles."""
+        """Define a function of rows, packed rows and a number of tiles."""
         parameters = [("context", POINTER), ("row", _I64), ("rows", _I64)]
         parameters += [("packed", POINTER), ("tile", _I64)]
         return self.function(f"{self.prefix}_{name}", parameters)
 
     def column_of_tiles(self):
-        """The columns of a tile, for all panels of a group."""
+        """Compute the columns of a tile, for all panels of a group."""
         writer, tile = self.writer, self.tile
         with self.tile_function("tiles") as (context, *group, packed, number):
             get = self.fields(context)
@@ -447,7 +449,7 @@ class _Functions:
             writer.ret()
 
     def simple_tiles(self):
-        """The same sums where there is no memory for packed panels."""
+        """Compute the same sums without memory for packed panels."""
         writer = self.writer
         with self.tile_function("simple") as (context, row, rows, _, number):
             get, total = self.fields(context), writer.alloca(self.dtype)
@@ -466,7 +468,7 @@ class _Functions:
 
     @contextlib.contextmanager
     def entries(self, rows, start, stop, out, step, edge):
-        """Loop over entries of a tile; yields their addresses in the result and in ``edge``."""
+        """Loop over entries of a tile; yield their addresses in the result and ``edge``."""
         writer, columns = self.writer, self.tile.columns
         with writer.loop(0, rows) as i, writer.loop(start, stop) as lane:
             yield self.at(out, i * step + lane), self.at(edge, i * columns + lane)
@@ -499,17 +501,18 @@ class _Functions:
             writer.ret()
 
     def chunks(self, get):
-        """The number of chunks: that of the threads, or less for little work."""
+        """Return the number of chunks: one per thread, or fewer for little work."""
         writer = self.writer
         threads = writer.cast(writer.call("tw_get_threads", [], np.dtype("i4")), _I64)
         most = get["m"] * get["n"] * get["k"] / writer.limits.thread_product + 1
         return self.least(threads, most)
 
     def groups(self, get):
-        """The number of groups of rows.
+        """Return the number of groups of rows.
 
-        More of them mean less to pack for a chunk of the left matrix, and more of the
-        right one: together it is least if all have some square of rows and columns.
+        More groups mean less packing of the left matrix per chunk, and more of the
+        right one: the total is least if each chunk computes about a square of rows and
+        columns.
         """
         writer = self.writer
         ratio = get["m"] * get["chunks"] / get["n"]

@@ -1,7 +1,7 @@
-"""The CPU that machine code is made for: what each architecture has, needs and switches off.
+"""The CPU that code is compiled for: features it has, needs and disables.
 
-Names of features are LLVM's, and differ between architectures: LLVM prints a warning for
-each module that is compiled with a feature of another one.
+Names of features are LLVM's, and differ between architectures: LLVM prints a warning
+for each module that is compiled with a feature of another architecture.
 """
 
 import dataclasses
@@ -39,7 +39,8 @@ _UNFINISHED = {"ampere1b", "oryon-1"}
 class Host:
     """A CPU by LLVM's names.
 
-    ``features`` are such as "+avx2" or "-sve"; of two about one thing the later one holds.
+    ``features`` are strings such as "+avx2" or "-sve"; a later one overrides an earlier
+    one.
     """
 
     triple: str
@@ -59,22 +60,22 @@ class Host:
 
     @functools.cached_property  # eager products ask each time
     def vector_registers(self):
-        """The bytes of a vector register, and how many there are."""
+        """The bytes of a vector register, and the number of registers."""
         if self.has("avx512f", "avx512vl"):
             return 64, 32
         return (32, 16) if self.has("avx2") else (16, 32)
 
     @functools.cached_property  # asked for each conversion
     def converts_halves(self):
-        """True if there are instructions between float16 and float32.
+        """True if the CPU has instructions that convert between float16 and float32.
 
-        Elsewhere LLVM would call a function that nobody has linked.
+        Without them LLVM would call a function that is not linked.
         """
         return self.architecture == "aarch64" or self.has("f16c")
 
     @property
     def flaw(self):
-        """None, or why there is no machine code: no test is made on such machines."""
+        """None, or why machine code is not supported: such machines are untested."""
         if self.architecture not in _UNUSED:
             return f"machine code for {self.architecture} is not supported"
         if self.architecture == "x86_64" and not self.has("avx2", "fma"):
@@ -88,8 +89,8 @@ def described(triple, cpu, found, used):
     Args:
         triple: LLVM's name of architecture, vendor and system.
         cpu: LLVM's name of the CPU.
-        found: Dict of LLVM's feature names, True for those that the CPU has.
-        used: Dict of NumPy's feature names, True for those that NumPy uses.
+        found: Dict of LLVM's feature names, True for features that the CPU has.
+        used: Dict of NumPy's feature names, True for features that NumPy uses.
     """
     host = Host(triple, "generic" if cpu in _UNFINISHED else cpu)
     features = [f"{'+' if has else '-'}{name}" for name, has in sorted(found.items())]

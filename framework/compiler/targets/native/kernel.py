@@ -1,4 +1,4 @@
-"""`NativeKernel`: an instruction that machine code of its own computes.
+"""`NativeKernel`: an instruction with a separate machine code implementation.
 
 Its operands are in C order.
 """
@@ -23,11 +23,11 @@ __all__ = [
 
 
 class NativeKernel(Kernel):
-    """A `Kernel` of machine code.
+    """A `Kernel` in machine code.
 
-    A subclass has ``accepts(instruction)``, ``write``, and what else is different. If it
-    ``can_fail``, `write` returns a condition under which it has failed, before it has
-    written anything.
+    A subclass defines ``accepts(instruction)`` and ``write``, and overrides other
+    methods as needed. If it ``can_fail``, `write` returns a condition under which it
+    has failed, before it has written anything.
     """
 
     __slots__ = ()
@@ -37,33 +37,33 @@ class NativeKernel(Kernel):
 
     @classmethod
     def of(cls, program, instruction, is_loop):
-        """The kernel that replaces an instruction, or None; see `form_kernels`."""
+        """Return the kernel that replaces an instruction, or None; see `form_kernels`."""
         return cls(instruction, program.limits)
 
     @property
     def work(self):
-        """About how many operations it takes."""
+        """The approximate number of operations."""
         return sum([a.size for a in (*self.reads, *self.outputs)])
 
     def define(self, writer, name, places):
         """Write the functions that `write` calls; their names begin with ``name``."""
 
     def in_slices(self, count):
-        """The kernel that makes its output in so many slices, or None."""
+        """Return the kernel that computes its output in this many slices, or None."""
         return self if self.slices == count else None
 
     def is_sliced(self, array, count):
-        """Return whether slice i of an array is all that slice i of the kernel accesses."""
+        """Return whether slice i of the kernel accesses only slice i of an array."""
         return array in self.outputs
 
     def prepare(self, writer, name, arguments):
-        """Write what runs before all slices."""
+        """Write the code that runs before all slices."""
 
     def finish(self, writer, name, arguments):
-        """Write what runs after all slices."""
+        """Write the code that runs after all slices."""
 
     def write_slice(self, writer, name, context, number, thread):
-        """Write what makes one of ``slices`` of the output, for a `SliceLoop`."""
+        """Write the code for one of ``slices`` of the output, for a `SliceLoop`."""
         raise NotImplementedError(f"{self.name} has no slices")
 
     @abstractmethod
@@ -85,7 +85,7 @@ class Arguments:
 
 @contextlib.contextmanager
 def block_function(writer, name, places, buffers):
-    """Define ``void name(ptr context, i64 block)``, a part of what a kernel does.
+    """Define ``void name(ptr context, i64 block)``, one block of a kernel's work.
 
     It is not inlined where it is called, so that LLVM compiles it once.
     Yields the addresses of buffers that do not overlap, and the number of the block.
@@ -111,7 +111,7 @@ def block_function(writer, name, places, buffers):
 
 
 def call_blocks(writer, name, context, count, work):
-    """Run all blocks of a function: in a row, or on several threads if there is work."""
+    """Run all blocks of a function: sequentially, or on several threads if there is work."""
     if is_shared(writer.limits, count, work):
         runtime.parallel(writer, name, context, count)
     elif count == 1:
@@ -122,5 +122,5 @@ def call_blocks(writer, name, context, count, work):
 
 
 def is_shared(limits, count, work):
-    """Return whether blocks that take so many operations go to several threads."""
+    """Return whether blocks with this many operations run on several threads."""
     return count > 1 and work >= limits.shared_work

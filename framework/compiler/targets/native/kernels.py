@@ -1,4 +1,4 @@
-"""The table of `NativeKernel`s, and the pass that puts them into a program."""
+"""The table of `NativeKernel`s, and the pass that inserts them into a program."""
 
 from tapewright.core.primitive import get_primitive
 from tapewright.ops.array.indexing import scatter_index
@@ -50,9 +50,10 @@ KERNELS = {
 
 
 def form_kernels(program, is_loop):
-    """Replace instructions for which there is machine code of their own.
+    """Replace instructions by their machine code kernels.
 
-    Args: ``is_loop(instruction)``, whether loop nests compute a map, reduction or copy.
+    ``is_loop(instruction)`` returns whether loop nests compute a map, reduction or
+    copy.
     """
 
     def kernel_of(instruction):

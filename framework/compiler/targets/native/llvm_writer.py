@@ -1,8 +1,9 @@
-"""Text of LLVM functions: `Writer` appends instructions, `Value` is a result of one.
+"""Text of LLVM functions: `Writer` appends instructions, `Value` is the result of one.
 
-Values carry NumPy's dtypes, which tell signed from unsigned integers; a bool is an ``i1`` in
-a register and a byte in memory, and bfloat16 an ``i16``. Halves are moved and converted alone.
-Arithmetic on values appends instructions, so that a formula reads as one:
+Values carry NumPy's dtypes, which distinguish signed and unsigned integers; a bool is
+an ``i1`` in a register and a byte in memory, and bfloat16 an ``i16``. Half precision
+values are only moved and converted. Arithmetic on values appends instructions, so that
+a formula reads as one:
 
 >>> from tapewright.compiler.targets.native.llvm_writer import Writer
 >>> import numpy as np
@@ -51,14 +52,14 @@ def memory_type(dtype):
 
 
 def _suffix(dtype):
-    """The name of a dtype in those of intrinsics."""
+    """Return the suffix of a dtype in the names of intrinsics."""
     if dtype.subdtype:
         return f"v{dtype.shape[0]}{_suffix(dtype.base)}"
     return f"f{8 * dtype.itemsize}" if dtype.kind == "f" else llvm_type(dtype)
 
 
 class Value:
-    """A value in a function: ``text`` is its name or, of a constant, its digits."""
+    """A value in a function: ``text`` is its name or, for a constant, its digits."""
 
     __slots__ = ("writer", "dtype", "text")
 
@@ -153,8 +154,8 @@ _FLAGGED = ("fadd", "fsub", "fmul", "fdiv", "fneg")
 class Writer:
     """Appends functions and, inside of one, instructions.
 
-    Floating-point arithmetic may be contracted to fused operations, unless inside of
-    `exact`; nothing else about it is relaxed. ``limits``: the `Limits` of the program.
+    Floating-point arithmetic may be contracted to fused operations, except inside
+    `exact`; it is not relaxed otherwise. ``limits``: the `Limits` of the program.
     """
 
     def __init__(self, limits=DEFAULTS):
@@ -173,7 +174,8 @@ class Writer:
     def function(self, name, parameters, result=None, attributes="", linkage=""):
         """Define a function in the block; yields its parameters.
 
-        ``parameters``: pairs of a name and a dtype, and attributes as a third if any.
+        ``parameters``: pairs of a name and a dtype, with optional attributes as a third
+        item.
         """
         before, self._names = self._names, itertools.count(1)
         own = [
@@ -189,10 +191,10 @@ class Writer:
         self._names = before
 
     def merged(self, name, start):
-        """Keep one of the functions that differ in their names alone; return its name.
+        """Keep one of several functions that differ only in their names; return its name.
 
-        ``name`` was written last, from line ``start`` on. One that others call, too, is
-        not inlined, so that LLVM compiles it once.
+        ``name`` was written last, from line ``start`` on. A function with several
+        callers is not inlined, so that LLVM compiles it once.
         """
         text = "\n".join(self.lines[start:]).replace(f"@{name}(", "@(", 1)
         kept, line = self._merged.setdefault(text, (name, start))
@@ -208,7 +210,7 @@ class Writer:
         return f"{stem}{next(self._names)}"
 
     def assigned(self, dtype, text):
-        """Append an instruction with a result; return it."""
+        """Append an instruction with a result; return the result."""
         name = f"%{self.fresh()}"
         self.emit(f"{name} = {text}")
         return Value(self, dtype, name)
@@ -230,16 +232,16 @@ class Writer:
 
     @contextlib.contextmanager
     def loop(self, start, stop, step=1, metadata=""):
-        """Run the block for each index from ``start`` on below ``stop``; yields the index."""
+        """Run the block for each index from ``start`` to below ``stop``; yields the index."""
         with self.carrying_loop(start, stop, step, [], metadata) as (index, _):
             yield index
 
     @contextlib.contextmanager
     def carrying_loop(self, start, stop, step, carried, metadata=""):
-        """A `loop` with values that each round takes from the one before.
+        """A `loop` with loop-carried values.
 
-        Yields the index and the list of the values, in which the block puts the next ones.
-        After the loop it has those of the last round.
+        Yields the index and the list of the values, in which the block stores the next
+        values. After the loop the list holds the values of the last iteration.
         """
         start, stop, step = [self.index(n) for n in (start, stop, step)]
         head, body, done = self.fresh("head"), self.fresh("body"), self.fresh("done")
@@ -281,10 +283,10 @@ class Writer:
         self.begin(done)
 
     def stays_loop(self, count):
-        """Metadata of a loop of ``count`` rounds that are to be made of vectors.
+        """Metadata of a loop of ``count`` iterations that should be vectorized.
 
-        LLVM would unroll a few dozen rounds before that, and find few vectors in them. It
-        is one node for all loops, so that functions that do the same have the same text.
+        LLVM would first unroll a few dozen iterations, and then find few vectors in
+        them. It is one node for all loops, so that equal functions have the same text.
         """
         if not 4 <= count < 32:
             return ""
@@ -294,7 +296,7 @@ class Writer:
     # --- constants
 
     def const(self, value, dtype):
-        """A number of a dtype."""
+        """A constant of a dtype."""
         dtype = np.dtype(dtype)
         if is_bfloat16(dtype):
             return Value(self, dtype, str(np.asarray(value, dtype).view(np.int16)))
@@ -308,11 +310,11 @@ class Writer:
         return Value(self, dtype, str(int(value)))
 
     def index(self, n):
-        """An integer of 64 bits."""
+        """A 64-bit integer."""
         return n if isinstance(n, Value) else self.const(n, np.int64)
 
     def address_as_integer(self, pointer):
-        """An address as a number of 64 bits."""
+        """An address as a 64-bit integer."""
         return self.assigned(np.int64, f"ptrtoint ptr {pointer.text} to i64")
 
     def symbol(self, name):
@@ -320,7 +322,7 @@ class Writer:
         return Value(self, POINTER, f"@{name}")
 
     def table(self, name, values):
-        """The address of a constant array of numbers, or addresses, under a name."""
+        """The address of a constant array of numbers or addresses, under a name."""
         listed = [f"{llvm_type(x.dtype)} {x.text}" for x in values]
         kind = listed[0].split()[0]
         self.declared[name] = (
@@ -331,7 +333,7 @@ class Writer:
     # --- arithmetic
 
     def pair(self, a, b):
-        """Two values of one dtype; a number takes that of the other."""
+        """Return two values of one dtype; a Python number takes the dtype of the other."""
         if not isinstance(a, Value):
             a = self.const(a, b.dtype)
         if not isinstance(b, Value):
@@ -356,7 +358,7 @@ class Writer:
         )
 
     def compare(self, name, a, b):
-        """A bool; for NaN all but "ne" are false."""
+        """Return a bool; for NaN all comparisons but "ne" are false."""
         a, b = self.pair(a, b)
         if a.dtype.kind == "f":
             text = f"fcmp {'une' if name == 'ne' else f'o{name}'}"
@@ -385,7 +387,7 @@ class Writer:
 
     @contextlib.contextmanager
     def reassociated(self):
-        """Append additions and products that may be made in another order."""
+        """Append additions and products that may be reordered."""
         before, self._flags = self._flags, "reassoc contract "
         yield
         self._flags = before
@@ -416,7 +418,7 @@ class Writer:
         return self.intrinsic("fma", a, *[self.pair(x, a)[0] for x in (b, c)])
 
     def cast(self, x, dtype):
-        """A number of another dtype; floats lose their fraction when they become integers."""
+        """Convert to another dtype; floats are truncated when they become integers."""
         dtype = np.dtype(dtype)
         if dtype == x.dtype:
             return x
@@ -438,7 +440,7 @@ class Writer:
         return self._converted(name, x, dtype)
 
     def bitcast(self, x, dtype):
-        """The same bits as another dtype."""
+        """Reinterpret the bits as another dtype."""
         if llvm_type(x.dtype) == llvm_type(dtype):
             return Value(self, dtype, x.text)
         return self._converted("bitcast", x, dtype)
@@ -459,7 +461,7 @@ class Writer:
         return self.assigned(vector, text)
 
     def shuffle(self, a, b, order):
-        """The entries of two vectors at these places, those of ``b`` after those of ``a``."""
+        """Select entries of two vectors by index; ``b``'s entries follow ``a``'s."""
         kind, places = llvm_type(a.dtype), ", ".join([f"i32 {i}" for i in order])
         operands = f"{kind} {a.text}, {kind} {b.text}"
         text = f"shufflevector {operands}, <{len(order)} x i32> <{places}>"
@@ -476,7 +478,7 @@ class Writer:
         )
 
     def vector_sum(self, x):
-        """The sum of the entries of a vector, in some order."""
+        """The sum of the entries of a vector, in unspecified order."""
         start = self.const(-0.0, x.dtype.base)
         name = f"llvm.vector.reduce.fadd.{_suffix(x.dtype)}"
         return self.call(name, [start, x], x.dtype.base, flags="reassoc ")
@@ -484,7 +486,7 @@ class Writer:
     # --- memory
 
     def alloca(self, dtype, count=1, alignment=64):
-        """Memory of the function's own, taken when it is entered."""
+        """Stack memory of the function, allocated on entry."""
         name = f"%{self.fresh()}"
         text = f"alloca [{count} x {memory_type(dtype)}], align {alignment}"
         self.lines.insert(self._entry, f"  {name} = {text}")
@@ -500,7 +502,7 @@ class Writer:
         return self.assigned(POINTER, text)
 
     def away(self, pointer, count):
-        """The address so many bytes away, which need not lie in the same array."""
+        """The address this many bytes away, which may be outside of the array."""
         text = f"getelementptr i8, ptr {pointer.text}, i64 {self.index(count).text}"
         return self.assigned(POINTER, text)
 
@@ -512,7 +514,7 @@ class Writer:
         return self.compare("ne", self.assigned(np.uint8, text), 0)
 
     def load_vector(self, pointer, vector, mask=None):
-        """Read a vector as it lies; entries that a mask leaves out are 0."""
+        """Load a vector, at any alignment; masked entries are 0."""
         if mask is None:
             return self.load(pointer, vector, f", align {vector.base.itemsize}")
         name = f"llvm.masked.load.{_suffix(vector)}.p0"
@@ -520,7 +522,7 @@ class Writer:
         return self.call(name, [pointer, self._alignment(vector), mask, zero], vector)
 
     def store_vector(self, value, pointer, mask=None):
-        """Write a vector; entries that a mask leaves out stay as they are."""
+        """Store a vector; masked entries of memory are unchanged."""
         vector = value.dtype
         if mask is None:
             return self.store(value, pointer, f", align {vector.base.itemsize}")

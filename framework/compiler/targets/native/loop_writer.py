@@ -1,4 +1,4 @@
-"""Loop nests as functions of LLVM."""
+"""Write loop nests as LLVM functions."""
 
 import numpy as np
 
@@ -24,11 +24,11 @@ _REDUCTIONS = {"add": "add", "multiply": "mul"}
 def write_nest(writer, nest, name, places, open_axis=None, extent_at=None):
     """Write the functions of a nest.
 
-    ``void name(ptr context, i64 block)`` runs one block, ``void name.finish(ptr context)``
-    what follows all blocks, if there is any. ``context`` points to the addresses of the
-    arrays; ``places`` has the number of the address of each, and of all that share
-    memory it is the same. The extent of ``open_axis`` is read in place ``extent_at``.
-    Nests that do the same with other arrays share their code.
+    ``void name(ptr context, i64 block)`` runs one block, ``void name.finish(ptr
+    context)`` the statements after all blocks, if there are any. ``context`` points to
+    the addresses of the arrays; ``places`` maps each array to the number of its
+    address, which arrays that share memory share. The extent of ``open_axis`` is read
+    at index ``extent_at``. Nests that differ only in their arrays share their code.
     """
     numbers = list(dict.fromkeys([places[a] for a in (*nest.operands, *nest.outputs)]))
     if open_axis is not None:
@@ -50,8 +50,8 @@ class _Function:
     def write(self, name, body, in_blocks):
         """Write a function that reads the addresses, and the one that it calls with them.
 
-        As parameters the addresses can be declared to be apart. Neither is compiled twice,
-        as the first is not inlined.
+        As parameters, the addresses can be declared not to alias. Neither is compiled
+        twice, as the first is not inlined.
         """
         writer, inner = self.writer, f"{name}.body"
         start = len(writer.lines)
@@ -112,9 +112,9 @@ class _Function:
             self.indices[axis] = before
 
     def metadata(self, loop):
-        """Metadata of a loop: an innermost one that adds nothing up may be made of vectors.
+        """Metadata of a loop: an innermost one without a reduction may be vectorized.
 
-        Where LLVM unrolls them, sums over rows of 5 keep their totals in registers.
+        If LLVM unrolls it, sums over rows of 5 keep their totals in registers.
         """
         kinds = {type(each) for each in loop.body}
         if kinds & {Loop, Accumulate}:
@@ -122,7 +122,7 @@ class _Function:
         return self.writer.stays_loop(loop.axis.extent)
 
     def strip_start(self, axis, width):
-        """The first index of the current strip: that of a loop, or of the block."""
+        """The first index of the current strip, of a loop or of the block."""
         if axis in self.indices:
             return self.indices[axis][0]
         number, _ = self.indices[self.nest.blocks]
@@ -144,7 +144,7 @@ class _Function:
         return self.writer.select(rest < width, rest, self.writer.index(width))
 
     def address(self, access):
-        """The address of the entry that an access names here."""
+        """The address of the entry that an access refers to here."""
         writer, array = self.writer, access.array
         local = type(array) is Local
         index = writer.index(access.offset)

@@ -1,9 +1,9 @@
 """The functions that a `Map` may name, as arithmetic on `Value`s.
 
-NumPy's values, infinities, NaN, signs of zero and denormal numbers; the largest errors
-are in docs/background/accuracy.md. No branch and no call is made, so that LLVM
-vectorizes the loop around. A pair of name and dtypes that is missing here stays a call
-of NumPy.
+They match NumPy's values, infinities, NaN, signs of zero and denormal numbers; the
+largest errors are in docs/background/accuracy.md. They contain no branch and no call,
+so that LLVM vectorizes the loop around. A combination of name and dtypes that is
+missing here stays a call of NumPy.
 """
 
 import numpy as np
@@ -26,10 +26,10 @@ _float16, _float32 = np.dtype(np.float16), np.dtype(np.float32)
 
 
 def scalar_function(writer, name, args, dtype):
-    """The value of dtype ``dtype`` of a ufunc, or of one of `scalar_functions`, by name.
+    """Compute a ufunc, or one of `scalar_functions`, by name; the result has ``dtype``.
 
-    ``args``: values of the dtypes of NumPy's loop. `is_supported` says what is known.
-    float16 is computed in float32 and rounded, as in NumPy's loops.
+    ``args`` are values of the dtypes of NumPy's loop; see `is_supported`. float16 is
+    computed in float32 and rounded, as in NumPy's loops.
     """
     dtype = np.dtype(dtype)
     if name == "cast":
@@ -51,7 +51,7 @@ def scalar_function(writer, name, args, dtype):
 
 
 def is_supported(name, input_dtypes, output_dtype):
-    """True if `scalar_function` knows a function for the dtypes of NumPy's loop."""
+    """True if `scalar_function` supports a function for the dtypes of NumPy's loop."""
     inputs, output = [np.dtype(d) for d in input_dtypes], np.dtype(output_dtype)
     if not all([_known(d) for d in (*inputs, output)]):
         return False
@@ -73,7 +73,7 @@ def _known(dtype):
 
 
 def _computed_in(dtype):
-    """The dtype in which a function of numbers of a dtype is computed."""
+    """The dtype in which a function of a dtype is computed."""
     return _float32 if dtype == _float16 else dtype
 
 
@@ -90,7 +90,7 @@ def _function(name, dtypes):
 
 
 def _mixed(dtypes):
-    """True if dtypes differ, other than as int64 and uint64 do."""
+    """True if dtypes differ in another way than int64 and uint64 do."""
     return len(set(dtypes)) > 1 and {d.str[1:] for d in dtypes} != {"i8", "u8"}
 
 

@@ -1,4 +1,4 @@
-"""Entries moved from one array to a part of another, as machine code: concat, placing."""
+"""Copy entries into a part of another array, as machine code: concatenation, placing."""
 
 import math
 
@@ -14,7 +14,7 @@ __all__ = ["ConcatKernel", "PlaceKernel"]
 
 
 class ConcatKernel(NativeKernel):
-    """The operands one behind the other along an axis."""
+    """Concatenate the operands along an axis."""
 
     __slots__ = ()
 
@@ -25,7 +25,7 @@ class ConcatKernel(NativeKernel):
 
     @property
     def parts(self):
-        """``(operand, rows, width, start)``: what of each row of the output it makes."""
+        """``(operand, rows, width, start)``: the part of each output row that it copies."""
         (out,) = self.outputs
         at = self.replaced.axis % len(out.shape)
         rows, start = math.prod(out.shape[:at]), 0
@@ -51,7 +51,7 @@ class ConcatKernel(NativeKernel):
 
 
 class PlaceKernel(NativeKernel):
-    """Zeros with the operand at a basic index: the adjoint of such an index."""
+    """Zeros with the operand at a basic index: the adjoint of basic indexing."""
 
     __slots__ = ()
 
@@ -65,7 +65,7 @@ class PlaceKernel(NativeKernel):
 
     @staticmethod
     def _part(instruction):
-        """An array that lies as the part of the output, and from which byte on."""
+        """An array laid out like the part of the output, and its byte offset."""
         (out,) = instruction.outputs
         room = np.empty(out.nbytes, np.uint8)
         whole = np.ndarray(out.shape, out.dtype, room)

@@ -1,9 +1,9 @@
-"""Machine code on disk: files that are read back by the process that needs the same again.
+"""Machine code on disk: files that later processes with the same code read back.
 
-A file is named after its key, the hash of all that its object code was made of. It is
-written whole or not at all, and checked before use. What cannot be read is compiled again,
-and what cannot be written is not: `ObjectCache.note` says why, nothing is raised. The notes
-of `autotune` are kept here, too, under keys of their own.
+A file is named after its key, a hash of everything that determines its object code. It
+is written atomically, and checked before use. A file that cannot be read is compiled
+again, and failures to write are ignored: `ObjectCache.note` holds the reason, nothing
+is raised. The notes of `autotune` are stored here, too, under separate keys.
 """
 
 import functools
@@ -28,7 +28,7 @@ SUFFIX = ".obj"
 
 
 def current():
-    """Return the cache that the environment asks for: ``TAPEWRIGHT_CACHE``."""
+    """Return the cache selected by the environment variable ``TAPEWRIGHT_CACHE``."""
     variables = ("TAPEWRIGHT_CACHE", "TAPEWRIGHT_HOME")
     return _chosen(*[os.environ.get(name, "") for name in variables])
 
@@ -43,9 +43,9 @@ def _chosen(cache, home):
 
 
 class ObjectCache:
-    """Object code in a folder, or nowhere if ``folder`` is None.
+    """Object code in a folder, or disabled if ``folder`` is None.
 
-    ``note`` is the folder, and what was wrong with it last.
+    ``note`` holds the folder, and its last problem.
     """
 
     def __init__(self, folder, note=None):
@@ -53,7 +53,7 @@ class ObjectCache:
         self._stores = 0
 
     def load(self, key):
-        """Return the object code of a key of 32 bytes, or None if there is none to trust."""
+        """Return the object code for a 32-byte key, or None if there is no trusted file."""
         if self.folder is None:
             return None
         try:
@@ -75,7 +75,7 @@ class ObjectCache:
             return None
 
     def store(self, key, code):
-        """Keep object code under a key of 32 bytes, in place of what was there."""
+        """Store object code under a 32-byte key, replacing the old code."""
         if self.folder is None:
             return
         try:
@@ -98,11 +98,11 @@ class ObjectCache:
             self._remember(error)
 
     def path_of(self, key):
-        """Return the path of the file that has, or would have, an object."""
+        """Return the path of the file for an object, which need not exist."""
         return os.path.join(self.folder, key.hex() + SUFFIX)
 
     def trim(self, limit=LIMIT):
-        """Remove the files not used for longest, if all take more than ``limit`` bytes.
+        """Remove the least recently used files if all take more than ``limit`` bytes.
 
         Files that a process was writing when it was killed are removed in any case.
         """
@@ -127,7 +127,7 @@ class ObjectCache:
                 break
 
     def _check(self, status, is_kind, path):
-        """Refuse what another user could have written: it is run as this one."""
+        """Reject files that another user could have written, as their code would be run."""
         if not is_kind(status.st_mode):
             raise OSError(None, "is a link or no such thing", path)
         if not hasattr(os, "geteuid"):
@@ -150,14 +150,14 @@ class ObjectCache:
 
 
 def _open_no_link(path, flags):
-    """Open without following a link, nor waiting for the writer of a pipe."""
+    """Open without following a link, and without blocking on a pipe."""
     for name in ("O_NOFOLLOW", "O_NONBLOCK"):
         flags |= getattr(os, name, 0)
     return os.open(path, flags)
 
 
 def _verified(content, key):
-    """The object code in a file, if header, key and hash fit; else None."""
+    """Return the object code in a file if header, key and hash match; else None."""
     if len(content) < HEADER.size:
         return None
     magic, of, length, digest = HEADER.unpack_from(content)
@@ -168,7 +168,7 @@ def _verified(content, key):
 
 
 def _short(folder):
-    """A folder as users write it."""
+    """Return a folder as users write it."""
     home = os.path.expanduser("~")
     inside = folder and home != "/" and folder.startswith(home + os.sep)
     return "~" + folder[len(home) :] if inside else folder

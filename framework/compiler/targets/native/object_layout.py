@@ -1,7 +1,8 @@
-"""Places of fields in the objects of CPython and NumPy, verified in this process.
+"""Offsets of fields in the objects of CPython and NumPy, verified in this process.
 
-Machine code reads arrays at these offsets. `probe` compares each field with what Python
-says about arrays of several shapes, strides and dtypes, and gives up on any difference.
+Machine code reads arrays at these offsets. `probe` compares each field with the value
+that Python reports for arrays of several shapes, strides and dtypes, and gives up on
+any difference.
 """
 
 import ctypes
@@ -21,7 +22,7 @@ C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400  # numpy/ndarraytypes.h
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Offsets in bytes; ``immortal`` objects have no count of references to keep."""
+    """Offsets in bytes; ``immortal`` objects have no reference count to maintain."""
 
     references: int = 0
     type: int = 8
@@ -41,7 +42,8 @@ class Layout:
 def probe() -> Layout:
     """Return the layout of objects in this process.
 
-    Raises: `Unavailable` if this is not CPython with its lock, or objects look otherwise.
+    Raises:
+        Unavailable: If this is not CPython with its GIL, or objects are laid out differently.
     """
     if sys.implementation.name != "cpython":
         raise Unavailable(
@@ -86,7 +88,7 @@ def _verify_tuple(layout):
 
 
 def _examples():
-    """Arrays that differ from each other in every field."""
+    """Yield arrays that differ from each other in every field."""
     plain = np.arange(24.0)
     frozen = np.arange(6, dtype=np.int32).reshape(2, 3)
     frozen.flags.writeable = False
@@ -102,7 +104,7 @@ def _examples():
 
 
 def _fields(layout, array):
-    """``(name, as found in memory, as Python says)`` for each field of an array."""
+    """Yield ``(name, value in memory, value in Python)`` for each field of an array."""
     about, rank = array.__array_interface__, array.ndim
     yield "the type", _read(array, layout.type, ctypes.c_void_p), id(np.ndarray)
     yield "the data", _read(array, layout.data, ctypes.c_void_p), about["data"][0]

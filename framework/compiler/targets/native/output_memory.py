@@ -1,9 +1,9 @@
-"""Memory of large outputs, which is taken again once nobody holds it.
+"""Memory of large outputs, which is reused once nothing references it.
 
-The C library gives large pieces back to the system when they are freed, and the system
-clears each page of a new one when it is first written: that takes several times as long as
-writing the numbers. So the pieces used last are kept, up to `MOST` bytes. Whoever still has
-an array, or a view of one, holds its memory by a reference.
+The C library returns large blocks to the system when they are freed, and the system
+clears each page of a new block on first use: that takes several times as long as
+writing the numbers. So the most recently used blocks are kept, up to `MOST` bytes.
+References from arrays and views of them keep their memory in use.
 """
 
 import math
@@ -33,15 +33,15 @@ if hasattr(os, "register_at_fork"):  # a fork waits until no piece is being take
 
 
 class Piece(np.ndarray):
-    """Memory of its own.
+    """A reusable block of memory.
 
-    It is no plain array, so that views of an array in it have that array for their base:
-    who counts references to the array, counts those of its views.
+    It is not a plain array, so that views of an array in it have that array as their
+    base: the reference count of the array then includes its views.
     """
 
 
 def new_array(shape, dtype):
-    """Return an array with any numbers in it, as ``np.empty`` does."""
+    """Return an uninitialized array, like ``np.empty``."""
     size = math.prod(shape) * dtype.itemsize + ALIGNMENT
     if size > MOST or not _is_counted:
         return np.empty(shape, dtype)

@@ -1,6 +1,6 @@
-"""Products of matrices: calls of our own code or of BLAS, with views as they lie.
+"""Matrix products: calls of our own code or of BLAS, with views read in place.
 
-The products of a stack are shared among the threads.
+The products of a batch are shared among the threads.
 """
 
 import math
@@ -34,7 +34,7 @@ def product_work(instruction):
 
 
 def product_of(instruction):
-    """The `Product` that a contraction is, or None."""
+    """Return the `Product` equivalent to a contraction, or None."""
     if instruction.function not in (np.dot, np.matmul) or instruction.keywords:
         return None
     a, b = instruction.operands
@@ -44,9 +44,10 @@ def product_of(instruction):
 
 
 def write_product(writer, instruction, name, places):
-    """Write what a product needs; return a function that writes its call.
+    """Write the helpers of a product; return a function that writes its call.
 
-    ``name`` is for functions of its own; the call is given the context of the segment.
+    ``name`` is the prefix of its helper functions; the call passes the context of the
+    segment.
     """
     product = product_of(instruction)
     dtype = instruction.outputs[0].dtype
@@ -92,7 +93,7 @@ def write_product(writer, instruction, name, places):
 
 
 def _offsets(writer, product, number):
-    """The entries at which the matrices of the product of this number begin."""
+    """The offsets in entries of the matrices of product number ``n`` of the batch."""
     matrices = product.a, product.b, product.out
     offsets = [writer.index(matrix.offset) for matrix in matrices]
     for axis in reversed(range(len(product.batch))):

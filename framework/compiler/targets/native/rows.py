@@ -1,8 +1,9 @@
-"""Rows of an array, gathered by machine code: how batches are cut from data in memory.
+"""Gather rows of an array by machine code: this cuts batches from data in memory.
 
-A row of a data set in main memory costs a wait for its first lines, since no two rows of a
-shuffled batch are neighbours. So the code asks for the lines of a row while it copies those
-before it, and threads share the rows. One function serves arrays of all shapes and dtypes.
+A row of a data set in main memory stalls on its first cache lines, since no two rows of
+a shuffled batch are neighbours. So the code prefetches the lines of a row while it
+copies the rows before it, and threads share the rows. One function serves all shapes
+and dtypes.
 """
 
 import numpy as np
@@ -29,9 +30,9 @@ _KINDS = dict(zip(_FIELDS, [POINTER] * 3 + [np.int64] * 3, strict=True))
 def gather_rows():
     """Return ``gather(out, source, rows)``, which does ``out[:] = source[rows]``.
 
-    ``out`` and ``source`` are arrays of bytes of two axes, ``rows`` of int64. It returns
-    True, and does nothing, if they are not, or if there is no such row. Nobody may write
-    to ``rows`` meanwhile: other threads of Python can run.
+    ``out`` and ``source`` are byte arrays of rank 2, ``rows`` an int64 array. It
+    returns True, and does nothing, if they are not, or if a row is out of range.
+    Nothing may write to ``rows`` meanwhile: other Python threads can run.
     """
     return _compiled()
 
@@ -79,7 +80,7 @@ def _compiled():
 
 
 def _are_inside(writer, rows, count, size):
-    """A bool: whether each index is a row, counted from the first."""
+    """Return a bool: whether each index is a row, counted from the first."""
     outside = writer.alloca(np.int64)
     writer.store(writer.index(0), outside)
     size = writer.bitcast(size, np.uint64)
@@ -91,7 +92,7 @@ def _are_inside(writer, rows, count, size):
 
 
 def _write_block(writer):
-    """Append ``gather.block(context, block)``: ``step`` rows, or those that are left."""
+    """Append ``gather.block(context, block)``: ``step`` rows, or the remaining ones."""
     parameters = [("context", POINTER), ("block", np.int64)]
     with writer.function("gather.block", parameters, None, "nounwind") as (
         context,

@@ -1,8 +1,8 @@
 """The run-time part of native code: one thread pool, compiled once per process.
 
-Other modules call its functions by name; `symbols` has their addresses. Threads are set
-with `config.set_threads`, started by the first parallel region, and sleep when there is no
-work.
+Other modules call its functions by name; `symbols` has their addresses. The number of
+threads is set with `config.set_threads`; threads are started by the first parallel
+region, and sleep when there is no work.
 """
 
 import ctypes
@@ -41,7 +41,7 @@ if hasattr(os, "register_at_fork"):  # a fork waits until nothing is being made
 
 
 def once(make):
-    """Return a function that calls ``make`` once for its arguments, and keeps the result."""
+    """Return a function that calls ``make`` once for its arguments, and caches the result."""
     kept = functools.cache(make)
 
     @functools.wraps(make)
@@ -55,8 +55,9 @@ def once(make):
 def parallel(writer, function, context, chunks):
     """Append a parallel region: ``function(context, chunk)`` for each chunk.
 
-    Args: ``function``: the name of a function of the same module with parameters of types
-    ``ptr`` and ``i64``; ``context``: a pointer; ``chunks``: a number, or a value of 64 bits.
+    ``function`` is the name of a function of the same module with parameters of types
+    ``ptr`` and ``i64``; ``context`` is a pointer; ``chunks`` is an integer, or a 64-bit
+    value.
     """
     task = Value(writer, POINTER, f"@{function}")
     writer.call("tw_parallel", [task, context, writer.index(chunks)])
@@ -73,9 +74,9 @@ def threads() -> int:
 
 
 def set_threads(n: int) -> None:
-    """Run parallel regions on up to ``n`` threads, the calling one included.
+    """Run parallel regions on up to ``n`` threads, including the calling one.
 
-    Where threads cannot sleep (not Linux), regions stay on one thread.
+    Where threads cannot sleep (other than on Linux), regions run on one thread.
     """
     if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MOST_THREADS:
         raise ValueError(
@@ -133,7 +134,7 @@ def c_library(*names):
 
 
 def _rate(clock):
-    """Return the ticks of a clock in a second."""
+    """Return the ticks of a clock per second."""
     start, first = time.perf_counter(), clock()
     while (passed := time.perf_counter() - start) < 2e-4:
         pass

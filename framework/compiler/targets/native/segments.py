@@ -1,9 +1,9 @@
 """Native functions of consecutive instructions of a program.
 
-A `Segment` collects instructions that run as machine code one after the other. It is called
-once from Python in each replay with the arrays that it reads and writes. They are checked
-first (`trampoline`); if one is not as expected it does nothing and returns True, so that
-Python calls it again with copies.
+A `Segment` collects instructions that run as machine code one after the other. It is
+called once from Python in each replay with the arrays that it reads and writes. They
+are checked first (`trampoline`); if one is not as expected, the segment does nothing
+and returns True, so that Python calls it again with copies.
 """
 
 import functools
@@ -30,7 +30,7 @@ FIRST_ERROR = 2
 
 
 class _Nest:
-    """The code of a `LoopNest`, as a `NativeKernel` has it."""
+    """The code of a `LoopNest`, with the interface of a `NativeKernel`."""
 
     can_fail = calls_blas = False
 
@@ -59,7 +59,7 @@ class _Nest:
 
 
 class _Product:
-    """The code of a product, as a `NativeKernel` has it."""
+    """The code of a product, with the interface of a `NativeKernel`."""
 
     can_fail = False
 
@@ -83,7 +83,7 @@ class _Product:
 
 
 def code_of(instruction):
-    """The object that writes the code of an instruction, or None if there is none."""
+    """Return the object that writes the code of an instruction, or None."""
     if isinstance(instruction, NativeKernel):
         return instruction
     if type(instruction) is LoopNest:
@@ -94,8 +94,8 @@ def code_of(instruction):
 class Segment:
     """Instructions, and the arrays that their function is called with.
 
-    ``arrays`` maps base buffers to the number of an argument. Buffers in the arena share
-    one argument, whose key is `ARENA`. ``limits``: those of the program.
+    ``arrays`` maps base buffers to the number of an argument. Buffers in the arena
+    share one argument, with the key `ARENA`. ``limits``: the `Limits` of the program.
     """
 
     def __init__(self, name, arena_size, limits):
@@ -104,11 +104,11 @@ class Segment:
         self.function = None  # the builtin, once it is compiled
 
     def __call__(self, *arrays):
-        """Run; return True if nothing was done, as an array is not as expected."""
+        """Run; return True if nothing was done because an array is not as expected."""
         return self.function(*arrays)
 
     def again(self, *arrays):
-        """Run with copies of arrays that do not lie as expected, or in other byte order."""
+        """Run with copies of arrays that are not contiguous, aligned, in native byte order."""
         error = self.function(*map(_plain, arrays))
         if error is True:
             given = [f"{a.dtype} {a.shape}" for a in arrays]
@@ -124,27 +124,27 @@ class Segment:
         )
 
     def argument(self, buffer):
-        """The number of the argument in whose memory a buffer lies."""
+        """Return the number of the argument in whose memory a buffer lies."""
         key = ARENA if buffer.offset is not None else buffer
         return self.arrays.setdefault(key, len(self.arrays))
 
     @property
     def fallible(self):
-        """The instructions that can fail; the first one returns `FIRST_ERROR`, and so on."""
+        """The instructions that can fail; the first returns `FIRST_ERROR`, and so on."""
         return [each for each in self.instructions if code_of(each).can_fail]
 
     @property
     def calls_blas(self):
-        """True if it has calls of BLAS, all of which run on one thread."""
+        """True if it calls BLAS; all of these calls run on one thread."""
         return any([code_of(each).calls_blas for each in self.instructions])
 
     # --- code
 
     def write(self, writer):
-        """Write its functions of a context; return what makes a Python function of them.
+        """Write its functions of a context; return a maker of the Python function.
 
-        They are of some instructions each: of a single function of a thousand calls LLVM
-        takes several times as long to make machine code. They return the number of the
+        Each covers only some instructions: for a single function of a thousand calls,
+        LLVM takes several times as long to generate code. They return the number of the
         instruction that failed, or 0.
         """
         codes = [code_of(each) for each in self.instructions]
@@ -179,7 +179,7 @@ class Segment:
         )
 
     def expected(self):
-        """The arrays that it takes."""
+        """The arrays that it accepts."""
         return [
             trampoline.Expected((self.arena_size,), np.dtype(np.uint8), True)
             if key == ARENA
@@ -188,8 +188,11 @@ class Segment:
         ]
 
     def places(self):
-        """``(places, addresses)``: the number of each buffer's address, and for each
-        ``(argument, offset)`` that number. Buffers that share memory share the number."""
+        """``(places, addresses)``: the number of each buffer's address, and the reverse.
+
+        ``addresses`` maps each ``(argument, offset)`` to its number. Buffers that share
+        memory share the number.
+        """
         places, addresses = {}, {}
         for instruction in self.instructions:
             for buffer in (*instruction.operands, *instruction.outputs):
@@ -200,13 +203,13 @@ class Segment:
 
 
 def _plain(array):
-    """An array of NumPy's own class, aligned, in C order and this machine's byte order."""
+    """Return an array of NumPy's own class, aligned, in C order and native byte order."""
     array = np.asarray(array, array.dtype.newbyteorder("="))
     return np.require(array, requirements="CA")
 
 
 def _base(buffer):
-    """The buffer whose address an instruction is given for an operand."""
+    """Return the buffer whose address an instruction receives for an operand."""
     return layout_of(buffer).base
 
 

@@ -1,9 +1,10 @@
 """`SliceLoop`: several instructions, one slice of the first axis after the other.
 
-A thread runs all steps on a slice before it takes the next one, so that what one step hands
-to another is still in the cache. An array that only the steps read is never whole in memory:
-each thread has room for one slice of it. The code of the steps is the one that they have
-anyway. They are given the address that the array would have if the slice lay in its place.
+A thread runs all steps on a slice before it takes the next one, so that values passed
+between steps are still in the cache. An array that only the steps read is never whole
+in memory: each thread has memory for one slice of it. The code of the steps is
+unchanged. They receive the address that the array would have if the slice were in its
+position.
 """
 
 import math
@@ -29,8 +30,8 @@ _I64 = np.dtype(np.int64)
 class SliceLoop(NativeKernel):
     """``steps`` on each of ``count`` slices.
 
-    ``codes`` write the code of the steps, see `segments.code_of`. ``locals`` maps arrays
-    of which each thread has a slice to the place in its memory, in bytes.
+    ``codes`` write the code of the steps, see `segments.code_of`. ``locals`` maps
+    arrays of which each thread has a slice to their offset in its memory, in bytes.
     """
 
     __slots__ = ("steps", "codes", "count", "locals")
@@ -102,11 +103,11 @@ class SliceLoop(NativeKernel):
 
     @property
     def bases(self):
-        """The arrays that the steps read and write, but for `locals`."""
+        """The arrays that the steps read and write, except `locals`."""
         return [layout_of(a).base for a in (*self.operands, *self.outputs)]
 
     def own_places(self, places):
-        """The places of addresses in the context of a thread: those of locals come last."""
+        """Return the indices of addresses in a thread's context; locals come last."""
         last = max(places.values())
         slots = {at: i for i, at in enumerate({*self.locals.values()}, last + 1)}
         return places | {local: slots[at] for local, at in self.locals.items()}
@@ -122,7 +123,7 @@ class SliceLoop(NativeKernel):
             code.finish(writer, f"{name}.{i}", arguments)
 
     def verify(self, place_of, fail):
-        """Check each step, and that a slice is made before it is read."""
+        """Check each step, and that a slice is computed before it is read."""
         made, holds = set(), {}
         places = {a: place_of(a) for a in (*self.reads, *self.outputs)}
         for out in self.outputs:
@@ -157,10 +158,10 @@ class SliceLoop(NativeKernel):
 
 
 def is_sliced(instruction, array, count):
-    """Return whether slice i of an array is all that slice i of an instruction accesses.
+    """Return whether slice i of an instruction accesses only slice i of an array.
 
-    It is if block 1 accesses what lies a slice behind that of block 0, and so on: the last
-    block could not leave its slice without leaving the array.
+    This holds if block 1 accesses entries exactly one slice behind block 0, and so on:
+    the last block could not leave its slice without leaving the array.
     """
     size, rest = divmod(array.size, count)
     if type(instruction) is LoopNest:

@@ -1,8 +1,9 @@
-"""Find instructions that run slice by slice, and make a `SliceLoop` of them.
+"""Find instructions that run slice by slice, and combine them into a `SliceLoop`.
 
-A stack of products, and a convolution of several images, make their output in slices along
-the first axes. What reads or makes such an array in the same slices joins them, if it is too
-large to stay in the cache otherwise: an activation, a softmax and the product behind it.
+A batch of products, and a convolution of several images, compute their output in slices
+along the first axes. Instructions that read or compute such an array in the same slices
+join them, if it is otherwise too large for the cache: an activation, a softmax and the
+product behind it.
 """
 
 import heapq
@@ -23,7 +24,7 @@ __all__ = ["form_slices"]
 
 
 def form_slices(program):
-    """Replace instructions that hand on large arrays slice by slice by `SliceLoop`s."""
+    """Replace instructions that pass on large arrays slice by slice by `SliceLoop`s."""
     kept = {a.base for a in program.outputs}
     instructions, run = [], []
     for each in program.instructions:
@@ -44,7 +45,7 @@ def form_slices(program):
 
 
 def _count(instruction):
-    """The number of slices in which an instruction makes its output, or None."""
+    """Return the number of slices in which an instruction computes its output, or None."""
     if isinstance(instruction, NativeKernel):
         return instruction.slices
     count = math.prod(product_of(instruction).batch) if is_product(instruction) else 1
@@ -52,12 +53,12 @@ def _count(instruction):
 
 
 def _takes_any(instruction):
-    """Return whether other numbers of slices will do as well: such instructions join others."""
+    """Return whether another number of slices is possible: such instructions join others."""
     return isinstance(instruction, NativeKernel) and instruction.takes_any_slices
 
 
 def _cut(instruction, count):
-    """An instruction that does the same in so many slices, or None."""
+    """Return an equivalent instruction with this many slices, or None."""
     if type(instruction) is LoopNest:
         return instruction.in_blocks and instruction.in_blocks(count)
     if isinstance(instruction, NativeKernel):
@@ -69,7 +70,7 @@ def _cut(instruction, count):
 
 
 class _Run:
-    """Instructions that may change places as far as one does not read what another makes."""
+    """Instructions that may be reordered as far as dependencies allow."""
 
     def __init__(self, instructions, kept, program):
         self.instructions, self.kept = instructions, set(kept)
@@ -93,7 +94,7 @@ class _Run:
         return dict.fromkeys([a.base for a in instruction.reads])
 
     def ordered(self):
-        """The instructions, with slice loops among them, in an order to run them."""
+        """Return the instructions, including slice loops, in execution order."""
         in_turn = sorted(enumerate(self.instructions), key=lambda x: _takes_any(x[1]))
         for i, each in in_turn:
             count = _count(each)
@@ -105,7 +106,7 @@ class _Run:
         return self.in_order() if self.groups else self.instructions
 
     def grow(self, group):
-        """Add what hands large arrays to members, and what it is handed by them."""
+        """Add producers and readers of large arrays of the members."""
         waiting, refused = self.near(group.first), set()
         while waiting:
             i = waiting.pop()
@@ -120,7 +121,7 @@ class _Run:
             self.groups |= dict.fromkeys(group.members, group)
 
     def near(self, i):
-        """The instructions that share an array with one, the later ones last."""
+        """Return the instructions that share an array with one, the later ones last."""
         least, found = self.limits.sliced_bytes, set()
         for a in self.reads[i]:
             if a in self.made_by and a.nbytes >= least:
@@ -143,7 +144,7 @@ class _Run:
         return False
 
     def shares_slices(self, members, i, count):
-        """Return whether all that one hands to others and they to it are slices."""
+        """Return whether all arrays passed between an instruction and others are sliced."""
         given = [a for a in self.reads[i] if self.made_by.get(a) in members]
         pairs = [(a, self.made_by[a], i) for a in given]
         for out in self.instructions[i].outputs:
@@ -156,7 +157,7 @@ class _Run:
         )
 
     def is_between(self, members):
-        """Return whether something else must run behind one member and before another."""
+        """Return whether something else must run after one member and before another."""
         seen, last = set(), max(members)
         waiting = [j for i in members for j in self.after(i) if j not in members]
         while waiting:
@@ -171,12 +172,12 @@ class _Run:
         return False
 
     def after(self, i):
-        """The instructions that read what one makes."""
+        """Return the instructions that read the outputs of one."""
         outputs = self.instructions[i].outputs
         return [j for out in outputs for j in self.read_by.get(out, ())]
 
     def in_order(self):
-        """Slice loops and the other instructions, each behind those that it needs."""
+        """Return slice loops and other instructions in topological order."""
         unit_of = {
             i: min(self.groups[i].members) if i in self.groups else i
             for i in range(len(self.instructions))
@@ -231,9 +232,9 @@ class _Group:
 
 
 def _places(steps, arrays, count):
-    """``(places, size)``: where a thread has its slice of each array, in bytes.
+    """Return ``(places, size)``: the byte offset of each array's slice in a thread.
 
-    Memory is used again for slices of the same size, in place where a nest allows it.
+    Memory is reused for slices of the same size, in place where a nest allows it.
     """
     last = {}
     for i, step in enumerate(steps):

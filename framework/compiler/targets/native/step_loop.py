@@ -1,11 +1,12 @@
 """Recurrent layers as machine code: a loop over the steps of a sequence.
 
-The kernel of the op is traced for one step (`step_tracer`), whose program becomes loop nests
-and products like any other. They find the rows of the sequences in a table of addresses,
-which the loop sets before each step; so they write straight into the arrays of all steps.
+The kernel of the op is traced for one step (`step_tracer`), whose program becomes loop
+nests and products like any other. They find the rows of the sequences in a table of
+addresses, which the loop updates before each step; so they write directly into the
+arrays of all steps.
 
-The batch is cut into chunks. A thread takes one through all steps, as examples have nothing
-to do with each other: so threads wait for each other once, not several times a step.
+The batch is split into chunks. A thread takes one through all steps, as examples are
+independent: so threads wait for each other once, not several times per step.
 """
 
 import math
@@ -43,26 +44,26 @@ ALIGNMENT = 128  # bytes: memory of chunks is on lines of their own
 
 
 class Join(NativeKernel):
-    """Makes one array of parts that lie in its memory already."""
+    """An array whose parts are already stored in its memory."""
 
     __slots__ = ()
     work = 0
 
     @classmethod
     def accepts(cls, instruction):
-        """Return False: it replaces no instruction, but is put behind a `StepLoop`."""
+        """Return False: it replaces no instruction, but is placed behind a `StepLoop`."""
         return False
 
     def write(self, writer, name, arguments):
-        """Append nothing: all entries are where they belong."""
+        """Append nothing: all entries are already in place."""
 
 
 class Slot(NamedTuple):
     """An address in the table: an array, or its row ``t + ahead`` in step ``t``.
 
-    ``array`` is the number of an operand or, from -1 down, of an output; ``offset`` is in
-    bytes, ``ahead`` None for an address that is the same in all steps. That of a chunk is
-    ``chunk`` bytes behind that of the one before.
+    ``array`` is the number of an operand or, from -1 down, of an output; ``offset`` is
+    in bytes; ``ahead`` is None for an address that is the same in all steps. Addresses
+    of successive chunks are ``chunk`` bytes apart.
     """
 
     array: int
@@ -221,7 +222,7 @@ class StepLoop(NativeKernel):
         return self.operands[number] if number >= 0 else self.outputs[-1 - number]
 
     def write_initial(self, writer, arguments, number):
-        """Write what is in the outputs of a chunk before the first step."""
+        """Write the initial values in the outputs of a chunk, before the first step."""
         for output, row, source in self.filled:
             out = self.outputs[output]
             width = math.prod(out.shape[1:])
@@ -239,9 +240,9 @@ class StepLoop(NativeKernel):
 
 
 def _chunks(batch):
-    """The number of chunks of a batch, all of which have as many examples.
+    """Return the number of chunks of a batch, all with the same number of examples.
 
-    There is one where a batch has no such parts; then threads share the work of a step.
+    It is 1 if a batch has no such parts; then threads share the work of a step.
     """
     counts = [n for n in range(1, batch // FEWEST + 1) if batch % n == 0]
     wanted = max(config.threads(), -(-batch // MOST))
@@ -250,7 +251,7 @@ def _chunks(batch):
 
 
 def _packed_product(trace, instruction, chunks):
-    """The `StepProduct` of an instruction, if one matrix is the same in all steps."""
+    """Return the `StepProduct` of an instruction, if one matrix is the same in all steps."""
     if not StepProduct.accepts(instruction):
         return None
     code = StepProduct(instruction, is_shared=chunks == 1)

@@ -1,9 +1,10 @@
 """Products of the rows of each step with a matrix that is the same in all steps.
 
-That matrix is copied once, before the first step, as panels of a few vectors. In a step a
-tile of the result stays in registers, while the rows of the step are read where they lie.
-Each entry of the result is one sum over ``k`` in ascending order, of fused operations, as in
-`gemm`: so results do not depend on which rows are computed together.
+That matrix is packed once, before the first step, as panels of a few vectors. In a step
+a tile of the result stays in registers, while the rows of the step are read in place.
+Each entry of the result is one sum over ``k`` in ascending order, of fused
+multiply-adds, as in `gemm`: so results do not depend on which rows are computed
+together.
 """
 
 import numpy as np
@@ -19,7 +20,7 @@ _I64 = np.dtype(np.int64)
 
 
 class StepProduct:
-    """The code of a product, as a `NativeKernel` has it, and of the copy that it reads.
+    """The code of a product, with the interface of a `NativeKernel`, and its packed copy.
 
     ``packed`` is the number of the address of the copy, which has ``size`` entries.
     """
@@ -48,7 +49,7 @@ class StepProduct:
 
     @property
     def width(self):
-        """Columns of a panel."""
+        """The columns of a panel."""
         return self.vectors * self.lanes
 
     @property
@@ -70,7 +71,7 @@ class StepProduct:
     # --- the copy
 
     def pack(self, writer, source, target, panel):
-        """Copy a panel; behind the last column there are zeros."""
+        """Pack a panel; columns past the last one are zeros."""
         (k, n), b = (self.product.k, self.product.n), self.product.b
         down, along = b.steps
         first = panel * self.width
@@ -128,7 +129,8 @@ class StepProduct:
     def tile(self, writer, name, rows):
         """Write the function of a tile; return its name.
 
-        ``left`` are the columns from its first one on.
+        Its parameter ``left`` is the number of columns from the first one of the tile
+        to the end.
         """
         product, start = self.product, len(writer.lines)
         vector = np.dtype((self.dtype, self.lanes))

@@ -1,9 +1,9 @@
 """Products of thin matrices as contractions, whose tiles have any height and width.
 
-`gemm` copies both matrices, which pays where a copy is used again and again: not with a few
-rows, as of a small batch. It makes tiles of whole vectors of columns, so BLAS is called for
-fewer columns: contractions have vectors along the rows or along the sum, too. What is faster
-as it is stays with `products`: see `is_thin`.
+`gemm` packs both matrices, which pays if a copy is reused many times: not for a few
+rows, as in a small batch. Its tiles are whole vectors of columns, so BLAS is called for
+fewer columns: contractions can have vectors along the rows or along the sum, too.
+Products for which this is not faster are left to `products`: see `is_thin`.
 """
 
 from typing import NamedTuple
@@ -22,10 +22,10 @@ ROWS, FEWEST = 64, 16  # of a block into which the first matrix is cut, if it is
 
 
 class ThinProduct(NamedTuple):
-    """A product as a contraction: operands where they lie, of these ``shapes``.
+    """A product as a contraction, with operands read in place.
 
-    The rows of the first matrix, or its columns if it is transposed, are cut into blocks.
-    ``shapes`` has those of the operands and of the output.
+    The rows of the first matrix, or its columns if it is transposed, are split into
+    blocks. ``shapes`` are the shapes of the operands and of the output.
     """
 
     maps: IndexMaps
@@ -34,7 +34,7 @@ class ThinProduct(NamedTuple):
 
 
 def thin_product_of(instruction):
-    """The `ThinProduct` that an instruction is, or None if it is left to `products`."""
+    """Return the `ThinProduct` of an instruction, or None if it is left to `products`."""
     product = product_of(instruction)
     if product is None or not is_thin(product, instruction.outputs[0].dtype):
         return None
@@ -60,7 +60,7 @@ def thin_product_of(instruction):
 
 
 def is_thin(product, dtype):
-    """Return whether the code here is clearly faster than that of `products`."""
+    """Return whether the code here is clearly faster than `products`."""
     (m, n, k), lanes = (product.m, product.n, product.k), gemm.tile_of(dtype).lanes
     if product.batch or product.a.base.is_constant:  # of ones, whose products are sums
         return False
@@ -77,7 +77,7 @@ def is_thin(product, dtype):
 
 
 def _is_whole(matrix, rows, columns):
-    """Return whether a matrix is all of an array in C order, maybe transposed."""
+    """Return whether a matrix is a whole array in C order, possibly transposed."""
     if matrix.offset or matrix.base.size != rows * columns:
         return False
     return matrix.rows == (rows if matrix.transposed else columns)

@@ -1,18 +1,20 @@
-"""Text of the thread pool: `tw_parallel` and the loop of its workers.
+"""The LLVM text of the thread pool: `tw_parallel` and the loop of its workers.
 
-``void tw_parallel(ptr function, ptr context, i64 chunks)`` runs ``function(context, chunk)``
-for each chunk, on the calling thread and on the workers, and returns when all are done.
+``void tw_parallel(ptr function, ptr context, i64 chunks)`` runs ``function(context,
+chunk)`` for each chunk, on the calling thread and on the workers, and returns when all
+are done.
 
-- ``REMAINING`` counts the chunks that nobody has taken. A thread takes one by subtracting,
-  and only reads the job after that: until it has reported the chunk in ``UNFINISHED``, the
-  job stays. A worker that comes late finds nothing to take, and touches nothing else.
-- The caller takes chunks as well, and waits only for those that workers have begun. So a
+- ``REMAINING`` counts the chunks that no thread has taken. A thread takes one by subtracting,
+  and reads the job only after that: until it has reported the chunk in ``UNFINISHED``, the
+  job is kept. A worker that comes late finds nothing to take, and touches nothing else.
+- The caller takes chunks as well, and waits only for chunks that workers have begun. So a
   worker that gets no core costs nothing.
-- Idle workers look at ``REMAINING`` for some microseconds, then sleep on ``EPOCH``. A worker
-  first announces itself in ``ASLEEP`` and then looks once more; the caller first publishes
+- Idle workers poll ``REMAINING`` for some microseconds, then sleep on ``EPOCH``. A worker
+  first announces itself in ``ASLEEP`` and then polls once more; the caller first publishes
   the job and then reads ``ASLEEP``. One of the two sees the other. ``ASLEEP`` may count too
-  many, which costs one system call, never too few.
-- Whoever finds the pool in use (another thread, a chunk) runs all its chunks itself.
+  many, which costs one system call, but never too few.
+- A thread that finds the pool in use (by another thread, or a chunk) runs all its chunks
+  itself.
 """
 
 import numpy as np
@@ -63,7 +65,7 @@ def write_thread_pool(writer):
 
 
 def write_serial_pool(writer):
-    """Append `tw_parallel` and `tw_get_threads` where threads cannot sleep yet: one."""
+    """Append a serial `tw_parallel` and `tw_get_threads`, for systems without futexes."""
     with writer.function("tw_parallel", _TASK, attributes="nounwind") as task:
         with writer.loop(0, task[2]) as chunk:
             atomics.call_address(writer, task[0], [task[1], chunk])
@@ -132,7 +134,7 @@ def _write_parallel(writer):
 
 
 def _publish(writer, task):
-    """Write the job down, then let it be taken, then wake workers that sleep."""
+    """Write the job, then publish it, then wake workers that sleep."""
     function, context, chunks = task
     writer.store(function, _place(writer, FUNCTION))
     writer.store(context, _place(writer, CONTEXT))
@@ -151,9 +153,10 @@ def _publish(writer, task):
 
 
 def _take_all(writer, task, first):
-    """Run chunks until none is left, beginning with one taken; returns their number.
+    """Run chunks until none are left, beginning with one taken; return their number.
 
-    ``first`` is what `REMAINING` was when the first was taken, not positive if none was left.
+    ``first`` is the value of `REMAINING` when the first was taken, not positive if none
+    was left.
     """
     function, context, chunks = task
     entered, head, body, end = writer.block, *map(writer.fresh, ("take", "run", "end"))
@@ -179,7 +182,7 @@ def _take_all(writer, task, first):
 
 
 def _write_wait(writer):
-    """Wait for the chunks that workers have begun: look for a while, then sleep."""
+    """Wait for the chunks that workers have begun: spin for a while, then sleep."""
     with writer.function("tw_wait", [], None, "nounwind noinline", "internal"):
         unfinished = _place(writer, UNFINISHED)
         spin = writer.load(_place(writer, SPIN), _I64)
@@ -207,7 +210,7 @@ def _write_wait(writer):
 
 
 def _write_worker(writer):
-    """Loop of worker ``number``, from 1 on: park, look, sleep, take."""
+    """The loop of worker ``number``, from 1 on: park, poll, sleep, take."""
     parameters, attributes = [("number", POINTER)], "nounwind noinline"
     with writer.function("tw_worker", parameters, POINTER, attributes, "internal") as (
         number,
@@ -358,7 +361,7 @@ def _write_settings(writer):
 
 
 def save_float_mode(writer, place):
-    """Keep how the caller rounds and treats denormals, so that workers do the same."""
+    """Save the caller's rounding mode and treatment of denormals for the workers."""
     if engine.host().architecture == "x86_64":
         writer.call("llvm.x86.sse.stmxcsr", [place])
     else:
@@ -366,7 +369,7 @@ def save_float_mode(writer, place):
 
 
 def restore_float_mode(writer, place):
-    """Round and treat denormals as was kept at a place."""
+    """Restore the saved rounding mode and treatment of denormals."""
     if engine.host().architecture == "x86_64":
         writer.call("llvm.x86.sse.ldmxcsr", [place])
     else:

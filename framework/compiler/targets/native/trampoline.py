@@ -1,9 +1,9 @@
 """`tw_call`: the function through which Python calls the machine code of all programs.
 
-A program's own code is functions of a context, the addresses of its buffers. What lies
-between them and Python is data: a table of integers says which arrays are expected, where in
-them the buffers begin, and which functions are run. So this is compiled once for all, and
-programs have no code that checks arrays.
+The code of a program consists of functions of a context, the addresses of its buffers.
+The interface between them and Python is data: a table of integers says which arrays are
+expected, where in them the buffers begin, and which functions are run. So this is
+compiled once for all programs, and programs have no code that checks arrays.
 """
 
 from typing import NamedTuple
@@ -25,8 +25,8 @@ _OTHER_NUMBER = 63  # stands for the numbers of dtypes that no argument has
 class Expected(NamedTuple):
     """An argument: an array in C order, of a dtype in native byte order.
 
-    The word for its dtype is a set of numbers below 63, or minus the number of a dtype that
-    is not NumPy's own, which NumPy numbers from 256 on.
+    The word for its dtype is a set of numbers below 63, or minus the number of a dtype
+    that is not built into NumPy, numbered from 256 on.
     """
 
     shape: tuple
@@ -35,7 +35,7 @@ class Expected(NamedTuple):
 
     @property
     def words(self):
-        """The words of the table about it: flags, numbers of the dtype, rank and sizes."""
+        """Its words in the table: flags, numbers of the dtype, rank and sizes."""
         flags = object_layout.ALIGNED | object_layout.C_CONTIGUOUS
         flags |= object_layout.WRITEABLE if self.is_written else 0
         first, *others = entry.dtype_numbers(self.dtype)
@@ -49,15 +49,15 @@ def function(
 ):  # fmt: skip
     """Return a Python function of arrays that runs functions of a library, ``code``.
 
-    Args: ``symbols``: names of functions ``i64 f(ptr context)``, which run in this order
-    until one returns other than 0; ``arguments``: an `Expected` each; ``addresses``: pairs
-    of an argument's number and an offset in bytes, for each entry of the context. Behind
-    them it has the size of the axes of `ANY_SIZE`; ``errors``: what is returned if a function
-    returns 1, 2 and so on; ``long``: whether other Python threads may run meanwhile;
-    ``calls_blas``: whether products of BLAS run on one thread each.
+    ``symbols`` are names of functions ``i64 f(ptr context)``, which run in this order
+    until one does not return 0. ``arguments`` has an `Expected` each; ``addresses`` has
+    a pair of an argument's number and a byte offset for each entry of the context,
+    which is followed by the sizes of the axes of `ANY_SIZE`. ``errors`` are the results
+    if a function returns 1, 2 and so on. ``long`` says whether other Python threads may
+    run meanwhile; ``calls_blas`` whether products of BLAS run on one thread each.
 
-    It returns True, and does nothing, if an argument is not as expected, else None or an
-    error.
+    The function returns True, and does nothing, if an argument is not as expected, else
+    None or an error.
     """
     threads = blas.symbols() if calls_blas else {}
     between = [threads.get(f"tw_blas_{end}", 0) for end in ("enter", "leave")]
@@ -79,7 +79,7 @@ def library():
 
 
 class _Body:
-    """Writes `tw_call`. ``cursor`` is the place of the next word of the table to read."""
+    """Writes `tw_call`. ``cursor`` is the position of the next word of the table to read."""
 
     def __init__(self, writer, constants, args, count):
         self.writer, self.constants = writer, constants
@@ -110,7 +110,7 @@ class _Body:
         writer.ret(entry.none(writer, self.constants))
 
     def check_arguments(self):
-        """Return behind the arguments in the table, and the size of axes of `ANY_SIZE`."""
+        """Return the position behind the arguments, and the sizes of axes of `ANY_SIZE`."""
         writer = self.writer
         carried = [writer.index(len(_HEAD)), writer.index(ANY_SIZE)]
         with writer.carrying_loop(0, self.count, 1, carried) as (n, carried):
@@ -142,7 +142,7 @@ class _Body:
         return carried
 
     def fill(self, context, cursor):
-        """Write the addresses into the context; return the place behind them."""
+        """Write the addresses into the context; return the position behind them."""
         writer, count = self.writer, self.head["addresses"]
         with writer.loop(0, count) as n:
             argument, offset = [self.word(cursor + n * 2 + i) for i in range(2)]
@@ -152,7 +152,7 @@ class _Body:
         return cursor + count * 2
 
     def run(self, context, cursor):
-        """Run the functions; return what the first that failed has returned, or 0."""
+        """Run the functions; return the result of the first that failed, or 0."""
         writer, head = self.writer, self.head
         state, error = writer.alloca(POINTER), writer.alloca(_I64)
         with writer.when(head["releases_gil"] != 0):

@@ -1,7 +1,7 @@
-"""Steps of optimizers as machine code: one pass over the arrays of a variable.
+"""Optimizer steps as machine code: one pass over the arrays of a variable.
 
-The code serves arrays of any length, which is counted in blocks, so that it is compiled
-once for each rule and dtype.
+The code handles arrays of any length, counted in blocks, so that it is compiled once
+for each rule and dtype.
 """
 
 import numpy as np
@@ -22,8 +22,8 @@ TYPICAL = 1 << 24
 def compiled_update(rule, dtype, decays, scaled):
     """Return ``update(gradient, variable, *slots, *numbers)``, or None if there is no code.
 
-    The arguments are the inputs of `BlockRule.program`, arrays of one axis and numbers in
-    arrays of none. It returns True, and does nothing, if they are not as expected.
+    The arguments are the inputs of `BlockRule.program`: arrays of rank 1, and numbers
+    as arrays of rank 0. It returns True, and does nothing, if they are not as expected.
     """
     program = rule.program((TYPICAL,), dtype, decays, scaled)
     if program is None:

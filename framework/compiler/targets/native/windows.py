@@ -1,9 +1,10 @@
-"""Pooling along an axis as machine code: each entry from those that the taps of windows meet.
+"""Pooling along an axis as machine code: each entry from the taps of its windows.
 
-An entry of the output is computed at once and written once, whatever the op: a window's from
-the entries in it, a spread one's from the windows that it is in. So threads share the
-entries, sums keep their order, and the innermost loop is over the axes behind the pooled one.
-Tap by tap the values are those of the kernels in `ops.convolution.pooling`.
+Each entry of the output is computed in one go and written once, for every op: in
+pooling from the entries of its window, in gradients from the windows that contain it.
+So threads share the entries, sums keep their order, and the innermost loop is over the
+axes behind the pooled one. Tap by tap the values equal those of the kernels in
+`ops.convolution.pooling`.
 """
 
 import copy
@@ -35,7 +36,7 @@ __all__ = [
 
 
 class Meeting(NamedTuple):
-    """A tap, and the place that it meets; ``valid`` is a bool, None if that is sure."""
+    """A tap, and the index that it reads; ``valid`` is a bool, None if it is always valid."""
 
     tap: int
     place: object
@@ -43,10 +44,11 @@ class Meeting(NamedTuple):
 
 
 class Geometry(NamedTuple):
-    """Tap ``t`` of entry ``p`` of the output meets entry ``(p * a + t * b + c) / d``, if whole.
+    """Tap ``t`` of output entry ``p`` reads entry ``(p * a + t * b + c) / d``, if integral.
 
-    ``extent`` and ``met``: entries of the output along the axis, and of what is met. Entries
-    of the output come in groups of ``d``, of which each meets the next ``a`` entries.
+    ``extent`` and ``met``: the number of entries along the axis of the output, and of
+    the array that is read. Output entries come in groups of ``d``, each of which reads
+    the next ``a`` entries.
     """
 
     taps: int
@@ -63,7 +65,7 @@ class Geometry(NamedTuple):
 
     @property
     def offsets(self):
-        """For each entry of a group the taps, and the places less ``a`` times the group."""
+        """For each entry of a group the taps, and the indices minus ``a`` times the group."""
         whole = [
             [(t, j * self.a + t * self.b + self.c) for t in range(self.taps)]
             for j in range(self.d)
@@ -73,7 +75,7 @@ class Geometry(NamedTuple):
         ]
 
     def inner(self, first):
-        """The groups from ``first`` on, as a pair, that are whole and whose taps all meet."""
+        """The range of full groups, as a pair, whose taps are all in bounds."""
         last = self.extent // self.d
         for offset in [offset for each in self.offsets for _, offset in each]:
             first = max(first, -(offset // self.a))
@@ -84,7 +86,7 @@ class Geometry(NamedTuple):
 class WindowKernel(Windows, NativeKernel):
     """An op along an axis; a subclass computes one entry of its output, in `value`.
 
-    ``count`` is the number of slices that a `SliceLoop` has, or None.
+    ``count`` is the number of slices of a `SliceLoop`, or None.
     """
 
     __slots__ = ("count",)
@@ -118,7 +120,7 @@ class WindowKernel(Windows, NativeKernel):
 
     @property
     def slices(self):
-        """As set, else as many parts of the first axis as are of some length."""
+        """The number of slices: ``count`` if set, else for slices of a minimal size."""
         (out,) = self.outputs
         if self.count is not None or self.axis % len(out.shape) == 0:
             return self.count
@@ -159,7 +161,7 @@ class WindowKernel(Windows, NativeKernel):
                 self.write_block(writer, at, block)
 
     def write_block(self, writer, entries, block):
-        """Write the loops over entries; ``entries(row, i)`` are those at a place."""
+        """Write the loops over entries; ``entries(row, i)`` are the entries at an index."""
         geometry = self.geometry
         lead, _, _ = around(self.outputs[0].shape, self.axis)
         (_, rows, width), groups = self.blocks, geometry.groups
@@ -188,7 +190,7 @@ class WindowKernel(Windows, NativeKernel):
             self.write_margins(writer, entries, row, margins)
 
     def write_margins(self, writer, entries, row, margins):
-        """Write the entries of which some taps may meet none."""
+        """Write the entries for which some taps may be out of bounds."""
         geometry = self.geometry
         (first, stop), (second, end) = margins
         before = stop - first
@@ -200,7 +202,7 @@ class WindowKernel(Windows, NativeKernel):
                 at.store(self.value(at, place, met), place)
 
     def meeting(self, writer, place, tap):
-        """The entry that a tap meets: the first one, not valid, where there is none."""
+        """The entry that a tap reads: the first entry, not valid, if out of bounds."""
         geometry = self.geometry
         number = place * geometry.a + (tap * geometry.b + geometry.c)
         met = number / geometry.d
@@ -214,16 +216,16 @@ class WindowKernel(Windows, NativeKernel):
 
     @property
     def first(self):
-        """The first group that may be computed without a look at margins."""
+        """The first group that needs no bounds checks."""
         return 0
 
     @abstractmethod
     def value(self, at, place, met):
-        """Entry ``place`` of the output along the axis, from the list of what it meets."""
+        """Compute entry ``place`` of the output along the axis, from the entries it reads."""
 
 
 class _Entries:
-    """The arrays of a kernel, at one place in front of and behind the axis."""
+    """The arrays of a kernel, at one position in front of and behind the axis."""
 
     def __init__(self, kernel, writer, name, pointers, row, i):
         self.kernel, self.writer, self.name = kernel, writer, name
@@ -237,7 +239,7 @@ class _Entries:
         return self.writer.at(line, self.i, array.dtype), array.dtype
 
     def load(self, n, place, valid=None, other=0):
-        """An entry of operand ``n``, or a number where it is not valid."""
+        """An entry of operand ``n``, or a default where it is not valid."""
         x = self.writer.load(*self.address(n, place))
         return x if valid is None else self.writer.select(valid, x, other)
 
@@ -246,7 +248,7 @@ class _Entries:
         self.writer.store(value, address)
 
     def const(self, number):
-        """A number of the dtype of the output."""
+        """A constant of the output's dtype."""
         return self.writer.const(number, self.kernel.outputs[0].dtype)
 
     def share(self, window):
@@ -305,7 +307,7 @@ class SpreadMeansKernel(WindowKernel):
 
 
 class PickKernel(WindowKernel):
-    """`pick_at_maxima`, of what is picked from, the input and its maxima."""
+    """`pick_at_maxima`; the operands are the array to pick from, the input and its maxima."""
 
     __slots__ = ()
 
@@ -321,14 +323,14 @@ class PickKernel(WindowKernel):
 
 
 class SpreadKernel(SpreadToMaxima, WindowKernel):
-    """`spread_to_maxima`, of cotangents, the input and its maxima."""
+    """`spread_to_maxima`; the operands are cotangents, the input and its maxima."""
 
     __slots__ = ()
     most_taps = 12  # each looks at all before it
 
     @property
     def first(self):
-        """The first group in whose windows all taps meet an entry from the first on."""
+        """The first group for which all taps of its windows are in bounds."""
         dilation, groups = self.window[-1], enumerate(self.geometry.offsets)
         starts = [j - t * dilation for j, each in groups for t, _ in each]
         return max([-(start // self.geometry.d) for start in starts], default=0)
@@ -365,7 +367,7 @@ class SpreadKernel(SpreadToMaxima, WindowKernel):
 
 
 def _is_whole(array):
-    """Return whether an array is all of its memory, in C order."""
+    """Return whether an array covers all of its memory, in C order."""
     layout = layout_of(array)
     strides = row_major(array.shape)
     return layout.base.size == array.size and layout[1:] == (0, strides)

@@ -1,1 +1,1 @@
-"""Functions of numbers as arithmetic on `Value`s, without branches, a file per family."""
+"""Branch-free scalar functions as arithmetic on `Value`s, one file per family."""

@@ -25,13 +25,13 @@ __all__ = [
 
 
 def sign(x):
-    """-1, 0 or 1; NaN of NaN."""
+    """-1, 0 or 1; NaN for NaN."""
     select = x.writer.select
     return select(x > 0.0, 1.0, select(x < 0.0, -1.0, x + 0.0))
 
 
 def heaviside(x, at_zero):
-    """0 below zero, 1 above."""
+    """0 for negative numbers, 1 for positive ones."""
     select = x.writer.select
     return select(x > 0.0, 1.0, select(x < 0.0, 0.0, select(x == 0.0, at_zero, x)))
 
@@ -41,28 +41,28 @@ def heaviside(x, at_zero):
 
 
 def maximum(x, y):
-    """The larger; NaN if either is."""
+    """The maximum; NaN if either is NaN."""
     if _has_order_of_zeros():
         return x.writer.intrinsic("maximum", x, x.writer.pair(y, x)[0])
     return x.writer.select((x > y) | is_nan(x), x, y)
 
 
 def minimum(x, y):
-    """The smaller; NaN if either is."""
+    """The minimum; NaN if either is NaN."""
     if _has_order_of_zeros():
         return x.writer.intrinsic("minimum", x, x.writer.pair(y, x)[0])
     return x.writer.select((x < y) | is_nan(x), x, y)
 
 
 def fmax(x, y):
-    """The larger; the other one if one is NaN."""
+    """The maximum; if one is NaN, the other one."""
     if _has_order_of_zeros():
         return _unless_nan(x, y, maximum(x, y))
     return x.writer.select((x > y) | is_nan(y), x, y)
 
 
 def fmin(x, y):
-    """The smaller; the other one if one is NaN."""
+    """The minimum; if one is NaN, the other one."""
     if _has_order_of_zeros():
         return _unless_nan(x, y, minimum(x, y))
     return x.writer.select((x < y) | is_nan(y), x, y)
@@ -77,42 +77,42 @@ def _unless_nan(x, y, result):
 
 
 def isfinite(x):
-    """True of numbers, false of infinities and NaN."""
+    """False for infinities and NaN."""
     return magnitude(x) < np.inf
 
 
 def isinf(x):
-    """True of infinities."""
+    """True for infinities."""
     return magnitude(x) == np.inf
 
 
 def signbit(x):
-    """True of negative numbers, -0 and negative NaN."""
+    """True for negative numbers, -0 and negative NaN."""
     return (bits_of(x) >> (8 * x.dtype.itemsize - 1)) != 0
 
 
 def logical_and(x, y):
-    """True where neither is zero."""
+    """True if neither is zero."""
     return (x != 0) & (y != 0)
 
 
 def logical_or(x, y):
-    """True where one is not zero."""
+    """True if at least one is not zero."""
     return (x != 0) | (y != 0)
 
 
 def logical_xor(x, y):
-    """True where one of two is zero."""
+    """True if exactly one is zero."""
     return (x != 0) ^ (y != 0)
 
 
 def logical_not(x):
-    """True where zero."""
+    """True for zero."""
     return x == 0
 
 
 def nextafter(x, y):
-    """The number next to ``x`` on the way to ``y``."""
+    """The next number after ``x`` towards ``y``."""
     select = x.writer.select
     bits = bits_of(x)
     step = select((x < y) ^ (x > 0.0), bits - 1, bits + 1)

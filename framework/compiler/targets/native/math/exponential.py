@@ -1,7 +1,7 @@
 """exp and its relatives.
 
 ``x = n log(2) + r`` with ``|r| <= log(2) / 2``; ``exp(r) - 1`` is a polynomial, and
-``2**n`` is made of its bits (Cody and Waite, "Software Manual for the Elementary
+``2**n`` is assembled from bits (Cody and Waite, "Software Manual for the Elementary
 Functions", 1980). Coefficients are minimax for the relative error of ``exp(r) - 1``.
 """
 
@@ -74,7 +74,7 @@ def exp(x):
 
 
 def exp_of_sum(x, small):
-    """``e**(x + small)`` with ``small`` below the last digits of ``x``."""
+    """``e**(x + small)`` with ``small`` below the last digit of ``x``."""
     x = clamped(x, *_RANGE[x.dtype.itemsize])
     power, n = _octaves(x, x * _LOG2_E)
     return _scaled(1.0 + _less_one(_remainder(x, n) + small), power)
@@ -88,7 +88,7 @@ def exp2(x):
 
 
 def exp2_in_short(x):
-    """``2**x`` of a float64, within 2^-31 and where float32 has numbers."""
+    """``2**x`` of a float64, within 2^-31, for results in float32's range."""
     x = clamped(x, *_RANGE_2[4])
     power, n = _octaves(x, x)
     return (1.0 + _less_one((x - n) * _LOG_2, _COEFFICIENTS[4])) * _two_to(power, x)
@@ -102,7 +102,7 @@ def expm1(x):
 
 
 def sinh(x):
-    """``(e**x - e**-x) / 2`` from expm1, near zero a polynomial. Within 2 ulp."""
+    """``(e**x - e**-x) / 2`` from expm1, near zero by a polynomial. Within 2 ulp."""
     size, a = x.dtype.itemsize, magnitude(x)
     t = _quarter(clamped(a, 0.0, _HIGHEST_OF_SINH[size]))
     far = 2.0 * (t + t / (4.0 * t + 1.0))
@@ -121,7 +121,7 @@ def cosh(x):
 def tanh(x):
     """``(e**2x - 1) / (e**2x + 1)`` from expm1, within 2 ulp.
 
-    Near zero ``x`` times a rational of ``x^2``; one division serves both.
+    Near zero, ``x`` times a rational function of ``x^2``; both share one division.
     """
     select = x.writer.select
     size, a = x.dtype.itemsize, magnitude(x)
@@ -137,7 +137,8 @@ def tanh(x):
 def _octaves(x, in_octaves):
     """The nearest integer ``n``: in the lowest bits of an integer, and as a float.
 
-    Integers and bits instead of a conversion, which is undefined for NaN."""
+    It uses bit operations in place of a conversion, which is undefined for NaN.
+    """
     rounder = layout(x).rounder
     shifted = in_octaves + rounder
     return bits_of(shifted), shifted - rounder
@@ -154,19 +155,19 @@ def _less_one(r, coefficients=None):
 
 
 def _two_to(power, x, less=0):
-    """``2**(n - less)``; the bits above ``n`` fall off at the left."""
+    """``2**(n - less)``; the bits above ``n`` are shifted out."""
     form = layout(x)
     return float_of((power << form.digits) + ((form.bias - less) << form.digits))
 
 
 def _scaled(x, power):
-    """``x * 2**n`` in two steps, as 2**n alone may be out of range where that is not."""
+    """``x * 2**n`` in two steps, as 2**n alone may be out of range where the result is not."""
     half = power >> 1
     return x * _two_to(half, x) * _two_to(power - half, x)
 
 
 def _quarter(x):
-    """``(e**x - 1) / 4``: 2**n and the result stay in range a little longer."""
+    """``(e**x - 1) / 4``: extends the range of 2**n and the result a little."""
     power, n = _octaves(x, x * _LOG2_E)
     scale = _two_to(power, x, 2)
     return _less_one(_remainder(x, n)) * scale + (scale - 0.25)

@@ -1,4 +1,4 @@
-"""Bits of floating-point numbers, polynomials and selections: the other files' alphabet."""
+"""Bits of floating-point numbers, polynomials and selections: basics for the other files."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Layout:
-    """A format of IEEE 754: sizes, and constants that formulas share."""
+    """An IEEE 754 format: sizes, and constants that formulas share."""
 
     integer: np.dtype  # unsigned, as wide
     digits: int  # of the significand, without the leading 1
@@ -40,8 +40,11 @@ class Layout:
 
     @property
     def rounder(self):
-        """Added to a number below 2**(digits - 1), it leaves the nearest integer in the
-        lowest bits."""
+        """A constant that rounds by addition.
+
+        Added to a number below 2**(digits - 1), it leaves the nearest integer in the
+        lowest bits.
+        """
         return 1.5 * 2.0**self.digits
 
     @property
@@ -72,13 +75,13 @@ def float_of(bits):
 
 
 def from_bfloat16(x):
-    """A number of bfloat16, which is the upper half of one of float32, as float32."""
+    """Convert bfloat16, the upper half of a float32, to float32."""
     write = x.writer
     return float_of(write.cast(write.bitcast(x, np.uint16), np.uint32) << 16)
 
 
 def to_bfloat16(x, dtype):
-    """The nearest number of bfloat16, of two as near the even one; NaN stays NaN."""
+    """Round to the nearest bfloat16, ties to even; NaN stays NaN."""
     write, bits = x.writer, bits_of(x)
     upper = bits >> 16
     # The half below decides; one more if the last bit that stays is odd makes ties even.
@@ -89,7 +92,7 @@ def to_bfloat16(x, dtype):
 
 
 def from_float16(x):
-    """A number of float16 as float32."""
+    """Convert float16 to float32."""
     write = x.writer
     if engine.converts_halves():
         return write.cast(x, np.float32)
@@ -104,7 +107,7 @@ def from_float16(x):
 
 
 def to_float16(x):
-    """The nearest number of float16, of two as near the even one; NaN stays NaN."""
+    """Round to the nearest float16, ties to even; NaN stays NaN."""
     write = x.writer
     if x.dtype != np.float32:
         x = _rounded_to_odd(x) if x.dtype == np.float64 else write.cast(x, np.float32)
@@ -125,9 +128,9 @@ def to_float16(x):
 
 
 def _rounded_to_odd(x):
-    """float64 as float32, with the last bit set where digits were cut off.
+    """Convert float64 to float32, with the last bit set if digits were cut off.
 
-    So the number is not taken for a tie when it is rounded once more.
+    So the number is not mistaken for a tie when it is rounded once more.
     """
     write = x.writer
     near = write.cast(x, np.float32)
@@ -151,17 +154,17 @@ def magnitude(x):
 
 
 def signed_as(x, sign):
-    """``|x|`` with the sign of another."""
+    """``|x|`` with the sign of another number."""
     return x.writer.intrinsic("copysign", x, sign)
 
 
 def is_nan(x):
-    """True of NaN."""
+    """True for NaN."""
     return x != x
 
 
 def clamped(x, low, high):
-    """``x`` within bounds; NaN stays."""
+    """``x`` clipped to bounds; NaN stays NaN."""
     select = x.writer.select
     x = select(x > high, high, x)
     return select(x < low, low, x)
@@ -170,7 +173,7 @@ def clamped(x, low, high):
 def with_tiny(function):
     """Return ``x`` itself where an odd function with slope 1 at zero rounds to it.
 
-    Denormal numbers and the sign of zero come out right.
+    This preserves denormal numbers and the sign of zero.
     """
 
     def whole(x):
@@ -182,7 +185,7 @@ def with_tiny(function):
 
 
 def in_double(function):
-    """Compute float32 in float64, and so all but rounded correctly."""
+    """Compute float32 in float64, so that nearly all results are correctly rounded."""
 
     def whole(*args):
         write, dtype = args[0].writer, args[0].dtype

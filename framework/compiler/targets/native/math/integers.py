@@ -1,5 +1,7 @@
-"""Functions of integers and bools, and conversions, as NumPy has them: results wrap
-around, division by zero gives 0, and nothing is undefined."""
+"""Functions of integers and bools, and conversions, with NumPy's semantics.
+
+Results wrap around, division by zero returns 0, and nothing is undefined.
+"""
 
 import numpy as np
 
@@ -27,7 +29,7 @@ __all__ = [
 
 
 def absolute(x):
-    """``|x|``; of the lowest number itself."""
+    """``|x|``; the lowest number stays itself."""
     return x if x.dtype.kind in "ub" else x.writer.select(x < 0, -x, x)
 
 
@@ -39,12 +41,12 @@ def sign(x):
 
 
 def maximum(x, y):
-    """The larger."""
+    """The maximum."""
     return x.writer.select(x > y, x, y)
 
 
 def minimum(x, y):
-    """The smaller."""
+    """The minimum."""
     return x.writer.select(x < y, x, y)
 
 
@@ -57,20 +59,20 @@ def floor_divide(x, y):
 
 
 def remainder(x, y):
-    """The rest that has the sign of the divisor."""
+    """The remainder with the sign of the divisor."""
     _, off = _divisor(x, y)
     rest = fmod(x, y)
     return x.writer.select(off(rest), rest + y, rest)
 
 
 def fmod(x, y):
-    """The rest that has the sign of the dividend."""
+    """The remainder with the sign of the dividend."""
     safe, _ = _divisor(x, y)
     return x.writer.select(y == 0, 0, x.writer.binary("rem", x, safe))
 
 
 def _divisor(x, y):
-    """``y`` or, where the CPU would trap, 1; and whether a rest is on the wrong side."""
+    """``y`` or, where the CPU would trap, 1; and whether a remainder has the wrong sign."""
     select, zero = x.writer.select, x.writer.const(0, x.dtype)
     if x.dtype.kind == "u":
         return select(y == 0, 1, y), lambda rest: zero != 0
@@ -80,19 +82,19 @@ def _divisor(x, y):
 
 
 def reciprocal(x):
-    """``1 / x`` without its fraction; of 0 what NumPy makes of infinity."""
+    """``1 / x`` truncated; for 0, NumPy's cast of infinity."""
     one = x.writer.const(1.0, np.float64)
     return cast(one / x.writer.cast(x, np.float64), x.dtype)
 
 
 def left_shift(x, n):
-    """``x * 2**n``; 0 if ``n`` is negative or no bit is left."""
+    """``x * 2**n``; 0 if ``n`` is negative or all bits are shifted out."""
     inside, n = _shift(x, n)
     return x.writer.select(inside, x << n, 0)
 
 
 def right_shift(x, n):
-    """``x / 2**n`` rounded down; 0 or -1 if ``n`` is negative or no bit is left."""
+    """``x / 2**n`` rounded down; 0 or -1 if ``n`` is negative or all bits are shifted out."""
     inside, within = _shift(x, n)
     if x.dtype.kind == "u":
         return x.writer.select(inside, x >> within, 0)
@@ -109,7 +111,7 @@ _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "
 
 
 def compared(name, x, y):
-    """``x < y`` and the like; of int64 with uint64, too."""
+    """``x < y`` and other comparisons; also of int64 with uint64."""
     write = x.writer
     if x.dtype == y.dtype:
         return write.compare(name, x, y)
@@ -122,13 +124,13 @@ def compared(name, x, y):
 
 
 def positive_bits(y, dtype):
-    """All bits set where ``y`` is positive, none elsewhere."""
+    """All bits set where ``y`` is positive, no bits elsewhere."""
     write = y.writer
     return write.select(y > 0, write.const(-1, dtype), 0)
 
 
 def kept_bits(x, bits):
-    """``x`` where all bits are set, 0 where none is: whatever ``x`` is there."""
+    """``x`` where all bits are set, 0 where none are, even if ``x`` is NaN."""
     whole = bits_of(x)
     wide = x.writer.cast(bits, np.dtype(f"i{x.dtype.itemsize}"))
     return float_of(whole & x.writer.cast(wide, whole.dtype))
@@ -137,7 +139,7 @@ def kept_bits(x, bits):
 def cast(x, dtype):
     """Convert a number to ``dtype``.
 
-    Floats out of an integer's range become what NumPy's loops give on x86.
+    Floats out of an integer's range are converted as by NumPy's loops on x86.
     """
     dtype = np.dtype(dtype)
     if dtype == x.dtype:
@@ -161,7 +163,7 @@ def cast(x, dtype):
 
 
 def _truncated(x, dtype):
-    """A signed integer; the lowest one where ``x`` is out of range or NaN."""
+    """Convert to a signed integer; the lowest one where ``x`` is out of range or NaN."""
     write, bound = x.writer, 2.0 ** (8 * dtype.itemsize - 1)
     lowest = int(np.iinfo(dtype).min)
     inside = (x >= -bound) & (x < bound)
@@ -170,8 +172,10 @@ def _truncated(x, dtype):
 
 
 def _upper_half(x, dtype):
-    """An unsigned integer by way of a signed one: the upper half of the range is moved
-    down and its highest bit set after that."""
+    """Convert to an unsigned integer through a signed one.
+
+    The upper half of the range is moved down, and its highest bit set afterwards.
+    """
     write, dtype = x.writer, np.dtype(dtype)
     bound = 2.0 ** (8 * dtype.itemsize - 1)
     upper = x >= bound

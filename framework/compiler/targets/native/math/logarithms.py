@@ -1,8 +1,8 @@
 """log and its relatives.
 
-``x = 2**k (1 + f)`` with ``1 + f`` between ``sqrt(1/2)`` and ``sqrt(2)``, taken from the
-bits of ``x``; ``log(1 + f)`` is a polynomial in float32, and in float64 one of
-``s = f / (2 + f)``, in the order of additions of fdlibm's e_log.c (Ng, 1993), which
+``x = 2**k (1 + f)`` with ``1 + f`` between ``sqrt(1/2)`` and ``sqrt(2)``, extracted
+from the bits of ``x``; ``log(1 + f)`` is a polynomial in float32, and in float64 one of
+``s = f / (2 + f)``, with the order of additions of fdlibm's e_log.c (Ng, 1993), which
 rounds once. Coefficients are minimax for the relative error.
 """
 
@@ -77,7 +77,7 @@ def log1p(x):
 
 
 def log2(x):
-    """The logarithm to the base 2, within 1 ulp."""
+    """The base-2 logarithm, within 1 ulp."""
     if x.dtype.itemsize == 4:
         return _log2_float32(x)
     k, f = _parts(x)
@@ -85,7 +85,7 @@ def log2(x):
 
 
 def log10(x):
-    """The logarithm to the base 10, within 1 ulp."""
+    """The base-10 logarithm, within 1 ulp."""
     if x.dtype.itemsize == 4:
         return _log10_float32(x)
     k, f = _parts(x)
@@ -101,7 +101,7 @@ def logaddexp(x, y):
 
 
 def log2_in_short(x):
-    """The logarithm to the base 2 of a float64 in float32's range, within 2^-35."""
+    """The base-2 logarithm of a float64 in float32's range, within 2^-35."""
     k, f = _parts_of_normal(x)
     return _with_limits(k + 1.4426950408889634 * _short(f), x)
 
@@ -116,13 +116,16 @@ def _log10_float32(x):
 
 
 def _shifted_bits(x):
-    """Bits of ``x`` whose exponent is ``k``, and whose digits are those of ``1 + f``
-    less those of sqrt(1/2)."""
+    """The bits of ``x`` minus the digits of sqrt(1/2).
+
+    Their exponent is ``k``, and their digits are the digits of ``1 + f`` minus the
+    digits of sqrt(1/2).
+    """
     return bits_of(x) + (layout(x).one - _SQRT_HALF[x.dtype.itemsize])
 
 
 def _exponent(biased, x):
-    """``k`` as a float, put together of bits as AVX2 converts no integers of 64 bits."""
+    """``k`` as a float, assembled from bits as AVX2 cannot convert 64-bit integers."""
     form = layout(x)
     power = 2.0**form.digits
     one = (form.bias + form.digits) << form.digits
@@ -226,7 +229,7 @@ def arctanh(x):
 
 
 def _log1p_or_double(u, x, large):
-    """``log(1 + u)``, or ``log(2 x)`` of a large ``x``."""
+    """``log(1 + u)``, or ``log(2 x)`` for a large ``x``."""
     select, zero = x.writer.select, x.writer.const(0.0, x.dtype)
     return log1p(select(large, x, u)) + select(large, 0.6931471805599453, zero)
 
@@ -244,9 +247,9 @@ _LOG_2 = (0.6931471805598903, 5.497923018708371e-14)  # 42 bits, and the rest
 
 
 def log_in_two(x):
-    """The logarithm of a positive float64 as a sum of two, within 2^-64.
+    """The logarithm of a positive float64 as an unevaluated sum of two, within 2^-64.
 
-    Of 0 and infinity it is infinite and 0.
+    For 0 and infinity it is infinite and 0.
     """
     write = x.writer
     k, f = _parts(x)
@@ -268,19 +271,19 @@ def log_in_two(x):
 
 
 def _sum(a, b):
-    """``a + b`` and what rounding has lost, for ``|a| >= |b|`` (Dekker, 1971)."""
+    """``a + b`` and its rounding error, for ``|a| >= |b|`` (Dekker, 1971)."""
     total = a + b
     return total, b - (total - a)
 
 
 def _product(a, b):
-    """The product of two sums of two."""
+    """The product of two numbers, each an unevaluated sum of two."""
     high = a[0] * b[0]
     return high, a[0].writer.fma(a[0], b[0], -high) + (a[0] * b[1] + a[1] * b[0])
 
 
 def _quotient(f, d):
-    """``f / (2 + f)`` as a sum of two; ``d`` is the rounded divisor."""
+    """``f / (2 + f)`` as an unevaluated sum of two; ``d`` is the rounded divisor."""
     lost = f - (d - 2.0)
     s = f / d
     return s, (f.writer.fma(-s, d, f) - s * lost) / d

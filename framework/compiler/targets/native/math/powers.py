@@ -1,4 +1,4 @@
-"""Powers, cube roots, and rests of divisions."""
+"""Powers, cube roots, and remainders of divisions."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ __all__ = ["cbrt", "floor_divide", "fmod", "power", "remainder"]
 
 
 def power(x, y):
-    """``x**y``, within 2 ulp: ``exp(y log|x|)``, the logarithm of float64 in two parts."""
+    """``x**y``, within 2 ulp: ``exp(y log|x|)``, with float64's logarithm in two parts."""
     size = magnitude(x)
     value = (_power_in_double if x.dtype == np.float32 else _power)(size, y)
     return _with_limits_of_power(value, size, x, y)
@@ -67,8 +67,8 @@ _CUBE_ROOT = (1.8750465687105393, -1.880929882702463, 1.614717311981,
 def cbrt(x):
     """The cube root, within 1 ulp.
 
-    A third of the bits is 5 bits of the root, a polynomial makes them 22, a step of
-    Newton's method 44 or of Halley's 53 (after s_cbrt.c of fdlibm).
+    The bits divided by 3 are the root to 5 bits, a polynomial improves it to 22, a step
+    of Newton's method to 44 or of Halley's to 53 (after s_cbrt.c of fdlibm).
     """
     select, a = x.writer.select, magnitude(x)
     root = (_root_of_float32 if x.dtype == np.float32 else _root)(a)
@@ -108,12 +108,12 @@ def _first_root(a):
 
 
 def fmod(x, y):
-    """The rest of ``x / y`` with the sign of ``x``, exact."""
+    """The remainder of ``x / y`` with the sign of ``x``, exact."""
     return signed_as(_rest(magnitude(x), magnitude(y)), x)
 
 
 def remainder(x, y):
-    """The rest of ``x / y`` with the sign of ``y``, rounded once."""
+    """The remainder of ``x / y`` with the sign of ``y``, rounded once."""
     select = x.writer.select
     rest = fmod(x, y)
     moved = select((rest < 0.0) ^ (y < 0.0), rest + y, rest)
@@ -121,7 +121,7 @@ def remainder(x, y):
 
 
 def floor_divide(x, y):
-    """The quotient rounded down; the plain one where ``y`` is zero."""
+    """The quotient rounded down; unrounded where ``y`` is zero."""
     write, select = x.writer, x.writer.select
     rest = fmod(x, y)
     wrong = (rest != 0.0) & ((rest < 0.0) ^ (y < 0.0))
@@ -137,8 +137,10 @@ def floor_divide(x, y):
 
 @in_double
 def _rest(x, y):
-    """``x`` less multiples of ``y`` times powers of 2**28, largest first: each product has
-    at most 52 bits, so every step is exact."""
+    """``x`` minus multiples of ``y`` times powers of 2**28, largest first.
+
+    Each product has at most 52 bits, so every step is exact.
+    """
     write, select = x.writer, x.writer.select
     rest, inverse = x, 1.0 / y
     for step in range(9, -1, -1):

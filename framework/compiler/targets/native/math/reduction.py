@@ -1,8 +1,9 @@
-"""Quadrants: ``|x|`` less the nearest multiple of ``pi / 2``, for all floats.
+"""Quadrants: ``|x|`` minus the nearest multiple of ``pi / 2``, for all floats.
 
-Payne and Hanek, "Radian Reduction for Trigonometric Functions" (1983): of ``2 / pi`` only
-those digits matter that, times ``x``, are neither whole turns nor below the last digit
-of the result; they are chosen by the exponent of ``x``, and multiplied as integers.
+Payne and Hanek, "Radian Reduction for Trigonometric Functions" (1983): of ``2 / pi``
+only those digits matter that, times ``x``, are neither whole turns nor below the last
+digit of the result; they are selected by the exponent of ``x``, and multiplied as
+integers.
 """
 
 import numpy as np
@@ -32,7 +33,7 @@ _LOW = (1 << 32) - 1
 
 
 def reduced_float32(x):
-    """The number of a quadrant of ``|x|``, and the rest in float64."""
+    """The number of a quadrant of ``|x|``, and the remainder in float64."""
     write, a = x.writer, magnitude(x)
     near, near_rest = _by_parts(write.cast(a, np.float64))
     far, far_rest = _by_digits_of_float32(a)
@@ -42,7 +43,7 @@ def reduced_float32(x):
 
 
 def reduced_float64(x):
-    """The number of a quadrant of ``|x|``, and the rest as a sum of two."""
+    """The number of a quadrant of ``|x|``, and the remainder as an unevaluated sum of two."""
     write, a = x.writer, magnitude(x)
     quadrant, high, low = _by_digits_of_float64(a)
     near = a < np.pi / 4
@@ -73,7 +74,7 @@ def _by_digits_of_float32(a):
 
 
 def _by_digits_of_float64(a):
-    """The same with 192 digits; a rest of 128 bits is a sum of two floats."""
+    """The same with 192 digits; a remainder of 128 bits is a sum of two floats."""
     write, bits = a.writer, bits_of(a)
     first = (bits >> 52) - (1075 - 62)
     digits = [
@@ -109,8 +110,10 @@ def _by_digits_of_float64(a):
 
 
 def _window(table, first, steps, count):
-    """``count - 1`` words of digits that begin at bit ``first`` of a table; ``steps`` add
-    up to the highest word."""
+    """``count - 1`` words of digits that begin at bit ``first`` of a table.
+
+    ``steps`` add up to the highest word.
+    """
     write = first.writer
     width = 8 * first.dtype.itemsize
     shift = first & (width - 1)
@@ -124,17 +127,17 @@ def _window(table, first, steps, count):
 
 
 def _nearest_quadrant(turns):
-    """The nearest quarter of a turn, modulo 4, and the rest, which is signed."""
+    """The nearest quarter of a turn, modulo 4, and the signed remainder."""
     quadrant = (turns + (1 << 61)) >> 62
     return quadrant, turns - (quadrant << 62)
 
 
 def _whole(n):
-    """A float64 of an integer below 2**52, as AVX2 converts none of 64 bits."""
+    """Convert an integer below 2**52 to float64, as AVX2 cannot convert 64-bit integers."""
     return float_of(n | ((1023 + 52) << 52)) - 2.0**52
 
 
 def _sum(a, b):
-    """``a + b`` and what rounding has lost, for ``|a| >= |b|`` (Dekker, 1971)."""
+    """``a + b`` and its rounding error, for ``|a| >= |b|`` (Dekker, 1971)."""
     total = a + b
     return total, b - (total - a)

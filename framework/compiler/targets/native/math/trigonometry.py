@@ -1,7 +1,8 @@
 """sin, cos and tan, and the inverse functions.
 
-All are polynomials after a reduction: of the sine to a quadrant, of the arc tangent to an
-eighth of a turn around 0, the diagonal or the pole, of the arc sine to the half angle.
+All are polynomials after a range reduction: for the sine to a quadrant, for the arc
+tangent to an eighth of a turn around 0, the diagonal or the pole, for the arc sine to
+the half angle.
 """
 
 import numpy as np
@@ -91,7 +92,7 @@ def arctan(x):
 
 @with_tiny
 def arcsin(x):
-    """The arc sine, within 2 ulp; beyond 1/2 that of the half angle."""
+    """The arc sine, within 2 ulp; beyond 1/2 from the half angle."""
     near, t, z, tail = _half_angle(x)
     high, low = _HALF_PI[x.dtype.itemsize]
     far = 0.5 * high + ((0.5 * high - 2.0 * t) - (2.0 * tail - low))
@@ -111,12 +112,12 @@ def arccos(x):
 
 
 def _of_numbers(value, x):
-    """NaN for infinities and NaN."""
+    """Replace the result for infinities and NaN by NaN."""
     return x.writer.select(magnitude(x) < np.inf, value, np.nan)
 
 
 def _quadrant(x):
-    """The number of a quadrant of ``|x|``, sine and cosine of the rest, in float64."""
+    """The number of a quadrant of ``|x|``, sine and cosine of the remainder: float64."""
     if x.dtype == np.float32:
         quadrant, r = reduced_float32(x)
         z = r * r
@@ -135,7 +136,7 @@ def _quadrant(x):
 
 
 def _angle(y, x, coefficients):
-    """``arctan(y / x)`` of positive numbers; around the diagonal from there on."""
+    """``arctan(y / x)`` of positive numbers; around the diagonal, relative to it."""
     select = x.writer.select
     size, factor = x.dtype.itemsize, float(np.sqrt(2) - 1)
     flat, steep = y <= x * factor, x < y * factor
@@ -151,7 +152,7 @@ def _angle(y, x, coefficients):
 
 
 def arctan2(y, x):
-    """The angle of a point from the positive x axis on, within 2 ulp."""
+    """The angle of a point from the positive x axis, within 2 ulp."""
     if x.dtype == np.float32:
         return _angle_of_float32(y, x)
     # sums in range, and digits left of quotients of denormal numbers
@@ -184,8 +185,11 @@ def _full_angle(y, x, coefficients):
 
 
 def _half_angle(x):
-    """``t``, its square and the rest of ``arcsin(t) = t + rest``: ``t = |x|`` up to 1/2,
-    beyond the sine of half the angle between x and the pole."""
+    """``t``, its square and the rest of ``arcsin(t) = t + rest``.
+
+    ``t`` is ``|x|`` up to 1/2, and beyond it the sine of half the angle between x and
+    the pole.
+    """
     write, a = x.writer, magnitude(x)
     near = a <= 0.5
     z = write.select(near, a * a, 0.5 * (1.0 - a))
