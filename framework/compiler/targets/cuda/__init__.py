@@ -1,1 +1,1 @@
-"""The target cuda: programs as CUDA C and calls of cublasLt, captured in CUDA graphs."""
+"""The target `cuda`: programs as CUDA C and calls of cuBLASLt, captured in CUDA graphs."""

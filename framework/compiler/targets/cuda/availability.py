@@ -1,4 +1,4 @@
-"""The reason why no functions can be compiled for a GPU in this process, if there is one."""
+"""The reason why functions cannot be compiled for a GPU in this process, if there is one."""
 
 import functools
 
@@ -9,9 +9,9 @@ PROBE = 'extern "C" __global__ void probe(int* x) { x[0] = 1; }'
 
 @functools.cache
 def flaw(xp):
-    """Return None if CUDA graphs can be made with a module, else the reason why not.
+    """Return None if CUDA graphs can be built with a module, else the reason why not.
 
-    Args: ``xp``: CuPy, or a module like it.
+    ``xp`` is CuPy, or a module like it.
     """
     if not hasattr(xp, "RawModule") or not hasattr(xp, "cuda"):
         return f"{xp.__name__} compiles no functions"

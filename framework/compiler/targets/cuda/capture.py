@@ -1,6 +1,6 @@
-"""Captures of CUDA graphs, which no interrupt leaves open: see `tapewright.core.commit`.
+"""Captures of CUDA graphs, safe from interrupts: see `tapewright.core.commit`.
 
-A stream that goes on capturing would refuse all that waits for the device.
+A stream that is still capturing would reject every call that waits for the device.
 """
 
 from collections import deque
@@ -11,7 +11,7 @@ __all__ = ["captured"]
 
 
 def captured(stream, calls):
-    """Return the graph of what ``calls``, functions without arguments, enqueue."""
+    """Return the graph of the work that ``calls``, functions without arguments, enqueue."""
     ends, graphs = [], []
     ending = map(call, ends)  # ends the capture once, if it has begun
     begin = stream.begin_capture, partial(ends.append, stream.end_capture)

@@ -1,8 +1,8 @@
-"""A pass that moves looks at values in front of changes of variables.
+"""A pass that moves checks of values in front of changes of variables.
 
-Several steps of training in one function look at the labels of the second step behind the
-update of the first. Looks that need nothing of an update come before it, so that a wrong
-value stops all of it, and nothing has to be restored.
+Several training steps in one function check the labels of the second step after the
+update of the first. Checks that do not depend on an update are moved before it, so that
+an invalid value stops all steps, and nothing has to be restored.
 """
 
 from ...program.atomicity import may_fail
@@ -13,9 +13,9 @@ __all__ = ["checks_first"]
 
 
 def checks_first(program):
-    """Move kernels that can fail, and what they need, in front of the first change.
+    """Move kernels that can fail, and their dependencies, in front of the first change.
 
-    If nothing that may fail is left behind it, no change is undone when one does.
+    If nothing that may fail remains behind it, no change has to be undone on failure.
     """
     instructions = program.instructions
     first = next((i for i, e in enumerate(instructions) if e.variables_written), None)
@@ -31,7 +31,7 @@ def checks_first(program):
 
 
 def _movable(tail):
-    """The instructions that can fail and depend on no change, with all that they need."""
+    """Return instructions that can fail and depend on no change, with their dependencies."""
     fixed, bound = set(), set()  # instructions, and buffers that they make
     for each in tail:
         stays = each.touches_variables or each.variables_written or each.collectives

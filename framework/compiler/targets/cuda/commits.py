@@ -1,10 +1,11 @@
-"""The commits of a replay made one: all of them happen, or none.
+"""Merge the commits of a replay: all of them happen, or none.
 
-A launch is a commit of the variables that it changes, at fixed addresses. A replay may have
-several, with Python in between, which changes variables as well. Then those that change
-before the last commit are kept: as copies where launches write to the arrays, which keep
-their addresses; else as the arrays that they have. They are bound again if the replay does
-not come to its last commit, which forgets them in the same call of a function in C.
+A launch is a commit of the variables that it changes, at fixed addresses. A replay may
+have several, with Python in between, which changes variables as well. Then variables
+that change before the last commit are saved: as copies where launches write to the
+arrays, which keep their addresses; otherwise as references to their arrays. They are
+restored if the replay does not reach its last commit, which discards them in the same
+call of a function in C.
 """
 
 import numpy as np
@@ -17,10 +18,10 @@ __all__ = ["Commits", "branch_last"]
 
 
 class Commits:
-    """The variables that an executable keeps: ``held``, and ``copied`` ones.
+    """The variables that an executable saves: ``held`` by reference, and ``copied``.
 
-    ``last`` is the `Segment` or the call of regions that makes the last commit and forgets
-    them; if it is None, they are kept to the end.
+    ``last`` is the `Segment` or the call of regions that makes the last commit and
+    discards them; if it is None, they are kept to the end.
 
     Args:
         moments: The segments and instructions that change variables, in order.
@@ -43,9 +44,10 @@ class Commits:
 
 
 def _forgets(moment):
-    """Return whether the last commit of a segment or an instruction can forget what is kept.
+    """Return whether the last commit of a segment or an instruction discards saved values.
 
-    A call of regions can if it runs one of them at most once, whose last commit is its own.
+    A call of regions can if it runs at most one of them, whose last commit is then its
+    own.
     """
     if type(moment) is RegionCall:
         return moment.node.runs_one_region
@@ -55,8 +57,8 @@ def _forgets(moment):
 def branch_last(program):
     """Move a branch that changes variables behind changes that do not depend on it.
 
-    Its commit is then the last one, so that its variables need no copies. As a rule these
-    are all weights and slots: with a scaled loss a branch makes the update, while metrics,
+    Its commit is then the last one, so its variables need no copies. Usually these are
+    all weights and slots: with a scaled loss a branch makes the update, while metrics,
     statistics and the scale change in any case.
     """
     instructions = program.instructions
@@ -83,7 +85,7 @@ def _is_free_to_move(each):
 
 
 def _depending(tail):
-    """Return the first instruction, and those that have to come after it."""
+    """Return the first instruction, and those that must follow it."""
     late, made, taken, read, written = set(), set(), set(), set(), set()
     for each in tail:
         reads = {id(v) for v in each.node.reads}

@@ -1,7 +1,7 @@
-"""Copies of many arrays on a GPU by few calls, each of which takes microseconds.
+"""Copy many arrays on a GPU with few calls, each of which takes microseconds.
 
-Arrays that fill a flat array, as those of an optimizer do, are copied with it; small ones,
-such as statistics and sums of metrics, by one launch for many.
+Arrays that fill a flat array, such as an optimizer's, are copied with it; small arrays,
+such as statistics and sums of metrics, are copied together in one launch.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
-"""A program for a GPU: CUDA graphs, and between them what CuPy and Python compute.
+"""A program for a GPU: CUDA graphs, and CuPy and Python code between them.
 
-Instructions that follow each other and have kernels make a `Segment`, one graph. What
-depends on host variables alone is computed by NumPy before. A program without anything else,
-which a training step is as a rule, is one launch.
+Consecutive instructions that have kernels form a `Segment`, one graph. Instructions
+that depend on host variables alone are computed by NumPy beforehand. A program without
+anything else, such as most training steps, is one launch.
 """
 
 import copy
@@ -46,9 +46,9 @@ __all__ = ["CudaExecutable"]
 
 
 class CudaExecutable(Executable):
-    """Like `Executable`, for arrays of the module of the current device.
+    """An `Executable` for arrays of the module of the current device.
 
-    ``make_program(graph)`` makes the program again when settings of an optimizer change.
+    ``make_program(graph)`` recreates the program when settings of an optimizer change.
     """
 
     target, unit = "cuda", "instruction"
@@ -103,16 +103,16 @@ class CudaExecutable(Executable):
     # --- running
 
     def cover(self):
-        """Keep no variables: the executable whose region this is keeps them."""
+        """Save no variables: the executable whose region this is saves them."""
         self.is_covered = True
         for executables in self.regions.values():
             for each in executables:
                 each.cover()
 
     def acquire(self, outer=None):
-        """Return an idle instance that was last replayed in the current stream, or a new one.
+        """Return an idle instance last replayed in the current stream, or a new one.
 
-        ``outer``: the `DeviceInstance` whose last commit is that of the instance.
+        ``outer``: the `DeviceInstance` whose last commit is the instance's last commit.
         """
         if not all([each.is_current() for each in self.updates]):
             self._compile_again()
@@ -133,7 +133,7 @@ class CudaExecutable(Executable):
         return cuda.runtime.getDevice(), cuda.get_current_stream().ptr
 
     def _compile_again(self):
-        """Compile the graph for the settings that optimizers have now."""
+        """Compile the graph for the current settings of the optimizers."""
         program, make = self.program, self.make_program
         lent = {
             "aliases_inputs": program.aliases_inputs,
@@ -178,7 +178,7 @@ class CudaExecutable(Executable):
         return guarded
 
     def fixed_memory(self, instance, scope):
-        """All that is in the arena, also what no line of the source names."""
+        """Everything in the arena, including buffers that no line of the source names."""
         made = [b for e in self.program.instructions for b in (*e.outputs, *e.scratch)]
         named = super().fixed_memory(instance, scope)
         return {b: instance.array(b) for b in made if b.offset is not None} | named
@@ -194,9 +194,9 @@ def _changed_on_host(instructions):
 
 
 class _Writer(SourceWriter):
-    """Collects instructions of segments, and writes one call for those of each.
+    """Collects instructions of segments, and writes one call per segment.
 
-    ``calls``: the instructions of each call. Unless ``together``, it is one.
+    ``calls`` has the instructions of each call. Unless ``together``, each has one.
     """
 
     def __init__(self, executable, assignment):
@@ -254,17 +254,17 @@ class _Writer(SourceWriter):
                 self.look_at_regions(i, instruction)
 
     def write_snapshot(self):
-        """Note what the host has before a replay that may find wrong values."""
+        """Record the host variables before a replay that may find invalid values."""
         if self.executable.checks:
             begin = self.source.bind("begin_", PerInstance(_begin_of))
             self.source.emit(f"{begin}()")
         return ()
 
     def look_at_regions(self, i, call):
-        """Wait for values that regions may have found wrong, if that matters behind them.
+        """Wait for the checks in regions, if code behind them depends on the result.
 
-        It does if variables change there, or changes have to be undone, or if an error would
-        follow that comes of the wrong values.
+        It does if variables change there, or changes have to be undone, or if the
+        invalid values would cause another error.
         """
         later = self.program.instructions[i + 1 :]
         matters = self.program.fails_late or any(
@@ -275,14 +275,14 @@ class _Writer(SourceWriter):
             self.source.emit(f"{self.source.bind('look', look)}()", call)
 
     def load(self, i, load):
-        """Write a load if Python reads the array; a graph finds it by itself."""
+        """Write a load if Python reads the array; a graph finds it without one."""
         if load in self.executable.on_host or self.is_read(load.outputs[0]):
             if self.segment is not None and self.segment.writes(load.variable):
                 self.flush()
             super().write(i, load)
 
     def store(self, i, store):
-        """Write a store to a variable of the host, behind the updates that read it."""
+        """Write a store to a host variable, behind the updates that read it."""
         self.moments.append(store)
         is_copied = type(store) is HostStore
         if is_copied or (self.segment and self.segment.uses(store.variable)):
@@ -301,7 +301,7 @@ class _Writer(SourceWriter):
         self.clear(self.ending.pop(i, ()), store)
 
     def is_made_by_segment(self, buffer):
-        """Return whether a buffer has no name until the segment is called."""
+        """Return whether a buffer has no name before the segment is called."""
         made = self.segment is not None and buffer not in self.names
         return made and buffer.base.instruction in self.segment.instructions
 
@@ -309,9 +309,9 @@ class _Writer(SourceWriter):
         return any([each.base is buffer for each in self.needed])
 
     def bring_operands(self, instruction):
-        """Copy the values of the host that a call on the GPU takes.
+        """Copy the host values that a call on the GPU needs.
 
-        Returns their names on the host: the call takes those of the copies.
+        Returns their names on the host: the call receives the names of the copies.
         """
         names = {}
         if isinstance(instruction, Draw):
@@ -336,12 +336,12 @@ class _Writer(SourceWriter):
         return names[buffer]
 
     def release(self, i, instruction):
-        """Clear registers before variables change; see `let_go` for those of a segment."""
+        """Clear registers before variables change; `let_go` clears a segment's registers."""
         if self.segment is None:
             super().release(i, instruction)
 
     def clear(self, registers, tag):
-        """Let go of arrays, unless a segment is still to be called with them."""
+        """Release arrays, unless a segment is still to be called with them."""
         if self.segment is None:
             super().clear(registers, tag)
         else:
@@ -366,7 +366,7 @@ class _Writer(SourceWriter):
         self.last = i
 
     def flush(self, before=None):
-        """Write the call of the segment so far, ``before`` an instruction of Python's."""
+        """Write the call of the current segment, ``before`` an instruction run by Python."""
         segment, self.segment = self.segment, None
         if segment is None:
             return
@@ -418,7 +418,7 @@ def _copied_into(x, out=None):
 
 
 def _may_fail(executable):
-    """Return whether an executable, or a region of it, may find wrong values."""
+    """Return whether an executable, or a region of it, may find invalid values."""
     inner = [each for regions in executable.regions.values() for each in regions]
     return bool(executable.checks) or any(map(_may_fail, inner))
 

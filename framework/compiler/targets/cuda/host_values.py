@@ -1,8 +1,8 @@
-"""Instructions that run on the host: those that depend on nothing but its variables.
+"""Instructions that run on the host: those that depend only on host variables.
 
-The state of a random generator, the count of steps and the learning rate are in host
-memory, also where all else is on a GPU. What is computed of them alone is computed by NumPy
-before a graph is launched, which finds the few numbers in memory of the device.
+The state of a random generator, the step count and the learning rate are in host
+memory, even if all else is on a GPU. NumPy computes values that depend on them alone
+before a graph is launched, and the graph reads these few numbers from device memory.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ __all__ = ["draw_first", "find_host_values"]
 
 
 def find_host_values(program):
-    """Move the instructions that depend on host variables alone; return them as a set.
+    """Assign instructions that only need host variables to the host; return their set.
 
     Their outputs get `Kind.HOST`.
     """
@@ -43,10 +43,10 @@ def _is_on_host(instruction):
 
 
 def draw_first(program, on_host):
-    """Move draws of NumPy's to the front, with what they need, instead of between graphs.
+    """Move NumPy's draws to the front, with their dependencies, instead of between graphs.
 
-    ``on_host`` is what `find_host_values` has found; a draw stays where it is if it needs
-    a value that is assigned in the program.
+    ``on_host`` is the result of `find_host_values`; a draw stays in place if it needs a
+    value that is assigned in the program.
     """
     assigned, late, moved = set(), set(), set()
     for each in program.instructions:

@@ -1,11 +1,11 @@
-"""`CudaKernel`: an instruction that work on a GPU computes, and the work as `Launch`es.
+"""`CudaKernel`: an instruction computed on a GPU, as a sequence of `Launch`es.
 
-A kernel gives the steps that a stream takes for it, one after the other: launches of
-functions of CUDA C, and calls of libraries. A step names the memory that it uses by places:
-numbers of addresses, of which buffers that share memory share one.
+A kernel returns the steps that a stream runs for it, one after the other: launches of
+functions in CUDA C, and library calls. A step refers to the memory that it uses by
+places: numbers of addresses. Buffers that share memory share a place.
 
-Functions are right for any number of blocks and threads: their loops stride by those that
-there are. So one thread on a CPU runs the same source.
+Functions are correct for any number of blocks and threads: their loops are grid-stride
+loops. So one thread on a CPU can run the same source.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ _INTEGERS = {1: "char", 2: "short", 4: "int", 8: "long long"}
 
 
 def c_type(dtype):
-    """The type of a dtype in memory: those of 16 bits and `boolean` are unsigned integers.
+    """Return the C type of a dtype in memory: unsigned for 16-bit floats and `boolean`.
 
     Example:
         >>> from tapewright.compiler.targets.cuda.kernel import c_type
@@ -51,14 +51,14 @@ def c_type(dtype):
 
 
 def half_name(dtype):
-    """The word for a dtype of 16 bits in names of functions that load and store it."""
+    """The name of a 16-bit dtype in functions that load and store it."""
     if is_bfloat16(dtype):
         return "bfloat16"
     return "half" if dtype.str[1:] == "f2" else None
 
 
 class Parameter(NamedTuple):
-    """An address: the ``place`` of it, the dtype of the entries, and whether it is written."""
+    """An address: its ``place``, the dtype of the entries, and whether it is written."""
 
     place: int
     dtype: object
@@ -84,13 +84,13 @@ class Launch(NamedTuple):
         return f"k{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
 
     def enqueue(self, functions, addresses, stream):
-        """Launch it in ``stream``, the current one; ``addresses`` has that of each place."""
+        """Launch it in ``stream``, the current one; ``addresses`` is indexed by place."""
         arguments = tuple([addresses[p.place] for p in self.parameters])
         functions[self.name](self.grid, self.block, arguments)
 
 
 def function_source(launch):
-    """The definition of the function of a launch."""
+    """Return the definition of the function of a launch."""
     x, y, z = launch.block
     declared = [
         f"{'' if p.is_written else 'const '}{c_type(p.dtype)}* __restrict__ p{i}"
@@ -103,13 +103,13 @@ def function_source(launch):
 
 
 class CudaKernel(Kernel):
-    """A `Kernel` whose work a stream of a GPU does.
+    """A `Kernel` that runs in a stream of a GPU.
 
     ``takes_views``: operands need not be in C order.
 
-    If it ``can_fail`` and values are wrong, the steps write ``number``, which the executable
-    sets, to the place ``places[STATUS]`` if 0 is there, by ``atomicCAS``. Then nothing is
-    stored in variables.
+    If it ``can_fail`` and values are invalid, the steps write ``number``, which the
+    executable sets, to the place ``places[STATUS]`` if it contains 0, by ``atomicCAS``.
+    Then nothing is stored in variables.
     """
 
     __slots__ = ("number",)
@@ -121,7 +121,8 @@ class CudaKernel(Kernel):
 
     @abstractmethod
     def steps_on(self, places):
-        """The steps, `Launch`es or objects with ``enqueue``, for the places of buffers.
+        """Return the steps: `Launch`es, or objects with ``enqueue``.
 
-        ``places`` maps base buffers (see `layout_of`) to the numbers of their addresses.
+        ``places`` maps base buffers (see `layout_of`) to the numbers of their
+        addresses.
         """

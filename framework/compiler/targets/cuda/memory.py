@@ -1,8 +1,9 @@
-"""The memory of a program on a GPU: what is planned, and what each instance has of it.
+"""The memory of a program on a GPU: the plan, and the memory of each instance.
 
-Beside the arena there is static memory, for inputs that are copied to fixed addresses and
-for results before they are copied out; the numbers that the host sends with each replay;
-and the status, the number of the instruction that has found a wrong value.
+In addition to the arena there is static memory, for inputs that are copied to fixed
+addresses and for results before they are copied out; the numbers that the host sends
+with each replay; and the status, the number of the instruction that has found an
+invalid value.
 """
 
 from collections import deque
@@ -26,10 +27,10 @@ WORD = 8
 
 
 class MemoryPlan:
-    """Offsets of what has a fixed address: ``static`` and ``numbers``, in bytes.
+    """Offsets of everything at a fixed address: ``static`` and ``numbers``, in bytes.
 
-    ``numbers`` has them by root. ``constants`` are constant buffers, ``workspace`` is the
-    size of the memory that library calls work in.
+    ``numbers`` are by root. ``constants`` are constant buffers, ``workspace`` is the
+    size of the workspace of library calls.
     """
 
     def __init__(self):
@@ -38,20 +39,20 @@ class MemoryPlan:
         self.constants, self.workspace = {}, 0
 
     def keep(self, buffer):
-        """Give a buffer a place in static memory."""
+        """Assign a place in static memory to a buffer."""
         if buffer not in self.static:
             self.static[buffer] = self.static_size
             self.static_size += -(-buffer.nbytes // ALIGNMENT) * ALIGNMENT
 
     def number(self, root, nbytes):
-        """Give a value of the host a place among the numbers."""
+        """Assign a place among the numbers to a host value."""
         if root not in self.numbers:
             self.numbers[root] = self.numbers_size
             self.numbers_size += -(-nbytes // WORD) * WORD
 
 
 class DeviceInstance(Instance):
-    """The memory of one instance of an executable, on the GPU that is current."""
+    """The memory of one instance of an executable, on the current GPU."""
 
     def __init__(self, executable, replacing):
         self.name = executable.name
@@ -88,7 +89,7 @@ class DeviceInstance(Instance):
         return part.view(buffer.dtype).reshape(buffer.shape)
 
     def address(self, root):
-        """Return the address of a root, None if it is another one in each replay."""
+        """Return the address of a root, None if it differs between replays."""
         kind, key = root.kind, root.key
         if kind == "arena":
             return self.arena.data.ptr
@@ -114,7 +115,7 @@ class DeviceInstance(Instance):
         return instruction.node.kernel(regions, **instruction.settings)
 
     def keep(self, held, copied):
-        """Set `restore` to rebind the current arrays of variables, and copies of some."""
+        """Make `restore` rebind the current arrays of variables, and copies of some."""
         arrays = [variable._array for variable in held]
         if copied:
             arrays += copies(self.xp, [variable._array for variable in copied])
@@ -136,21 +137,21 @@ class DeviceInstance(Instance):
     # --- wrong values
 
     def begin(self):
-        """Raise what a replay has found, and note the arrays of host variables."""
+        """Raise the error found by a replay, and record the arrays of host variables."""
         self.check()
         self._forget(self.report[1])
         arrays = [(v, v._array) for v in self.host_variables]
         self.before.append((self.launched, arrays))
 
     def note_launch(self, inputs, stream):
-        """Let the next look at results on the host see whether values were wrong."""
+        """Make the next access to results on the host check whether values were valid."""
         self.inputs.update(inputs)
         self.stream = stream
         self.launched += 1
         check_later(self.check)
 
     def check(self):
-        """Raise the error of a replay that has found a wrong value, if that is known."""
+        """Raise the error of a replay that has found an invalid value, if it has finished."""
         number = int(self.report[0])
         if number:
             self.stream.synchronize()  # replays that were launched since change nothing
@@ -167,12 +168,12 @@ class DeviceInstance(Instance):
             raise self._error(self.checks[number - 1])
 
     def _forget(self, reports):
-        """Forget what was before replays that have ended well."""
+        """Discard the state saved for replays that have succeeded."""
         while len(self.before) > 1 and self.before[1][0] <= reports:
             self.before.popleft()
 
     def _error(self, kernel):
-        """The error that the replaced instruction raises for its operands."""
+        """Return the error that the replaced instruction raises for its operands."""
         replaced = kernel.replaced
         operands = kernel.reads[: len(replaced.operands)]  # those that there are now
         try:
@@ -184,7 +185,7 @@ class DeviceInstance(Instance):
         return explained(error, kernel.node, self.name)
 
     def _value(self, buffer):
-        """The array of a buffer after a replay."""
+        """Return the array of a buffer after a replay."""
         if buffer.is_view:
             return buffer.instruction.apply(self._value(buffer.instruction.viewed))
         if buffer.is_constant:
@@ -200,14 +201,14 @@ class DeviceInstance(Instance):
         return buffer.source._array
 
     def _number(self, buffer):
-        """The array of a value that the host has sent."""
+        """Return the array of a value that the host has sent."""
         start = self.plan.numbers[Root("number", buffer)]
         part = self.blocks["number"][start : start + buffer.nbytes]
         return part.view(buffer.dtype).reshape(buffer.shape)
 
 
 class _LastRegion:
-    """An executable of a region, whose last commit is the one of an instance around it."""
+    """An executable of a region whose last commit is also the outer instance's last."""
 
     def __init__(self, executable, outer):
         self.executable, self.outer = executable, outer

@@ -1,7 +1,7 @@
-"""Functions of CUDA C, compiled: one module for the launches of a program.
+"""Functions in CUDA C, compiled: one module for the launches of a program.
 
-CuPy has NVRTC compile it for the GPU that is current, and keeps the result in its folder
-of kernels, ``CUPY_CACHE_DIR``.
+CuPy compiles it with NVRTC for the current GPU, and caches the result in its kernel
+cache folder, ``CUPY_CACHE_DIR``.
 """
 
 import functools
@@ -42,7 +42,7 @@ def compiled(xp, steps):
 def numbers_function(xp, count):
     """Return a function that writes ``count`` words, its arguments, to an address.
 
-    They travel with the launch: no copy from the host is waited for.
+    They are passed as launch arguments: no copy from the host has to be awaited.
     """
     words = ", ".join([f"long long n{i}" for i in range(count)])
     writes = "".join([f"  to[{i}] = n{i};\n" for i in range(count)])
@@ -58,7 +58,7 @@ def numbers_function(xp, count):
 def copy_function(xp, count):
     """Return a function that copies ``count`` pieces of memory, a block of threads each.
 
-    Its arguments are, for each, where it lies, where it goes, and how many bytes it has.
+    Its arguments are, for each, the source, the target, and the number of bytes.
     """
     code = copy_source(count)
     module = xp.RawModule(code=code, options=OPTIONS, backend="nvrtc")
@@ -66,7 +66,7 @@ def copy_function(xp, count):
 
 
 def copy_source(count):
-    """The source of `copy_function`."""
+    """Return the source of `copy_function`."""
     words = ", ".join(
         [f"long long from{i}, long long to{i}, long long size{i}" for i in range(count)]
     )

@@ -1,8 +1,8 @@
-"""Nests of threads as functions of CUDA C.
+"""Thread nests as functions in CUDA C.
 
-Loops stride by the threads that there are. Members of a team that is part of a warp combine
-their sums by shuffles; what more members have goes through shared memory, and each adds it
-up in the same order.
+Loops are grid-stride loops. Members of a team within a warp combine their sums by
+shuffles; larger teams use shared memory, and every thread adds up the partial sums in
+the same order.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ ALL = "0xffffffffu"  # the threads of a warp
 
 
 def steps_on(nest, places):
-    """The steps of a `ThreadNest`: one launch. See `CudaKernel.steps_on`."""
+    """Return the steps of a `ThreadNest`: one launch. See `CudaKernel.steps_on`."""
     return [_Function(nest, places).launch()]
 
 
@@ -81,7 +81,7 @@ class _Function:
     # --- loops
 
     def for_each_team(self):
-        """The loop over the teams' indices, of which a block has some side by side."""
+        """A loop over the teams' indices, of which a block has several side by side."""
         count, index, lanes = self.nest.count, self.index, self.lanes
         start = f"({index})blockIdx.x * {lanes}"
         step = f"({index})gridDim.x * {lanes}"
@@ -94,7 +94,7 @@ class _Function:
             self.statements(self.nest.body)
 
     def unravel(self, linear, axes):
-        """Declare the indices of axes, given their number in C order."""
+        """Declare the indices of axes, given their flat index in C order."""
         below = 1
         for axis in reversed(axes):
             text = linear if below == 1 else f"{linear} / {below}"
@@ -143,7 +143,7 @@ class _Function:
         return literal(scalar.value, scalar.dtype)
 
     def entry(self, access):
-        """The entry of memory that an access names."""
+        """The entry of memory that an access refers to."""
         number = list(self.parameters).index(self.places[access.array])
         terms = [str(access.offset)] if access.offset or not access.strides else []
         for axis, stride in access.strides:
@@ -196,12 +196,12 @@ class _Function:
 
     @property
     def parts_of_sum(self):
-        """The numbers that make up the sums of all teams of a block."""
+        """The partial sums of all teams of a block."""
         threads = self.geometry.lanes * self.geometry.team
         return threads // WARP if self.geometry.is_row else threads
 
     def within_warps(self, sums):
-        """Let the members within a warp have what all of them have together."""
+        """Combine the values of the members in each warp, for all of them."""
         width = min(self.geometry.team, WARP)
         with self.block(f"for (int m = 1; m < {width} && m < {self.members}; m *= 2)"):
             for n, (out, ufunc) in enumerate(sums):
@@ -214,7 +214,7 @@ class _Function:
                 self.line(f"{name} = __shfl_sync({ALL}, {name}, 0, {width});")
 
     def across_warps(self, sums):
-        """Let all members have what the warps, or the rows of threads, have together."""
+        """Combine the values of the warps, or of the rows of threads, for all members."""
         arrays = [self.array(n, out) for n, (out, _) in enumerate(sums)]
         if self.geometry.is_row:
             width = self.geometry.team // WARP
@@ -238,7 +238,7 @@ class _Function:
         self.line("__syncthreads();")
 
     def array(self, slot, out):
-        """Shared memory with a number for each warp, or each thread."""
+        """Shared memory with one number per warp or per thread."""
         self.slots = max(self.slots, slot + 1)
         start = f"shared + {slot * self.parts_of_sum}" if slot else "shared"
         return f"(({register_type(out.dtype)}*)({start}))"
@@ -257,7 +257,7 @@ _STATEMENTS = {
 
 
 def _largest_index(nest):
-    """The largest number that the arithmetic of indices meets."""
+    """Return the largest number that the index arithmetic can reach."""
     width = nest.geometry.lanes * nest.geometry.blocks
     sizes = [nest.count + width, nest.extent + nest.chunk + nest.geometry.team]
     for _, each in thread_statements(nest.body):

@@ -1,7 +1,8 @@
 """`Places`: the addresses that the steps of a program use, by number.
 
-A step names memory by the number of a place, and gets the address when it is captured.
-Buffers that share memory share a place, so that a kernel has one parameter for both.
+A step refers to memory by the number of a place, and gets the address when it is
+captured. Buffers that share memory share a place, so that a kernel has one parameter
+for both.
 """
 
 from ...loops.accesses import layout_of
@@ -12,7 +13,7 @@ __all__ = ["Places", "Root"]
 class Root:
     """Memory whose address is known when a step is captured: see `DeviceInstance.address`.
 
-    ``kind`` says what it is, ``key`` is the very object that tells it from others.
+    ``kind`` is its kind, ``key`` the object that identifies it.
     """
 
     __slots__ = ("kind", "key")
@@ -31,11 +32,11 @@ class Root:
 
 
 class Places:
-    """Numbers of addresses: ``places[buffer]`` is that of the base of a buffer's layout.
+    """Numbers of addresses: ``places[buffer]`` belongs to the base of its layout.
 
-    ``root_of(base)`` returns the `Root` in whose memory a base buffer lies, and its offset
-    there in bytes; a string, like `kernel.STATUS`, is a root of this kind. ``where`` lists
-    root and offset of each place.
+    ``root_of(base)`` returns the `Root` in whose memory a base buffer lies, and its
+    byte offset there; a string, like `kernel.STATUS`, is a root of this kind. ``where``
+    lists root and offset of each place.
     """
 
     def __init__(self, root_of, where=None, numbers=None):
@@ -44,7 +45,7 @@ class Places:
         self._numbers = {} if numbers is None else numbers
 
     def nested(self, root_of):
-        """Places of other buffers, with the same numbers for the same addresses."""
+        """Return places of other buffers, with the same numbers for the same addresses."""
         return Places(root_of, self.where, self._numbers)
 
     def __getitem__(self, buffer):
@@ -54,7 +55,7 @@ class Places:
         return number
 
     def at(self, buffer, offset=0):
-        """The number of the place so many bytes behind the start of a buffer."""
+        """Return the place this many bytes behind the start of a buffer."""
         root, start = self.locate(buffer)
         key = root, start + offset
         number = self._numbers.setdefault(key, len(self.where))

@@ -1,8 +1,8 @@
-"""Functions of C that stand in front of the kernels of a module.
+"""C functions that precede the kernels of a module.
 
-They are CUDA C, and with a few macros in front C that gcc takes. float16 is stored as
-`half_bits` and computed with as float; bfloat16 is stored as `bfloat16_bits`, the upper half
-of a float.
+They are CUDA C and, with a few macros in front, C that gcc accepts. float16 is stored
+as `half_bits` and computed as float; bfloat16 is stored as `bfloat16_bits`, the upper
+half of a float.
 """
 
 __all__ = ["PRELUDE"]

@@ -1,8 +1,8 @@
 """`Replay`: runs a segment with the memory of one instance.
 
-Each call copies what comes from outside to its fixed address, sends the numbers of the host,
-and launches the graph that was captured for the addresses of the variables. Nothing is
-waited for: results are on their way when the call returns.
+Each call copies outside inputs to their fixed addresses, sends the host values, and
+launches the graph that was captured for the addresses of the variables. It is
+asynchronous: results are still being computed when the call returns.
 """
 
 import struct
@@ -72,7 +72,7 @@ class Replay:
         return results
 
     def _commit(self, inputs, hosts, stream):
-        """Launch the graph, which changes variables; without a launch none has changed."""
+        """Launch the graph, which changes variables; if the launch fails, none has changed."""
         for kernel in self.updates:
             self.numbers.note(kernel)
         for try_ in TRIES:
@@ -93,7 +93,7 @@ class Replay:
     # --- graphs
 
     def _graph(self, inputs, stored):
-        """The graph for the addresses that inputs and variables have now."""
+        """Return the graph for the current addresses of inputs and variables."""
         graph, self.graph = self.graph, None  # until all addresses are known
         found = self._find_flats() or graph is None
         while True:
@@ -118,7 +118,7 @@ class Replay:
         return self.graphs[key]
 
     def _find_flats(self):
-        """Find the addresses of the arrays of updates; return whether these are new."""
+        """Find the addresses of the arrays of updates; return whether they have changed."""
         versions = [kernel.step.versions() for kernel in self.updates]
         if versions == self.versions:
             return False
@@ -139,7 +139,7 @@ class Replay:
         return True
 
     def _captured(self):
-        """Capture the steps; what libraries set up at first use comes before."""
+        """Capture the steps, after libraries have done their set-up at first use."""
         self.captures += 1
         self._check_device()
         steps, functions = self.segment.steps, self.segment.functions
@@ -173,7 +173,7 @@ class Replay:
         return [a if a.flags.c_contiguous else order(a) for a in arrays]
 
     def _addresses_of(self, arrays, stream):
-        """The addresses of inputs, by buffer: where they lie, or where they are copied to."""
+        """Return the addresses of inputs, by buffer: in place, or of their static copies."""
         buffers = self.segment.inputs
         if self.captures > CAPTURES and self.staged is None:
             self.staged = [self.xp.empty(b.shape, b.dtype) for b in buffers]
@@ -217,7 +217,7 @@ class Numbers:
                 self.functions.append((first, count, function))
 
     def note(self, kernel):
-        """Advance an update by a step, and note its numbers, which `send` sends."""
+        """Advance an update by a step, and record its coefficients, which `send` sends."""
         values = [value for group in kernel.step.advance() for value in group]
         try:
             struct.pack_into(*self.formats[kernel], *values)
@@ -228,16 +228,16 @@ class Numbers:
             struct.pack_into(*self.formats[kernel], *values)
 
     def _format(self, kernel, plan):
-        """``(format, buffer, start)`` of `struct.pack_into` for the numbers of an update.
+        """Return ``(format, buffer, start)`` of `struct.pack_into` for coefficients.
 
-        They lie side by side, each in a word of its own.
+        The coefficients of an update are adjacent, one word each.
         """
         words = [f"{dtype.char}{WORD - dtype.itemsize}x" for _, dtype in kernel.numbers]
         start = min([plan.numbers[root] for root, _ in kernel.numbers], default=0)
         return f"<{''.join(words)}", self.words, start
 
     def send(self, arrays):
-        """Write all values to the device; ``arrays`` are those of host buffers."""
+        """Write all values to the device; ``arrays`` are the arrays of host buffers."""
         for slot, array in zip(self.hosts, arrays, strict=True):
             slot[...] = array
         words = self.words.tolist()
@@ -249,8 +249,8 @@ class Numbers:
 class Stored:
     """The arrays that a replay stores to.
 
-    An array that nobody else holds is written in its place; else the variable gets a new
-    one, a copy if the replay ``may_fail`` and then stores nothing. Arrays that are only
+    An unshared array is overwritten in place; otherwise the variable gets a new one, a
+    copy if the replay ``may_fail`` and would then store nothing. Arrays that are only
     read are held until the graph is launched.
     """
 
@@ -292,7 +292,7 @@ class Stored:
         return new
 
     def address(self, root):
-        """The address of the array of a variable, before the replay or after it."""
+        """Return the address of the array of a variable, before the replay or after it."""
         known = self.addresses.get(id(root.key))
         if known is not None:
             return known[root.kind == "stored"]
@@ -312,7 +312,7 @@ def _address(array):
 
 
 def _in_c_order(xp, variable):
-    """The array of a variable, which is brought to C order."""
+    """Return the array of a variable, converted to C order."""
     array = variable._array
     if array.flags.c_contiguous:
         return array

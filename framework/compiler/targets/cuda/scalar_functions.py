@@ -1,9 +1,9 @@
-"""The functions that a `Map` may name, as expressions of C.
+"""The functions that a `Map` may name, as C expressions.
 
-NumPy's values: NaN goes through, zeros keep their signs, integers wrap around, and out of
-range is what it is on x86. float16 is computed with as float, and rounded after each
-function; bfloat16 is moved and converted alone. `PRELUDE` has what takes more than an
-expression.
+They match NumPy: NaN propagates, zeros keep their signs, integers wrap around, and
+out-of-range conversions are as on x86. float16 is computed as float, and rounded after
+each function; bfloat16 is only moved and converted. `PRELUDE` has functions that need
+more than an expression.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def register_type(dtype):
-    """The type of a number of a dtype in a register."""
+    """Return the C type of a dtype in a register."""
     if dtype.kind == "b":
         return "int"
     is_half = dtype.str[1:] == "f2" or is_bfloat16(dtype)
@@ -32,9 +32,9 @@ def register_type(dtype):
 
 
 def scalar_function(name, args, dtypes, output):
-    """The expression for a function by name; `is_supported` says which are known.
+    """Return the expression of a function by name; see `is_supported`.
 
-    Args: ``args``, names and literals of C; ``dtypes``, those of NumPy's loop; ``output``,
+    ``args`` are C names and literals; ``dtypes`` the dtypes of NumPy's loop; ``output``
     the dtype of the result.
     """
     if name == "cast":
@@ -61,7 +61,7 @@ def scalar_function(name, args, dtypes, output):
 
 
 def is_supported(name, dtypes, output):
-    """Return whether `scalar_function` knows a function of these dtypes."""
+    """Return whether `scalar_function` supports a function of these dtypes."""
     if not all([_is_known(d) for d in (*dtypes, output)]):
         return False
     if name in ("cast", "where"):
@@ -79,12 +79,12 @@ def is_supported(name, dtypes, output):
 
 
 def is_loop(instruction):
-    """Return whether a nest of threads can compute a map, reduction or copy."""
+    """Return whether a thread nest can compute a map, reduction or copy."""
     return missing(instruction) is None
 
 
 def missing(instruction):
-    """Name what there is no code for in a map, reduction or copy, or None."""
+    """Return the name of the unsupported part of a map, reduction or copy, or None."""
     (out,) = instruction.outputs
     dtypes = [a.dtype for a in instruction.operands]
     for d in (*dtypes, out.dtype):
@@ -104,7 +104,7 @@ def missing(instruction):
 
 
 def literal(value, dtype):
-    """A constant of C for a number."""
+    """Return a C constant for a number."""
     dtype, value = np.dtype(dtype), np.asarray(value, dtype)
     if kind_of(dtype) == "f":
         return _literal_of_float(value, dtype)
@@ -166,7 +166,7 @@ def _cast(x, dtype, output):
 
 
 def _rounded(x, dtype):
-    """A result of arithmetic of float16 as one of its numbers."""
+    """Round the result of float16 arithmetic to float16."""
     return f"half_rounded({x})" if dtype.str[1:] == "f2" else x
 
 

@@ -1,9 +1,9 @@
-"""`Segment`: instructions that follow each other on a GPU, captured as one CUDA graph.
+"""`Segment`: consecutive instructions on a GPU, captured as one CUDA graph.
 
-A graph has fixed addresses. The arrays of inputs and variables are used where they lie, so
-that a graph is captured for each set of their addresses. Those of variables are the same
-from step to step as long as nobody holds an old value. Inputs that come from everywhere are
-copied to static memory instead. Results are copied out of it.
+A graph has fixed addresses. The arrays of inputs and variables are used in place, so a
+graph is captured for each set of their addresses. Addresses of variables are the same
+from step to step as long as nothing references an old value. Inputs with changing
+addresses are copied to static memory instead. Results are copied out of it.
 """
 
 import numpy as np
@@ -26,16 +26,17 @@ REPORT = """\
 
 
 def can_fail(instruction):
-    """Return whether the steps of an instruction may find wrong values."""
+    """Return whether the steps of an instruction may find invalid values."""
     return getattr(instruction, "can_fail", False)
 
 
 class Segment:
-    """Instructions, the steps that do them, and the memory that these use.
+    """Instructions, the steps that compute them, and the memory that these use.
 
-    ``inputs`` are the buffers that come from outside, ``hosts`` those whose values the host
-    sends, ``results`` those that are copied out of static memory. ``places.where`` has the
-    roots of all addresses. ``numbers`` are those of the instructions that can fail.
+    ``inputs`` are the buffers that come from outside, ``hosts`` the buffers whose
+    values the host sends, ``results`` the buffers copied out of static memory.
+    ``places.where`` has the roots of all addresses. ``numbers`` are the numbers of the
+    instructions that can fail.
     """
 
     def __init__(self, name, plan, numbers):
@@ -52,7 +53,7 @@ class Segment:
         self.functions = None  # by name, once they are compiled
 
     def append(self, instruction, may_have_failed):
-        """Add an instruction. ``may_have_failed``: whether values were found wrong before."""
+        """Add an instruction. ``may_have_failed``: whether an earlier check may have."""
         self.instructions.append(instruction)
         if can_fail(instruction):
             instruction.number = self._numbers[instruction]
@@ -73,7 +74,7 @@ class Segment:
         self.plan.workspace = max([self.plan.workspace, *workspaces])
 
     def close(self, may_have_failed):
-        """Make what is left to do at the end: stores, and the report of a failure."""
+        """Create the final steps: stores, and the report of a failure."""
         self._flush(may_have_failed)
         if self.reports:
             status, pinned = self.places[STATUS], self.places[PINNED]
@@ -82,10 +83,10 @@ class Segment:
             self.steps.append(Launch(REPORT, parameters, (1, 1, 1), (1, 1, 1)))
 
     def takes(self, instruction):
-        """Return whether an instruction may be in the same graph as those before.
+        """Return whether an instruction may join the graph of the instructions before it.
 
-        A variable is not both stored to and updated, nor updated by two optimizers, as
-        each has an array of its own.
+        A variable must not be both stored to and updated, nor updated by two
+        optimizers, as each uses another array.
         """
         own = _holders(instruction)
         for each in self.instructions if own else ():
@@ -100,7 +101,7 @@ class Segment:
         return any([v is variable for v in written])
 
     def uses(self, variable):
-        """Return whether the updates of the segment read or change a variable of the host."""
+        """Return whether the updates of the segment read or change a host variable."""
         used = [
             v for e in self.updates for v in (*e.variables_read, *e.variables_written)
         ]
@@ -108,11 +109,11 @@ class Segment:
 
     @property
     def reports(self):
-        """Return whether values may be found wrong."""
+        """Return whether the segment may find invalid values."""
         return any(map(can_fail, self.instructions))
 
     def number_specs(self):
-        """Shape and dtype of each value of the host, by its root."""
+        """The shape and dtype of each host value, by its root."""
         for base in self.hosts:
             yield self.root_of_host(base), (base.shape, base.dtype)
         for kernel in self.updates:
@@ -120,7 +121,7 @@ class Segment:
 
     @staticmethod
     def root_of_host(base):
-        """The root of a value of the host."""
+        """Return the root of a host value."""
         return Root("number", base)
 
     @property
@@ -129,14 +130,14 @@ class Segment:
 
     @property
     def stores(self):
-        """The variables that get values, each once."""
+        """The variables that are stored to, without duplicates."""
         found = [e.variable for e in self.instructions if type(e) is StoreKernel]
         return list({id(v): v for v in found}.values())
 
     # --- stores
 
     def _store(self, store, may_have_failed):
-        """Copy with the stores before, unless that would overwrite what one of them reads."""
+        """Copy together with earlier stores, unless that overwrites one of their operands."""
         pair = store.pair(self.places)
         touched = {self._owner_of(place) for place in pair[:2]}
         if not self._copied.isdisjoint(touched):
@@ -146,7 +147,7 @@ class Segment:
         self._stored[id(store.variable)] = store.root
 
     def _owner_of(self, place):
-        """A key of the memory of ``place``: a variable may be stored to in its place."""
+        """Return a key of the memory of ``place``: a variable may be overwritten in place."""
         root, offset = self.places.where[place]
         return id(root.key) if root.kind in ("variable", "stored") else (root, offset)
 
@@ -163,7 +164,7 @@ class Segment:
     # --- memory
 
     def _root_of(self, base):
-        """``(root, offset)`` of a base buffer; notes what is copied in or out."""
+        """Return ``(root, offset)`` of a base buffer; record values copied in or out."""
         if base.is_constant:
             self.plan.constants.setdefault(base)
             return Root("constant", base), 0
@@ -189,7 +190,7 @@ class Segment:
 
 
 def _holders(instruction):
-    """Map the ids of the variables that an instruction changes to what has their arrays."""
+    """Map ids of variables that an instruction changes to the owners of their arrays."""
     if type(instruction) is UpdateKernel:
         return instruction.step.holders()
     is_store = type(instruction) is StoreKernel

@@ -1,4 +1,4 @@
-"""The steps of any instruction that a GPU computes: nests of threads, and kernels."""
+"""The steps of any instruction that a GPU computes: thread nests, and kernels."""
 
 from ...loops.thread_nest import ThreadNest
 from . import nests
@@ -7,7 +7,7 @@ __all__ = ["is_on_device", "steps_of"]
 
 
 def is_on_device(instruction):
-    """Return whether an instruction is done by steps of a graph."""
+    """Return whether an instruction is computed by steps of a graph."""
     return type(instruction) is ThreadNest or hasattr(instruction, "steps_on")
 
 

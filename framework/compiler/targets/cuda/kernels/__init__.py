@@ -1,1 +1,1 @@
-"""Kernels of the target cuda: a file for each kind of instruction, and their table."""
+"""Kernels of the target `cuda`: one file per kind of instruction, and their table."""

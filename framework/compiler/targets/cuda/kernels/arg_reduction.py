@@ -1,7 +1,7 @@
-"""The place of the largest or smallest entry of each row, as CUDA C.
+"""The index of the largest or smallest entry of each row, as CUDA C.
 
-Of equals the first one counts, and NaN before all numbers, as in NumPy. The members of a
-team look at entries in turn, and what they find is combined in shared memory.
+The first of equal entries is chosen, and NaN precedes all numbers, as in NumPy. The
+members of a team scan entries in turn, and their results are combined in shared memory.
 """
 
 from ..kernel import CudaKernel, c_type
@@ -55,14 +55,14 @@ class ArgReductionKernel(CudaKernel):
         return [launch(places, code, rows.threads, reads, writes, rows.block)]
 
     def _before(self, a, b):
-        """The condition that one entry counts before another, whatever their places."""
+        """The condition that one entry precedes another, regardless of their indices."""
         sign = "<" if self.name == "argmin" else ">"
         text = f"{a} {sign} {b}"
         is_float = self.operands[0].dtype.kind == "f"
         return f"{text} || ({a} != {a} && {b} == {b})" if is_float else text
 
     def _combined(self):
-        """Halve the number of members that know something until one is left."""
+        """Halve the number of members with a candidate until one is left."""
         dtype, own, other = c_type(self.outputs[0].dtype), "threadIdx.x", "values[mate]"
         before, behind = self._before(other, "best"), self._before("best", other)
         return f"""\

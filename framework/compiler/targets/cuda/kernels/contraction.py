@@ -1,9 +1,10 @@
-"""Contractions in CUDA C: each thread makes entries of the output.
+"""Contractions in CUDA C: each thread computes entries of the output.
 
-The index maps of a contraction are printed as integer arithmetic. A thread finds the loops
-that an entry of its output fixes, by division, and runs the others. Where an index lies
-outside of an operand nothing is added. A sum is in one order, whatever the number of
-threads; long sums may be cut into parts, which are added in order by a second launch.
+The index maps of a contraction are printed as integer arithmetic. A thread computes the
+loop indices that an entry of its output determines, by division, and iterates over the
+others. Where an index lies outside of an operand, nothing is added. A sum has a fixed
+order, whatever the number of threads; long sums may be split into parts, which a second
+launch adds in order.
 """
 
 import itertools
@@ -21,7 +22,7 @@ MOST_PARTS = 256
 
 
 class Array(NamedTuple):
-    """Entries of a buffer: ``i`` is ``offset + sum(strides * i)`` behind its first one."""
+    """Entries of a buffer: entry ``i`` is at ``offset + sum(strides * i)``."""
 
     buffer: object
     shape: tuple
@@ -29,31 +30,31 @@ class Array(NamedTuple):
     offset: int = 0
 
     def rows(self, start, stop):
-        """The rows from ``start`` below ``stop`` of the first axis."""
+        """Return the rows from ``start`` up to but excluding ``stop`` of the first axis."""
         shape = (stop - start, *self.shape[1:])
         offset = self.offset + start * self.strides[0]
         return self._replace(shape=shape, offset=offset)
 
 
 def array_of(buffer):
-    """All of a buffer, as an `Array`."""
+    """Return a whole buffer, as an `Array`."""
     return Array(buffer, buffer.shape, layout_of(buffer).strides)
 
 
 def count_parts(loops, maps, size):
-    """The number of parts into which the sums of ``size`` entries are best cut."""
+    """Return the number of parts into which the sums of ``size`` entries are best split."""
     used = {n for index in maps for n, _ in index.terms}
     length = math.prod([extent for n, extent in enumerate(loops) if n not in used])
     return max(1, min(THREADS // size, length // LEAST, MOST_PARTS))
 
 
 def contract(places, loops, operands, out, parts=1):
-    """The launch that computes ``out = sum of the product of operands`` over ``loops``.
+    """Return the launch that computes ``out``: products of ``operands``, summed.
 
-    Args: ``operands`` and ``out`` are pairs of an `Array` and its index maps, see
-    `IndexMaps`; ``out`` is in C order, and float32 where they are of half precision, but for
-    copies of one operand. With several ``parts`` its first axis is that of the
-    part, without a map.
+    The loops of the contraction are ``loops``. ``operands`` and ``out`` are pairs of an
+    `Array` and its index maps, see `IndexMaps`; ``out`` is in C order, and float32 if
+    the operands have half precision, except for copies of one operand. With several
+    ``parts`` its first axis indexes the parts, without a map.
     """
     arrays = [array for array, _ in operands]
     names = [f"x{i}" for i in range(len(arrays))]
@@ -64,7 +65,7 @@ def contract(places, loops, operands, out, parts=1):
 
 
 def sum_parts(places, parts, out):
-    """The launch that adds up the first axis of a buffer in C order."""
+    """Return the launch that adds up the first axis of a buffer in C order."""
     kind, total, count = index_type(parts), c_type(out.dtype), out.size
     code = f"""\
   {each_entry(kind, "i", count)} {{
@@ -78,7 +79,7 @@ def sum_parts(places, parts, out):
 
 
 class _Equation(NamedTuple):
-    """``sum(terms) + offset == o<axis>``, from which ``loop`` follows, if it is not None."""
+    """``sum(terms) + offset == o<axis>``, which determines ``loop`` unless that is None."""
 
     axis: int
     loop: int
@@ -90,8 +91,8 @@ class _Equation(NamedTuple):
 class _Writer:
     """Writes the loop of a thread over entries of the output.
 
-    ``known`` are the loops that an entry fixes, ``order`` those that add up, outermost
-    first; ``equations`` hold for the entries that are added.
+    ``known`` are the loops that an entry determines, ``order`` the reduction loops,
+    outermost first; ``equations`` hold for the entries that are added.
     """
 
     def __init__(self, loops, operands, out, parts):
@@ -111,7 +112,7 @@ class _Writer:
     # --- which loops there are
 
     def terms(self, index):
-        """The loops of more than one round in an index, with their factors."""
+        """The loops of more than one iteration in an index, with their factors."""
         found = {}
         for n, factor in index.terms:
             if self.loops[n] > 1:
@@ -125,7 +126,7 @@ class _Writer:
         return low >= 0 and high < size
 
     def bind(self, shape):
-        """Find the loops that the output fixes, from its axes ``o<axis>``."""
+        """Compute the loops that the output determines, from its axes ``o<axis>``."""
         rest = []
         for axis, (index, size) in enumerate(zip(self.maps, shape, strict=True)):
             if self.has_digits(index, size):
@@ -147,7 +148,7 @@ class _Writer:
         self.order += [n for n in free if n not in taken]
 
     def has_digits(self, index, size):
-        """Return whether an index takes each value for one round of loops of its own."""
+        """Return whether an index takes each value once, over loops that are not yet known."""
         product = 1
         for n, factor in sorted(self.terms(index), key=lambda term: term[1]):
             if factor != product or n in self.known:
@@ -216,7 +217,7 @@ class _Writer:
             self.let("part", f"i / {math.prod(shape)}")
 
     def sums(self):
-        """The loops that add up, and in the innermost one the product."""
+        """Write the reduction loops, and the product in the innermost one."""
         order = list(self.order)
         if self.parts > 1:
             order = self.split(order)
@@ -238,7 +239,7 @@ class _Writer:
         return f"float_of_{half_name(dtype)}({entry})"
 
     def split(self, order):
-        """Loop over a part of the rounds of the outer loops; return the inner ones."""
+        """Loop over a part of the iterations of the outer loops; return the inner loops."""
         outer, rounds = [], 1
         while order and rounds < self.parts:
             outer.append(order.pop(0))
@@ -257,7 +258,7 @@ class _Writer:
         return order
 
     def settle(self):
-        """Write what follows from the loops that are known by now.
+        """Write the statements that the loops known so far determine.
 
         These are further loops, checks of indices, and the offsets of operands.
         """
@@ -291,7 +292,7 @@ class _Writer:
             self.require(name, self.loops[each.loop])
 
     def require(self, index, size):
-        """Go on only where an index is that of an entry."""
+        """Continue only where an index is in bounds."""
         unsigned = "unsigned" if self.kind == "int" else "unsigned long long"
         self.open(f"if (({unsigned})({index}) < {size})")
 

@@ -1,10 +1,10 @@
 """Convolutions and their gradients: products with the matrix of windows, or direct sums.
 
-The matrix of windows ("im2col") has a row for each place and a column for each entry of a
-window, zeros where it reaches over the margins. cuBLASLt multiplies it with the filters, or
-with the gradient; or the product is the gradient of this matrix, and each entry of the images
-adds up its windows in a fixed order. Where there is little to do, or groups are small,
-`contract` computes the sums as they are defined.
+The matrix of windows ("im2col") has a row for each output position and a column for
+each entry of a window, zeros where it overlaps the padding. cuBLASLt multiplies it with
+the filters, or with the gradient; or the product is the gradient of this matrix, and
+each entry of the images adds up its windows in a fixed order. For small work or small
+groups, `contract` computes the sums by definition.
 """
 
 import math
@@ -53,12 +53,12 @@ class Windows(NamedTuple):
 
     @property
     def depth(self):
-        """Channels of the images in a group."""
+        """The number of image channels in a group."""
         return self.images[-1] // self.groups
 
     @property
     def each(self):
-        """Filters of a group."""
+        """The number of filters in a group."""
         return self.count // self.groups
 
     @property
@@ -73,7 +73,7 @@ class Windows(NamedTuple):
 
     @property
     def is_plain(self):
-        """Return whether each entry of the images is a window."""
+        """Return whether the windows are exactly the entries of the images."""
         ones = {*self.window, *self.strides} == {1} and self.groups == 1
         return ones and self.images[1:-1] == self.counts and not any(self.befores)
 
@@ -104,7 +104,7 @@ def windows_of(instruction):
 
 
 def _windows(roles, loops, of_images, shapes, rank):
-    """The windows that loops and the map of the images state, or None."""
+    """Return the windows that loops and the map of the images describe, or None."""
     loops, spatial = tuple(loops), of_images[1 : rank + 1]
     if not all([len(index.terms) == 2 for index in spatial]):
         return None
@@ -131,7 +131,7 @@ def _windows(roles, loops, of_images, shapes, rank):
 
 
 class ContractionKernel:
-    """Chooses the kernel that replaces a `Contract`: the entry of the table of kernels."""
+    """Selects the kernel that replaces a `Contract`: the entry of the table of kernels."""
 
     @staticmethod
     def accepts(instruction):
@@ -160,7 +160,7 @@ def _is_large(windows, limits):
 
 
 def _plain_product(program, instruction, windows):
-    """The product of matrices that a convolution is whose windows have one entry."""
+    """Return the matrix product of a convolution with windows of one entry."""
     a, b = [
         _matrix(program, operand, instruction.node) for operand in instruction.operands
     ]
@@ -192,7 +192,7 @@ def _transposed(program, matrix, node):
 
 
 class DirectKernel(CudaKernel):
-    """Any contraction: each entry of the output adds up its products."""
+    """Any contraction: each entry of the output sums its products directly."""
 
     __slots__ = ()
     takes_views = True
@@ -201,7 +201,7 @@ class DirectKernel(CudaKernel):
     def accepts(cls, instruction):
         """Return whether it is a contraction of two arrays of one floating dtype.
 
-        Those of half precision add up to one of float32.
+        Half precision operands have a float32 output.
         """
         if len(instruction.operands) != 2:
             return False
@@ -288,7 +288,7 @@ class WindowsKernel(CudaKernel):
         return steps
 
     def part(self, places, windows, images, filters, placed, matrix, adds):
-        """The steps for some images; ``adds`` to the gradient of the filters."""
+        """Return the steps for some images; ``adds`` to the gradient of the filters."""
         loops, of_images, of_matrix = _matrix_maps(windows, matrix.shape)
         images, whole = (images, of_images), (matrix, of_matrix)
         matrix, filters, placed = [
@@ -322,7 +322,7 @@ def _matrix_shape(windows, dtype, room):
 
 
 def _matrix_maps(windows, shape):
-    """``(loops, images, matrix)``: the entry of the images at each one of the matrix."""
+    """Return ``(loops, images, matrix)``: the image entry of each matrix entry."""
     rank, group = len(windows.window), len(windows.window) + 1
     spatial = [
         Affine(((1 + i, s), (group + 1 + i, d)), -before)
@@ -336,7 +336,7 @@ def _matrix_maps(windows, shape):
 
 
 class _GroupMatrices(NamedTuple):
-    """The matrices of all groups, beside each other in an array in C order."""
+    """The matrices of all groups, side by side in an array in C order."""
 
     shape: tuple
     groups: int

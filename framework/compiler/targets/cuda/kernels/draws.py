@@ -1,9 +1,12 @@
-"""Random numbers as CUDA C: Philox4x64-10 with the very stream of NumPy.
+"""Random numbers as CUDA C: Philox4x64-10 with the same stream as NumPy.
 
-Each block of four words is a function of the key and its number, so that a thread draws one
-of them. A float32 and an integer of 32 bits take half a word, the lower one first, what has
-64 bits a whole one. Draws that reject numbers are no functions of a number: NumPy draws.
-Reference: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
+Each block of four words is a function of the key and its number, so that a thread draws
+one of them. A float32 and a 32-bit integer use half a word, the lower half first,
+64-bit numbers a whole word. Draws with rejection are not functions of a number: NumPy
+computes them.
+
+References:
+    Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
 """
 
 import numpy as np
@@ -21,7 +24,7 @@ ROUNDS = 10
 
 
 class DrawKernel(CudaKernel):
-    """A dropout mask, floats from a range, or integers from all that a dtype can hold."""
+    """A dropout mask, uniform floats, or integers from the full range of a dtype."""
 
     __slots__ = ()
 
@@ -45,12 +48,12 @@ class DrawKernel(CudaKernel):
 
     @staticmethod
     def _has_words(out):
-        """Return whether the entries are words or halves of them."""
+        """Return whether the entries are words or halves of words."""
         return out.dtype.kind in "iu" and out.dtype.itemsize >= 4
 
     @property
     def drawn(self):
-        """The dtype of the numbers that are drawn."""
+        """The dtype of the drawn numbers."""
         (out,) = self.outputs
         is_mask = self.replaced.distribution == "dropout_mask"
         return np.dtype(np.float32) if is_mask else out.dtype
@@ -86,7 +89,7 @@ class DrawKernel(CudaKernel):
         return [launch(places, code, blocks, reads, writes, block=128)]
 
     def _key_and_counter(self, has_stream):
-        """Declare key and counter of a block, as `ops.random.philox` has them."""
+        """Declare key and counter of a block, as in `ops.random.philox`."""
         first, second = [f"(unsigned long long)(long long)state[{i}]" for i in (0, 1)]
         purpose = f"{self.replaced.purpose}ull"
         stream = "(unsigned long long)(long long)stream[0]" if has_stream else "0ull"
@@ -101,7 +104,7 @@ class DrawKernel(CudaKernel):
 """
 
     def _entry(self):
-        """Store entry ``i`` of those that the words give."""
+        """Store entry ``i`` of the entries from these words."""
         (out,), word = self.outputs, "words[i]"
         if self.drawn.itemsize == 4:
             word = "(unsigned int)(words[i / 2] >> (i % 2 * 32))"
@@ -116,7 +119,7 @@ class DrawKernel(CudaKernel):
         return [f"out[start + i] = {word} + {least};"]
 
     def _float(self, word):
-        """A number from 0 up to 1, and the entry of the output that the kernel makes of it."""
+        """A float in [0, 1), and the entry of the output that the kernel computes from it."""
         dtype, drawn, given = (
             self.outputs[0].dtype,
             self.drawn,
@@ -148,12 +151,12 @@ def _bounds(draw):
 
 
 def _are_finite(dtype, low, high):
-    """Return whether the bounds and their distance are finite numbers of a dtype."""
+    """Return whether the bounds and their difference are finite in a dtype."""
     with np.errstate(over="ignore", invalid="ignore"):
         numbers = [low, high, np.subtract(high, low, dtype=np.float64)]
         return bool(np.isfinite(np.array(numbers, np.float64).astype(dtype)).all())
 
 
 def _unfused(dtype):
-    """A product that is rounded before something is added to it."""
+    """A product that is rounded before the next addition."""
     return "__fmul_rn" if dtype.itemsize == 4 else "__dmul_rn"

@@ -1,4 +1,4 @@
-"""`EmptyKernel`: what has results without entries takes no steps."""
+"""`EmptyKernel`: instructions whose results have no entries need no steps."""
 
 from ..kernel import CudaKernel
 
@@ -6,7 +6,7 @@ __all__ = ["EmptyKernel"]
 
 
 class EmptyKernel(CudaKernel):
-    """Does nothing, in place of an instruction of which all results are empty."""
+    """Does nothing, in place of an instruction with only empty results."""
 
     __slots__ = ()
 

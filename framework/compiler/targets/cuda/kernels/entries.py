@@ -1,4 +1,4 @@
-"""CUDA C that kernels share: launches over the entries of buffers, and loops."""
+"""Shared CUDA C of kernels: launches over the entries of buffers, and loops."""
 
 import numpy as np
 
@@ -14,11 +14,11 @@ _INT32 = np.dtype(np.int32)
 
 
 def launch(places, code, count, reads, writes, block=BLOCK):
-    """The `Launch` of ``code`` over ``count`` threads, or as many as there can be.
+    """Return the `Launch` of ``code`` over ``count`` threads, or the maximum number.
 
-    In the code the keys of ``reads`` and ``writes`` are pointers to the first entries of
-    buffers; a pair has the dtype as which entries are moved. `STATUS` is no buffer, but the
-    place of that name. Buffers in the same place share a parameter.
+    In the code the keys of ``reads`` and ``writes`` are pointers to the first entries
+    of buffers; a pair also has the dtype as which entries are moved. `STATUS` is not a
+    buffer, but the place of that name. Buffers in the same place share a parameter.
     """
     parameters, lines = {}, []
     for given, is_written in ((reads, False), (writes, True)):
@@ -42,7 +42,7 @@ def launch(places, code, count, reads, writes, block=BLOCK):
 
 
 def _address(places, buffer):
-    """The number of an address, the entry from which a buffer lies there, the dtype."""
+    """Return the number of an address, the entry at which a buffer begins there, the dtype."""
     if buffer == STATUS:
         return places[STATUS], 0, _INT32
     buffer, dtype = buffer if type(buffer) is tuple else (buffer, buffer.dtype)
@@ -51,12 +51,12 @@ def _address(places, buffer):
 
 
 def each_entry(kind, name, count):
-    """The head of a loop in which all threads of a launch share ``count`` numbers."""
+    """The head of a loop that divides ``count`` indices among all threads of a launch."""
     first = f"({kind})blockIdx.x * blockDim.x + threadIdx.x"
     step = f"({kind})gridDim.x * blockDim.x"
     return f"for ({kind} {name} = {first}; {name} < {count}; {name} += {step})"
 
 
 def index_type(*buffers):
-    """The type of integers that number the entries of buffers."""
+    """The integer type that indexes the entries of buffers."""
     return "int" if max([b.size for b in buffers]) <= FEW_ENTRIES else "long long"

@@ -1,9 +1,9 @@
 """Gather and scatter along an axis, and checks of labels, as CUDA C.
 
-Each thread makes entries of the output. A scatter adds the rows of equal indices in the
-order of the indices, whatever the number of threads: each entry of the output looks at all
-indices where there are few; else the indices are sorted first (`index_order`), so that the
-rows of an entry lie side by side.
+Each thread computes entries of the output. A scatter adds the rows of equal indices in
+the order of the indices, whatever the number of threads: for few indices, each entry of
+the output scans all of them; otherwise the indices are sorted first (`index_order`), so
+that the rows of an entry are adjacent.
 """
 
 from tapewright.ops.nn.cross_entropy import check_labels
@@ -26,7 +26,7 @@ FEW = 32  # indices at which each entry of the output of a scatter may look
 
 
 class GatherKernel(CudaKernel):
-    """Rows of the first operand, picked by the second."""
+    """Gather rows of the first operand at the indices of the second."""
 
     __slots__ = ()
     can_fail = True
@@ -59,9 +59,9 @@ class GatherKernel(CudaKernel):
 
 
 class ScatterKernel(CudaKernel):
-    """Rows of the first operand, added to zeros at the second.
+    """Scatter-add rows of the first operand into zeros at the indices of the second.
 
-    ``skips``: whether negative indices are passed over, instead of being wrong.
+    ``skips``: negative indices are ignored, instead of being invalid.
     """
 
     __slots__ = ()
@@ -81,12 +81,12 @@ class ScatterKernel(CudaKernel):
 
     @property
     def around(self):
-        """Entries of the output before the axis, along it, and of the axes behind it."""
+        """Entries of the output before the axis, along it, and behind it."""
         return around(self.outputs[0].shape, _axis(self.replaced))
 
     @property
     def has_teams(self):
-        """Return whether a block makes an entry, as each is the sum of many."""
+        """Return whether a block computes each entry, as it is the sum of many."""
         _, size, _ = self.around
         return self.operands[1].size > max(FEW, self.limits.team_indices * size)
 
@@ -103,12 +103,12 @@ class ScatterKernel(CudaKernel):
         return [*order.steps, self._sums(places, self._looking_up(), reads, {})]
 
     def _summands(self, array):
-        """An array as what is added: integers without a sign, whose overflow is defined."""
+        """An array as summands: unsigned integers, whose overflow is defined."""
         dtype = array.dtype
         return (array, dtype if dtype.kind == "f" else bits_of(dtype))
 
     def _sums(self, places, sum_rows, reads, writes):
-        """The launch in which each thread, or each block, adds up entries of the output."""
+        """Return the launch in which each thread, or each block, sums output entries."""
         (out,), (rows, indices, *_) = self.outputs, self.operands
         _, size, tail = self.around
         kind, (_, dtype) = index_type(out, rows), self._summands(out)
@@ -148,7 +148,7 @@ class ScatterKernel(CudaKernel):
 """
 
     def _looking_up(self):
-        """Find the first of the sorted indices that is the own one, and those behind it."""
+        """Find the first sorted index equal to the thread's index, and those behind it."""
         (out,), (rows, indices, *_) = self.outputs, self.operands
         _, _, tail = self.around
         start, step = (
@@ -183,14 +183,14 @@ _COMBINED = """\
 
 
 class SegmentSumKernel(ScatterKernel):
-    """`unsorted_segment_sum`: sums of the rows with equal ids, without negative ones."""
+    """`unsorted_segment_sum`: sums of the rows with equal ids, ignoring negative ids."""
 
     __slots__ = ()
     skips = True
 
 
 class SegmentRowsKernel(CudaKernel):
-    """`segment_rows`: the row of each id, zeros where there is none."""
+    """`segment_rows`: the row of each id, zeros for an id without a row."""
 
     __slots__ = ()
 
@@ -220,7 +220,7 @@ class SegmentRowsKernel(CudaKernel):
 
 
 class RangeKernel(CudaKernel):
-    """Looks whether all labels are from 0 to the number of classes."""
+    """Check that all labels are at least 0 and less than the number of classes."""
 
     __slots__ = ()
     can_fail = True
@@ -242,7 +242,7 @@ class RangeKernel(CudaKernel):
 
 
 def _axis(scatter):
-    """The axis of the rows: the first one of what has none."""
+    """The axis of the rows; the first axis if the op has no such attribute."""
     return scatter.keywords.get("axis", 0)
 
 
@@ -253,5 +253,5 @@ def _size(scatter):
 
 
 def _whole(entry):
-    """An integer as one of 64 bits without a sign: negative ones are too large."""
+    """An integer as an unsigned 64-bit one: negative indices become too large."""
     return f"(unsigned long long)(long long){entry}"

@@ -1,9 +1,10 @@
-"""The stable order of indices, as CUDA C: what makes sums of rows the same in each run.
+"""The stable order of indices, as CUDA C: it makes sums of rows deterministic.
 
-Few indices are counted against each other. Many are sorted by one byte after the other
-(radix sort): a launch counts how often each byte comes in each stretch of the keys, a second
-one moves the keys of each stretch behind the equal ones of the stretches before it. All
-counters are integers, so that the order in which threads add to them does not matter.
+Few indices are ranked by comparing all pairs. Many are sorted byte by byte (radix
+sort): one launch counts the occurrences of each byte in each stretch of the keys, a
+second one moves the keys of each stretch behind the equal keys of the stretches before
+it. All counters are integers, so the order in which threads add to them does not
+matter.
 """
 
 from typing import NamedTuple
@@ -23,7 +24,7 @@ _INT32 = np.dtype(np.int32)
 
 
 class IndexOrder(NamedTuple):
-    """Steps after which ``keys`` has the indices in order, and ``order`` where they stood."""
+    """Steps that sort ``keys``, and write the original positions to ``order``."""
 
     steps: list
     keys: object
@@ -31,7 +32,7 @@ class IndexOrder(NamedTuple):
 
 
 def scratch_specs(count, limits):
-    """Shapes and dtypes of memory to order ``count`` indices."""
+    """Shapes and dtypes of scratch memory for sorting ``count`` indices."""
     row = ((count,), _INT32)
     if count <= limits.ranked_indices:
         return [row] * 2
@@ -39,9 +40,9 @@ def scratch_specs(count, limits):
 
 
 def steps(places, indices, size, scratch, failure, limits, skips=False):
-    """The `IndexOrder` of indices, which are from 0 to ``size - 1`` unless they fail.
+    """Return the `IndexOrder` of indices from 0 to ``size - 1``; other indices fail.
 
-    ``skips``: negative ones do not fail, and come last.
+    With ``skips``, negative indices do not fail, and come last.
     """
     if indices.size <= limits.ranked_indices:
         return _ranked(places, indices, size, scratch, failure, skips)
@@ -57,7 +58,7 @@ def steps(places, indices, size, scratch, failure, limits, skips=False):
 
 
 class _Key:
-    """The keys of a turn: entries of the indices at first, then those that were moved.
+    """The keys of a round: entries of the indices at first, then the moved keys.
 
     ``read`` are the arrays of a launch that reads them.
     """
@@ -71,7 +72,7 @@ class _Key:
         self.read = dict(zip(names, arrays, strict=True))
 
     def code(self, name, k, checks=False):
-        """The declaration of key ``k``, the last one instead of one that is out of range."""
+        """The declaration of key ``k``; a key out of range becomes the last one."""
         if not self.is_first:
             return f"const int {name} = old_keys[{k}];"
         wide = f"(unsigned long long)(long long)indices[{k}]"
@@ -114,7 +115,7 @@ def _ranked(places, indices, size, scratch, failure, skips):
 
 
 class _Cut(NamedTuple):
-    """``count`` keys, cut into ``stretches`` of ``keys`` each; the last may be shorter."""
+    """``count`` keys, split into ``stretches`` of ``keys`` each; the last may be shorter."""
 
     count: int
     stretches: int
@@ -127,7 +128,7 @@ def _cut(count, limits):
 
 
 def _each_stretch(cut, code):
-    """A loop over stretches: a block makes whole ones, from key ``start`` to ``stop``."""
+    """A loop over stretches: a block processes whole ones, from key ``start`` to ``stop``."""
     count, stretches, keys = cut
     return f"""\
   for (int stretch = blockIdx.x; stretch < {stretches}; stretch += gridDim.x) {{
@@ -140,7 +141,7 @@ def _each_stretch(cut, code):
 
 
 def _counting(places, key, cut, counts):
-    """Count how often each byte comes in each stretch."""
+    """Count the occurrences of each byte in each stretch."""
     code = f"""\
     for (int b = threadIdx.x; b < {BYTE}; b += blockDim.x)
       found[b] = 0;
@@ -159,9 +160,9 @@ def _counting(places, key, cut, counts):
 
 
 def _moving(places, key, cut, counts, target):
-    """Move the keys of a stretch behind those that come before them, chunk by chunk.
+    """Move the keys of a stretch behind the keys before them, chunk by chunk.
 
-    ``next`` is where the next key with a byte goes.
+    ``next`` is the next position for a key with a byte.
     """
     code = f"""\
     for (int b = threadIdx.x; b < {BYTE}; b += blockDim.x) {{

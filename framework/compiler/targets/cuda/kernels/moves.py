@@ -1,7 +1,7 @@
-"""Entries moved from arrays to parts of another, as CUDA C: joined, placed, repeated.
+"""Copy entries into parts of another array, as CUDA C: concatenate, place, pad, repeat.
 
-Each thread makes entries of the output: it finds the operand in whose part one lies, and
-where it lies there.
+Each thread computes entries of the output: it finds the operand that an entry comes
+from, and the position there.
 """
 
 import math
@@ -17,7 +17,7 @@ TOGETHER = 16  # operands whose entries one launch moves, at most
 
 
 class ConcatKernel(CudaKernel):
-    """The operands one behind the other along an axis."""
+    """Concatenate the operands along an axis."""
 
     __slots__ = ()
 
@@ -28,7 +28,7 @@ class ConcatKernel(CudaKernel):
 
     @property
     def columns(self):
-        """``(operand, start, stop)``: the columns that it makes of each row of the output."""
+        """``(operand, start, stop)``: the columns of each output row that it fills."""
         (out,), found, start = self.outputs, [], 0
         at = self.replaced.axis % len(out.shape)
         for operand in self.operands:
@@ -45,7 +45,7 @@ class ConcatKernel(CudaKernel):
         return [self._move(places, group, whole) for group in groups]
 
     def _move(self, places, parts, whole):
-        """The launch that makes the columns of some operands, of ``whole`` in a row."""
+        """Return the launch that fills the columns of some operands, in rows of ``whole``."""
         (out,), bits = self.outputs, bits_of(self.outputs[0].dtype)
         (_, first, _), (_, _, last) = parts[0], parts[-1]
         kind, width, reads, cases = index_type(out), last - first, {}, []
@@ -66,7 +66,7 @@ class ConcatKernel(CudaKernel):
 
 
 class PlaceKernel(CudaKernel):
-    """Zeros with the operand at a basic index: the adjoint of such an index."""
+    """Zeros with the operand at a basic index: the adjoint of basic indexing."""
 
     __slots__ = ()
 
@@ -89,7 +89,7 @@ class PlaceKernel(CudaKernel):
 
 
 class PadKernel(CudaKernel):
-    """`pad`: the first operand, surrounded by the second."""
+    """`pad`: the first operand, padded with the second."""
 
     __slots__ = ()
 
@@ -109,7 +109,7 @@ class PadKernel(CudaKernel):
 
 
 class RepeatKernel(CudaKernel):
-    """`upsample`: each entry several times along an axis."""
+    """`upsample`: repeat each entry along an axis."""
 
     __slots__ = ()
 
@@ -137,7 +137,7 @@ class RepeatKernel(CudaKernel):
 
 
 def _placed(places, out, axes, operand, filling=None):
-    """The launch that puts an operand on some places of axes, see `_slices`."""
+    """Return the launch that writes an operand to slices of the axes, see `_slices`."""
     kind, bits, axes = index_type(out), bits_of(out.dtype), _merged(axes)
     strides, lines = row_major([count for _, _, _, count in axes]), []
     for axis, stride in zip(reversed(axes), reversed(strides), strict=True):
@@ -157,7 +157,7 @@ def _placed(places, out, axes, operand, filling=None):
 
 
 def _spelled_out(shape, index):
-    """A basic index with a slice of a whole axis for each axis that it leaves out."""
+    """Complete a basic index with full slices for the axes that it omits."""
     words = list(index)
     named = len([word for word in words if word not in ("newaxis", "...")])
     at = words.index("...") if "..." in words else len(words)
@@ -166,7 +166,7 @@ def _spelled_out(shape, index):
 
 
 def _slices(shape, index):
-    """For each axis its size, and the first place, the step and the number of places."""
+    """Return for each axis its size, and the start, the step and the length of its slice."""
     words = [word for word in _spelled_out(shape, index) if word != "newaxis"]
     found = []
     for size, word in zip(shape, words, strict=True):
@@ -179,7 +179,7 @@ def _slices(shape, index):
 
 
 def _merged(axes):
-    """Axes of which neighbours are one where an index takes both wholly."""
+    """Merge neighbouring axes that an index selects completely."""
     merged = []
     for axis in axes:
         if merged and all([_is_whole(*each) for each in (merged[-1], axis)]):
@@ -194,7 +194,7 @@ def _is_whole(size, start, step, count):
 
 
 def _find(size, start, step, count, stride):
-    """Lines that take the last axis off ``rest``, and add to ``at`` what it is there."""
+    """Lines that split the last axis off ``rest``, and add its offset to ``at``."""
     yield f"place = rest % {size} - {start};"
     yield f"rest /= {size};"
     if _is_whole(size, start, step, count):

@@ -1,4 +1,4 @@
-"""Entries named by places along axes, as CUDA C: numbers of entries, rows put in order."""
+"""Entries addressed by indices along axes, as CUDA C: flat indices, placing in rows."""
 
 import math
 
@@ -10,7 +10,7 @@ __all__ = ["FlatIndexKernel", "PlaceAlongKernel"]
 
 
 class FlatIndexKernel(CudaKernel):
-    """`flat_index`: the numbers of entries, from coordinates that are checked."""
+    """`flat_index`: flat indices of entries, from coordinates that are checked."""
 
     __slots__ = ()
     can_fail = True
@@ -48,7 +48,7 @@ class FlatIndexKernel(CudaKernel):
 
 
 class PlaceAlongKernel(CudaKernel):
-    """`place_along_axis`: zeros with entries at the places that come once in each row."""
+    """`place_along_axis`: zeros with entries at indices that are unique in each row."""
 
     __slots__ = ()
     can_fail = True

@@ -1,7 +1,7 @@
 """Sorted rows and largest entries, as CUDA C.
 
-Each entry counts those that come before it, so it finds its place alone, and equals keep
-their order. NaN comes last, also where the largest entries come first.
+Each entry counts the entries that precede it, so it finds its rank alone, and the sort
+is stable. NaN comes last, also where the largest entries come first.
 """
 
 from ..kernel import CudaKernel, c_type
@@ -17,7 +17,7 @@ MOST_CLASSES, MOST_SEARCHED = 1 << 20, 1 << 30
 
 
 class RankKernel(CudaKernel):
-    """Entries moved to their ranks; a subclass says which of them are stored, and where."""
+    """Entries moved to their ranks; a subclass decides which are stored, and where."""
 
     __slots__ = ()
 
@@ -31,7 +31,7 @@ class RankKernel(CudaKernel):
         return bool(known and sizes and fits)
 
     def ranked(self, places, axis, descends, store, writes):
-        """The launch in which each entry finds its ``rank``, and is stored by ``store``."""
+        """Return the launch in which each entry finds its ``rank`` and ``store`` stores it."""
         (x,) = self.operands
         rows, kind = Rows(x, axis), register_type(x.dtype)
         code = f"""\
@@ -93,7 +93,7 @@ class TopKernel(RankKernel):
 
 
 class InTopKernel(CudaKernel):
-    """`in_top_k`: a block counts the classes of a row that are better than the target."""
+    """`in_top_k`: a block counts the classes of a row that score higher than the target."""
 
     __slots__ = ()
 
@@ -137,7 +137,7 @@ class InTopKernel(CudaKernel):
 
 
 class SearchKernel(CudaKernel):
-    """`searchsorted`: the place of each value in a sorted row, by bisection."""
+    """`searchsorted`: the insertion index of each value in a sorted row, by bisection."""
 
     __slots__ = ()
 
@@ -179,6 +179,6 @@ class SearchKernel(CudaKernel):
 
 
 def _before(a, b, dtype, descends):
-    """The condition that one number comes before another in a row; NaN is the last."""
+    """The condition that one number precedes another in a row; NaN is last."""
     text = f"{a} {'>' if descends else '<'} {b}"
     return f"{text} || ({a} == {a} && {b} != {b})" if dtype.kind == "f" else text

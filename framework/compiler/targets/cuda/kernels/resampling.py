@@ -1,6 +1,6 @@
-"""Images of another size, as CUDA C: weighted sums of neighbours along an axis.
+"""Resampling of images, as CUDA C: weighted sums of neighbours along an axis.
 
-Entries and weights depend on sizes alone, and are constants of the program.
+Indices and weights depend on sizes alone, and are constants of the program.
 """
 
 import numpy as np
@@ -64,7 +64,7 @@ class ResampleKernel(CudaKernel):
 
 
 def _bands_of(instruction):
-    """For each place the entries that are summed up there, and their weights."""
+    """Return for each output position the entries that are summed, and their weights."""
     (x,), keywords = instruction.operands, instruction.keywords
     is_adjoint = "extent" in keywords
     extent = keywords["extent"] if is_adjoint else x.shape[keywords["axis"]]

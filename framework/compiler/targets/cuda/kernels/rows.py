@@ -1,7 +1,7 @@
-"""Rows along an axis, for kernels that look at whole rows: their entries, and teams.
+"""Rows along an axis, for kernels that process whole rows: their entries, and teams.
 
-A row is long enough to be worth a block of threads, or one thread has it whole. All that
-threads find is combined in the same order in each run.
+A long row is processed by a block of threads, others by one thread each. The results of
+all threads are combined in the same order in each run.
 """
 
 from ....program.kernel import around
@@ -24,7 +24,7 @@ class Rows:
 
     @property
     def kind(self):
-        """The type of numbers of entries."""
+        """The C integer type of indices of entries."""
         return "long long" if self.is_large else "int"
 
     @property
@@ -59,13 +59,13 @@ class Rows:
         return f"for ({self.kind} row = blockIdx.x; row < {self.count}; {step})"
 
     def start(self):
-        """The declaration of ``start``, the number of the first entry of ``row``."""
+        """The declaration of ``start``, the index of the first entry of ``row``."""
         above = f"row / {self.tail} * {self.size * self.tail} + row % {self.tail}"
         text = above if self.tail > 1 else f"row * {self.size}"
         return f"const {self.kind} start = {text};"
 
     def place(self, k):
-        """The number of the ``k``-th entry of the row."""
+        """The index of the ``k``-th entry of the row."""
         return (
             f"start + {k}"
             if self.tail == 1
@@ -73,12 +73,12 @@ class Rows:
         )
 
     def entry(self, k, array="x"):
-        """The value of the ``k``-th entry of the row, of float16 as float."""
+        """The value of the ``k``-th entry of the row, float16 converted to float."""
         text = f"{array}[{self.place(k)}]"
         return f"float_of_half({text})" if self.dtype.char == "e" else text
 
     def stored(self, value):
-        """A number as what an entry is made of."""
+        """A number converted to the dtype of the entries."""
         if self.dtype.char == "e":
             return f"half_of_float({value})"
         return f"({c_type(self.dtype)})({value})"

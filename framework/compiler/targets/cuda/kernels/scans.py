@@ -1,8 +1,8 @@
 """Running sums and products along an axis, as CUDA C.
 
-Where there are many rows a thread has one whole. Few rows are divided: a block scans as many
-entries as it has threads in logarithmically many steps, and goes on with what they make.
-Integers have no sign here, as their overflow is defined.
+If there are many rows, each thread scans a whole row. Otherwise a block scans as many
+entries as it has threads in logarithmically many steps, and continues from their
+result. Integers are unsigned here, as their overflow is defined.
 """
 
 from ....program.kernel import bits_of
@@ -46,7 +46,7 @@ class ScanKernel(CudaKernel):
         return [launch(places, code, rows.threads, reads, writes, rows.block)]
 
     def _numbers(self, dtype):
-        """The function of two numbers, what changes none, and what comes first."""
+        """The function of two numbers, its identity element, and the initial value."""
         ufunc, neutral, first = SCANS[self.name]
         neutral = literal(neutral if dtype.kind == "f" else abs(neutral), dtype)
 
@@ -56,7 +56,7 @@ class ScanKernel(CudaKernel):
         return combine, neutral, literal(first, dtype)
 
     def _stored(self, rows, k, value, first):
-        """Lines that store what the entries up to the ``k``-th make, counted as it scans."""
+        """Lines that store the result up to the ``k``-th entry, in scan order."""
         if not self.replaced.keywords["exclusive"]:
             return f"{self._place(rows, k, 'out')} = {value};"
         behind = self._place(rows, f"{k} + 1", "out")

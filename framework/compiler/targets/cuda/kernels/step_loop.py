@@ -1,8 +1,8 @@
 """Recurrent layers on a GPU: the steps of a sequence, one after the other in one graph.
 
-The kernel of the op is traced for one step (`step_tracer`), whose program becomes nests of
-threads and products like any other. Their launches are repeated for each step at the
-addresses of its rows: they read and write the arrays of all steps where they lie. So the
+The kernel of the op is traced for one step (`step_tracer`), whose program becomes
+thread nests and products like any other. Their launches are repeated for each step at
+the addresses of its rows: they read and write the arrays of all steps in place. So the
 functions are compiled once, however long a sequence is.
 """
 
@@ -40,25 +40,25 @@ _BYTE = bits_of("u1")
 
 
 class Join(CudaKernel):
-    """Makes one array of parts that lie in its memory already."""
+    """An array whose parts are already stored in its memory."""
 
     __slots__ = ()
 
     @classmethod
     def accepts(cls, instruction):
-        """Return False: it replaces no instruction but those in a `StepLoop`."""
+        """Return False: it only replaces instructions in a `StepLoop`."""
         return False
 
     def steps_on(self, places):
-        """Return no steps: all entries are where they belong."""
+        """Return no steps: all entries are already in place."""
         return []
 
 
 class Slot(NamedTuple):
-    """An address: that of an array, or of its row ``t + ahead`` in step ``t``.
+    """The address of an array, or of its row ``t + ahead`` in step ``t``.
 
-    ``array`` is the number of an operand or, from -1 down, of an output; ``offset`` is in
-    bytes, ``ahead`` None for an address that is the same in all steps.
+    ``array`` is the number of an operand or, from -1 down, of an output; ``offset`` is
+    in bytes, ``ahead`` None for an address that is the same in all steps.
     """
 
     array: int
@@ -137,7 +137,7 @@ class StepLoop(CudaKernel):
         self.operands = tuple(arrays)
 
     def steps_on(self, places):
-        """The steps of one time step, repeated at the addresses of each."""
+        """Return the steps of one time step, repeated at the addresses of each."""
         found = [self._fill(places, *each) for each in self.filled]
         numbers, count = _Numbers(self.slots), self.trace.steps
         steps = [s for e in step_instructions(self.trace) for s in steps_of(e, numbers)]
@@ -147,7 +147,7 @@ class StepLoop(CudaKernel):
         return found
 
     def _fill(self, places, output, row, source):
-        """The launch that writes what an output holds before the first step."""
+        """Return the launch that writes the initial value of an output."""
         out, bits = self.outputs[output], bits_of(self.outputs[output].dtype)
         if source is None:
             return zeros(places, out)
@@ -158,7 +158,7 @@ class StepLoop(CudaKernel):
         return launch(places, code, count, reads, {"out": (out, bits)})
 
     def _place(self, places, key, t):
-        """The number of the place of a slot, or of the key of a place, in step ``t``."""
+        """Return the place of a slot, or of the key of a place, in step ``t``."""
         if type(key) is str:
             return places[key]
         array = self.operands[key.array] if key.array >= 0 else None
@@ -169,7 +169,7 @@ class StepLoop(CudaKernel):
 
 
 class _Numbers:
-    """Gives each slot, and each key of a place, a number: they are ``found`` in order."""
+    """Assigns a number to each slot, and to each key of a place, in the order of ``found``."""
 
     def __init__(self, slots):
         self.slots, self.found = slots, {}
@@ -180,7 +180,7 @@ class _Numbers:
 
 
 def _moved(step, table):
-    """A step at other places: ``table`` has one for each of its own."""
+    """Return a step at other places: ``table`` maps each of its places."""
     if type(step) is Launch:
         parameters = [p._replace(place=table[p.place]) for p in step.parameters]
         return step._replace(parameters=tuple(parameters))
@@ -191,7 +191,7 @@ def _moved(step, table):
 
 
 def _use_products(program):
-    """Replace products by kernels, which make the very same buffers."""
+    """Replace products by kernels, which compute into the same buffers."""
     instructions, program.instructions = program.instructions, []
     for each in instructions:
         if type(each) is Contract and ProductKernel.accepts(each):

@@ -1,8 +1,8 @@
-"""`StoreKernel`: a value becomes that of a variable, whose array it is copied to.
+"""`StoreKernel`: copy a value to the array of a variable.
 
-The array of a variable is written in its place, at a fixed address, unless somebody else
-holds it: then the variable gets a new one (`variables`). So a value that is read before a
-store and used behind it must be copied: `copy_overwritten` does so.
+The array of a variable is overwritten in place, at a fixed address, unless something
+else references it: then the variable gets a new one (`variables`). So a value that is
+read before a store and used behind it must be copied: `copy_overwritten` does so.
 """
 
 import numpy as np
@@ -31,14 +31,14 @@ THREADS, BLOCKS = 256, 132  # of one copy
 
 
 class StoreKernel(Store):
-    """A `Store` that copies. What it stores need not outlive the replay."""
+    """A `Store` that copies. The stored value need not outlive the replay."""
 
     __slots__ = ()
     is_free, kept = False, ()
 
     @classmethod
     def of(cls, program, store):
-        """The kernel for a `Store`; for a variable of the host a `HostStore`, if need be."""
+        """Return the kernel for a `Store`; for a host variable a `HostStore`, if needed."""
         (buffer,) = store.operands
         if isinstance(store.variable._array, np.ndarray):
             is_there = buffer.is_constant or buffer.kind is Kind.HOST
@@ -51,7 +51,7 @@ class StoreKernel(Store):
 
     @property
     def root(self):
-        """The array of the variable from here on."""
+        """The array of the variable after the store."""
         return Root("stored", self.variable)
 
     def pair(self, places):
@@ -64,24 +64,24 @@ class StoreKernel(Store):
 
 
 class HostStore(Store):
-    """A `Store` of a value of the device to a variable of the host, which gets a copy."""
+    """A `Store` of a device value to a host variable, which gets a copy."""
 
     __slots__ = ()
     kept = ()
 
 
 def start_of(places, buffer):
-    """The place of the first entry of a buffer in C order, which may be a view."""
+    """Return the position of the first entry of a buffer in C order, possibly a view."""
     return places.at(buffer, start_in_memory(buffer))
 
 
 def start_in_memory(buffer):
-    """The bytes in front of a buffer in the memory of the base of its layout."""
+    """Return the byte offset of a buffer in the memory of the base of its layout."""
     return layout_of(buffer).offset * buffer.dtype.itemsize
 
 
 def copy_overwritten(program):
-    """Copy values of variables that are used behind an instruction that overwrites them."""
+    """Copy values of variables that are used after an instruction overwrites them."""
     rewriter, position = ProgramRewriter(program), {}
     overwritten = {}  # id of a variable -> where it is
     for i, each in enumerate(program.instructions):
@@ -108,9 +108,9 @@ def copy_overwritten(program):
 
 
 def _sharing(program):
-    """Instructions whose outputs may be in memory of variables, with the ids of these.
+    """Yield instructions whose outputs may share memory with variables, with their ids.
 
-    Those of the host are left out, whose variables get new arrays.
+    Host variables are left out, as they get new arrays.
     """
     held = {}  # buffer -> ids of variables
     for each in program.instructions:
@@ -153,9 +153,9 @@ def _copy(program, rewriter, buffer):
 
 
 def copy_steps(pairs):
-    """Return launches that copy ``(from, to, buffer)``: places, and what the spec is of.
+    """Return launches that copy ``(from, to, buffer)``: two places, and a spec.
 
-    All are done at once: nothing is copied from where another pair copies to.
+    All are done at once: no pair copies from the target of another.
     """
     pairs = [pair for pair in pairs if pair[2].nbytes]
     groups = [pairs[i : i + PAIRS] for i in range(0, len(pairs), PAIRS)]
@@ -194,7 +194,7 @@ def _launch(pairs):
 
 
 def guarded(step, status):
-    """The launch with a look at the place ``status``: it does nothing if that is not 0."""
+    """Return the launch, which now does nothing unless the place ``status`` holds 0."""
     number = len(step.parameters)
     condition = Parameter(status, np.dtype(np.int32), False)
     return step._replace(

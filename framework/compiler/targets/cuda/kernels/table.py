@@ -1,4 +1,4 @@
-"""The table of `CudaKernel`s, and the passes that make a program one of kernels."""
+"""The table of `CudaKernel`s, and the passes that replace instructions by kernels."""
 
 from tapewright.core import config
 from tapewright.core.primitive import get_primitive
@@ -101,7 +101,7 @@ MOST = 400  # the weight of a group of loops, see `grouped`
 
 
 def is_supported(instruction):
-    """Return whether there is a kernel for an instruction, which nothing else could run."""
+    """Return whether there is a kernel for an instruction that nothing else could run."""
     if type(instruction) is View:
         return True
     if isinstance(instruction, Reduce) and not instruction.operands[0].size:
@@ -115,9 +115,9 @@ def is_supported(instruction):
 
 
 def form_kernels(program, on_host=()):
-    """Replace instructions by kernels, but for those ``on_host``.
+    """Replace instructions by kernels, except those ``on_host``.
 
-    What is left of others is run by CuPy or Python, between two graphs.
+    The remaining ones are run by CuPy or Python, between two graphs.
     """
     if config.graph_pass_is_on("small_products"):
         sum_small_products(program, is_loop)
@@ -140,7 +140,7 @@ def form_kernels(program, on_host=()):
 
 
 def _kernel_of(program, instruction):
-    """The kernel that replaces an instruction, or None."""
+    """Return the kernel that replaces an instruction, or None."""
     if type(instruction) is Update:
         return UpdateKernel.of(program, instruction, form_kernels)
     if type(instruction) is Store:
@@ -155,7 +155,7 @@ def _kernel_of(program, instruction):
 
 
 def _kernel_for(instruction):
-    """The class of the kernel that computes an instruction, or None."""
+    """Return the class of the kernel that computes an instruction, or None."""
     if EmptyKernel.accepts(instruction):
         return EmptyKernel
     return kernel_for(KERNELS, instruction)

@@ -1,8 +1,8 @@
-"""`UpdateKernel`: a step of an optimizer on its flat arrays, as a part of a graph.
+"""`UpdateKernel`: an optimizer step on flat arrays, as a part of a graph.
 
-The arithmetic of the step is a program of its own, whose nests write in the place of what
-they read. The addresses of the flat arrays and the numbers of a step, such as the learning
-rate, are given by the `DeviceUpdate` each time.
+The arithmetic of the step is a separate program, whose nests overwrite their operands
+in place. The `DeviceUpdate` provides the addresses of the flat arrays and the
+coefficients of a step, such as the learning rate, each time.
 """
 
 import numpy as np
@@ -29,8 +29,8 @@ __all__ = ["UpdateKernel"]
 class UpdateKernel(Update):
     """An `Update` by steps on a device; ``step`` is the `DeviceUpdate`.
 
-    ``flats`` lists the roots of the flat arrays, ``numbers`` those of the numbers with
-    their dtypes, group by group.
+    ``flats`` lists the roots of the flat arrays, ``numbers`` the roots of the
+    coefficients with their dtypes, group by group.
     """
 
     __slots__ = ("step", "program", "flats", "numbers", "_roots", "_copied")
@@ -38,7 +38,7 @@ class UpdateKernel(Update):
 
     @classmethod
     def of(cls, program, instruction, form_kernels):
-        """The kernel for an `Update`, or None. ``form_kernels(program)`` compiles one."""
+        """Return the kernel for an `Update`, or None; ``form_kernels(program)`` compiles."""
         step = instruction.update.on_device()
         if step is None:
             return None
@@ -52,7 +52,7 @@ class UpdateKernel(Update):
     # --- the program of the step
 
     def _trace(self, limits):
-        """Trace the arithmetic; return whether that is possible."""
+        """Trace the arithmetic; return success."""
         self.program = program = Program(Graph("update"), limits=limits)
         builder = LoopBuilder(program, Node(Rule, (), {}))
 
@@ -82,7 +82,7 @@ class UpdateKernel(Update):
         return True
 
     def _of_their_own(self, results, node):
-        """The results, with copies of those that lie in memory of something else."""
+        """Return the results, with copies of those that share memory with something else."""
         own = []
         for flat, out in zip(self._flat_buffers(), results, strict=True):
             if out is not flat and (
@@ -97,7 +97,7 @@ class UpdateKernel(Update):
         return [x for x, root in self._roots.items() if root.kind == "flat"]
 
     def _name_roots(self, groups):
-        """Give each flat array and number the root that stands for its memory."""
+        """Assign each flat array and coefficient the root of its memory."""
         self._roots, self.flats, self.numbers = {}, [], []
         for g, (flats, numbers) in enumerate(groups):
             for i, x in enumerate(flats):
@@ -108,7 +108,7 @@ class UpdateKernel(Update):
                 self.numbers.append((root, x.dtype))
 
     def _form(self, form_kernels):
-        """Compile the program, and find a place for each of its results."""
+        """Compile the program, and assign a place to each of its results."""
         program = self.program
         form_kernels(program)
         results = dict(zip(self._flat_buffers(), program.outputs, strict=True))
@@ -132,7 +132,7 @@ class UpdateKernel(Update):
         return True
 
     def _may_overwrite(self, array, out):
-        """Return whether a result may be written over the array that it replaces."""
+        """Return whether a result may overwrite the array that it replaces."""
         maker, instructions = out.instruction, self.program.instructions
         if maker not in instructions or not out.same_spec(array):
             return False
@@ -146,7 +146,7 @@ class UpdateKernel(Update):
     # --- its steps
 
     def steps_on(self, places):
-        """The steps of the program, and copies of results to where they belong."""
+        """Return the steps of the program, and copies of results to their final arrays."""
         gradients = [a for a in self.operands if not a.is_scratch]
         arena, *spaces = self.scratch
         outer = dict(zip(self.program.inputs, gradients))

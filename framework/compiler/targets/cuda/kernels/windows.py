@@ -1,8 +1,9 @@
-"""Pooling along an axis as CUDA C: each entry from those that the taps of windows meet.
+"""Pooling along an axis as CUDA C: each entry from the taps of its windows.
 
-A thread computes an entry of the output and writes it once, whatever the op: a window's from
-the entries in it, a spread one's from the windows that it is in, tap by tap. So sums keep
-their order. The values are those of the kernels in `ops.convolution.pooling`.
+A thread computes an entry of the output and writes it once, for every op: in pooling
+from the entries of its window, in gradients from the windows that contain it, tap by
+tap. So sums keep their order. The values equal those of the kernels in
+`ops.convolution.pooling`.
 """
 
 from abc import abstractmethod
@@ -32,8 +33,8 @@ __all__ = [
 class WindowKernel(Windows, CudaKernel):
     """An op along an axis; a subclass has the code that computes an entry, in `value`.
 
-    There ``place`` is that of the entry along the axis, and ``x<n>[at_<n>(p)]`` entry ``p``
-    of operand ``n`` beside it.
+    In that code ``place`` is the index of the entry along the axis, and
+    ``x<n>[at_<n>(p)]`` is entry ``p`` of operand ``n`` in the same row.
     """
 
     __slots__ = ()
@@ -41,12 +42,12 @@ class WindowKernel(Windows, CudaKernel):
 
     @property
     def kind(self):
-        """The type of numbers of entries."""
+        """The C integer type of indices of entries."""
         return index_type(*self.operands, *self.outputs)
 
     @property
     def summed(self):
-        """The dtype of sums: integers have no sign there, as their overflow is defined."""
+        """The dtype of sums: unsigned for integers, as their overflow is defined."""
         dtype = self.outputs[0].dtype
         return dtype if dtype.kind == "f" else bits_of(dtype)
 
@@ -74,7 +75,7 @@ class WindowKernel(Windows, CudaKernel):
         return f"x{n}[(above * {extent} + {place}) * {tail} + behind]"
 
     def each_tap(self, code, condition=None):
-        """A loop over the taps of the entry; what one meets is entry ``met``, if any."""
+        """A loop over the taps of the entry; a tap reads entry ``met``, if it is in bounds."""
         extent, size, stride, _, dilation = self.window
         before, _, count = window_positions(*self.window)
         if not self.spreads:
@@ -161,7 +162,7 @@ class SpreadMeansKernel(WindowKernel):
 
 
 class PickKernel(WindowKernel):
-    """`pick_at_maxima`, of what is picked from, the input and its maxima."""
+    """`pick_at_maxima`; the operands are the array to pick from, the input and its maxima."""
 
     __slots__ = ()
 
@@ -178,7 +179,7 @@ class PickKernel(WindowKernel):
 
 
 class SpreadKernel(SpreadToMaxima, WindowKernel):
-    """`spread_to_maxima`, of cotangents, the input and its maxima."""
+    """`spread_to_maxima`; the operands are cotangents, the input and its maxima."""
 
     __slots__ = ()
     most_taps = 64  # each looks at all before it
@@ -207,9 +208,9 @@ class SpreadKernel(SpreadToMaxima, WindowKernel):
         return [self._pairs(places)] if self.halves else super().steps_on(places)
 
     def _pairs(self, places):
-        """The launch in which a thread makes the entries of a window of two.
+        """Return the launch in which a thread computes both entries of a window of two.
 
-        The larger entry takes the cotangent, the second one if they are not in order.
+        The larger entry gets the cotangent; the second one if they are unordered.
         """
         (out,), kind = self.outputs, self.kind
         lead, extent, tail = around(out.shape, self.axis)

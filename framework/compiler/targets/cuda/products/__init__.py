@@ -1,1 +1,1 @@
-"""Products of matrices on a GPU: calls of cuBLASLt, and epilogues in them."""
+"""Matrix products on a GPU: calls of cuBLASLt, and their epilogues."""

@@ -1,9 +1,10 @@
-"""Products of matrices by cuBLASLt, whose C functions are called through ctypes.
+"""Matrix products by cuBLASLt, with its C functions called through ctypes.
 
-CuPy's own products cannot be captured in a graph; these can, as stream and workspace are
-given. Matrices are in column-major order: epilogues are not supported for others.
+CuPy's products cannot be captured in a graph; these can, as stream and workspace are
+arguments. Matrices are in column-major order: epilogues do not support others.
 
-Reference: NVIDIA, "cuBLAS Library", section "Using the cuBLASLt API".
+References:
+    NVIDIA, "cuBLAS Library", section "Using the cuBLASLt API".
 """
 
 import contextlib
@@ -68,12 +69,12 @@ class MatrixLayout(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """``d = epilogue(op(a) @ op(b))`` for ``count`` matrices: all that an algorithm is for.
+    """``d = epilogue(op(a) @ op(b))`` for ``count`` matrices, the key of an algorithm.
 
-    ``dtypes``: of the factors, and of the product, which is added up in float32 if the
-    factors are of half precision. ``transposes``: whether op transposes ``a``, and ``b``.
-    ``tf32``: float32 is rounded to the 10 bits of TF32 before it is multiplied. ``adds``: to
-    what ``d`` holds.
+    ``dtypes``: of the factors and of the product, with float32 accumulation for half
+    precision factors. ``transposes``: whether op transposes ``a``, and ``b``. ``tf32``:
+    float32 is rounded to the 10 bits of TF32 before multiplication. ``adds``: the
+    product is added to ``d``.
     """
 
     dtypes: tuple
@@ -88,7 +89,7 @@ class Problem(NamedTuple):
 
     @property
     def extent(self):
-        """Entries of memory from the first to the last of ``d``."""
+        """The number of entries of memory from the first to the last of ``d``."""
         rows, columns, ld, step = self.d
         return (self.count - 1) * step + (columns - 1) * ld + rows
 
@@ -102,7 +103,7 @@ class Problem(NamedTuple):
 
 
 class CublasLtError(RuntimeError):
-    """A function of cuBLASLt has failed; ``status`` is what it returned."""
+    """An error of a cuBLASLt function; ``status`` is the value it returned."""
 
     def __init__(self, message, status=None):
         super().__init__(message)
@@ -110,7 +111,7 @@ class CublasLtError(RuntimeError):
 
 
 class _Library:
-    """The functions of a library that has those of `SIGNATURES`.
+    """The functions of a library that has the functions of `SIGNATURES`.
 
     ``device()`` is the number of the current device.
     """
@@ -121,7 +122,11 @@ class _Library:
         self.tuned = set()  # keys of algorithms that were chosen by running them
 
     def call(self, name, *args):
-        """Call a function. Raises: `CublasLtError` with the name of the status."""
+        """Call a function.
+
+        Raises:
+            CublasLtError: With the name of the status, if the call fails.
+        """
         status = getattr(self.functions, name)(*args)
         if status:
             title = _TITLES.get(status, status)
@@ -130,8 +135,9 @@ class _Library:
     def multiply(self, problem, addresses, workspace, stream):
         """Enqueue a product in a stream of the current device.
 
-        Args: ``addresses`` of a, b, d, and the vector of the epilogue, or 0; ``workspace``,
-        the address of `WORKSPACE_BYTES`; ``stream``, its address.
+        ``addresses`` are the addresses of a, b, d, and the vector of the epilogue, or
+        0; ``workspace`` is the address of `WORKSPACE_BYTES` bytes; ``stream`` is its
+        address.
         """
         found = self.algorithm(problem, addresses)
         self.run(found, problem, addresses, workspace, stream)
@@ -154,7 +160,7 @@ class _Library:
         return None not in found
 
     def algorithm(self, problem, addresses):
-        """The `HeuristicResult` for arrays at addresses, which is kept."""
+        """Return the cached `HeuristicResult` for arrays at these addresses."""
         known = _alignments(problem, addresses)
         key = problem, known, self.device()
         if key not in self.algorithms:
@@ -165,9 +171,10 @@ class _Library:
         return self.algorithms[key]
 
     def tune(self, problem, addresses, workspace, stream, seconds):
-        """Choose the algorithm by running those that cuBLASLt takes to be fast, once.
+        """Choose the algorithm by timing, once, the candidates of cuBLASLt's heuristic.
 
-        ``seconds(function)`` is how long the device needs for what a function enqueues.
+        ``seconds(function)`` returns the device time of the work that a function
+        enqueues.
         """
         known = _alignments(problem, addresses)
         key = problem, known, self.device()
@@ -185,11 +192,11 @@ class _Library:
         self.tuned.add(key)
 
     def heuristic(self, problem, alignments):
-        """The algorithm that cuBLASLt expects to be fastest, or None."""
+        """Return the algorithm that cuBLASLt expects to be fastest, or None."""
         return next(iter(self.heuristics(problem, alignments, 1)), None)
 
     def heuristics(self, problem, alignments, most):
-        """The algorithms that cuBLASLt takes to be fast, the best first."""
+        """Return the algorithms that cuBLASLt expects to be fast, the best first."""
         results, count = (HeuristicResult * most)(), ctypes.c_int(0)
         vector = alignments[3]  # an address of no other alignment
         with (
@@ -209,7 +216,7 @@ class _Library:
         return [each for each in results[: count.value] if not each.state]
 
     def handle(self):
-        """The handle of the current device."""
+        """Return the handle of the current device."""
         device = self.device()
         if device not in self.handles:
             handle = ADDRESS()
@@ -219,7 +226,7 @@ class _Library:
 
     @contextlib.contextmanager
     def descriptors(self, problem, vector):
-        """The layouts of the operation, of a, b and d."""
+        """Return the descriptor of the operation, and the layouts of a, b and d."""
         types = [_TYPES[dtype.char] for dtype in problem.dtypes]
         scale = DataType.R_64F if types[0] == DataType.R_64F else DataType.R_32F
         with contextlib.ExitStack() as stack:
@@ -251,7 +258,7 @@ class _Library:
 
     @contextlib.contextmanager
     def made(self, kind, args, attributes):
-        """A descriptor with these attributes, which is destroyed in the end."""
+        """Return a descriptor with these attributes, which is destroyed in the end."""
         made = ADDRESS()
         self.call(f"cublasLt{kind}Create", ctypes.byref(made), *args)
         try:
@@ -281,9 +288,9 @@ def _scales(problem):
 
 
 def _alignments(problem, addresses):
-    """The bytes of which addresses are known to be multiples, for the choice of algorithms.
+    """Return the known alignments of addresses in bytes, for the choice of algorithms.
 
-    Where there is an epilogue they are one of `alignments_of` the problem.
+    With an epilogue they are one of `alignments_of` the problem.
     """
     if problem.epilogue == Epilogue.DEFAULT:
         return tuple([min(at & -at, ALIGNMENT) for at in addresses])
@@ -294,7 +301,7 @@ def _alignments(problem, addresses):
 
 
 def alignments_of(problem):
-    """The bytes of which the addresses of a problem with an epilogue may be multiples.
+    """Return the alignments in bytes possible for a problem with an epilogue.
 
     There are few, so that all algorithms can be tried: of a, b, d and the vector.
     """
@@ -308,7 +315,7 @@ def alignments_of(problem):
 
 
 def nvidias():
-    """The functions of NVIDIA's library."""
+    """Return the functions of NVIDIA's library."""
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib
 
@@ -342,6 +349,6 @@ def provide(functions=nvidias, device=_current_device):
 
 @functools.cache
 def library():
-    """The library that products call, which is loaded at the first call."""
+    """Return the library that products call, which is loaded at the first call."""
     functions, device = _PROVIDED
     return _Library(functions(), device)

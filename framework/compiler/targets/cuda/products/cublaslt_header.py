@@ -1,6 +1,7 @@
-"""Numbers and structures of cuBLASLt, as its header has them.
+"""Constants and structures of cuBLASLt, as in its header.
 
-Reference: `cublasLt.h` and `cublas_api.h` of cuBLAS 12.9.
+References:
+    `cublasLt.h` and `cublas_api.h` of cuBLAS 12.9.
 """
 
 import ctypes
@@ -60,10 +61,10 @@ REDUCTION_SCHEME_COMPUTE_TYPE = 2
 
 
 class Epilogue(IntEnum):
-    """`cublasLtEpilogue_t`: what is done to the product before it is stored.
+    """`cublasLtEpilogue_t`: an operation on the product before it is stored.
 
-    A bias has an entry for each row of the (column-major) output. BGRADA: the sum of the
-    first factor over the axis that the product adds up is stored, too.
+    A bias has an entry for each row of the (column-major) output. BGRADA: the sum of
+    the first factor over the reduced axis of the product is stored, too.
     """
 
     DEFAULT = 1

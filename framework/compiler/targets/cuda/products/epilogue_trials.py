@@ -1,8 +1,8 @@
-"""Trials of epilogues: whether a call computes what NumPy does, tried on the device.
+"""Trials of epilogues: check on the device that a call computes the same as NumPy.
 
-NVIDIA does not say what becomes of NaN in relu, and kernels may differ. So each problem is
-computed once, with all algorithms that products with it may take, on factors that make NaN,
-infinities and zeros, before a program uses it.
+NVIDIA does not document NaN in relu, and kernels may differ. So before a program uses a
+problem, it is computed once with all algorithms that its products may use, on factors
+that produce NaN, infinities and zeros.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ BIAS = np.float32(0.5)
 
 
 def is_usable(problem):
-    """Return whether the device computes a problem as NumPy does, NaN included."""
+    """Return whether the device computes a problem like NumPy, including NaN."""
     known = library().trials
     key = problem, library().device()
     if key not in known:
@@ -48,7 +48,7 @@ class _Trial:
         self.shifts = range(0, len(ENTRIES), max(m, n))
 
     def factors(self, shift):
-        """The factors after their transposition: all but the first summand is 0."""
+        """The factors after their transposition: all but the first summand are 0."""
         m, n = self.sizes
         k = (
             self.problem.a.rows
@@ -61,7 +61,7 @@ class _Trial:
         return a, b
 
     def run(self, shift, alignments):
-        """Return whether the results are right, with arrays at these alignments."""
+        """Return whether the results are correct, with arrays at these alignments."""
         problem, (m, n), factors = self.problem, self.sizes, self.factors(shift)
         arrays = [
             (x.T if t else x).astype(problem.dtypes[0])
@@ -82,7 +82,7 @@ class _Trial:
         return all([np.array_equal(*x, equal_nan=True) for x in zip(found, wanted)])
 
     def expected(self, a, b):
-        """The output and the vector after the call."""
+        """The expected output and vector after the call."""
         kind, made = self.problem.epilogue, a[:, :1] * b[:1]
         if kind & Epilogue.BIAS:
             made = made + BIAS
@@ -94,13 +94,13 @@ class _Trial:
     # --- memory of the device: the array, the address that is used, and the bytes from it
 
     def put(self, matrix, layout, offset):
-        """A matrix in column-major order."""
+        """Return a matrix in column-major order."""
         whole = np.zeros((layout.columns, layout.ld), matrix.dtype)
         whole[:, : layout.rows] = matrix.T
         return self.device(whole, offset)
 
     def device(self, array, offset):
-        """A copy at an address that is a multiple of ``offset``, and of nothing more."""
+        """Return a copy at an address that is a multiple of ``offset`` only."""
         values = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         whole = self.xp.empty(values.size + 1024, np.uint8)
         start = -whole.data.ptr % 512 + offset

@@ -3,9 +3,9 @@
     maximum(x @ kernel + bias, 0)           one call
     transpose(x) @ g, sum(g, axis=0)        one call
 
-Each is done for float32 alone, where nothing else reads what is between, and where the call
-was seen to compute what NumPy does (`epilogue_trials`). The gradient of relu is none: the
-bits that cuBLASLt keeps for it are set where ``x`` is 0 or NaN, too.
+Each is fused for float32 only, where nothing else reads the intermediate results, and
+where a trial of the call agreed with NumPy (`epilogue_trials`). The gradient of relu is
+not fused: the bits that cuBLASLt keeps for it are set where ``x`` is 0 or NaN, too.
 """
 
 import math
@@ -23,7 +23,7 @@ __all__ = ["EpilogueProduct", "fuse_epilogues"]
 
 
 def fuse_epilogues(program, is_usable=epilogue_trials.is_usable):
-    """Fuse products with what follows them; ``is_usable(problem)`` may refuse to."""
+    """Fuse products with the instructions behind them; ``is_usable(problem)`` may veto."""
     for rewrite in (_bias_and_relu, _bias_gradients):
         rewrite(_Fusion(program, is_usable))
 
@@ -31,8 +31,8 @@ def fuse_epilogues(program, is_usable=epilogue_trials.is_usable):
 class EpilogueProduct(ProductKernel):
     """A product with an epilogue.
 
-    Operands are the factors and maybe the bias; outputs are the product, and maybe the sum
-    of the rows of the second factor.
+    Operands are the factors and optionally the bias; outputs are the product, and
+    optionally the sum of the rows of the second factor.
     """
 
     __slots__ = ("epilogue", "title")
@@ -73,7 +73,7 @@ class EpilogueProduct(ProductKernel):
 class _Fusion:
     """A program, the readers of each buffer, and the changes that are collected.
 
-    ``products`` are the kernels without an epilogue; those that were fused are taken out.
+    ``products`` are the kernels without an epilogue; fused kernels are removed.
     """
 
     def __init__(self, program, is_usable):
@@ -87,19 +87,19 @@ class _Fusion:
         ]
 
     def is_usable(self, problem):
-        """Return whether a call with this epilogue is fast, and computes what NumPy does."""
+        """Return whether a call with this epilogue is fast, and computes the same as NumPy."""
         layouts = problem.a, problem.b, problem.d
         size = 4 * sum([x.ld * x.columns for x in layouts])
         return size <= self.program.limits.trial_bytes and self._is_usable(problem)
 
     def only_reader(self, buffer):
-        """The one instruction that reads a buffer, which is no output; else None."""
+        """Return the only instruction that reads a buffer that is not an output; else None."""
         readers = self.readers.get(buffer, ())
         is_output = buffer in self.program.outputs
         return readers[0] if len(readers) == 1 and not is_output else None
 
     def only_use(self, buffer):
-        """``(views, buffer, reader)``: the one reader, behind reshapes that only it reads."""
+        """Return ``(views, buffer, reader)``: the only reader, and reshapes in front of it."""
         views, reader = [], self.only_reader(buffer)
         while _is_reshape(reader):
             views.append(reader)
@@ -116,7 +116,7 @@ class _Fusion:
         return not any([each.is_barrier for each in self.between(first, last)])
 
     def fuse(self, kernel, parts, outputs, views=()):
-        """Put a kernel, and views of what it makes, where the last of its parts was.
+        """Insert a kernel, and views of its outputs, in place of the last of its parts.
 
         Its outputs, in order, replace ``outputs`` of the parts.
         """
@@ -133,7 +133,7 @@ class _Fusion:
 
 
 def _is_one_product(kernel):
-    """Return whether a kernel is one call for float32, with something to add up."""
+    """Return whether a kernel is one float32 call with a nonempty reduction."""
     (out,), (a, *_) = kernel.outputs, kernel.operands
     is_filled = out.size and a.shape[-1] and out.dtype.char == "f"
     return bool(is_filled) and not kernel.product.batch
@@ -144,7 +144,7 @@ def _is_reshape(instruction):
 
 
 def _is_vector(buffer, length):
-    """Return whether a buffer has so many entries side by side in memory."""
+    """Return whether a buffer has this many contiguous entries."""
     strides = [s for s, n in zip(layout_of(buffer).strides, buffer.shape) if n > 1]
     return buffer.size == length and strides in ([], [1])
 
@@ -190,7 +190,7 @@ def _bias_and_relu(fusion):
 
 
 def _bias_of(reader, buffer, length):
-    """The vector that an instruction adds to each row of a buffer, or None."""
+    """Return the vector that an instruction adds to each row of a buffer, or None."""
     if not isinstance(reader, Map) or reader.function is not np.add:
         return None
     (out,), (x, y) = reader.outputs, reader.operands
@@ -212,7 +212,7 @@ def _is_relu(reader, buffer):
 
 
 def _bias_gradients(fusion):
-    """Fuse the gradient of a kernel, ``transpose(x) @ g``, with that of the bias."""
+    """Fuse the gradient of a kernel, ``transpose(x) @ g``, with the gradient of the bias."""
     for reduce in list(fusion.program.instructions):
         product = _product_of_rows(fusion, reduce)
         if product is None:
@@ -229,7 +229,7 @@ def _bias_gradients(fusion):
 
 
 def _product_of_rows(fusion, reduce):
-    """A product whose second factor has the rows that a reduction sums, or None."""
+    """Return a product whose second factor has the rows that a reduction sums, or None."""
     if type(reduce) is not Reduce or reduce.ufunc is not np.add:
         return None
     (rows,) = reduce.operands
@@ -249,7 +249,7 @@ def _has_rows(product, buffer):
 
 
 def _waiting_views(fusion, first, last):
-    """The views of what the first instruction makes, which wait for the last one.
+    """Return the views of the first instruction's output, moved behind the last one.
 
     None if something else reads it before that.
     """

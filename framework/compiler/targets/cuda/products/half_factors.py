@@ -1,9 +1,9 @@
-"""A pass that gives products and convolutions their factors of half precision as they lie.
+"""A pass that lets products and convolutions read half precision factors directly.
 
-Ops compute in float32 with copies of such inputs, and round once (`primitive.widened`). The
-product of two copies becomes that of the halves, for which a GPU has tensor cores: they
-multiply exactly and add up in float32. If the product is only rounded then, to the dtype of
-its factors, the same call does that.
+Ops compute in float32 with copies of such inputs, and round once (`primitive.widened`).
+The product of two copies becomes a product of the half precision arrays, for which a
+GPU has tensor cores: they multiply exactly and accumulate in float32. If the product is
+then only rounded to the dtype of its factors, the same call does that.
 """
 
 import numpy as np
@@ -19,10 +19,10 @@ __all__ = ["read_halves"]
 
 
 def read_halves(program, is_supported, on_host=()):
-    """Let contractions read arrays of half precision in place of their copies in float32.
+    """Let contractions read half precision arrays instead of their float32 copies.
 
-    ``is_supported(instruction)`` tells whether there is a kernel for one. Copies made
-    ``on_host`` stay: so does what is computed of them.
+    ``is_supported(instruction)`` returns whether there is a kernel for one. Copies made
+    ``on_host`` stay, and so do instructions that read them.
     """
     rewriter, instructions = ProgramRewriter(program), program.instructions
     readers = program.readers()
@@ -52,7 +52,7 @@ def read_halves(program, is_supported, on_host=()):
 
 
 def _half_of(program, buffer, on_host):
-    """The array of half precision that a buffer is a copy of in float32, or None.
+    """Return the half precision array of which a buffer is a float32 copy, or None.
 
     Views of the copy are appended to the program as views of that array.
     """
@@ -72,7 +72,7 @@ def _half_of(program, buffer, on_host):
 
 
 def _outputs(program, contract, readers):
-    """The results to try: the product rounded, if nothing else reads it, and the product."""
+    """The outputs to try: the rounded product, if nothing else reads it, and the product."""
     (out,) = contract.outputs
     reader, *others = readers.get(out, [None])
     is_only = not others and out not in program.outputs

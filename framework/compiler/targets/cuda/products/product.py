@@ -1,7 +1,8 @@
-"""Products of matrices as calls of cuBLASLt, with views as they lie.
+"""Matrix products as calls of cuBLASLt, with views read in place.
 
-An array in C order is the transposed matrix in column-major order, so ``out = a @ b`` is
-computed as ``out.T = b.T @ a.T``: the first factor of cuBLASLt is the second one here.
+An array in C order is the transposed matrix in column-major order, so ``out = a @ b``
+is computed as ``out.T = b.T @ a.T``: the first factor of cuBLASLt is the second one
+here.
 """
 
 import functools
@@ -43,7 +44,7 @@ MOST_CALLS = 16  # of a batch whose matrices do not lie at equal distances
 class Multiply(NamedTuple):
     """A call of cuBLASLt, a step of a stream.
 
-    ``operands``: place and offset in bytes of a, b, d, and of the vector of the epilogue,
+    ``operands``: place and byte offset of a, b, d, and of the vector of the epilogue,
     or None.
     """
 
@@ -75,13 +76,13 @@ class Multiply(NamedTuple):
         cublaslt.library().multiply(self.problem, *given, stream.ptr)
 
     def _given(self, addresses):
-        """The addresses of the operands, and that of the workspace."""
+        """Return the addresses of the operands and of the workspace."""
         given = [0 if o is None else addresses[o[0]] + o[1] for o in self.operands]
         return given, addresses[self.workspace]
 
 
 class _Scratch:
-    """Memory of so many bytes, at an address aligned as ``like``; none in place of 0."""
+    """Memory of this many bytes, at an address aligned as ``like``; none in place of 0."""
 
     def __init__(self, like, nbytes):
         alignment = cublaslt.ALIGNMENT
@@ -91,9 +92,9 @@ class _Scratch:
 
 
 def _seconds(stream, function):
-    """The time that the device needs for what a function enqueues in a stream.
+    """Return the device time of the work that a function enqueues in a stream.
 
-    A graph of some runs is timed: the host would take longer than they do.
+    It times a graph of several runs: the host would take longer than they do.
     """
     function()  # loads what a capture cannot
     graph = captured(stream, [function] * RUNS)
@@ -111,7 +112,7 @@ def _seconds(stream, function):
 
 
 def _inner_axis(product):
-    """The axis of the batch that one call takes: the longest."""
+    """Return the batch axis that one call handles: the longest."""
     return int(np.argmax(product.batch)) if product.batch else None
 
 
@@ -126,11 +127,11 @@ def calls_of(product, problem, places, limits, vector=None):
     """Return the `Multiply` steps of a product.
 
     Args:
-        product: the `Product`.
-        problem: the problem of one step, see `problem_of`.
-        places: buffer -> its place.
-        limits: the `Limits` of the program.
-        vector: place and offset in bytes of the vector of an epilogue.
+        product: The `Product`.
+        problem: The problem of one step, see `problem_of`.
+        places: Map of buffers to their places.
+        limits: The `Limits` of the program.
+        vector: Place and byte offset of the vector of an epilogue.
     """
     inner, (of_factors, of_out) = _inner_axis(product), problem.dtypes
     most = limits.products_at_once
@@ -152,7 +153,7 @@ def calls_of(product, problem, places, limits, vector=None):
 
 
 def problem_of(product, epilogue=Epilogue.DEFAULT, tf32=False, adds=False):
-    """The `Problem` of each call of a product."""
+    """Return the `Problem` of each call of a product."""
     dtypes = product.a.base.dtype, product.out.base.dtype
     m, n, k, a, b, out = product[1:]
     inner = _inner_axis(product)
@@ -170,7 +171,7 @@ def problem_of(product, epilogue=Epilogue.DEFAULT, tf32=False, adds=False):
 
 
 def zeros(places, out):
-    """A launch that fills a buffer with zeros."""
+    """Return a launch that fills a buffer with zeros."""
     kind = index_type(out)
     code = f"  {each_entry(kind, 'i', out.size)} out[i] = 0;\n"
     return launch(places, code, out.size, {}, {"out": out})
@@ -180,7 +181,7 @@ def zeros(places, out):
 
 
 class ProductKernel(CudaKernel):
-    """``np.dot`` or ``np.matmul`` of arrays of rank 1 and more.
+    """``np.dot`` or ``np.matmul`` of arrays of rank 1 and higher.
 
     ``takes_views``: operands need not be in C order. ``tf32``: see `Problem`.
     """
@@ -194,7 +195,7 @@ class ProductKernel(CudaKernel):
 
     @classmethod
     def accepts(cls, instruction):
-        """Return whether it is a product of arrays of one of the dtypes in a call."""
+        """Return whether it is a product of arrays with dtypes that one call accepts."""
         if instruction.function not in (np.dot, np.matmul) or instruction.keywords:
             return False
         a, b = instruction.operands
@@ -227,7 +228,7 @@ class ProductKernel(CudaKernel):
 
 
 def _as_taken(program, instruction):
-    """The operands, or copies of them where cuBLASLt does not take how they lie."""
+    """Return the operands, or copies of those whose layout cuBLASLt does not support."""
     a, b = instruction.operands
     (out,) = instruction.outputs
     if not out.size or not a.size:
@@ -242,14 +243,14 @@ def _as_taken(program, instruction):
 
 
 def _is_taken(product):
-    """Return whether cuBLASLt takes how matrices lie: one after the other, in a batch."""
+    """Return whether cuBLASLt supports the layout of the matrices of a batch."""
     if product is None:
         return False
     return min((*product.a.strides, *product.b.strides), default=0) >= 0
 
 
 def _repeated(program, buffer, shape, node):
-    """A stack of matrices, copied to a larger shape."""
+    """Return a batch of matrices broadcast by copying to a larger shape."""
     view = View(np.broadcast_to, buffer, (shape,), node)
     (whole,) = program.append(view, (shape, buffer.dtype))
     return in_order(program, whole, node)

@@ -1,7 +1,7 @@
-"""A pass that makes sums of small products of matrices, which nests of threads compute.
+"""A pass that turns small matrix products into sums, which thread nests compute.
 
-A call of cuBLASLt takes 5 to 8 microseconds, however few entries there are: the tiles of its
-kernels are large. A nest for 128x128 by 128x10 takes 2, and adds the bias, too.
+A call of cuBLASLt takes 5 to 8 microseconds, however few entries there are: the tiles
+of its kernels are large. A nest for 128x128 by 128x10 takes 2, including the bias.
 """
 
 import math
@@ -21,7 +21,7 @@ MOST = 1 << 19  # multiplications
 def sum_small_products(program, is_supported):
     """Replace small products of two matrices by multiplications and sums.
 
-    ``is_supported(instruction)`` tells whether nests compute a map or a reduction.
+    ``is_supported(instruction)`` returns whether nests compute a map or a reduction.
     """
     rewriter, instructions = ProgramRewriter(program), program.instructions
     for each in list(instructions):
