@@ -72,7 +72,7 @@ def _reason_in(executable):
         if instruction in executable.on_host:
             return "on the host, of its own variables"
         if type(instruction) is RegionCall:
-            return "regions are compiled by themselves"
+            return "regions are compiled separately"
         if instruction.variables_written:
             return "writes to variables of the host"
         if instruction.has_effect:

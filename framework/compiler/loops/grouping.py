@@ -313,7 +313,7 @@ class _Grouping:
                 if not waiting[other]:
                     heapq.heappush(heap, (first[other], other.number, other))
         if len(done) != len(units):
-            raise InternalError("units wait for each other")
+            raise InternalError("units depend on each other in a cycle")
         return done
 
 

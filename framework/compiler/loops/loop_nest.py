@@ -45,7 +45,7 @@ class LoopNest(Instruction):
         return f"loops_of_{'_'.join(names[:3] + ['...'] * (len(names) > 3))}"
 
     def substitute(self, stands_for):
-        raise NotImplementedError("the operands of a loop nest stay as they are")
+        raise NotImplementedError("the operands of a loop nest cannot be replaced")
 
     @property
     def in_place_operands(self):
@@ -81,9 +81,7 @@ class LoopNest(Instruction):
                 a, b = places[operand], places[out]
                 if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]:
                     if a != b or not self.is_done_with(operand, out):
-                        fail(
-                            f"{out} is written over {operand}, which is still being read"
-                        )
+                        fail(f"{out} overwrites {operand}, which is still in use")
 
 
 def accesses_in(body):

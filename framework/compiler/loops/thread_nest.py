@@ -61,7 +61,7 @@ class ThreadNest(Instruction):
         return f"threads_of_{'_'.join(names[:3] + ['...'] * (len(names) > 3))}"
 
     def substitute(self, stands_for):
-        raise NotImplementedError("the operands of a nest stay as they are")
+        raise NotImplementedError("the operands of a thread nest cannot be replaced")
 
     @property
     def in_place_operands(self):
@@ -106,9 +106,7 @@ class ThreadNest(Instruction):
                 a, b = places[operand], places[out]
                 if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]:
                     if a != b or not self.is_done_with(operand, out):
-                        fail(
-                            f"{out} is written over {operand}, which is still being read"
-                        )
+                        fail(f"{out} overwrites {operand}, which is still in use")
 
 
 def made_nest(steps, teams, members, geometry, body, *how):

@@ -25,7 +25,7 @@ def verify_thread_nest(nest, fail):
 def _check_geometry(geometry, fail):
     team, lanes, is_row, blocks = geometry
     if min(team, lanes, blocks) < 1 or team * lanes > MOST_THREADS:
-        fail(f"{lanes} teams of {team} threads are no block")
+        fail(f"{lanes} teams of {team} threads are not a valid block")
     if is_row:  # shuffles are between the threads of a team, in whole warps
         is_power = team & (team - 1) == 0
         if not is_power or team * lanes % WARP:
@@ -35,14 +35,14 @@ def _check_geometry(geometry, fail):
 def _check_parts(nest, fail):
     axes = [*nest.teams, *nest.members]
     if len({*axes}) != len(axes):
-        fail("an axis belongs to teams and members")
+        fail("an axis belongs both to teams and to members")
     if nest.parts is None:
         return
     parts, extent = nest.parts.extent, nest.extent
     if nest.parts not in nest.teams:
-        fail("no team has the parts")
+        fail("the axis of parts is not a team axis")
     if not nest.chunk * (parts - 1) < extent <= nest.chunk * parts:
-        fail(f"{parts} parts of {nest.chunk} are not {extent} entries")
+        fail(f"{parts} parts of {nest.chunk} do not make {extent} entries")
 
 
 class _Checker:
@@ -79,12 +79,12 @@ class _Checker:
 
     def members(self, each, path, known):
         if path:
-            self.fail("members share their indices inside of a branch or a loop")
+            self.fail("the loop over members is inside of a branch or another loop")
         self.body(each.body, (*path, each), set(known))
 
     def guard(self, each, path, known):
         if [e for e in each.body if type(e) is not Store]:
-            self.fail("some threads only compute what all of them need")
+            self.fail("only some threads compute a value that all of them need")
         self.body(each.body, (*path, each), known)
 
     def combine(self, each, path, known):
@@ -92,7 +92,7 @@ class _Checker:
             self.fail("not all threads of a block reach a barrier")
         for sum_, ufunc in each.sums:
             if self.sums.get(sum_) != f"added by {ufunc}":
-                self.fail(f"{sum_} is combined, but not added up by {ufunc}")
+                self.fail(f"{sum_} is combined, but not accumulated by {ufunc}")
             self.sums[sum_] = "combined"
             known.add(sum_)
             added = self.axes.get(sum_, frozenset()) - {*self.nest.members}
@@ -102,16 +102,16 @@ class _Checker:
 
     def begin(self, each, path, known):
         if path:
-            self.fail(f"{each} is done again and again")
+            self.fail(f"{each} is repeated inside of a loop")
         self.sums[each.out] = f"begun by {each.ufunc}"
 
     def fold(self, each, path, known):
         self.use([each.value], known)
         begun = [f"begun by {each.ufunc}", f"added by {each.ufunc}"]
         if self.sums.get(each.out) not in begun:
-            self.fail(f"{each} adds to what was not begun")
+            self.fail(f"{each} accumulates into a sum that was not begun")
         if [type(p) for p in path] != [Members]:
-            self.fail(f"{each} is not done for each index of the members")
+            self.fail(f"{each} does not run for each index of the members")
         self.sums[each.out] = f"added by {each.ufunc}"
         self.depend(each.out, [each.value, each.out])
 
@@ -140,37 +140,37 @@ class _Checker:
         if access.array in nest.outputs:
             self.load_back(each, path)
         elif _is_of_parts(access.array) and not _is_whole(access):
-            self.fail(f"{each} leaves out parts of {access.array}")
+            self.fail(f"{each} skips parts of {access.array}")
 
     def load_back(self, each, path):
         """Check that the thread that reads an entry of an output has written it."""
         access, is_alone = each.access, self.nest.geometry.team == 1
         store, was_inner = self.written.get(access.array, (None, False))
         if store is None or store != access:
-            self.fail(f"{each} reads what was not written")
+            self.fail(f"{each} reads an entry that was not written")
         elif not is_alone and not (was_inner and path):
-            self.fail(f"{each} reads what another thread has written")
+            self.fail(f"{each} reads an entry that another thread has written")
 
     def store(self, each, path, known):
         access, nest = each.access, self.nest
         self.use([each.value], known)
         self.within_bounds(each, path)
         if access.array not in nest.outputs or access.array in self.written:
-            self.fail(f"{access.array} is no output, or written twice")
+            self.fail(f"{access.array} is not an output, or is written twice")
         is_inner = any([type(p) is Members for p in path])
         self.written[access.array] = access, is_inner
         if not _is_whole(access):
-            self.fail(f"{each} leaves entries out, or writes some twice")
+            self.fail(f"{each} skips entries, or writes some twice")
         guards = [p for p in path if type(p) is Guard]
         if len(guards) != 1:
-            self.fail(f"{each} is done for indices that do not exist")
+            self.fail(f"{each} runs for indices out of range")
             return
         self.by_one_thread(each, guards[0], is_inner)
         others = self.axes.get(each.value, frozenset()) - {
             axis for axis, _ in access.strides
         }
         if [axis for axis in others if axis is not None and axis.extent > 1]:
-            self.fail(f"{each} takes one entry for all along {others}")
+            self.fail(f"{each} stores one entry for all indices along {others}")
 
     def by_one_thread(self, each, guard, is_inner):
         """Check that each entry is written by exactly one thread."""
@@ -179,14 +179,14 @@ class _Checker:
         if is_inner:  # each part has other indices of the members
             axes = axes - {nest.parts} | {*nest.members}
             if nest.parts in guard.zeros:
-                self.fail(f"{each} leaves out all parts but the first")
+                self.fail(f"{each} skips all parts but the first")
         if not {a for a in axes - own if a.extent > 1} <= {*guard.zeros}:
             self.fail(f"{each} writes one entry several times")
         if not own.isdisjoint(guard.zeros):
-            self.fail(f"{each} leaves out all but the first index")
+            self.fail(f"{each} skips all indices but the first")
         if nest.geometry.team > 1 and guard.is_first == is_inner:
             who = "the first member" if is_inner else "all members"
-            self.fail(f"{each} is done by {who} of a team")
+            self.fail(f"{each} is executed by {who} of a team")
 
     def within_bounds(self, each, path):
         access, low = each.access, each.access.offset
@@ -200,7 +200,9 @@ class _Checker:
             low += min(0, stride * (axis.extent - 1))
             high += max(0, stride * (axis.extent - 1))
         if low < 0 or high >= access.array.size:
-            self.fail(f"{each} reaches from {low} to {high} in {access.array}")
+            self.fail(
+                f"{each} accesses entries {low} to {high}, out of bounds of {access.array}"
+            )
 
 
 _CHECKS = {

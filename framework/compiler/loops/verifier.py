@@ -39,7 +39,7 @@ class _Checker:
         for axis, width in grid:
             strips *= -(-axis.extent // width)
         if strips != self.nest.blocks.extent or len({*grid}) != len(dict(grid)):
-            self.fail(f"{self.nest.blocks} blocks are no strips of {grid}")
+            self.fail(f"{self.nest.blocks} blocks do not match the strips of {grid}")
 
     def body(self, body, loops, extents, known):
         """Check statements; ``extents``: the maximal index of each axis."""
@@ -63,13 +63,13 @@ class _Checker:
             [each.axis for each in loops if each.span is not Span.STRIPS],
         )
         if axis in outer:
-            self.fail(f"{axis} is run through inside of itself")
+            self.fail(f"the loop over {axis} is nested in itself")
         if loop.span is Span.STRIP:
             strips = [e for e in loops if e.span is Span.STRIPS and e.axis is axis]
             width = strips[0].width if strips else dict(self.nest.grid).get(axis)
             if width != loop.width:
                 self.fail(
-                    f"strips of {loop.width} of {axis}, which is cut into {width}"
+                    f"strips of {loop.width} of {axis}, which has strips of {width}"
                 )
         self.body(loop.body, (*loops, loop), {**extents, axis: axis.extent}, known)
 
@@ -91,7 +91,9 @@ class _Checker:
                 high + max(0, stride * (extent - 1)),
             )
         if low < 0 or high >= array.size:
-            self.fail(f"{each} reaches from {low} to {high} in {array}")
+            self.fail(
+                f"{each} accesses entries {low} to {high}, out of bounds of {array}"
+            )
         if local:
             self.spans_of_local(each, access, loops)
             self.in_local(each, array)
@@ -106,15 +108,15 @@ class _Checker:
             widths = [e.width for e in loops if e.axis is axis and e.span is Span.STRIP]
             width = widths[0] if widths else None
             if self.spans.setdefault((access.array, axis), width) != width:
-                self.fail(f"{each} takes other entries of {axis} than were kept")
+                self.fail(f"{each} reads entries of {axis} that were not stored")
 
     def in_local(self, each, array):
         if type(each) is Reset:
             self.begun.add(array)
         if type(each) is Accumulate and array not in self.begun:
-            self.fail(f"{each} adds to what was not reset")
+            self.fail(f"{each} accumulates into an entry that was not reset")
         if type(each) is Load and array not in self.filled:
-            self.fail(f"{each} reads what was not kept")
+            self.fail(f"{each} reads an entry that was not stored")
         if type(each) in (Store, Accumulate):
             self.filled.add(array)
 
@@ -128,7 +130,7 @@ class _Checker:
         if self.nest.blocks in extents:
             cut = {axis for axis, width in self.nest.grid if width < axis.extent}
             if cut - axes:
-                self.fail(f"{each} is made by every block")
+                self.fail(f"{each} is repeated in every block")
         if {a for a in axes if a.extent > 1} - {a for a, _ in access.strides}:
             self.fail(f"{each} writes one entry several times")
         size = 1
@@ -136,7 +138,7 @@ class _Checker:
             if axis.extent == 1:
                 continue
             if stride != size:
-                self.fail(f"{each} leaves entries out, or writes some twice")
+                self.fail(f"{each} skips entries, or writes some twice")
             size *= axis.extent
         if access.offset or size != array.size:
             self.fail(f"{each} writes {size} entries from {access.offset} on")

@@ -97,7 +97,9 @@ class Map(_Computed):
             dtypes = (*[a.dtype for a in args], None)
             dtype = self.function.resolve_dtypes(dtypes)[-1]
             if (shape, dtype) != (out.shape, out.dtype):
-                fail(f"NumPy makes {dtype}{list(shape)}, the program names {out}")
+                fail(
+                    f"NumPy returns {dtype}{list(shape)}, but the program declares {out}"
+                )
 
 
 class FusedMap(Instruction):
@@ -156,7 +158,7 @@ class FusedMap(Instruction):
                 a, b = places[array], places[out]
                 if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]:
                     if a != b or array.shape != out.shape:
-                        fail(f"{out} is written over parts of {array}")
+                        fail(f"{out} overwrites parts of {array}")
         holds = {}  # place -> the buffers that have their values there
         for array in self.operands:
             holds.setdefault(places[array], []).append(array)
@@ -165,7 +167,9 @@ class FusedMap(Instruction):
             for array in step.operands:
                 place = places.get(array, self.places.get(array))
                 if array not in holds.get(place, ()):
-                    fail(f"{array} is read in {place}, which holds other rows by now")
+                    fail(
+                        f"{array} is read from {place}, which already holds other rows"
+                    )
             (out,) = step.outputs
             holds[places.get(out, self.places.get(out))] = [out]
 

@@ -53,7 +53,9 @@ class BufferAssignment:
                 if out.is_view or not self.takes_memory(out):
                     continue
                 if out.dtype.hasobject:
-                    raise VerificationError(f"{instruction}: bytes cannot hold objects")
+                    raise VerificationError(
+                        f"{instruction}: memory of bytes cannot hold Python objects"
+                    )
                 operand = self._donated(instruction, out, i, ranges)
                 if operand is None or operand in donated:
                     ranges[out] = [i, self.last_use[out], out.nbytes]

@@ -102,8 +102,8 @@ def use_limits(limits: Limits | None = None, /, **changes):
     known = [each.name for each in fields(Limits)]
     if unknown := changes.keys() - set(known):
         raise ValueError(
-            f"use_limits: there is no limit {', '.join(sorted(unknown))};"
-            f"\n  the limits are {', '.join(known)}."
+            f"use_limits: unknown limits {', '.join(sorted(unknown))};"
+            f"\n  use the fields of Limits: {', '.join(known)}."
         )
     before = _in_use
     _in_use = replace(before if limits is None else limits, **changes)

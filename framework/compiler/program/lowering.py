@@ -211,6 +211,6 @@ def _traced(builder, xp, operands, function, *first):
     made = [(x.shape, x.dtype) for x in buffers]
     if made != _specs(node):
         raise VerificationError(
-            f"the kernel of {node.name} gives {made}, its rule for shapes {_specs(node)}"
+            f"the kernel of {node.name} returns {made}, but its shape rule {_specs(node)}"
         )
     return buffers

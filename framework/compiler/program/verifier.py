@@ -163,9 +163,9 @@ class _Checker:
         if value is None:
             if buffer.is_constant:
                 return
-            self.fail(f"{buffer} is read before it is made")
+            self.fail(f"{buffer} is read before it is computed")
         if not self.memory.holds(self.place(buffer), value):
-            self.fail(f"{buffer} is read, but its memory holds another value by now")
+            self.fail(f"{buffer} is read, but its memory already holds another value")
         for other, value in self.backing.get(buffer.base, ()):
             if not self.memory.holds(self.place(other), value):
                 self.fail(
@@ -216,7 +216,7 @@ class _Checker:
         reads = () if instruction.copies_overlaps else instruction.reads
         for out in instruction.outputs:
             if out.is_view:
-                self.fail(f"{out} must have memory of its own")
+                self.fail(f"{out} must have separate memory")
             self.require_apart_from_operands(instruction, reads, out)
         for out in instruction.outputs:
             self.make(out)
@@ -224,7 +224,7 @@ class _Checker:
     def step_shared(self, instruction):
         (out,), viewed = instruction.outputs, instruction.viewed
         if out.base is not viewed.base:
-            self.fail(f"{out} is a view of {viewed} and must have its base")
+            self.fail(f"{out} is a view of {viewed}, and must share its base")
         if not out.is_constant:
             self.values[out] = self.values[viewed]
 
@@ -268,7 +268,7 @@ class _Checker:
                 continue
             same = self.place(buffer) == place and buffer.shape == out.shape
             if not same or buffer not in instruction.in_place_operands:
-                self.fail(f"{out} is written over {buffer}, which is still being read")
+                self.fail(f"{out} overwrites {buffer}, which is still in use")
 
     def require_owned(self, buffer):
         """Require that the program may write to the memory of a buffer."""
@@ -278,14 +278,16 @@ class _Checker:
             base.instruction is not None and base.instruction.memory is Memory.ASSIGNED
         )
         if not made and base not in owned:
-            self.fail(f"{buffer} is changed, but its memory is not the program's own")
+            self.fail(f"{buffer} is changed, but the program does not own its memory")
 
     def require_lasting(self, buffer, use, may_be_input):
         """Require that a buffer that outlives the replay is not in memory that is reused."""
         behind = [a.base for a, _ in self.backing.get(buffer.base, ())]
         for base in (buffer.base, *behind):
             if base in self.fixed:
-                self.fail(f"{buffer} is {use}, but lies in memory of the executable")
+                self.fail(
+                    f"{buffer} is {use}, but its memory belongs to the executable"
+                )
             if base.kind is Kind.INPUT and not may_be_input:
                 self.fail(
                     f"{buffer} is {use}, but its memory is only lent to this program"
@@ -339,9 +341,9 @@ def _check_collectives(checker):
             token, *operands = instruction.operands
             start = pending.pop(token, None)
             if start is None or list(start.operands) != operands:
-                checker.fail("it waits for no all-reduce that was started before")
+                checker.fail("it does not wait for an all-reduce that was started")
             if len(instruction.outputs) != len(operands):
-                checker.fail("it has not one result for each operand of the all-reduce")
+                checker.fail("it needs one result for each operand of the all-reduce")
     for checker.instruction in pending.values():
         checker.fail("nothing waits for this all-reduce")
     checker.instruction = None

@@ -165,7 +165,7 @@ def test_regions_are_shown_below_their_call():
         return tw.cond(tw.reduce_sum(x) > 0, lambda: tw.exp(x), lambda: tw.sin(x))
 
     text = tw.function(f).get_concrete_function(floats(3)).pretty()
-    cond = text.index("regions are compiled by themselves")
+    cond = text.index("regions are compiled separately")
     assert cond < text.index("exp[i] = exp(") < text.index("sin[i] = sin(")
 
 

@@ -119,7 +119,7 @@ def test_a_stride_beyond_the_array_is_found(make, kind):
         pairs = [(axis, 2 * stride) for axis, stride in each.access.strides]
         return [moved(each, strides=tuple(pairs))]
 
-    assert_found(change(make(), kind, wrong), "reaches from 0 to")
+    assert_found(change(make(), kind, wrong), "accesses entries 0 to")
 
 
 @pytest.mark.parametrize("make", [softmax_of_rows, map_of_matrix])
@@ -129,14 +129,18 @@ def test_swapped_strides_of_an_output_are_found(make):
         return [moved(each, strides=((a, n), (b, m)))]
 
     nest = change(make(), Store, wrong)
-    assert_found(nest, "leaves entries out, or writes some twice")
+    assert_found(nest, "skips entries, or writes some twice")
 
 
 @pytest.mark.parametrize("make", NESTS)
 @pytest.mark.parametrize("kind", [Load, Store])
 def test_an_offset_is_found(make, kind):
-    assert_found(change(make(), kind, lambda e: [moved(e, offset=1)]), "reaches from 1")
-    assert_found(change(make(), kind, lambda e: [moved(e, offset=-1)]), "from -1 to")
+    assert_found(
+        change(make(), kind, lambda e: [moved(e, offset=1)]), "accesses entries 1"
+    )
+    assert_found(
+        change(make(), kind, lambda e: [moved(e, offset=-1)]), "accesses entries -1 to"
+    )
 
 
 @pytest.mark.parametrize("make", NESTS)
@@ -173,24 +177,24 @@ def test_members_indices_outside_of_their_loop_are_found():
 
 def test_a_store_by_all_threads_of_a_team_is_found():
     nest = change(sums_of_columns(), Guard, lambda e: [e._replace(is_first=False)])
-    assert_found(nest, "is done by all members of a team")
+    assert_found(nest, "is executed by all members of a team")
 
 
 def test_a_store_in_a_pass_by_the_first_member_is_found():
     nest = change(softmax_of_rows(), Guard, lambda e: [e._replace(is_first=True)])
-    assert_found(nest, "is done by the first member of a team")
+    assert_found(nest, "is executed by the first member of a team")
 
 
 @pytest.mark.parametrize("make", NESTS)
 def test_a_store_for_indices_past_the_end_is_found(make):
     nest = change(make(), Guard, lambda e: e.body)
-    assert_found(nest, "is done for indices that do not exist")
+    assert_found(nest, "runs for indices out of range")
 
 
 def test_a_store_at_the_first_index_only_is_found():
     nest = map_of_matrix()
     change(nest, Guard, lambda e: [e._replace(zeros=nest.teams[:1])])
-    assert_found(nest, "leaves out all but the first index")
+    assert_found(nest, "skips all indices but the first")
 
 
 @pytest.mark.parametrize("make", [softmax_of_rows, sums_of_columns])
@@ -211,21 +215,25 @@ def test_a_sum_that_is_not_combined_is_found(make):
 
 @pytest.mark.parametrize("make", [softmax_of_rows, sums_of_columns])
 def test_a_sum_that_is_not_begun_is_found(make):
-    assert_found(change(make(), Begin, lambda _: []), "adds to what was not begun")
+    assert_found(
+        change(make(), Begin, lambda _: []), "accumulates into a sum that was not begun"
+    )
 
 
 def test_a_sum_that_is_begun_for_each_index_is_found():
     nest = sums_of_columns()
     (begin,) = [e for e in nest.body if type(e) is Begin]
     change(nest, Members, lambda e: [e._replace(body=[begin, *e.body])])
-    assert_found(nest, "is done again and again")
+    assert_found(nest, "is repeated inside of a loop")
 
 
 def test_a_sum_that_is_combined_by_another_function_is_found():
     def wrong(each):
         return [Combine(tuple([(out, "maximum") for out, _ in each.sums]))]
 
-    assert_found(change(sums_of_columns(), Combine, wrong), "not added up by maximum")
+    assert_found(
+        change(sums_of_columns(), Combine, wrong), "not accumulated by maximum"
+    )
 
 
 def test_a_number_that_is_added_once_per_thread_is_found():
@@ -234,7 +242,7 @@ def test_a_number_that_is_added_once_per_thread_is_found():
     number = Scalar(None, np.dtype(np.float32), 1.0)
     fold = Fold(combine.sums[0][0], "add", number)
     nest.body.insert(nest.body.index(combine), fold)
-    assert_found(nest, "is not done for each index of the members")
+    assert_found(nest, "does not run for each index of the members")
 
 
 def test_a_number_of_a_pass_that_is_used_after_it_is_found():
@@ -250,9 +258,9 @@ def test_reading_what_another_thread_has_written_is_found():
     (store,) = [e for _, e in thread_statements(nest.body) if type(e) is Store]
     load = Load(Scalar("load", np.dtype(np.float32)), store.access)
     nest.body.append(load)
-    assert_found(nest, "reads what another thread has written")
+    assert_found(nest, "reads an entry that another thread has written")
     nest.body.insert(0, nest.body.pop())
-    assert_found(nest, "reads what was not written")
+    assert_found(nest, "reads an entry that was not written")
 
 
 def test_a_store_of_a_value_that_depends_on_further_axes_is_found():
@@ -267,7 +275,7 @@ def test_a_store_of_a_value_that_depends_on_further_axes_is_found():
 
     change(nest, Guard, wrong)
     nest.outputs = (*nest.outputs, out)
-    assert_found(nest, "takes one entry for all along")
+    assert_found(nest, "stores one entry for all indices along")
 
 
 # ------------------------------------------------------------------------------- parts
@@ -276,15 +284,15 @@ def test_a_store_of_a_value_that_depends_on_further_axes_is_found():
 def test_a_part_that_is_missing_is_found():
     parts, _ = sum_in_parts()
     parts.chunk -= 1
-    assert_found(parts, "are not 300000 entries")
+    assert_found(parts, "do not make 300000 entries")
     parts.chunk += 2000
-    assert_found(parts, "are not 300000 entries")
+    assert_found(parts, "do not make 300000 entries")
 
 
 def test_parts_that_are_not_all_written_are_found():
     parts, _ = sum_in_parts()
     change(parts, Guard, lambda e: [e._replace(zeros=(parts.parts,))])
-    assert_found(parts, "leaves out all but the first index")
+    assert_found(parts, "skips all indices but the first")
 
 
 def test_values_that_only_one_part_stores_are_found():
@@ -294,13 +302,13 @@ def test_values_that_only_one_part_stores_are_found():
     def wrong(each):
         return [each if each.is_first else each._replace(zeros=(parts.parts,))]
 
-    assert_found(change(parts, Guard, wrong), "leaves out all parts but the first")
+    assert_found(change(parts, Guard, wrong), "skips all parts but the first")
 
 
 def test_parts_that_are_not_all_read_are_found():
     _, total = sum_in_parts()
     change(total, Load, lambda e: [moved(e, strides=((Axis("few", 3), 1),))])
-    assert_found(total, "leaves out parts")
+    assert_found(total, "skips parts")
 
 
 def test_the_sum_over_one_part_as_a_result_is_found():
@@ -308,7 +316,7 @@ def test_the_sum_over_one_part_as_a_result_is_found():
     (store,) = [e for _, e in thread_statements(total.body) if type(e) is Store]
     change(parts, Store, lambda e: [e, e._replace(access=store.access)])
     parts.outputs = (*parts.outputs, store.access.array)
-    assert_found(parts, "takes one entry for all along")
+    assert_found(parts, "stores one entry for all indices along")
 
 
 # ---------------------------------------------------------------------------- geometry
@@ -319,7 +327,7 @@ def test_the_sum_over_one_part_as_a_result_is_found():
     [
         (48, 2, "do not fit warps"),
         (16, 1, "do not fit warps"),
-        (64, 32, "are no block"),
+        (64, 32, "are not a valid block"),
     ],
 )
 def test_a_block_that_cannot_be_is_found(team, lanes, what):
@@ -327,4 +335,4 @@ def test_a_block_that_cannot_be_is_found(team, lanes, what):
     nest.geometry = nest.geometry._replace(team=team, lanes=lanes)
     assert_found(nest, what)
     nest.geometry = nest.geometry._replace(team=32, lanes=8, blocks=0)
-    assert_found(nest, "are no block")
+    assert_found(nest, "are not a valid block")

@@ -79,7 +79,9 @@ def test_changes_add_up_and_end_with_the_block():
 
 
 def test_an_unknown_name_is_refused_with_those_that_are_known():
-    with pytest.raises(ValueError, match="no limit sizes;\n  the limits are") as error:
+    with pytest.raises(
+        ValueError, match="unknown limits sizes;\n  use the fields of Limits:"
+    ) as error:
         with use_limits(slices=3, sizes=4):
             pass
     assert all([name in str(error.value) for name in NAMES])

@@ -513,13 +513,13 @@ def test_a_wait_behind_a_read_is_found(program):
         type(tanh)(np.tanh, wait.outputs, tanh.node), ((6, 6), X.array.dtype)
     )
     program.instructions.insert(-1, program.instructions.pop())
-    assert_found(program, "is read before it is made")
+    assert_found(program, "is read before it is computed")
 
 
 def test_a_second_wait_is_found(program):
     i = of_kind(program, WaitAllReduce)[0]
     program.instructions.insert(i, program.instructions[i])
-    assert_found(program, "waits for no all-reduce that was started before")
+    assert_found(program, "does not wait for an all-reduce that was started")
 
 
 def test_a_wait_before_the_start_is_found(program):
@@ -528,7 +528,7 @@ def test_a_wait_before_the_start_is_found(program):
         of_kind(program, WaitAllReduce)[0],
     )
     program.instructions.insert(start, program.instructions.pop(wait))
-    assert_found(program, "waits for no all-reduce that was started before")
+    assert_found(program, "does not wait for an all-reduce that was started")
 
 
 def test_another_order_of_starts_is_found(program):
@@ -556,7 +556,9 @@ def test_memory_used_again_before_the_wait_is_found(twins, small_buckets, numpy_
         buffer_assignment, "last_uses", _without_waits(buffer_assignment.last_uses)
     )
     g = tw.function(lambda x: [all_reduce(g) for g in gradients(vs, x)[1]])
-    with pytest.raises(tw.errors.VerificationError, match="holds another value by now"):
+    with pytest.raises(
+        tw.errors.VerificationError, match="already holds another value"
+    ):
         g(X)
 
 
@@ -595,7 +597,7 @@ def test_a_change_in_place_before_the_wait_is_found(twins, small_buckets, numpy_
     each.node = program.instructions[0].node
     program.append(each, (operand.shape, operand.dtype))
     program.instructions.insert(i + 1, program.instructions.pop())
-    assert_found(program, "is read, but its memory holds another value by now")
+    assert_found(program, "is read, but its memory already holds another value")
 
 
 def test_commits_behind_a_wait_stay_behind_it(twins, small_buckets, numpy_target):

@@ -57,7 +57,9 @@ def looped(x, start):
 def test_a_change_in_place_under_a_later_read_is_found(monkeypatch):
     assert_verified(looped, X, ZERO)
     monkeypatch.setattr(row_updates, "_leads_to", lambda *_: True)
-    assert_found(looped, X, ZERO, match="is read, but its memory holds another value")
+    assert_found(
+        looped, X, ZERO, match="is read, but its memory already holds another value"
+    )
 
 
 def test_a_change_of_what_is_not_owned_is_found(monkeypatch):
@@ -75,7 +77,7 @@ def test_a_change_of_what_is_not_owned_is_found(monkeypatch):
         return body, [], sparse
 
     monkeypatch.setattr(loop_node, "writing_body", forgets)
-    assert_found(f, X, ZERO, match="not the program's own")
+    assert_found(f, X, ZERO, match="the program does not own its memory")
 
 
 def chain(x):
@@ -138,7 +140,7 @@ def test_an_output_in_the_arena_is_found(monkeypatch):
 
     assert_verified(f, X)
     monkeypatch.setattr(buffer_assignment, "escaping_buffers", lambda program: set())
-    assert_found(f, X, match="returned.*memory of the executable")
+    assert_found(f, X, match="returned.*memory belongs to the executable")
 
 
 def test_a_variable_bound_to_the_arena_is_found(monkeypatch):
@@ -149,7 +151,7 @@ def test_a_variable_bound_to_the_arena_is_found(monkeypatch):
         return tw.reduce_sum(x)
 
     monkeypatch.setattr(buffer_assignment, "escaping_buffers", lambda program: set())
-    assert_found(f, X, match="kept by a variable.*memory of the executable")
+    assert_found(f, X, match="kept by a variable.*memory belongs to the executable")
 
 
 def stored_in_a_branch():
@@ -272,7 +274,7 @@ def test_a_value_that_is_used_before_it_is_made_is_found():
     program = lowering.lower(graph)
     verify_program(program, "lowering")
     program.instructions.reverse()
-    with pytest.raises(tw.errors.VerificationError, match="before it is made"):
+    with pytest.raises(tw.errors.VerificationError, match="before it is computed"):
         verify_program(program, "a step")
 
 
@@ -280,7 +282,7 @@ def test_a_step_that_names_another_shape_than_numpy_makes_is_found():
     graph = tw.function(lambda x: tw.exp(x) + 1.0).get_concrete_function(X).graph
     program = lowering.lower(graph)
     program.instructions[-1].outputs[0].shape = (N, 1)
-    with pytest.raises(tw.errors.VerificationError, match="NumPy makes"):
+    with pytest.raises(tw.errors.VerificationError, match="NumPy returns"):
         verify_program(program, "a step")
 
 
@@ -296,8 +298,8 @@ def misshape(program):
 @pytest.mark.parametrize(
     ("mistake", "match"),
     [
-        (reverse, "after merge_equal.* before it is made"),
-        (misshape, "after all passes.*NumPy makes"),
+        (reverse, "after merge_equal.* before it is computed"),
+        (misshape, "after all passes.*NumPy returns"),
     ],
 )
 def test_a_mistake_of_a_program_pass_is_found(mistake, match, monkeypatch):

@@ -14,11 +14,11 @@ def flaw(xp):
     ``xp`` is CuPy, or a module like it.
     """
     if not hasattr(xp, "RawModule") or not hasattr(xp, "cuda"):
-        return f"{xp.__name__} compiles no functions"
+        return f"{xp.__name__} cannot compile functions"
     try:
         xp.RawModule(code=PROBE, backend="nvrtc").get_function("probe")
     except Exception as error:  # NVRTC is missing, or too old for the GPU
-        return f"NVRTC compiles nothing: {error}"
+        return f"NVRTC cannot compile: {error}"
     from .products import cublaslt  # with ctypes
 
     try:

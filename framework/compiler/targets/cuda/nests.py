@@ -54,7 +54,7 @@ class _Function:
         """Add a parameter; arrays that share memory share one."""
         known = self.parameters.get(place, Parameter(place, dtype, False))
         if known.dtype != dtype:
-            raise InternalError(f"{known.dtype} and {dtype} lie in one place")
+            raise InternalError(f"{known.dtype} and {dtype} share a place")
         written = known.is_written or is_written
         self.parameters[place] = known._replace(is_written=written)
 

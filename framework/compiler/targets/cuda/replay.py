@@ -160,9 +160,9 @@ class Replay:
             address = addresses[number]
             if address and runtime.pointerGetAttributes(address).device != own:
                 raise ValueError(
-                    f"{self.instance.name}: the current device is GPU {own}, and an array "
-                    f"is on another one ({root.kind}): call the function inside of "
-                    "`tw.device` of its arrays, all of which must be on one GPU"
+                    f"{self.instance.name}: all arrays must be on the current device, "
+                    f"GPU {own}, but an array is on another GPU ({root.kind}); move all "
+                    "arrays to one GPU, and call the function inside `tw.device` of it"
                 )
 
     # --- copies

@@ -104,9 +104,7 @@ def compiled(text, name="module", symbols=None, level=SPEED_LEVEL):
     missing = [each for each in _DECLARED.findall(text) if not _found(each, symbols)]
     if missing:
         names = ", ".join(missing)
-        raise RuntimeError(
-            f"module {name!r} calls {names}, of which no address is given"
-        )
+        raise RuntimeError(f"module {name!r} calls undefined functions: {names}")
     return Library(code, _DEFINED.findall(text), name, symbols)
 
 

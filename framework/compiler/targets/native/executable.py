@@ -71,19 +71,19 @@ def reason_for_numpy(instruction):
     if instruction.variables_written and not isinstance(instruction, RegionCall):
         return "writes to variables"
     if type(instruction) is RegionCall:
-        return "regions are compiled by themselves"
+        return "regions are compiled separately"
     if instruction.has_effect:
         return "calls Python"
     if not isinstance(instruction, (Map, Reduce, Copy, Contract)):
         return f"no machine code for {instruction.name}"
     arrays = (*instruction.operands, *instruction.outputs)
     if not all([a.size for a in arrays]):
-        return "there are no entries"
+        return "the arrays are empty"
     if type(instruction) is Contract:
         shapes = " and ".join([str(list(a.shape)) for a in instruction.operands[:2]])
         return f"no machine code for {instruction.name} of {shapes}"
     if type(instruction) is Copy and instruction.axis is not None:
-        return "no machine code for arrays that are joined"
+        return "no machine code for this concatenation"
     return f"no machine code for {_missing(instruction) or instruction.name}"
 
 
@@ -220,7 +220,9 @@ class _Failure:
 
         replaced = self.kernel.replaced
         replaced.function(*map(array, self.kernel.reads), **replaced.keywords)
-        raise RuntimeError(f"machine code has refused what NumPy takes: {replaced!r}")
+        raise RuntimeError(
+            f"machine code rejected operands that NumPy accepts: {replaced!r}"
+        )
 
 
 def _bases(kernel):

@@ -339,7 +339,7 @@ class Writer:
         if not isinstance(b, Value):
             b = self.const(b, a.dtype)
         if a.dtype != b.dtype:
-            raise TypeError(f"values of one dtype are needed, got {a!r} and {b!r}")
+            raise TypeError(f"operands must have one dtype, got {a!r} and {b!r}")
         return a, b
 
     def binary(self, name, a, b):

@@ -45,7 +45,7 @@ def scalar_function(writer, name, args, dtype):
     if function is None:
         kinds = ", ".join([str(x.dtype) for x in args])
         raise NotImplementedError(
-            f"native: {name} is not known for {kinds}; ask is_supported first"
+            f"native: {name} is not supported for {kinds}; call is_supported first"
         )
     return integers.cast(function(*args), dtype)
 

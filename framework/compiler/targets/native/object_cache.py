@@ -129,7 +129,7 @@ class ObjectCache:
     def _check(self, status, is_kind, path):
         """Reject files that another user could have written, as their code would be run."""
         if not is_kind(status.st_mode):
-            raise OSError(None, "is a link or no such thing", path)
+            raise OSError(None, "is a link, or not of the expected kind", path)
         if not hasattr(os, "geteuid"):
             return
         if status.st_uid != os.geteuid():

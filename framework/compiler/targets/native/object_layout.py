@@ -47,13 +47,13 @@ def probe() -> Layout:
     """
     if sys.implementation.name != "cpython":
         raise Unavailable(
-            f"objects of {sys.implementation.name} are not laid out as C's"
+            f"objects of {sys.implementation.name} do not have CPython's layout"
         )
     if sys.maxsize < 2**32 or sys.byteorder != "little":
-        raise Unavailable("a little-endian CPython of 64 bits is needed")
+        raise Unavailable("a 64-bit little-endian CPython is required")
     free = sysconfig.get_config_var("Py_GIL_DISABLED")
     if not getattr(sys, "_is_gil_enabled", lambda: True)() or free:
-        raise Unavailable("this is a free-threaded Python")
+        raise Unavailable("free-threaded Python is not supported")
     layout = Layout(
         items=tuple.__basicsize__, immortal=sys.version_info >= (3, 12)
     )  # of Python 3.14, tuples keep their hash as well
@@ -71,20 +71,20 @@ def verify(layout):
             name for name, found, right in _fields(layout, array) if found != right
         ]
         if wrong:
-            raise Unavailable(f"{wrong[0]} of arrays is not where it was expected")
+            raise Unavailable(f"{wrong[0]} of arrays is not at its expected offset")
 
 
 def _verify_tuple(layout):
     items = tuple([object() for _ in range(5)])
     found = [_read(items, layout.items + 8 * n, ctypes.c_void_p) for n in range(5)]
     if found != [id(item) for item in items]:
-        raise Unavailable("items of tuples are not where they were expected")
+        raise Unavailable("items of tuples are not at their expected offset")
     alone = object()
     before = _read(alone, layout.references, ctypes.c_ssize_t)
     names = [alone] * 7
     after = _read(alone, layout.references, ctypes.c_ssize_t)
     if after != before + len(names):
-        raise Unavailable("counts of references are not where they were expected")
+        raise Unavailable("reference counts are not at their expected offset")
 
 
 def _examples():

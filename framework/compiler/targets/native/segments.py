@@ -112,7 +112,7 @@ class Segment:
         error = self.function(*map(_plain, arrays))
         if error is True:
             given = [f"{a.dtype} {a.shape}" for a in arrays]
-            raise RuntimeError(f"{self.name} does not take the arrays {given}")
+            raise RuntimeError(f"{self.name} does not accept the arrays {given}")
         return error
 
     def append(self, instruction):

@@ -76,7 +76,7 @@ class SliceLoop(NativeKernel):
         return sum([code.work for code in self.codes])
 
     def substitute(self, stands_for):
-        raise NotImplementedError("the operands of a slice loop stay as they are")
+        raise NotImplementedError("the operands of a slice loop cannot be replaced")
 
     def define(self, writer, name, places):
         own_places, memory, counter = self.own_places(places), *self.operands[-2:]
@@ -130,7 +130,7 @@ class SliceLoop(NativeKernel):
             for operand in self.reads:
                 a, b = places[operand], places[out]
                 if a[0] == b[0] and a[1] < b[2] and b[1] < a[2]:
-                    fail(f"{out} is written over {operand}, which others still read")
+                    fail(f"{out} overwrites {operand}, which is still in use")
         for step in self.steps:
             step.verify(lambda a: places.get(a, (a, 0, a.nbytes)), fail)
             inside = [a.base for a in step.reads if a.base in made]
@@ -140,10 +140,10 @@ class SliceLoop(NativeKernel):
                     fail(f"{step!r} accesses other slices of {array}")
             for array in inside:
                 if array in self.locals and holds[self.locals[array]] is not array:
-                    fail(f"{array} is read, but its memory holds another slice by now")
+                    fail(f"{array} is read, but its memory already holds another slice")
             for a in step.reads:
                 if a.base not in made and a.base not in self.operands:
-                    fail(f"{a} is read before it is made")
+                    fail(f"{a} is read before it is computed")
             for out in step.outputs:
                 made.add(out)
                 if out in self.locals:

@@ -200,7 +200,7 @@ class _Run:
                 if not needs[other]:
                     heapq.heappush(ready, other)
         if len(done) != len(needs):
-            raise InternalError("slice loops wait for each other")
+            raise InternalError("slice loops depend on each other in a cycle")
         return [
             self.loop_of(self.groups[u]) if u in self.groups else self.instructions[u]
             for u in done

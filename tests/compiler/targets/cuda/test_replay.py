@@ -468,5 +468,5 @@ def test_an_input_on_another_gpu_is_refused(gpu, monkeypatch):
     monkeypatch.setattr(
         driver.cuda.runtime, "pointerGetAttributes", lambda address: elsewhere
     )
-    with pytest.raises(ValueError, match="the current device is GPU 0"):
+    with pytest.raises(ValueError, match="on the current device, GPU 0"):
         double(tw.constant([1.0, 2.0]))

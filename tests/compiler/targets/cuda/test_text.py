@@ -68,7 +68,7 @@ def test_calls_between_graphs_say_why(step):
     text = step[0].pretty()
     assert re.search(r"py_function = .*# calls Python;", text)
     assert re.search(r"det = det\(.*# no kernel for det;", text)
-    assert "regions are compiled by themselves" in text
+    assert "regions are compiled separately" in text
 
 
 def test_a_function_of_a_gpu_can_be_shown_for_the_cpu(step):

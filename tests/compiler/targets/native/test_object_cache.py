@@ -162,7 +162,7 @@ def test_links_are_not_followed(cache, stored, tmp_path):
     os.symlink(cache.folder, tmp_path / "link")
     linked = ObjectCache(str(tmp_path / "link"))
     linked.store(OTHER, CODE)
-    assert linked.note.endswith("(the folder: is a link or no such thing)")
+    assert linked.note.endswith("(the folder: is a link, or not of the expected kind)")
     assert len(os.listdir(cache.folder)) == 1
 
 

@@ -478,9 +478,9 @@ def cut_elsewhere(loop):
     "damage, message",
     [
         (share_place, "holds another slice"),
-        (lose, "read before it is made"),
+        (lose, "read before it is computed"),
         (recount, "other slices"),
-        (cut_elsewhere, "no strips of"),
+        (cut_elsewhere, "do not match the strips of"),
     ],
 )
 def test_the_verifier_sees_damage(damage, message):

@@ -185,7 +185,7 @@ def _moved(step, table):
         parameters = [p._replace(place=table[p.place]) for p in step.parameters]
         return step._replace(parameters=tuple(parameters))
     if type(step) is not Multiply:
-        raise TypeError(f"steps of a recurrent layer do not call {step!r}")
+        raise TypeError(f"steps of a recurrent layer cannot contain {step!r}")
     operands = [o and (table[o[0]], o[1]) for o in step.operands]
     return step._replace(operands=tuple(operands), workspace=table[step.workspace])
 

@@ -322,8 +322,8 @@ def nvidias():
         path = load_nvidia_dynamic_lib("cublasLt").abs_path
     except (ImportError, RuntimeError) as error:
         raise RuntimeError(
-            "Products on a GPU need the library cublasLt, a part of CUDA: install CUDA, or "
-            "the extra [ctk] of CuPy, as in cupy-cuda12x[ctk]"
+            "matrix products on a GPU need the cublasLt library, which is part of CUDA; "
+            "install CUDA, or CuPy with the extra [ctk], as in cupy-cuda12x[ctk]"
         ) from error
     functions = ctypes.CDLL(path)
     for name, types in SIGNATURES.items():

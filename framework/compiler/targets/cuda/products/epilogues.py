@@ -62,9 +62,9 @@ class EpilogueProduct(ProductKernel):
     def verify(self, place_of, fail):
         product, vector = self.product, self.vector
         if product.batch:
-            fail("an epilogue is for one product")
+            fail("a product with an epilogue must not be a batch")
         if vector is not None and not _is_vector(vector, product.n):
-            fail(f"{vector} is no vector of {product.n} entries")
+            fail(f"{vector} is not a vector of {product.n} entries")
 
 
 # ------------------------------------------------------------------------------ rewrites

@@ -426,7 +426,7 @@ def test_the_verifier_sees_a_bias_of_a_wrong_length(stand_in):
     fuse(program)
     (kernel,) = filter(_is_fused, program.instructions)
     kernel.operands = (*kernel.operands[:2], add_input(program, random(4)))
-    with pytest.raises(VerificationError, match="is no vector of 5 entries"):
+    with pytest.raises(VerificationError, match="is not a vector of 5 entries"):
         verify_program(program, "a change")
 
 
