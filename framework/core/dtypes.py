@@ -1,11 +1,12 @@
 """`tw.dtypes`: element types under TensorFlow's names: ``float32``, ``int64``, ...
 
-A `DType` equals everything that NumPy takes for the same type: its name, a NumPy dtype or
-scalar class. ``np.dtype(tw.float32)`` works too.
+A `DType` equals everything that NumPy accepts for the same type: its name, a NumPy
+dtype or a scalar class. ``np.dtype(tw.float32)`` works, too.
 
-NumPy has no bfloat16; that of ml_dtypes, which JAX and TensorFlow use, is imported when its
-dtype is first read. Its kind is "V" for NumPy, so `kind_of` is asked in place of ``kind``.
-The first use of it, and of float16, is noticed: from then on ops look for half precision.
+NumPy has no bfloat16; the type of ml_dtypes, which JAX and TensorFlow also use, is
+imported when its dtype is first read. Its kind in NumPy is "V", so code calls `kind_of`
+instead of reading ``kind``. From the first use of bfloat16 or float16 on, ops check for
+half precision.
 """
 
 from __future__ import annotations
@@ -45,11 +46,15 @@ _python_bool = bool
 
 
 class DType:
-    """The type of the elements of a tensor.
+    """Type of the elements of a tensor.
 
-    It also equals its name, its NumPy dtype and Python types, as in TensorFlow:
-    ``float32 == float``. Code that must not confuse a dtype with the type of a Python
+    It also equals its name, its NumPy dtype and the Python type, as in TensorFlow:
+    ``float32 == float``. Code that must distinguish a dtype from the type of a Python
     number compares with ``is``.
+
+    Args:
+        name: Name, such as "float32".
+        numpy_dtype: Dtype of the NumPy arrays.
 
     Example:
         >>> import numpy as np
@@ -70,7 +75,7 @@ class DType:
 
     @property
     def as_numpy_dtype(self) -> Any:
-        """The scalar type of NumPy, such as ``np.float32``; for `resource`, a dtype."""
+        """The NumPy scalar type, such as ``np.float32``; a dtype for `resource`."""
         return self.dtype if self.dtype.names else self.dtype.type
 
     @property
@@ -93,7 +98,7 @@ class DType:
 
     @property
     def is_integer(self) -> _python_bool:
-        """True for integers, signed and unsigned."""
+        """True for signed and unsigned integers."""
         return self.kind in "iu"
 
     @property
@@ -108,12 +113,12 @@ class DType:
 
     @property
     def is_differentiable(self) -> _python_bool:
-        """True for floating and complex dtypes, which carry gradients."""
+        """True for floating and complex dtypes, which have gradients."""
         return self.kind in "fc"
 
     @property
     def real_dtype(self) -> DType:
-        """The dtype of the real part; the dtype itself if it is real."""
+        """The dtype of the real part; the dtype itself unless it is complex."""
         return as_dtype(
             {"complex64": "float32", "complex128": "float64"}.get(self.name, self)
         )
@@ -127,7 +132,8 @@ class DType:
     def min(self) -> Any:
         """The smallest value.
 
-        Raises: ``TypeError`` if the dtype has none.
+        Raises:
+            TypeError: If the values are not ordered, such as strings.
         """
         return self._limits().min
 
@@ -135,7 +141,8 @@ class DType:
     def max(self) -> Any:
         """The largest value.
 
-        Raises: ``TypeError`` if the dtype has none.
+        Raises:
+            TypeError: If the values are not ordered, such as strings.
         """
         return self._limits().max
 
@@ -170,9 +177,9 @@ class DType:
 class _UnloadedDType(DType):
     """A dtype of 16 bits before its first use.
 
-    It becomes a plain `DType` when ``dtype`` is read; until then no array has it. So a
-    program without half precision does not import ml_dtypes, and no kernel looks for dtypes
-    to widen. Reading the attribute costs nothing more later.
+    It becomes a plain `DType` when ``dtype`` is read; until then no array has it. Thus
+    a program without half precision does not import ml_dtypes, and kernels do not check
+    for dtypes to widen. Later reads of the attribute have no overhead.
     """
 
     __slots__ = ()
@@ -193,7 +200,11 @@ class _UnloadedDType(DType):
 
 
 def _ml_dtypes():
-    """ml_dtypes. Raises: ``ImportError`` if it is not installed."""
+    """Return the module ml_dtypes.
+
+    Raises:
+        ImportError: If it is not installed.
+    """
     try:
         import ml_dtypes
     except ImportError as error:
@@ -204,12 +215,12 @@ def _ml_dtypes():
 
 
 def bfloat16_is_loaded() -> _python_bool:
-    """Return whether bfloat16 was used: else no array has it, and nobody looks for it."""
+    """Return whether bfloat16 was used; otherwise no array can have it."""
     return type(bfloat16) is DType
 
 
 def loaded_halves() -> str:
-    """NumPy's characters of the dtypes of half precision that were used."""
+    """Return NumPy's characters of the half precision dtypes that were used."""
     return "".join([d.dtype.char for d in (float16, bfloat16) if type(d) is DType])
 
 
@@ -217,23 +228,23 @@ _when_half_is_loaded: list[Callable[[], None]] = []
 
 
 def when_half_is_loaded(hook: Callable[[], None]) -> Callable[[], None]:
-    """Call ``hook()`` when float16, and when bfloat16 is first used; return ``hook``."""
+    """Call ``hook()`` at the first use of float16 and of bfloat16; return ``hook``."""
     _when_half_is_loaded.append(hook)
     return hook
 
 
 def is_bfloat16(dtype: np.dtype[Any]) -> _python_bool:
-    """Return whether a NumPy dtype is that of `bfloat16`."""
+    """Return whether a NumPy dtype is `bfloat16`."""
     return dtype.char == "E"  # no dtype of NumPy, nor another of ml_dtypes, has it
 
 
 def is_narrow(dtype: np.dtype[Any]) -> _python_bool:
-    """Return whether a NumPy dtype is that of `float16` or `bfloat16`."""
+    """Return whether a NumPy dtype is `float16` or `bfloat16`."""
     return dtype.char in "eE"
 
 
 def kind_of(dtype: np.dtype[Any]) -> str:
-    """The kind of a NumPy dtype, as NumPy abbreviates it; "f" for bfloat16, too.
+    """Return the kind of a NumPy dtype as NumPy's character, with "f" for bfloat16.
 
     Example:
         >>> import numpy as np
@@ -247,7 +258,7 @@ def kind_of(dtype: np.dtype[Any]) -> str:
 def is_half(dtype: DType) -> _python_bool:
     """Return whether a dtype is float16 or bfloat16.
 
-    What takes several ops is computed in float32 for these.
+    Computations of several ops use float32 for these.
     """
     return dtype is float16 or dtype is bfloat16
 
@@ -258,7 +269,7 @@ DIFFERENTIABLE = "fcV"
 
 
 def finfo(dtype: Any) -> Any:
-    """``np.finfo``, of bfloat16, too.
+    """Return ``np.finfo`` of a dtype, including bfloat16.
 
     Example:
         >>> from tapewright.core.dtypes import finfo
@@ -306,9 +317,13 @@ BY_NUMPY = {d.dtype: d for d in _ALL}  # those of half precision from their firs
 
 
 def as_dtype(value: Any) -> DType:
-    """The `DType` of a name, NumPy dtype, Python type or `DType`.
+    """Convert a name, NumPy dtype or Python type to a `DType`.
 
-    Raises: ``TypeError`` for anything else.
+    Args:
+        value: Name, NumPy dtype or scalar type, Python type, or `DType`.
+
+    Raises:
+        TypeError: If ``value`` is not a dtype.
 
     Example:
         >>> tw.as_dtype(float), tw.as_dtype("int64")

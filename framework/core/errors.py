@@ -1,23 +1,23 @@
-"""The exceptions of tapewright, each of which is one of Python's own, too.
+"""The exceptions of tapewright; each is also one of Python's exceptions.
 
 `OpError` and its subclasses are TensorFlow's, one class for each error code:
 
-    ValueError  <- InvalidArgumentError    values that an op does not take
-      ValueError  <- ShapeError            shapes or sizes that do not fit together
-      TypeError   <- DTypeError            element types that do not fit together
-      IndexError  <- OutOfBoundsError      an index outside of a tensor
-      FloatingPointError <- NumericsError  a NaN or an infinity where none may be
-    MemoryError <- ResourceExhaustedError  more bytes than the machine can have
-    ValueError, OSError <- SavingError     a file that cannot be written, or read
+    ValueError  <- InvalidArgumentError    values that an op does not accept
+      ValueError  <- ShapeError            incompatible shapes or sizes
+      TypeError   <- DTypeError            incompatible element types
+      IndexError  <- OutOfBoundsError      an index out of the bounds of a tensor
+      FloatingPointError <- NumericsError  an invalid NaN or infinity
+    MemoryError <- ResourceExhaustedError  more bytes than the machine has
+    ValueError, OSError <- SavingError     a file that cannot be written or read
 
-The others are Python's own in TensorFlow, or unknown to it:
+TensorFlow raises Python's exceptions for the others, or has no counterpart:
 
-    LookupError <- GradientLookupError     a gradient through an op that has no rule
-    TypeError   <- MappingError            an operation that a batched tensor has not
-    TypeError   <- TracingError            an operation that a traced tensor has not
+    LookupError <- GradientLookupError     a gradient through an op without a rule
+    TypeError   <- MappingError            an operation that batched tensors lack
+    TypeError   <- TracingError            an operation that traced tensors lack
       AttributeError <- NoValueError       the value of a traced tensor
-    RuntimeError <- VerificationError      a compiled function with an inconsistency
-    RuntimeError <- CollectiveError        processes of a job that do not act together
+    RuntimeError <- VerificationError      an inconsistent compiled function
+    RuntimeError <- CollectiveError        inconsistent calls of the processes of a job
     ValueError, RuntimeError <- RecordingError   a tape in the wrong state
 
 A message says who raises it and what must hold, what was given, and what to do.
@@ -107,11 +107,17 @@ __all__ = [
 
 
 class OpError(Exception):
-    """The base of the errors with a code.
+    """Base class of the errors that have an error code.
 
-    ``code`` (or ``error_code``) is one of the numbers of this module, ``message`` the
-    text. The arguments are the message alone, or TensorFlow's: ``node_def``, ``op`` and
-    ``message``, the first two of which are only kept as attributes.
+    The only argument is usually the message; TensorFlow's
+    ``OpError(node_def, op, message)`` works, too. The attribute ``code`` (or
+    ``error_code``) is one of the integers of this module.
+
+    Args:
+        node_def: The message, or TensorFlow's node, which is kept as an attribute.
+        op: TensorFlow's op, which is kept as an attribute.
+        message: Text of the error, if it is not the first argument.
+        error_code: Error code, or None for the code of the class.
 
     Example:
         >>> from tapewright.core.errors import NOT_FOUND
@@ -140,7 +146,7 @@ class OpError(Exception):
 
     @property
     def error_code(self) -> int:
-        """``code``, under TensorFlow's name."""
+        """The error code; alias of ``code`` for TensorFlow code."""
         return self.code
 
     @property
@@ -155,17 +161,17 @@ class OpError(Exception):
 
 
 class CancelledError(OpError):
-    """An operation was cancelled."""
+    """Raised when an operation is cancelled."""
 
     code: int = CANCELLED
 
 
 class UnknownError(OpError):
-    """An error of no other class."""
+    """Raised for errors that belong to no other class."""
 
 
 class InvalidArgumentError(OpError, ValueError):
-    """An op does not take a value, or an assertion does not hold; a ``ValueError``.
+    """Raised when an op rejects a value or an assertion fails; a ``ValueError``.
 
     Example:
         >>> from tapewright import concat
@@ -180,85 +186,85 @@ class InvalidArgumentError(OpError, ValueError):
 
 
 class DeadlineExceededError(OpError):
-    """A deadline passed before an operation was complete."""
+    """Raised when a deadline expires before an operation is complete."""
 
     code: int = DEADLINE_EXCEEDED
 
 
 class NotFoundError(OpError):
-    """A file, or something in it, does not exist."""
+    """Raised when a file, or an entry in it, does not exist."""
 
     code: int = NOT_FOUND
 
 
 class AlreadyExistsError(OpError):
-    """A file to be made exists already."""
+    """Raised when a file that is to be created already exists."""
 
     code: int = ALREADY_EXISTS
 
 
 class PermissionDeniedError(OpError):
-    """The caller lacks the permission for a file."""
+    """Raised when the caller lacks the permission for a file."""
 
     code: int = PERMISSION_DENIED
 
 
 class ResourceExhaustedError(OpError, MemoryError):
-    """An op needs more memory than the machine can have; a ``MemoryError``."""
+    """Raised when an op needs more memory than there is; a ``MemoryError``."""
 
     code: int = RESOURCE_EXHAUSTED
 
 
 class FailedPreconditionError(OpError):
-    """The state of an object forbids the operation."""
+    """Raised when the state of an object does not allow the operation."""
 
     code: int = FAILED_PRECONDITION
 
 
 class AbortedError(OpError):
-    """An operation was aborted."""
+    """Raised when an operation is aborted."""
 
     code: int = ABORTED
 
 
 class OutOfRangeError(OpError):
-    """An iterator is exhausted, or a position lies beyond the end of an array."""
+    """Raised when an iterator is exhausted or a position is past the end."""
 
     code: int = OUT_OF_RANGE
 
 
 class UnimplementedError(OpError):
-    """An operation exists, but not for these arguments."""
+    """Raised when an operation is not implemented for the arguments."""
 
     code: int = UNIMPLEMENTED
 
 
 class InternalError(OpError):
-    """An invariant of the library does not hold."""
+    """Raised when an invariant of the library is violated."""
 
     code: int = INTERNAL
 
 
 class UnavailableError(OpError):
-    """A service is not available now."""
+    """Raised when a service is currently unavailable."""
 
     code: int = UNAVAILABLE
 
 
 class DataLossError(OpError):
-    """A file is damaged."""
+    """Raised when a file is corrupted."""
 
     code: int = DATA_LOSS
 
 
 class UnauthenticatedError(OpError):
-    """The caller is not authenticated."""
+    """Raised when the caller is not authenticated."""
 
     code: int = UNAUTHENTICATED
 
 
 def describe(value: Any) -> str:
-    """Shape and dtype of a tensor, array or spec; the type's name of anything else.
+    """Describe a tensor, array or spec by shape and dtype, other objects by type.
 
     Example:
         >>> from tapewright.core.errors import describe
@@ -278,10 +284,12 @@ def _message(who, what, given):
 
 
 class ShapeError(InvalidArgumentError):
-    """Shapes do not fit; a ``ValueError``.
+    """Raised when shapes are incompatible; a ``ValueError``.
 
-    Args: ``who``: the op; ``what``: the rule that does not hold; further arguments: the
-    inputs, whose shapes and dtypes the message lists.
+    Args:
+        who: Name of the op.
+        what: Rule that is violated.
+        **given: Inputs by name; the message lists their shapes and dtypes.
 
     Example:
         >>> from tapewright import matmul, ones
@@ -298,9 +306,12 @@ class ShapeError(InvalidArgumentError):
 
 
 class DTypeError(InvalidArgumentError, TypeError):
-    """Dtypes do not fit; a ``TypeError`` and a ``ValueError``.
+    """Raised when dtypes are incompatible; a ``TypeError`` and a ``ValueError``.
 
-    Its arguments are those of `ShapeError`.
+    Args:
+        who: Name of the op.
+        what: Rule that is violated.
+        **given: Inputs by name; the message lists their shapes and dtypes.
 
     Example:
         >>> from tapewright import add, ones
@@ -316,15 +327,24 @@ class DTypeError(InvalidArgumentError, TypeError):
 
 
 class OutOfBoundsError(InvalidArgumentError, IndexError):
-    """An index lies outside of a tensor; an ``IndexError`` and a ``ValueError``."""
+    """Raised when an index is out of bounds; an ``IndexError`` and a ``ValueError``."""
 
 
 class NumericsError(InvalidArgumentError, FloatingPointError):
-    """A NaN or an infinity where none may be; a ``FloatingPointError`` and a ``ValueError``."""
+    """Raised for an invalid NaN or infinity.
+
+    It is a ``FloatingPointError`` and a ``ValueError``.
+    """
 
 
 class GradientLookupError(LookupError):
-    """A gradient passes through an op without a VJP rule for it; a ``LookupError``."""
+    """Raised when a gradient reaches an op without a VJP rule; a ``LookupError``.
+
+    Args:
+        op_name: Name of the op.
+        type_name: TensorFlow's type of the op.
+        input_name: Name of the input that has no rule.
+    """
 
     def __init__(self, op_name: str, type_name: str, input_name: str):
         super().__init__(
@@ -336,18 +356,19 @@ class GradientLookupError(LookupError):
 
 
 class MappingError(TypeError):
-    """An op in `vectorized_map` needs the single values of a batched tensor; a ``TypeError``.
+    """Raised when an op in `vectorized_map` needs single values; a ``TypeError``.
 
-    A batched tensor stands for many values at once: it has no single value, no results
+    A batched tensor represents many values at once: it has no single value, no results
     of different sizes, and cannot be assigned.
     """
 
 
 class TracingError(TypeError):
-    """Python needs the value of a traced tensor, or uses it after the trace; a ``TypeError``.
+    """Raised when Python needs the value of a traced tensor; a ``TypeError``.
 
-    A traced tensor has no value for NumPy, for a shape or for the index of a list. Python
-    control flow that cannot be converted raises it, too, see `tw.autograph`.
+    A traced tensor has no value for NumPy, for a shape or for the index of a list, and
+    cannot be used after the trace. Python control flow that cannot be converted also
+    raises it; see `tw.autograph`.
 
     Example:
         >>> import numpy as np, tapewright as tw
@@ -363,9 +384,10 @@ class TracingError(TypeError):
 
 
 class NoValueError(TracingError, AttributeError):
-    """A traced tensor is asked for its value, by ``numpy()``; an ``AttributeError``, too.
+    """Raised when a traced tensor has no value to return, as in ``x.numpy()``.
 
-    Graph tensors of TensorFlow lack the method, which code catches as that error.
+    It is also an ``AttributeError``: graph tensors of TensorFlow lack the method, and
+    code catches that error.
     """
 
 
@@ -373,27 +395,30 @@ OperatorNotAllowedInGraphError = TracingError
 
 
 class VerificationError(RuntimeError):
-    """A graph or program of a traced function is inconsistent; a ``RuntimeError``.
+    """Raised when a graph or program of a function is invalid; a ``RuntimeError``.
 
-    It is a defect of tapewright, found before it gives a wrong number. Verification is
-    on if the environment has ``TAPEWRIGHT_VERIFY=1``.
+    This is a defect of tapewright, found before it leads to wrong numbers. The
+    environment variable ``TAPEWRIGHT_VERIFY=1`` turns verification on.
     """
 
 
 class CollectiveError(RuntimeError):
-    """The processes of a job do not act together, or one is gone; a ``RuntimeError``.
+    """Raised when the collectives of the processes of a job differ; a ``RuntimeError``.
 
-    They must call the same collectives in the same order. After this error the job
-    cannot go on.
+    All processes must call the same collectives in the same order. The error is also
+    raised when a process has ended. The job cannot continue after it.
     """
 
 
 class RecordingError(RuntimeError, ValueError):
-    """The state of a tape forbids the call; a ``RuntimeError`` and a ``ValueError``."""
+    """Raised when the state of a tape does not allow the call.
+
+    It is a ``RuntimeError`` and a ``ValueError``.
+    """
 
 
 def printable(text: Any, kept: str = "") -> str:
-    """``text`` with escapes for its unprintable characters, except those in ``kept``.
+    """Escape the unprintable characters of ``text``, except those in ``kept``.
 
     Text from a file could contain control sequences of a terminal.
 
@@ -408,12 +433,15 @@ def printable(text: Any, kept: str = "") -> str:
 
 
 class SavingError(OpError, ValueError, OSError):
-    """A file cannot be written or read; a ``ValueError`` and an ``OSError``.
+    """Raised when a file cannot be read or written; a ``ValueError``, ``OSError``.
 
-    ``path`` is the file, ``dataset`` the dataset, group, attribute or zip member at
-    fault (or None), ``reason`` the fault. An error of the operating system keeps its
-    class: ``except FileNotFoundError`` and ``except NotFoundError`` catch a missing
-    file.
+    An error of the operating system keeps its class: both ``except FileNotFoundError``
+    and ``except NotFoundError`` catch a missing file.
+
+    Args:
+        path: Path of the file.
+        reason: Description of the error.
+        dataset: Dataset, group, attribute or zip member with the error, or None.
 
     Example:
         >>> import tapewright as tw
@@ -442,12 +470,12 @@ class SavingError(OpError, ValueError, OSError):
 
 
 def _cut(text, most):
-    """``text``, or its start: names in a file may be of any length."""
+    """Truncate ``text``, since names in a file may have any length."""
     return text if len(text) <= most else f"{text[:most]}..."
 
 
 def saving_error(path: Any, reason: Any, dataset: Any = None, cause: Any = None) -> Any:
-    """A `SavingError` that is also of the class of ``cause``, if that is an ``OSError``."""
+    """Return a `SavingError` that also has the class of an ``OSError`` ``cause``."""
     return _saving_error_class(type(cause))(path, reason, dataset)
 
 
@@ -455,9 +483,9 @@ def saving_error(path: Any, reason: Any, dataset: Any = None, cause: Any = None)
 def as_saving_error(
     path: Any, reason: str, dataset: Any = None, errors: Any = Exception
 ) -> Iterator[None]:
-    """Raise errors as a `SavingError`: ``reason``, then the message of the error.
+    """Reraise errors as a `SavingError`: ``reason`` and the message of the error.
 
-    An error of the system about another file than ``path`` is left alone.
+    System errors about files other than ``path`` are not changed.
     """
     try:
         yield

@@ -1,9 +1,9 @@
-"""Values: `Tensor`, its static description `TensorSpec`, and the conversion to tensors.
+"""`Tensor`, its static description `TensorSpec`, and conversions to tensors.
 
-A Tensor is an array that is never written to, and a key that identifies it on tapes. It
-has no method named like one of ndarray (``mean``, ``sum``, ``reshape``, ...), since NumPy's
-functions would call it: ``np.mean(tensor)`` has to leave the tape. Its operators come
-from ``ops/operators.py``.
+A Tensor holds an array that is never written to and a key that identifies it on tapes.
+It has no method named like an ndarray method (``mean``, ``sum``, ``reshape``, ...):
+NumPy's functions would call the method, but ``np.mean(tensor)`` has to leave the tape.
+`ops/operators.py` defines the operators.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ next_key = itertools.count(1).__next__
 
 
 class Tensor(Operators):
-    """An immutable array with TensorFlow's interface; `constant` and every op return one.
+    """Multidimensional array of one dtype: immutable, with TensorFlow's interface.
 
-    Operators, comparisons and indices are ops, which pass gradients. NumPy's functions
-    take its values.
+    `constant` and all ops return tensors. Operators, comparisons and indexing are ops,
+    which are differentiable. NumPy functions accept a tensor and work on its values.
 
     Example:
         >>> x = tw.constant([[1.0, 2.0], [3.0, 4.0]])
@@ -62,7 +62,7 @@ class Tensor(Operators):
 
     @property
     def shape(self) -> TensorShape:
-        """The `TensorShape`."""
+        """The static shape, a `TensorShape`."""
         return TensorShape(self.array.shape)
 
     @property
@@ -72,34 +72,44 @@ class Tensor(Operators):
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """The number of axes, also called the rank."""
         return self.array.ndim
 
     @property
     def device(self) -> str:
-        """The name of the device that holds the array, such as "/CPU:0"."""
+        """The name of the device that holds the array, such as ``"/CPU:0"``."""
         return devices.device_of(self.array)
 
     def get_shape(self) -> TensorShape:
-        """``shape``, under TensorFlow's older name."""
+        """Return the shape; alias of `shape` for TensorFlow code."""
         return self.shape
 
     def set_shape(self, shape: StaticShapeLike) -> None:
-        """Check that the shape is compatible with ``shape``.
+        """Check that the shape of the tensor is compatible with ``shape``.
 
-        Raises: ``ValueError`` if it is not.
+        A shape is always known here, so nothing changes.
+
+        Args:
+            shape: Expected shape, with None for sizes of any value.
+
+        Raises:
+            ValueError: If the shapes are incompatible.
         """
         self.shape.assert_is_compatible_with(shape)
 
     @property
     def assign(self) -> Callable[[TensorLike], Any]:
-        """``v[index].assign(value)``: write to a part of a variable. Returns ``v``.
+        """Function that writes to a part of a variable: ``v[index].assign(value)``.
 
-        ``value`` broadcasts to the shape of the part; of an index that occurs twice the
-        last value counts. A tensor that is no part of a variable has no such attribute.
+        It accepts a ``value`` that broadcasts to the shape of the part and returns
+        ``v``. If an index occurs twice, the last value wins. Python numbers are
+        converted to the dtype of the variable. A tensor that is not a part of a
+        variable lacks this attribute.
 
-        Raises: ``ShapeError`` (a ValueError) for another shape, ``DTypeError`` (a
-        TypeError) for another dtype. Python numbers are converted.
+        Raises:
+            ShapeError: If ``value`` does not broadcast to the shape of the part (also a
+                ``ValueError``).
+            DTypeError: If ``value`` has another dtype (also a ``TypeError``).
         """
         try:
             variable, index = self._part_of
@@ -111,12 +121,17 @@ class Tensor(Operators):
         return lambda value: Tensor._assign_part(variable, index, value)
 
     def numpy(self) -> Array:
-        """A copy as a NumPy array, or as a NumPy scalar if the rank is 0.
+        """Return a copy as a NumPy array, or as a NumPy scalar if the rank is 0.
 
-        Strings are objects that are bytes, in UTF-8.
+        Strings are returned as an array of ``bytes`` objects, encoded in UTF-8.
 
-        Raises: ``TracingError`` in a traced function, ``MappingError`` inside of
-        `vectorized_map`.
+        Raises:
+            TracingError: In a traced function.
+            MappingError: Inside `vectorized_map`.
+
+        Example:
+            >>> tw.constant([1.0, 2.0]).numpy()
+            array([1., 2.], dtype=float32)
         """
         if self.key is not None:
             export_hook(self, "numpy()")
@@ -126,11 +141,11 @@ class Tensor(Operators):
         return array.copy() if array.ndim else array[()]
 
     def to_numpy(self) -> Array:
-        """`numpy`, for Matplotlib and pandas."""
+        """Return a copy as a NumPy array; alias of `numpy` for Matplotlib, pandas."""
         return self.numpy()
 
     def ref(self) -> Reference:
-        """A hashable reference, for sets and dict keys; `deref` returns the tensor."""
+        """Return a hashable reference, for sets and dict keys; see `deref`."""
         return Reference(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -146,10 +161,12 @@ class Tensor(Operators):
         return view
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Return a DLPack capsule of a copy, for `from_dlpack` of other libraries.
+        """Return a DLPack capsule of a copy, for ``from_dlpack`` of other libraries.
 
-        Raises: ``BufferError`` for ``copy=False``, strings, and what NumPy or CuPy do not
-        export; ``TracingError`` in a traced function.
+        Raises:
+            BufferError: For ``copy=False``, strings, and anything that NumPy or CuPy
+                cannot export.
+            TracingError: In a traced function.
         """
         if self.key is not None:
             export_hook(self, "another library")
@@ -244,7 +261,18 @@ class Tensor(Operators):
 
 
 class Reference:
-    """The result of ``tensor.ref()`` and ``variable.ref()``, hashed by identity."""
+    """Hashable reference to a tensor or variable, compared by identity.
+
+    The methods ``tensor.ref()`` and ``variable.ref()`` return it.
+
+    Args:
+        referent: Tensor or variable to refer to.
+
+    Example:
+        >>> x = tw.constant(1.0)
+        >>> x.ref() == x.ref(), x.ref().deref() is x
+        (True, True)
+    """
 
     __slots__ = ("_referent",)
 
@@ -252,7 +280,7 @@ class Reference:
         self._referent = referent
 
     def deref(self) -> Any:
-        """The tensor or variable itself."""
+        """Return the tensor or variable."""
         return self._referent
 
     def __eq__(self, other: object) -> bool:
@@ -266,9 +294,12 @@ class Reference:
 
 
 class TensorSpec:
-    """The shape and dtype of a tensor, without values; sizes or the rank may be unknown.
+    """Shape and dtype of a tensor, without values.
 
-    Args: ``shape``: a list with None for unknown sizes, or None for an unknown rank.
+    Args:
+        shape: Sizes of the axes, with None for unknown sizes; None for an unknown rank.
+        dtype: Dtype of the elements.
+        name: Name of the tensor, or None.
 
     Example:
         >>> tw.TensorSpec([None, 3], "float32")
@@ -293,11 +324,20 @@ class TensorSpec:
 
     @classmethod
     def from_tensor(cls, tensor: Tensor, name: str | None = None) -> TensorSpec:
-        """The spec of a tensor."""
+        """Return the spec of a tensor.
+
+        Args:
+            tensor: Tensor to describe.
+            name: Name of the spec, or None.
+        """
         return cls(tensor.shape, tensor.dtype, name)
 
     def is_compatible_with(self, value: Tensor | TensorSpec) -> bool:
-        """Return whether a tensor or spec has this dtype and fits this shape."""
+        """Return whether a tensor or spec has this dtype and a compatible shape.
+
+        Args:
+            value: Tensor or spec to compare with.
+        """
         return self.dtype == value.dtype and self.shape.is_compatible_with(value.shape)
 
     def __eq__(self, other: object) -> bool:
@@ -317,16 +357,24 @@ class TensorSpec:
 
 
 class IndexedSlices(CompositeTensor):
-    """Rows of a tensor that is zero elsewhere: the gradient of `gather`.
+    """Sparse rows of a tensor that is zero elsewhere, such as a gradient of `gather`.
 
-    Row ``indices[i]`` is ``values[i]``; rows with the same index are added.
-    `convert_to_tensor` makes it dense; optimizers apply it as it is.
+    Row ``indices[i]`` of the tensor is ``values[i]``; rows with the same index are
+    added. `convert_to_tensor` returns the dense tensor; optimizers apply the rows
+    directly.
 
-    Shapes: ``values`` ``[n, ...]``, ``indices`` ``[n]``; ``dense_shape`` is the shape
-    of the whole tensor.
+    Args:
+        values: Tensor of the rows.
+        indices: Integer tensor with the index of each row.
+        dense_shape: Shape of the dense tensor, or None if it is unknown.
+
+    Shapes:
+        ``values`` ``[n, ...]``, ``indices`` ``[n]``.
 
     Example:
-        >>> slices = tw.IndexedSlices(tw.constant([[1.0, 2.0]]), tw.constant([1]), dense_shape=[3, 2])
+        >>> slices = tw.IndexedSlices(
+        ...     tw.constant([[1.0, 2.0]]), tw.constant([1]), dense_shape=[3, 2]
+        ... )
         >>> tw.convert_to_tensor(slices).numpy()
         array([[0., 0.],
                [1., 2.],
@@ -361,7 +409,7 @@ class IndexedSlices(CompositeTensor):
 
     @property
     def shape(self) -> TensorShape:
-        """The shape of the whole tensor, unknown without ``dense_shape``."""
+        """The shape of the dense tensor; unknown without ``dense_shape``."""
         if self.dense_shape is None:
             return TensorShape(None)
         if has_symbolic_shape(self.dense_shape):
@@ -375,27 +423,35 @@ class IndexedSlices(CompositeTensor):
         return TensorShape([int(n) for n in np.asarray(self.dense_shape)])
 
     def with_values(self, values: Tensor) -> IndexedSlices:
-        """The same rows with other values."""
+        """Return slices with the same indices and shape, and other values.
+
+        Args:
+            values: Tensor of the new rows.
+        """
         return IndexedSlices(values, self.indices, self.dense_shape)
 
     def components(self) -> list[Any]:
-        """The values and the indices, and a dense shape that is a tensor."""
+        """Return the values and indices, and ``dense_shape`` if it is a tensor."""
         parts, shape = [self.values, self.indices], self.dense_shape
         if has_symbolic_shape(shape):
             return [*parts, convert_to_tensor(shape)]
         return parts if self._static_shape() is not None else [*parts, shape]
 
     def with_components(self, components: Sequence[Any]) -> IndexedSlices:
-        """The same of other tensors."""
+        """Return slices like these with other component tensors.
+
+        Args:
+            components: Tensors that replace those of `components`, in the same order.
+        """
         shape = components[2] if len(components) == 3 else self.dense_shape
         return IndexedSlices(components[0], components[1], shape)
 
     def static_key(self) -> Any:
-        """The class, and a dense shape of numbers."""
+        """Return the class, and ``dense_shape`` if it consists of numbers."""
         return IndexedSlices, self._static_shape()
 
     def _static_shape(self):
-        """A dense shape of numbers as a tuple, () for none; None if it is a tensor."""
+        """Return ``dense_shape`` as a tuple, () if missing, None if a tensor."""
         shape = self.dense_shape
         if shape is None:
             return ()
@@ -417,6 +473,9 @@ class IndexedSlices(CompositeTensor):
 def is_tensor(value: object) -> bool:
     """Return whether ``value`` is a `Tensor`, `Variable` or `IndexedSlices`.
 
+    Args:
+        value: Object to test.
+
     Example:
         >>> tw.is_tensor(tw.constant(1.0)), tw.is_tensor(1.0)
         (True, False)
@@ -425,12 +484,12 @@ def is_tensor(value: object) -> bool:
 
 
 def is_composite(value: object) -> bool:
-    """Return whether ``value`` consists of tensors, and stands for none: a sparse tensor."""
+    """Return whether ``value`` consists of several tensors, such as a sparse tensor."""
     return isinstance(value, CompositeTensor) and not is_tensor(value)
 
 
 def new_tensor(array: Any) -> Tensor:
-    """A Tensor of an array that nobody will write to."""
+    """Return a Tensor of an array that is never written to afterwards."""
     tensor = Tensor()
     tensor.array = array
     tensor.key = None
@@ -438,7 +497,7 @@ def new_tensor(array: Any) -> Tensor:
 
 
 def module_of(tensor: Tensor) -> Any:
-    """The array module of a tensor, even of a batched one."""
+    """Return the array module of a tensor, also of a batched one."""
     while not devices.is_array(tensor.array):
         if not hasattr(tensor, "value"):  # a traced or symbolic tensor
             return devices.current_module()
@@ -447,7 +506,7 @@ def module_of(tensor: Tensor) -> Any:
 
 
 def export_hook(tensor: Tensor, how: str) -> None:
-    """Hook for tensors that are converted to NumPy or Python values; see `tape`."""
+    """Hook that is called when a tensor is converted to NumPy or Python; see `tape`."""
 
 
 # ``hook(tensors, dtype)`` packs tensors, cast to a dtype unless it is None. It is an op of
@@ -463,18 +522,23 @@ def constant(
     shape: StaticShapeLike = None,
     name: str | None = None,
 ) -> Tensor:
-    """A tensor of ``value``: a number, nested list, array or tensor.
+    """Create a tensor from a number, nested list, array or tensor.
 
-    Python floats become float32 and ints int32 (int64 if they need it), as do NumPy's ints
-    in a list; arrays keep their dtype. A tensor of the right dtype is returned as it is:
-    gradients pass.
+    Python floats become float32 and ints int32 (int64 if they are too large), and so do
+    NumPy integers in a list; arrays keep their dtype. A tensor that already has the
+    dtype is returned as is, so gradients pass through.
 
-    Args: ``shape``: the value is reshaped to it, or repeated if it is a single one.
+    Args:
+        value: Number, string, nested list, array or tensor.
+        dtype: Dtype of the result, or None to infer it from ``value``.
+        shape: Shape of the result: ``value`` is reshaped, or repeated if it is a single
+            element.
 
     Raises:
         TypeError: If ``value`` does not convert to ``dtype``.
-        DTypeError: If it is no number or text (both that and a ValueError).
-        ValueError: If a list is ragged or ``shape`` holds another number of elements.
+        DTypeError: If ``value`` is neither number nor text (a ``TypeError`` and a
+            ``ValueError``).
+        ValueError: If a list is ragged, or ``shape`` holds another number of elements.
 
     Example:
         >>> tw.constant([[1, 2], [3, 4]], dtype="float32")
@@ -509,16 +573,18 @@ def convert_to_tensor(
     dtype_hint: DTypeLike | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """``value`` as a tensor: a tensor itself, the value of a `Variable`.
+    """Convert ``value`` to a tensor: a list, array, `Variable` or tensor.
 
-    A list may hold tensors: gradients pass through it.
+    Lists may contain tensors; gradients pass through them.
 
-    Args: ``dtype``: that of the result, which a tensor must have already;
-    ``dtype_hint``: is ignored if the conversion to it would lose information.
+    Args:
+        value: Object to convert. A tensor is returned as is; a `Variable` is read.
+        dtype: Dtype of the result, or None to infer it. A tensor must already have it.
+        dtype_hint: Preferred dtype, ignored if the conversion would lose information.
 
     Raises:
-        DTypeError: If a tensor has another dtype than ``dtype``, and for values without
-            a conversion, such as None (a TypeError and a ValueError).
+        DTypeError: If a tensor has another dtype than ``dtype``, or ``value`` has no
+            conversion, such as None (a ``TypeError`` and a ``ValueError``).
 
     Example:
         >>> tw.convert_to_tensor([1, 2], dtype_hint="float32").numpy()
@@ -581,7 +647,10 @@ def to_array(
     hint: DTypeLike | None = None,
     module: Any = None,
 ) -> Any:
-    """``value`` as a fresh array of ``module`` (default: its own, or the current one)."""
+    """Convert ``value`` to a new array of ``module``.
+
+    The default is the module of the value, or else the current one.
+    """
     if hasattr(type(value), "__tensor__"):
         value = value.__tensor__()
     if isinstance(value, Tensor):
@@ -602,14 +671,14 @@ def to_array(
 
 
 def has_own_dtype(value):
-    """Return whether a value converts to an array as a whole, as a pandas Series does."""
+    """Return whether a value converts to an array as a whole, like a pandas Series."""
     if isinstance(value, (np.generic, CompositeTensor)):
         return False
     return hasattr(type(value), "__array__")
 
 
 def _copied(value, dtype, hint, module):
-    """A copy of an array, on the device of ``module`` or on its own."""
+    """Copy an array to the device of ``module``, or on its device if that is None."""
     own = devices.array_module(type(value))
     if kind_of(value.dtype) == "O" and dtype is not None and _holds_numbers(value):
         value = np.array(value.tolist())  # as of the columns of a table
@@ -628,7 +697,7 @@ def _copied(value, dtype, hint, module):
 
 
 def _from_python(value, dtype, hint):
-    """Numbers, strings and nested lists as a NumPy array."""
+    """Convert numbers, strings and nested lists to a NumPy array."""
     if isinstance(value, CompositeTensor):
         raise TypeError(
             f"a {type(value).__name__} is no tensor: to_tensor() or tw.sparse.to_dense() "
@@ -673,7 +742,11 @@ def _from_python(value, dtype, hint):
 
 
 def _from_objects(value, array):
-    """An array of strings. Raises: ``DTypeError`` if there are other objects."""
+    """Return an array of strings.
+
+    Raises:
+        DTypeError: If there are other objects.
+    """
     for number, entry in enumerate(array.flat):
         if is_tensor(entry):
             array.flat[number] = entry.numpy()
@@ -693,7 +766,7 @@ def _from_objects(value, array):
 
 
 def _dims_of(shape, dtype):
-    """The dimensions of a shape, and their dtype: int32, or int64 if they need it."""
+    """Return the sizes of a shape, and their dtype: int32, or int64 for large sizes."""
     if dtype not in (None, "int32", "int64"):
         raise TypeError(f"Cannot convert {shape!r} to {as_dtype(dtype).name}")
     if not shape.is_fully_defined():
@@ -704,7 +777,7 @@ def _dims_of(shape, dtype):
 
 
 def _as_strings(array):
-    """An array of text, bytes or objects as an array of strings."""
+    """Convert an array of text, bytes or objects to an array of strings."""
     if array.dtype.kind in "USO":
         try:
             return as_text(array)
@@ -720,7 +793,7 @@ def _as_strings(array):
 
 
 def _holds_numbers(array):
-    """Return whether all objects in an array are numbers, and there are some."""
+    """Return whether an array of objects is not empty and contains only numbers."""
     kinds = (int, float, complex, np.number, np.bool_)
     return bool(array.size) and all([isinstance(entry, kinds) for entry in array.flat])
 
@@ -737,7 +810,7 @@ def _first_leaf(value):
 
 
 def _dtype_of_first(value):
-    """The dtype of the first leaf; None if it is a Python number or an integer of NumPy."""
+    """Return the dtype of the first leaf; None for Python numbers, NumPy integers."""
     value = _first_leaf(value)
     if is_tensor(value):
         return value.dtype.dtype
@@ -762,7 +835,7 @@ def _wanted_dtype(natural, value, dtype, hint):
 
 
 def _is_implicit(natural, wanted):
-    """Return whether numbers of one dtype convert to another without being told to."""
+    """Return whether numbers of one dtype convert implicitly to another."""
     return kind_of(wanted) in _IMPLICIT.get(kind_of(natural), "")
 
 

@@ -1,6 +1,6 @@
-"""Shapes as values: a tuple of dimensions, each an int, or None if it is unknown.
+"""Shapes as values: tuples of sizes, each an int, or None if it is unknown.
 
-While a function is traced for all sizes, an unknown dimension is an `UnknownSize`, which
+While a function is traced for all sizes, an unknown size is an `UnknownSize`, which
 computes like an int and prints as None.
 """
 
@@ -18,15 +18,22 @@ __all__ = ["TensorShape", "UnrankedShape"]
 
 
 class TensorShape(tuple[int | Any, ...]):
-    """The sizes of the axes of a tensor; ``TensorShape(None)`` if even the rank is unknown.
+    """Sizes of the axes of a tensor; ``TensorShape(None)`` if the rank is unknown.
 
-    An unknown size is None. It compares, hashes, indexes and unpacks like a tuple.
+    Unknown sizes are None. A shape compares, hashes, indexes and unpacks like a tuple.
 
-    Raises: ``ValueError`` for a negative size.
+    Args:
+        dims: Sequence of sizes, another shape, a single size, or None for an unknown
+            rank.
+
+    Raises:
+        ValueError: If a size is negative.
 
     Example:
-        >>> tw.TensorShape([7, 10]), str(tw.TensorShape([7, None])), tw.TensorShape([2, 3])[1:]
-        (TensorShape([7, 10]), '(7, None)', TensorShape([3]))
+        >>> tw.TensorShape([7, 10]), str(tw.TensorShape([7, None]))
+        (TensorShape([7, 10]), '(7, None)')
+        >>> tw.TensorShape([2, 3])[1:]
+        TensorShape([3])
     """
 
     rank: int | None
@@ -46,25 +53,26 @@ class TensorShape(tuple[int | Any, ...]):
 
     @property
     def dims(self) -> list[int | None] | None:
-        """The sizes as a list; None if the rank is unknown."""
+        """The sizes as a list, or None if the rank is unknown."""
         return None if self.rank is None else self.as_list()
 
     @property
     def ndims(self) -> int | None:
-        """The rank; None if it is unknown."""
+        """The rank, or None if it is unknown."""
         return self.rank
 
     def as_list(self) -> list[int | None]:
-        """The sizes as a list, None where unknown.
+        """Return the sizes as a list, with None for unknown sizes.
 
-        Raises: ``ValueError`` if the rank is unknown.
+        Raises:
+            ValueError: If the rank is unknown.
         """
         if self.rank is None:
             raise ValueError("as_list() is not defined on an unknown TensorShape")
         return [None if is_symbolic(d) else d for d in self]
 
     def num_elements(self) -> int | None:
-        """The product of the sizes; None if one is unknown."""
+        """Return the product of the sizes, or None if a size is unknown."""
         if not self.is_fully_defined():
             return None
         return math.prod(self)
@@ -76,7 +84,12 @@ class TensorShape(tuple[int | Any, ...]):
         )
 
     def is_compatible_with(self, other: StaticShapeLike) -> bool:
-        """Return whether some shape of known sizes fits both.
+        """Return whether both shapes can describe the same tensor.
+
+        Unknown sizes and an unknown rank are compatible with any.
+
+        Args:
+            other: Shape to compare with.
 
         Example:
             >>> tw.TensorShape([None, 3]).is_compatible_with([2, 3])
@@ -91,14 +104,25 @@ class TensorShape(tuple[int | Any, ...]):
         )
 
     def assert_is_compatible_with(self, other: StaticShapeLike) -> None:
-        """Raise ``ValueError`` unless `is_compatible_with` is true."""
+        """Raise an error unless the shapes are compatible.
+
+        Args:
+            other: Shape to compare with.
+
+        Raises:
+            ValueError: If `is_compatible_with` returns False.
+        """
         if not self.is_compatible_with(other):
             raise ValueError(f"Shapes {self} and {TensorShape(other)} are incompatible")
 
     def merge_with(self, other: StaticShapeLike) -> TensorShape:
-        """The shape with the sizes that either of both knows.
+        """Return the shape with the sizes that are known in either shape.
 
-        Raises: ``ValueError`` if they contradict.
+        Args:
+            other: Compatible shape.
+
+        Raises:
+            ValueError: If the shapes are incompatible.
 
         Example:
             >>> tw.TensorShape([1, None]).merge_with([None, 3])
@@ -112,7 +136,11 @@ class TensorShape(tuple[int | Any, ...]):
         return TensorShape([b if a is None else a for a, b in pairs])
 
     def concatenate(self, other: StaticShapeLike) -> TensorShape:
-        """The sizes of this shape, then those of another."""
+        """Return the sizes of this shape followed by the sizes of another shape.
+
+        Args:
+            other: Shape to append.
+        """
         other = TensorShape(other)
         if self.rank is None or other.rank is None:
             return TensorShape(None)
@@ -166,8 +194,9 @@ class TensorShape(tuple[int | Any, ...]):
 class UnrankedShape(TensorShape):
     """The shape of input ``input`` of a function that is traced for all ranks.
 
-    It equals itself. As for an `UnknownSize`, a comparison with another shape is answered
-    for the example shapes and adds a guard; everything else raises `NeedsSize`.
+    It equals itself. As with an `UnknownSize`, a comparison with another shape is
+    answered for the example shapes and adds a guard; everything else raises
+    `NeedsSize`.
     """
 
     def __new__(cls, input: Any, scope: Any) -> Self:  # noqa: A002  (as in `DimSymbol`)
@@ -181,7 +210,7 @@ class UnrankedShape(TensorShape):
 
     @property
     def size(self) -> Any:
-        """The number of entries."""
+        """The number of elements."""
         return UnknownSize.of(self.shape_symbol, self.scope)
 
     def _needs_rank(self, *args):
@@ -214,12 +243,12 @@ class UnrankedShape(TensorShape):
 
 
 def _is_open(dim):
-    """Return whether a dimension may be any number: None, or of a finished trace."""
+    """Return whether a dimension may be any number: None, or from a finished trace."""
     return dim is None or (is_symbolic(dim) and dim.scope.closed)
 
 
 def _same_dims(shape, other):
-    """Compare the ranks first: comparing unknown dimensions would add guards."""
+    """Compare the ranks first, since comparing unknown sizes would add guards."""
     return len(shape) == len(other) and tuple(shape) == tuple(other)
 
 

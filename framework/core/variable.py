@@ -1,4 +1,4 @@
-"""Variables: values that can be assigned, and notify tapes when they are read."""
+"""Variables: values that can be assigned, and that notify tapes when they are read."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ changes: list[object] = [object()]
 
 
 class VariableAggregation(enum.Enum):
-    """Ways to reduce the values that replicas assign to a `Variable` to one."""
+    """Ways to aggregate the values that replicas assign to a `Variable`."""
 
     NONE = 0
     SUM = 1
@@ -71,7 +71,7 @@ class VariableAggregation(enum.Enum):
 
 
 class VariableSynchronization(enum.Enum):
-    """Times at which the values that replicas assign to a `Variable` are reduced to one."""
+    """Times at which the values that replicas assign to a `Variable` are aggregated."""
 
     AUTO = 0
     NONE = 1
@@ -80,28 +80,39 @@ class VariableSynchronization(enum.Enum):
 
 
 class Variable(Operators, Guarding):
-    """A tensor that can be assigned to; tapes watch trainable ones when they are read.
+    """Tensor-like object whose value can be changed by assignment.
 
-    As in TensorFlow tapes go by ``trainable`` as it was given, `is_accessible`: a layer
-    that is frozen for a call, and trainable again afterwards, has gradients of that call.
+    Tapes watch trainable variables when they are read. They go by ``trainable`` as
+    passed to the constructor (see `is_accessible`), like TensorFlow: if a layer is
+    frozen for a call and trainable again afterwards, the call still has gradients.
 
     An assignment binds a new array and never writes into the old one, which tapes and
-    tensors may still hold. Variables may hold integers, which have no gradient. While a
-    function is traced, the initial value is computed at once, outside of the trace.
+    tensors may still hold. Variables of integers have no gradient. The initial value is
+    computed immediately, also while a function is traced.
 
-    Threads: a read gives the value before or after a change, never part of both;
-    `assign_add` and `assign_sub` of several threads all count. Two variables that are
-    read while another thread trains may have values of two steps.
+    Variables are thread-safe: a read returns the value before or after a change, never
+    a mix, and concurrent calls of `assign_add` and `assign_sub` all take effect. Two
+    variables that are read while another thread trains may hold values of different
+    steps.
 
-    Args: ``initial_value``: anything that `constant` takes, or a function that returns
-    it; ``validate_shape`` has no effect, as initial values have known shapes;
-    ``constraint``: a function that optimizers apply to the value after an update;
-    ``synchronization`` and ``aggregation``: notes for replicas, each of which is a process
-    here and assigns its own value (average it with `distribute.all_reduce` before);
-    ``shape``: the shape that the value must have.
+    Args:
+        initial_value: Anything that `constant` accepts, or a function that returns it.
+        trainable: If True, tapes watch the variable and optimizers update it. None
+            means True.
+        validate_shape: Ignored, since initial values have known shapes.
+        name: Name of the variable, or None.
+        dtype: Dtype of the value, or None to infer it from ``initial_value``.
+        constraint: Function that optimizers apply to the value after each update, or
+            None.
+        synchronization: Kept as an attribute. Each replica is a process and assigns its
+            value.
+        aggregation: Kept as an attribute. To average, call `distribute.all_reduce`
+            before assigning.
+        shape: Shape that the value must have, or None.
 
-    Raises: ``ShapeError`` (a ValueError) if the value has another shape; ``TypeError``
-    if it does not convert to ``dtype``.
+    Raises:
+        ShapeError: If the value has another shape (also a ``ValueError``).
+        TypeError: If the value does not convert to ``dtype``.
 
     Example:
         >>> v = tw.Variable([1.0, 2.0])
@@ -190,19 +201,22 @@ class Variable(Operators, Guarding):
 
     @property
     def is_accessible(self) -> bool:
-        """True if tapes that watch what is accessed watch it: trainable now or once."""
+        """True if the variable is trainable, or was at some time.
+
+        Tapes that watch accessed variables then watch it.
+        """
         return self.trainable or self._made_trainable
 
     @property
     def is_weight(self) -> bool:
-        """True for weights: each ``keras.Variable``, and variables of layers and metrics."""
+        """True for weights: each ``keras.Variable``, variables of layers and metrics."""
         return self._path is not None
 
     def read(self) -> Tensor:
         """Return the value as a tensor; tapes that watch the variable record the read.
 
-        In the `call` of a layer with a mixed policy it is cast to the dtype in which the
-        layer computes, unless ``autocast`` is False.
+        Inside the `call` of a layer with a mixed dtype policy, the value is cast to the
+        compute dtype of the layer unless ``autocast`` is False.
         """
         if autocast_dtype() is not None and self.dtype is not self._own_dtype():
             return self._read_cast()
@@ -231,21 +245,21 @@ class Variable(Operators, Guarding):
         return tensor
 
     def _read_cast(self):
-        """The value in the dtype of the layer that computes, by an op."""
+        """Return the value in the compute dtype of the layer; the cast is an op."""
         return self._cast(self.read_uncast(), self.dtype)
 
     def read_uncast(self) -> Tensor:
-        """Return the value in its own dtype, also where layers read it in another."""
+        """Return the value in the dtype of the variable, without `autocast`."""
         with autocast(None):
             return self.read()
 
     def _new_unwatched_key(self):
-        """The key of reads that no tape watches, for `GradientTape.explain`."""
+        """Return the key for reads that no tape watches, for `GradientTape.explain`."""
         _living[self.serial] = self
         return Provenance((Origin("variable", self.serial, self.path),))
 
     def _value(self):
-        """The value, without a notice to tapes."""
+        """Return the value without notifying tapes."""
         tensor = new_tensor(self._array)
         tensor.key = self._unwatched_key
         return tensor
@@ -255,7 +269,7 @@ class Variable(Operators, Guarding):
 
     @property
     def value(self) -> VariableValue:
-        """The current value: a property as in Keras, and a method as in TensorFlow.
+        """The current value: a property, as in Keras, and callable, as in TensorFlow.
 
         Example:
             >>> v = tw.Variable(2.0)
@@ -266,17 +280,17 @@ class Variable(Operators, Guarding):
 
     @property
     def shape(self) -> TensorShape:
-        """The `TensorShape`."""
+        """The static shape, a `TensorShape`."""
         return TensorShape(self._array.shape)
 
     @property
     def device(self) -> str:
-        """The name of the device that holds the array, such as "/CPU:0"."""
+        """The name of the device that holds the array, such as ``"/CPU:0"``."""
         return devices.device_of(self._array)
 
     @property
     def dtype(self) -> DType:
-        """The `DType` of the elements, as `read` gives them."""
+        """The `DType` of the elements, as returned by `read`."""
         own, dtype = self._own_dtype(), autocast_dtype()
         if dtype is None or not (self.autocast and own.is_floating):
             return own
@@ -292,7 +306,7 @@ class Variable(Operators, Guarding):
 
     @property
     def name(self) -> str:
-        """The name without those of its owners: ``kernel``."""
+        """The name without the names of its owners, such as ``kernel``."""
         return self._name
 
     @name.setter
@@ -302,7 +316,7 @@ class Variable(Operators, Guarding):
 
     @property
     def path(self) -> str:
-        """The name after those of its owners: ``dense/kernel``."""
+        """The name preceded by the names of its owners, such as ``dense/kernel``."""
         return self._path or self._name
 
     @path.setter
@@ -311,7 +325,7 @@ class Variable(Operators, Guarding):
         self._unwatched_key = self._new_unwatched_key()
 
     def get_shape(self) -> TensorShape:
-        """``shape``, under TensorFlow's older name."""
+        """Return the shape; alias of `shape` for TensorFlow code."""
         return self.shape
 
     def numpy(self) -> Array:
@@ -319,7 +333,7 @@ class Variable(Operators, Guarding):
         return self._value().numpy()
 
     def to_numpy(self) -> Array:
-        """`numpy`, for Matplotlib and pandas."""
+        """Return a copy as a NumPy array; alias of `numpy` for Matplotlib, pandas."""
         return self.numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -398,14 +412,27 @@ class Variable(Operators, Guarding):
         name: str | None = None,
         read_value: bool = True,
     ) -> Self:
-        """Assign ``value``, of the same shape and dtype. Returns self.
+        """Assign a new value of the same shape and dtype.
 
-        Variables of layers, optimizers and metrics cast it, as in Keras.
+        Python numbers are converted. Variables of layers, optimizers and metrics also
+        cast values of other dtypes, as in Keras.
 
-        ``use_locking`` and ``read_value`` change nothing: assignments are locked.
+        Args:
+            value: New value: number, nested list, array or tensor.
+            use_locking: Ignored; assignments are always thread-safe.
+            read_value: Ignored; the variable is always returned.
 
-        Raises: ``ShapeError`` (a ValueError) for another shape, ``DTypeError`` (a
-        TypeError) for another dtype. Python numbers are converted.
+        Returns:
+            The variable itself.
+
+        Raises:
+            ShapeError: If ``value`` has another shape (also a ``ValueError``).
+            DTypeError: If ``value`` has another dtype (also a ``TypeError``).
+
+        Example:
+            >>> v = tw.Variable([1.0, 2.0])
+            >>> v.assign([3.0, 4.0]).numpy()
+            array([3., 4.], dtype=float32)
         """
         if autocast_dtype() is not None:
             return self._assign_uncast("assign", value)
@@ -425,9 +452,19 @@ class Variable(Operators, Guarding):
         name: str | None = None,
         read_value: bool = True,
     ) -> Self:
-        """Add ``delta``, of the same shape and dtype, to the value. Returns self.
+        """Add ``delta`` to the value.
 
-        Raises: as `assign`.
+        Args:
+            delta: Number, nested list, array or tensor of the same shape and dtype.
+            use_locking: Ignored; assignments are always thread-safe.
+            read_value: Ignored; the variable is always returned.
+
+        Returns:
+            The variable itself.
+
+        Raises:
+            ShapeError: If ``delta`` has another shape (also a ``ValueError``).
+            DTypeError: If ``delta`` has another dtype (also a ``TypeError``).
         """
         if autocast_dtype() is not None:
             return self._assign_uncast("assign_add", delta)
@@ -449,9 +486,19 @@ class Variable(Operators, Guarding):
         name: str | None = None,
         read_value: bool = True,
     ) -> Self:
-        """Subtract ``delta``, of the same shape and dtype, from the value. Returns self.
+        """Subtract ``delta`` from the value.
 
-        Raises: as `assign`.
+        Args:
+            delta: Number, nested list, array or tensor of the same shape and dtype.
+            use_locking: Ignored; assignments are always thread-safe.
+            read_value: Ignored; the variable is always returned.
+
+        Returns:
+            The variable itself.
+
+        Raises:
+            ShapeError: If ``delta`` has another shape (also a ``ValueError``).
+            DTypeError: If ``delta`` has another dtype (also a ``TypeError``).
         """
         if autocast_dtype() is not None:
             return self._assign_uncast("assign_sub", delta)
@@ -467,7 +514,7 @@ class Variable(Operators, Guarding):
         return self
 
     def _assign_uncast(self, method, value):
-        """Assign in the variable's own dtype what a layer has computed in another."""
+        """Cast a value that a layer computed to the variable's dtype; assign it."""
         with autocast(None):
             dtype = getattr(value, "dtype", None)
             if (
@@ -503,7 +550,7 @@ class Variable(Operators, Guarding):
         return array if type(array) is type(own) else self._moved(method, array)
 
     def _moved(self, method, array):
-        """The array on the device of the variable, if ``method`` may copy it there."""
+        """Copy the array to the device of the variable, if ``method`` may do so."""
         module = devices.array_module(type(self._array))
         if devices.array_module(type(array)) is module:
             return array
@@ -515,7 +562,16 @@ class Variable(Operators, Guarding):
         )
 
     def check_assigned(self, method: str, array: Any) -> None:
-        """Raise unless an array, or the spec of one, fits the variable."""
+        """Raise an error unless an array, or its spec, fits the variable.
+
+        Args:
+            method: Name of the assigning method, for the error message.
+            array: Array or spec with the shape and dtype to check.
+
+        Raises:
+            ShapeError: If the shape differs.
+            DTypeError: If the dtype differs.
+        """
         own, who = self._array, f"Variable.{method}"
         if array.dtype != own.dtype:
             what = f"'{self.path}' has dtype {own.dtype}; cast the value to it"
@@ -527,7 +583,7 @@ class Variable(Operators, Guarding):
             )  # fmt: skip
 
     def _bind(self, array):
-        """Make the array the value; nobody may write to it afterwards."""
+        """Make the array the value; it must not be written to afterwards."""
         if isinstance(array, np.generic):
             array = np.asarray(array)
         with self._lock:  # an optimizer may be about to put its own array back
@@ -576,10 +632,9 @@ class Variable(Operators, Guarding):
 
 
 class writing:  # noqa: N801  (used as a statement)
-    """``with writing(variables):`` locks them for writing; other threads may read.
+    """Lock variables for writing: ``with writing(variables):``. Other threads may read.
 
-    Locks are acquired in one order, so that there are no deadlocks, and may be acquired
-    again by the thread that holds them.
+    Locks are acquired in a fixed order, which excludes deadlocks, and are reentrant.
     """
 
     __slots__ = ("acquires", "releases", "exits")
@@ -605,9 +660,9 @@ class writing:  # noqa: N801  (used as a statement)
     def run(self, function: Callable[..., Result], *args: Any) -> Result:
         """Return ``function(*args)``, called with the locks held.
 
-        Unlike in the ``with`` statement, no interrupt keeps a lock from being released:
-        a signal handler may run as Python calls `__exit__`, but not before the one call
-        of a function in C here.
+        Unlike the ``with`` statement, this always releases the locks: a signal handler
+        may interrupt Python before `__exit__`, but not before the one call of a C
+        function here.
         """
         held: list[bool] = []
         release = map(call, self.exits, held)
@@ -622,9 +677,10 @@ class writing:  # noqa: N801  (used as a statement)
 
 
 class VariableValue(Operators):
-    """The tensor of `Variable.value`, which a call returns, too.
+    """The tensor returned by `Variable.value`; calling it returns the tensor as well.
 
-    Ops and attributes treat it as the tensor; it keeps its value when the variable changes.
+    Ops and attributes treat it as the tensor. It keeps its value when the variable
+    changes.
     """
 
     __slots__ = ("_tensor",)
@@ -647,7 +703,7 @@ class VariableValue(Operators):
 
 
 def variable_of(tensor: Any) -> Variable | None:
-    """The variable of which a tensor is the value, if it was read where no tape watches."""
+    """Return the variable that a tensor was read from with no tape watching."""
     key = getattr(tensor, "key", None)
     if type(key) is not Provenance or key.origins[0].reason != "variable":
         return None
@@ -657,12 +713,12 @@ def variable_of(tensor: Any) -> Variable | None:
 
 
 def unwrap_value(value: Any) -> Any:
-    """The tensor of a `VariableValue`; anything else as it is."""
+    """Return the tensor of a `VariableValue`; return other objects unchanged."""
     return value._tensor if type(value) is VariableValue else value
 
 
 def on_device_of(value: Tensor | Variable) -> AbstractContextManager[Any]:
-    """A context that creates new arrays on the device of a tensor or variable."""
+    """Context that creates new arrays on the device of a tensor or variable."""
     if isinstance(value, Variable):
         return devices.use_module(devices.array_module(type(value._array)))
     return devices.use_module(module_of(value))
@@ -689,7 +745,7 @@ def _rebuild(array, trainable, name, path, cls=Variable):
 
 
 def _is_value(known, array, tensor):
-    """Return whether an earlier read of a variable gave its current value."""
+    """Return whether an earlier read of a variable returned its current value."""
     if known.array is array:
         return True
     symbol = getattr(tensor, "symbol", None)  # in a trace
