@@ -1,1 +1,1 @@
-"""Values and ops: what everything else is made of."""
+"""Values and ops: the foundation of all other folders."""

@@ -1,10 +1,10 @@
-"""Checks of the arguments of constructors: numbers, shares, choices.
+"""Checks of constructor arguments: integers, fractions, choices.
 
-Each returns the value, or raises ``ValueError`` in the name of ``who``, which is the
-object under construction, or a name. Configs come from files: every integer has an upper
-bound, so that a config of a few bytes cannot keep a process busy. What asks for memory alone
-may be as large as `MAX_SIZE`; a count of steps, or of numbers that a constructor makes, has
-a bound of its own, far above what is of use.
+Each returns the value or raises ``ValueError`` in the name of ``who``, the object under
+construction or a name. Since configs come from files, every integer has an upper bound:
+a config of a few bytes must not keep a process busy. Sizes that only cost memory may be
+as large as `MAX_SIZE`; a count of steps, or of numbers that a constructor generates,
+has a tighter bound, far above useful values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_SIZE = 2**31 - 1  # of an axis
 def whole(
     who: Any, name: str, value: Any, least: int = 1, most: float = MAX_SIZE
 ) -> int:
-    """``value`` as an int from ``least`` to ``most``; no truth value."""
+    """Return ``value`` as an int from ``least`` to ``most``; reject booleans."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -58,9 +58,9 @@ def numbers(
     least: int = 1,
     most_together: int | None = None,
 ) -> tuple[int, ...]:
-    """``count`` ints: from one for all, or a list of that many.
+    """Return ``count`` ints from a single int or a list of that length.
 
-    ``most_together``: the bound of their product.
+    ``most_together`` bounds their product.
     """
     values = value if isinstance(value, (list, tuple)) else [value] * count
     try:
@@ -84,14 +84,14 @@ def numbers(
 
 
 def not_negative(who: Any, name: str, value: Any) -> float:
-    """``value``, a number of 0 or more."""
+    """Return ``value``, a number of at least 0."""
     if not isinstance(value, Real) or not value >= 0:
         raise ValueError(f"{_name_of(who)}: {name} must be 0 or more, got {value!r}")
     return value
 
 
 def positive(who: Any, name: str, value: Any) -> float:
-    """``value``, a number above 0."""
+    """Return ``value``, a positive number."""
     if not isinstance(value, Real) or not value > 0:
         raise ValueError(
             f"{_name_of(who)}: {name} must be a positive number, got {value!r}"
@@ -100,14 +100,14 @@ def positive(who: Any, name: str, value: Any) -> float:
 
 
 def share(who: Any, name: str, value: Any) -> float:
-    """``value``, a number from 0 to 1."""
+    """Return ``value``, a number from 0 to 1."""
     if not isinstance(value, Real) or not 0 <= value <= 1:
         raise ValueError(f"{_name_of(who)}: {name} must be from 0 to 1, got {value!r}")
     return value
 
 
 def truth(who: Any, name: str, value: Any) -> bool:
-    """``value``, True or False, as a bool."""
+    """Return ``value``, which must be True or False, as a bool."""
     if type(value).__name__ not in ("bool", "bool_") and value not in (0, 1):
         raise ValueError(
             f"{_name_of(who)}: {name} must be True or False, got {value!r}"
@@ -116,7 +116,7 @@ def truth(who: Any, name: str, value: Any) -> bool:
 
 
 def one_of(who: Any, name: str, value: Choice, choices: Iterable[Any]) -> Choice:
-    """``value``, which is among ``choices``."""
+    """Return ``value``, which must be one of ``choices``."""
     if value not in choices:
         known = ", ".join(map(repr, choices))
         hint = did_you_mean(value, choices) if isinstance(value, str) else ""

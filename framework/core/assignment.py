@@ -1,4 +1,4 @@
-"""Assignments of many variables that happen as a whole or not at all."""
+"""Atomic assignments of several variables: all of them or none."""
 
 from __future__ import annotations
 
@@ -21,11 +21,17 @@ def assign_all(
     values: Iterable[TensorLike],
     cast: bool = False,
 ) -> None:
-    """Assign to each variable its value; on an error every variable is as it was.
+    """Assign a value to each variable; on an error all variables keep their values.
 
-    ``cast``: values are converted to the dtypes of the variables, as NumPy does it.
-    Raises: ``ValueError``, in the name of ``who``, if the number of values or a shape
-    differs; what `Variable.assign` raises for a dtype.
+    Args:
+        who: Name of the caller, for error messages.
+        variables: Variables to assign to.
+        values: One value for each variable.
+        cast: If True, cast the values to the dtypes of the variables, like NumPy.
+
+    Raises:
+        ValueError: If the number of values or a shape differs.
+        DTypeError: If a dtype differs, as in `Variable.assign`.
 
     Example:
         >>> from tapewright.core.assignment import assign_all
@@ -54,7 +60,7 @@ def assign_all(
 
 
 def _cast(variable, value):
-    """The value in the dtype of a variable."""
+    """Cast the value to the dtype of a variable."""
     if isinstance(value, Tensor):  # on its device
         return variable._cast(value, variable.dtype)
     if isinstance(value, Variable):
@@ -64,7 +70,7 @@ def _cast(variable, value):
 
 @contextmanager
 def unchanged_on_error(variables: Iterable[Variable]) -> Iterator[None]:
-    """A context that gives the variables their values back if it ends in an error."""
+    """Context that restores the values of the variables if it exits with an error."""
     variables = list(variables)
     before = [variable._array for variable in variables]
     try:

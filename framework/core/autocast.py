@@ -1,9 +1,9 @@
-"""`autocast`: the dtype in which floating variables are read, while a layer computes.
+"""`autocast`: the dtype to which reads of floating variables are cast in a layer.
 
-A layer with a mixed policy keeps its weights in one dtype and computes in another. While
-its `call` runs, each read of a variable gives a cast of the value, which is an op like any
-other: tapes record it, so gradients arrive in the dtype of the variable, and traced
-functions keep it.
+A layer with a mixed dtype policy keeps its weights in one dtype and computes in
+another. Inside its `call`, each read of a variable casts the value. The cast is an op
+like any other: tapes record it, so gradients arrive in the dtype of the variable, and
+traced functions contain it.
 """
 
 from contextvars import ContextVar
@@ -15,7 +15,7 @@ autocast_dtype = _DTYPE.get  # the `DType` of this thread (context), or None
 
 
 class autocast:  # noqa: N801  (used as a statement)
-    """``with autocast(dtype):`` variables are read in this dtype; None: in their own."""
+    """Context that casts reads of variables to a dtype; None turns casts off."""
 
     __slots__ = ("dtype", "token")
 

@@ -1,9 +1,9 @@
-"""Accumulating products: calls of BLAS that NumPy does not offer.
+"""Accumulating products: BLAS calls that NumPy does not offer.
 
-NumPy's products overwrite their output. Its BLAS library can compute ``out = alpha * a @ b
-+ beta * out`` in one pass, and is called through ctypes, if it is an OpenBLAS whose results
-agree with NumPy's, and unless ``TAPEWRIGHT_BLAS_CALLS=0`` is in the environment. Elsewhere
-NumPy computes the same in two passes.
+NumPy's products overwrite their output. Its BLAS library can compute
+``out = alpha * a @ b + beta * out`` in one pass. It is called through ctypes if it is
+an OpenBLAS whose results agree with NumPy's, unless the environment has
+``TAPEWRIGHT_BLAS_CALLS=0``. Otherwise NumPy computes the same in two passes.
 """
 
 import functools
@@ -32,11 +32,13 @@ _state = {"library": None, "note": None}  # without a note until the first use
 
 
 def gemm(a, b, out, alpha=1.0, beta=0.0):
-    """``out = alpha * a @ b + beta * out``, in place; returns ``out``.
+    """Compute ``out = alpha * a @ b + beta * out`` in place and return ``out``.
 
-    Args: matrices of one dtype; ``out`` overlaps neither of the others. ``beta=0``
-    overwrites ``out``, even NaN.
-    Raises: ``ValueError`` if the shapes do not fit.
+    All matrices have the same dtype; ``out`` must not overlap the others. ``beta=0``
+    overwrites ``out``, including NaN.
+
+    Raises:
+        ValueError: If the shapes are incompatible.
 
     Example:
         >>> from tapewright.core.blas import gemm
@@ -58,7 +60,9 @@ def gemm(a, b, out, alpha=1.0, beta=0.0):
 
 
 def axpby(alpha, x, beta, y):
-    """``y = alpha * x + beta * y``, in place, of one shape and dtype; returns ``y``.
+    """Compute ``y = alpha * x + beta * y`` in place and return ``y``.
+
+    Both arrays have the same shape and dtype.
 
     Example:
         >>> from tapewright.core.blas import axpby
@@ -76,19 +80,19 @@ def axpby(alpha, x, beta, y):
 
 
 def bound_axpby(alpha, x, beta, y):
-    """Return `axpby` of these as a function in C without arguments.
+    """Return `axpby` of these arguments as a C function without arguments.
 
-    It needs a dtype that BLAS `handles`, and neither array may end before it is called.
+    The dtype must satisfy `handles`, and both arrays must outlive the call.
     """
     library, letter = _library_for(x, y)
     return library.axpby(letter, y.size, alpha, x, beta, y)
 
 
 def sum_of_squares(xp, x):
-    """``sum(|x| ** 2)`` over all entries of an array of ``xp``.
+    """Return ``sum(|x| ** 2)`` over all entries of an array of ``xp``.
 
-    One dot product over all entries would lose digits: 0.4 % of the sum over 16 million.
-    So BLAS sums rows, and NumPy adds the sums of the rows pairwise.
+    A single dot product would lose digits: 0.4 % of the sum over 16 million entries.
+    Therefore BLAS sums rows, and NumPy adds the sums of the rows pairwise.
 
     Example:
         >>> from tapewright.core.blas import sum_of_squares
@@ -127,7 +131,7 @@ def _numpy_gemm(a, b, out, alpha, beta):
 
 
 def _bound_gemm(a, b, out, alpha, beta):
-    """A call of BLAS bound to all its arguments; None if it does not take these."""
+    """Return a BLAS call bound to all its arguments; None if BLAS rejects them."""
     library = _library()
     if library is None or a.ndim != 2 or b.ndim != 2:
         return None
@@ -147,7 +151,7 @@ def _bound_gemm(a, b, out, alpha, beta):
 
 
 def _layout(x):
-    """``(transposition, leading dimension)`` of a matrix for BLAS, or None."""
+    """Return ``(transposition, leading dimension)`` of a matrix for BLAS, or None."""
     rows, columns = x.shape
     down, along = x.strides
     each = x.itemsize
@@ -163,7 +167,7 @@ def _leads(stride, each, length, count):
 
 
 def _library_for(x, y):
-    """The library and its letter for two arrays; None twice if it does not take them."""
+    """Return the library and its letter for two arrays; (None, None) if unsupported."""
     library, letter = _library(), _LETTERS.get(y.dtype)
     if x.shape != y.shape:
         raise ValueError(
@@ -178,7 +182,7 @@ def _library_for(x, y):
 
 
 class _Library:
-    """The functions of BLAS, with the types of their arguments."""
+    """The BLAS functions, with the types of their arguments."""
 
     def __init__(self, ctypes):
         self.ctypes = ctypes
@@ -194,7 +198,7 @@ class _Library:
             self.functions[f"{letter}axpby"] = self.function(f"{letter}axpby", *kinds)
 
     def function(self, name, *kinds):
-        """A function that is called with the GIL released, unlike those of `openblas`."""
+        """Return a function that releases the GIL, unlike the functions of `openblas`."""
         c = self.ctypes
         address = c.cast(openblas.symbol(f"cblas_{name}"), c.c_void_p).value
         return c.CFUNCTYPE(None, *kinds)(address)
@@ -245,10 +249,10 @@ def handles(dtype) -> bool:
 
 
 def set_blas_calls(on: bool) -> None:
-    """Let accumulating products call NumPy's BLAS library directly, or no longer.
+    """Turn direct calls of NumPy's BLAS library in accumulating products on or off.
 
-    They use NumPy all the same if that is no OpenBLAS, or computes other results;
-    ``tw.config.show()`` says why.
+    If that library is not an OpenBLAS or its results differ, NumPy is used in any case;
+    ``tw.config.show()`` prints the reason.
     """
     if not on:
         _state.update(library=None, note="switched off")
@@ -269,7 +273,7 @@ def set_blas_calls(on: bool) -> None:
 
 
 def _agrees():
-    """Check products of small integers, exact in any order, in every layout."""
+    """Check products of small integers, which are exact in any order, in each layout."""
     numbers = np.resize(np.arange(-8, 9), (13, 17))
     for dtype in _LETTERS:
         a = numbers.astype(dtype)
@@ -296,6 +300,6 @@ def _agrees():
 
 
 def note():
-    """A line for ``tw.config.show()``."""
+    """Return a line for ``tw.config.show()``."""
     _library()
     return _state["note"]

@@ -1,9 +1,9 @@
-"""Changes of several variables at one moment: all of them, or none.
+"""Atomic changes of several variables: all of them or none.
 
-Python runs signal handlers, trace functions and other threads between the bytecodes of its
-own code. What must not be divided is therefore one call of a function written in C: a
-`deque` of length 0 consumes an iterator over calls of further functions in C. An interrupt
-comes before that call, and nothing has changed, or after it.
+Python runs signal handlers, trace functions and other threads between the bytecodes of
+Python code. An atomic change therefore is one call of a C function: a `deque` of length
+0 consumes an iterator over calls of other C functions. An interrupt comes either before
+that call, when nothing has changed, or after it.
 """
 
 from __future__ import annotations
@@ -57,18 +57,19 @@ TRIES = FIRST, LOOKING, ON_COPIES = range(3)
 
 
 def bind_all(variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
-    """Make arrays the values of variables at one moment; the caller holds their locks."""
+    """Bind arrays to variables atomically; the caller holds their locks."""
     deque(map(_set_array, variables, arrays), 0)
 
 
 def bound_again(
     variables: Sequence[Variable], arrays: Sequence[Any] | None = None
 ) -> Callable[[], Any]:
-    """Return a function in C whose first call rebinds the current arrays of variables.
+    """Return a C function whose first call rebinds the current arrays of variables.
 
     Args:
-        variables: The variables. Once the list is empty, the function does nothing.
-        arrays: Arrays to bind instead, such as copies of those.
+        variables: Variables to restore. Once the list is empty, the function does
+            nothing.
+        arrays: Arrays to bind instead, such as copies.
     """
     before = [v._array for v in variables] if arrays is None else arrays
     return partial(deque, map(_set_array, variables, before), 0)
@@ -77,9 +78,9 @@ def bound_again(
 def restoring(
     variables: Sequence[Variable], function: Callable[..., Result], *args: Any
 ) -> Result:
-    """Return ``function(*args)``; if it raises, the variables have their arrays again.
+    """Return ``function(*args)``; if it raises, rebind the arrays of the variables.
 
-    As their arrays are held meanwhile, nothing is written into them.
+    The arrays are referenced meanwhile, so nothing is written into them.
     """
     return undoing(bound_again(variables), function, *args)
 
@@ -89,7 +90,7 @@ def undoing(
 ) -> Result:
     """Return ``function(*args)``; if it raises, call ``restore``, see `bound_again`.
 
-    A second call of ``restore`` completes a first one that is interrupted.
+    If the first call of ``restore`` is interrupted, a second one completes it.
     """
     try:
         try:
@@ -105,7 +106,7 @@ def undoing(
 def with_arrays_back(
     variables: Sequence[Variable], function: Callable[..., Result], *args: Any
 ) -> Result:
-    """Return ``function(*args)``; the variables have the arrays again that they had."""
+    """Return ``function(*args)``; then rebind the arrays that the variables had."""
     restore = bound_again(variables)
     try:
         try:
@@ -117,10 +118,10 @@ def with_arrays_back(
 
 
 class Step(Protocol):
-    """Changes that a commit makes; no two steps of one commit change the same variable."""
+    """Changes made by a commit; no two steps of a commit change the same variable."""
 
     def add_to(self, change: Commit) -> None:
-        """Add the changes to a commit, once or several times; no variable changes yet."""
+        """Add the changes to a commit, possibly several times; no variable changes yet."""
 
 
 def commit(
@@ -128,14 +129,14 @@ def commit(
     variables: Sequence[Variable] = (),
     arrays: Sequence[Any] = (),
 ) -> None:
-    """Make steps and bind arrays to variables, all at one moment.
+    """Make all steps and bind all arrays to variables atomically.
 
     The caller holds the locks of all variables.
 
     Args:
         steps: Changes to make; no two of them change the same variable.
         variables: Variables to bind.
-        arrays: New value of each, an array or a NumPy scalar.
+        arrays: New value of each variable, an array or a NumPy scalar.
     """
     if arrays:
         arrays = [np.asarray(x) if isinstance(x, np.generic) else x for x in arrays]
@@ -150,10 +151,10 @@ def commit(
 
 
 class Commit:
-    """Changes of variables that `run` makes at one moment.
+    """Changes of variables that `run` makes atomically.
 
-    Arrays are bound to variables, and arrays that nobody else holds are written to in
-    place. While they are, other threads that read the variables wait for the locks.
+    Arrays are bound to variables; arrays without other references are overwritten in
+    place. Meanwhile, other threads that read the variables wait for the locks.
     """
 
     __slots__ = (
@@ -175,7 +176,7 @@ class Commit:
         self._bindings: list[Iterator[Any]] = []
 
     def bind(self, variables: Iterable[Variable], arrays: Iterable[Any]) -> None:
-        """Make arrays the values of variables."""
+        """Bind arrays to variables as their new values."""
         self._bindings.append(map(_set_array, variables, arrays))
 
     def overwrite(
@@ -185,14 +186,15 @@ class Commit:
         watched: Iterable[Any],
         counts: list[Any],
     ) -> None:
-        """Let `writes` write to arrays, which become or stay the values of variables.
+        """Let `writes` overwrite arrays, which become or remain the values of variables.
 
         Args:
-            variables: The variables.
-            arrays: The array of each. The list itself is kept: an entry in another one
-                would count as a reference.
-            watched: The arrays whose references are counted.
-            counts: The result of `references` for each while nobody else holds it.
+            variables: Variables to change.
+            arrays: Array of each variable. The list itself is kept: an entry in another
+                list would count as a reference.
+            watched: Arrays whose references are counted.
+            counts: Result of `references` for each of them while it has no other
+                reference.
         """
         now = map(list, (map(references, watched),))  # counted when the commit runs
         self._checks.append(map(_require, map(eq, now, (counts,))))
@@ -200,7 +202,7 @@ class Commit:
         self._returns.append(map(_set_array, variables, arrays))
 
     def run(self) -> bool:
-        """Make the changes; make none, and return False, if an array is held elsewhere."""
+        """Make the changes; if an array is referenced elsewhere, return False instead."""
         begun: list[bool] = []
         returns = chain(*self._returns)
         calls = chain(

@@ -1,9 +1,9 @@
-"""Settings of the process, and a report of those in effect.
+"""Settings of the process, and a report of the settings in effect.
 
-Importing tapewright makes one setting: glibc keeps freed arrays instead of unmapping them
-(off with ``TAPEWRIGHT_MALLOC=0`` in the environment). ``show()`` prints whether it was made
-or why not. The passes that make traced functions fast are switched here, too, and the
-target that they are compiled for.
+Importing tapewright makes one setting: glibc keeps freed arrays instead of unmapping
+them (off with ``TAPEWRIGHT_MALLOC=0`` in the environment). ``show()`` prints whether it
+was made or the reason why not. This module also switches the optimization passes of
+traced functions, and the target that they are compiled for.
 """
 
 from __future__ import annotations
@@ -119,9 +119,9 @@ _verify = os.environ.get("TAPEWRIGHT_VERIFY", "0") not in ("", "0")
 
 @functools.cache
 def apply_defaults() -> None:
-    """Make the default settings, once per process; ``import tapewright`` calls this.
+    """Apply the default settings once per process; ``import tapewright`` calls this.
 
-    A setting that cannot be made raises nothing: ``show`` prints the reason.
+    A setting that cannot be applied raises no error: ``show`` prints the reason.
 
     Example:
         >>> from tapewright.core import config
@@ -134,20 +134,24 @@ def apply_defaults() -> None:
 
 
 def set_malloc(tuned: bool = True) -> None:
-    """Let the C library keep freed memory for the next array, or return it again.
+    """Tune the C library to keep freed memory for new arrays, or undo the tuning.
 
-    By default glibc maps large arrays one by one and returns a freed block to the
-    kernel. Each new temporary then faults its pages in again, which costs more than the
-    arithmetic on it. Tuned, blocks up to 32 MB come from the heap, and the heap shrinks
-    only once 256 MB at its end are free: the process may hold that much more memory.
+    By default glibc maps large arrays individually and returns freed blocks to the
+    kernel. The pages of each new temporary array are then faulted in again, which costs
+    more than its arithmetic. With tuning, blocks up to 32 MB come from the heap, and
+    the heap shrinks only once 256 MB at its end are free: the process may hold that
+    much more memory.
 
-    Args: ``tuned``: False sets both thresholds to glibc's initial 128 KB and releases
-    free memory now. The first call ends glibc's own adjustment of the thresholds for
-    good; ``TAPEWRIGHT_MALLOC=0`` before import leaves it on.
+    Args:
+        tuned: If False, set both thresholds to glibc's initial 128 KB and release free
+            memory now. The first call ends glibc's automatic adjustment of the
+            thresholds; ``TAPEWRIGHT_MALLOC=0`` before the import leaves it on.
 
-    Raises: ``RuntimeError`` if malloc is not glibc's.
+    Raises:
+        RuntimeError: If malloc is not glibc's.
 
-    Reference: mallopt(3) and malloc_trim(3) of the Linux manual.
+    References:
+        mallopt(3) and malloc_trim(3) in the Linux manual.
 
     Example:
         >>> from tapewright import config
@@ -167,15 +171,15 @@ def set_malloc(tuned: bool = True) -> None:
 def functions_are_verified() -> bool:
     """Return whether traced functions are verified: ``TAPEWRIGHT_VERIFY=1``.
 
-    One verifier then checks the graph after tracing and after each pass; another checks,
-    after each step of compilation, the value that each buffer holds. They raise
+    One verifier then checks the graph after tracing and after each pass; another
+    checks, after each step of compilation, the value that each buffer holds. They raise
     ``VerificationError``. Verification takes time only when a function is traced.
     """
     return _verify
 
 
 def _glibc():
-    """The C library, if it is glibc and malloc is its own."""
+    """Return the C library if it is glibc and its malloc is in use."""
     preload = os.environ.get("LD_PRELOAD", "")
     if any(name in preload for name in ("jemalloc", "tcmalloc", "mimalloc")):
         raise Unavailable(f"malloc is not glibc's: LD_PRELOAD={preload}")
@@ -194,20 +198,22 @@ def _default_malloc():
 
 
 def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
-    """Switch passes over the graphs of traced functions on or off.
+    """Turn optimization passes over the graphs of traced functions on or off.
 
-    A pass changes how a trace is computed, not its results. Three passes add in another
-    order, so that results may differ by rounding: ``pool_first`` and
+    A pass changes how a function is computed, not its results. Three passes change the
+    order of additions, so results may differ by rounding: ``pool_first`` and
     ``cropped_convolutions``, for max pooling, and ``shared_weights``, which is off by
     default. ``loop_fusion``, ``native_kernels``, ``slice_loops``, ``sums_for_products``
-    and ``compiled_updates`` make machine code, which rounds in its own way; the NumPy
-    target has none of them. The others keep every bit. Functions that are compiled
-    already do not change.
+    and ``compiled_updates`` generate machine code, whose rounding differs from NumPy's;
+    the NumPy target ignores them. All other passes keep results bit for bit. Functions
+    that are already compiled do not change.
 
-    Args: ``every``: True or False for all passes; ``switches``: True or False for
-    single ones, by name.
+    Args:
+        every: True or False for all passes, or None.
+        **switches: True or False for single passes, by name.
 
-    Raises: ``ValueError`` for a name that is no pass.
+    Raises:
+        ValueError: If a name is not a pass.
 
     Example:
         >>> from tapewright import config
@@ -229,9 +235,14 @@ def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
 
 @contextlib.contextmanager
 def graph_passes(every: bool | None = None, /, **switches: bool) -> Iterator[None]:
-    """A context with the settings of `set_graph_passes`.
+    """Context manager with the settings of `set_graph_passes`.
 
-    Raises: ``ValueError`` for a name that is no pass.
+    Args:
+        every: True or False for all passes, or None.
+        **switches: True or False for single passes, by name.
+
+    Raises:
+        ValueError: If a name is not a pass.
 
     Example:
         >>> from tapewright import config
@@ -249,12 +260,12 @@ def graph_passes(every: bool | None = None, /, **switches: bool) -> Iterator[Non
 
 
 def offer_graph_pass(name: str, on: bool = True) -> None:
-    """Register a pass by name, and its default."""
+    """Register a pass by name, with its default."""
     _passes.setdefault(name, on)
 
 
 def load_pipeline_later(module: str) -> None:
-    """Name a module that offers passes when it is imported."""
+    """Set the module that registers passes when it is imported."""
     _pipelines.add(module)
 
 
@@ -265,13 +276,13 @@ def _load_pipelines():
 
 
 def graph_pass_is_on(name: str) -> bool:
-    """Return whether a pass is switched on."""
+    """Return whether a pass is turned on."""
     _load_pipelines()
     return _passes[name]
 
 
 def bucket_bytes() -> int:
-    """Return the size of buckets of gradients, see `set_bucket_bytes`.
+    """Return the size of gradient buckets in bytes, see `set_bucket_bytes`.
 
     Example:
         >>> from tapewright import config
@@ -292,12 +303,15 @@ def set_bucket_bytes(nbytes: int) -> None:
     """Set the size of the buckets in which traced functions reduce gradients.
 
     A bucket is reduced over the processes while the next gradients are computed. Larger
-    buckets need fewer messages; smaller ones leave less to wait for after the last
-    gradient. All processes must have the same size; functions that are compiled already
-    keep theirs. ``TAPEWRIGHT_BUCKET_BYTES`` in the environment sets the default of 25
-    MB.
+    buckets need fewer messages; smaller ones shorten the wait after the last gradient.
+    The size must be the same in all processes; functions that are already compiled keep
+    theirs. ``TAPEWRIGHT_BUCKET_BYTES`` in the environment sets the default of 25 MB.
 
-    Raises: ``ValueError`` for a negative number.
+    Args:
+        nbytes: Size in bytes, not negative.
+
+    Raises:
+        ValueError: If ``nbytes`` is negative.
 
     Example:
         >>> from tapewright import config
@@ -322,22 +336,25 @@ def target() -> Literal["native", "numpy"]:
 
 
 def gpu_flaw(xp: Any) -> str | None:
-    """Return why functions on arrays of a GPU module run op by op; None: they do not."""
+    """Return why functions on arrays of a GPU module run op by op, or None."""
     return gpu_target_flaw(xp, _load_pipelines)
 
 
 def target_product() -> Callable[[Any, Any], Any] | None:
-    """Return ``product(a, b)`` of two large matrices on the target, None if it is NumPy's.
+    """Return ``product(a, b)`` for two large matrices on the target; None for NumPy's.
 
-    It returns None for those that NumPy is to multiply all the same.
+    It returns None for matrices that NumPy should multiply.
     """
     return current_product(_load_pipelines)
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
-    """Run functions of `tw.function` as plain Python, for debugging, or no longer.
+    """Run functions decorated by `tw.function` as plain Python, for debugging.
 
-    Their traces are kept.
+    Existing traces are kept.
+
+    Args:
+        run_eagerly: True to run functions eagerly, False to run their traces again.
 
     Example:
         >>> from tapewright import config
@@ -351,7 +368,7 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
 
 
 def functions_run_eagerly() -> bool:
-    """Return True while `run_functions_eagerly` is on."""
+    """Return whether `run_functions_eagerly` is on."""
     return _run_eagerly
 
 
@@ -363,7 +380,7 @@ experimental_functions_run_eagerly = functions_run_eagerly
 def report() -> dict[str, Any]:
     """Return the information of `show` as a dict of strings, numbers, lists and dicts.
 
-    A value is None if it cannot be found out.
+    Values that cannot be determined are None.
 
     Example:
         >>> from tapewright import config
@@ -395,7 +412,7 @@ def report() -> dict[str, Any]:
 
 
 def _gpu_report():
-    """Return what is used on the GPU, and how traced functions run there."""
+    """Return facts about the GPU, and how traced functions run there."""
     facts = gpu.report() | {"target": None}
     if "cupy" not in sys.modules:
         facts["note"] = f"CuPy is {_cupy()}"
@@ -422,7 +439,7 @@ def _version():
 
 
 def _cupy():
-    """The state of CuPy, found without importing it, which may take seconds."""
+    """Return the state of CuPy without importing it, which may take seconds."""
     from importlib import util
 
     cupy = sys.modules.get("cupy")
@@ -436,9 +453,10 @@ def _cupy():
 
 
 def show(file: TextIO | None = None) -> None:
-    """Print versions, GPU, BLAS, malloc, target, CPU flags and switches, aligned.
+    """Print versions, GPU, BLAS, malloc, target, CPU flags and switches.
 
-    Args: ``file``: that of ``print``.
+    Args:
+        file: File to print to, by default ``sys.stdout``.
 
     Example:
         >>> from tapewright import config
@@ -471,7 +489,7 @@ def show(file: TextIO | None = None) -> None:
 
 
 def _gpu_lines(facts):
-    """The lines about the GPU: one where there is none."""
+    """Return the lines about the GPU, or one line if there is no GPU."""
     cuda = facts["cuda"] or {"runtime": "unknown", "driver": None}
     driver = f"driver for {cuda['driver']}" if cuda["driver"] else "no driver"
     libraries = {

@@ -1,7 +1,7 @@
 """`tw.config.optimizer`: settings of TensorFlow's graph optimizer, without effect.
 
-Traced functions are compiled with and without `set_jit`; `tw.config.set_graph_passes`
-selects what is done to their graphs.
+Traced functions are compiled independently of `set_jit`; `tw.config.set_graph_passes`
+selects the optimization passes over their graphs.
 """
 
 from typing import Any
@@ -16,10 +16,13 @@ _options: dict[str, Any] = {
 
 
 def set_jit(enabled: bool | str) -> None:
-    """Take whether XLA compiles graphs: True or "autoclustering", or False.
+    """Set the XLA compilation mode; stored, but without effect.
+
+    Args:
+        enabled: True or "autoclustering", or False.
 
     Raises:
-        ValueError: For another value.
+        ValueError: If ``enabled`` has another value.
 
     Example:
         >>> tw.config.optimizer.set_jit(True)
@@ -39,10 +42,14 @@ def get_jit() -> str:
 
 
 def set_experimental_options(options: dict[str, Any]) -> None:
-    """Take options of the optimizer of graphs, such as ``{"disable_meta_optimizer": True}``."""
+    """Set options of the graph optimizer; stored, but without effect.
+
+    Args:
+        options: Options by name, such as ``{"disable_meta_optimizer": True}``.
+    """
     _options.update(options)
 
 
 def get_experimental_options() -> dict[str, Any]:
-    """Return the options that `set_experimental_options` was given, and TensorFlow's others."""
+    """Return the options set by `set_experimental_options`, and TensorFlow's defaults."""
     return dict(_options)

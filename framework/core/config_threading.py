@@ -13,10 +13,10 @@ _given = {"inter": 0, "intra": 0}
 
 
 def set_intra_op_parallelism_threads(num_threads: int) -> None:
-    """Let an op use ``num_threads`` threads, but 64 at most: see `config.set_threads`.
+    """Set the number of threads within an op, at most 64: see `config.set_threads`.
 
     Args:
-        num_threads: 0 for the initial number.
+        num_threads: Number of threads; 0 for the initial number.
 
     Example:
         >>> tw.config.threading.set_intra_op_parallelism_threads(2)
@@ -29,15 +29,19 @@ def set_intra_op_parallelism_threads(num_threads: int) -> None:
 
 
 def get_intra_op_parallelism_threads() -> int:
-    """Return what `set_intra_op_parallelism_threads` was given, else 0."""
+    """Return the number set by `set_intra_op_parallelism_threads`, else 0."""
     return _given["intra"]
 
 
 def set_inter_op_parallelism_threads(num_threads: int) -> None:
-    """Take the number of ops to run at once, without effect: one op runs after another."""
+    """Set the number of concurrent ops; without effect, as ops run one after another.
+
+    Args:
+        num_threads: Number of threads; stored.
+    """
     _given["inter"] = num_threads
 
 
 def get_inter_op_parallelism_threads() -> int:
-    """Return what `set_inter_op_parallelism_threads` was given, else 0."""
+    """Return the number set by `set_inter_op_parallelism_threads`, else 0."""
     return _given["inter"]

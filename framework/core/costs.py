@@ -1,7 +1,8 @@
-"""The cost of an op, counted from shapes alone: the trait ``cost`` of primitives.
+"""The cost of an op, computed from shapes alone: the trait ``cost`` of primitives.
 
-Sums, products, comparisons and choices count as one flop each; transcendental functions
-like ``exp`` are counted separately. Moving data costs bytes and no operations.
+Sums, products, comparisons and selections count as one flop each; transcendental
+functions such as ``exp`` are counted separately. Moving data costs bytes and no
+operations.
 """
 
 import math
@@ -22,12 +23,12 @@ class Cost(NamedTuple):
 
 
 def size_of(x):
-    """The number of entries of anything with a shape."""
+    """Return the number of entries of an object with a shape."""
     return math.prod(x.shape)
 
 
 def per_input(flops, transcendentals=0):
-    """A ``cost`` proportional to the size of the largest input."""
+    """Return a ``cost`` proportional to the size of the largest input."""
 
     def cost(inputs, outputs, **attributes):
         size = max(map(size_of, inputs))
@@ -37,9 +38,9 @@ def per_input(flops, transcendentals=0):
 
 
 def cubic(factor):
-    """A ``cost`` of ``factor * n ** 3`` for each matrix, and ``2 n ** 2`` for each column.
+    """Return a ``cost`` of ``factor * n ** 3`` per matrix and ``2 n ** 2`` per column.
 
-    The matrices are the first input, the columns those of the second, if there is one.
+    The first input holds the matrices; the second, if any, holds the columns.
     """
 
     def cost(inputs, outputs, **attributes):
@@ -52,7 +53,7 @@ def cubic(factor):
 
 
 def op_cost(op, inputs, outputs, attributes=None) -> Cost:
-    """The cost of one call of a primitive, on anything with ``shape`` and ``nbytes``."""
+    """Return the cost of one call of a primitive, for objects with shape and nbytes."""
     cost = op.cost
     if callable(cost):
         cost = cost(inputs, outputs, **{**op.defaults, **(attributes or {})})
@@ -63,7 +64,7 @@ def op_cost(op, inputs, outputs, attributes=None) -> Cost:
 
 
 def total_bytes(arrays):
-    """The bytes of arrays; a view has at most those of its base."""
+    """Return the bytes of arrays; a view counts at most the bytes of its base."""
     total, seen = 0, set()
     for x in arrays:
         if id(x) not in seen and hasattr(x, "nbytes"):

@@ -13,10 +13,10 @@ _VECTORS = ("avx", "fma", "amx", "neon", "asimd", "sve", "sme", "bf16", "i8mm", 
 
 @functools.cache
 def vector_flags():
-    """Linux's flags about vectors of the first processor, without what NumPy finds unusable.
+    """Return Linux's vector flags of the first processor, if NumPy can use them.
 
-    NumPy asks the CPU itself, where valgrind and emulators hide features they lack. Where
-    the system has no such flags, they are NumPy's.
+    NumPy queries the CPU itself; valgrind and emulators hide features they lack there.
+    On systems without such flags, NumPy's features are returned.
     """
     used = {name.lower(): is_used for name, is_used in numpy_features().items()}
     flags = _linux_flags() or [name for name in used if used[name]]
@@ -44,9 +44,9 @@ def _architecture():
 
 
 def numpy_features():
-    """NumPy's names of what CPUs have, and whether it uses each on this one.
+    """Return NumPy's names of CPU features, and whether it uses each on this CPU.
 
-    ``NPY_DISABLE_CPU_FEATURES`` in the environment switches some off.
+    ``NPY_DISABLE_CPU_FEATURES`` in the environment disables features.
     """
     extension = sys.modules.get("numpy._core._multiarray_umath")
     return getattr(extension, "__cpu_features__", {})

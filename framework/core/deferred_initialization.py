@@ -1,4 +1,4 @@
-"""New variables whose values follow: made blank, and initialized only if none does."""
+"""Blank variables whose values follow; they are initialized only if none does."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def initialized_variable(
     initializer: Callable[..., Any],
     trainable: bool = True,
 ) -> Variable:
-    """A Variable of what ``initializer`` returns for its shape and dtype.
+    """Create a Variable initialized by ``initializer(shape, dtype)``.
 
-    Inside `deferred_initialization` it is blank until its value follows. ``owner``: the
-    layer, for errors.
+    Inside `deferred_initialization` it is blank until a value is assigned. ``owner`` is
+    the layer, for errors.
     """
 
     def initialize():
@@ -51,7 +51,7 @@ def initialized_variable(
 
 
 class DeferredInitialization:
-    """The variables made inside `deferred_initialization`."""
+    """The variables created inside `deferred_initialization`."""
 
     def __init__(self, check: Callable[[str, tuple[int, ...]], None]):
         self.check = check
@@ -60,14 +60,14 @@ class DeferredInitialization:
     def blank(
         self, variable: Variable, shape: tuple[int, ...], initialize: Callable[[], Any]
     ) -> None:
-        """Bind zeros, and remember how the variable would have been initialized."""
+        """Bind zeros, and remember how to initialize the variable."""
         own = variable._array
         zeros = devices.array_module(type(own)).zeros(shape, own.dtype)
         variable._bind(zeros)
         self._blank.append((variable, zeros, initialize))
 
     def initialize(self) -> None:
-        """Initialize the variables to which no value was assigned."""
+        """Initialize the variables that were not assigned a value."""
         for variable, zeros, initialize in self._blank:
             if variable._array is zeros:
                 variable.assign(initialize())
@@ -78,10 +78,10 @@ class DeferredInitialization:
 def deferred_initialization(
     check: Callable[[str, tuple[int, ...]], None],
 ) -> Iterator[DeferredInitialization]:
-    """A context in which new variables are blank, as their values are about to be read.
+    """Context in which new variables are blank, as their values are about to be read.
 
-    Nothing is drawn at random for them. ``check`` gets the description and shape of each,
-    before it takes memory, and may raise.
+    No random numbers are drawn for them. ``check`` is called with the description and
+    shape of each variable before its memory is allocated, and may raise.
     """
     deferred = DeferredInitialization(check)
     token = _DEFERRED.set(deferred)

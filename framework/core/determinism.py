@@ -1,7 +1,7 @@
-"""Results that depend on the timing of threads, and how to rule them out.
+"""Results that depend on the timing of threads, and how to exclude them.
 
-Ops, traced functions and training give the same bits from run to run, whatever the number
-of threads. Only data sets with ``deterministic=False`` give up an order.
+Ops, traced functions and training return the same bits in each run, for any number of
+threads. Only data sets with ``deterministic=False`` give up an order.
 """
 
 __all__ = ["enable_op_determinism", "is_enforced"]
@@ -10,11 +10,11 @@ _enforced = {"on": False}
 
 
 def enable_op_determinism() -> None:
-    """Let data sets keep the order of elements from now on, ``deterministic=False`` or not.
+    """Keep the order of data set elements from now on, despite ``deterministic=False``.
 
-    All else is the same from run to run anyway, if the seeds are: see
-    `tw.keras.utils.set_random_seed`. Unlike in TensorFlow, random ops without a seed stay
-    allowed.
+    Everything else is deterministic anyway if the seeds are set: see
+    `tw.keras.utils.set_random_seed`. Unlike in TensorFlow, random ops without a seed
+    remain allowed.
 
     Example:
         >>> from tapewright.core.determinism import enable_op_determinism

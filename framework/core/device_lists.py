@@ -1,6 +1,6 @@
-"""The devices of this machine under TensorFlow's names, and which of them are used.
+"""The devices of this machine under TensorFlow's names, and the visible ones.
 
-Nothing here imports CuPy unless it is asked about a GPU.
+CuPy is imported only to answer a question about GPUs.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ __all__ = [
 
 
 class PhysicalDevice(NamedTuple):
-    """A device of this machine: its name, and its type "CPU" or "GPU"."""
+    """A device of this machine: its name and its type, "CPU" or "GPU"."""
 
     name: str
     device_type: str
 
 
 class LogicalDevice(NamedTuple):
-    """A device by the name that `device` takes; one for each visible `PhysicalDevice`."""
+    """A device with a name that `device` accepts; one for each visible device."""
 
     name: str
     device_type: str
@@ -47,11 +47,13 @@ class LogicalDevice(NamedTuple):
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """Return the devices of this machine, of one type or all.
 
-    CuPy is imported to find the GPUs; without it there are none.
+    CuPy is imported to find the GPUs; without it the list has no GPUs.
 
-    Args: ``device_type``: "CPU", "GPU" or None; another type has no devices.
+    Args:
+        device_type: "CPU", "GPU", or None for all; other types have no devices.
 
-    Raises: ``TypeError`` if ``device_type`` is no string.
+    Raises:
+        TypeError: If ``device_type`` is not a string.
 
     Example:
         >>> tw.config.list_physical_devices("CPU")
@@ -61,9 +63,13 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 
 
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """Return the devices that are used, see `set_visible_devices`: by default all.
+    """Return the visible devices, by default all; see `set_visible_devices`.
 
-    Arguments and errors are those of `list_physical_devices`.
+    Args:
+        device_type: "CPU", "GPU", or None for all; other types have no devices.
+
+    Raises:
+        TypeError: If ``device_type`` is not a string.
     """
     visible = devices.placement.visible
     return _physical(
@@ -73,9 +79,13 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
-    """Return the visible devices of one type or all, by the names that `device` takes.
+    """Return the visible devices, of one type or all, by their names in `device`.
 
-    Arguments and errors are those of `list_physical_devices`.
+    Args:
+        device_type: "CPU", "GPU", or None for all; other types have no devices.
+
+    Raises:
+        TypeError: If ``device_type`` is not a string.
 
     Example:
         >>> tw.config.list_logical_devices("CPU")
@@ -100,7 +110,7 @@ def _physical(device_type, gpu_numbers):
 
 
 def gpu_device_name() -> str:
-    """Return ``"/device:GPU:0"``, the name of the first visible GPU, or "" without one."""
+    """Return the name of the first visible GPU, ``"/device:GPU:0"``, or ""."""
     return next((name for name, _ in list_logical_devices("GPU")), "")
 
 
@@ -108,10 +118,11 @@ def is_gpu_available(
     cuda_only: bool = False,
     min_cuda_compute_capability: tuple[int, int] | None = None,
 ) -> bool:
-    """Return whether there is a visible GPU, of some compute capability at least.
+    """Return whether a GPU is visible, optionally with a minimum compute capability.
 
-    Args: ``cuda_only``: no difference, as GPUs are NVIDIA's;
-    ``min_cuda_compute_capability``: such as ``(7, 5)``, None for any.
+    Args:
+        cuda_only: Ignored, since all GPUs are NVIDIA's.
+        min_cuda_compute_capability: A pair such as ``(7, 5)``, or None for any.
     """
     least = min_cuda_compute_capability or (0, 0)
     numbers = map(devices.cuda_number, range(devices.gpu_count()[0]))
@@ -119,9 +130,9 @@ def is_gpu_available(
 
 
 def is_built_with_cuda() -> bool:
-    """Return whether arrays can be on GPUs: whether CuPy is installed.
+    """Return whether CuPy is installed, so that arrays can be on GPUs.
 
-    `is_gpu_available` says whether there is a GPU.
+    `is_gpu_available` returns whether there is a GPU.
     """
     try:
         devices.cupy_module()
@@ -141,17 +152,21 @@ def _compute_capability(number):
 def set_visible_devices(
     devices: PhysicalDevice | Sequence[PhysicalDevice], device_type: str | None = None
 ) -> None:
-    """Use only these GPUs: the first of them becomes ``"GPU:0"``, and so on.
+    """Restrict tapewright to some GPUs: the first of them becomes ``"GPU:0"``.
 
-    Other processes, and CuPy itself, are not affected; ``CUDA_VISIBLE_DEVICES`` in the
-    environment hides GPUs from both. The CPU is always used.
+    Other processes and CuPy itself are not affected; ``CUDA_VISIBLE_DEVICES`` in the
+    environment hides GPUs from them. The CPU is always visible.
 
-    Args: ``devices``: a device of `list_physical_devices`, or a list of them, which may
-    be empty; ``device_type``: "GPU" or "CPU" if all have this type, None for a list of
-    all devices.
+    Args:
+        devices: A device of `list_physical_devices`, or a list of devices, possibly
+            empty.
+        device_type: "GPU" or "CPU" if all devices have this type, or None for a list of
+            all visible devices.
 
-    Raises: ``ValueError`` for a device that there is not, or of another type, or
-    without the CPU; ``RuntimeError`` once a GPU was used, whose name would change.
+    Raises:
+        ValueError: If a device does not exist or has another type, or the CPU is
+            missing.
+        RuntimeError: If a GPU was already used, since its name would change.
 
     Example:
         >>> tw.config.set_visible_devices([], "GPU")
@@ -196,9 +211,12 @@ def _number(device):
 
 
 def set_soft_device_placement(enabled: bool) -> None:
-    """Let the CPU stand in for a GPU in `device` where there is none, or raise an error.
+    """Turn the fallback to the CPU on or off for a `device` that does not exist.
 
-    It is on by default, as in TensorFlow.
+    It is on by default, as in TensorFlow. If it is off, the context raises an error.
+
+    Args:
+        enabled: True to fall back to the CPU, False to raise an error.
 
     Example:
         >>> tw.config.set_soft_device_placement(False)
@@ -210,12 +228,12 @@ def set_soft_device_placement(enabled: bool) -> None:
 
 
 def get_soft_device_placement() -> bool:
-    """Return whether the CPU stands in for a GPU, see `set_soft_device_placement`."""
+    """Return whether the CPU replaces a missing GPU, see `set_soft_device_placement`."""
     return devices.placement.soft
 
 
 class LogicalDeviceConfiguration(NamedTuple):
-    """The limit of the memory of a GPU, in MiB; None for all of it."""
+    """Memory limit of a GPU in MiB: ``memory_limit``, or None for no limit."""
 
     memory_limit: int | None = None
 
@@ -228,13 +246,16 @@ def set_logical_device_configuration(
 ) -> None:
     """Limit the memory of a GPU that arrays may use.
 
-    The limit is that of CuPy's memory pool, without the memory of CUDA itself.
+    The limit applies to CuPy's memory pool, without the memory of CUDA itself.
 
-    Args: ``device``: of `list_physical_devices`; ``logical_devices``: a list of one
-    configuration, since a device is not divided.
+    Args:
+        device: Device of `list_physical_devices`.
+        logical_devices: List of one configuration, since devices cannot be divided.
 
-    Raises: ``ValueError`` for several configurations, a limit that is not positive, or
-    a limit for the CPU; ``RuntimeError`` if there is no such device.
+    Raises:
+        ValueError: If there are several configurations, the limit is not positive, or
+            the device is the CPU and has a limit.
+        RuntimeError: If the device does not exist.
     """
     who = "set_logical_device_configuration"
     number = find_gpu(who, device, or_cpu=True)
@@ -262,18 +283,28 @@ def get_logical_device_configuration(
 ) -> list[LogicalDeviceConfiguration] | None:
     """Return the configuration that was set for a device, or None.
 
-    Raises: ``RuntimeError`` if there is no such device, ``ValueError`` for other names.
+    Args:
+        device: Device of `list_physical_devices`.
+
+    Raises:
+        RuntimeError: If the device does not exist.
+        ValueError: If it is not a device.
     """
     find_gpu("get_logical_device_configuration", device, or_cpu=True)
     return _configurations.get(device.name)
 
 
 def find_gpu(who: str, device: Any, or_cpu: bool = False) -> int | None:
-    """CUDA's number of a GPU, by a physical device or by the name that `device` takes.
+    """Return CUDA's number of a GPU, from a physical device or a name for `device`.
 
-    Args: ``or_cpu``: return None for the CPU.
+    Args:
+        who: Name of the caller, for error messages.
+        device: Physical device, or its name.
+        or_cpu: If True, return None for the CPU.
 
-    Raises: ``ValueError`` for the CPU, ``RuntimeError`` if there is no such device.
+    Raises:
+        ValueError: If the device is the CPU.
+        RuntimeError: If the device does not exist.
     """
     name = getattr(device, "name", device)
     is_physical = isinstance(name, str) and "physical_device:" in name

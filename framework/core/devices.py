@@ -1,7 +1,7 @@
 """Devices and array modules: NumPy or CuPy. The only file that imports CuPy.
 
-Every kernel gets the array module ``xp`` of its inputs. New arrays are created on the
-current device: the CPU, or that of `device`.
+Every kernel receives the array module ``xp`` of its inputs. New arrays are created on
+the current device: the CPU, or the device set by `device`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _MODULES = _Modules()
 
 
 def array_module(array_type: type[Any]) -> Any:
-    """The module, NumPy or CuPy, of this type of arrays."""
+    """Return the module, NumPy or CuPy, of an array type."""
     return _MODULES[array_type]
 
 
@@ -90,9 +90,9 @@ def is_array(value: object) -> bool:
 def register_array_module(
     array_type: type[Any], module: Any, to_numpy: Callable[[Any], Any] | None
 ) -> None:
-    """Add a module with NumPy's functions; ``to_numpy`` copies its arrays to the host.
+    """Register a module with NumPy's functions; ``to_numpy`` copies arrays to the host.
 
-    None is for arrays without values, such as those of a tracer.
+    It is None for arrays without values, such as arrays of a tracer.
     """
     _MODULES[array_type] = module
     if to_numpy is not None:
@@ -100,14 +100,15 @@ def register_array_module(
 
 
 def current_module() -> Any:
-    """The array module of the current device."""
+    """Return the array module of the current device."""
     return _CURRENT.get()
 
 
 def cupy_module(name: str = "cupy") -> Any:
-    """CuPy, or a module that is installed with it.
+    """Return CuPy, or a module that is installed with it.
 
-    Raises: ``RuntimeError`` if CuPy is not installed, or cannot be imported.
+    Raises:
+        RuntimeError: If CuPy is not installed or cannot be imported.
     """
     try:
         import cupy
@@ -123,9 +124,10 @@ def cupy_module(name: str = "cupy") -> Any:
 class _Placement:
     """The settings of `device`, see `tw.config`.
 
-    ``visible``: CUDA's numbers of the GPUs to use, in their order, None for all;
-    ``soft``: the CPU stands in for a GPU where there is none; ``told``: after a warning;
-    ``used``: a GPU was entered, and keeps its name.
+    - ``visible``: CUDA's numbers of the visible GPUs in order, None for all.
+    - ``soft``: the CPU replaces a missing GPU.
+    - ``told``: the warning about that was printed.
+    - ``used``: a GPU was entered, and keeps its name.
     """
 
     visible: list[int] | None = None
@@ -138,7 +140,7 @@ placement = _Placement()
 
 
 def gpu_count() -> tuple[int, str]:
-    """The number of visible GPUs, and why there is none."""
+    """Return the number of visible GPUs, and the reason if there are none."""
     if placement.visible is None:
         return physical_gpus()
     count = len(placement.visible)
@@ -146,12 +148,12 @@ def gpu_count() -> tuple[int, str]:
 
 
 def cuda_number(number: int) -> int:
-    """CUDA's number of a visible GPU."""
+    """Return CUDA's number of a visible GPU."""
     return number if placement.visible is None else placement.visible[number]
 
 
 def physical_gpus() -> tuple[int, str]:
-    """The number of GPUs, visible or not, and why there is none."""
+    """Return the number of all GPUs, and the reason if there are none."""
     try:
         runtime = cupy_module().cuda.runtime
     except RuntimeError as error:
@@ -164,7 +166,7 @@ def physical_gpus() -> tuple[int, str]:
 
 
 def device_of(array: Any) -> str:
-    """The name of the device of an array: ``"/CPU:0"``, ``"/GPU:1"``."""
+    """Return the name of the device of an array: ``"/CPU:0"``, ``"/GPU:1"``."""
     if array_module(type(array)) is np:
         return "/CPU:0"
     number, visible = array.device.id, placement.visible
@@ -175,23 +177,26 @@ def device_of(array: Any) -> str:
 
 @contextmanager
 def device(name: Any) -> Iterator[None]:
-    """A context in which new arrays are made on a device: "CPU", "GPU" or "/GPU:1".
+    """Context manager that creates new arrays on a device.
 
-    Tensors never move by themselves: an op on tensors of two devices is an error. "GPU"
-    is the first GPU; each of several processes of a host has its own one, by local
-    rank. Where there is no GPU, the CPU takes its place, with one warning in the
-    process; `tw.config.set_soft_device_placement` makes this an error.
+    Tensors are never moved automatically: an op on tensors of two devices raises an
+    error. "GPU" is the first GPU; if a host runs several processes, each has a
+    different one, selected by local rank. Where there is no GPU, the CPU is used, with
+    one warning per process; `tw.config.set_soft_device_placement` turns this into an
+    error.
 
-    Args: ``name``: also a `LogicalDevice`; None stays on the current device.
+    Args:
+        name: Name such as "CPU", "GPU" or "/GPU:1", a `LogicalDevice`, or None to stay
+            on the current device.
 
-    Raises: ``RuntimeError`` for a number that no device has, ``ValueError`` for other
-    names.
+    Raises:
+        RuntimeError: If no device has this number.
+        ValueError: If ``name`` is not the name of a device.
 
     Example:
-        >>> from tapewright.core.devices import current_module
         >>> with tw.device("/CPU:0"):
-        ...     current_module().__name__
-        'numpy'
+        ...     tw.ones([2]).device
+        '/CPU:0'
     """
     if name is None:
         yield
@@ -211,7 +216,7 @@ def device(name: Any) -> Iterator[None]:
 
 
 def _is_replaced(name):
-    """Return whether the CPU stands in for a GPU, and tell of it once."""
+    """Return whether the CPU replaces a GPU, and warn about it once."""
     if not placement.soft or parse_device(name)[0] == "CPU":
         return False
     count, flaw = gpu_count()
@@ -232,7 +237,7 @@ _DEVICE_NAME = re.compile(
 
 
 def parse_device(name: Any, who: str = "device") -> tuple[str, int | None]:
-    """The type, ``"CPU"`` or ``"GPU"``, and the number, if there is one, of a device.
+    """Return the type, ``"CPU"`` or ``"GPU"``, and the number, if any, of a device.
 
     Example:
         >>> from tapewright.core.devices import parse_device
@@ -263,9 +268,15 @@ def _device_meant(text):
 def find_device(
     name: Any, who: str = "device", or_hidden: bool = False
 ) -> tuple[str, int | None]:
-    """`parse_device` of a device that there is; else a ``RuntimeError`` names the others.
+    """Return `parse_device` of an existing device.
 
-    Args: ``or_hidden``: number all GPUs of the machine, also those that are not visible.
+    Args:
+        name: Name of the device.
+        who: Name of the caller, for error messages.
+        or_hidden: If True, number all GPUs of the machine, visible or not.
+
+    Raises:
+        RuntimeError: If the device does not exist; the message names the others.
     """
     kind, number = parse_device(name, who)
     if kind == "CPU" and not number:
@@ -282,15 +293,15 @@ _LOCAL_RANK = [lambda: 0]  # how to ask for the number of this process on its ho
 
 
 def choose_gpu(local_rank: Callable[[], int]) -> None:
-    """Make ``"GPU"`` mean GPU ``local_rank()``, modulo their count; asked at each use."""
+    """Let ``"GPU"`` mean GPU ``local_rank()`` modulo their count, called at each use."""
     _LOCAL_RANK[0] = local_rank
 
 
 def _own_gpu(module):
-    """The number of the GPU of this process, which becomes CUDA's current one.
+    """Return the number of the GPU of this process, and make it CUDA's current one.
 
-    It stays current in this thread, so that its arrays can be used where no `device` is
-    entered, as those of GPU 0 can.
+    It remains current in this thread, so that its arrays can be used outside of
+    `device`, like arrays of GPU 0.
     """
     rank = _LOCAL_RANK[0]()
     count = gpu_count()[0] if rank else 0
@@ -302,7 +313,7 @@ def _own_gpu(module):
 
 @contextmanager
 def use_module(module):
-    """A context that creates new arrays by ``module``."""
+    """Context that creates new arrays by ``module``."""
     token = _CURRENT.set(module)
     try:
         yield module
@@ -311,7 +322,7 @@ def use_module(module):
 
 
 def to_numpy(array: Any) -> Any:
-    """The array in host memory: itself if it is a NumPy array, else a copy."""
+    """Return the array in host memory: a NumPy array itself, otherwise a copy."""
     if isinstance(array, (np.ndarray, np.generic)):
         return array
     convert = _TO_NUMPY.get(type(array))
@@ -325,15 +336,15 @@ _checks: dict[int, Callable[[], None]] = {}  # that a look at results has to mak
 
 
 def check_later(check: Callable[[], None]) -> None:
-    """Call ``check()`` when a GPU array is next copied to the host, and the GPU is done.
+    """Call ``check()`` when a GPU array is next copied to the host and the GPU is done.
 
-    It raises the error of work that was launched and not waited for.
+    It raises errors of work that was launched asynchronously.
     """
     _checks[id(check.__self__)] = check  # type: ignore[attr-defined]
 
 
 def check_results() -> None:
-    """Raise what has gone wrong on the GPU in work that is done."""
+    """Raise errors of completed work on the GPU."""
     while _checks:
         try:
             _, check = _checks.popitem()
@@ -343,7 +354,7 @@ def check_results() -> None:
 
 
 def copy_to(module: Any, array: Any) -> Any:
-    """A copy of ``array`` made by ``module``."""
+    """Return a copy of ``array`` made by ``module``."""
     own = array_module(type(array))
     if own is module:
         return module.array(array, copy=True)
@@ -351,9 +362,9 @@ def copy_to(module: Any, array: Any) -> Any:
 
 
 def linalg_errors(array: Any) -> AbstractContextManager[None]:
-    """A context in which a matrix that cannot be factored is an error, as in NumPy.
+    """Context in which a matrix that cannot be factored raises an error, as in NumPy.
 
-    CuPy raises none by itself, as it has to wait for the GPU.
+    CuPy raises none by default, since it would have to wait for the GPU.
     """
     if is_array(array) and array_module(type(array)) is not np:
         return cupy_module("cupyx").errstate(linalg="raise")
@@ -364,24 +375,24 @@ def linalg_errors(array: Any) -> AbstractContextManager[None]:
 
 
 def may_share_memory(a: Any, b: Any) -> bool:
-    """Return whether arrays may overlap: those of a GPU only if they have one owner."""
+    """Return whether arrays may overlap; GPU arrays may only if they have one owner."""
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return np.may_share_memory(a, b)
     return memory_owner(a) is memory_owner(b)
 
 
 def memory_owner(array: Any) -> Any:
-    """The array that owns the memory of a view; any other array itself."""
+    """Return the array that owns the memory of a view; other arrays themselves."""
     while isinstance(getattr(array, "base", None), type(array)):
         array = array.base
     return array
 
 
 def check_fits(who: str, shape: Sequence[Any], dtype: Any) -> None:
-    """Raise ``ResourceExhaustedError`` for an array larger than the memory of the device.
+    """Raise ``ResourceExhaustedError`` for an array larger than the device memory.
 
-    The operating system would grant such an array, and kill the program that fills it.
-    Unknown dimensions count 1.
+    The operating system would grant such an array and kill the program that fills it.
+    Unknown dimensions count as 1.
     """
     count = math.prod([n for n in shape if type(n) is int])
     if count < _SURELY_FITS:
@@ -401,7 +412,7 @@ _SURELY_FITS = 1 << 24  # entries
 
 @functools.cache
 def _host_memory():
-    """The bytes of main memory, or the limit of the control group of the process."""
+    """Return the bytes of main memory, or the limit of the process's control group."""
     limits = [_installed_memory()]
     for file in ("memory.max", "memory/memory.limit_in_bytes"):
         path = f"/sys/fs/cgroup/{file}"
@@ -425,7 +436,7 @@ def _installed_memory():
 
 
 def free_memory(module: Any) -> int:
-    """The bytes that new arrays can have on the current GPU: free, or kept by the pool."""
+    """Return the bytes available on the current GPU: free, or held by the pool."""
     if not hasattr(module, "cuda"):  # arrays in host memory
         return _host_memory()
     pool = module.get_default_memory_pool()
@@ -442,14 +453,14 @@ _NO_MEMORY = (
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error is a lack of memory, on the host or on a GPU."""
+    """Return whether an error means that the host or a GPU is out of memory."""
     return isinstance(error, MemoryError) or any(
         [code in str(error) for code in _NO_MEMORY]
     )
 
 
 def memory_error(who: str, error: BaseException) -> ResourceExhaustedError:
-    """The error to raise for one of `is_out_of_memory`, with what a GPU has in use."""
+    """Return the error to raise for one of `is_out_of_memory`, with the GPU's usage."""
     if isinstance(error, ResourceExhaustedError):
         return error
     if type(error).__module__.partition(".")[0] not in ("cupy", "cupy_backends"):

@@ -1,8 +1,8 @@
 """Entries: the functions that users call, one closure for each primitive.
 
-An entry is the fast path of its op: tensors (and Python numbers) under no interpreter or
-one tape, and arrays in a backward pass that nobody records. All other calls go to
-``Primitive.general``.
+An entry is the fast path of its op: tensors (and Python numbers) under no interpreter
+or under one tape, and arrays in a backward pass that is not recorded. All other calls
+are passed to ``Primitive.general``.
 """
 
 import functools
@@ -44,9 +44,9 @@ _CONSTANTS = {}
 
 
 def _make_constant(number, tensor):
-    """A Python number as a tensor of the dtype of the other operand.
+    """Return a Python number as a tensor with the dtype of the other operand.
 
-    None if the dtype cannot hold it: then the general path decides.
+    None if the dtype cannot hold it: the general path then decides.
     """
     array = tensor.array
     kind = kind_of(array.dtype)
@@ -67,7 +67,7 @@ def _make_constant(number, tensor):
 
 
 def constant_like(number, tensor):
-    """`_make_constant`, or the constant of an earlier call."""
+    """Return `_make_constant`, or the constant of an earlier call."""
     array = tensor.array
     if array.dtype is float32 and (
         type(array) is ndarray or type(array) is numpy_float32
@@ -79,7 +79,7 @@ def constant_like(number, tensor):
 
 
 def _usual_dtype(kinds):
-    """float32 if an op of these kinds takes it: the check of the kind is then skipped."""
+    """Return float32 if an op of these kinds accepts it: kinds are then not checked."""
     return float32 if kinds and "f" in kinds else None
 
 
@@ -236,7 +236,7 @@ def _parameter(name, required):
 
 
 def _signature(op):
-    """The signature that ``help`` shows in place of ``(*args, **kwargs)``."""
+    """Return the signature that ``help`` shows in place of ``(*args, **kwargs)``."""
     plain = {**op.defaults, "name": None}
     required_first = sorted(op.attributes, key=plain.__contains__)
     parameters = []
@@ -249,7 +249,7 @@ def _signature(op):
 
 
 def make_entry(op):
-    """Make the function that calls ``op``, with the decorators of its rules."""
+    """Return the function that calls ``op``, with the decorators of its rules."""
     is_general = op.attributes or op.variadic or op.multiple or len(op.inputs) > 2
     if is_general:
         entry = _general_entry(op)
@@ -273,11 +273,11 @@ def make_entry(op):
 
 
 def composite(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator: a function of several ops that is one node of a model, as in `keras.ops`.
+    """Decorator: record a function of several ops as one node of a model.
 
-    A symbolic tensor among the arguments records the call as a whole, by
-    ``record_function(function, args, kwargs)`` (see `layers.symbolic`), since it has no
-    sizes or values for the ops inside.
+    If a symbolic tensor is among the arguments, the call as a whole is recorded by
+    ``record_function(function, args, kwargs)`` (see `layers.symbolic`), since the
+    tensor has no sizes or values for the ops inside.
     """
 
     @functools.wraps(function)

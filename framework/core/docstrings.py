@@ -83,11 +83,11 @@ def _entry(name, sentence):
 
 
 def summary_of(op: Callable[..., Any], names: Iterable[str]) -> str:
-    """Return the first paragraph of an op's docstring, with other names of arguments.
+    """Return the first paragraph of an op's docstring with renamed arguments.
 
     Args:
         op: Function that has the docstring.
-        names: New names of its first arguments, in order, which replace the old in
+        names: New names of its first arguments, in order; they replace the old names in
             code.
 
     Example:

@@ -1,7 +1,8 @@
 """Generation of Python code: source is written line by line, then compiled.
 
-Code that runs often (the records of a tape, the replay of a traced step, the steps of a
-loop) is specialized to each case, with its functions and constant arrays bound to names.
+Frequently executed code (the records of a tape, the replay of a traced step, the steps
+of a loop) is specialized to each case, with its functions and constant arrays bound to
+names.
 
 >>> from tapewright.core.emitter import Source
 >>> import numpy as np
@@ -23,7 +24,7 @@ __all__ = ["Source", "identifier"]
 
 
 def identifier(name, otherwise="f"):
-    """The name with an underscore for each character that Python does not allow."""
+    """Return the name with an underscore for each character that Python rejects."""
     name = "".join([c if c.isalnum() and c.isascii() else "_" for c in name])
     plain = name.isidentifier() and not keyword.iskeyword(name)
     return name if plain else f"{otherwise}_{name}"
@@ -32,8 +33,8 @@ def identifier(name, otherwise="f"):
 class Source:
     """Lines of source, and the objects bound to the names in them.
 
-    ``tags`` has for each line the object that it was written for, ``bound`` the object of
-    each name; ``filename`` appears in tracebacks.
+    ``tags`` maps each line to the object that it was written for, ``bound`` each name
+    to its object; ``filename`` appears in tracebacks.
     """
 
     def __init__(self, filename):
@@ -52,14 +53,14 @@ class Source:
         self.tags.append(tag)
 
     def bind(self, stem, value):
-        """Bind an object to a new name, which starts with ``stem``, and return the name."""
+        """Bind an object to a new name that starts with ``stem``, and return the name."""
         name = f"{identifier(stem)}{len(self.bound)}"
         self.bound[name] = value
         return name
 
     @contextmanager
     def block(self, head, tag=None):
-        """Write a line like ``for i in range(3):``, and indent those of the block."""
+        """Write a line like ``for i in range(3):``, and indent the lines of the block."""
         self.emit(head, tag)
         outer, self._indent = self._indent, self._indent + "    "
         try:
@@ -69,8 +70,11 @@ class Source:
 
     @contextmanager
     def function(self, name, parameters):
-        """Write a function. Names bound inside become parameters with defaults: Python
-        looks up locals faster than globals."""
+        """Write a function.
+
+        Names bound inside become parameters with defaults: Python looks up locals
+        faster than globals.
+        """
         at, count = len(self.lines), len(self.bound)
         with self.block(""):  # the first line, which needs the names bound inside
             yield
@@ -78,7 +82,7 @@ class Source:
         self.lines[at] = f"def {name}({', '.join([*parameters, *own])}):"
 
     def compiled(self, **bound):
-        """Run the source and return its functions by name. ``bound`` replaces objects."""
+        """Execute the source and return its functions by name; ``bound`` replaces objects."""
         scope = {**self.bound, **bound}
         exec(compile(self.text, self.filename, "exec"), scope)
         return scope

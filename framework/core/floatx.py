@@ -1,7 +1,7 @@
-"""Defaults of Keras: the dtype, the order of axes, the small number of divisions.
+"""Defaults of Keras: the dtype, the order of axes, the fuzz factor epsilon.
 
-Layers, ops, losses, optimizers, metrics and the data of `fit` read them, and import nothing
-of each other: the settings stand below all of them.
+Layers, ops, losses, optimizers, metrics and `fit` read these settings without importing
+each other.
 """
 
 from __future__ import annotations
@@ -27,21 +27,25 @@ _data_format = "channels_last"
 
 
 def default_float() -> DType:
-    """The default dtype."""
+    """Return the default floating dtype."""
     return _default
 
 
 def floatx() -> str:
-    """Return the name of the default dtype, "float32" unless `set_floatx` was called."""
+    """Return the name of the default dtype: "float32", or as set by `set_floatx`."""
     return _default.name
 
 
 def set_floatx(value: DTypeLike) -> None:
-    """Set the default dtype of new layers and data, a floating one.
+    """Set the default floating dtype of new layers and data.
 
-    Tensors made of Python numbers stay float32, as in TensorFlow.
+    Tensors created from Python numbers remain float32, as in TensorFlow.
 
-    Raises: ``ValueError`` for another dtype.
+    Args:
+        value: Floating dtype, such as "float64".
+
+    Raises:
+        ValueError: If it is not a floating dtype.
 
     Example:
         >>> keras.config.set_floatx("float64")
@@ -57,7 +61,7 @@ def set_floatx(value: DTypeLike) -> None:
 
 
 def epsilon() -> float:
-    """Return the number that losses, metrics and constraints keep from 0: 1e-7 by default.
+    """Return the fuzz factor of losses, metrics and constraints, by default 1e-7.
 
     They clip probabilities to ``[epsilon, 1 - epsilon]`` and add it to divisors.
     """
@@ -65,9 +69,15 @@ def epsilon() -> float:
 
 
 def set_epsilon(value: float) -> None:
-    """Set the number of `epsilon`, for what is computed or traced from now on.
+    """Set the fuzz factor returned by `epsilon`.
 
-    Raises: ``ValueError`` unless it is a positive number.
+    It applies to functions that are computed or traced from now on.
+
+    Args:
+        value: Positive number.
+
+    Raises:
+        ValueError: If ``value`` is not a positive number.
 
     Example:
         >>> keras.config.set_epsilon(1e-5)
@@ -83,17 +93,21 @@ def set_epsilon(value: float) -> None:
 
 
 def image_data_format() -> str:
-    """Return the order of axes for ``data_format=None``, "channels_last" by default."""
+    """Return the default ``data_format``, the order of axes: initially "channels_last"."""
     return _data_format
 
 
 def set_image_data_format(data_format: str) -> None:
-    """Set the order of axes of new layers and of ops that are given none.
+    """Set the default ``data_format`` of new layers and ops.
 
-    Args: ``data_format``: "channels_last", as in ``[batch, height, width, channels]``, or
-    "channels_first". Layers keep the one that they were made with, in files, too.
+    Layers keep the format that they were created with, also in saved files.
 
-    Raises: ``ValueError`` for another string.
+    Args:
+        data_format: "channels_last", as in ``[batch, height, width, channels]``, or
+            "channels_first".
+
+    Raises:
+        ValueError: If ``data_format`` is another string.
 
     Example:
         >>> keras.config.set_image_data_format("channels_first")

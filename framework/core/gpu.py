@@ -1,6 +1,6 @@
 """The GPUs of this machine under TensorFlow's names: memory, precision, a report.
 
-Nothing here imports CuPy unless it is asked about a GPU; `report` never does.
+CuPy is imported only to answer a question about a GPU; `report` never imports it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,16 @@ __all__ = [
 
 
 def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
-    """Return ``device_name`` and ``compute_capability``, a pair, of a GPU; {} of the CPU.
+    """Return a dict with the ``device_name`` and ``compute_capability`` of a GPU.
 
-    Raises: ``RuntimeError`` if there is no such device, ``ValueError`` for other names.
+    The compute capability is a pair of integers. The dict is empty for the CPU.
+
+    Args:
+        device: Device of `tw.config.list_physical_devices`.
+
+    Raises:
+        RuntimeError: If the device does not exist.
+        ValueError: If it is not a device.
 
     Example:
         >>> from tapewright.core.gpu import get_device_details
@@ -60,12 +67,18 @@ def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
 
 
 def get_memory_info(device: str) -> dict[str, int]:
-    """Return the bytes of a GPU that arrays use, ``current``, and their ``peak``.
+    """Return the ``current`` and ``peak`` memory of a GPU in bytes, as a dict.
 
-    The peak is the size of CuPy's memory pool, which takes memory from the GPU as
-    arrays need it, and keeps it. `reset_memory_stats` frees the unused part.
+    ``current`` is the memory of arrays. ``peak`` is the size of CuPy's memory pool,
+    which takes memory from the GPU as arrays need it and keeps it. `reset_memory_stats`
+    frees the unused part.
 
-    Raises: ``ValueError`` for the CPU, ``RuntimeError`` if there is no such device.
+    Args:
+        device: Name of the GPU, such as "GPU:0".
+
+    Raises:
+        ValueError: If the device is the CPU.
+        RuntimeError: If the device does not exist.
 
     Example:
         >>> from tapewright.core.gpu import get_memory_info
@@ -81,11 +94,16 @@ def _memory(cupy):
 
 
 def reset_memory_stats(device: str) -> None:
-    """Free the memory of a GPU that no array uses; ``peak`` counts anew from there.
+    """Free the unused memory of a GPU and restart the count of its ``peak``.
 
-    The pool frees whole blocks, so that the peak may stay above ``current``.
+    The memory pool frees whole blocks, so the peak may remain above ``current``.
 
-    Raises: ``ValueError`` for the CPU, ``RuntimeError`` if there is no such device.
+    Args:
+        device: Name of the GPU, such as "GPU:0".
+
+    Raises:
+        ValueError: If the device is the CPU.
+        RuntimeError: If the device does not exist.
 
     Example:
         >>> from tapewright.core.gpu import reset_memory_stats
@@ -101,19 +119,30 @@ def reset_memory_stats(device: str) -> None:
 def get_memory_growth(device: PhysicalDevice) -> bool:
     """Return True: the memory pool always grows as arrays need it.
 
-    Raises: ``ValueError`` for the CPU, ``RuntimeError`` if there is no such device.
+    Args:
+        device: GPU of `tw.config.list_physical_devices`.
+
+    Raises:
+        ValueError: If the device is the CPU.
+        RuntimeError: If the device does not exist.
     """
     find_gpu("get_memory_growth", device)
     return True
 
 
 def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
-    """Change nothing: memory is taken from a GPU as arrays need it, never all at once.
+    """Accept TensorFlow's setting without effect: memory is always allocated as needed.
 
-    ``CUPY_GPU_MEMORY_LIMIT`` in the environment limits it, in bytes or as ``50%``.
+    ``CUPY_GPU_MEMORY_LIMIT`` in the environment limits the memory, in bytes or as
+    ``50%``.
 
-    Args: ``enable``: False is a warning, as memory grows nevertheless.
-    Raises: ``ValueError`` for the CPU, ``RuntimeError`` if there is no such device.
+    Args:
+        device: GPU of `tw.config.list_physical_devices`.
+        enable: True; False prints a warning, since memory grows in any case.
+
+    Raises:
+        ValueError: If the device is the CPU.
+        RuntimeError: If the device does not exist.
 
     Example:
         >>> from tapewright.core.gpu import set_memory_growth
@@ -130,7 +159,7 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
 
 
 def _on_gpu(who: str, device: Any, function: Callable[[Any], Any]):
-    """``function(cupy)`` with a GPU as the current one."""
+    """Return ``function(cupy)``, called with a GPU as the current device."""
     number, cupy = find_gpu(who, device), devices.cupy_module()
     with cupy.cuda.Device(number):
         return function(cupy)
@@ -142,17 +171,24 @@ _tf32 = {"on": None}  # None: as CuPy, which looks at CUPY_TF32
 
 
 def enable_tensor_float_32_execution(enabled: bool) -> None:
-    """Let float32 products on a GPU round their factors to TensorFloat-32, or no longer.
+    """Turn TensorFloat-32 for float32 products on a GPU on or off.
 
-    Tensor cores then compute the products, several times as fast, with 10 bits of
-    mantissa in place of 23; sums stay float32. It is off by default, in TensorFlow on.
-    ``CUPY_TF32=1`` in the environment turns it on; ``NVIDIA_TF32_OVERRIDE=0`` keeps it
-    off in any case. Functions that are compiled already keep their setting. GPUs below
-    compute capability 8.0 have no TensorFloat-32. CuPy is imported if it is installed;
-    a warning tells if its eager products cannot follow.
+    Tensor cores then compute the products several times as fast, with 10 instead of 23
+    bits of mantissa in the factors; sums remain float32. It is off by default, unlike
+    in TensorFlow. ``CUPY_TF32=1`` in the environment turns it on;
+    ``NVIDIA_TF32_OVERRIDE=0`` keeps it off in any case. Functions that are already
+    compiled keep their setting. GPUs below compute capability 8.0 have no
+    TensorFloat-32. CuPy is imported if it is installed; a warning is printed if its
+    eager products cannot follow the setting.
+
+    Args:
+        enabled: True to use TensorFloat-32, False for full float32.
 
     Example:
-        >>> from tapewright.core.gpu import enable_tensor_float_32_execution, tensor_float_32_execution_enabled
+        >>> from tapewright.core.gpu import (
+        ...     enable_tensor_float_32_execution,
+        ...     tensor_float_32_execution_enabled,
+        ... )
         >>> enable_tensor_float_32_execution(False)
         >>> tensor_float_32_execution_enabled()
         False
@@ -163,7 +199,7 @@ def enable_tensor_float_32_execution(enabled: bool) -> None:
 
 
 def _set_products(cupy, enabled):
-    """Let CuPy's products use TensorFloat-32; there is no public function for it."""
+    """Let CuPy's products use TensorFloat-32; it has no public function for this."""
     try:
         products = devices.cupy_module("cupy._core._routines_linalg")
         kinds = products.COMPUTE_TYPE_DEFAULT, products.COMPUTE_TYPE_TF32
@@ -179,7 +215,8 @@ def _set_products(cupy, enabled):
 def tensor_float_32_execution_enabled() -> bool:
     """Return whether float32 products on a GPU may use TensorFloat-32.
 
-    Raises: ``ValueError`` if ``CUPY_TF32`` is no integer.
+    Raises:
+        ValueError: If ``CUPY_TF32`` in the environment is not an integer.
     """
     if os.environ.get("NVIDIA_TF32_OVERRIDE", "").strip() == "0":
         return False
@@ -193,7 +230,7 @@ def tensor_float_32_execution_enabled() -> bool:
 
 
 class experimental:  # noqa: N801  (a namespace)
-    """Settings and facts of GPUs, under the names of ``tf.config.experimental``."""
+    """Settings and properties of GPUs, under the names of ``tf.config.experimental``."""
 
     VirtualDeviceConfiguration = LogicalDeviceConfiguration
     enable_op_determinism = staticmethod(enable_op_determinism)
@@ -216,12 +253,12 @@ class experimental:  # noqa: N801  (a namespace)
 
 
 def report() -> dict[str, Any]:
-    """Return what is used on a GPU, as plain values, without importing CuPy.
+    """Return properties of the GPU as plain values, without importing CuPy.
 
-    ``name``, ``compute_capability``; ``memory``: bytes ``used`` by arrays, ``held`` by the
-    pool, ``free`` and ``total``; ``cuda``: versions of ``runtime`` and ``driver``;
-    ``nvrtc``: its version; ``tf32``: whether products may use TensorFloat-32. A value that
-    cannot be found out is None; ``note`` says why there is no GPU.
+    ``name``, ``compute_capability``; ``memory``: bytes ``used`` by arrays, ``held`` by
+    the pool, ``free`` and ``total``; ``cuda``: versions of ``runtime`` and ``driver``;
+    ``nvrtc``: its version; ``tf32``: whether products may use TensorFloat-32. Values
+    that cannot be determined are None; ``note`` is the reason if there is no GPU.
     """
     facts = dict.fromkeys(("name", "compute_capability", "memory", "cuda", "nvrtc"))
     facts |= {"tf32": None, "note": None}
@@ -241,7 +278,7 @@ def report() -> dict[str, Any]:
 
 
 def _current(cupy):
-    """The facts of the current GPU."""
+    """Return the properties of the current GPU."""
     number = cupy.cuda.Device().id
     details = get_device_details(
         PhysicalDevice(f"/physical_device:GPU:{number}", "GPU")
@@ -258,7 +295,7 @@ def _current(cupy):
 
 
 def _cuda(cupy):
-    """The CUDA versions of CuPy's runtime, and of the driver, None if there is none."""
+    """Return the CUDA versions of CuPy's runtime and of the driver, None if missing."""
     try:
         runtime = cupy.cuda.runtime
         versions = runtime.runtimeGetVersion(), runtime.driverGetVersion()
@@ -269,7 +306,7 @@ def _cuda(cupy):
 
 
 def _nvrtc():
-    """The version of NVRTC, or why it cannot be loaded."""
+    """Return the version of NVRTC, or why it cannot be loaded."""
     try:
         nvrtc = devices.cupy_module("cupy_backends.cuda.libs.nvrtc")
         return ".".join(map(str, nvrtc.getVersion()))

@@ -6,10 +6,11 @@ __all__ = ["Guards"]
 
 
 class Guards:
-    """Example sizes, and the answers given for them: the conditions of a trace.
+    """Example sizes and the conditions that they satisfy: the guards of a trace.
 
     ``examples`` maps each `DimSymbol` to a number. ``conditions`` maps a relation of a
-    formula to zero, ``("==", expression)`` or ``("<", expression)``, to whether it holds.
+    formula to zero, ``("==", expression)`` or ``("<", expression)``, to whether it
+    holds.
     """
 
     def __init__(self, examples, line=None, sizes=None):
@@ -39,7 +40,7 @@ class Guards:
         return answer
 
     def symbols(self):
-        """The symbols of sizes that have an example."""
+        """Return the symbols of sizes that have an example."""
         return [symbol for symbol in self.examples if type(symbol) is DimSymbol]
 
     def same_shape(self, symbol, other):
@@ -54,10 +55,11 @@ class Guards:
         return answer
 
     def unify(self, difference):
-        """Return whether a difference that must be zero can be; add that as a guard.
+        """Return whether a difference can be zero, as it must; add that as a guard.
 
-        Where it is not zero for the examples, look for other examples: two sizes that
-        must be equal get one example, a size that must be a certain number that number.
+        If it is not zero for the examples, search for other examples: two sizes that
+        must be equal get one example, and a size that must be a certain number gets
+        that number.
         """
         if not is_symbolic(difference):
             return difference == 0
@@ -77,9 +79,9 @@ class Guards:
         return False
 
     def allow(self, remainder):
-        """As `unify`, but true where no example is found: then no guard is added.
+        """Like `unify`, but return True if no example is found, without adding a guard.
 
-        Every op checks its sizes again when it is run with numbers.
+        Every op checks its sizes again when it runs with numbers.
         """
         condition = "==", remainder.expression
         if condition in self.conditions or self.closed:
@@ -89,9 +91,9 @@ class Guards:
         return True
 
     def solutions(self, expression):
-        """Examples in which an expression is zero, found by changing one or two sizes.
+        """Return examples for which an expression is zero, by changing one or two sizes.
 
-        They agree with the sizes of the call, if those are known.
+        They agree with the sizes of the call, if these are known.
         """
         terms = dict(expression[1]) if expression[0] == "poly" else {}
         remainder = next(iter(terms), ())
@@ -118,7 +120,7 @@ class Guards:
         return [{**self.examples, **dict.fromkeys(each, size)} for each in changes]
 
     def _multiples(self, expression, dividend, divisor):
-        """Examples in which the remainder of a division by a number is zero."""
+        """Return examples for which the remainder of a division by a number is zero."""
         known, factor = self._sizes, dict(divisor[1]).get(())
         if (
             len(divisor[1]) != 1
@@ -139,9 +141,9 @@ class Guards:
         return [example for example in found if evaluate(expression, example) == 0]
 
     def broken_by(self, sizes):
-        """The first condition that these sizes (`DimSymbol` -> number) break, or None.
+        """Return the first condition that sizes (`DimSymbol` -> number) violate, or None.
 
-        Sizes may be formulas of another trace, which then adds guards of its own.
+        Sizes may be formulas of another trace, which then adds guards to that trace.
         """
         for (relation, expression), answer in self.conditions.items():
             if relation == "shape":
@@ -155,7 +157,7 @@ class Guards:
         return None
 
     def missing(self, what, rank=False):
-        """The error for code that needs a size as a number, or the rank."""
+        """Return the error for code that needs a size, or the rank, as a number."""
         line = f"{self._line()}: " if self._line else ""
         if rank:
             text = "is asked for, which a trace for all ranks does not have"
@@ -171,7 +173,7 @@ class Guards:
 
 
 def _same_shape(pair, sizes):
-    """Return whether both are one shape; without known shapes, two inputs share theirs."""
+    """Return whether both are the same shape; if unknown, whether inputs share it."""
     symbol, other = pair
     own = sizes.get((symbol.input, "shape"))
     if own is None:
@@ -180,7 +182,7 @@ def _same_shape(pair, sizes):
 
 
 def _always(relation, expression):
-    """The answer if it is the same for all sizes (0 or more), else None."""
+    """Return the answer if it is the same for all sizes from 0, else None."""
     if expression[0] != "poly":
         return None
     terms = expression[1]

@@ -1,10 +1,10 @@
 """The stack of interpreters, which process each op that is called.
 
-The active interpreter of a thread (more exactly, of a context) is one of
+The active interpreter of a thread (more precisely, of a context) is one of
 
     None                no interpreter: the op just runs
     `tape.Tape`         one tape, which records the op
-    `ARRAY_EVAL`        a backward pass that nobody records: arrays in, arrays out
+    `ARRAY_EVAL`        a backward pass that is not recorded: arrays in, arrays out
     another             a batcher, a tracer, ...
     `InterpreterStack`  several; the innermost processes the op first
 """
@@ -48,19 +48,18 @@ class Interpreter:
     traces = False  # builds a graph: tensors under it may have no value yet
 
     def process(self, op, inputs, attributes, below):
-        """The outputs of the op; ``below`` are the interpreters under this one."""
+        """Return the outputs of the op; ``below`` are the interpreters under this one."""
         return process_op(op, inputs, attributes, below)
 
     def read_variable(self, variable, tensor):
-        """Hook for each read of a Variable; ``tensor`` is its result."""
+        """Hook for each read of a Variable; ``tensor`` is the result of the read."""
 
     def before_assign(self, variable, method, key):
-        """Hook before a Variable, or the state of a traced generator, is assigned to.
+        """Hook before an assignment to a Variable or to the state of a traced generator.
 
-        It may refuse by raising.
-
-        ``method`` is "assign", "assign_add" or "assign_sub", ``key`` that of the value; or
-        the kind of an effect without a key: "apply_gradients", a step of an optimizer.
+        It may raise to reject the assignment. ``method`` is "assign", "assign_add" or
+        "assign_sub", and ``key`` is the key of the value; or ``method`` is the kind of
+        an effect without a key: "apply_gradients", a step of an optimizer.
         """
 
 
@@ -82,7 +81,7 @@ class InterpreterStack(tuple):
 
 
 def active_interpreters() -> tuple:
-    """The interpreters of this thread, the innermost at the end."""
+    """Return the interpreters of this thread, the innermost last."""
     interpreter = active_interpreter()
     if interpreter is None:
         return ()
@@ -92,14 +91,14 @@ def active_interpreters() -> tuple:
 
 
 def notify_of_writes(variables, kind):
-    """Tell the active interpreters which variables an effect is about to assign to."""
+    """Notify the active interpreters of the variables that an effect will assign to."""
     for interpreter in active_interpreters():
         for variable in variables:
             interpreter.before_assign(variable, kind, None)
 
 
 def active_tracer():
-    """The innermost interpreter of this thread that traces, or None."""
+    """Return the innermost interpreter of this thread that traces, or None."""
     interpreter = active_interpreter()
     if type(interpreter) is not InterpreterStack:
         return interpreter if interpreter is not None and interpreter.traces else None
@@ -112,7 +111,7 @@ def active_tracer():
 def converted(function):
     """Return a callable of the user in the form in which the active trace calls it.
 
-    In traced functions it has its Python control flow converted; elsewhere it stays.
+    In traced functions its Python control flow is converted; elsewhere it is unchanged.
     """
     if _INTERPRETER.get() is None:
         return function
@@ -123,20 +122,21 @@ def converted(function):
 
 
 def load_conversion_later(module):
-    """Name the module that converts Python control flow; it is loaded at its first use."""
+    """Set the module that converts Python control flow; it is loaded at first use."""
     global _conversion
     _conversion = module
 
 
 def conversion():
-    """The module that converts Python control flow."""
+    """Return the module that converts Python control flow."""
     return import_module(_conversion)
 
 
 def check_not_traced(path):
-    """Refuse to write a file in a function that is being traced.
+    """Reject writing a file in a function that is being traced.
 
-    Raises: ``TracingError``.
+    Raises:
+        TracingError: In a traced function.
     """
     if active_tracer() is not None:
         raise TracingError(
@@ -146,7 +146,7 @@ def check_not_traced(path):
 
 
 def set_interpreters(interpreters):
-    """Make these the interpreters of this thread (context)."""
+    """Set the interpreters of this thread (context)."""
     if len(interpreters) > 1:
         _INTERPRETER.set(InterpreterStack(interpreters))
     else:
@@ -154,7 +154,7 @@ def set_interpreters(interpreters):
 
 
 class use_interpreters:  # noqa: N801  (used as a statement)
-    """``with use_interpreters(these):`` only these process the ops inside."""
+    """Context in which only the given interpreters process ops."""
 
     __slots__ = ("interpreters", "outer")
 
@@ -170,7 +170,7 @@ class use_interpreters:  # noqa: N801  (used as a statement)
 
 
 def process_op(op, inputs, attributes, interpreters):
-    """The outputs of an op on tensors, processed by these interpreters."""
+    """Return the outputs of an op on tensors, processed by these interpreters."""
     if not interpreters:
         return op.run(inputs, attributes)
     return interpreters[-1].process(op, inputs, attributes, interpreters[:-1])

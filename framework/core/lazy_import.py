@@ -1,6 +1,6 @@
 """Lazy imports: attributes and aliases of modules, imported at first use.
 
-A name that a namespace lacks is an error, which may give the reason: see `explain_missing`.
+A missing name raises an error, which may include the reason: see `explain_missing`.
 """
 
 import sys
@@ -11,10 +11,13 @@ __all__ = ["alias_modules", "explain_missing", "import_lazily", "keep_public"]
 
 
 def import_lazily(module, **names):
-    """Give a module attributes that are imported at their first use.
+    """Define attributes of a module that are imported at their first use.
 
-    ``names``: for each the module that it stands for, which import statements then find
-    under that name, too, or ``"module:name"`` for something in a module.
+    Args:
+        module: Module to add the attributes to.
+        **names: For each attribute the full name of a module, which import statements
+            then also find under the attribute's name, or ``"module:name"`` for an
+            object in a module.
 
     Example:
         >>> from types import ModuleType
@@ -39,10 +42,10 @@ def import_lazily(module, **names):
 
 
 def keep_public(module, *packages):
-    """Remove from a module the names that its `__all__` does not list.
+    """Remove the names from a module that its `__all__` does not list.
 
-    ``packages``: packages inside of it that the program may import later. They are imported
-    here, since an import that comes later sets the attribute again.
+    ``packages`` are subpackages that the program may import later. They are imported
+    here, since a later import would set the attribute again.
 
     Example:
         >>> import sys
@@ -63,14 +66,16 @@ def keep_public(module, *packages):
 
 
 def explain_missing(module, package, *namespaces):
-    """Let namespaces give the reason why they lack a name, when somebody asks for it.
+    """Let namespaces explain why they lack a name when code looks it up.
 
-    Args: ``module``: the full name of a module with ``reason(namespace, name, known)``,
-    which returns a text or "", and is imported for the first such name; ``package``: the
-    package of the namespaces; ``namespaces``: their names in it, "" for itself.
+    A namespace that is not imported yet gets the explanation when it is.
+    ``from namespace import name`` still raises Python's ``ImportError``.
 
-    A namespace that is not imported yet gives reasons as soon as it is. ``from namespace
-    import name`` stays Python's ``ImportError``.
+    Args:
+        module: Full name of a module with ``reason(namespace, name, known)``, which
+            returns a text or "". It is imported at the first missing name.
+        package: Package of the namespaces.
+        *namespaces: Names of the namespaces within the package, "" for the package.
     """
     for each in namespaces:
         public = f"{package}.{each}".rstrip(".")
@@ -88,7 +93,7 @@ def _give_reasons(module):
 
 
 def _missing(module, name):
-    """The `AttributeError` of a name that a module lacks."""
+    """Return the `AttributeError` for a name that a module lacks."""
     public, explaining = _ALIASES.reasons.get(module.__name__, (module.__name__, None))
     text = f"module {public!r} has no attribute {name!r}"
     if explaining is not None and name[0] != "_":
@@ -97,9 +102,9 @@ def _missing(module, name):
 
 
 def alias_modules(package, **names):
-    """Let import statements find modules, and their submodules, below ``package``.
+    """Let import statements find modules and their submodules below ``package``.
 
-    ``names``: for each the full name of the module that it stands for. Both names give one
+    ``names`` maps each alias to the full name of a module. Both names refer to the same
     module, which is executed once.
     """
     for name, target in names.items():
@@ -108,10 +113,10 @@ def alias_modules(package, **names):
 
 
 class _Aliases:
-    """A finder and loader that imports a module under its first name for its second.
+    """Finder and loader that imports a module by its original name for its alias.
 
-    Namespaces with reasons for what they lack get them when they are imported. It has no
-    base classes, since `importlib.abc` takes 3 ms to import.
+    It also sets the explanations of missing names when namespaces are imported. It has
+    no base classes, since importing `importlib.abc` takes 3 ms.
     """
 
     def __init__(self):

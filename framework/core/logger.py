@@ -1,4 +1,4 @@
-"""The logger of the library, of Python's `logging`."""
+"""The logger of the library, from Python's `logging`."""
 
 import logging
 import sys
@@ -10,9 +10,10 @@ __all__ = ["get_logger"]
 def get_logger() -> logging.Logger:
     """Return the logger of the library, ``logging.getLogger("tapewright")``.
 
-    It gets what `keras.config.disable_interactive_logging` keeps off the console, as
-    ``INFO``. Warnings are those of Python's `warnings`, on which its level has no effect.
-    Its messages go to ``sys.stderr`` unless the program configures `logging`.
+    It receives the output that `keras.config.disable_interactive_logging` keeps off the
+    console, at level ``INFO``. Warnings use Python's `warnings`; the level of the
+    logger does not affect them. Messages are printed to ``sys.stderr`` unless the
+    program configures `logging`.
 
     Example:
         >>> tw.get_logger().setLevel("ERROR")
@@ -26,7 +27,7 @@ def get_logger() -> logging.Logger:
 
 
 class _Console(logging.StreamHandler[TextIO]):
-    """Writes ``LEVEL:tapewright:message``, as TensorFlow does."""
+    """Handler that prints ``LEVEL:tapewright:message``, like TensorFlow."""
 
     def __init__(self):
         super().__init__()

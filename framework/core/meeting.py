@@ -1,7 +1,7 @@
-"""Rows with one index of an array, combined in an order that never changes.
+"""Reduction of array rows with the same index, in a deterministic order.
 
-NumPy's ``ufunc.at`` does so. CuPy's adds floats in the order in which threads come, so that
-sums vary from run to run, and it knows few dtypes.
+NumPy's ``ufunc.at`` does this. CuPy's adds floats in the order in which threads arrive,
+so sums vary from run to run, and it supports few dtypes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ __all__ = ["combine_at", "combine_runs"]
 
 
 def combine_at(xp: Any, ufunc: Any, target: Any, indices: Any, rows: Any) -> None:
-    """``target[p] = ufunc(target[p], row)`` for each ``p`` of ``indices`` and its row.
+    """Compute ``target[p] = ufunc(target[p], row)`` for each ``p`` of ``indices``.
 
-    All ``indices`` must be in range. On a GPU, which is waited for, the rows are sorted by
-    index first.
+    All ``indices`` must be in range. On a GPU, which is synchronized, the rows are
+    first sorted by index.
 
     Example:
         >>> import numpy as np
@@ -50,9 +50,9 @@ def _combine_on_the_host(ufunc, target, indices, rows):
 
 
 def combine_runs(xp: Any, ufunc: Any, names: Any, rows: Any) -> None:
-    """Replace each row by what ``ufunc`` makes of its run up to it.
+    """Replace each row by the reduction, by ``ufunc``, of its run up to that row.
 
-    A run are neighbouring rows with one name.
+    A run consists of adjacent rows with the same name.
     """
     done = 1  # each row holds what is made of so many, or of its run up to it
     while done < len(names):

@@ -22,13 +22,17 @@ _VALUES = (Tensor, VariableValue)
 
 
 class Module(Reserving, Trackable):
-    """A container of variables and of other modules, in attributes, lists and dicts.
+    """Container of variables and of other modules, in attributes, lists and dicts.
 
     Subclasses need not call ``super().__init__()``. Attributes are searched in
-    alphabetical order of their names; a module's own variables precede those of its
-    submodules.
+    alphabetical order; a module's direct variables precede those of its submodules.
 
-    Raises: ``ValueError`` for a ``name`` that is no Python identifier.
+    Args:
+        name: Name of the module, a Python identifier; by default the class name in
+            snake case.
+
+    Raises:
+        ValueError: If ``name`` is not a Python identifier.
 
     Example:
         >>> class Scale(tw.Module):
@@ -69,17 +73,21 @@ class Module(Reserving, Trackable):
 
     @property
     def name(self) -> str:
-        """The name, by default that of the class in snake case."""
+        """The name of the module, by default the class name in snake case."""
         return self._tw_name or snake_case(type(self).__name__)
 
     @Replaceable
     def name_scope(self) -> name_scopes.name_scope:
-        """A `tw.name_scope` of the name."""
+        """A `tw.name_scope` with the name of the module."""
         return name_scopes.name_scope(self.name)
 
     @classmethod
     def with_name_scope(cls, method: Callable[P, R]) -> Callable[P, R]:
-        """Decorator: a method that runs in the `name_scope` of its module."""
+        """Decorate a method so that it runs in the `name_scope` of its module.
+
+        Args:
+            method: Method of a subclass.
+        """
 
         @functools.wraps(method)
         def scoped(self, *args, **kwargs):
@@ -90,26 +98,26 @@ class Module(Reserving, Trackable):
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """All variables, each once."""
+        """All variables of the module and its submodules, without duplicates."""
         return self._tw_find(Variable)
 
     @Replaceable
     def trainable_variables(self) -> tuple[Variable, ...]:
-        """The variables that are trainable, each once."""
+        """All trainable variables, without duplicates."""
         return tuple([v for v in self.variables if v.trainable])
 
     @Replaceable
     def non_trainable_variables(self) -> tuple[Variable, ...]:
-        """The variables that are not trainable, each once."""
+        """All variables that are not trainable, without duplicates."""
         return tuple([v for v in self.variables if not v.trainable])
 
     @Replaceable
     def submodules(self) -> tuple[Module, ...]:
-        """All modules inside this one, each once."""
+        """All modules inside this module, without duplicates."""
         return self._tw_find(Module)
 
     def _tw_refuse_rebound(self, method):
-        """Raise if a method has replaced variables by tensors; they are put back."""
+        """Raise an error if a method has replaced variables by tensors; restore them."""
         rebound = vars(self).pop("_tw_rebound").value
         names = [n for n in rebound if isinstance(vars(self).get(n), _VALUES)]
         for name in names:

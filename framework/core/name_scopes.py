@@ -1,4 +1,4 @@
-"""`name_scope`: names around other names, in `tw.summary`."""
+"""`name_scope`: prefixes of the names in `tw.summary`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ _SCOPE = ContextVar("name_scope", default="")
 
 
 class name_scope:  # noqa: N801
-    """A context whose ``as`` value is the name with the names around it, such as "block/".
+    """Context manager that prefixes the names in `tw.summary`.
 
-    It is a part of the names in `tw.summary`; variables have the path of their owners.
+    Its ``as`` value is the name with all enclosing names, such as "block/". Names of
+    variables do not change; they have the path of their owners.
 
-    Raises: ``ValueError`` if ``name`` is no string.
+    Args:
+        name: Name of the scope.
+
+    Raises:
+        ValueError: If ``name`` is not a string.
 
     Example:
         >>> with tw.name_scope("a"), tw.name_scope("b") as scope:
@@ -40,5 +45,5 @@ class name_scope:  # noqa: N801
 
 
 def current_name_scope() -> str:
-    """Return the names of all `name_scope` contexts around, such as "a/b/", or ""."""
+    """Return the names of all enclosing `name_scope` contexts, such as "a/b/", or ""."""
     return _SCOPE.get()

@@ -9,23 +9,23 @@ _counts = {}  # default name -> an iterator that counts its uses
 
 
 def unique_name(stem: str) -> str:
-    """The default name of an object: ``stem``, then ``stem_1``, ``stem_2`` and so on."""
+    """Return the default name of an object: ``stem``, then ``stem_1``, ``stem_2``, ..."""
     count = count_name(stem)
     return f"{stem}_{count}" if count else stem
 
 
 def count_name(stem: str) -> int:
-    """Count a use of a default name, and return the number of those before."""
+    """Count a use of a default name, and return the number of earlier uses."""
     return next(_counts.setdefault(stem, itertools.count()))
 
 
 def reset_name_counts() -> None:
-    """Let the next default name of each stem be the stem itself again."""
+    """Reset the counts, so the next default name of each stem is the stem again."""
     _counts.clear()
 
 
 def snake_case(name: str) -> str:
-    """``BatchNormalization`` as ``batch_normalization``.
+    """Convert a name such as ``BatchNormalization`` to ``batch_normalization``.
 
     Example:
         >>> from tapewright.core.naming import snake_case

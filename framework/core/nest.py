@@ -1,8 +1,8 @@
-"""Nested structures: lists, tuples, named tuples and dicts with anything at the leaves.
+"""Nested structures: lists, tuples, named tuples and dicts with arbitrary leaves.
 
-Dicts are traversed in the order of their sorted keys, as in TensorFlow; `None` and shapes
-are leaves. Values made of tensors (`CompositeTensor`) are leaves too, unless
-``expand_composites`` asks for their tensors.
+Dicts are traversed in the order of their sorted keys, as in TensorFlow; `None` and
+shapes are leaves. Values that consist of tensors (`CompositeTensor`) are leaves, too,
+unless ``expand_composites`` is True.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class _Containers(dict):
-    """Type -> whether its objects are traversed. A dict, since each gradient asks often."""
+    """Type -> whether its objects are traversed; a dict for fast lookups."""
 
     def __missing__(self, kind):
         nested = issubclass(kind, (list, tuple, dict)) and not issubclass(
@@ -44,7 +44,10 @@ _CONTAINERS = _Containers()
 
 
 def is_nested(value: object) -> bool:
-    """Return whether ``value`` is a list, tuple or dict that is no shape.
+    """Return whether ``value`` is a list, tuple or dict. Shapes are not nested.
+
+    Args:
+        value: Object to test.
 
     Example:
         >>> keras.tree.is_nested([1, 2]), keras.tree.is_nested(3)
@@ -54,9 +57,14 @@ def is_nested(value: object) -> bool:
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
-    """The leaves of a structure, from left to right; dicts in the order of their sorted keys.
+    """Flatten a structure to the list of its leaves.
 
-    Args: ``expand_composites``: take the tensors of sparse and ragged tensors.
+    Leaves are visited from left to right, dicts in the order of their sorted keys.
+
+    Args:
+        structure: Nested structure, or a single leaf.
+        expand_composites: If True, return the component tensors of sparse and ragged
+            tensors.
 
     Example:
         >>> tw.nest.flatten({"b": [3, 4], "a": (1, None)})
@@ -86,10 +94,10 @@ def _collect(structure, leaves):
 
 
 def owned_leaves(value: Any, in_order: bool = False) -> list[Any]:
-    """The leaves of the lists, tuples and dicts in an attribute, each container once.
+    """Return the leaves of containers in an attribute, visiting each container once.
 
-    Containers may contain themselves. Dicts are traversed in the order of their keys, or,
-    with ``in_order``, of their entries.
+    Containers may contain themselves. Dicts are traversed in the order of their keys
+    or, with ``in_order``, of their entries.
 
     Example:
         >>> from tapewright.core.nest import owned_leaves
@@ -127,13 +135,17 @@ def _sorted_keys(mapping):
 
 
 def pack(structure: Any, leaves: Iterable[Any], expand_composites: bool = False) -> Any:
-    """Arrange ``leaves`` like ``structure``, with its container types.
+    """Pack leaves into the structure of ``structure``: the inverse of `flatten`.
 
-    A structure that is a leaf itself gives the one leaf.
+    If the structure is a single leaf, the only leaf is returned.
 
-    Args: ``expand_composites``: the leaves are those of `flatten` with this argument.
+    Args:
+        structure: Nested structure that defines the containers.
+        leaves: Leaves in the order of `flatten`.
+        expand_composites: If True, ``leaves`` come from `flatten` with this argument.
 
-    Raises: ``ValueError`` if there are more or fewer leaves.
+    Raises:
+        ValueError: If the number of leaves differs.
 
     Example:
         >>> tw.nest.pack({"b": [0, 0], "a": (0,)}, [1, 2, 3])
@@ -165,7 +177,15 @@ def _composed(wholes, leaves):
 def pack_sequence_as(
     structure: Any, flat_sequence: Iterable[Any], expand_composites: bool = False
 ) -> Any:
-    """`pack` under TensorFlow's name: arrange ``flat_sequence`` like ``structure``.
+    """Pack a flat sequence into a structure; alias of `pack` for TensorFlow code.
+
+    Args:
+        structure: Nested structure that defines the containers.
+        flat_sequence: Leaves in the order of `flatten`.
+        expand_composites: If True, the leaves come from `flatten` with this argument.
+
+    Raises:
+        ValueError: If the number of leaves differs.
 
     Example:
         >>> tw.nest.pack_sequence_as([0, (0, 0)], [1, 2, 3])
@@ -195,11 +215,16 @@ def _rebuild(structure, leaves):
 def map_structure(
     function: Callable[..., Any], *structures: Any, expand_composites: bool = False
 ) -> Any:
-    """Apply ``function`` to each leaf of a structure, or to those of several like ones.
+    """Apply a function to each leaf of one or several structures.
 
-    Args: ``expand_composites``: also to each tensor of sparse and ragged tensors.
+    Args:
+        function: Function of one leaf of each structure.
+        *structures: Structures that are equal except for their leaves.
+        expand_composites: If True, also map the component tensors of sparse and ragged
+            tensors.
 
-    Raises: ``ValueError`` if the structures differ.
+    Raises:
+        ValueError: If the structures differ.
 
     Example:
         >>> tw.nest.map_structure(lambda a, b: a + b, [1, (2, 3)], [10, (20, 30)])
@@ -215,10 +240,18 @@ def map_structure(
 def assert_same_structure(
     first: Any, second: Any, expand_composites: bool = False
 ) -> None:
-    """Raise ``ValueError`` unless both have the same structure.
+    """Raise an error unless both structures are equal except for their leaves.
 
-    Lists and tuples are alike; dicts must have the same keys. With
-    ``expand_composites``, sparse tensors must be in the same places, and ragged ones.
+    Lists and tuples count as equal; dicts must have the same keys.
+
+    Args:
+        first: First structure.
+        second: Second structure.
+        expand_composites: If True, sparse and ragged tensors must be in the same
+            places.
+
+    Raises:
+        ValueError: If the structures differ.
 
     Example:
         >>> tw.nest.assert_same_structure([1, {"a": 2}], (3, {"a": 4}))

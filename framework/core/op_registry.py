@@ -1,6 +1,7 @@
-"""All primitives, by their own names (``matmul``) and by TensorFlow's op types (``MatMul``).
+"""Registry of all primitives by name (``matmul``) and by TensorFlow op type (``MatMul``).
 
-Code that runs before an op is defined, or lies below it, finds the op here by name.
+Code that runs before an op is defined, or belongs to a lower floor, looks the op up
+here.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ def _define_all():
 
 
 def register_op(op: Primitive) -> None:
-    """Make an op known. A user's op never replaces one of tapewright's own.
+    """Register an op. A user's op never replaces an op of tapewright.
 
-    Raises: ``ValueError`` for a user's op with the name of one of tapewright's: files and
-    models name ops, and would run the other one.
+    Raises:
+        ValueError: If a user's op has the name of an op of tapewright: files and models
+            refer to ops by name, and would run the wrong one.
     """
     if not op.is_own:
         _define_all()
@@ -56,9 +58,10 @@ def register_op(op: Primitive) -> None:
 
 
 def get_primitive(name: str) -> Primitive:
-    """The primitive of this name, or TensorFlow op type.
+    """Return the primitive with this name or TensorFlow op type.
 
-    Raises: ``ValueError`` that suggests the names nearest to an unknown one.
+    Raises:
+        ValueError: If the name is unknown; the message suggests the nearest names.
     """
     if name not in _OPS:
         _define_all()
@@ -69,11 +72,11 @@ def get_primitive(name: str) -> Primitive:
 
 
 def list_ops() -> list[Primitive]:
-    """Every op once."""
+    """Return every op once."""
     _define_all()
     return list_defined_ops()
 
 
 def list_defined_ops() -> list[Primitive]:
-    """Every op that is defined so far, once."""
+    """Return every op defined so far, once."""
     return list({id(op): op for op in _OPS.values()}.values())

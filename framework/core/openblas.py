@@ -1,4 +1,4 @@
-"""The OpenBLAS that NumPy computes with: its functions, found through ctypes."""
+"""The OpenBLAS library of NumPy: its functions, accessed through ctypes."""
 
 import functools
 import os
@@ -23,22 +23,22 @@ __all__ = [
 
 
 class Unavailable(RuntimeError):
-    """A feature of the C library or of BLAS is not available; the message says why."""
+    """Raised when a feature of the C library or BLAS is unavailable, with the reason."""
 
 
 def is_switched_off(name):
-    """Return whether an environment variable switches a feature off."""
+    """Return whether an environment variable turns a feature off."""
     return os.environ.get(name, "").lower() in ("0", "off", "false", "no")
 
 
 def check_switch(name):
-    """Raise `Unavailable` if an environment variable switches a feature off."""
+    """Raise `Unavailable` if an environment variable turns a feature off."""
     if is_switched_off(name):
         raise Unavailable(f"off: {name}={os.environ[name]}")
 
 
 def load(path, mode=0):
-    """Load a library, whose functions are then called with the GIL held."""
+    """Load a library whose functions are called with the GIL held."""
     if ctypes is None:
         raise Unavailable("this Python has no ctypes")
     return ctypes.PyDLL(path, mode=mode)
@@ -46,10 +46,10 @@ def load(path, mode=0):
 
 @functools.cache
 def symbol(name):
-    """Function ``name`` of the OpenBLAS that NumPy computes with.
+    """Return the function ``name`` of NumPy's OpenBLAS.
 
-    The lookup goes through NumPy's extension module and the libraries it links to, so that
-    it finds NumPy's copy of OpenBLAS among several; NOLOAD never loads another.
+    The lookup goes through NumPy's extension module and the libraries it links to,
+    which finds NumPy's copy of OpenBLAS among several; NOLOAD never loads another.
     """
     extension = sys.modules.get("numpy._core._multiarray_umath")
     if extension is None or not hasattr(os, "RTLD_NOLOAD"):
@@ -70,17 +70,17 @@ def text(name):
 
 
 def core():
-    """The name of the kernels that OpenBLAS chose for this CPU."""
+    """Return the name of the kernels that OpenBLAS chose for this CPU."""
     return text("openblas_get_corename")
 
 
 def threads():
-    """The number of threads that OpenBLAS uses."""
+    """Return the number of threads that OpenBLAS uses."""
     return symbol("openblas_get_num_threads")()
 
 
 def library_file():
-    """The file name of the loaded OpenBLAS: that of the mapping with one of its functions."""
+    """Return the file name of the loaded OpenBLAS: the mapping with its functions."""
     function = symbol("openblas_get_config")
     address = ctypes.cast(function, ctypes.c_void_p).value
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as mappings:

@@ -1,6 +1,6 @@
-"""Python's operators of tensors and of the objects that stand for them, for type checkers.
+"""Operators of tensors and of tensor-like objects, declared for type checkers.
 
-They call ops, which are defined after `Tensor`: `ops/operators.py` fills them in.
+They call ops that are defined after `Tensor`: `ops/operators.py` sets them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The default hooks by which layers and optimizers save and load their variables.
 
-Keras' hooks: a ``store`` is a dict of arrays, which a file keeps for the object.
+These are Keras' hooks: a ``store`` is a dict of arrays, which a file keeps for the
+object.
 """
 
 from __future__ import annotations
@@ -13,18 +14,26 @@ __all__ = ["keeps_plainly", "load_own_variables", "save_own_variables"]
 
 
 def save_own_variables(self, store: Any) -> None:
-    """Put the variables that belong to the object itself into ``store``: "0", "1", ...
+    """Save the direct variables of the object in ``store`` as "0", "1", ...
 
-    Override it together with `load_own_variables` to keep something else.
+    Override it together with `load_own_variables` to save something else.
+
+    Args:
+        store: Dict to which arrays are added, by name.
     """
     for i, variable in enumerate(_own(self)):
         store[str(i)] = variable.numpy()
 
 
 def load_own_variables(self, store: Any) -> None:
-    """Assign the values that `save_own_variables` put into ``store``.
+    """Assign the values that `save_own_variables` saved in ``store``.
 
-    Raises: ``ValueError`` if the number or a shape differs; then nothing was assigned.
+    Args:
+        store: Dict of arrays, by name.
+
+    Raises:
+        ValueError: If the number of values or a shape differs; nothing is assigned
+            then.
     """
     variables = _own(self)
     if len(store.keys()) != len(variables) and hasattr(
@@ -41,7 +50,7 @@ def load_own_variables(self, store: Any) -> None:
 
 
 def keeps_plainly(owner):
-    """Return whether neither hook is overridden by the class of an object."""
+    """Return whether the class of an object overrides neither hook."""
     cls = type(owner)
     return (
         cls.save_own_variables is save_own_variables

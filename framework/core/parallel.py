@@ -1,8 +1,8 @@
-"""Independent pieces of work, in several threads at once.
+"""Parallel execution of independent pieces of work in several threads.
 
-NumPy lets go of the interpreter's lock while it computes, and so do reads and checksums. A
-thread that needs the lock again waits some ten microseconds for it, so that threads pay
-where each call takes as long at least: on pieces of 100,000 entries, not on small arrays.
+NumPy releases the GIL while it computes, as do reads and checksums. A thread waits some
+ten microseconds to acquire the GIL again, so threads only pay off for calls that take
+at least as long: on pieces of 100,000 entries, not on small arrays.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _here = threading.local()  # `busy`: this thread works on pieces
 def parallel_for(
     work: Callable[[T], object], items: Iterable[T], entries: int | None = None
 ) -> None:
-    """Call ``work`` with every item, in up to `config.threads` threads, and wait for all.
+    """Call ``work`` with every item, in up to `config.threads` threads, and wait.
 
-    ``entries``: of the array that ``work`` goes through, if there is one; a thread takes
-    part for each `SHARE` of them.
+    ``entries`` is the size of the array that ``work`` processes, if any; a thread is
+    used for each `SHARE` of them.
 
-    The calling thread takes part, so that nothing waits for a thread that is busy. The
-    others run in copies of its context: NumPy's settings for errors are the same there.
-    A call inside of ``work`` stays on its thread.
+    The calling thread also works, so nothing waits for a busy thread. The others run in
+    copies of its context: NumPy's error settings are the same there. Nested calls
+    inside ``work`` stay on its thread.
 
-    Raises: what the first call that fails raises; items that are left then are dropped.
+    The first exception is raised again; the remaining items are then dropped.
     """
     left = deque(items)
     count = min(len(left), threads_for(entries))
@@ -81,14 +81,14 @@ def parallel_for(
 
 
 def threads_for(entries: int | None) -> int:
-    """Return how many threads may go through an array; None: what is no array."""
+    """Return how many threads may process an array; ``entries`` is None without one."""
     return threads() if entries is None else max(1, min(threads(), entries // SHARE))
 
 
 def parallel_map(
     function: Callable[[T], R], items: Iterable[T], entries: int | None = None
 ) -> list[R]:
-    """Return ``function(item)`` of each item, in order: see `parallel_for`."""
+    """Return ``function(item)`` for each item, in order: see `parallel_for`."""
     items = list(items)
     found: list[Any] = [None] * len(items)
 
@@ -100,7 +100,7 @@ def parallel_map(
 
 
 def _submitted(function, *arguments):
-    """Let a thread of the pool call a function; None where the interpreter ends."""
+    """Let a thread of the pool call a function; None while the interpreter shuts down."""
     try:
         return _pool().submit(function, *arguments)
     except RuntimeError:

@@ -1,10 +1,11 @@
 """`Pattern`: regular expressions in Python's syntax, matched in linear time.
 
-``re`` backtracks, so that ``(a+)+$`` takes a time exponential in the text, and ``a.*b.*c`` a
-cubic one. A pattern here counts the paths that ``re`` could try in the worst case. Where they
-are few, as for most patterns and short texts, ``re`` matches. Otherwise the pattern becomes a
-program that tries no state twice at one position: the backtracking with a memory of RE2's
-BitState. Names, paths and patterns that come from files are thus safe to match.
+``re`` backtracks: ``(a+)+$`` takes exponential time in the length of the text, and
+``a.*b.*c`` cubic time. A pattern here counts the paths that ``re`` could try in the
+worst case. If they are few, as for most patterns and short texts, ``re`` matches.
+Otherwise the pattern is compiled to a program that tries no state twice at one
+position: backtracking with a memory, like RE2's BitState. Names, paths and patterns
+from files are thus safe to match.
 """
 
 from __future__ import annotations
@@ -31,26 +32,26 @@ _PIECE, _SAVE, _CHOICE, _END = range(4)
 
 
 class PatternError(InvalidArgumentError):
-    """A pattern that is no regular expression, or cannot be matched in linear time."""
+    """Raised for a pattern that is invalid or cannot be matched in linear time."""
 
     def __init__(self, pattern: str, reason: str):
         super().__init__(f"the regular expression {pattern!r:.200}: {reason}")
 
 
 class Pattern:
-    """A regular expression whose matches take a time linear in the text.
+    """Regular expression that is matched in linear time.
 
-    Lookaround, back references and atomic groups are only matched where ``re`` is fast, as
-    for paths of variables.
+    Lookaround, back references and atomic groups are only matched where ``re`` is fast,
+    as for paths of variables.
 
     Args:
         pattern: Regular expression in the syntax of ``re``.
         flags: Flags of ``re``.
-        source: Pattern that errors show, if ``pattern`` is a translation of it.
+        source: Pattern to show in errors if ``pattern`` is a translation of it.
 
     Raises:
         PatternError: If the pattern is invalid, or has more than `MAX_SIZE` characters
-            once repetitions are written out. It is a ``ValueError``.
+            once repetitions are expanded (also a ``ValueError``).
 
     Example:
         >>> from tapewright.core.patterns import Pattern
@@ -102,7 +103,7 @@ class Pattern:
         return self._program.run(text, start, False)
 
     def finditer(self, text: str) -> Any:
-        """Yield matches one after the other; none is empty at the end of the one before."""
+        """Yield successive matches; none is empty at the end of the previous one."""
         is_short = len(text) <= self._longest_search
         states = None if is_short else self._program.states(text)
         at, last_end = 0, -1
@@ -155,7 +156,7 @@ _kept = functools.lru_cache(maxsize=256)(Pattern)
 
 
 def _size(items):
-    """The number of characters of a pattern whose repetitions are written out."""
+    """Return the number of characters of a pattern with expanded repetitions."""
     total = 0
     for op, value in items:
         name = str(op)
@@ -169,7 +170,7 @@ def _size(items):
 
 
 def _inner(name, value):
-    """The patterns inside of an item."""
+    """Return the patterns inside an item."""
     if name == "SUBPATTERN":
         return [value[3]]
     if name == "BRANCH":
@@ -184,9 +185,10 @@ def _inner(name, value):
 
 
 def _paths(items, length, can_fail):
-    """A bound for the paths that `re` tries in a text of a length; if one of them can fail.
+    """Return a bound on the paths that `re` tries, and whether one of them can fail.
 
-    ``can_fail``: if what follows the items can fail, and make `re` go back.
+    The text has the given length; ``can_fail`` is whether the rest of the pattern,
+    after the items, can fail and make `re` backtrack.
     """
     paths = 1.0
     for op, value in reversed(list(items)):
@@ -225,7 +227,7 @@ def _paths_of_repeat(low, high, inner, length, can_fail):
 
 
 def _longest(paths):
-    """The length of texts up to which `re` is fast, a power of two or infinite."""
+    """Return the maximum text length for which `re` is fast, a power of two or inf."""
     length = 1
     while paths(length) <= PATHS_PER_CHARACTER * (length + 100):
         length *= 2
@@ -238,7 +240,7 @@ def _longest(paths):
 
 
 class _Match:
-    """A match of a `_Program`: the part of `re.Match` that is needed."""
+    """Match of a `_Program`: the required part of `re.Match`."""
 
     __slots__ = ("_text", "_spans")
 
@@ -256,8 +258,8 @@ class _Match:
 class _Program:
     """Instructions ``(kind, what, next)``.
 
-    A piece is a part with one way to match, which `re` does; a choice tries ``next``, and
-    then the places ``what``.
+    A piece is a part with a single way to match, which `re` handles; a choice tries
+    ``next``, then the positions ``what``.
     """
 
     def __init__(self, pattern, tree, flags):
@@ -336,7 +338,7 @@ class _Program:
         return _compiler.compile(_parser.SubPattern(state, items), flags)
 
     def _first_of(self, items, flags):
-        """A search for where a match may begin, or None for everywhere."""
+        """Return a search for possible starts of a match, or None for any position."""
         while items:
             name, value = str(items[0][0]), items[0][1]
             if name == "SUBPATTERN":
@@ -362,7 +364,7 @@ class _Program:
         return bytearray(count)
 
     def run(self, text, start, is_full, states=None):
-        """The match of all the text, or the first from ``start`` on, or None."""
+        """Return the match of the whole text, or the first from ``start`` on, or None."""
         states = self.states(text) if states is None else states
         if is_full:
             return self._match(text, start, True, states)
@@ -415,7 +417,7 @@ def _is_piece(item):
 
 
 def _spans(saved):
-    """``{group: (begin, end)}`` of the last matches of the groups."""
+    """Return ``{group: (begin, end)}`` for the last matches of the groups."""
     ends = {}
     while saved is not None:
         what, position, saved = saved

@@ -1,9 +1,10 @@
 """Primitives: ops as names with rules.
 
-A `Primitive` owns an array kernel ``kernel(xp, inputs..., attributes...)``, ``infer``
-(specs to spec, and every check), one VJP rule per input, a ``batch`` rule, and a
-``diagonal`` rule (see `rules`). A call of the op asks the active interpreter to process it:
-in the fast paths of `dispatch` if it is a common one, else in ``Primitive.general``.
+A `Primitive` has an array kernel ``kernel(xp, inputs..., attributes...)``, ``infer``
+(from specs to a spec, including every check), one VJP rule per input, a ``batch`` rule,
+and a ``diagonal`` rule (see `rules`). A call of the op passes it to the active
+interpreter: by the fast paths of `dispatch` in common cases, otherwise by
+``Primitive.general``.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ __all__ = [
 
 
 class _Kernels(dict):
-    """Array type -> the kernel bound to its array module, made at first use."""
+    """Array type -> the kernel bound to its array module, created at first use."""
 
     __slots__ = ("op",)
 
@@ -84,9 +85,9 @@ class _Kernels(dict):
         return bound
 
     def plain(self, array_type):
-        """The kernel bound to its array module, without wrappers: NumPy may warn in it.
+        """Return the kernel bound to its array module, without wrappers; NumPy may warn.
 
-        Traced functions call it, since a replay silences all of NumPy's warnings at once.
+        Traced functions call it, since a replay turns off all NumPy warnings at once.
         """
         xp = devices.array_module(array_type)
         kernel = self.op.device_kernels.get(xp.__name__, self.op.kernel)
@@ -95,7 +96,7 @@ class _Kernels(dict):
 
 
 def _forwarded(kernel, xp, op):
-    """The function of ``xp`` to which a kernel only forwards its inputs, or None.
+    """Return the function of ``xp`` to which a kernel only forwards its inputs, or None.
 
     ``def tanh(xp, x): return xp.tanh(x)`` becomes ``np.tanh``, which saves a call.
     """
@@ -135,11 +136,11 @@ def _is_text(operand):
 
 
 def _with_strings(op, kernel, xp):
-    """The kernel of an op that takes strings: indices, conditions come to the host.
+    """Return the kernel of an op on strings, which copies indices to the host.
 
-    Numbers that it makes of strings lie on the current device, as those of constants. An
-    entry that NumPy returns becomes an array: of a number it is an array scalar, but of a
-    string plain ``bytes``.
+    Numbers computed from strings are put on the current device, like constants. An
+    entry returned by NumPy is converted to an array: for numbers it is an array scalar,
+    but for strings plain ``bytes``.
     """
     if not text_is_used() or op.kinds is not None and "O" not in op.kinds:
         return kernel
@@ -172,11 +173,12 @@ def _with_strings(op, kernel, xp):
 def widened(
     op: Primitive, kernel: Callable[..., Any], xp: Any = np
 ) -> Callable[..., Any]:
-    """The kernel of an op that computes in float32 with inputs of half precision.
+    """Return the kernel of an op that computes in float32 for half precision inputs.
 
-    These are copied to float32, and floating results are rounded once, to their dtype. So
-    each op accumulates in float32, in kernels that know nothing of half precision, eager
-    and traced. float16 on a GPU is left to the kernel: it has instructions for that.
+    The inputs are copied to float32, and floating results are rounded once, to their
+    dtype. Thus each op accumulates in float32, in kernels without code for half
+    precision, eager and traced. float16 on a GPU is left to the kernel: there are
+    instructions for it.
     """
     narrow = _made_wider(op, xp)
     if not narrow:
@@ -200,7 +202,7 @@ def widened(
 
 
 def _made_wider(op, xp):
-    """NumPy's characters of the dtypes that the kernel of an op does not compute in."""
+    """Return NumPy's characters of the dtypes that an op's kernel does not compute in."""
     halves = loaded_halves()
     if op.moves or not op.half or not halves:  # the refusal of half is the kernel's
         return ""
@@ -210,13 +212,13 @@ def _made_wider(op, xp):
 
 
 def _as_float32(x, narrow):
-    """A copy of an array of half precision; all else as it is."""
+    """Return a float32 copy of a half precision array; other inputs unchanged."""
     is_narrow = getattr(x, "dtype", float32).char in narrow
     return x.astype(float32) if is_narrow else x
 
 
 def _rounded(x, dtype):
-    """An array of float32, rounded to a dtype; all else as it is."""
+    """Round a float32 array to a dtype; return other values unchanged."""
     return x.astype(dtype) if x.dtype == float32 else x
 
 
@@ -237,11 +239,12 @@ _MIXED = (
 
 
 class Primitive:
-    """One op: its kernel, its rules and the recorders made of them.
+    """An op: its kernel, its rules, and the recorders generated from them.
 
-    ``inputs`` are the parameters of the kernel after ``xp`` that stand for tensors
-    (a single ``*values`` makes it variadic), ``attributes`` the others. ``convert`` has
-    the functions that make attributes plain values, by the types of the parameters.
+    ``inputs`` are the parameters of the kernel after ``xp`` that represent tensors (a
+    single ``*values`` makes it variadic), ``attributes`` the others. ``convert`` holds
+    the functions that convert attributes to plain values, by the types of the
+    parameters.
     """
 
     name: str
@@ -356,7 +359,7 @@ class Primitive:
         return f"<Primitive {self.name}({', '.join(self.inputs + self.attributes)})>"
 
     def _linear_groups(self, linear):
-        """The sets of inputs in which the op is linear while the others are fixed."""
+        """Return the sets of inputs in which the op is linear, others fixed."""
         if linear == "each" and self.variadic:
             return linear
         if linear is True:
@@ -368,7 +371,7 @@ class Primitive:
         return tuple(map(frozenset, linear))
 
     def linear_groups(self, inputs: Sequence[Any]) -> Any:
-        """The sets of positions of the inputs in which a call is linear together."""
+        """Return the sets of input positions in which a call is jointly linear."""
         if self.linear == "each":
             return [{i} for i in range(len(inputs))]
         names = self.names(inputs)
@@ -381,7 +384,7 @@ class Primitive:
 
     @property
     def is_ufunc(self) -> bool:
-        """True if NumPy's kernel is one of its ufuncs, which round each entry once."""
+        """True if NumPy's kernel is a NumPy ufunc, which rounds each entry once."""
         kernel = self.device_kernels.get("numpy", self.kernel)
         ufunc = _forwarded(kernel, np, self)
         return isinstance(ufunc, np.ufunc) and ufunc.signature is None
@@ -389,11 +392,11 @@ class Primitive:
     # --- attaching rules
 
     def vjp(self, *inputs: str) -> Callable[[Rule], Rule]:
-        """Decorator: the VJP rule of these inputs.
+        """Decorator: set the VJP rule of these inputs.
 
-        The rule gets the cotangent, then the residuals that its parameters name: inputs,
-        ``out``, attributes, ``<input>_shape`` or ``<input>_dtype``, which do not keep the
-        input alive.
+        The rule receives the cotangent, then the residuals that its parameters name:
+        inputs, ``out``, attributes, or ``<input>_shape`` and ``<input>_dtype``, which
+        do not keep the input alive.
         """
         self._check_inputs(inputs)
 
@@ -408,22 +411,25 @@ class Primitive:
         return attach
 
     def no_gradient(self, *inputs: str) -> None:
-        """Declare that the gradient is None for these inputs (default: for all)."""
+        """Declare that the gradient is None for these inputs (default: all)."""
         self._check_inputs(inputs)
         self.non_differentiable.update(inputs or self.inputs)
 
     def batch(self, rule: Rule) -> Rule:
-        """Decorator: ``rule(mapped, *inputs, **attributes)``, mapped axes in front."""
+        """Decorator: set the batch rule ``rule(mapped, *inputs, **attributes)``.
+
+        Mapped axes come first.
+        """
         self.batch_rule = _name_rule(rule, f"{self.name}.batch")
         return rule
 
     def diagonal(self, rule: Rule) -> Rule:
-        """Decorator: the output axis of a diagonal input axis; see `rules`."""
+        """Decorator: set the rule of diagonal axes; see `rules`."""
         self.diagonal_rule = _name_rule(rule, f"{self.name}.diagonal")
         return rule
 
     def batch_arrays(self, rule: Rule) -> Rule:
-        """Decorator: `batch` on arrays, where no interpreter needs to see the ops.
+        """Decorator: set `batch` for arrays, used if no interpreter needs to see the ops.
 
         The rule returns None if it does not apply.
         """
@@ -431,10 +437,11 @@ class Primitive:
         return rule
 
     def densify(self, rule: Rule) -> Rule:
-        """Decorator: the op on arrays, one of which is sparse (diagonal) along an axis.
+        """Decorator: set the rule for arrays of which one is diagonal along an axis.
 
-        ``rule(position, axis, *arrays, **attributes)`` returns the output dense along that
-        axis, ``[n, m, ...]``, without computing with zeros, or None if it does not apply.
+        ``rule(position, axis, *arrays, **attributes)`` returns the output dense along
+        that axis, ``[n, m, ...]``, without computing with zeros, or None if it does not
+        apply.
         """
         self.densify_rule = _name_rule(rule, f"{self.name}.densify")
         return rule
@@ -442,21 +449,22 @@ class Primitive:
     def confluent(self, rules: tuple[Rule, Rule, str]) -> None:
         """Set the rules of a factorization into values and vectors; see `confluence`.
 
-        ``turn(outputs, cotangents)`` of the vectors, what is 0 for results that do not
-        depend on the basis of coinciding values, and ``part(outputs, slopes)``, the part
-        of the gradient that no VJP rule has; and the name of the values.
+        ``turn(outputs, cotangents)`` returns, for the vectors, a tensor that is 0 for
+        results that do not depend on the basis of coinciding values.
+        ``part(outputs, slopes)`` returns the part of the gradient that no VJP rule
+        covers. The third entry is the name of the values.
         """
         self.confluent_rules = rules
 
     def infer(self, rule: Rule) -> Rule:
-        """Decorator: ``rule(*specs, **attributes)`` gives the spec of the output."""
+        """Decorator: set ``rule(*specs, **attributes)``, returning the spec."""
         self.infer_rule = _name_rule(rule, f"{self.name}.infer")
         return rule
 
     def kernel_for(self, module_name: str) -> Callable[[Rule], Rule]:
-        """Decorator: another kernel for the arrays of one module ("numpy", "cupy").
+        """Decorator: set another kernel for the arrays of a module ("numpy", "cupy").
 
-        "formulas" stands for NumPy's arrays of symbolic sizes, see the trait ``sizes``.
+        "formulas" denotes NumPy arrays of symbolic sizes, see the trait ``sizes``.
         """
 
         def attach(kernel):
@@ -486,7 +494,7 @@ class Primitive:
     def bind(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Inputs and plain attributes from positional and keyword arguments."""
+        """Return inputs and plain attributes from positional and keyword arguments."""
         kwargs = dict(kwargs)
         kwargs.pop("name", None)
         attributes = dict(self.defaults)
@@ -558,7 +566,7 @@ class Primitive:
         return interpreter.process(self, inputs, attributes, ())
 
     def as_tensors(self, inputs: Sequence[Any]) -> list[Tensor]:
-        """Inputs as tensors: Variables are read; numbers, lists and arrays converted."""
+        """Convert inputs to tensors: read Variables, convert numbers, lists and arrays."""
         tensors, complete = [], True
         for x in inputs:
             if type(x) is Tensor:
@@ -630,7 +638,7 @@ class Primitive:
                     )
 
     def names(self, inputs: Sequence[Any]) -> Sequence[str]:
-        """The name of each input."""
+        """Return the name of each input."""
         return self.inputs * len(inputs) if self.variadic else self.inputs
 
     def run(self, inputs: Sequence[Tensor], attributes: dict[str, Any]) -> Any:
@@ -656,7 +664,7 @@ class Primitive:
         return new_tensor(result)
 
     def _check_fits(self, inputs, attributes):
-        """Raises: ``ResourceExhaustedError`` for an output larger than the memory."""
+        """Raise ``ResourceExhaustedError`` for an output larger than the memory."""
         if not all([devices.is_array(x.array) for x in inputs]):
             return  # symbolic tensors may have unknown sizes
         entries = math.prod(map(_growth, attributes.values()))
@@ -666,7 +674,7 @@ class Primitive:
             devices.check_fits(self.name, out.shape, out.dtype.dtype)
 
     def run_on_arrays(self, inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
-        """Run the kernel on arrays: rules call ops with them in a pass on arrays."""
+        """Run the kernel on arrays; rules do this in a backward pass on arrays."""
         array = inputs[0]
         if isinstance(
             array, Tensor
@@ -676,7 +684,7 @@ class Primitive:
         return self.kernels[type(array)](*inputs, **attributes)
 
     def dtype_error(self, x: Any) -> Exception:
-        """The error for a dtype that the op does not take."""
+        """Return the error for a dtype that the op does not accept."""
         name = self.inputs[0]
         if (
             kind_of(x.array.dtype if isinstance(x, Tensor) else x.dtype.dtype)
@@ -692,7 +700,7 @@ class Primitive:
     def explain(
         self, error: Exception, inputs: Sequence[Any], attributes: dict[str, Any]
     ) -> Exception:
-        """The error to raise for one of the kernel: that of `infer`, if it has one."""
+        """Return the error to raise for a kernel's error: `infer`'s, if it raises one."""
         if isinstance(error, NumericsError):  # not about shapes
             return error
         for x in inputs:
@@ -710,7 +718,7 @@ class Primitive:
         return self.explain_kernel(error, inputs)
 
     def output_specs(self, specs: Sequence[Any], attributes: dict[str, Any]) -> Any:
-        """The spec of the output, or a tuple of specs. Raises: what `infer` raises."""
+        """Return the spec of the output, or a tuple of specs, by `infer`."""
         if self.kinds and specs[0].dtype.dtype.kind not in self.kinds:
             raise self.dtype_error(specs[0])
         if self.infer_rule is None:
@@ -724,7 +732,7 @@ class Primitive:
             raise _as_op_error(error) from None
 
     def explain_kernel(self, error: Exception, inputs: Sequence[Any]) -> Exception:
-        """The error to raise for one of the kernel, if `infer` accepts the inputs."""
+        """Return the error to raise for a kernel's error if `infer` accepts the inputs."""
         if isinstance(error, NumericsError):
             return error
         if devices.is_out_of_memory(error):
@@ -746,9 +754,9 @@ class Primitive:
 
 
 def _kinds(kinds, half, moves):
-    """The kinds of dtypes accepted as NumPy abbreviates them; that of bfloat16 is "V".
+    """Return the accepted kinds of dtypes as NumPy's characters; bfloat16 is "V".
 
-    Strings, of kind "O", are for ops that move data, or name this kind.
+    Strings, of kind "O", are for ops that move data or that list this kind.
     """
     if kinds is None:
         return None if moves and half else "biufc" + "V" * half + "O" * moves
@@ -756,15 +764,15 @@ def _kinds(kinds, half, moves):
 
 
 def _places(inputs):
-    """The devices of tensors that have values."""
+    """Return the devices of tensors that have values."""
     arrays = [x.array for x in inputs if isinstance(x, Tensor)]
     return [devices.device_of(a) for a in arrays if devices.is_array(a)]
 
 
 def _name_rule(rule, name):
-    """The rule under the name that tracebacks and profiles show, that of its own op.
+    """Return the rule with the name shown in tracebacks and profiles, its op's name.
 
-    A rule that is shared, or has a name already, is copied.
+    A rule that is shared or already has a name is copied.
     """
     code = rule.__code__.replace(co_name=name, co_qualname=name)
     if rule.__name__ in ("_", "<lambda>"):
@@ -778,7 +786,7 @@ def _name_rule(rule, name):
 
 
 def _parse_signature(who, kernel):
-    """The inputs of a kernel, its attributes, their defaults and their converters."""
+    """Return the inputs of a kernel, its attributes, their defaults and converters."""
     code, space = kernel.__code__, kernel.__globals__
     names, count = code.co_varnames, code.co_argcount
     positional, defaults = names[1:count], kernel.__defaults__ or ()
@@ -801,7 +809,7 @@ def _parse_signature(who, kernel):
 
 
 def _resolve_annotation(kind, space):
-    """The type of an annotation, which may be a string."""
+    """Return the type of an annotation, which may be a string."""
     if not isinstance(kind, str):
         return kind
     if kind in space:  # `eval` is far slower, and an import resolves hundreds
@@ -813,7 +821,7 @@ _SMALL = 1 << 20  # entries that need no check of the memory
 
 
 def _growth(value):
-    """The product of the numbers in an attribute: a bound on how it grows the output."""
+    """Return the product of the numbers in an attribute, a bound on growth."""
     if type(value) is int:
         return max(value, 1)
     if isinstance(value, tuple):
@@ -822,7 +830,7 @@ def _growth(value):
 
 
 def _as_op_error(error):
-    """A plain ``ValueError`` of a kernel or rule as an `InvalidArgumentError`."""
+    """Convert a plain ``ValueError`` of a kernel or rule to an `InvalidArgumentError`."""
     if isinstance(error, ValueError) and not isinstance(error, OpError):
         return InvalidArgumentError(str(error))
     return error
@@ -839,63 +847,71 @@ def primitive(
     **options: Any,
 ) -> Callable[[Kernel[P]], Op[P, Tensor]]: ...
 def primitive(kernel=None, **options):
-    """Decorator: make an op of an array kernel ``kernel(xp, inputs..., attributes...)``.
+    """Decorator: define an op by an array kernel ``kernel(xp, inputs..., attributes...)``.
 
-    The op has the signature of the kernel: parameters of type `TensorLike` are inputs, all
-    others attributes, see `typing`. The kernel gets its inputs as arrays.
+    The op has the signature of the kernel: parameters of type `TensorLike` are inputs,
+    all others are attributes, see `typing`. The kernel receives its inputs as arrays.
 
-    Names: ``name``, the kernel's (without underscores around it) if not given, and
-    ``type_name``, TensorFlow's op type, for error messages and `RegisterGradient`: the
-    name in capitals, ``AddN`` for ``add_n``, if not given.
+    Names: ``name`` defaults to the kernel's name without surrounding underscores.
+    ``type_name`` is TensorFlow's op type, for error messages and `RegisterGradient`; it
+    defaults to the name in camel case, ``AddN`` for ``add_n``.
 
     Inputs and outputs:
 
     - ``same_dtype``: the inputs that share a dtype; default all.
     - ``broadcasts``: cotangents are summed down to the shapes of their primals.
-    - ``multiple``: the kernel returns a tuple; a rule then gets a tuple of cotangents,
-      zeros where none arrived; with ``takes_none`` None there.
-    - ``kinds``: the kinds of dtypes accepted, as NumPy abbreviates them ("iufc"; default
-      all numbers, and strings, "O", for an op that ``moves`` data). ``floating`` is "fc":
-      it refuses integers, which NumPy would convert to float64.
-    - ``half``: False refuses bfloat16. float16 is left to the kernel, which refuses it.
+    - ``multiple``: the kernel returns a tuple; a rule then receives a tuple of
+      cotangents, with zeros for missing ones, or with None if ``takes_none``.
+    - ``kinds``: the accepted kinds of dtypes, as NumPy's characters ("iufc"; default
+      all numbers, and strings, "O", for an op that ``moves`` data). ``floating`` is
+      "fc": it rejects integers, which NumPy would convert to float64.
+    - ``half``: False rejects bfloat16. float16 is passed to the kernel, which rejects
+      it.
 
-    Rules that many ops share; others are attached to the op, ``@op.infer``, ``@op.vjp``:
+    Rules that many ops share; others are attached to the op, ``@op.infer``,
+    ``@op.vjp``:
 
-    - ``infer``, ``batch``, ``diagonal``: functions of the primitive that make the rule,
-      from `rules`.
+    - ``infer``, ``batch``, ``diagonal``: functions of the primitive that return the
+      rule, from `rules`.
     - ``no_gradient``: the inputs whose gradient is None; True for all.
 
-    Traits, which interpreters and the compiler ask for; ``tests/ops/test_traits.py`` checks
-    each of them by numbers on the op table:
+    Traits, which interpreters and the compiler use; ``tests/ops/test_traits.py``
+    verifies each of them numerically on the op table:
 
-    - ``linear``: in all floating inputs together (True), in each of them while the others
-      are fixed ("each"), or in sets of inputs, ``[{"inputs", "bias"}, {"kernel", "bias"}]``.
+    - ``linear``: in all floating inputs together (True), in each of them while the
+      others are fixed ("each"), or in sets of inputs,
+      ``[{"inputs", "bias"}, {"kernel", "bias"}]``.
     - ``commutative``: the two inputs may be exchanged, bit for bit.
-    - ``moves``: each entry of the outputs is one of the inputs, or converted from one. All
-      other kernels compute in float32 with inputs of bfloat16, see `widened`.
-    - ``exact``: made of IEEE sums, products, quotients and comparisons, so that the bits
+    - ``moves``: each entry of the outputs is an entry of the inputs, possibly
+      converted. All other kernels compute in float32 for bfloat16 inputs, see
+      `widened`.
+    - ``exact``: consists of IEEE sums, products, quotients and comparisons, so the bits
       of an entry do not depend on strides.
-    - ``view``: the output shares memory with the input, if the input is contiguous.
-    - ``new_memory``: the output never shares memory with an input. (Without ``view`` and
-      ``new_memory`` nothing is assumed.)
+    - ``view``: the output shares memory with the input if the input is contiguous.
+    - ``new_memory``: the output never shares memory with an input. (Without ``view``
+      and ``new_memory`` nothing is assumed.)
     - ``keeps_c_order``: the outputs are in C order if all inputs are.
-    - ``may_raise``: the kernel raises for some values of valid shapes and dtypes; True, or
-      the kinds of dtypes for which it does. Default: True for ops outside of tapewright.
-    - ``ignores_float_errors``: infinities and NaN are valid results: NumPy does not warn.
-    - ``sizes``: the kernel also computes with arrays of symbolic sizes, as with integers.
-    - ``grows``: attributes may ask for an output far larger than the inputs, which is
-      refused if the memory cannot hold it.
-    - ``strict``: the kernel would give a meaning of its own to attributes that ``infer``
-      refuses, so ``infer`` runs first.
+    - ``may_raise``: the kernel raises for some values of valid shapes and dtypes; True,
+      or the kinds of dtypes for which it does. Default: True for ops outside of
+      tapewright.
+    - ``ignores_float_errors``: infinities and NaN are valid results: NumPy does not
+      warn.
+    - ``sizes``: the kernel also computes with arrays of symbolic sizes, as with
+      integers.
+    - ``grows``: attributes may request an output far larger than the inputs, which is
+      rejected if it does not fit into memory.
+    - ``strict``: the kernel would silently accept attributes that ``infer`` rejects, so
+      ``infer`` runs first.
     - ``cost``: ``(flops, transcendentals)`` for each entry of the output, or a function
       ``(inputs, outputs, **attributes)`` that returns the flops of a call, or both (see
-      `costs`). Default: one flop if it is `elementwise`, else none.
-    - ``stable_form``: how to compute the same without overflow or NaN, for messages.
-    - ``collective``: all processes of a job call it, in the same order, whatever their
-      values and shapes. So no call is left out, made when a function is traced, or merged
-      with another. In a job of one process it returns its input.
+      `costs`). Default: one flop if it is `elementwise`, otherwise zero.
+    - ``stable_form``: a numerically stable alternative without overflow or NaN, for
+      messages.
+    - ``collective``: all processes of a job call it in the same order, for any values
+      and shapes. Therefore no call is removed, made while a function is traced, or
+      merged with another. In a job with a single process it returns its input.
 
-    The op takes its inputs and attributes by position or by name, and ``name``.
+    The op accepts its inputs and attributes by position or by name, and ``name``.
     """
     if kernel is None:
         return lambda kernel: primitive(kernel, **options)
@@ -912,7 +928,7 @@ _wrappers = {}  # purpose -> wrapper(op, kernel)
 
 
 def wrap_kernels(wrapper: Callable[..., Any] | None, purpose: str = "check") -> None:
-    """Replace every kernel by ``wrapper(op, kernel)``; None takes that back.
+    """Replace every kernel by ``wrapper(op, kernel)``; None undoes that.
 
     There is one wrapper for each purpose, "check", "placement" or "profile"; they nest.
     """
@@ -934,9 +950,10 @@ _EARLY_GRADIENTS = {}  # registered before the op is defined
 
 
 def register_gradient(type_name: str, function: Callable[..., Any]) -> None:
-    """Register ``function(op, *cotangents)`` as the gradient of an op that has none.
+    """Register ``function(op, *cotangents)`` as the gradient of an op without rules.
 
-    Raises: ``KeyError`` if the op has a rule already.
+    Raises:
+        KeyError: If the op already has a rule.
     """
     try:
         op = get_primitive(type_name)

@@ -1,7 +1,7 @@
-"""Provenance: the origins of a tensor that is on no tape.
+"""Provenance: the origins of a tensor that is not on a tape.
 
-A tensor that no tape knows has a `Provenance` in place of its key if it was computed from
-tensors that a tape knew. With it `GradientTape.explain` says why a gradient is None.
+If such a tensor was computed from tensors on a tape, it has a `Provenance` in place of
+its key. `GradientTape.explain` uses it to explain a None gradient.
 """
 
 from contextvars import ContextVar
@@ -18,9 +18,10 @@ paused = ContextVar("paused", default=0)
 class Origin(NamedTuple):
     """A tracked tensor (``key``) whose track was lost at ``op``, and the reason.
 
-    ``reason`` is "outside" or "stop_recording" (nobody recorded the op), "stop_gradient"
-    or "no_derivative" (the op lets no gradient pass), or "variable": ``key`` is then the
-    serial number, ``op`` the path of a Variable that was read while no tape watched it.
+    ``reason`` is "outside" or "stop_recording" (the op was not recorded),
+    "stop_gradient" or "no_derivative" (the op passes no gradient), or "variable":
+    ``key`` is then the serial number and ``op`` the path of a Variable that was read
+    while no tape watched it.
     """
 
     reason: str
@@ -30,7 +31,7 @@ class Origin(NamedTuple):
 
 
 class Provenance:
-    """The origins of a tensor that is on no tape, in place of its key."""
+    """The origins of a tensor that is not on a tape, in place of its key."""
 
     __slots__ = ("origins",)
     MOST = 16  # origins are kept
@@ -39,7 +40,7 @@ class Provenance:
         self.origins = tuple(dict.fromkeys(origins))[: Provenance.MOST]
 
     def within(self, other):
-        """Return whether the other has all origins of this one."""
+        """Return whether the other has all origins of this object."""
         for origin in self.origins:
             if origin not in other.origins:
                 return False
@@ -47,7 +48,7 @@ class Provenance:
 
 
 def merge_provenance(op, interpreter, keys):
-    """The key of an output that is on no tape: None, or the `Provenance` of its inputs."""
+    """Return the key of an output not on a tape: None, or its inputs' `Provenance`."""
     found = None
     for key in keys:
         if key is None or key is found:
@@ -79,7 +80,7 @@ def _new_provenance(op, interpreter, keys):
 
 
 def attach_provenance(op, inputs, outputs, interpreter=None):
-    """Give outputs that are on no tape the `Provenance` of their inputs."""
+    """Set the `Provenance` of outputs not on a tape from their inputs."""
     provenance = merge_provenance(op, interpreter, [x.key for x in inputs])
     if provenance is not None:
         for out in outputs if type(outputs) is tuple else (outputs,):

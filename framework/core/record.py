@@ -1,14 +1,14 @@
 """Records: the entries of a tape, and the pullbacks of cotangents through them.
 
 A `Record` has a `Pullback`, the keys of a call's output and of its tracked inputs, and
-residuals. For each pattern of tracked inputs an op has one *recorder*, which makes the
+residuals. For each pattern of tracked inputs an op has a *recorder*, which creates the
 records of its calls; recorder and pullback are generated from the signatures of the VJP
-rules when the pattern is first met. The pullback has two forms, on arrays and on tensors,
-which differ only in ``.array``.
+rules when the pattern first occurs. The pullback has two forms, on arrays and on
+tensors, which differ only in ``.array``.
 
-Inside a backward pass cotangents are the conjugates of TensorFlow's, so that the rule of a
-holomorphic function is the same for real and for complex numbers; `autodiff.backward`
-conjugates at the ends.
+Inside a backward pass cotangents are the conjugates of TensorFlow's, so that the rule
+of a holomorphic function is the same for real and complex numbers; `autodiff.backward`
+conjugates at both ends.
 """
 
 from contextlib import nullcontext
@@ -44,16 +44,16 @@ Record: TypeAlias = (
 
 
 class Pullback:
-    """The linear map from the cotangent of a call's output to those of its inputs.
+    """The linear map from the cotangent of a call's output to its inputs' cotangents.
 
-    ``on_arrays(record, g, cotangents, useful)`` works on arrays, ``on_tensors`` on tensors,
-    if an interpreter processes the ops. Both add to ``cotangents`` (key -> cotangent) for
-    the inputs of the record whose keys are ``useful`` (None: all). For several outputs
-    ``g`` is a list with a cotangent, or None, for each.
+    ``on_arrays(record, g, cotangents, useful)`` works on arrays, ``on_tensors`` on
+    tensors, for interpreters that process the ops. Both add to ``cotangents`` (key ->
+    cotangent) for the inputs of the record whose keys are ``useful`` (None: all). For
+    several outputs ``g`` is a list with a cotangent, or None, for each.
 
-    ``name`` is for messages; ``op`` is the `Primitive`, None if the call is no op.
-    ``entrywise``: it works entry by entry, so that cotangents may have further axes in
-    front.
+    ``name`` is for messages; ``op`` is the `Primitive`, or None if the call is not an
+    op. If ``entrywise``, it works entry by entry, so cotangents may have additional
+    leading axes.
     """
 
     __slots__ = ("name", "op", "on_arrays", "on_tensors", "entrywise")
@@ -64,15 +64,15 @@ class Pullback:
 
 
 def parameters(function):
-    """The names of a function's positional parameters."""
+    """Return the names of a function's positional parameters."""
     code = function.__code__
     return code.co_varnames[: code.co_argcount]
 
 
 class Recorders(dict):
-    """Pattern of tracked inputs -> recorder of an op, made when it is first needed.
+    """Pattern of tracked inputs -> recorder of an op, generated at first use.
 
-    ``recorder(attributes, out, *inputs)`` makes the record of one call. A pattern is a
+    ``recorder(attributes, out, *inputs)`` creates the record of a call. A pattern is a
     tuple, ``(True, False)`` if the first of two inputs is tracked. It is a string of
     positions, ``"0"``, if no cotangent has to be summed down to the shape of its input.
     """
@@ -128,7 +128,7 @@ def _tuple(expressions):
 
 
 def _residuals(op, names, unbroadcast):
-    """Residuals that the rules of these inputs name -> their source expressions."""
+    """Return residuals named by the rules of these inputs -> source expressions."""
     residuals = {}
     for name in names:
         rule = op.rules.get(name)
@@ -151,7 +151,7 @@ def _residual_source(op, wanted):
 
 
 def _emit_cotangent(source, op, name, access, width, unbroadcast):
-    """Write the lines that call the rule of one input and add to its cotangent."""
+    """Emit the lines that call the rule of an input and add to its cotangent."""
     rule, key = op.rules.get(name), f"{name}_key"
     if rule is None:
         missing = source.bind("missing", _raise_missing)
@@ -187,7 +187,7 @@ def _raise_missing(op_name, type_name, input_name):
 
 
 def fill_missing(cotangents, out_like):
-    """Replace the missing cotangents (None) of some of several outputs by zeros."""
+    """Replace missing cotangents (None) of several outputs by zeros."""
     present = next(c for c in cotangents if c is not None)
     tensors = isinstance(present, Tensor)
     xp = module_of(present) if tensors else devices.array_module(type(present))
@@ -205,7 +205,7 @@ def fill_missing(cotangents, out_like):
 
 
 def add_cotangent(cotangents, key, d, useful=None):
-    """Add ``d`` to the cotangent under ``key``, unless it is None or not useful."""
+    """Add ``d`` to the cotangent of ``key``, unless it is None or not useful."""
     if d is None or (useful is not None and key not in useful):
         return
     old = cotangents.get(key)
@@ -216,9 +216,9 @@ def add_cotangent(cotangents, key, d, useful=None):
 
 
 def _variadic_recorder(op, tracked):
-    """The recorder of a variadic op, one rule of which gives all cotangents.
+    """Return the recorder of a variadic op, whose single rule returns all cotangents.
 
-    If the op has several outputs, the rule gets None for those without a cotangent.
+    If the op has several outputs, the rule receives None for missing cotangents.
     """
     name = op.inputs[0]
     rule = op.rules.get(name)
@@ -247,7 +247,7 @@ def _variadic_recorder(op, tracked):
 
 
 def _registered_recorder(op, tracked):
-    """The recorder of an op whose gradient is a user's function."""
+    """Return the recorder of an op whose gradient is a user's function."""
 
     def residuals(attributes, out, inputs):
         outputs = out if type(out) is tuple else (out,)

@@ -1,8 +1,8 @@
 """`ReplicaContext`: one replica in a step that several replicas take together.
 
 Each replica runs the step on its part of the batch. Losses, metrics, optimizers and
-normalization ask `replica_context` for the size of that part, and reduce over the
-replicas; it is None where each process works for itself.
+normalization get the size of that part from `replica_context`, and reduce over the
+replicas; it is None if processes work independently.
 """
 
 from contextlib import contextmanager
@@ -18,10 +18,10 @@ replica_context = _CONTEXT.get
 class ReplicaContext(NamedTuple):
     """The step of one replica.
 
-    ``share``: the fraction of the examples of the whole batch that this replica has, a
-    number or a scalar tensor; the shares of all replicas add up to 1. ``is_idle``: this
-    replica has no examples, and computes on one that must not count. ``compression``: of
-    gradients, see `ops.collective.all_reduce`.
+    ``share`` is the fraction of the batch's examples on this replica, a number or a
+    scalar tensor; the shares of all replicas add up to 1. If ``is_idle``, this replica
+    has no examples and computes on a dummy that must not count. ``compression`` is the
+    compression of gradients, see `ops.collective.all_reduce`.
     """
 
     num_replicas: int
@@ -33,7 +33,7 @@ class ReplicaContext(NamedTuple):
 
 @contextmanager
 def in_replica_context(context):
-    """Run a block in a replica context; None: outside of any."""
+    """Run a block in a replica context, or outside of any for None."""
     token = _CONTEXT.set(context)
     try:
         yield context

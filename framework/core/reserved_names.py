@@ -1,9 +1,9 @@
-"""Names for what a class keeps for itself, beside the attributes of users.
+"""Reserved names of a class, as opposed to the attributes of users.
 
-Users subclass layers, models, optimizers, losses and so on, and give them attributes and
-methods of their own. Names that Keras documents are known to them. Whatever else such a
-class needs starts with `PREFIX`, so that no name of a user's is in its way; a few public
-names that Keras lacks are `Replaceable`, and no code here reads them.
+Users subclass layers, models, optimizers, losses and so on, and add attributes and
+methods. They know the names that Keras documents. All other names that such a class
+needs start with `PREFIX`, so they cannot clash with a user's name; a few public names
+that Keras lacks are `Replaceable`, and no code here reads them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PASSING_ON = {"__setattr__", "__setstate__", "__copy__", "__deepcopy__"}
 
 
 class Reserving:
-    """Base of classes that users extend: names that start with `PREFIX` are not theirs.
+    """Base of classes that users extend: names that start with `PREFIX` are reserved.
 
     Raises:
         AttributeError: If code outside of the package assigns to such a name.
@@ -59,8 +59,8 @@ class Reserving:
 class Guarding:
     """Base of classes that users rarely extend: subclasses may not reuse their names.
 
-    These are the private names of our classes, and those in ``_tw_guarded``. Only classes
-    of users check assignments, so that those here cost nothing.
+    These are the private names of our classes, and the names in ``_tw_guarded``. Only
+    user classes check assignments, so that our classes have no overhead.
 
     Raises:
         AttributeError: If code outside of the package assigns to such a name.
@@ -92,12 +92,12 @@ class Guarding:
 
 
 def check_assignment(cls: type, name: str) -> None:
-    """Raise if the caller's caller, who assigns to a reserved name, is a user."""
+    """Raise an error if user code assigns to a reserved name: the caller's caller."""
     _check(cls, name, sys._getframe(2), _PASSING_ON, _refusal)
 
 
 def _check(cls, name, frame, passing_on, refusal):
-    """Raise if user code assigns: skip frames of functions that pass an assignment on."""
+    """Raise an error if user code assigns; skip frames that pass an assignment on."""
     while frame.f_code.co_name in passing_on and frame.f_back is not None:
         frame = frame.f_back
     module = frame.f_globals.get("__name__")
@@ -121,7 +121,7 @@ def _is_own(module):
 
 
 def name_in_files(name: str) -> str:
-    """Return the name that files have for an attribute: the prefix is not part of it.
+    """Return the name of an attribute in files, which lacks the prefix.
 
     Example:
         >>> from tapewright.core.reserved_names import name_in_files
@@ -132,10 +132,10 @@ def name_in_files(name: str) -> str:
 
 
 def class_attribute(item: object, name: str, cls: type | None = None) -> Any:
-    """Look up an attribute in a class, skip the instance, and bind it to ``item``.
+    """Look up an attribute in a class, skipping the instance, and bind it to ``item``.
 
     Args:
-        item: The instance.
+        item: Instance to bind to.
         name: Name of the attribute.
         cls: Class where the search begins, by default the class of ``item``.
 
@@ -151,7 +151,7 @@ def class_attribute(item: object, name: str, cls: type | None = None) -> Any:
 
 
 class Replaceable(Generic[Value]):
-    """Decorator: a property that an attribute of the same name replaces.
+    """Decorator: a property that assignment to the same name replaces.
 
     Example:
         >>> from tapewright.core.reserved_names import Replaceable

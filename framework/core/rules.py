@@ -1,15 +1,15 @@
-"""Shape, batching and diagonal rules that kinds of ops share.
+"""Shape, batching and diagonal rules shared by kinds of ops.
 
-Each ``infer_...``, ``batch_...`` and ``diagonal_...`` makes the rule of an op, which gets
-it by an option: ``@primitive(batch=batch_leading)``.
+Each ``infer_...``, ``batch_...`` and ``diagonal_...`` returns the rule of an op, set by
+an option: ``@primitive(batch=batch_leading)``.
 
-A *batch* rule gets inputs with a mapped axis in front (``mapped[i]`` says which) and
-returns an output with a mapped axis in front.
+A *batch* rule receives inputs with a mapped first axis (``mapped[i]`` says which) and
+returns an output with a mapped first axis.
 
-A *diagonal* rule serves Jacobians. A mapped value may be diagonal in one of its axes: it
-then stands for one value per index of that axis, each zero except at its own index. The
-rule gets the diagonal axis of each input, counted from the end (-1 is the last; None if
-the input is not mapped), and returns that of the output; None if that is not diagonal.
+A *diagonal* rule serves Jacobians. A mapped value may be diagonal in one of its axes:
+it then represents one value per index of that axis, each zero except at its index. The
+rule receives the diagonal axis of each input, counted from the end (-1 is the last;
+None if the input is not mapped), and returns the diagonal axis of the output, or None.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ __all__ = [
 
 
 def broadcast_shape(*shapes):
-    """The shape to which all broadcast, by NumPy's rules; None is an unknown dimension.
+    """Return the shape to which all shapes broadcast; None is an unknown dimension.
 
-    Raises: ``ValueError`` if two known dimensions disagree.
+    Raises:
+        ValueError: If two known dimensions disagree.
 
     Example:
         >>> from tapewright.core.rules import broadcast_shape
@@ -83,7 +84,11 @@ def broadcast_shape(*shapes):
 
 
 def checked_broadcast(who, *shapes, **given):
-    """`broadcast_shape`. Raises: ``ShapeError`` that shows what was given to ``who``."""
+    """Return `broadcast_shape`; errors show the inputs of ``who``.
+
+    Raises:
+        ShapeError: If two known dimensions disagree.
+    """
     try:
         return broadcast_shape(*shapes)
     except ValueError as error:
@@ -91,7 +96,7 @@ def checked_broadcast(who, *shapes, **given):
 
 
 def _broadcast_unranked(shapes):
-    """The broadcast shape where a rank is unknown: known if all others are scalars."""
+    """Return the broadcast shape for unknown ranks: known if all others are scalars."""
     found = None
     for shape in shapes:
         if getattr(shape, "rank", 0) is None:
@@ -107,9 +112,10 @@ def _broadcast_unranked(shapes):
 
 
 def normalize_axis(who, axis, rank, name="axis"):
-    """A tuple of axes from 0 to rank - 1; None means all.
+    """Return a tuple of axes from 0 to rank - 1; None means all.
 
-    Raises: ``ValueError`` for an axis out of range or named twice.
+    Raises:
+        ValueError: If an axis is out of range or named twice.
     """
     if rank is None:
         raise NeedsSize(f"{who}: {name} needs the rank of a tensor, which is not known")
@@ -131,14 +137,18 @@ def normalize_axis(who, axis, rank, name="axis"):
 
 
 def known_rank(who, name, spec):
-    """The rank of an input. Raises: ``NeedsSize`` in a trace for all ranks."""
+    """Return the rank of an input.
+
+    Raises:
+        NeedsSize: In a trace for all ranks.
+    """
     if spec.shape.rank is None:
         raise NeedsSize(f"{who}: the rank of {name} is not known before the call")
     return spec.shape.rank
 
 
 def check_choice(who, name, value, choices):
-    """Raises: ``ValueError`` unless ``value`` is among ``choices``."""
+    """Raise ``ValueError`` unless ``value`` is among ``choices``."""
     if value not in choices:
         *known, last = map(repr, choices)
         wanted = f"{', '.join(known)} or {last}" if known else last
@@ -146,7 +156,7 @@ def check_choice(who, name, value, choices):
 
 
 def check_at_least(who, least, **numbers):
-    """Raises: ``ValueError`` for a number below ``least``."""
+    """Raise ``ValueError`` if a number is below ``least``."""
     for name, number in numbers.items():
         if number < least:
             raise InvalidArgumentError(
@@ -155,7 +165,11 @@ def check_at_least(who, least, **numbers):
 
 
 def same_dtype(who, **specs):
-    """The one dtype of these specs. Raises: ``DTypeError`` if they differ."""
+    """Return the common dtype of the specs.
+
+    Raises:
+        DTypeError: If they differ.
+    """
     dtypes = {spec.dtype for spec in specs.values()}
     if len(dtypes) > 1:
         raise DTypeError(who, "the dtypes must be the same", **specs)
@@ -163,7 +177,7 @@ def same_dtype(who, **specs):
 
 
 def infer_elementwise(op, result_dtype=None):
-    """The infer rule: shapes broadcast; the dtype is the inputs', or ``result_dtype``."""
+    """Infer rule: shapes broadcast; the dtype is the inputs' or ``result_dtype``."""
 
     def _(*specs, **attributes):
         given = dict(zip(op.inputs, specs))
@@ -180,7 +194,7 @@ def infer_elementwise(op, result_dtype=None):
 
 
 def infer_like_input(op):
-    """The infer rule: the spec of the first input."""
+    """Infer rule: the spec of the first input."""
 
     def _(x, *others, **attributes):
         return x
@@ -189,7 +203,7 @@ def infer_like_input(op):
 
 
 def infer_along_axis(op):
-    """The infer rule of ops along ``axis`` that keep the shape: the spec of the input."""
+    """Infer rule of ops along ``axis`` that keep the shape: the spec of the input."""
 
     def _(x, *others, axis, **attributes):
         normalize_axis(op.name, axis, x.shape.rank)
@@ -199,7 +213,7 @@ def infer_along_axis(op):
 
 
 def lift(mapped, *inputs):
-    """Insert axes of size 1 behind the mapped axes, so that all inputs broadcast.
+    """Insert axes of size 1 after the mapped axes, so that all inputs broadcast.
 
     With an unmapped ``[2, 3]``, a mapped ``[m, 3]`` becomes ``[m, 1, 3]``.
     """
@@ -218,7 +232,7 @@ def lift(mapped, *inputs):
 
 
 def all_mapped(mapped, values):
-    """The values, those without a mapped axis repeated along one."""
+    """Return the values, repeating unmapped ones along a new first axis."""
     if all(mapped):
         return values
     broadcast_to = get_primitive("broadcast_to").entry
@@ -230,9 +244,9 @@ def all_mapped(mapped, values):
 
 
 def batch_leading(op):
-    """The batch rule of ops that broadcast, or work on the last axes only.
+    """Batch rule of ops that broadcast, or that work on the last axes only.
 
-    The op itself, after `lift`: it has one more axis in front.
+    It is the op itself, after `lift`, on inputs with an additional first axis.
     """
 
     def _(mapped, *inputs, **attributes):
@@ -244,9 +258,9 @@ def batch_leading(op):
 
 
 def batch_along_axis(op):
-    """The batch rule of ops along ``axis``, one or several: each is one further.
+    """Batch rule of ops along ``axis``, one or several: each is shifted by one.
 
-    The inputs have one rank.
+    All inputs have the same rank.
     """
 
     def _(mapped, *inputs, axis, **attributes):
@@ -262,7 +276,7 @@ def batch_along_axis(op):
 
 
 def diagonal_elementwise(op):
-    """The diagonal rule: the axis stays if the op is zero off the diagonal."""
+    """Diagonal rule: the axis is kept if the op is zero off the diagonal."""
 
     def _(axes, *inputs, **attributes):
         mapped = {name for name, axis in zip(op.inputs, axes) if axis is not None}
@@ -286,9 +300,9 @@ def diagonal_elementwise(op):
 
 
 def diagonal_along_axis(op):
-    """The diagonal rule of ops along ``axis``, one or several: any other axis stays.
+    """Diagonal rule of ops along ``axis``, one or several: any other axis is kept.
 
-    None but the first input may be mapped.
+    Only the first input may be mapped.
     """
 
     def _(axes, x, *others, axis, **attributes):
@@ -300,13 +314,13 @@ def diagonal_along_axis(op):
 
 
 def beside_axis(diagonal, rank, axis):
-    """The diagonal axis, or None if ``axis``, one or several, is that very one."""
+    """Return the diagonal axis, or None if it is ``axis`` or among them."""
     several = axis if isinstance(axis, tuple) else (axis,)
     return None if any([(diagonal - a) % rank == 0 for a in several]) else diagonal
 
 
 def _unions(sets):
-    """The unions of one or more of the sets."""
+    """Return the unions of one or more of the sets."""
     unions = set()
     for each in sets:
         unions |= {each} | {each | other for other in unions}
@@ -326,12 +340,12 @@ def elementwise(
 def elementwise(
     kernel=None, *, zero_when=(), result_dtype=None, broadcasts=None, **options
 ):
-    """Decorator: an op that works entry by entry, its inputs broadcast together.
+    """Decorator: define an element-wise op whose inputs are broadcast together.
 
-    It has the three rules above. ``result_dtype`` is the dtype of the output, or a function
-    of that of the inputs (default: the same). ``zero_when``: sets of inputs; the output is
-    zero where exactly the inputs of one set are zero (``linear`` implies some). The other
-    options are those of `primitive`.
+    It has the three rules above. ``result_dtype`` is the dtype of the output, or a
+    function of the inputs' dtype (default: the same). ``zero_when`` lists sets of
+    inputs; the output is zero if all inputs of one set are zero (``linear`` implies
+    some). The other options are those of `primitive`.
     """
     if kernel is None:
         return functools.partial(
@@ -351,7 +365,7 @@ def elementwise(
 
 
 def check_attributes(op: Any, check: Callable[..., None]) -> None:
-    """Let ``infer`` of an op call ``check(**attributes)`` first, which may raise."""
+    """Call ``check(**attributes)``, which may raise, before ``infer`` of an op."""
     infer = op.primitive.infer_rule
 
     def rule(*specs, **attributes):
@@ -362,9 +376,9 @@ def check_attributes(op: Any, check: Callable[..., None]) -> None:
 
 
 def along_axis(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
-    """Decorator: an op along its attribute ``axis``, whose output has the input's spec.
+    """Decorator: define an op along its attribute ``axis`` that keeps the input's spec.
 
-    Brings its rules along; the options are `primitive`'s.
+    It includes the rules; the options are those of `primitive`.
     """
     diagonal = diagonal_along_axis if options.get("linear") is True else None
     return primitive(

@@ -1,4 +1,4 @@
-"""Lines of the user's code: of the call of an op, or on the way of an error."""
+"""Source lines of the user: of the call of an op, or in a traceback."""
 
 import contextlib
 import os
@@ -48,13 +48,13 @@ def lines_are_recorded():
 
 
 def record_lines(recorded):
-    """Let tapes made from now on record the line of the user's code, or no longer."""
+    """Turn the recording of the user's lines on or off for tapes created from now on."""
     global _recorded
     _recorded = recorded
 
 
 def user_line(always=False):
-    """The innermost line of the user in the call stack, "file:line".
+    """Return the user's innermost line in the call stack, "file:line".
 
     None if there is none, or if lines are not recorded, unless ``always``.
     """
@@ -65,30 +65,30 @@ def user_line(always=False):
 
 
 def is_own_code(filename):
-    """Return whether a file, or code without one, belongs to tapewright."""
+    """Return whether a file, or code without a file, belongs to tapewright."""
     return filename.startswith(_OWN)
 
 
 def is_library_code(filename):
-    """Return whether a file belongs to Python, or to a library that tapewright calls."""
+    """Return whether a file belongs to Python or to a library that tapewright calls."""
     if filename.startswith(_LIBRARIES):
         return True
     return filename.startswith(_PYTHON) and "-packages" not in filename
 
 
 def user_code():
-    """The code object of the innermost function of the user in the call stack, or None."""
+    """Return the code object of the user's innermost function in the stack, or None."""
     frame, _ = _user_frame()
     return None if frame is None else frame.f_code
 
 
 def user_stacklevel():
-    """The ``stacklevel`` with which a warning of the caller names the user's line."""
+    """Return the ``stacklevel`` with which a warning names the user's line."""
     return _user_frame()[1]
 
 
 def _user_frame():
-    """The innermost frame of the user, or None, and its distance from the caller's caller."""
+    """Return the user's innermost frame, or None, and its stack distance."""
     level, frame = 1, sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
         level, frame = level + 1, frame.f_back
@@ -96,7 +96,7 @@ def _user_frame():
 
 
 def line_of_error(error):
-    """The innermost line of the user in the traceback, "file:line", or None."""
+    """Return the user's innermost line in a traceback, "file:line", or None."""
     found, step = None, error.__traceback__
     while step is not None:
         file = step.tb_frame.f_code.co_filename

@@ -1,4 +1,4 @@
-"""Computations on other values of variables, after which these are as before."""
+"""Computations with substituted values of variables, which are restored afterwards."""
 
 from __future__ import annotations
 
@@ -23,10 +23,18 @@ __all__ = ["StatelessScope", "paired", "substituted"]
 def paired(
     who: str, argument: str, variables: list[Variable], values: Any
 ) -> list[tuple[Variable, Tensor]]:
-    """Return pairs of variables and tensors for them, one for each.
+    """Return pairs of a variable and a tensor for it.
 
-    Raises: ``ValueError`` for another number of values; ``ShapeError`` or ``DTypeError``
-    for one that does not fit.
+    Args:
+        who: Name of the caller, for error messages.
+        argument: Name of the argument that holds the values.
+        variables: Variables to pair.
+        values: One value for each variable.
+
+    Raises:
+        ValueError: If the number of values differs.
+        ShapeError: If a value has another shape than its variable.
+        DTypeError: If a value has another dtype than its variable.
     """
     values = list(values)
     if len(values) != len(variables):
@@ -43,10 +51,10 @@ def paired(
 
 @contextmanager
 def substituted(pairs: Iterable[tuple[Variable, Tensor]]) -> Iterator[None]:
-    """Let variables have other values inside; then they have their own again.
+    """Context in which variables have other values; they are restored at the end.
 
-    Reads give the tensors themselves, so that gradients by these pass. Assignments inside
-    change the values inside only.
+    Reads return the tensors themselves, so gradients with respect to them are
+    available. Assignments inside only change the values inside.
 
     Example:
         >>> from tapewright.core.stateless_scope import substituted
@@ -78,7 +86,7 @@ def _rebind(pairs):
 
 
 class _Assigned(Interpreter):
-    """Keep the value that variables have before their first assignment."""
+    """Interpreter that saves the value of a variable before its first assignment."""
 
     __slots__ = ("before",)
     only_watches_variables = True
@@ -97,15 +105,20 @@ class _Assigned(Interpreter):
 
 
 class StatelessScope:
-    """A scope in which variables have other values, and after which all are as before.
+    """Scope in which variables have other values, and which restores them at its end.
 
-    Args: ``state_mapping``: pairs of a variable and the value that it has inside.
-    ``initialize_variables`` has no effect: variables made inside have values at once.
+    The states of random generators are variables, too: the same numbers are drawn
+    again.
 
-    States of random generators are variables, too: the same numbers are drawn again.
+    Args:
+        state_mapping: Pairs of a variable and its value inside the scope, or None.
+        collect_losses: Must be False; read `Layer.losses` instead.
+        initialize_variables: Ignored: variables created inside are initialized
+            immediately.
 
-    Raises: ``ValueError`` for ``collect_losses``: read `Layer.losses`; for a key that is no
-    variable, or a value that does not fit.
+    Raises:
+        ValueError: If ``collect_losses`` is True, a key is not a variable, or a value
+            does not fit its variable.
 
     Example:
         >>> v = tw.Variable(1.0)
@@ -157,10 +170,18 @@ class StatelessScope:
             _rebind([pair for name, pair in assigned.items() if name not in mapped])
 
     def add_update(self, update: tuple[Variable, Any]) -> None:
-        """Assign a value inside of the scope: ``(variable, value)``."""
+        """Assign a value inside the scope.
+
+        Args:
+            update: Pair of a variable and its new value.
+        """
         variable, value = update
         variable.assign(value)
 
     def get_current_value(self, variable: Variable) -> Tensor | None:
-        """Return the value at the end of the scope; None if it had no other one."""
+        """Return the value at the end of the scope, or None if it was never set.
+
+        Args:
+            variable: Variable to look up.
+        """
         return self._values.get(id(variable))

@@ -1,12 +1,13 @@
-"""Sizes that are not known while a function is traced: integers as formulas.
+"""Sizes that are unknown while a function is traced: integers as formulas.
 
-An `UnknownSize` is a polynomial with integer coefficients over sizes of inputs (and over
-quotients and remainders of inexact divisions). It computes and compares like an int, but
-has no value: a comparison is answered for example sizes, and the answer is kept as a
-*guard* of the trace (`guards`). The trace is the same for all sizes that satisfy its
-guards, so that nothing is ever assumed silently. In a shape it is None to code written for
-TensorFlow: converted code answers ``n is None`` with True, and copies in files have None. Code
-that needs a number (``range(n)``, ``int(n)``) raises `NeedsSize`.
+An `UnknownSize` is a polynomial with integer coefficients over sizes of inputs (and
+over quotients and remainders of inexact divisions). It computes and compares like an
+int, but has no value: a comparison is answered for example sizes, and the answer is
+kept as a *guard* of the trace (`guards`). The trace is the same for all sizes that
+satisfy its guards, so nothing is assumed silently. In a shape it looks like None to
+code written for TensorFlow: converted code evaluates ``n is None`` to True, and copies
+in files have None. Code that needs a number (``range(n)``, ``int(n)``) raises
+`NeedsSize`.
 """
 
 import math
@@ -29,22 +30,22 @@ __all__ = [
 
 
 class NeedsSize(TracingError):
-    """The number behind an unknown dimension is asked for while a function is traced."""
+    """Raised when code needs the number of an unknown size while a function is traced."""
 
 
 class NeedsValue(TracingError):
-    """A shape depends on the value of a tensor, which a trace does not have.
+    """Raised when a shape depends on the value of a tensor, which a trace lacks.
 
-    A traced function runs eagerly then, unless the code around can do without: a loop that
-    Python runs step by step, say.
+    The traced function then runs eagerly, unless the enclosing code has an alternative,
+    such as a loop that Python runs step by step.
     """
 
 
 class DimSymbol(NamedTuple):
     """The size of axis ``axis`` of input ``input`` of a traced function.
 
-    With None for the axis: the number of entries of an input of unknown rank. A dict of
-    sizes then also has its shape, under ``(input, "shape")``.
+    If the axis is None, it is the number of elements of an input of unknown rank. A
+    dict of sizes then also has its shape, under ``(input, "shape")``.
     """
 
     input: int
@@ -65,7 +66,7 @@ def _terms(x):
 
 
 def _from_terms(terms, scope):
-    """The `UnknownSize` of these terms; a plain int if they hold no symbol."""
+    """Return the `UnknownSize` of terms, or a plain int if they contain no symbol."""
     kept = [(m, c) for m, c in terms.items() if c]
     if not kept:
         return 0
@@ -91,7 +92,7 @@ def _product(x, y, scope):
 
 
 def _without(monomial, divisor):
-    """The monomial divided by another, or None."""
+    """Return the monomial divided by another, or None."""
     left = list(monomial)
     for symbol in divisor:
         if symbol not in left:
@@ -101,7 +102,7 @@ def _without(monomial, divisor):
 
 
 def _exact_quotient(x, y, scope):
-    """``x / y`` if the division is exact for all sizes, or None."""
+    """Return ``x / y`` if the division is exact for all sizes, or None."""
     rest, divisor = _terms(x), _terms(y)
     result = {}
     lead = max(divisor, key=lambda m: (len(m), repr(m)))
@@ -146,7 +147,7 @@ def _expression(x):
 
 
 def evaluate(expression, sizes):
-    """The value of an expression for these sizes: numbers, or formulas of another trace."""
+    """Evaluate an expression for sizes: numbers, or formulas of another trace."""
     if not isinstance(expression, tuple):
         return expression
     if expression[0] != "poly":
@@ -257,7 +258,7 @@ def _unknown():
 
 
 def _operand(x):
-    """An operand as an int, float or formula; None if it is no number."""
+    """Return an operand as an int, float or formula; None if it is not a number."""
     if is_symbolic(x) or type(x) in (int, float):
         return x
     if isinstance(x, np.generic):
@@ -277,7 +278,7 @@ def _real(operation, left, right):
 
 
 def _scope_of(left, right):
-    """The `Guards` of two operands; formulas of two traces do not mix."""
+    """Return the `Guards` of two operands; formulas of two traces do not mix."""
     if not is_symbolic(left):
         return right.scope
     if is_symbolic(right) and right.scope is not left.scope:
@@ -286,7 +287,7 @@ def _scope_of(left, right):
 
 
 class SymbolicReal(_Formula):
-    """A floating number computed from unknown dimensions, as ``1 / n``."""
+    """A floating number computed from unknown sizes, such as ``1 / n``."""
 
     __slots__ = ()
     __hash__ = _Formula.__hash__
@@ -314,7 +315,7 @@ class SymbolicReal(_Formula):
 
 
 class UnknownSize(_Formula):
-    """An unknown dimension, or an integer computed from unknown dimensions.
+    """An unknown size, or an integer computed from unknown sizes.
 
     Example:
         >>> from tapewright.core.guards import Guards
@@ -338,7 +339,7 @@ class UnknownSize(_Formula):
         return cls(("poly", (((symbol,), 1),)), scope)
 
     def as_dimension(self):
-        """Return the size as an entry of a shape, which ``is None`` recognizes."""
+        """Return the size as an entry of a shape, for which ``is None`` is True."""
         return self if self.is_dimension else type(self)(*self._parts, True)
 
     def as_number(self):

@@ -1,4 +1,4 @@
-"""Shapes, attributes and arguments in which sizes may be unknown: see `symbolic_dim`."""
+"""Shapes, attributes and arguments that may contain unknown sizes: see `symbolic_dim`."""
 
 import math
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ __all__ = [
 def agree(a, b):
     """Return whether two dimensions that must be equal can be; None is unknown.
 
-    Where one is an `UnknownSize`, their equality becomes a guard.
+    If one is an `UnknownSize`, their equality becomes a guard.
     """
     if a is None or b is None or a is b:
         return True
@@ -43,7 +43,7 @@ def divides(number, total):
 
 
 def definitely_equal(shape, other):
-    """Return whether two shapes are equal whatever the sizes in them; adds no guard."""
+    """Return whether two shapes are equal for all sizes in them; adds no guard."""
     if isinstance(shape, UnrankedShape) or isinstance(other, UnrankedShape):
         return getattr(shape, "shape_symbol", None) == getattr(other, "shape_symbol", 0)
     if len(shape) != len(other):
@@ -59,7 +59,7 @@ def definitely_equal(shape, other):
 def equal_for_examples(shape, other):
     """Return whether two shapes are equal for the example sizes of their trace.
 
-    Sizes that a guard makes equal are equal in the examples; no guard is added.
+    Sizes that a guard equates are equal in the examples; no guard is added.
     """
     if definitely_equal(shape, other):
         return True
@@ -73,9 +73,10 @@ def _example(n):
 
 
 class SymbolicShape(tuple):
-    """A shape with `UnknownSize` among its dimensions, which adds guards as late as it can.
+    """A shape with `UnknownSize` dimensions, which adds guards as late as possible.
 
-    Shapes of different ranks, or with different known dimensions, differ without a guard.
+    Shapes of different ranks, or with different known dimensions, differ without a
+    guard.
     """
 
     __slots__ = ()
@@ -102,7 +103,7 @@ class SymbolicShape(tuple):
 
 
 def has_symbolic_shape(x):
-    """Return whether a value, or a nest of plain ones, holds an unknown size."""
+    """Return whether a value, or a nest of plain values, contains an unknown size."""
     if isinstance(x, UnrankedShape):
         return True
     if isinstance(x, (tuple, list)):
@@ -118,7 +119,7 @@ def has_symbolic_shape(x):
 
 
 def substitute(x, sizes):
-    """A value, or a nest of plain ones, with sizes (`DimSymbol` -> number) put in."""
+    """Substitute sizes (`DimSymbol` -> number) in a value or a nest of plain values."""
     if is_symbolic(x):
         return evaluate(x.expression, sizes)
     if type(x) is list:
@@ -133,7 +134,7 @@ def substitute(x, sizes):
 
 
 def static_shapes(x):
-    """A shape, or a nest of shapes, with None for each unknown size: as users get it."""
+    """Return a shape, or a nest of shapes, with None for unknown sizes, for users."""
     if not has_symbolic_shape(x):
         return x
     if is_symbolic(x):
@@ -155,7 +156,7 @@ sizes_in_use = _IN_USE.get
 
 @contextmanager
 def with_sizes(sizes):
-    """A context in which graphs are run with these numbers for their unknown sizes."""
+    """Context in which graphs run with these numbers for their unknown sizes."""
     token = _IN_USE.set(sizes)
     try:
         yield
@@ -164,14 +165,15 @@ def with_sizes(sizes):
 
 
 def product(shape):
-    """The number of entries of a shape, even of one of unknown rank."""
+    """Return the number of elements of a shape, also of unknown rank."""
     return shape.size if isinstance(shape, UnrankedShape) else math.prod(shape)
 
 
 def as_size(n):
-    """``n`` as a plain int or an `UnknownSize`; it may be a tensor of rank 0 that holds one.
+    """Convert ``n``, possibly a tensor of rank 0, to a plain int or an `UnknownSize`.
 
-    Raises: ``TypeError`` if it is neither.
+    Raises:
+        TypeError: If it is neither.
     """
     if type(n) is int or type(n) is UnknownSize:
         return n

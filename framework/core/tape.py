@@ -12,7 +12,9 @@ __all__ = ["Tape", "TapeWithLines"]
 
 
 class Tape(Interpreter):
-    """One tape: keys of tracked tensors, records of ops, and variables read."""
+    """Args:
+        tape: keys of tracked tensors, records of ops, and variables read.
+    """
 
     __slots__ = (
         "known",
@@ -51,7 +53,7 @@ class Tape(Interpreter):
         self.confluent = []
 
     def copied(self):
-        """A copy, which does not see what this tape records later."""
+        """Return a copy, which is not affected by later records of this tape."""
         twin = Tape(self.accessed)
         for name in ("known", "leaves", "records", "reads", "variables"):
             setattr(twin, name, getattr(self, name).copy())
@@ -102,14 +104,14 @@ class Tape(Interpreter):
         return outputs
 
     def process_record(self, record, outputs, below):
-        """Append the record of a whole call, with these outputs."""
+        """Append the record of a whole call with these outputs."""
         self.known.update(
             [x.key for x in outputs if x.array.dtype.kind in DIFFERENTIABLE]
         )
         self.records.append(record)
 
     def record(self, op, inputs, attributes, outputs):
-        """Append a record if an input is tracked and the output can carry a gradient."""
+        """Append a record if an input is tracked and the output can have a gradient."""
         known = self.known
         if op.non_differentiable:
             names = op.names(inputs)
@@ -149,7 +151,7 @@ class Tape(Interpreter):
         self.records.append(recorder(attributes, outputs, *inputs))
 
     def _record_untracked(self, op, inputs, outputs, tracked):
-        """Note the `Provenance` of the inputs that are not tracked."""
+        """Save the `Provenance` of untracked inputs."""
         beside = [x.key for x, is_tracked in zip(inputs, tracked) if not is_tracked]
         lost = merge_provenance(op, self, beside)
         if lost is not None:
@@ -194,7 +196,7 @@ class TapeWithLines(Tape):
 
 
 def _record_export(tensor, how):
-    """Note a conversion to NumPy or Python on the tapes that know the tensor."""
+    """Record a conversion to NumPy or Python on the tapes that track the tensor."""
     for interpreter in active_interpreters():
         if isinstance(interpreter, Tape) and (
             type(tensor.key) is Provenance or tensor.key in interpreter.known

@@ -1,8 +1,8 @@
-"""Arrays of strings: NumPy arrays of objects, each of them ``bytes``, as in TensorFlow.
+"""Arrays of strings: NumPy arrays of objects, each a ``bytes``, as in TensorFlow.
 
-They lie in host memory, hold bytes of any length, NUL and text that is no UTF-8 included,
-and share NumPy's functions that move entries. Only ops that move data, or say that they
-take the kind "O", accept them; see ``kinds`` in `primitive`.
+They are in host memory, hold bytes of any length, including NUL and invalid UTF-8, and
+share NumPy's functions that move entries. Only ops that move data, or that declare the
+kind "O", accept them; see ``kinds`` in `primitive`.
 """
 
 from __future__ import annotations
@@ -34,24 +34,25 @@ _ENCODING = "utf-8", "surrogateescape"  # as os.fsencode on most systems
 
 
 def is_text(dtype: np.dtype[Any]) -> bool:
-    """Return whether a NumPy dtype is that of strings."""
+    """Return whether a NumPy dtype is the dtype of strings."""
     return dtype.char == "O"
 
 
 def to_bytes(text: str | bytes) -> bytes:
-    """The bytes of a string; text is encoded in UTF-8, names of files as they are on disk."""
+    """Encode a string in UTF-8; file names keep their bytes on disk."""
     return bytes(text) if isinstance(text, bytes) else text.encode(*_ENCODING)
 
 
 def to_text(entry: bytes) -> str:
-    """The text that `to_bytes` gives these bytes for, whatever they are."""
+    """Decode bytes to the text that `to_bytes` encodes to them, for any bytes."""
     return entry.decode(*_ENCODING)
 
 
 def make_text(entries: list[bytes], shape: Shape) -> Array:
-    """An array of strings, from its entries in C order.
+    """Return an array of strings from its entries in C order.
 
-    Raises: ``ValueError`` for another number of entries.
+    Raises:
+        ValueError: If the number of entries differs.
     """
     use_text()
     if len(entries) != math.prod(shape):
@@ -62,22 +63,23 @@ def make_text(entries: list[bytes], shape: Shape) -> Array:
 
 
 def row(array: Any, index: int) -> Any:
-    """``array[index]``, an array of rank 0 for a list of strings."""
+    """Return ``array[index]``, an array of rank 0 for a list of strings."""
     entry = array[index]
     return make_text([entry], ()) if type(entry) is bytes else entry
 
 
 def zeros(xp: Any, shape: Shape, dtype: np.dtype[Any]) -> Array:
-    """An array of zeros, or of empty strings, for the array module ``xp``."""
+    """Return an array of zeros, or of empty strings, for the array module ``xp``."""
     if not is_text(dtype):
         return xp.zeros(shape, dtype)
     return make_text([b""] * math.prod(shape), shape)
 
 
 def as_text(array: Any) -> Array:
-    """An array of NumPy's strings, bytes or objects as an array of strings.
+    """Convert an array of NumPy strings, bytes or objects to an array of strings.
 
-    Raises: ``TypeError`` if an object is neither text nor bytes.
+    Raises:
+        TypeError: If an object is neither text nor bytes.
     """
     entries = array.ravel().tolist()
     for entry in entries:
@@ -87,18 +89,18 @@ def as_text(array: Any) -> Array:
 
 
 def text_is_used() -> bool:
-    """Return whether an array of strings was made: else no kernel looks for them."""
+    """Return whether an array of strings was created; otherwise kernels do not check."""
     return _used
 
 
 def when_text_is_used(hook: Callable[[], None]) -> Callable[[], None]:
-    """Call ``hook()`` when the first array of strings is made; return ``hook``."""
+    """Call ``hook()`` when the first array of strings is created; return ``hook``."""
     _when_used.append(hook)
     return hook
 
 
 def use_text() -> None:
-    """Note that there are arrays of strings, or will be."""
+    """Declare that arrays of strings exist or will be created."""
     global _used
     if not _used:
         _used = True

@@ -1,9 +1,9 @@
-"""Tracebacks without the frames of tapewright, where Python or IPython prints them.
+"""Tracebacks without tapewright's frames, where Python or IPython prints them.
 
-An uncaught error reaches `sys.excepthook`, the counterpart for threads, or the formatter of
-IPython. These hooks leave our frames out of the report, and nothing else: an exception that
-a program catches, logs, or inspects in a debugger has all frames, and a call that succeeds
-passes through no wrapper.
+An uncaught error reaches `sys.excepthook`, its counterpart for threads, or the
+formatter of IPython. These hooks remove our frames from the report only: an exception
+that a program catches, logs, or inspects in a debugger has all frames, and successful
+calls have no overhead.
 """
 
 import sys
@@ -31,21 +31,21 @@ _enabled = not is_switched_off("TAPEWRIGHT_TRACEBACK_FILTERING")
 def enable_traceback_filtering() -> None:
     """Print uncaught errors without the frames of tapewright, which is the default.
 
-    The traceback then ends at the line of your code that made the failing call. Exceptions
-    that your code catches, and debuggers such as `pdb.pm`, have all frames.
+    The traceback then ends at the line of your code that made the failing call.
+    Exceptions that your code catches, and debuggers such as `pdb.pm`, have all frames.
 
-    >>> import tapewright as tw
-    >>> tw.debugging.disable_traceback_filtering()
-    >>> tw.debugging.enable_traceback_filtering()
-    >>> tw.debugging.is_traceback_filtering_enabled()
-    True
+    Example:
+        >>> tw.debugging.disable_traceback_filtering()
+        >>> tw.debugging.enable_traceback_filtering()
+        >>> tw.debugging.is_traceback_filtering_enabled()
+        True
     """
     global _enabled
     _enabled = True
 
 
 def disable_traceback_filtering() -> None:
-    """Print all frames of uncaught errors.
+    """Print uncaught errors with all frames.
 
     The environment variable ``TAPEWRIGHT_TRACEBACK_FILTERING=0`` does the same.
     """
@@ -105,7 +105,7 @@ def _filtered(error, trace):
 
 
 def _chain(error):
-    """Return an exception with its causes, contexts and parts, each once."""
+    """Return an exception with its causes, contexts and subexceptions, each once."""
     found, waiting = [], [error]
     while waiting:
         each = waiting.pop()
@@ -118,7 +118,7 @@ def _chain(error):
 
 
 def _user_frames(trace):
-    """Return a traceback without our frames and the libraries that we call, or None."""
+    """Return a traceback without frames of tapewright and its libraries, or None."""
     kept, inside = [], False
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename

@@ -1,9 +1,9 @@
-"""Owners and their children: the one way to ask an object which objects it holds.
+"""Owners and their children: the common interface to enumerate an object's parts.
 
-Whatever walks over objects (the variables of a `Module`, checkpoints, saved models, files
-of weights) asks `children`. The names in files are those that `children` gives, without
-the prefix of reserved names; a class that renames a private attribute keeps the old name
-in ``_tw_child_names``.
+All code that traverses objects (the variables of a `Module`, checkpoints, saved models,
+weight files) calls `children`. Names in files are the names returned by `children`,
+without the prefix of reserved names; a class that renames a private attribute keeps the
+old name in ``_tw_child_names``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Trackable:
     def __children__(self) -> dict[Any, Any]:
         """Return the children by name, in alphabetical order, private names last.
 
-        Override it to name children that are no attributes.
+        Override it to name children that are not attributes.
         """
         names = {name: child_name(self, name) for name in vars(self)}
         found = {
@@ -60,12 +60,12 @@ class Trackable:
 
 
 def child_name(owner: Trackable, name: str) -> str:
-    """Return the name of the child, as in files, that is an attribute of an owner."""
+    """Return the name in files of the child that is an attribute of an owner."""
     return type(owner)._tw_child_names.get(name) or name_in_files(name)
 
 
 class Opaque:
-    """A value in an attribute that `children` and `owned` do not look into."""
+    """Wrapper of a value in an attribute that `children` and `owned` do not traverse."""
 
     __slots__ = ("value",)
 
@@ -74,9 +74,9 @@ class Opaque:
 
 
 def children(item: object) -> list[tuple[Any, Any]] | None:
-    """Pairs of name and object for what an owner, list, tuple or dict holds.
+    """Return pairs of a name and an object for an owner, list, tuple or dict.
 
-    None for an object that holds nothing: a variable, a number, a function.
+    None for an object without children: a variable, a number, a function.
     """
     if is_nested(item):
         return list(item.items() if isinstance(item, dict) else enumerate(item))
@@ -86,10 +86,10 @@ def children(item: object) -> list[tuple[Any, Any]] | None:
 
 
 def owned(owner: object, by_name: bool = False, in_order: bool = False) -> list[Any]:
-    """The leaves of all attributes of an owner, in the order in which these were set.
+    """Return the leaves of all attributes of an owner, in the order they were set.
 
-    ``by_name``: attributes go by their names instead; ``in_order``: dicts go in the order
-    of their entries, not of their keys.
+    With ``by_name`` attributes are sorted by name; with ``in_order`` dicts keep the
+    order of their entries instead of sorting by key.
     """
     attributes = _attributes(owner)
     if by_name:
@@ -104,20 +104,20 @@ def owned(owner: object, by_name: bool = False, in_order: bool = False) -> list[
 
 
 def assign_pending(owner: Trackable) -> None:
-    """Assign the pending values of children that exist by now."""
+    """Assign the pending values of children that now exist."""
     if owner._tw_pending_values is not None:
         owner._tw_pending_values.assign_to(owner)
 
 
 def drop_pending(owner: Trackable) -> None:
-    """Give up the pending values: children made from now on start anew."""
+    """Discard the pending values, so that later children start anew."""
     if owner._tw_pending_values is not None:
         owner._tw_pending_values.drop()
         owner._tw_pending_values = None
 
 
 def making_children(owner: Trackable) -> AbstractContextManager[None]:
-    """A context that makes children; at its end they have taken their pending values."""
+    """Context that creates children; pending values are assigned to them at its end."""
     pending = owner._tw_pending_values
     return nullcontext() if pending is None else pending.replacing_initial(owner)
 

@@ -1,9 +1,9 @@
-"""Types of the parameters of public functions, and of the decorators that make ops.
+"""Types of the parameters of public functions, and of the decorators that define ops.
 
-In the signature of a kernel these types also tell inputs from attributes: a parameter of
-type ``TensorLike`` (or without a type) is an input, any other an attribute. The function
-in the ``Annotated`` type of an attribute converts it to a plain value, which can be
-compared, saved in files and written into traces.
+In the signature of a kernel these types also distinguish inputs from attributes: a
+parameter of type ``TensorLike`` (or without a type) is an input, any other an
+attribute. The function in the ``Annotated`` type of an attribute converts it to a plain
+value, which can be compared, saved in files and written into traces.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ __all__ = [
 
 
 def as_axes(value: Any) -> int | tuple[int, ...] | None:
-    """None, one axis or several, as plain ints."""
+    """Convert None, an axis or several axes to plain ints."""
     if value is None or type(value) is int:
         return value
     try:
@@ -82,7 +82,7 @@ def as_axes(value: Any) -> int | tuple[int, ...] | None:
 
 
 def as_shape(value: Any) -> tuple[int, ...]:
-    """A tuple of plain ints from any mixture of ints, tensors and arrays."""
+    """Convert a mixture of ints, tensors and arrays to a tuple of plain ints."""
     if type(value) is int:
         return (value,)
     if isinstance(value, UnrankedShape):
@@ -98,7 +98,7 @@ def as_shape(value: Any) -> tuple[int, ...]:
 
 
 def _as_listed_size(n):
-    """A size in a list, which may be a whole float of rank 0, such as `ceil` returns."""
+    """Convert a size in a list, also an integral float of rank 0 as from `ceil`."""
     try:
         return as_size(n)
     except TracingError:
@@ -110,7 +110,7 @@ def _as_listed_size(n):
 
 
 def as_int(value: Any) -> int:
-    """A plain int from a NumPy integer or an integer tensor of rank 0."""
+    """Convert a NumPy integer or an integer tensor of rank 0 to a plain int."""
     try:
         return as_size(value)
     except (MappingError, TracingError):
@@ -120,12 +120,12 @@ def as_int(value: Any) -> int:
 
 
 def dtype_name(value: Any) -> str | None:
-    """The name of a dtype."""
+    """Return the name of a dtype."""
     return None if value is None else as_dtype(value).name
 
 
 def converter_of(annotation: Any) -> Callable[[Any], Any] | None:
-    """The function that converts an attribute of this type to a plain value, or None."""
+    """Return the function that converts an attribute of this type, or None."""
     if annotation is int:
         return as_int
     if annotation in (bool, float, str):
@@ -137,13 +137,13 @@ def converter_of(annotation: Any) -> Callable[[Any], Any] | None:
 
 
 class SupportsTensor(Protocol):
-    """An object that stands for a tensor: a Variable, IndexedSlices."""
+    """Objects that represent a tensor: Variable, IndexedSlices."""
 
     def __tensor__(self) -> Tensor: ...
 
 
 class SupportsArray(Protocol):
-    """An object that converts to an array: a Tensor, a NumPy scalar, a pandas Series."""
+    """Objects that convert to an array: Tensor, NumPy scalars, pandas Series."""
 
     def __array__(self) -> Array: ...
 
@@ -200,9 +200,9 @@ Kernel: TypeAlias = Callable[Concatenate[Any, P], Any]
 
 
 class Op(Protocol[P, R_co]):
-    """An op as users call it: with the parameters of its kernel, by position or name.
+    """Op as called by users: with the parameters of its kernel, by position or name.
 
-    It also takes ``name``, which it ignores.
+    It also accepts ``name``, which it ignores.
     """
 
     @property

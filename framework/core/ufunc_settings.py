@@ -1,4 +1,4 @@
-"""NumPy's settings for ufuncs inside a call: no floating-point warnings, a small buffer."""
+"""NumPy's ufunc settings inside a call: no floating-point warnings, a small buffer."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SMALL_BUFFER = 1024
 def ignoring_float_errors(
     function: Callable[..., Result], buffer: int | None = None
 ) -> Callable[..., Result]:
-    """Return a function that calls this one, without floating-point warnings.
+    """Return a wrapper that calls a function without floating-point warnings.
 
     Args:
-        function: The function.
-        buffer: Entries of the buffer of ufuncs; None leaves NumPy's default.
+        function: Function to wrap.
+        buffer: Size of the ufunc buffer in entries; None for NumPy's default.
     """
     try:  # private to NumPy, and several times faster than `np.errstate`
         from numpy._core._ufunc_config import _extobj_contextvar

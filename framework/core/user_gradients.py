@@ -13,7 +13,7 @@ __all__ = ["OpCall", "call_user_function", "conjugate", "from_user", "to_user"]
 
 
 class OpCall:
-    """The forward call, as the argument of a gradient function of `RegisterGradient`."""
+    """The forward call, passed to a gradient function of `RegisterGradient`."""
 
     __slots__ = ("name", "type", "inputs", "outputs", "_attributes")
 
@@ -27,9 +27,9 @@ class OpCall:
 
 
 def call_user_function(function, call, g):
-    """Call a gradient function, and return its cotangents for the backward pass.
+    """Call a gradient function and return its cotangents for the backward pass.
 
-    There cotangents are the conjugates of those of TensorFlow (see `record`).
+    In the backward pass cotangents are the conjugates of TensorFlow's (see `record`).
     """
     on_arrays = active_interpreter() is ARRAY_EVAL
     many = isinstance(g, (list, tuple))
@@ -42,13 +42,13 @@ def call_user_function(function, call, g):
 
 
 def to_user(c, on_arrays):
-    """A cotangent of the backward pass as a tensor in TensorFlow's convention."""
+    """Convert a cotangent of the backward pass to a tensor in TensorFlow's convention."""
     tensor = new_tensor(c) if on_arrays and c is not None else c
     return conjugate(tensor)
 
 
 def from_user(part, on_arrays):
-    """The gradient of a user's function as a cotangent of the backward pass, or None."""
+    """Convert a user function's gradient to a cotangent of the backward pass, or None."""
     if part is None:
         return None
     tensor = conjugate(convert_to_tensor(part))
@@ -56,7 +56,7 @@ def from_user(part, on_arrays):
 
 
 def conjugate(tensor):
-    """The conjugate of a complex tensor; a real tensor or None as it is."""
+    """Return the conjugate of a complex tensor; return real tensors and None unchanged."""
     if tensor is None or tensor.dtype.dtype.kind != "c":
         return tensor
     return get_primitive("conj").entry(tensor)

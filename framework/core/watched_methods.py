@@ -1,4 +1,4 @@
-"""Methods whose calls the profiler shows; named here, as the profiler is loaded late."""
+"""Methods whose calls the profiler records, listed here as the profiler loads late."""
 
 __all__ = ["watch_method", "watched_methods"]
 
@@ -6,8 +6,8 @@ watched_methods = []  # (class or module, name of a function in it, category, la
 
 
 def watch_method(owner, name, category, label=None):
-    """Show the calls of ``owner.name``, of a class or module, in traces.
+    """Record the calls of ``owner.name``, of a class or module, in profiles.
 
-    ``label``: their name there, or a function that makes it of the arguments.
+    ``label`` is the name shown there, or a function that returns it from the arguments.
     """
     watched_methods.append((owner, name, category, label or name))

@@ -1,4 +1,4 @@
-"""`Communicator`: collectives among the processes of a job, here of one process."""
+"""`Communicator`: collectives among the processes of a job, here a single process."""
 
 import os
 import pickle
@@ -20,7 +20,7 @@ OPERATIONS = ("sum", "mean", "max", "min")
 
 
 def timeout_seconds():
-    """Return the seconds that ranks wait for each other: ``TAPEWRIGHT_TIMEOUT``, 600."""
+    """Return the seconds that ranks wait for each other: ``TAPEWRIGHT_TIMEOUT`` or 600."""
     text = os.environ.get("TAPEWRIGHT_TIMEOUT", "600")
     try:
         seconds = float(text)
@@ -34,12 +34,12 @@ def timeout_seconds():
 
 
 class Communicator:
-    """The job of one process, and the interface of all communicators.
+    """A job with a single process, and the interface of all communicators.
 
-    ``rank`` of ``size``; ``local_rank`` of ``local_size`` on this host; ``step``: the
-    number of the training step, from 1, for messages. All ranks must call the same
-    collectives in the same order, with arrays of the same shapes and dtypes; otherwise
-    all raise `CollectiveError`.
+    This process has number ``rank`` among ``size``, and ``local_rank`` among the
+    ``local_size`` processes on this host. ``step`` is the number of the training step,
+    from 1, for messages. All ranks must call the same collectives in the same order,
+    with arrays of the same shapes and dtypes; otherwise all raise `CollectiveError`.
     """
 
     rank, size = 0, 1
@@ -48,16 +48,15 @@ class Communicator:
     timeout = 600.0  # seconds for which ranks wait for each other
 
     def begin_step(self):
-        """Count a training step: an optimizer has made its update."""
+        """Count a training step, that is, an update by an optimizer."""
         self.step += 1
 
     def all_reduce(self, arrays, op="sum", compression=None):
         """Return new arrays: the "sum", "mean", "max" or "min" over all ranks.
 
-        Arrays are added in the order of the ranks, so that all ranks get the same bits;
-        for arrays on GPUs see `gpu`. ``compression="float16"``: floating numbers travel in
-        half precision, scaled to its range, and are summed in single precision or their
-        own.
+        Arrays are added in the order of the ranks, so all ranks get the same bits; for
+        arrays on GPUs see `gpu`. With ``compression="float16"``, floating numbers are
+        scaled, sent in half precision, and summed in single precision or their dtype.
         """
         return self.start_all_reduce(arrays, op, compression).wait()
 
@@ -70,7 +69,7 @@ class Communicator:
         return Pending([array_module(type(array)).array(array) for array in arrays])
 
     def all_gather(self, array):
-        """Return a list of the NumPy arrays of all ranks; lengths along axis 0 may differ."""
+        """Return the NumPy arrays of all ranks as a list; sizes along axis 0 may differ."""
         return [np.array(array)]
 
     def broadcast(self, arrays, root=0):
@@ -89,11 +88,11 @@ class Communicator:
         return bool(found)
 
     def all_gather_object(self, value):
-        """Return a list of the values of all ranks, which are pickled on the way."""
+        """Return the values of all ranks as a list; they are pickled for transport."""
         return [pickle.loads(data) for data in self.all_gather(_pickled(value))]
 
     def broadcast_object(self, value, root=0):
-        """Return the value of the rank ``root``, which is pickled on the way."""
+        """Return the value of the rank ``root``, pickled for transport."""
         if self.size == 1:
             return value
         data = _pickled(value if self.rank == root else None)
@@ -115,7 +114,7 @@ def _pickled(value):
 
 
 class Pending:
-    """A collective that has been started; ``wait()`` returns its result."""
+    """A started collective; ``wait()`` returns its result."""
 
     def __init__(self, result):
         self._result = result
@@ -125,7 +124,7 @@ class Pending:
 
 
 def check_operands(arrays, op, compression):
-    """Raise unless arrays can be reduced by ``op``."""
+    """Raise an error unless ``op`` can reduce the arrays."""
     if op not in OPERATIONS:
         raise ValueError(
             f"all_reduce: op must be one of {', '.join(OPERATIONS)}, got {op!r}"

@@ -1,8 +1,9 @@
-"""The end of the whole job when a rank fails, with a message that names rank and cause.
+"""The end of the whole job when a rank fails, with a message that names the cause.
 
-An uncaught error is printed, and ends the job by `MPI_Abort`. A process that is killed or
-crashes is noticed by the watchdog of its host, a small process that the first rank there
-starts: it prints the message and ends the other ranks, as not all launchers do.
+An uncaught error is printed and ends the job by `MPI_Abort`. The watchdog of the host
+notices a process that is killed or crashes. It is a small process, started by the first
+rank on the host, that prints the message and ends the other ranks, since not all
+launchers do so.
 """
 
 import os
@@ -24,9 +25,9 @@ __all__ = ["RankStatus", "end_job_on_errors"]
 
 
 class RankStatus:
-    """The row of this process in the table of the watchdog: see the fields there.
+    """The row of this process in the table of the watchdog, whose fields it defines.
 
-    ``host``: an MPI communicator of the ranks of this host.
+    ``host`` is the MPI communicator of the ranks of this host.
     """
 
     def __init__(self, host, rank, size):
@@ -58,11 +59,11 @@ class RankStatus:
         self._row[:, FIELDS.index("status")] = status
 
     def record(self, step, number):
-        """Record the step, and the number of the collective that begins."""
+        """Record the step and the number of the collective that starts."""
         self._row[:, FIELDS.index("step") :] = step, number
 
     def close(self):
-        """End the connection to the watchdog."""
+        """Close the connection to the watchdog."""
         if self._socket is not None:
             self._socket.close()
 
@@ -95,9 +96,9 @@ def _connected(folder, row):
 
 
 def end_job_on_errors(rank, end):
-    """Make uncaught errors end the job by ``end(error, text)``, after they are printed.
+    """Print uncaught errors, then end the job by ``end(error, text)``.
 
-    ``text``: a line that names the error.
+    ``text`` is a line that names the error.
     """
     inner, pid = sys.excepthook, os.getpid()
 

@@ -1,13 +1,13 @@
 """All-reduces of arrays on GPUs: by CUDA-aware MPI, by NCCL, or through the host.
 
-All ranks take the same way, the first of these that each of them has. The environment
-variable ``TAPEWRIGHT_GPU_TRANSPORT``, ``mpi``, ``nccl`` or ``host``, decides instead,
-where MPI takes GPU memory and does not say so: an Open MPI whose UCX alone was built for
-CUDA. MPI and the host add in the order of the ranks, see `reduction`, with the same bits;
-NCCL adds in an order of its own, see `nccl`.
+All ranks use the same transport, the first of these that is available on each rank. The
+environment variable ``TAPEWRIGHT_GPU_TRANSPORT``, ``mpi``, ``nccl`` or ``host``,
+overrides the choice, for an MPI that accepts GPU memory without saying so: an Open MPI
+in which only UCX was built for CUDA. MPI and the host add in the order of the ranks,
+see `reduction`, with the same bits; NCCL adds in another order, see `nccl`.
 
-The ranks agree on the call on the host before any data travel, and the host waits for
-the end, so that no all-reduce can be part of a CUDA graph.
+The ranks agree on the call on the host before any data are sent, and the host waits for
+the end; an all-reduce can therefore not be part of a CUDA graph.
 """
 
 import ctypes
@@ -30,14 +30,14 @@ INSTALL = 'pip install "nccl4py[cu12]", or [cu13], as the CUDA of CuPy'
 
 
 def holds_gpu_arrays(arrays):
-    """Return whether an array is not one of NumPy."""
+    """Return whether any array is not a NumPy array."""
     return any(array_module(type(array)) is not np for array in arrays)
 
 
 class GPUReduction:
-    """The all-reduces of GPU arrays by the ranks of a `MPICommunicator`.
+    """All-reduces of GPU arrays by the ranks of an `MPICommunicator`.
 
-    ``mpi``: its communicator of mpi4py; ``library``: the file of mpi4py's extension.
+    ``mpi`` is its mpi4py communicator, ``library`` the file of mpi4py's extension.
     """
 
     def __init__(self, communicator, mpi, library):
@@ -46,10 +46,10 @@ class GPUReduction:
         self._nccl = NCCLReduction(mpi)
 
     def all_reduce(self, arrays, op, compression):
-        """Return the way of an all-reduce, for its signature, and its messages.
+        """Return the transport of an all-reduce, for its signature, and its messages.
 
-        These may run in another thread: they use the GPU of the arrays, and the stream
-        that is current there now.
+        The messages may run in another thread: they use the GPU of the arrays and the
+        stream that is current when this is called.
         """
         on_gpu = [array for array in arrays if holds_gpu_arrays([array])]
         device, xp = _device(on_gpu), array_module(type(on_gpu[0]))
@@ -89,7 +89,7 @@ class GPUReduction:
     # --- the choice
 
     def _agreed_transport(self, device, xp):
-        """The transport of all ranks, on which they agree at the first call."""
+        """Return the transport of all ranks, which agree on it at the first call."""
         if self._transport is None:
             usable = [name in _usable(self._library) for name in TRANSPORTS]
             own = np.array([usable], np.uint8)
@@ -100,7 +100,7 @@ class GPUReduction:
         return self._transport
 
     def _best(self, rows):
-        """The best transport that all ranks can use, by their rows."""
+        """Return the best transport that all ranks can use, by their rows."""
         common = rows[:, : len(TRANSPORTS)].all(axis=0)
         is_shared = len(np.unique(rows[:, len(TRANSPORTS) :], axis=0)) < len(rows)
         if is_shared and common.sum() > 1:  # NCCL needs one GPU per process
@@ -127,9 +127,9 @@ class GPUReduction:
 
 
 class _GPUMessages:
-    """The messages of `reduction` between GPUs, by MPI.
+    """The messages of `reduction` between GPUs, sent by MPI.
 
-    They are blocking: in Open MPI no others take GPU memory, see
+    They are blocking, since Open MPI accepts GPU memory in no others, see
     https://www.open-mpi.org/faq/?category=runcuda.
     """
 
@@ -157,14 +157,14 @@ class _GPUMessages:
 
 
 class _Done:
-    """A request of MPI that is done."""
+    """A completed MPI request."""
 
     def Test(self):
         return True
 
 
 def _device(arrays):
-    """The one device of arrays."""
+    """Return the device of arrays, which must be the same for all."""
     numbers = sorted({array.device.id for array in arrays})
     if len(numbers) > 1:
         raise ValueError(
@@ -175,7 +175,7 @@ def _device(arrays):
 
 
 def _identity(device, xp):
-    """A row of bytes that tells GPUs of all hosts apart."""
+    """Return a row of bytes that identifies a GPU among all hosts."""
     uuid = xp.cuda.runtime.getDeviceProperties(device.id)["uuid"]
     text = f"{uuid} {device.pci_bus_id}".encode()
     return np.frombuffer(hashlib.blake2b(text, digest_size=8).digest(), np.uint8)[None]
@@ -186,7 +186,7 @@ def _setting():
 
 
 def _usable(library):
-    """The transports of this process: the one that is set, or those that are found."""
+    """Return the transports of this process: the configured one, or all that are found."""
     setting = _setting()
     if setting not in ("", *TRANSPORTS):
         raise ValueError(
@@ -202,10 +202,10 @@ def _usable(library):
 
 
 def mpi_takes_gpu_arrays(library):
-    """Return whether MPI says that it takes CUDA memory.
+    """Return whether MPI reports that it accepts CUDA memory.
 
-    Cray's MPICH and MVAPICH take it where the user has switched it on; MPICH, Open MPI
-    and others have a function that tells.
+    Cray's MPICH and MVAPICH accept it if the user has turned it on; MPICH, Open MPI and
+    others have a function that reports it.
     """
     switches = ("MPICH_GPU_SUPPORT_ENABLED", "MV2_USE_CUDA")
     values = [os.environ[name] for name in switches if name in os.environ]

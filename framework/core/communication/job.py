@@ -1,6 +1,7 @@
-"""The job to which this process belongs: its `Communicator`, made at the first call.
+"""The job of this process: its `Communicator`, created at the first call.
 
-Without a launcher (``mpiexec``, ``srun``) the job has one process, and MPI is not imported.
+Without a launcher (``mpiexec``, ``srun``) the job has a single process, and MPI is not
+imported.
 """
 
 import faulthandler
@@ -29,8 +30,9 @@ _MAKING = threading.Lock()
 def communicator() -> Communicator:
     """Return the communicator of this process.
 
-    Raises: ``ImportError`` if a launcher has started several processes and mpi4py is not
-    installed; ``RuntimeError`` if it belongs to another MPI than the launcher.
+    Raises:
+        ImportError: If a launcher has started several processes and mpi4py is missing.
+        RuntimeError: If mpi4py was built for another MPI than the launcher's.
     """
     if not _JOB:
         with _MAKING:
@@ -40,7 +42,7 @@ def communicator() -> Communicator:
 
 
 def count_step():
-    """Count a step of training, for messages, if there is a job of several processes."""
+    """Count a training step, for messages, in a job with several processes."""
     if _JOB:
         _JOB[0].begin_step()
 
@@ -71,10 +73,10 @@ def _joined():
 
 
 def _wait_for_all_ranks_to_join():
-    """Start MPI; after `timeout_seconds` print this function's name, and end the process.
+    """Start MPI; after `timeout_seconds` print this function's name, end the process.
 
-    MPI has no such limit. It holds the interpreter's lock meanwhile, so that no code of
-    Python can watch. The name goes where MPI prints; `sys.stderr` may be no file.
+    MPI itself has no timeout. It holds the GIL meanwhile, so no Python code can watch.
+    The name is printed where MPI prints; `sys.stderr` may not be a file.
     """
     faulthandler.dump_traceback_later(timeout_seconds(), exit=True, file=STDERR)
     try:
@@ -86,10 +88,10 @@ def _wait_for_all_ranks_to_join():
 
 
 def launched_size():
-    """Return how many processes the launcher has started; 1 without a launcher.
+    """Return the number of processes that the launcher has started; 1 without one.
 
-    A process that a rank has started is no rank: 1. ``TAPEWRIGHT_MPI=1`` in the
-    environment stands for a launcher that is not known here.
+    A process that a rank has started is not a rank: 1. ``TAPEWRIGHT_MPI=1`` in the
+    environment announces a launcher that is not recognized here.
     """
     if os.environ.get(RANK) == str(os.getppid()):
         return 1

@@ -1,4 +1,4 @@
-"""`MPICommunicator`: a job of several processes. The only file that imports mpi4py."""
+"""`MPICommunicator`: a job with several processes. The only file that imports mpi4py."""
 
 import atexit
 import hashlib
@@ -31,11 +31,11 @@ LEAVING = "leave the job (the end of the program)"
 
 
 class MPICommunicator(Communicator):
-    """All processes of ``MPI.COMM_WORLD``, with messages of their own.
+    """All processes of ``MPI.COMM_WORLD``, in a separate communicator.
 
-    Collectives run one at a time, in the order of their calls: in the calling thread, or,
-    if they were started to go on beside it, in a thread of their own. Each begins with an
-    exchange of what the ranks call.
+    Collectives run one at a time, in the order of their calls: in the calling thread,
+    or in a separate thread if they were started in the background. Each begins with an
+    exchange of the calls of all ranks.
     """
 
     def __init__(self):
@@ -131,7 +131,7 @@ class MPICommunicator(Communicator):
     # --- messages, for `reduction`
 
     def all_to_all(self, sent, received):
-        """Send row i to rank i and receive one from each, but not from this rank."""
+        """Send row i to rank i and receive a row from it, except from this rank."""
         sent, received = [
             parts_for_others(rows, self.rank) for rows in (sent, received)
         ]
@@ -142,13 +142,13 @@ class MPICommunicator(Communicator):
         return self._mpi.Iallgather(own, received)
 
     def all_gather_in_place(self, rows):
-        """Receive row i from rank i; that of this rank is there."""
+        """Receive row i from rank i; the row of this rank is already filled."""
         return self._mpi.Iallgather(MPI.IN_PLACE, as_bytes(rows))
 
     # --- the order of collectives
 
     def _run(self, signature, messages):
-        """Run a collective in this thread, after those that were started."""
+        """Run a collective in this thread, after all that were started."""
         self._is_awaited = True
         while (last := self._last) is not None and not last.done():
             last.exception()
@@ -184,9 +184,9 @@ class MPICommunicator(Communicator):
             del messages, future, finish  # and the arrays
 
     def _collective(self, signature, messages, line=None):
-        """Agree on what is called, then exchange its messages.
+        """Agree on the call with all ranks, then exchange its messages.
 
-        ``line``: that of the user's call, where it is not in the stack.
+        ``line`` is the line of the user's call if it is not in the stack.
         """
         if os.getpid() != self._pid:
             raise CollectiveError(
@@ -221,7 +221,7 @@ class MPICommunicator(Communicator):
             ) from None
 
     def _check_agreement(self, signature, line):
-        """Raise `CollectiveError` unless all ranks call the same."""
+        """Raise `CollectiveError` unless all ranks make the same call."""
         own = np.array([self._number, _digest(signature)], np.int64)
         everyone = np.empty((self.size, 2), np.int64)
         self._exchanged(
@@ -263,7 +263,7 @@ class MPICommunicator(Communicator):
             time.sleep(1e-5 if waited < 0.05 else 1e-4 if waited < 5 else 1e-3)
 
     def _missing(self):
-        """Name the ranks of this host that have not come to the same collective."""
+        """Name the ranks of this host that have not reached the same collective."""
         behind = [row for row in self._status.peers if row[4] < self._number]
         named = [f"rank {row[0]} is in step {row[3]}" for row in behind]
         return f"; {', '.join(named)}" if named else ""
@@ -274,7 +274,7 @@ class MPICommunicator(Communicator):
     # --- the end
 
     def _end(self, error, text=None):
-        """End the job after an error that nobody has caught."""
+        """End the job after an uncaught error."""
         atexit.unregister(self._leave)  # MPI_Abort may call exit()
         if self._status is not None:
             self._status.set(FAILED)
@@ -295,7 +295,7 @@ class MPICommunicator(Communicator):
             MPI.COMM_WORLD.Abort(1)
 
     def _leave(self):
-        """Leave the job at the end of the program, with all others."""
+        """Leave the job at the end of the program, together with all ranks."""
         if os.getpid() != self._pid or MPI.Is_finalized():
             return
         try:
@@ -308,7 +308,7 @@ class MPICommunicator(Communicator):
 
 
 def _name(communicator, signature, *_):
-    """The name of a collective in the profiler."""
+    """Return the name of a collective in the profiler."""
     return signature.split(" of ")[0]
 
 
@@ -316,7 +316,7 @@ watch_method(MPICommunicator, "_collective", "collective", _name)
 
 
 class _Started(Pending):
-    """A collective in the queue."""
+    """A queued collective."""
 
     def __init__(self, communicator, future):
         self._communicator, self._future = communicator, future
@@ -329,7 +329,7 @@ class _Started(Pending):
 
 
 def _ranks(numbers, most=8):
-    """Name ranks, few of many."""
+    """Name ranks, or a few of many."""
     if len(numbers) == 1:
         return f"rank {numbers[0]}"
     more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
@@ -346,7 +346,7 @@ def _digest(text):
 
 
 def _signature(name, arrays, compression=None):
-    """The text of a collective on arrays, which must be that of all ranks."""
+    """Describe a collective on arrays as text, which must be the same on all ranks."""
     shapes = ", ".join([f"{a.dtype}{list(a.shape)}" for a in arrays])
     through = f" in {compression}" if compression else ""
     return f"{name}{through} of {shapes or 'nothing'}"

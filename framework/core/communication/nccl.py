@@ -1,10 +1,10 @@
 """All-reduces of GPU arrays by NCCL. The only file that imports nccl4py.
 
-NCCL adds in an order of its own. Each sum is made once and copied to all ranks, which
-"should always get the same results", say its authors
+The order of additions is NCCL's. Each sum is computed once and copied to all ranks,
+which "should always get the same results", according to its authors
 (https://github.com/NVIDIA/nccl/issues/1497, and issue 434);
-``tw.distribute.check_variables`` compares them. Another run gets the same, too, unless
-NVLink switches add, which ``NCCL_NVLS_ENABLE=0`` keeps them from.
+``tw.distribute.check_variables`` compares them. Other runs get the same results as
+well, unless NVLink switches add; ``NCCL_NVLS_ENABLE=0`` prevents that.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ DTYPES = frozenset(
 
 
 def load_nccl():
-    """Return the module of nccl4py, or None without it, its CUDA bindings, or NCCL."""
+    """Return the nccl4py module; None if it, its CUDA bindings or NCCL is missing."""
     try:
         import nccl.core as nccl
     except ImportError:
@@ -30,7 +30,7 @@ def load_nccl():
 
 
 class NCCLReduction:
-    """All-reduces on one GPU per rank. ``mpi``: a communicator of mpi4py."""
+    """All-reduces on one GPU per rank; ``mpi`` is an mpi4py communicator."""
 
     def __init__(self, mpi):
         self._mpi = mpi
@@ -38,14 +38,14 @@ class NCCLReduction:
         self._device = None  # the number of the GPU
 
     def takes(self, arrays, compression):
-        """Return whether NCCL can reduce these; it compresses nothing."""
+        """Return whether NCCL can reduce the arrays; it does not compress."""
         return compression is None and {array.dtype.name for array in arrays} <= DTYPES
 
     def all_reduce(self, arrays, op):
-        """Return the function that makes the messages: one group of all-reduces.
+        """Return a function that exchanges the messages: one group of all-reduces.
 
-        They run on a stream beside that of the arrays. NCCL's maxima of floating numbers
-        pass over NaN, unlike NumPy's: where NaN are is reduced, too.
+        They run on a separate stream. Unlike NumPy's, NCCL's maxima of floating numbers
+        ignore NaN, so the positions of NaN are reduced as well.
         """
         xp = array_module(type(arrays[0]))
         self._check_device(arrays[0].device.id)
@@ -104,7 +104,7 @@ class NCCLReduction:
 
 
 class _Recorded:
-    """An event of CUDA, which is waited for as a request of MPI."""
+    """A CUDA event that can be waited for like an MPI request."""
 
     def __init__(self, event):
         self._event = event

@@ -1,12 +1,15 @@
-"""The all-reduce: the same sums, to the bit, on every rank.
+"""The all-reduce: the same sums, bit for bit, on every rank.
 
-Each rank sums one piece of the data, the contributions in the order of the ranks, and all
-gather the pieces: ``2 (size - 1) / size`` of the data leave a rank, as in the best
-algorithms of MPI, and no choice of the MPI changes a bit. Small data are gathered whole.
-Reference: Thakur et al., "Optimization of collective communication operations in MPICH"
-(2005), on reduce-scatter and allgather.
+Each rank sums one piece of the data, with the contributions in the order of the ranks,
+and all ranks gather the pieces: ``2 (size - 1) / size`` of the data leave a rank, as in
+the best algorithms of MPI, and no choice made by MPI changes a bit. Small data are
+gathered whole.
 
-Functions here are generators: they yield requests of MPI, and go on once those are done.
+Functions here are generators: they yield MPI requests and resume once these are done.
+
+References:
+    Thakur et al., "Optimization of collective communication operations in MPICH"
+    (2005), on reduce-scatter and allgather.
 """
 
 import numpy as np
@@ -21,7 +24,7 @@ CHUNK = 1 << 24  # bytes to exchange at once, few enough to stay in caches
 
 
 def packed_all_reduce(channel, arrays, op, compression):
-    """Pack arrays of one module; return the function that makes their messages."""
+    """Pack arrays of one module; return a function that exchanges their messages."""
     packed = _pack(arrays)
 
     def messages():
@@ -34,9 +37,9 @@ def packed_all_reduce(channel, arrays, op, compression):
 
 
 def _pack(arrays):
-    """Return pairs of the numbers of arrays of one dtype and one flat array of them.
+    """Return pairs: positions of arrays of one dtype, and one flat array of them.
 
-    Large arrays stay alone: to copy them takes longer than a message more.
+    Large arrays are not packed: copying takes longer than an additional message.
     """
     numbers = {}
     for i, array in enumerate(arrays):
@@ -64,7 +67,7 @@ def _unpack(arrays, packed, flats):
 
 
 def _all_reduce(channel, flat, op, compression):
-    """The elementwise reduction of one flat array over all ranks, as a new array."""
+    """Return the element-wise reduction of a flat array over all ranks, a new array."""
     rank, size, xp = channel.rank, channel.size, array_module(type(flat))
     out = xp.empty_like(flat)
     is_small = compression is None and flat.nbytes * size <= SMALL
@@ -90,7 +93,7 @@ def _all_reduce(channel, flat, op, compression):
 
 
 def _compressed(channel, pieces, op):
-    """Reduce pieces that travel in half precision; sums are in single precision at least."""
+    """Reduce pieces sent in half precision; sum in at least single precision."""
     xp = array_module(type(pieces))
     sent = _encoded(pieces)
     received = xp.empty_like(sent)
@@ -103,7 +106,7 @@ def _compressed(channel, pieces, op):
 
 
 def _combined(parts, op, out):
-    """Reduce arrays, or the rows of one, in their order, into ``out``."""
+    """Reduce arrays, or the rows of an array, in order into ``out``."""
     xp = array_module(type(out))
     combine = {"max": xp.maximum, "min": xp.minimum}.get(op, xp.add)
     with np.errstate(all="ignore"):
@@ -119,12 +122,12 @@ def _combined(parts, op, out):
 
 
 def as_bytes(array):
-    """The bytes of a contiguous array, as MPI takes them."""
+    """Return the bytes of a contiguous array as a buffer for MPI."""
     return array.reshape(-1).view(np.uint8)
 
 
 def parts_for_others(rows, rank):
-    """Rows as MPI takes them: row i is for or from rank i, and the own one for nobody."""
+    """Return rows as buffers for MPI: row i for or from rank i, nothing for ``rank``."""
     counts, places = [rows[0].nbytes] * len(rows), np.arange(len(rows)) * rows[0].nbytes
     counts[rank] = 0
     return [as_bytes(rows), (counts, places.tolist())]
@@ -136,9 +139,9 @@ LARGEST = 2.0**15  # below the largest float16, 65504
 
 
 def _encoded(rows):
-    """Rows of float16, behind the scale of each, a float32 in the place of two of them.
+    """Return rows of float16, each preceded by its scale, a float32 in two entries.
 
-    The scale is the power of two that brings the largest entry to 2**14 at least.
+    The scale is the power of two that scales the largest entry to at least 2**14.
     """
     xp = array_module(type(rows))
     out = xp.empty((len(rows), rows.shape[1] + 2), np.float16)

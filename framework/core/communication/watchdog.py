@@ -1,9 +1,9 @@
-"""The watchdog of a host: it reports a rank that was killed, and ends the others.
+"""The watchdog of a host: it reports a rank that was killed and ends the others.
 
-It runs as a script of its own, ``python watchdog.py SOCKET STATE COUNT SIZE``, with the
+It runs as a script, ``python watchdog.py SOCKET STATE COUNT SIZE``, with the
 descriptors of a listening socket, to which each of the ``COUNT`` ranks of this host
-connects, and of a file with a row of `FIELDS` for each rank. The end of a connection is
-the end of its process, which the watchdog notices before a launcher ends the others.
+connects, and of a file with a row of `FIELDS` for each rank. The end of a connection
+marks the end of its process; the watchdog notices it before a launcher ends the others.
 """
 
 import mmap
@@ -24,7 +24,7 @@ PATIENCE = 2.0  # seconds for ranks to end by themselves
 
 
 def main(server, state, count, size):
-    """Wait for the end of all ranks; when one has failed, end the others."""
+    """Wait for the end of all ranks; if one fails, end the others."""
     width = 8 * len(FIELDS)
     table = mmap.mmap(state, count * width, access=mmap.ACCESS_READ)
 
@@ -81,7 +81,7 @@ def _report(rank, pid, status, step, collective, size):
 
 
 def _send(pid, number):
-    """Send a signal; return whether there is such a process."""
+    """Send a signal; return whether the process exists."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
