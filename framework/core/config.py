@@ -303,9 +303,10 @@ def set_bucket_bytes(nbytes: int) -> None:
     """Set the size of the buckets in which traced functions reduce gradients.
 
     A bucket is reduced over the processes while the next gradients are computed. Larger
-    buckets need fewer messages; smaller ones shorten the wait after the last gradient.
-    The size must be the same in all processes; functions that are already compiled keep
-    theirs. ``TAPEWRIGHT_BUCKET_BYTES`` in the environment sets the default of 25 MB.
+    buckets need fewer messages; smaller buckets shorten the wait after the last
+    gradient. The size must be the same in all processes; functions that are already
+    compiled keep theirs. ``TAPEWRIGHT_BUCKET_BYTES`` in the environment sets the
+    default of 25 MB.
 
     Args:
         nbytes: Size in bytes, not negative.

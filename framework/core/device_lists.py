@@ -1,4 +1,4 @@
-"""The devices of this machine under TensorFlow's names, and the visible ones.
+"""The devices of this machine under TensorFlow's names, and which are visible.
 
 CuPy is imported only to answer a question about GPUs.
 """

@@ -25,7 +25,8 @@ class Module(Reserving, Trackable):
     """Container of variables and of other modules, in attributes, lists and dicts.
 
     Subclasses need not call ``super().__init__()``. Attributes are searched in
-    alphabetical order; a module's direct variables precede those of its submodules.
+    alphabetical order; the direct variables of a module precede the variables of its
+    submodules.
 
     Args:
         name: Name of the module, a Python identifier; by default the class name in

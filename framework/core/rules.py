@@ -232,7 +232,7 @@ def lift(mapped, *inputs):
 
 
 def all_mapped(mapped, values):
-    """Return the values, repeating unmapped ones along a new first axis."""
+    """Return the values, with unmapped values repeated along a new first axis."""
     if all(mapped):
         return values
     broadcast_to = get_primitive("broadcast_to").entry
@@ -344,8 +344,8 @@ def elementwise(
 
     It has the three rules above. ``result_dtype`` is the dtype of the output, or a
     function of the inputs' dtype (default: the same). ``zero_when`` lists sets of
-    inputs; the output is zero if all inputs of one set are zero (``linear`` implies
-    some). The other options are those of `primitive`.
+    inputs; the output is zero if exactly the inputs of one set are zero (``linear``
+    implies some). See `primitive` for the other options.
     """
     if kernel is None:
         return functools.partial(
@@ -378,7 +378,7 @@ def check_attributes(op: Any, check: Callable[..., None]) -> None:
 def along_axis(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: define an op along its attribute ``axis`` that keeps the input's spec.
 
-    It includes the rules; the options are those of `primitive`.
+    It includes the rules; see `primitive` for the options.
     """
     diagonal = diagonal_along_axis if options.get("linear") is True else None
     return primitive(

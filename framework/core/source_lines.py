@@ -56,7 +56,7 @@ def record_lines(recorded):
 def user_line(always=False):
     """Return the user's innermost line in the call stack, "file:line".
 
-    None if there is none, or if lines are not recorded, unless ``always``.
+    None if it is missing, or if lines are not recorded, unless ``always``.
     """
     if not (always or _recorded):
         return None

@@ -12,9 +12,7 @@ __all__ = ["Tape", "TapeWithLines"]
 
 
 class Tape(Interpreter):
-    """Args:
-        tape: keys of tracked tensors, records of ops, and variables read.
-    """
+    """A tape: keys of tracked tensors, records of ops, and variables read."""
 
     __slots__ = (
         "known",

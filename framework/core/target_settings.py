@@ -178,9 +178,9 @@ def autotune(on: bool = True) -> None:
     reads them without timing. Autotuning is off by default; functions that are already
     compiled do not change.
 
-    Other tilings change the order of additions, so results may differ by rounding from
-    those of another machine, or of another run after the folder was cleared. On a GPU
-    the algorithms of products are selected in the same way, once per process. The NumPy
+    Other tilings change the order of additions, so results may differ by rounding
+    between machines, and between runs if the folder is cleared in between. On a GPU the
+    algorithms of products are selected in the same way, once per process. The NumPy
     target ignores the setting.
 
     Args:

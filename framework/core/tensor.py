@@ -441,7 +441,7 @@ class IndexedSlices(CompositeTensor):
         """Return slices like these with other component tensors.
 
         Args:
-            components: Tensors that replace those of `components`, in the same order.
+            components: New tensors in the order of `components`.
         """
         shape = components[2] if len(components) == 3 else self.dense_shape
         return IndexedSlices(components[0], components[1], shape)

@@ -346,7 +346,7 @@ class Variable(Operators, Guarding):
         return self._value().__dlpack_device__()
 
     def ref(self) -> Reference:
-        """Return a hashable reference, for sets and dict keys; `deref` returns the variable."""
+        """Return a hashable reference, for sets and dict keys; see `deref`."""
         return Reference(self)
 
     def __float__(self) -> float:

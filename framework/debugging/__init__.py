@@ -1,6 +1,7 @@
-"""`tw.debugging`: assertions, the user's lines in explanations, checks for NaN, devices.
+"""`tw.debugging`: assertions, NaN checks, the user's lines in explanations, devices.
 
-The last three are off by default, and then cost nothing; they are on for the whole process.
+The last three are off by default and then have no overhead; they apply to the whole
+process.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ __all__ = sorted(
 
 
 def enable_traceback() -> None:
-    """Let tapes made from now on record the user's file and line of each op.
+    """Record the user's file and line of each op on tapes created from now on.
 
     `GradientTape.explain`, `GradientTape.summary` and the errors of
     `enable_check_numerics` in a gradient then show them. Recording takes several times
@@ -60,11 +61,12 @@ def disable_traceback() -> None:
 
 
 def enable_check_numerics() -> None:
-    """Raise at the first op that makes a NaN or an infinity, forward or backward.
+    """Raise an error at the first op that outputs a NaN or an infinity.
 
-    The ``FloatingPointError`` has the name of the op, the shapes and ranges of its inputs,
-    the user's line and, if there is one, a numerically stable alternative. An infinity
-    that an op only passes on (the ``-inf`` of a mask) does not raise.
+    Forward and backward passes are checked. The ``FloatingPointError`` contains the
+    name of the op, the shapes and ranges of its inputs, the user's line and, if there
+    is one, a numerically stable alternative. An infinity that an op only passes on (the
+    ``-inf`` of a mask) raises no error.
 
     Example:
         >>> import tapewright as tw
@@ -89,6 +91,9 @@ def set_log_device_placement(enabled: bool) -> None:
     """Print each op that runs, and the device of its result, to ``sys.stderr``.
 
     Traced functions run op by op while it is on.
+
+    Args:
+        enabled: True to print ops, False to stop.
     """
     wrap_kernels(_logged_kernel if enabled else None, "placement")
 
@@ -99,7 +104,7 @@ def get_log_device_placement() -> bool:
 
 
 def _logged_kernel(op, kernel):
-    """The kernel, with a line for each call."""
+    """Return the kernel with a line printed for each call."""
 
     def run(*arrays, **attributes):
         result = kernel(*arrays, **attributes)
@@ -113,9 +118,16 @@ def _logged_kernel(op, kernel):
 
 
 def check_numerics(tensor: TensorLike, message: str, name: str | None = None) -> Tensor:
-    """Return ``tensor`` after a check of its entries; in a traced function at each call.
+    """Return ``tensor`` after a check that no entry is NaN or infinite.
 
-    Raises: ``FloatingPointError`` with ``message`` if one is NaN or infinite.
+    In a traced function the check runs in each call.
+
+    Args:
+        tensor: Tensor to check.
+        message: Start of the error message.
+
+    Raises:
+        FloatingPointError: If an entry is NaN or infinite.
 
     Example:
         >>> import tapewright as tw
@@ -141,7 +153,7 @@ def _numerics_check(message):
 
 
 def _checked_kernel(op, kernel):
-    """The kernel, with a check of its outputs."""
+    """Return the kernel with a check of its outputs."""
 
     def run(*arrays, **attributes):
         result = kernel(*arrays, **attributes)
@@ -177,7 +189,7 @@ def _non_finite(array):
 
 
 def _is_new(out, arrays):
-    """Return whether an op made its non-finite output, or got NaN from outside."""
+    """Return whether an op created its non-finite output, or NaN came from outside."""
     xp = devices.array_module(type(out))
     inputs = [x for x in arrays if _is_floating(x)]
     if any(bool(xp.isnan(x).any()) for x in inputs):

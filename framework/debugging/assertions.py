@@ -1,4 +1,4 @@
-"""The assertions of `tw.debugging`. In traced functions those on values run at each call."""
+"""The assertions of `tw.debugging`. In traced functions, values are checked in each call."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ __all__ = [
 
 
 def _require(who, given, message, summarize, **settings):
-    """Raise, now or in each replay, unless the condition of ``who`` holds everywhere."""
+    """Raise an error, now or in each replay, unless the condition of ``who`` holds."""
     serializable_effect(
         who, given.values(), names=list(given), message=message or "",
         summarize=3 if summarize is None else int(summarize), **settings,
@@ -60,7 +60,7 @@ def _require(who, given, message, summarize, **settings):
 
 
 def _condition(who, words, condition):
-    """Register the condition of ``who`` for `_require`: in words, and on arrays."""
+    """Register the condition of ``who`` for `_require`: as text, and on arrays."""
 
     @effect_maker(who)
     def make(names, message, summarize):
@@ -88,7 +88,7 @@ def _report(who, words, holds, names, arrays, message, summarize):
 
 
 def _pair(x, y):
-    """Convert two values to tensors of one dtype, as an op does."""
+    """Convert two values to tensors of one dtype, like an op."""
     if is_tensor(y) and not is_tensor(x):
         y = convert_to_tensor(y)
         return convert_to_tensor(x, dtype_hint=y.dtype), y
@@ -109,12 +109,18 @@ def _comparison(name, words, function):
 
     _condition(name, words, function)
     assertion.__name__ = assertion.__qualname__ = name
-    assertion.__doc__ = f"""Raise ``InvalidArgumentError`` unless ``{words}`` everywhere.
+    assertion.__doc__ = f"""Raise an error unless ``{words}`` for all entries.
 
-    ``x`` and ``y`` broadcast. In a traced function it is checked in each call.
+    In a traced function the check runs in each call.
 
-    Args: ``message``: the start of the error; ``summarize``: the number of entries shown
-    at each end of an axis.
+    Args:
+        x: First tensor.
+        y: Second tensor; the two are broadcast together.
+        message: Start of the error message, or None.
+        summarize: Number of entries shown at each end of an axis, by default 3.
+
+    Raises:
+        InvalidArgumentError: If the condition does not hold (also a ``ValueError``).
     """
     return assertion
 
@@ -133,7 +139,18 @@ def assert_none_equal(
     message: str | None = None,
     name: str | None = None,
 ) -> None:
-    """Raise ``InvalidArgumentError`` unless ``x != y`` for all entries; they broadcast.
+    """Raise an error unless ``x != y`` for all entries.
+
+    In a traced function the check runs in each call.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; the two are broadcast together.
+        summarize: Number of entries shown at each end of an axis, by default 3.
+        message: Start of the error message, or None.
+
+    Raises:
+        InvalidArgumentError: If entries are equal.
 
     Example:
         >>> tw.debugging.assert_none_equal([1, 2], [2, 1])
@@ -154,10 +171,20 @@ def assert_near(
     summarize: int | None = None,
     name: str | None = None,
 ) -> None:
-    """Raise ``InvalidArgumentError`` unless ``abs(x - y) <= atol + rtol * abs(y)``.
+    """Raise an error unless ``abs(x - y) <= atol + rtol * abs(y)`` for all entries.
 
-    Both tolerances are ten times the machine epsilon by default; ``x`` and ``y``
-    broadcast.
+    In a traced function the check runs in each call.
+
+    Args:
+        x: First tensor.
+        y: Second tensor; the two are broadcast together.
+        rtol: Relative tolerance, by default ten times the machine epsilon.
+        atol: Absolute tolerance, by default ten times the machine epsilon.
+        message: Start of the error message, or None.
+        summarize: Number of entries shown at each end of an axis, by default 3.
+
+    Raises:
+        InvalidArgumentError: If entries differ by more.
 
     Example:
         >>> tw.debugging.assert_near([1.0, 2.0], [1.05, 2.0], atol=0.1)
@@ -195,12 +222,17 @@ def _sign(name, words, function):
 
     _condition(name, words, function)
     assertion.__name__ = assertion.__qualname__ = name
-    assertion.__doc__ = f"""Raise ``InvalidArgumentError`` unless ``{words}`` everywhere.
+    assertion.__doc__ = f"""Raise an error unless ``{words}`` for all entries.
 
-    In a traced function it is checked in each call.
+    In a traced function the check runs in each call.
 
-    Args: ``message``: the start of the error; ``summarize``: the number of entries shown
-    at each end of an axis.
+    Args:
+        x: Tensor to check.
+        message: Start of the error message, or None.
+        summarize: Number of entries shown at each end of an axis, by default 3.
+
+    Raises:
+        InvalidArgumentError: If the condition does not hold (also a ``ValueError``).
     """
     return assertion
 
@@ -214,8 +246,13 @@ assert_non_positive = _sign("assert_non_positive", "x <= 0", lambda x: x <= 0)
 def assert_all_finite(x: TensorLike, message: str, name: str | None = None) -> Tensor:
     """Return ``x`` after a check that no entry is NaN or infinite.
 
-    Raises: ``InvalidArgumentError`` with ``message`` if one is; ``TypeError`` for a
-    dtype that is not floating.
+    Args:
+        x: Floating tensor to check.
+        message: Start of the error message.
+
+    Raises:
+        InvalidArgumentError: If an entry is NaN or infinite.
+        TypeError: If ``x`` is not floating.
 
     Example:
         >>> tw.debugging.assert_all_finite([1.0, 2.0], "loss").numpy()
@@ -237,7 +274,15 @@ _condition("assert_all_finite", "isfinite(x)", np.isfinite)
 def assert_rank(
     x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None
 ) -> None:
-    """Raise ``InvalidArgumentError`` (a ValueError) unless ``x`` has this rank.
+    """Raise an error unless ``x`` has the given rank.
+
+    Args:
+        x: Tensor to check.
+        rank: Expected number of axes.
+        message: Start of the error message, or None.
+
+    Raises:
+        InvalidArgumentError: If the rank differs (also a ``ValueError``).
 
     Example:
         >>> tw.assert_rank([[1, 2]], 2)
@@ -250,7 +295,15 @@ def assert_rank(
 def assert_rank_at_least(
     x: TensorLike, rank: IntLike, message: str | None = None, name: str | None = None
 ) -> None:
-    """Raise ``InvalidArgumentError`` (a ValueError) unless ``x`` has this rank or a higher one.
+    """Raise an error unless ``x`` has at least the given rank.
+
+    Args:
+        x: Tensor to check.
+        rank: Minimum number of axes.
+        message: Start of the error message, or None.
+
+    Raises:
+        InvalidArgumentError: If the rank is lower (also a ``ValueError``).
 
     Example:
         >>> tw.debugging.assert_rank_at_least([[1, 2]], 1)
@@ -265,7 +318,15 @@ def assert_rank_in(
     message: str | None = None,
     name: str | None = None,
 ) -> None:
-    """Raise ``InvalidArgumentError`` (a ValueError) unless ``x`` has one of these ranks.
+    """Raise an error unless ``x`` has one of the given ranks.
+
+    Args:
+        x: Tensor to check.
+        ranks: Allowed numbers of axes.
+        message: Start of the error message, or None.
+
+    Raises:
+        InvalidArgumentError: If the rank is another one (also a ``ValueError``).
 
     Example:
         >>> tw.debugging.assert_rank_in([[1, 2]], [1, 2])
@@ -280,7 +341,12 @@ def assert_scalar(
 ) -> Tensor:
     """Return ``tensor`` after a check that it has rank 0.
 
-    Raises: ``InvalidArgumentError`` (a ValueError) if it has axes.
+    Args:
+        tensor: Tensor to check.
+        message: Start of the error message, or None.
+
+    Raises:
+        InvalidArgumentError: If the tensor has axes (also a ``ValueError``).
 
     Example:
         >>> tw.debugging.assert_scalar(1.0).numpy()
@@ -308,13 +374,21 @@ def assert_shapes(
     message: str | None = None,
     name: str | None = None,
 ) -> None:
-    """Raise ``InvalidArgumentError`` (a ValueError) unless tensors have these shapes.
+    """Raise an error unless tensors have the given shapes.
 
-    Args: ``shapes``: a list of pairs of a tensor and a shape, whose entries are sizes,
-    None for any size, or names, which stand for one size everywhere. A first entry of
-    ``...`` or ``"*"`` matches any number of axes. ``data``, ``summarize``: strings and
-    tensors to show in the error, and how many entries at each end of an axis, as in
-    `Assert`; in a traced function, whose shapes are checked once, tensors have no values.
+    The entries of a shape are sizes, None for any size, or names, which denote the same
+    size wherever they occur. ``...`` or ``"*"`` as the first entry matches any number
+    of axes. In a traced function the shapes are checked once, and tensors have no
+    values to show.
+
+    Args:
+        shapes: List of pairs of a tensor and a shape, or a dict.
+        data: Strings and tensors to show in the error, as in `Assert`, or None.
+        summarize: Number of entries shown at each end of an axis, by default 3.
+        message: Start of the error message, or None.
+
+    Raises:
+        InvalidArgumentError: If a shape does not match (also a ``ValueError``).
 
     Example:
         >>> x, y = tw.convert_to_tensor([[1.0, 2.0]]), tw.convert_to_tensor([3.0])
@@ -353,7 +427,7 @@ def _check_shapes(pairs):
 
 
 def _value_text(x, summarize):
-    """A string or the entries of a tensor; a traced one has none."""
+    """Return a string, or the entries of a tensor as text; a traced one has no values."""
     if isinstance(x, str) or active_tracer() is not None:
         return str(x)
     array = devices.to_numpy(convert_to_tensor(x).array)
@@ -381,7 +455,15 @@ def assert_type(
     message: str | None = None,
     name: str | None = None,
 ) -> None:
-    """Raise ``TypeError`` unless ``tensor`` has the dtype ``tf_type``.
+    """Raise an error unless ``tensor`` has the given dtype.
+
+    Args:
+        tensor: Tensor to check.
+        tf_type: Expected dtype.
+        message: Start of the error message, or None.
+
+    Raises:
+        TypeError: If the dtype differs.
 
     Example:
         >>> tw.debugging.assert_type([1, 2], "int32")
@@ -398,7 +480,14 @@ def assert_type(
 def assert_integer(
     x: TensorLike, message: str | None = None, name: str | None = None
 ) -> None:
-    """Raise ``TypeError`` unless ``x`` has an integer dtype.
+    """Raise an error unless ``x`` has an integer dtype.
+
+    Args:
+        x: Tensor to check.
+        message: Start of the error message, or None.
+
+    Raises:
+        TypeError: If the dtype is not an integer dtype.
 
     Example:
         >>> tw.debugging.assert_integer([1, 2])
@@ -414,12 +503,17 @@ def assert_integer(
 def assert_same_float_dtype(
     tensors: Sequence[TensorLike | None] | None = None, dtype: DTypeLike | None = None
 ) -> DType:
-    """Return the floating dtype that all tensors have; float32 if nothing is given.
+    """Return the floating dtype that all tensors have in common.
 
-    Args: ``tensors``: a list of tensors and None, which are skipped; ``dtype``: the
-    dtype that they must have.
+    It is float32 if neither argument is given.
 
-    Raises: ``InvalidArgumentError`` (a ValueError) if they differ, or are not floating.
+    Args:
+        tensors: List of tensors; None entries are skipped.
+        dtype: Dtype that the tensors must have, or None.
+
+    Raises:
+        InvalidArgumentError: If the dtypes differ or are not floating (also a
+            ``ValueError``).
 
     Example:
         >>> tw.debugging.assert_same_float_dtype([tw.convert_to_tensor(1.0)])
@@ -442,9 +536,15 @@ def assert_same_float_dtype(
 
 
 def assert_proper_iterable(values: Any) -> None:
-    """Raise ``TypeError`` unless ``values`` is an iterable of values, such as a list.
+    """Raise an error unless ``values`` is an iterable of values, such as a list.
 
-    Tensors, arrays and strings count as one value.
+    Tensors, arrays and strings count as a single value.
+
+    Args:
+        values: Object to check.
+
+    Raises:
+        TypeError: If ``values`` is not such an iterable.
 
     Example:
         >>> tw.debugging.assert_proper_iterable([1, 2])
@@ -458,10 +558,15 @@ def assert_proper_iterable(values: Any) -> None:
 
 
 def is_numeric_tensor(tensor: object) -> bool:
-    """Return True for a tensor of numbers; booleans and strings are none.
+    """Return whether an object is a tensor of numbers, not of booleans or strings.
+
+    Args:
+        tensor: Object to check.
 
     Example:
-        >>> tw.debugging.is_numeric_tensor(tw.convert_to_tensor(1.0)), tw.debugging.is_numeric_tensor(1.0)
-        (True, False)
+        >>> tw.debugging.is_numeric_tensor(tw.convert_to_tensor(1.0))
+        True
+        >>> tw.debugging.is_numeric_tensor(1.0)
+        False
     """
     return is_tensor(tensor) and kind_of(tensor.dtype.dtype) in "iufc"

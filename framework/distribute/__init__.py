@@ -1,15 +1,15 @@
-"""`tw.distribute`: the same script on many processes, started by MPI.
+"""`tw.distribute`: the same script in several processes, started by MPI.
 
-``mpiexec -n 4 python train.py`` runs a script in four processes. With a model made in the
-scope of a `MultiWorkerMirroredStrategy`, `fit` trains it on all of them together; loops of
-one's own average gradients by `DistributedGradientTape`, or by `all_reduce`. In one
-process, without MPI, everything here runs unchanged.
+``mpiexec -n 4 python train.py`` runs a script in four processes. If a model is created
+in the scope of a `MultiWorkerMirroredStrategy`, `fit` trains it in all of them
+together; custom training loops average gradients with `DistributedGradientTape` or
+`all_reduce`. In a single process, without MPI, everything here runs unchanged.
 
 - `collectives`: ranks, and collectives on nests of tensors
 - `gradients`: `DistributedGradientTape`
 - `strategy`: strategies, as in ``tf.distribute``
 - `cluster_resolver`: the search for TPUs
-- `digests`: the check that variables are the same in all processes
+- `digests`: the check that variables are equal in all processes
 """
 
 import sys

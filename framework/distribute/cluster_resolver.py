@@ -1,4 +1,4 @@
-"""`tw.distribute.cluster_resolver`: the search for TPUs, which finds none."""
+"""`tw.distribute.cluster_resolver`: the search for TPUs, which always fails."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ __all__ = ["TPUClusterResolver"]
 
 
 class TPUClusterResolver:
-    """A search for a TPU, as in TensorFlow; tapewright runs on CPUs and GPUs.
+    """Cluster resolver for TPUs; always raises an error, as there are no TPUs.
 
-    Programs that use a TPU where there is one catch the error.
+    tapewright runs on CPUs and GPUs. Programs that use a TPU if there is one catch the
+    error.
 
     Args:
-        tpu: The name of the TPU; the other arguments are not looked at.
+        tpu: Name of the TPU; ignored.
+        *args: Ignored.
+        **kwargs: Ignored.
 
     Raises:
         ValueError: Always.
@@ -36,5 +39,14 @@ class TPUClusterResolver:
     def connect(
         tpu: str | None = None, zone: str | None = None, project: str | None = None
     ) -> TPUClusterResolver:
-        """Raise the ``ValueError`` of the constructor."""
+        """Raise the error of the constructor.
+
+        Args:
+            tpu: Name of the TPU; ignored.
+            zone: Ignored.
+            project: Ignored.
+
+        Raises:
+            ValueError: Always.
+        """
         return TPUClusterResolver(tpu, zone, project)

@@ -1,4 +1,4 @@
-"""The processes of the job, and collectives on nests of tensors.
+"""Collectives on nests of tensors, and the processes of the job.
 
 All processes must call the same collectives in the same order; otherwise each raises
 `CollectiveError`, which names the calls of all ranks.
@@ -46,9 +46,12 @@ __all__ = [
 def rank() -> int:
     """Return the number of this process in the job, from 0; 0 without MPI.
 
-    Raises: ``ImportError`` if a launcher has started several processes and mpi4py is not
-    installed, ``RuntimeError`` if mpi4py belongs to another MPI than the launcher; so do
-    all functions here.
+    All functions of this module raise the same errors.
+
+    Raises:
+        ImportError: If a launcher has started several processes and mpi4py is not
+            installed.
+        RuntimeError: If mpi4py was built for another MPI than the launcher's.
 
     Example:
         >>> if tw.distribute.rank() == 0:
@@ -59,18 +62,27 @@ def rank() -> int:
 
 
 def size() -> int:
-    """Return the number of processes of the job; 1 without MPI.
+    """Return the number of processes in the job; 1 without MPI.
 
-    Raises: ``ImportError`` as `rank` does.
+    Raises:
+        ImportError: If a launcher has started several processes and mpi4py is not
+            installed.
+
+    Example:
+        >>> tw.distribute.size()  # without MPI
+        1
     """
     return communicator().size
 
 
 def local_rank() -> int:
-    """Return the number of this process among those of its host, from 0.
+    """Return the number of this process among the processes on its host, from 0.
 
-    It chooses the GPU of the process: ``tw.device("GPU")`` is that of its local rank.
-    Raises: ``ImportError`` as `rank` does.
+    It selects the GPU of the process: ``tw.device("GPU")`` is the GPU with this number.
+
+    Raises:
+        ImportError: If a launcher has started several processes and mpi4py is not
+            installed.
     """
     return communicator().local_rank
 
@@ -78,19 +90,26 @@ def local_rank() -> int:
 def all_reduce(
     values: TensorNest, op: str = "mean", compression: str | None = None
 ) -> Any:
-    """Return the "mean", "sum", "max" or "min" of each tensor over all processes.
+    """Reduce each tensor over all processes.
 
-    Args: ``values``: a tensor, or any nest of tensors, `IndexedSlices` and None, with the
-    same structure, shapes and dtypes in each process; ``op``: "mean", "sum", "max" or
-    "min"; ``compression="float16"``: floating numbers travel in half precision, scaled to
-    its range, and are summed in single precision or their own.
+    In a traced function each reduction starts as soon as its tensor is computed, and
+    runs in parallel to other ops.
 
-    Returns: the same nest, equal to the bit in all processes. `IndexedSlices` hold the
-    rows of all processes, in the order of the ranks. In a traced function each reduction
-    begins as soon as its tensor is there, and runs beside the rest.
+    Args:
+        values: Tensor, or nest of tensors, `IndexedSlices` and None, with the same
+            structure, shapes and dtypes in each process.
+        op: "mean", "sum", "max" or "min".
+        compression: "float16" to scale floating numbers, send them in half precision
+            and sum them in at least float32, or None.
 
-    Raises: ``CollectiveError`` if processes differ in what they call; ``DTypeError`` for
-    a dtype that cannot be reduced; ``ValueError`` for an unknown ``op``.
+    Returns:
+        The same nest, equal bit for bit in all processes. `IndexedSlices` contain the
+        rows of all processes, in the order of the ranks.
+
+    Raises:
+        CollectiveError: If the calls of the processes differ.
+        DTypeError: If a dtype cannot be reduced.
+        ValueError: If ``op`` is unknown.
 
     Example:
         >>> tw.distribute.all_reduce({"loss": 3.0})["loss"].numpy()  # of one process
@@ -105,7 +124,7 @@ def all_reduce(
 
 
 def _reduced_together(leaves, op, compression):
-    """Reduce all tensors by one message, without an interpreter."""
+    """Reduce all tensors by a single message, without an interpreter."""
     results = list(leaves)
     tensors = {}
     for i, leaf in enumerate(leaves):
@@ -120,7 +139,7 @@ def _reduced_together(leaves, op, compression):
 
 
 def _reduced(leaf, op, compression):
-    """Reduce one tensor by an op, which tapes record and tracers trace."""
+    """Reduce a tensor by an op, which tapes record and tracers trace."""
     if leaf is None:
         return None
     if isinstance(leaf, IndexedSlices):
@@ -131,7 +150,7 @@ def _reduced(leaf, op, compression):
 
 
 def gathered_slices(slices: IndexedSlices, op: str = "mean") -> IndexedSlices:
-    """Return the slices of all processes; for a mean, their values divided by `size`."""
+    """Return the slices of all processes; for a mean, divide their values by `size`."""
     check_choice("all_reduce of IndexedSlices", "op", op, ("mean", "sum"))
     values = convert_to_tensor(slices.values)
     if op == "mean" and size() > 1:
@@ -142,16 +161,21 @@ def gathered_slices(slices: IndexedSlices, op: str = "mean") -> IndexedSlices:
 
 
 def all_gather(values: TensorNest, axis: int = 0) -> Any:
-    """Return the tensors of all processes, joined along ``axis`` in the order of the ranks.
+    """Concatenate the tensors of all processes along an axis, in the order of the ranks.
 
-    Args: ``values``: a tensor or a nest of tensors, of one dtype and shape in all
-    processes, except for the sizes along ``axis``, which may differ.
+    A traced function that calls this runs eagerly, since it cannot know the sizes.
 
-    Returns: the same nest in all processes, without gradients. A traced function that
-    calls this runs eagerly, since it cannot know the sizes.
+    Args:
+        values: Tensor or nest of tensors with the same dtype and shape in all
+            processes, except for the sizes along ``axis``.
+        axis: Axis to concatenate along.
 
-    Raises: ``ShapeError`` for a scalar; ``CollectiveError`` if processes differ in what
-    they call.
+    Returns:
+        The same nest in all processes, without gradients.
+
+    Raises:
+        ShapeError: If a tensor is a scalar.
+        CollectiveError: If the calls of the processes differ.
 
     Example:
         >>> tw.distribute.all_gather([[1, 2]]).numpy()  # of one process
@@ -179,14 +203,21 @@ def _gathered(leaf, axis):
 
 
 def broadcast(values: TensorNest, root: int = 0) -> Any:
-    """Return the tensors of the process ``root`` in all processes.
+    """Broadcast the tensors of one process to all processes.
 
-    Args: ``values``: a tensor or a nest of tensors, of the same structure, shapes and
-    dtypes in all processes; ``root``: a rank. The result has no gradients. A traced
-    function that calls this runs eagerly.
+    A traced function that calls this runs eagerly.
 
-    Raises: ``ValueError`` if ``root`` is no rank; ``CollectiveError`` if processes differ
-    in what they call.
+    Args:
+        values: Tensor or nest of tensors with the same structure, shapes and dtypes in
+            all processes.
+        root: Rank whose tensors are sent.
+
+    Returns:
+        The nest of the process ``root``, without gradients.
+
+    Raises:
+        ValueError: If ``root`` is not a rank.
+        CollectiveError: If the calls of the processes differ.
 
     Example:
         >>> tw.distribute.broadcast([1.0, 2.0]).numpy()  # of one process
@@ -204,15 +235,20 @@ def broadcast(values: TensorNest, root: int = 0) -> Any:
 
 
 def broadcast_variables(variables: Sequence[Variable], root: int = 0) -> None:
-    """Assign to the variables, in all processes, their values in the process ``root``.
+    """Broadcast the values of variables in one process to all processes.
 
-    Call it once, before a training loop of your own; `fit` does it by itself.
+    Call it once before a custom training loop; `fit` does so automatically.
 
-    Args: ``variables``: those of a model or an optimizer, in one order in all processes.
+    Args:
+        variables: Variables of a model or an optimizer, in the same order in all
+            processes.
+        root: Rank whose values are sent.
 
-    Raises: ``TypeError`` for anything but variables; ``CollectiveError`` if those of the
-    processes differ in number, shape or dtype; ``InvalidArgumentError`` in a traced
-    function.
+    Raises:
+        TypeError: If an item is not a variable.
+        CollectiveError: If the variables of the processes differ in number, shape or
+            dtype.
+        InvalidArgumentError: In a traced function.
 
     Example:
         >>> weight = tw.Variable([1.0])
@@ -237,10 +273,11 @@ def broadcast_variables(variables: Sequence[Variable], root: int = 0) -> None:
 
 
 def barrier() -> None:
-    """Wait until all processes have called this.
+    """Wait until all processes have called this function.
 
-    Raises: ``InvalidArgumentError`` in a traced function; ``CollectiveError`` if another
-    process calls another collective, or ends.
+    Raises:
+        InvalidArgumentError: In a traced function.
+        CollectiveError: If another process calls another collective, or ends.
     """
     if active_tracer() is not None:
         raise InvalidArgumentError(

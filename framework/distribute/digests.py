@@ -15,16 +15,20 @@ __all__ = ["check_variables"]
 
 
 def check_variables(variables: Sequence[Variable]) -> None:
-    """Raise `CollectiveError` unless the variables are equal, to the bit, in all processes.
+    """Raise an error unless variables are equal, bit for bit, in all processes.
 
-    All processes call it, with the same variables in the same order. The message names
-    the first variable that differs, and the ranks where it differs from rank 0. Only
-    digests travel: 8 bytes for each variable.
+    All processes must call it, with the same variables in the same order. The message
+    names the first variable that differs, and the ranks where it differs from rank 0.
+    Only digests are exchanged: 8 bytes for each variable.
 
-    Raises: ``CollectiveError`` if they differ.
+    Args:
+        variables: Variables to compare.
+
+    Raises:
+        CollectiveError: If a variable differs.
 
     Example:
-        >>> tw.distribute.check_variables([tw.Variable([1.0])])  # of one process: nothing to compare
+        >>> tw.distribute.check_variables([tw.Variable([1.0])])  # of one process
     """
     processes = communicator()
     if processes.size == 1:

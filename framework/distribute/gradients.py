@@ -14,18 +14,22 @@ __all__ = ["DistributedGradientTape"]
 
 
 class DistributedGradientTape:
-    """A tape whose `gradient` is the mean over all processes, or another reduction.
+    """Gradient tape whose gradients are averaged over all processes.
 
-    Args: ``tape``: a `GradientTape`, whose other methods stay as they are; ``op``:
-    "mean", or "sum" for losses that divide by the examples of all processes;
-    ``compression="float16"``: gradients travel in half precision.
+    The mean gives all processes the same weight. With batches of different sizes,
+    divide the loss by the total number of examples (``tw.nn.compute_average_loss``) and
+    set ``op="sum"``. All processes must call `gradient` for the same sources, and
+    equally often.
 
-    The mean weights all processes alike. With batches of different sizes, divide the loss
-    by the number of all examples (``tw.nn.compute_average_loss``) and take ``op="sum"``.
-    All processes must call `gradient` for the same sources, and equally often.
+    Args:
+        tape: A `GradientTape`, whose other methods remain available.
+        op: "mean", or "sum" for losses that are divided by the total number of
+            examples.
+        compression: "float16" to send gradients in half precision, or None.
 
-    Raises: ``TypeError`` if ``tape`` is no `GradientTape`; ``ValueError`` for another
-    ``op`` or ``compression``.
+    Raises:
+        TypeError: If ``tape`` is not a `GradientTape`.
+        ValueError: If ``op`` or ``compression`` is unknown.
 
     Example:
         >>> import tapewright as tw
@@ -63,8 +67,19 @@ class DistributedGradientTape:
     ) -> Any:
         """Return `GradientTape.gradient`, reduced over all processes; None stays None.
 
-        `IndexedSlices` are gathered, in a traced function made dense and reduced. Raises:
-        ``CollectiveError`` if processes differ in what they call.
+        `IndexedSlices` are gathered; in a traced function they are made dense and
+        reduced.
+
+        Args:
+            target: Tensor or nest of tensors to differentiate.
+            sources: Tensors or variables to differentiate with respect to, or a nest of
+                them.
+            output_gradients: Cotangents of ``target``, or None for ones.
+            unconnected_gradients: "none" or "zero", the gradient of sources that
+                ``target`` does not depend on.
+
+        Raises:
+            CollectiveError: If the calls of the processes differ.
         """
         gradients = self._tape.gradient(
             target, sources, output_gradients, unconnected_gradients

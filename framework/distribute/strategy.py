@@ -1,7 +1,7 @@
-"""Strategies: models, losses and optimizers that take each step on several processes.
+"""Strategies: models, losses and optimizers that take each step in several processes.
 
-The names are those of ``tf.distribute``. A replica is a process of the MPI job; without
-MPI there is one, and everything runs as without a strategy.
+The names follow ``tf.distribute``. A replica is a process of the MPI job; without MPI
+there is one, and everything runs as without a strategy.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _global_strategy = None  # that of `keras.distribution.set_distribution`
 
 
 class ReduceOp(enum.Enum):
-    """The reduction of values of replicas to one: SUM or MEAN."""
+    """Reduction of values of replicas: SUM or MEAN."""
 
     SUM = "SUM"
     MEAN = "MEAN"
@@ -74,10 +74,11 @@ def _set(variable, value):
 
 
 class Strategy:
-    """The default strategy: one replica, this process.
+    """Default distribution strategy: one replica, this process.
 
-    `fit` trains a model that was made in the `scope` of a strategy by that strategy; `run`
-    makes one step of a custom loop. Code written for ``tf.distribute`` runs.
+    If a model is created in the `scope` of a strategy, `fit` trains it with that
+    strategy; `run` makes one step of a custom loop. Code written for ``tf.distribute``
+    runs unchanged.
     """
 
     auto_shard_dataset: bool = True  # `fit` divides batches among the replicas
@@ -91,12 +92,12 @@ class Strategy:
 
     @property
     def replica_id(self) -> int:
-        """The number of the replica of this process."""
+        """The number of the replica of this process, from 0."""
         return 0
 
     @contextmanager
     def scope(self) -> Iterator[Strategy]:
-        """Return a context: `fit` trains models made in it by this strategy.
+        """Return a context; `fit` trains models created in it with this strategy.
 
         Example:
             >>> import tapewright as tw
@@ -113,8 +114,10 @@ class Strategy:
     def replica(self, share: Any = None, is_idle: bool = False) -> Iterator[None]:
         """Return a context for a step of this replica, see `core.replica_context`.
 
-        Args: ``share``: the fraction of the examples of the whole batch, by default the
-        same for each replica; ``is_idle``: whether this replica has no examples.
+        Args:
+            share: Fraction of the examples of the global batch, by default equal for
+                all replicas.
+            is_idle: True if this replica has no examples.
         """
         count = self.num_replicas_in_sync
         context = None
@@ -133,11 +136,17 @@ class Strategy:
         kwargs: dict[str, Any] | None = None,
         options: Any = None,
     ) -> Any:
-        """Return ``fn(*args, **kwargs)`` of this replica, a step that all take together.
+        """Call ``fn(*args, **kwargs)`` as the step of this replica, and return the result.
 
-        In ``fn``, losses of `tw.losses` divide by the number of examples of all replicas,
-        and `apply_gradients` sums the gradients over the replicas. Each replica must have
-        the same number of examples. ``options``, TensorFlow's, is ignored.
+        All replicas take the step together. In ``fn``, losses of `tw.losses` divide by
+        the number of examples of all replicas, and `apply_gradients` sums the gradients
+        over the replicas. Each replica must have the same number of examples.
+
+        Args:
+            fn: Function to call.
+            args: Positional arguments of ``fn``.
+            kwargs: Keyword arguments of ``fn``, or None.
+            options: Ignored.
 
         Example:
             >>> tw.distribute.Strategy().run(lambda x: 2 * x, args=(3,))
@@ -149,13 +158,18 @@ class Strategy:
     def reduce(
         self, reduce_op: ReduceOp | str, value: TensorNest, axis: int | None = None
     ) -> Any:
-        """Return the sum or mean over the replicas, and over ``axis`` if it is not None.
+        """Reduce values over the replicas, and over ``axis`` if it is not None.
 
-        Args: ``reduce_op``: a `ReduceOp`, "SUM" or "MEAN", in upper or lower case;
-        ``value``: a tensor or a nest of tensors of this replica. A mean over ``axis``
-        weights all entries alike, also if replicas have different numbers of them.
+        A mean over ``axis`` gives all entries the same weight, also if the number of
+        entries differs between replicas.
 
-        Raises: ``ValueError`` for another ``reduce_op``.
+        Args:
+            reduce_op: `ReduceOp`, or "SUM" or "MEAN" in upper or lower case.
+            value: Tensor or nest of tensors of this replica.
+            axis: Axis to reduce as well, or None.
+
+        Raises:
+            ValueError: If ``reduce_op`` is unknown.
 
         Example:
             >>> import tapewright as tw
@@ -177,23 +191,34 @@ class Strategy:
         return total if op == "sum" else total / count
 
     def gather(self, value: TensorNest, axis: int = 0) -> Any:
-        """Return the values of all replicas, joined along ``axis``; see `all_gather`."""
+        """Concatenate the values of all replicas along ``axis``; see `all_gather`.
+
+        Args:
+            value: Tensor or nest of tensors of this replica.
+            axis: Axis to concatenate along.
+        """
         return all_gather(value, axis) if self.num_replicas_in_sync > 1 else value
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
-        """Return a tuple of the values of the replicas of this process: ``(value,)``."""
+        """Return the values of the replicas in this process as a tuple: ``(value,)``.
+
+        Args:
+            value: Value of this replica.
+        """
         return (value,)
 
     def experimental_distribute_dataset(
         self, dataset: Dataset, options: Any = None
     ) -> Dataset:
-        """Return a data set of the parts of the batches that are for this replica.
+        """Return a data set with this replica's part of each global batch.
 
-        ``dataset`` yields batches for all replicas together. Of a batch of ``n`` examples
-        replica ``r`` of ``N`` gets those from ``r * n // N`` to ``(r + 1) * n // N``.
-        ``options``, TensorFlow's, are ignored, here and in the other methods.
+        Of a batch of ``n`` examples, replica ``r`` of ``N`` gets the examples from
+        ``r * n // N`` to ``(r + 1) * n // N``. Iterating a data set that is not batched
+        raises a ``ValueError``.
 
-        Raises: ``ValueError``, as it runs, if ``dataset`` is not batched.
+        Args:
+            dataset: Data set of batches for all replicas together.
+            options: Ignored.
         """
         count = self.num_replicas_in_sync
         if count == 1:
@@ -203,9 +228,13 @@ class Strategy:
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Dataset], options: Any = None
     ) -> Dataset:
-        """Return ``dataset_fn(InputContext)``, which yields the batches of this replica.
+        """Return ``dataset_fn(InputContext)``, a data set of the batches of this replica.
 
-        `fit` does not divide them again.
+        `fit` does not divide these batches again.
+
+        Args:
+            dataset_fn: Function that creates the data set from an `InputContext`.
+            options: Ignored.
         """
         context = InputContext(self.num_replicas_in_sync, self.replica_id)
         return mark_per_worker(dataset_fn(context))
@@ -213,7 +242,11 @@ class Strategy:
     def experimental_distribute_values_from_function(
         self, value_fn: Callable[[Any], Any]
     ) -> Any:
-        """Return ``value_fn(context)`` for this replica."""
+        """Return ``value_fn(context)`` for this replica.
+
+        Args:
+            value_fn: Function of a `ReplicaContext`.
+        """
         with self.replica():
             return value_fn(get_replica_context())
 
@@ -223,15 +256,19 @@ class Strategy:
 
 
 def _checked(name):
-    """Return the name of a device. Raises: as `tw.device` does."""
+    """Return the name of a device; raise the errors of `tw.device`."""
     with device(name):
         return name
 
 
 class OneDeviceStrategy(Strategy):
-    """One replica, on one device.
+    """Strategy with one replica on one device.
 
-    Args: ``device``: as in `tw.device`.
+    Args:
+        device: Name of the device, as in `tw.device`.
+
+    Raises:
+        ValueError: If ``device`` is not the name of a device.
 
     Example:
         >>> tw.distribute.OneDeviceStrategy("/CPU:0").num_replicas_in_sync
@@ -243,16 +280,18 @@ class OneDeviceStrategy(Strategy):
 
 
 class MultiWorkerMirroredStrategy(Strategy):
-    """Synchronous training: each process of the MPI job holds a copy of all variables.
+    """Synchronous training in all processes of the MPI job, each with all variables.
 
-    ``mpiexec -n 4 python train.py`` starts four processes. ``batch_size`` in `fit` is that
-    of all together. All processes take the seed of rank 0.
+    ``mpiexec -n 4 python train.py`` starts four processes. ``batch_size`` in `fit` is
+    the global batch size. All processes use the seed of rank 0.
 
-    Args: ``communication_options``: `CommunicationOptions`; ``cluster_resolver``:
-    TensorFlow's, not needed: MPI knows the processes.
+    Args:
+        cluster_resolver: Ignored; MPI defines the processes.
+        communication_options: `CommunicationOptions`, or None.
 
-    Raises: ``ImportError`` if a launcher has started several processes and mpi4py is not
-    installed.
+    Raises:
+        ImportError: If a launcher has started several processes and mpi4py is not
+            installed.
 
     Example:
         >>> strategy = tw.distribute.MultiWorkerMirroredStrategy()
@@ -288,17 +327,22 @@ class MultiWorkerMirroredStrategy(Strategy):
 
     @property
     def cluster_resolver(self) -> ClusterResolver:
-        """The task of this process: ``task_type`` "worker" and ``task_id``, its rank."""
+        """The task of this process: ``task_type`` "worker", and its rank as ``task_id``."""
         return ClusterResolver(self.num_replicas_in_sync, self.replica_id)
 
 
 class MirroredStrategy(MultiWorkerMirroredStrategy):
-    """`MultiWorkerMirroredStrategy`: the replicas are processes here, too.
+    """Synchronous training on several GPUs, each in a process of the MPI job.
 
-    Args: ``devices``: a list of the one device of this process, as in `tw.device`;
-    ``cross_device_ops``: `CrossDeviceOps`, ignored.
+    This is a `MultiWorkerMirroredStrategy`: replicas are always processes.
 
-    Raises: ``ValueError`` for several devices.
+    Args:
+        devices: List with the single device of this process, as in `tw.device`, or
+            None.
+        cross_device_ops: Ignored.
+
+    Raises:
+        ValueError: If there are several devices.
 
     Example:
         >>> tw.distribute.MirroredStrategy(["/CPU:0"]).num_replicas_in_sync
@@ -321,13 +365,17 @@ class MirroredStrategy(MultiWorkerMirroredStrategy):
 class CommunicationOptions:
     """Options of the all-reduce of gradients.
 
-    Args: ``bytes_per_pack``: the size of the buckets of gradients that are reduced
-    together; 0 leaves that of `config.set_bucket_bytes`, 25 MB; ``timeout_seconds``: how
-    long processes wait for each other before the job ends with an error, by default 600;
-    ``implementation``: TensorFlow's, ignored; ``compression="float16"``: gradients travel
-    in half precision, scaled to its range.
+    Args:
+        bytes_per_pack: Size of the buckets of gradients that are reduced together; 0
+            for the setting of `config.set_bucket_bytes`, by default 25 MB.
+        timeout_seconds: Seconds that processes wait for each other before the job ends
+            with an error; None for the default of 600.
+        implementation: Ignored.
+        compression: "float16" to scale gradients and send them in half precision, or
+            None.
 
-    Raises: ``ValueError`` for a negative number or another ``compression``.
+    Raises:
+        ValueError: If a number is negative or ``compression`` is unknown.
 
     Example:
         >>> options = tw.distribute.CommunicationOptions(compression="float16")
@@ -353,31 +401,40 @@ class CommunicationOptions:
 
 
 class CrossDeviceOps:
-    """TensorFlow's ways to reduce over devices, which `MirroredStrategy` ignores."""
+    """TensorFlow's algorithms to reduce over devices, ignored by `MirroredStrategy`."""
 
     __repr__ = constructor_call
 
 
 class HierarchicalCopyAllReduce(CrossDeviceOps):
-    """See `CrossDeviceOps`."""
+    """TensorFlow's hierarchical copy; ignored, see `CrossDeviceOps`.
+
+    Args:
+        num_packs: Ignored.
+    """
 
     def __init__(self, num_packs: int = 1):
         self.num_packs = num_packs
 
 
 class NcclAllReduce(HierarchicalCopyAllReduce):
-    """See `CrossDeviceOps`."""
+    """TensorFlow's NCCL all-reduce; ignored, see `CrossDeviceOps`."""
 
 
 class ReductionToOneDevice(CrossDeviceOps):
-    """See `CrossDeviceOps`."""
+    """TensorFlow's reduction on one device; ignored, see `CrossDeviceOps`.
+
+    Args:
+        reduce_to_device: Ignored.
+        accumulation_fn: Ignored.
+    """
 
     def __init__(self, reduce_to_device: Any = None, accumulation_fn: Any = None):
         self.reduce_to_device, self.accumulation_fn = reduce_to_device, accumulation_fn
 
 
 class CommunicationImplementation(enum.Enum):
-    """TensorFlow's ways of communication, which `CommunicationOptions` ignores: it is MPI."""
+    """TensorFlow's communication libraries; ignored, since MPI is always used."""
 
     AUTO = "AUTO"
     RING = "RING"
@@ -393,7 +450,7 @@ class experimental:  # noqa: N801  (a namespace)
 
 
 class ClusterResolver:
-    """The rank of a process, in the terms of TensorFlow's cluster resolvers."""
+    """The rank of a process in the terms of TensorFlow's cluster resolvers."""
 
     task_type: str = "worker"
 
@@ -402,10 +459,12 @@ class ClusterResolver:
 
 
 class InputContext:
-    """The input pipeline of one process, as the function of a data set gets it.
+    """The input pipeline of one process, passed to a function that creates a data set.
 
-    Args: ``num_input_pipelines``: the number of processes; ``input_pipeline_id``: the
-    number of this one; ``num_replicas_in_sync``: the number of replicas.
+    Args:
+        num_input_pipelines: Number of processes.
+        input_pipeline_id: Number of this process.
+        num_replicas_in_sync: Number of replicas.
     """
 
     def __init__(
@@ -423,7 +482,12 @@ class InputContext:
     def get_per_replica_batch_size(self, global_batch_size: int) -> int:
         """Return the batch size of one replica.
 
-        Raises: ``ValueError`` unless it divides by the number of replicas.
+        Args:
+            global_batch_size: Number of examples in a batch for all replicas together.
+
+        Raises:
+            ValueError: If ``global_batch_size`` is not divisible by the number of
+                replicas.
         """
         if global_batch_size % self.num_replicas_in_sync:
             raise InvalidArgumentError(
@@ -434,7 +498,11 @@ class InputContext:
 
 
 class ReplicaContext:
-    """The replica of this process in a step, with the methods of ``tf.distribute``."""
+    """The replica of this process in a step, with the methods of ``tf.distribute``.
+
+    Args:
+        strategy: Strategy that takes the step.
+    """
 
     def __init__(self, strategy: Strategy):
         self.strategy = strategy
@@ -452,11 +520,23 @@ class ReplicaContext:
     def all_reduce(
         self, reduce_op: ReduceOp | str, value: TensorNest, options: Any = None
     ) -> Any:
-        """Return the sum or mean over the replicas."""
+        """Reduce values over the replicas.
+
+        Args:
+            reduce_op: `ReduceOp`, or "SUM" or "MEAN" in upper or lower case.
+            value: Tensor or nest of tensors of this replica.
+            options: Ignored.
+        """
         return self.strategy.reduce(reduce_op, value)
 
     def all_gather(self, value: TensorNest, axis: int, options: Any = None) -> Any:
-        """Return the values of all replicas, joined along ``axis``."""
+        """Concatenate the values of all replicas along ``axis``.
+
+        Args:
+            value: Tensor or nest of tensors of this replica.
+            axis: Axis to concatenate along.
+            options: Ignored.
+        """
         return self.strategy.gather(value, axis)
 
     def merge_call(
@@ -465,7 +545,13 @@ class ReplicaContext:
         args: Sequence[Any] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """Return ``merge_fn(strategy, *args, **kwargs)``, called in each process."""
+        """Return ``merge_fn(strategy, *args, **kwargs)``, called in each process.
+
+        Args:
+            merge_fn: Function of the strategy and further arguments.
+            args: Positional arguments.
+            kwargs: Keyword arguments, or None.
+        """
         with core.in_replica_context(None), _set(_IN_STEP, False):
             return merge_fn(self.strategy, *args, **(kwargs or {}))
 
@@ -474,9 +560,10 @@ _DEFAULT = Strategy()
 
 
 def get_strategy() -> Strategy:
-    """Return the current strategy: that of the innermost scope.
+    """Return the current strategy, set by the innermost scope.
 
-    Without a scope it is that of `keras.distribution`, else the default `Strategy`.
+    Outside of scopes it is the strategy of `keras.distribution`, or the default
+    `Strategy`.
     """
     return _CURRENT.get() or _global_strategy or _DEFAULT
 
@@ -487,7 +574,7 @@ def has_strategy() -> bool:
 
 
 def set_strategy(strategy: Strategy | None) -> None:
-    """Set the strategy of all models that are made outside of a scope."""
+    """Set the strategy of all models created outside of a scope."""
     global _global_strategy
     _global_strategy = strategy
 
@@ -500,5 +587,5 @@ def get_replica_context() -> ReplicaContext | None:
 
 
 def in_cross_replica_context() -> bool:
-    """Return whether the call is in the scope of a strategy, but outside of a step."""
+    """Return whether the call is inside a strategy's scope but outside of a step."""
     return _CURRENT.get() is not None and not _IN_STEP.get()

@@ -1,4 +1,4 @@
-"""`tw.audio`: sound in WAV files of 16 bits, as ``tf.audio``."""
+"""`tw.audio`: audio in 16-bit WAV files, under the names of ``tf.audio``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["DecodeWav", "decode_wav", "encode_wav"]
 
 
 class DecodeWav(NamedTuple):
-    """The result of `decode_wav`: ``audio`` and ``sample_rate``."""
+    """Result of `decode_wav`: ``audio`` and ``sample_rate``."""
 
     audio: Tensor
     sample_rate: Tensor
@@ -33,19 +33,27 @@ def decode_wav(
     desired_samples: int = -1,
     name: str | None = None,
 ) -> DecodeWav:
-    """The samples of a WAV file of 16 bits, in ``[-1, 1)``, and their rate.
+    """Decode a 16-bit WAV file to samples in ``[-1, 1)`` and the sample rate.
 
-    Args: ``contents``: a string, such as that of `io.read_file`; ``desired_channels``: -1
-    for those of the file; of more of them the last one of the file is repeated;
-    ``desired_samples``: -1 for those of the file; more of them are zeros.
+    Args:
+        contents: Scalar string, such as the result of `io.read_file`.
+        desired_channels: Number of channels, or -1 for the channels of the file.
+            Missing channels repeat the last one.
+        desired_samples: Number of samples, or -1 for all. Missing samples are zeros.
 
-    Shapes: ``audio`` float32 ``[samples, channels]``, ``sample_rate`` an int32 scalar.
+    Shapes:
+        ``audio`` float32 ``[samples, channels]``, ``sample_rate`` int32 scalar.
 
-    Raises: ``InvalidArgumentError`` (a ``ValueError``) for other contents, or other than
-    16 bits.
+    Returns:
+        A `DecodeWav` tuple ``(audio, sample_rate)``.
+
+    Raises:
+        InvalidArgumentError: If the contents are not a WAV file of 16 bits (also a
+            ``ValueError``).
 
     Example:
-        >>> sound = tw.audio.decode_wav(tw.audio.encode_wav([[0.0], [0.5]], sample_rate=8000))
+        >>> wav = tw.audio.encode_wav([[0.0], [0.5]], sample_rate=8000)
+        >>> sound = tw.audio.decode_wav(wav)
         >>> sound.audio.numpy().ravel(), int(sound.sample_rate)
         (array([0. , 0.5], dtype=float32), 8000)
     """
@@ -79,14 +87,18 @@ def decode_wav(
 def encode_wav(
     audio: TensorLike, sample_rate: TensorLike, name: str | None = None
 ) -> Tensor:
-    """A WAV file of 16 bits of samples in ``[-1, 1]``, as a string.
+    """Encode samples in ``[-1, 1]`` as a 16-bit WAV file, a scalar string.
 
-    Args: ``audio``: float32 ``[samples, channels]``; what is beyond the range is clipped;
-    ``sample_rate``: samples in a second, a positive int.
+    Args:
+        audio: Float32 samples ``[samples, channels]``; values out of range are clipped.
+        sample_rate: Samples per second, a positive integer.
 
-    Raises: ``ShapeError`` for another rank; ``InvalidArgumentError`` for another dtype, no
-    channels or more than 65535, NaN, or a ``sample_rate`` that is not positive (each a
-    ``ValueError``); ``TypeError`` for a ``sample_rate`` that is no int.
+    Raises:
+        ShapeError: If ``audio`` has another rank (also a ``ValueError``).
+        InvalidArgumentError: If ``audio`` has another dtype, contains NaN, or does not
+            have 1 to 65535 channels, or ``sample_rate`` is not positive (also a
+            ``ValueError``).
+        TypeError: If ``sample_rate`` is not an integer.
     """
     x, rate = convert_to_tensor(audio), convert_to_tensor(sample_rate, "int32")
     if x.shape.rank != 2:

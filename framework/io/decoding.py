@@ -1,4 +1,4 @@
-"""Numbers in strings: raw bytes, comma-separated values, base64."""
+"""Decoding of strings: raw bytes, comma-separated values, base64."""
 
 from __future__ import annotations
 
@@ -43,12 +43,21 @@ def decode_raw(
     little_endian: bool = True,
     fixed_length: int | None = None,
 ) -> Tensor:
-    """The bytes of strings as numbers: ``[..., n]`` for strings ``[...]``.
+    """Decode the bytes of strings as numbers.
 
-    Without ``fixed_length`` all strings must have one length; with it they are cut or
-    padded by zeros to this number of bytes.
+    Args:
+        input_bytes: Strings. Without ``fixed_length`` they must have the same length.
+        out_type: Dtype of the numbers.
+        little_endian: Byte order of the numbers.
+        fixed_length: Number of bytes to which strings are truncated or padded with
+            zeros, or None.
 
-    Raises: ``InvalidArgumentError`` (a ``ValueError``) for other lengths.
+    Shapes:
+        Strings ``[...]``, result ``[..., n]``.
+
+    Raises:
+        InvalidArgumentError: If the lengths differ or do not fit the dtype (also a
+            ``ValueError``).
 
     Example:
         >>> tw.io.decode_raw([b"\\x01\\x00", b"\\x02\\x01"], "int16").numpy()
@@ -105,15 +114,24 @@ def decode_csv(
     na_value: str = "",
     select_cols: Sequence[int] | None = None,
 ) -> list[Tensor]:
-    """Columns of rows of comma-separated values: a list of tensors, of the shape of the rows.
+    """Parse rows of comma-separated values into a list of columns.
 
-    Args: ``record_defaults``: for each column the value of a field that is empty or
-    ``na_value``, and so its dtype: float32, float64, int32, int64 or string; or a dtype, or
-    an empty tensor, for a column without one. ``use_quote_delim``: fields may be in double
-    quotes (RFC 4180). ``select_cols``: the numbers of the columns, ascending.
+    Args:
+        records: Strings, each a row.
+        record_defaults: For each column the value of fields that are empty or equal
+            ``na_value``, which also determines the dtype: float32, float64, int32,
+            int64 or string. A dtype or an empty tensor makes the column required.
+        field_delim: Separator of the fields.
+        use_quote_delim: If True, fields may be in double quotes (RFC 4180).
+        na_value: Additional text of missing fields.
+        select_cols: Indices of the columns to return, ascending, or None for all.
 
-    Raises: ``InvalidArgumentError`` (a ``ValueError``) for another number of fields, a field
-    that is no number, or an empty one without a default.
+    Returns:
+        List of tensors with the shape of ``records``, one for each column.
+
+    Raises:
+        InvalidArgumentError: If the number of fields differs, a field is not a number,
+            or a required field is empty (also a ``ValueError``).
 
     Example:
         >>> [x.numpy().tolist() for x in tw.io.decode_csv(["1,a", ",b"], [[7], ["x"]])]
@@ -135,7 +153,11 @@ def decode_csv(
 
 
 def encode_base64(input: TensorLike, pad: bool = False) -> Tensor:
-    """Strings in base64 for the web (RFC 4648, section 5); with ``=`` at the end if ``pad``.
+    """Encode strings in web-safe base64 (RFC 4648, section 5).
+
+    Args:
+        input: Strings of any bytes.
+        pad: If True, pad the result with ``=``.
 
     Example:
         >>> tw.io.encode_base64(b"\\xff\\xfe").numpy(), tw.io.decode_base64("__4").numpy()
@@ -150,9 +172,18 @@ def encode_base64(input: TensorLike, pad: bool = False) -> Tensor:
 
 
 def decode_base64(input: TensorLike) -> Tensor:
-    """The bytes of strings in base64 for the web, padded or not.
+    """Decode strings in web-safe base64, with or without padding.
 
-    Raises: ``InvalidArgumentError`` (a ``ValueError``) for other characters or lengths.
+    Args:
+        input: Strings in base64.
+
+    Raises:
+        InvalidArgumentError: If a string has invalid characters or an invalid length
+            (also a ``ValueError``).
+
+    Example:
+        >>> tw.io.decode_base64("dGFwZQ").numpy()
+        b'tape'
     """
 
     def decode(text):

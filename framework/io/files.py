@@ -1,4 +1,4 @@
-"""Files as tensors of strings: read, written, and found by patterns."""
+"""Files as string tensors: reading, writing and pattern matching."""
 
 from __future__ import annotations
 
@@ -22,9 +22,14 @@ STRING = TensorSpec((), "string")
 
 
 def read_file(filename: TensorLike) -> Tensor:
-    """The content of a file, a scalar of strings.
+    """Return the contents of a file as a scalar string.
 
-    Raises: ``NotFoundError``; ``UnimplementedError`` for a path that is not local.
+    Args:
+        filename: Path of a local file, a scalar string.
+
+    Raises:
+        NotFoundError: If the file does not exist.
+        UnimplementedError: If the path is not local.
 
     Example:
         >>> tw.io.read_file("missing.txt")
@@ -44,9 +49,14 @@ def read_file(filename: TensorLike) -> Tensor:
 
 
 def write_file(filename: TensorLike, contents: TensorLike) -> None:
-    """Write a scalar of strings as a file, as a whole; missing folders are made.
+    """Write a string to a file atomically; create missing folders.
 
-    Raises: ``ResourceExhaustedError`` if the disk is full; an older file is then kept.
+    Args:
+        filename: Path of a local file, a scalar string.
+        contents: Scalar string to write.
+
+    Raises:
+        ResourceExhaustedError: If the disk is full; an existing file is then kept.
     """
 
     def call(name, contents):
@@ -64,10 +74,13 @@ def write_file(filename: TensorLike, contents: TensorLike) -> None:
 
 
 def matching_files(pattern: TensorLike) -> Tensor:
-    """The names of the files that match patterns, sorted: strings ``[n]``.
+    """Return the sorted names of the files that match patterns, a vector of strings.
 
-    ``pattern``: one, or a vector of them, with ``*``, ``?`` and ``[...]``; only local
-    files. Where no file matches, the result is empty.
+    The result is empty if no file matches.
+
+    Args:
+        pattern: Pattern with ``*``, ``?`` and ``[...]`` for local files, or a vector of
+            patterns.
     """
 
     def call(patterns):

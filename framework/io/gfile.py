@@ -1,8 +1,8 @@
-"""`tw.io.gfile`: files and folders, under the names of ``tf.io.gfile``; local ones only.
+"""`tw.io.gfile`: local files and folders under the names of ``tf.io.gfile``.
 
-Errors are those of TensorFlow: ``NotFoundError``, ``AlreadyExistsError``,
-``PermissionDeniedError``, ``FailedPreconditionError``; ``UnimplementedError`` for ``gs://``
-and its like.
+Errors have TensorFlow's classes: ``NotFoundError``, ``AlreadyExistsError``,
+``PermissionDeniedError``, ``FailedPreconditionError``; ``UnimplementedError`` for paths
+such as ``gs://``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,13 @@ __all__ = [
 
 @dataclass
 class FileStatistics:
-    """Size in bytes, time of the last change in nanoseconds, and kind of a file."""
+    """Size, modification time and kind of a file.
+
+    Args:
+        length: Size in bytes.
+        mtime_nsec: Time of the last modification in nanoseconds.
+        is_directory: True for a folder.
+    """
 
     length: int
     mtime_nsec: int
@@ -58,19 +64,31 @@ class FileStatistics:
 
 
 def exists(path: Path) -> bool:
-    """Return whether there is a file or folder."""
+    """Return whether a file or folder exists.
+
+    Args:
+        path: Path to test.
+    """
     return os.path.exists(as_path("exists", path))
 
 
 def isdir(path: Path) -> bool:
-    """Return whether there is a folder of that name."""
+    """Return whether a path is an existing folder.
+
+    Args:
+        path: Path to test.
+    """
     return os.path.isdir(as_path("isdir", path))
 
 
 def stat(path: Path) -> FileStatistics:
-    """Size, time and kind of a file.
+    """Return the size, modification time and kind of a file.
 
-    Raises: ``NotFoundError``.
+    Args:
+        path: Path of a file or folder.
+
+    Raises:
+        NotFoundError: If it does not exist.
     """
     with file_errors():
         found = os.stat(as_path("stat", path))
@@ -79,7 +97,10 @@ def stat(path: Path) -> FileStatistics:
 
 
 def glob(pattern: Path | Sequence[Path]) -> list[str]:
-    """The paths that match a pattern, or one of several; sorted for each.
+    """Return the paths that match a pattern or several patterns, sorted per pattern.
+
+    Args:
+        pattern: Pattern with ``*``, ``?`` and ``[...]``, or a list of patterns.
 
     Example:
         >>> tw.io.gfile.glob("no such folder/*")
@@ -90,9 +111,13 @@ def glob(pattern: Path | Sequence[Path]) -> list[str]:
 
 
 def listdir(path: Path) -> list[str]:
-    """The names of what is in a folder, sorted.
+    """Return the names of the files and folders in a folder, sorted.
 
-    Raises: ``NotFoundError`` if there is no such folder.
+    Args:
+        path: Path of the folder.
+
+    Raises:
+        NotFoundError: If the folder does not exist.
     """
     with file_errors():
         return sorted(os.listdir(as_path("listdir", path)))
@@ -103,7 +128,14 @@ def walk(
     topdown: bool = True,
     onerror: Callable[[OSError], Any] | None = None,
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """``(folder, names of folders in it, names of files in it)``, as ``os.walk``, sorted."""
+    """Yield ``(folder, names of subfolders, names of files)`` for a folder tree, sorted.
+
+    Args:
+        top: Path of the root folder.
+        topdown: If True, yield a folder before its subfolders, otherwise after them.
+        onerror: Function that is called with each ``OSError``, or None to ignore
+            errors.
+    """
     path = as_path("walk", top)
     for folder, folders, names in os.walk(path, topdown=topdown, onerror=onerror):
         folders.sort()
@@ -111,16 +143,25 @@ def walk(
 
 
 def mkdir(path: Path) -> None:
-    """Make a folder in a folder that exists.
+    """Create a folder in an existing folder.
 
-    Raises: ``AlreadyExistsError``, ``NotFoundError``.
+    Args:
+        path: Path of the new folder.
+
+    Raises:
+        AlreadyExistsError: If the path exists.
+        NotFoundError: If the parent folder does not exist.
     """
     with file_errors():
         os.mkdir(as_path("mkdir", path))
 
 
 def makedirs(path: Path) -> None:
-    """Make a folder, and those that it is in; it may exist."""
+    """Create a folder and its missing parents, unless it exists.
+
+    Args:
+        path: Path of the folder.
+    """
     with file_errors():
         os.makedirs(as_path("makedirs", path), exist_ok=True)
 
@@ -128,7 +169,12 @@ def makedirs(path: Path) -> None:
 def remove(path: Path) -> None:
     """Remove a file.
 
-    Raises: ``NotFoundError``; ``FailedPreconditionError`` for a folder.
+    Args:
+        path: Path of the file.
+
+    Raises:
+        NotFoundError: If the file does not exist.
+        FailedPreconditionError: If the path is a folder.
     """
     path = as_path("remove", path)
     if os.path.isdir(path) and not os.path.islink(path):
@@ -138,9 +184,14 @@ def remove(path: Path) -> None:
 
 
 def rmtree(path: Path) -> None:
-    """Remove a folder and all that is in it; links in it are removed, not followed.
+    """Remove a folder and its contents; links in it are removed, not followed.
 
-    Raises: ``NotFoundError``; ``FailedPreconditionError`` for a file.
+    Args:
+        path: Path of the folder.
+
+    Raises:
+        NotFoundError: If the folder does not exist.
+        FailedPreconditionError: If the path is a file.
     """
     with file_errors():
         shutil.rmtree(as_path("rmtree", path))
@@ -152,9 +203,15 @@ def _refuse_other(who, target, overwrite):
 
 
 def copy(src: Path, dst: Path, overwrite: bool = False) -> None:
-    """Copy the content of a file.
+    """Copy the contents of a file.
 
-    Raises: ``AlreadyExistsError`` if there is a file ``dst``, unless ``overwrite``.
+    Args:
+        src: Path of the file.
+        dst: Path of the copy.
+        overwrite: If True, replace an existing file.
+
+    Raises:
+        AlreadyExistsError: If ``dst`` exists, unless ``overwrite``.
     """
     source, target = as_path("copy", src), as_path("copy", dst)
     _refuse_other("copy", target, overwrite)
@@ -163,9 +220,15 @@ def copy(src: Path, dst: Path, overwrite: bool = False) -> None:
 
 
 def rename(src: Path, dst: Path, overwrite: bool = False) -> None:
-    """Give a file or folder another path on the same disk.
+    """Rename or move a file or folder on the same disk.
 
-    Raises: ``AlreadyExistsError`` if there is a file ``dst``, unless ``overwrite``.
+    Args:
+        src: Current path.
+        dst: New path.
+        overwrite: If True, replace an existing file.
+
+    Raises:
+        AlreadyExistsError: If ``dst`` exists, unless ``overwrite``.
     """
     source, target = as_path("rename", src), as_path("rename", dst)
     if os.path.exists(source):
@@ -175,22 +238,32 @@ def rename(src: Path, dst: Path, overwrite: bool = False) -> None:
 
 
 def join(path: Path, *paths: Path) -> str:
-    """Join parts of a path, as ``os.path.join``."""
+    """Join parts of a path, like ``os.path.join``.
+
+    Args:
+        path: First part.
+        *paths: Further parts.
+    """
     return os.path.join(os.fsdecode(path), *map(os.fsdecode, paths))
 
 
 def get_registered_schemes() -> list[str]:
-    """The schemes of paths: none, and "file"."""
+    """Return the supported schemes of paths: none and "file"."""
     return ["", "file"]
 
 
 class GFile:
-    """An open file: text in UTF-8, or bytes with a "b" in ``mode``.
+    """File object for text in UTF-8, or for bytes with "b" in ``mode``.
 
-    Modes are "r", "w", "a", "r+", "w+", "a+", each also with "b". Ends of lines stay as
-    they are. A context manager closes it.
+    Line endings are not converted. As a context manager, it closes the file.
 
-    Raises: ``NotFoundError``; ``InvalidArgumentError`` for another mode.
+    Args:
+        name: Path of a local file.
+        mode: "r", "w", "a", "r+", "w+" or "a+", also with "b".
+
+    Raises:
+        NotFoundError: If the file to read does not exist.
+        InvalidArgumentError: If ``mode`` is unknown.
     """
 
     def __init__(self, name: Path, mode: str = "r"):
@@ -206,42 +279,56 @@ class GFile:
     __repr__ = constructor_call
 
     def read(self, n: int = -1) -> Any:
-        """The next ``n`` characters or bytes, or all that follow."""
+        """Return the next ``n`` characters or bytes, or the rest of the file.
+
+        Args:
+            n: Number of characters or bytes; negative for all.
+        """
         return self._file.read(n)
 
     def readline(self) -> Any:
-        """The next line, with its end; empty at the end of the file."""
+        """Return the next line with its line ending; empty at the end of the file."""
         return self._file.readline()
 
     def readlines(self) -> list[Any]:
-        """All lines that follow."""
+        """Return all remaining lines as a list."""
         return self._file.readlines()
 
     def write(self, file_content: Any) -> None:
-        """Write text, or bytes."""
+        """Write text or bytes.
+
+        Args:
+            file_content: Text, or bytes in a binary mode.
+        """
         with file_errors(self.name):
             self._file.write(file_content)
 
     def seek(self, offset: int, whence: int = 0) -> None:
-        """Set the position, in bytes."""
+        """Set the position in the file.
+
+        Args:
+            offset: Offset in bytes.
+            whence: 0 to count from the start, 1 from the current position, 2 from the
+                end.
+        """
         self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """The position, in bytes."""
+        """Return the position in the file, in bytes."""
         return self._file.tell()
 
     def seekable(self) -> bool:
-        """True."""
+        """Return True: all files are seekable."""
         return True
 
     def size(self) -> int:
-        """The size of the file in bytes."""
+        """Return the size of the file in bytes."""
         if self._file.writable():
             self._file.flush()
         return os.path.getsize(as_path("GFile", self.name))
 
     def flush(self) -> None:
-        """Write out what is held back."""
+        """Write buffered data to the file."""
         with file_errors(self.name):
             self._file.flush()
 

@@ -1,4 +1,4 @@
-"""Ops that run as Python on NumPy's arrays, in traced functions as well."""
+"""Ops that run as Python on NumPy arrays, in traced functions as well."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["host_op", "scalar_text", "text_tensor", "texts"]
 
 
 def host_op(who, call, inputs, specs):
-    """Tensors of ``call(*arrays)``, a list of arrays; ``specs``: a `TensorSpec` for each.
+    """Return tensors of ``call(*arrays)``, a list of arrays; ``specs`` describe each.
 
-    In a traced function it runs in each call. Where a shape is not known, the calls of the
+    In a traced function it runs in each call. If a shape is unknown, the calls of the
     function run eagerly.
     """
     pairs = {}
@@ -34,9 +34,10 @@ def host_op(who, call, inputs, specs):
 
 
 def text_tensor(who, name, value):
-    """``value`` as a tensor of strings.
+    """Convert ``value`` to a tensor of strings.
 
-    Raises: ``TypeError`` for another dtype.
+    Raises:
+        TypeError: If ``value`` has another dtype.
     """
     tensor = convert_to_tensor(value)
     if tensor.dtype.name != "string":
@@ -47,9 +48,11 @@ def text_tensor(who, name, value):
 
 
 def scalar_text(who, name, value):
-    """``value`` as a tensor of one string.
+    """Convert ``value`` to a tensor of a single string.
 
-    Raises: ``ShapeError`` (a ``ValueError``) for another rank, ``TypeError`` for a dtype.
+    Raises:
+        ShapeError: If ``value`` has another rank (also a ``ValueError``).
+        TypeError: If ``value`` has another dtype.
     """
     tensor = text_tensor(who, name, value)
     if tensor.shape.rank != 0:
@@ -58,6 +61,6 @@ def scalar_text(who, name, value):
 
 
 def texts(array):
-    """The strings of an array, as a list of bytes in C order."""
+    """Return the strings of an array as a list of bytes in C order."""
     assert is_text(np.asarray(array).dtype)
     return np.asarray(array, object).ravel().tolist()

@@ -1,7 +1,8 @@
-"""Images in strings: JPEG, PNG, GIF, BMP, WebP, with the values of TensorFlow's decoders.
+"""Encoded images: JPEG, PNG, GIF, BMP, WebP, with the values of TensorFlow's decoders.
 
-All but `is_jpeg` and the decoder of BMP need the extra ``image``, which is Pillow. Its
-JPEG decoder is TensorFlow's with ``dct_method="INTEGER_ACCURATE"``, bit by bit.
+Everything but `is_jpeg`, `encode_png` and the BMP decoder needs the extra ``image``,
+which installs Pillow. Its JPEG decoder equals TensorFlow's with
+``dct_method="INTEGER_ACCURATE"``, bit for bit.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def image_array(
     first_only: bool = False,
     formats: tuple[str, ...] = ("JPEG", "PNG", "GIF", "BMP", "WEBP"),
 ) -> Array:
-    """The image in a file of any of ``formats``: `decode_image`, on arrays."""
+    """Decode a file of any of ``formats``: `decode_image`, on arrays."""
     kind = images.format_of(data)
     if kind is None:
         raise InvalidArgumentError(
@@ -99,7 +100,7 @@ def image_array(
 
 
 def _decode(who, contents, shape, dtype, call):
-    """The array ``call(data)`` of one string, of a shape that may be open."""
+    """Return the array ``call(data)`` of a string; its shape may have unknown sizes."""
     contents = scalar_text(who, "contents", contents)
     spec = TensorSpec(shape, dtype)
     return host_op(who, lambda text: [call(text.item())], [contents], [spec])[0]
@@ -118,20 +119,25 @@ def decode_image(
     name: str | None = None,
     expand_animations: bool = True,
 ) -> Tensor:
-    """The image in a JPEG, PNG, GIF, BMP or WebP file, whose first bytes give the format.
+    """Decode a JPEG, PNG, GIF, BMP or WebP file; the first bytes determine the format.
 
-    Args: ``contents``: a string, such as that of `read_file`; ``channels``: 0 or None for
-    those of the file, 1 for gray (JPEG, PNG), 3, or 4 (PNG, BMP); ``dtype``: uint8 (also of
-    WebP), uint16 or float32 in ``[0, 1]``; another one is converted from uint16, by
-    `image.convert_image_dtype`; ``expand_animations``: False for the first frame of a GIF
-    or WebP alone.
+    Args:
+        contents: Scalar string, such as the result of `read_file`.
+        channels: 1 for gray (JPEG, PNG), 3, 4 (PNG, BMP), or 0 or None for the channels
+            of the file.
+        dtype: uint8 (the only one for WebP), uint16, float32 in ``[0, 1]``, or another
+            dtype, which is converted from uint16 by `image.convert_image_dtype`.
+        expand_animations: If False, return only the first frame of a GIF or WebP.
 
-    Shapes: ``[height, width, channels]``; GIF and WebP give ``[frames, height, width,
-    channels]``, and with ``expand_animations=False`` an image as well.
+    Shapes:
+        Result ``[height, width, channels]``; for GIF and WebP
+        ``[frames, height, width, channels]`` if ``expand_animations``.
 
-    Raises: ``InvalidArgumentError`` (a ``ValueError``) for other contents or channels, a
-    file that is damaged or cut off, or an image of more than twice
-    ``PIL.Image.MAX_IMAGE_PIXELS``; ``ImportError`` without Pillow.
+    Raises:
+        InvalidArgumentError: If the file is in another format, corrupted or truncated,
+            ``channels`` does not suit the format, or the image has more than twice
+            ``PIL.Image.MAX_IMAGE_PIXELS`` pixels (also a ``ValueError``).
+        ImportError: If Pillow is not installed.
 
     Example:
         >>> import numpy as np
@@ -167,15 +173,27 @@ def decode_jpeg(
     dct_method: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """The image in a JPEG file, uint8 ``[height, width, channels]``; also PNG and GIF.
+    """Decode a JPEG file; also accepts PNG and GIF.
 
-    Args: ``channels``: 0 for those of the file, 1 or 3; ``ratio``: 1, 2, 4 or 8, by which
-    it is scaled down as it is decoded; ``try_recover_truncated``: accept a file that is cut
-    off, whose rest is of one colour, whatever ``acceptable_fraction`` is; ``dct_method``: "",
-    "INTEGER_FAST" or "INTEGER_ACCURATE", which all are the accurate one here:
-    TensorFlow's default is the fast one, whose values differ by a few units of 255.
+    Args:
+        contents: Scalar string, such as the result of `read_file`.
+        channels: 1 for gray, 3, or 0 for the channels of the file.
+        ratio: 1, 2, 4 or 8, a factor by which the image is downscaled while decoding.
+        fancy_upscaling: Must be True.
+        try_recover_truncated: If True, accept a truncated file and fill the rest with a
+            single colour.
+        acceptable_fraction: Ignored.
+        dct_method: "", "INTEGER_FAST" or "INTEGER_ACCURATE"; all use the accurate
+            method. TensorFlow's default is the fast one, whose values differ by a few
+            units of 255.
 
-    Raises: those of `decode_image`; ``UnimplementedError`` for ``fancy_upscaling=False``.
+    Shapes:
+        Result uint8 ``[height, width, channels]``.
+
+    Raises:
+        InvalidArgumentError: If the contents or arguments are invalid, as in
+            `decode_image`.
+        UnimplementedError: If ``fancy_upscaling`` is False.
 
     Example:
         >>> import numpy as np
@@ -213,7 +231,7 @@ def _jpeg_reader(who, channels, ratio, fancy_upscaling, recover, dct_method):
 
 
 def _still(who, data, channels, dtype="uint8"):
-    """An image of the formats that the decoders of JPEG and PNG have in common."""
+    """Return an image of the formats that the JPEG and PNG decoders have in common."""
     array = image_array(who, data, channels, dtype, formats=("JPEG", "PNG", "GIF"))
     if array.ndim == 4 and len(array) > 1:
         raise InvalidArgumentError(
@@ -234,13 +252,27 @@ def decode_and_crop_jpeg(
     dct_method: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """A part of the image in a JPEG file, uint8 ``[height, width, channels]``.
+    """Decode a part of a JPEG file.
 
-    Args: ``crop_window``: four ints, the top, the left, the height and the width of the
-    part, in pixels of the result of `decode_jpeg`, which has the other arguments.
+    Args:
+        contents: Scalar string, such as the result of `read_file`.
+        crop_window: Four integers: top, left, height and width of the part, in pixels
+            of the result of `decode_jpeg`.
+        channels: 1 for gray, 3, or 0 for the channels of the file.
+        ratio: 1, 2, 4 or 8, a factor by which the image is downscaled while decoding.
+        fancy_upscaling: Must be True.
+        try_recover_truncated: If True, accept a truncated file and fill the rest with a
+            single colour.
+        acceptable_fraction: Ignored.
+        dct_method: "", "INTEGER_FAST" or "INTEGER_ACCURATE"; all use the accurate
+            method.
 
-    Raises: those of `decode_jpeg`; ``InvalidArgumentError`` for another format, or a part
-    that reaches beyond the image.
+    Shapes:
+        Result uint8 ``[height, width, channels]``.
+
+    Raises:
+        InvalidArgumentError: If the format is not JPEG, or the part exceeds the image.
+        UnimplementedError: If ``fancy_upscaling`` is False.
     """
     who = "decode_and_crop_jpeg"
     read = _jpeg_reader(
@@ -280,11 +312,19 @@ def decode_png(
     dtype: DTypeLike = dtypes.uint8,
     name: str | None = None,
 ) -> Tensor:
-    """The image in a PNG file, ``[height, width, channels]``; also JPEG and GIF.
+    """Decode a PNG file; also accepts JPEG and GIF.
 
-    Args: ``channels``: 0 for those of the file, 1, 3 or 4; ``dtype``: uint8 or uint16.
+    Args:
+        contents: Scalar string, such as the result of `read_file`.
+        channels: 1 for gray, 3, 4, or 0 for the channels of the file.
+        dtype: uint8 or uint16.
 
-    Raises: those of `decode_image`.
+    Shapes:
+        Result ``[height, width, channels]``.
+
+    Raises:
+        InvalidArgumentError: If the contents or arguments are invalid, as in
+            `decode_image`.
     """
     channels = _channels("decode_png", channels, (0, 1, 3, 4))
     kind = _dtype("decode_png", dtype, ("uint8", "uint16"))
@@ -296,9 +336,16 @@ def decode_png(
 
 
 def decode_gif(contents: TensorLike, name: str | None = None) -> Tensor:
-    """The frames of a GIF file, uint8 ``[frames, height, width, 3]``; also JPEG and PNG.
+    """Decode the frames of a GIF file; also accepts JPEG and PNG.
 
-    Raises: those of `decode_image`.
+    Args:
+        contents: Scalar string, such as the result of `read_file`.
+
+    Shapes:
+        Result uint8 ``[frames, height, width, 3]``.
+
+    Raises:
+        InvalidArgumentError: If the contents are invalid, as in `decode_image`.
     """
 
     def call(data):
@@ -312,12 +359,20 @@ def decode_gif(contents: TensorLike, name: str | None = None) -> Tensor:
 def decode_bmp(
     contents: TensorLike, channels: int = 0, name: str | None = None
 ) -> Tensor:
-    """The image in a BMP file of 8, 24 or 32 bits, uint8 ``[height, width, channels]``.
+    """Decode a BMP file of 8, 24 or 32 bits per pixel; does not need Pillow.
 
-    Args: ``channels``: 0 for those of the file, 3 or 4. 8 bits are gray, whatever the
-    palette is, as in TensorFlow.
+    Files of 8 bits are decoded as gray and their palette is ignored, as in TensorFlow.
 
-    Raises: those of `decode_image`. It does not need Pillow.
+    Args:
+        contents: Scalar string, such as the result of `read_file`.
+        channels: 3, 4, or 0 for the channels of the file.
+
+    Shapes:
+        Result uint8 ``[height, width, channels]``.
+
+    Raises:
+        InvalidArgumentError: If the contents or arguments are invalid, as in
+            `decode_image`.
     """
     channels = _channels("decode_bmp", channels, (0, 1, 3, 4))
 
@@ -335,12 +390,19 @@ def decode_webp(
     dtype: DTypeLike = dtypes.uint8,
     name: str | None = None,
 ) -> Tensor:
-    """The frames of a WebP file, uint8 ``[frames, height, width, channels]``.
+    """Decode the frames of a WebP file.
 
-    Args: ``channels``: 0, or those of the file: 3, or 4 with alpha and of an animation;
-    ``dtype``: must be uint8.
+    Args:
+        contents: Scalar string, such as the result of `read_file`.
+        channels: 0, or the channels of the file: 3, or 4 with alpha or an animation.
+        dtype: Must be uint8.
 
-    Raises: those of `decode_image`.
+    Shapes:
+        Result uint8 ``[frames, height, width, channels]``.
+
+    Raises:
+        InvalidArgumentError: If the contents or arguments are invalid, as in
+            `decode_image`.
     """
     channels = _channels("decode_webp", channels, (0, 3, 4))
     kind = _dtype("decode_webp", dtype, ("uint8",))
@@ -353,7 +415,11 @@ def decode_webp(
 
 
 def is_jpeg(contents: TensorLike, name: str | None = None) -> Tensor:
-    """True for strings that begin like a JPEG file: booleans of their shape."""
+    """Return whether strings begin like a JPEG file, as booleans.
+
+    Args:
+        contents: Strings of any shape.
+    """
     strings = text_tensor("is_jpeg", "contents", contents)
 
     def call(array):
@@ -368,9 +434,18 @@ def extract_jpeg_shape(
     output_type: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Tensor:
-    """Height, width and channels of a JPEG file, from its header; int32 or int64 ``[3]``.
+    """Return the height, width and channels of a JPEG file from its header.
 
-    Raises: ``InvalidArgumentError`` (a ``ValueError``) for other contents.
+    Args:
+        contents: Scalar string, such as the result of `read_file`.
+        output_type: int32 or int64.
+
+    Shapes:
+        Result ``[3]``.
+
+    Raises:
+        InvalidArgumentError: If the contents are not a JPEG file (also a
+            ``ValueError``).
     """
     kind = _dtype("extract_jpeg_shape", output_type, ("int32", "int64"))
 
@@ -411,16 +486,23 @@ def encode_jpeg(
     xmp_metadata: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """A JPEG file of an image, uint8 ``[height, width, 1 or 3]``, as a string.
+    """Encode an image as a JPEG file, a scalar string.
 
-    Args: ``format``: "grayscale" or "rgb", by default as the channels are; ``quality``:
-    from 0 to 100; ``progressive``: in several passes; ``optimize_size``: smaller, and
-    slower; ``chroma_downsampling``: colours at half of the resolution; ``density_unit``:
-    "in" or "cm", that of ``x_density`` and ``y_density``; ``xmp_metadata``: a text to
-    store.
+    Args:
+        image: uint8 image ``[height, width, channels]`` with 1 or 3 channels.
+        format: "grayscale", "rgb", or "" to choose by the channels.
+        quality: Quality from 0 to 100.
+        progressive: If True, encode in several passes.
+        optimize_size: If True, create a smaller file in more time.
+        chroma_downsampling: If True, store colours at half the resolution.
+        density_unit: "in" or "cm", the unit of ``x_density`` and ``y_density``.
+        x_density: Horizontal pixels per unit.
+        y_density: Vertical pixels per unit.
+        xmp_metadata: Metadata to store, a string.
 
-    Raises: ``InvalidArgumentError`` (a ``ValueError``) for other arguments;
-    ``ImportError`` without Pillow.
+    Raises:
+        InvalidArgumentError: If an argument is invalid (also a ``ValueError``).
+        ImportError: If Pillow is not installed.
     """
     who = "encode_jpeg"
     check_choice(who, "format", format, ("", "grayscale", "rgb"))
@@ -452,14 +534,18 @@ def encode_jpeg(
 def encode_png(
     image: TensorLike, compression: int = -1, name: str | None = None
 ) -> Tensor:
-    """A PNG file of an image, uint8 or uint16 ``[..., height, width, 1 to 4]``.
+    """Encode images as PNG files; does not need Pillow.
 
-    Args: ``compression``: from 0 to 9, or -1 for zlib's default.
+    Args:
+        image: uint8 or uint16 images ``[..., height, width, channels]`` with 1 to 4
+            channels.
+        compression: Level from 0 to 9, or -1 for zlib's default.
 
-    Returns: a string for each image, ``[...]``.
+    Returns:
+        A string for each image, ``[...]``.
 
-    Raises: ``InvalidArgumentError`` (a ``ValueError``) for other arguments. It does not
-    need Pillow.
+    Raises:
+        InvalidArgumentError: If an argument is invalid (also a ``ValueError``).
 
     Example:
         >>> import numpy as np
@@ -499,13 +585,15 @@ def adjust_jpeg_quality(
     dct_method: str = "",
     name: str | None = None,
 ) -> Tensor:
-    """The image as it is after JPEG of a quality: encoded and decoded again.
+    """Encode an image as JPEG and decode it again, which adds compression artefacts.
 
-    Args: ``image``: ``[height, width, 1 or 3]`` of any dtype that `convert_image_dtype`
-    brings to uint8 and back; ``jpeg_quality``: from 0 to 100, also a tensor;
-    ``dct_method``: that of `decode_jpeg`.
+    The result has the shape and dtype of ``image`` and no gradient.
 
-    Shapes and dtype are those of ``image``. There is no gradient.
+    Args:
+        image: Image ``[height, width, channels]`` with 1 or 3 channels, of any dtype
+            that `convert_image_dtype` converts to uint8 and back.
+        jpeg_quality: Quality from 0 to 100, a number or tensor.
+        dct_method: As in `decode_jpeg`.
     """
     who = "adjust_jpeg_quality"
     check_choice(who, "dct_method", dct_method, DCT_METHODS)
@@ -534,9 +622,16 @@ def random_jpeg_quality(
     max_jpeg_quality: IntLike,
     seed: int | None = None,
 ) -> Tensor:
-    """`adjust_jpeg_quality` with a quality from ``[min_jpeg_quality, max_jpeg_quality)``.
+    """Apply `adjust_jpeg_quality` with a random quality.
 
-    Raises: ``ValueError`` unless ``0 <= min_jpeg_quality < max_jpeg_quality <= 100``.
+    Args:
+        image: Image ``[height, width, channels]`` with 1 or 3 channels.
+        min_jpeg_quality: Minimum quality.
+        max_jpeg_quality: Exclusive maximum quality.
+        seed: Integer seed, or None for a random seed.
+
+    Raises:
+        ValueError: Unless ``0 <= min_jpeg_quality < max_jpeg_quality <= 100``.
     """
     _check_range("random_jpeg_quality", min_jpeg_quality, max_jpeg_quality)
     quality = sampling.uniform(
@@ -551,9 +646,16 @@ def stateless_random_jpeg_quality(
     max_jpeg_quality: IntLike,
     seed: TensorLike,
 ) -> Tensor:
-    """`random_jpeg_quality` whose quality follows from ``seed``, two ints.
+    """Apply `adjust_jpeg_quality` with a random quality determined by ``seed``.
 
-    Raises: ``ValueError`` unless ``0 <= min_jpeg_quality < max_jpeg_quality <= 100``.
+    Args:
+        image: Image ``[height, width, channels]`` with 1 or 3 channels.
+        min_jpeg_quality: Minimum quality.
+        max_jpeg_quality: Exclusive maximum quality.
+        seed: Two integers; the same seed returns the same result.
+
+    Raises:
+        ValueError: Unless ``0 <= min_jpeg_quality < max_jpeg_quality <= 100``.
     """
     _check_range("stateless_random_jpeg_quality", min_jpeg_quality, max_jpeg_quality)
     quality = sampling.stateless_uniform(

@@ -1,8 +1,8 @@
-"""Examples as protocol buffers: `Example`, `SequenceExample`, and what they are made of.
+"""Examples as protocol buffers: `Example`, `SequenceExample` and their parts.
 
-The classes behave as those that Google's compiler makes of ``example.proto`` and
-``feature.proto``, as far as programs that build and read examples use them. Bytes are
-untrusted: see `tapewright.storage.records.wire`.
+The classes behave like those that Google's compiler generates from ``example.proto``
+and ``feature.proto``, as far as programs that create and read examples use them. Bytes
+are untrusted: see `tapewright.storage.records.wire`.
 """
 
 from __future__ import annotations
@@ -45,18 +45,27 @@ __all__ = [
 
 
 class Message(ABC):
-    """Methods of all messages: bytes and text."""
+    """Base of all messages: serialization, and a text format."""
 
     _changed: Callable[[], None] | None = None  # for a part that is not yet set
 
     @abstractmethod
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
-        """The message as bytes; entries of maps in the order of their keys."""
+        """Return the message as bytes, with map entries sorted by key.
+
+        Args:
+            deterministic: Ignored; the bytes are always deterministic.
+        """
 
     def MergeFromString(self, serialized: bytes) -> int:
-        """Add what the bytes hold; return their number.
+        """Merge serialized fields into the message and return the number of bytes.
 
-        Raises: ``InvalidArgumentError`` (a ``ValueError``) for bytes that are no message.
+        Args:
+            serialized: Bytes of a message of the class.
+
+        Raises:
+            InvalidArgumentError: If the bytes are not a message (also a
+                ``ValueError``).
         """
         if not isinstance(serialized, bytes | bytearray | memoryview):
             raise TypeError(
@@ -67,18 +76,28 @@ class Message(ABC):
         return len(serialized)
 
     def ParseFromString(self, serialized: bytes) -> int:
-        """Make the message the one of these bytes; return their number.
+        """Replace the message by the deserialized bytes and return their number.
 
-        Raises: ``InvalidArgumentError`` (a ``ValueError``) for bytes that are no message.
+        Args:
+            serialized: Bytes of a message of the class.
+
+        Raises:
+            InvalidArgumentError: If the bytes are not a message (also a
+                ``ValueError``).
         """
         self.Clear()
         return self.MergeFromString(serialized)
 
     @classmethod
     def FromString(cls, serialized: bytes) -> Self:
-        """The message of these bytes.
+        """Deserialize bytes to a message.
 
-        Raises: ``InvalidArgumentError`` (a ``ValueError``) for bytes that are no message.
+        Args:
+            serialized: Bytes of a message of the class.
+
+        Raises:
+            InvalidArgumentError: If the bytes are not a message (also a
+                ``ValueError``).
         """
         message = cls()
         message.MergeFromString(serialized)
@@ -86,10 +105,14 @@ class Message(ABC):
 
     @abstractmethod
     def Clear(self) -> None:
-        """Make the message empty."""
+        """Remove all contents of the message."""
 
     def CopyFrom(self, other: Self) -> None:
-        """Make the message equal to another one of its class."""
+        """Replace the contents of the message by a copy of another message.
+
+        Args:
+            other: Message of the same class.
+        """
         if type(other) is not type(self):
             raise TypeError(
                 f"CopyFrom: expects {type(self).__name__}, got {type(other).__name__}"
@@ -98,7 +121,7 @@ class Message(ABC):
         self._touch()
 
     def ByteSize(self) -> int:
-        """The number of bytes of the message."""
+        """Return the number of bytes of the serialized message."""
         return len(self.SerializeToString())
 
     def __eq__(self, other: object) -> bool:
@@ -120,7 +143,7 @@ class Message(ABC):
 
     @abstractmethod
     def _merge(self, data):
-        """Add what the bytes of a message hold."""
+        """Merge the fields in the bytes of a message."""
 
     @abstractmethod
     def _lines(self):
@@ -135,18 +158,18 @@ def _block(name, message):
 
 
 class Values(list):
-    """A list whose values are checked as they come in."""
+    """A list that checks the type of added values."""
 
     def __init__(self, owner):
         super().__init__()
         self._owner = owner
 
     def append(self, value: Any) -> None:
-        """Add a value."""
+        """Append a value."""
         self.extend([value])
 
     def extend(self, values: Iterable[Any]) -> None:
-        """Add values; all of them are of the type, or none is added."""
+        """Append values; if one has the wrong type, none is appended."""
         super().extend(self._owner._checked(values))
         self._owner._touch()
 
@@ -155,7 +178,7 @@ class Values(list):
         return self
 
     def insert(self, index: Any, value: Any) -> None:
-        """Add a value before the one of that number."""
+        """Insert a value before an index."""
         super().insert(index, *self._owner._checked([value]))
         self._owner._touch()
 
@@ -202,7 +225,10 @@ class _ListOfValues(Message):
 
 
 class BytesList(_ListOfValues):
-    """A list of ``bytes``.
+    """A protocol buffer list of ``bytes``.
+
+    Args:
+        value: Values of the list.
 
     Example:
         >>> tw.train.BytesList(value=[b"cat"])
@@ -213,7 +239,11 @@ class BytesList(_ListOfValues):
     _expected = "bytes"
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
-        """The message as bytes."""
+        """Return the message as bytes.
+
+        Args:
+            deterministic: Ignored; the bytes are always deterministic.
+        """
         return b"".join([put_bytes(1, value) for value in self._values])
 
     def _checked(self, values):
@@ -239,7 +269,10 @@ def escaped(value):
 
 
 class FloatList(_ListOfValues):
-    """A list of numbers, rounded to float32.
+    """A protocol buffer list of numbers, rounded to float32.
+
+    Args:
+        value: Values of the list.
 
     Example:
         >>> tw.train.FloatList(value=[0.5, 2])
@@ -251,7 +284,11 @@ class FloatList(_ListOfValues):
     _expected = "numbers"
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
-        """The message as bytes; the values are packed."""
+        """Return the message as bytes, with packed values.
+
+        Args:
+            deterministic: Ignored; the bytes are always deterministic.
+        """
         if not self._values:
             return b""
         return put_bytes(1, np.array(self._values, "<f4").tobytes())
@@ -274,7 +311,10 @@ class FloatList(_ListOfValues):
 
 
 class Int64List(_ListOfValues):
-    """A list of integers of 64 bits.
+    """A protocol buffer list of 64-bit integers.
+
+    Args:
+        value: Values of the list.
 
     Example:
         >>> tw.train.Int64List(value=[-1]).SerializeToString().hex()
@@ -284,7 +324,11 @@ class Int64List(_ListOfValues):
     _expected = "integers of 64 bits"
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
-        """The message as bytes; the values are packed."""
+        """Return the message as bytes, with packed values.
+
+        Args:
+            deterministic: Ignored; the bytes are always deterministic.
+        """
         if not self._values:
             return b""
         return put_bytes(1, put_packed_varints(self._values))
@@ -314,7 +358,12 @@ KINDS = {"bytes_list": BytesList, "float_list": FloatList, "int64_list": Int64Li
 
 
 class Feature(Message):
-    """One of a `BytesList`, a `FloatList` and an `Int64List`.
+    """A feature of an `Example`: a `BytesList`, `FloatList` or `Int64List`.
+
+    Args:
+        bytes_list: List of bytes, or None.
+        float_list: List of floats, or None.
+        int64_list: List of integers, or None.
 
     Example:
         >>> feature = tw.train.Feature(int64_list=tw.train.Int64List(value=[1, 2]))
@@ -345,17 +394,17 @@ class Feature(Message):
 
     @property
     def bytes_list(self) -> BytesList:
-        """The list of bytes, an empty one if there is none."""
+        """The list of bytes, empty unless set."""
         return self._part("bytes_list")
 
     @property
     def float_list(self) -> FloatList:
-        """The list of numbers, an empty one if there is none."""
+        """The list of floats, empty unless set."""
         return self._part("float_list")
 
     @property
     def int64_list(self) -> Int64List:
-        """The list of integers, an empty one if there is none."""
+        """The list of integers, empty unless set."""
         return self._part("int64_list")
 
     def _part(self, kind):
@@ -372,19 +421,31 @@ class Feature(Message):
         return part
 
     def WhichOneof(self, oneof_group: str) -> str | None:
-        """The name of the list that is there, for "kind"; else None."""
+        """Return the name of the list that is set, or None.
+
+        Args:
+            oneof_group: Must be "kind".
+        """
         if oneof_group != "kind":
             raise ValueError(f"Feature has no oneof {oneof_group!r}, but 'kind'")
         return self._kind
 
     def HasField(self, field_name: str) -> bool:
-        """Return whether the feature has this list."""
+        """Return whether a list is set.
+
+        Args:
+            field_name: "bytes_list", "float_list" or "int64_list".
+        """
         if field_name not in KINDS:
             raise ValueError(f"Feature has no field {field_name!r}, but {[*KINDS]}")
         return self._kind == field_name
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
-        """The message as bytes."""
+        """Return the message as bytes.
+
+        Args:
+            deterministic: Ignored; the bytes are always deterministic.
+        """
         if self._kind is None:
             return b""
         return put_bytes([*KINDS].index(self._kind) + 1, self._list.SerializeToString())
@@ -408,7 +469,7 @@ class Feature(Message):
 
 
 class FeatureValues(Values):
-    """A list of features, which also makes them."""
+    """A list of features, with the method `add`."""
 
     def add(self, **lists: Any) -> Feature:
         """Append ``Feature(**lists)`` and return it."""
@@ -417,7 +478,11 @@ class FeatureValues(Values):
 
 
 class FeatureList(Message):
-    """A list of `Feature`, the steps of a sequence."""
+    """A list of `Feature`, the steps of a sequence.
+
+    Args:
+        feature: Features of the list.
+    """
 
     def __init__(self, feature: Iterable[Feature] = ()):
         self._features = FeatureValues(self)
@@ -425,11 +490,15 @@ class FeatureList(Message):
 
     @property
     def feature(self) -> list[Feature]:
-        """The features, a list; ``add()`` appends an empty one."""
+        """The list of features; ``add()`` appends an empty one."""
         return self._features
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
-        """The message as bytes."""
+        """Return the message as bytes.
+
+        Args:
+            deterministic: Ignored; the bytes are always deterministic.
+        """
         return b"".join(
             [put_bytes(1, each.SerializeToString()) for each in self._features]
         )
@@ -458,7 +527,7 @@ class FeatureList(Message):
 
 
 class Entries(dict):
-    """A dict of messages; a key that is not there is made as it is read."""
+    """A dict of messages; reading a missing key creates a message."""
 
     def __init__(self, owner, kind):
         super().__init__()
@@ -479,7 +548,7 @@ class Entries(dict):
     update = setdefault = __ior__ = __setitem__
 
     def get_or_create(self, key: str) -> Any:
-        """The message of that name, a new one if there is none."""
+        """Return the message of a key; create it if it is missing."""
         return self[key]
 
 
@@ -497,7 +566,7 @@ class _Map(Message):
             self._entries[_text(name)].CopyFrom(value)
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
-        """The message as bytes, in the order of the names."""
+        """Return the message as bytes, with entries sorted by name."""
         parts = []
         for name in sorted(self._entries):
             value = put_bytes(2, self._entries[name].SerializeToString())
@@ -540,8 +609,12 @@ def _decoded(name):
 class Features(_Map):
     """Features by name.
 
+    Args:
+        feature: Dict of `Feature` by name, or None.
+
     Example:
-        >>> features = tw.train.Features(feature={"x": tw.train.Feature(float_list=tw.train.FloatList(value=[1.5]))})
+        >>> floats = tw.train.FloatList(value=[1.5])
+        >>> features = tw.train.Features(feature={"x": tw.train.Feature(float_list=floats)})
         >>> features.feature["x"].float_list.value
         [1.5]
     """
@@ -553,12 +626,16 @@ class Features(_Map):
 
     @property
     def feature(self) -> dict[str, Feature]:
-        """The features, a dict; a name that is not there gets an empty one when read."""
+        """Dict of features by name; reading a missing name creates an empty feature."""
         return self._entries
 
 
 class FeatureLists(_Map):
-    """Lists of features by name."""
+    """Lists of features by name.
+
+    Args:
+        feature_list: Dict of `FeatureList` by name, or None.
+    """
 
     _field, _kind = "feature_list", FeatureList
 
@@ -567,7 +644,7 @@ class FeatureLists(_Map):
 
     @property
     def feature_list(self) -> dict[str, FeatureList]:
-        """The lists, a dict; a name that is not there gets an empty one when read."""
+        """Dict of lists by name; reading a missing name creates an empty list."""
         return self._entries
 
 
@@ -606,7 +683,7 @@ class _Parts(Message):
         )
 
     def Clear(self) -> None:
-        """Make the message empty."""
+        """Remove all contents of the message."""
         for part in self._parts.values():
             part.Clear()
         self._set.clear()
@@ -629,9 +706,13 @@ class _Parts(Message):
 
 
 class Example(_Parts):
-    """Features of one example, of any names and lengths.
+    """Protocol buffer of one training example: features with any names and lengths.
 
-    Bytes come from `SerializeToString`; `io.parse_single_example` makes tensors of them.
+    `SerializeToString` returns bytes for TFRecord files; `io.parse_single_example`
+    converts them to tensors.
+
+    Args:
+        features: Features of the example, or None.
 
     Example:
         >>> example = tw.train.Example()
@@ -657,12 +738,17 @@ class Example(_Parts):
 
     @property
     def features(self) -> Features:
-        """The features."""
+        """The features of the example."""
         return self._parts["features"]
 
 
 class SequenceExample(_Parts):
-    """Features of a sequence: those of the whole, and lists of one feature a step."""
+    """Protocol buffer of one sequence: context features, and lists of step features.
+
+    Args:
+        context: Features of the whole sequence, or None.
+        feature_lists: Lists with one feature per step, or None.
+    """
 
     _fields = {"context": Features, "feature_lists": FeatureLists}
 
@@ -680,5 +766,5 @@ class SequenceExample(_Parts):
 
     @property
     def feature_lists(self) -> FeatureLists:
-        """The lists of features, one feature a step."""
+        """The lists of features, with one feature per step."""
         return self._parts["feature_lists"]

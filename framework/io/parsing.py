@@ -1,4 +1,4 @@
-"""Tensors from serialized examples, by a description of their features."""
+"""Parsing of serialized examples to tensors, given a description of their features."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ NAMES = {number: name for name, number in LISTS.items()}
 
 
 class FixedLenFeature(NamedTuple):
-    """A feature of one shape; ``default_value`` stands for one that is missing."""
+    """Feature with a fixed shape; ``default_value`` replaces a missing feature."""
 
     shape: Any
     dtype: DTypeLike
@@ -62,7 +62,7 @@ class FixedLenFeature(NamedTuple):
 
 
 class FixedLenSequenceFeature(NamedTuple):
-    """A feature of any number of rows of one shape, padded in batches by ``default_value``."""
+    """Feature with a varying number of rows; batches are padded by ``default_value``."""
 
     shape: Any
     dtype: DTypeLike
@@ -71,16 +71,17 @@ class FixedLenSequenceFeature(NamedTuple):
 
 
 class VarLenFeature(NamedTuple):
-    """A feature of any length as a `SparseTensor`; a batch has a row for each example."""
+    """Feature of varying length as a `SparseTensor`; a batch has a row per example."""
 
     dtype: DTypeLike
 
 
 class SparseFeature(NamedTuple):
-    """A `SparseTensor` of two features or more: indices, and the entries there.
+    """`SparseTensor` built from features of indices and a feature of values.
 
-    ``index_key`` names the feature of indices, int64, or lists those of all axes; ``size``
-    has the size of each axis. Entries are sorted by index unless ``already_sorted``.
+    ``index_key`` is the name of the int64 feature of indices, or a list with one name
+    for each axis; ``size`` contains the size of each axis. Entries are sorted by index
+    unless ``already_sorted``.
     """
 
     index_key: Any
@@ -91,10 +92,10 @@ class SparseFeature(NamedTuple):
 
 
 class RaggedFeature(NamedTuple):
-    """A feature of any length: a tensor, and in batches the rows of a `RaggedTensor`.
+    """Feature of varying length: a tensor, and in batches the rows of a `RaggedTensor`.
 
-    ``value_key`` is its name, if it is not the key in ``features``. ``partitions`` must be
-    empty: there is one ragged axis.
+    ``value_key`` is its name if it differs from the key in ``features``. ``partitions``
+    must be empty: there is a single ragged axis.
     """
 
     dtype: DTypeLike
@@ -107,23 +108,29 @@ class RaggedFeature(NamedTuple):
 def parse_single_example(
     serialized: TensorLike, features: dict[str, Any], example_names: Any = None
 ) -> dict[str, Any]:
-    """Tensors of the features of an `Example`, which is a scalar string.
+    """Parse a serialized `Example` to a dict of tensors.
 
-    Args: ``features``: for each name that is wanted a `FixedLenFeature`, which gives a
-    tensor of its shape, or a ``FixedLenSequenceFeature(shape, dtype,
-    allow_missing=True)``, which gives ``[n, *shape]`` for whatever ``n`` there is, or a
-    `VarLenFeature`, `SparseFeature` or `RaggedFeature`. Dtypes are float32, int64 and
-    string. ``example_names`` is ignored.
+    The dtypes are float32, int64 and string.
 
-    Raises: ``InvalidArgumentError`` (a ``ValueError``) for bytes that are no example, and
-    for a feature that is missing or of another dtype or number of values.
+    Args:
+        serialized: Scalar string, such as a record of a TFRecord file.
+        features: Dict with a description for each feature: `FixedLenFeature` returns a
+            tensor of its shape; ``FixedLenSequenceFeature(shape, dtype,
+            allow_missing=True)`` returns ``[n, *shape]`` for any ``n``;
+            `VarLenFeature`, `SparseFeature` and `RaggedFeature` return sparse and
+            ragged tensors.
+        example_names: Ignored.
+
+    Raises:
+        InvalidArgumentError: If the bytes are not an example, or a feature is missing
+            or has another dtype or number of values (also a ``ValueError``).
 
     Example:
-        >>> from tapewright.train import Example
-        >>> example = Example()
+        >>> example = tw.train.Example()
         >>> example.features.feature["x"].float_list.value.extend([1, 2])
-        >>> serialized = example.SerializeToString()
-        >>> tw.io.parse_single_example(serialized, {"x": tw.io.FixedLenFeature([2], "float32")})["x"].numpy()
+        >>> features = {"x": tw.io.FixedLenFeature([2], "float32")}
+        >>> parsed = tw.io.parse_single_example(example.SerializeToString(), features)
+        >>> parsed["x"].numpy()
         array([1., 2.], dtype=float32)
     """
     who = "parse_single_example"
@@ -149,9 +156,18 @@ def parse_single_example(
 def parse_example(
     serialized: TensorLike, features: dict[str, Any], example_names: Any = None
 ) -> dict[str, Any]:
-    """`parse_single_example` of a vector of strings, as a batch.
+    """Parse a vector of serialized `Example` messages to a dict of batches.
 
     A `FixedLenSequenceFeature` is padded at the end to the longest of the batch.
+
+    Args:
+        serialized: Vector of strings.
+        features: Dict of descriptions, as in `parse_single_example`.
+        example_names: Ignored.
+
+    Raises:
+        InvalidArgumentError: If the bytes are not examples or a feature does not match,
+            as in `parse_single_example`.
     """
     who = "parse_example"
     serialized = text_tensor(who, "serialized", serialized)
@@ -192,13 +208,23 @@ def parse_single_sequence_example(
     sequence_features: dict[str, Any] | None = None,
     example_name: Any = None,
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Tensors of a `SequenceExample`: those of its context, and those of its sequences.
+    """Parse a serialized `SequenceExample` to a dict of its context and one of its lists.
 
-    Args: ``context_features``: those of `parse_single_example`; ``sequence_features``: a
-    `FixedLenSequenceFeature` for each name, which gives ``[steps, *shape]``. A sequence may
-    be missing only with ``allow_missing``. ``example_name`` is ignored.
+    Args:
+        serialized: Scalar string.
+        context_features: Dict of descriptions of the context, as in
+            `parse_single_example`.
+        sequence_features: Dict with a `FixedLenSequenceFeature` for each list, which
+            returns ``[steps, *shape]``. A list may only be missing with
+            ``allow_missing``.
+        example_name: Ignored.
 
-    Raises: as `parse_single_example`.
+    Returns:
+        Two dicts of tensors: the context features and the sequence features.
+
+    Raises:
+        InvalidArgumentError: If the bytes are not a sequence example or a feature does
+            not match, as in `parse_single_example`.
     """
     who = "parse_single_sequence_example"
     serialized = scalar_text(who, "serialized", serialized)
@@ -256,7 +282,7 @@ def _wanted(who, features, steps=False, needed=True):
 
 
 def _parted(who, features):
-    """The dense features, and those of any length: pairs of a name and a dtype."""
+    """Return the dense features, and (name, dtype) pairs of varying-length features."""
     if not isinstance(features, dict) or not features:
         _wanted(who, features)  # raises
     kinds = VarLenFeature, SparseFeature, RaggedFeature
@@ -274,7 +300,7 @@ def _parted(who, features):
 
 
 def _keys_of(who, name, feature):
-    """The features in an example, and their dtypes, that one of any length is made of."""
+    """Return the names and dtypes of the features that one description refers to."""
     dtype = as_dtype(feature.dtype).name
     if dtype not in LISTS:
         raise TypeError(
@@ -302,7 +328,7 @@ def _axes(feature):
 
 
 def _row(who, name, dtype, found):
-    """The values of a feature of any length, none if it is missing."""
+    """Return the values of a feature of varying length, empty if it is missing."""
     if found.get(name) is None:
         return _no_values(dtype)
     wanted = _Wanted((), dtype, True, True, None)
@@ -315,7 +341,7 @@ def _no_values(dtype):
 
 
 def _of_example(who, name, feature, values):
-    """The tensor of a feature of any length, of one example."""
+    """Return the tensor of a feature of varying length in one example."""
     *indices, entries = [values[key] for key in _keys_of(who, name, feature)]
     if isinstance(feature, RaggedFeature):
         return entries
@@ -326,7 +352,7 @@ def _of_example(who, name, feature, values):
 
 
 def _of_batch(who, name, feature, found):
-    """The tensor of a feature of any length, of many examples."""
+    """Return the tensor of a feature of varying length in many examples."""
     pairs = [found[key] for key in _keys_of(who, name, feature)]
     entries, lengths = pairs[-1]
     rows = RaggedTensor.from_row_lengths(entries, lengths, validate=False)
@@ -403,7 +429,7 @@ def _default(who, name, value, dtype, shape):
 
 
 def _features(data):
-    """``{name: (number of the list, its bytes)}`` of an example."""
+    """Return ``{name: (number of the list, its bytes)}`` of an example."""
     parts = []
     for number, kind, value in fields(data):
         if number == 1:
@@ -413,7 +439,7 @@ def _features(data):
 
 
 def _entries(parts, read):
-    """The entries of a map; the last one of a name counts."""
+    """Return the entries of a map; the last value of a name wins."""
     found = {}
     for part in parts:
         for name, value in map_entries(part):
@@ -422,7 +448,7 @@ def _entries(parts, read):
 
 
 def _feature(data):
-    """The number of the list of a feature, and the bytes of its parts; None without one."""
+    """Return the number of a feature's list and the bytes of its parts, or None."""
     last, parts = None, []
     for number, kind, value in fields(data):
         if number <= 3:
@@ -442,7 +468,7 @@ def _steps(data):
 
 
 def _values(number, parts):
-    """The values of a list, an array of one axis."""
+    """Return the values of a list as an array with one axis."""
     found = []
     for part in parts:
         for field, kind, value in fields(part):
@@ -469,7 +495,7 @@ def _values(number, parts):
 
 
 def _array(who, name, found, feature):
-    """The array of a feature of one example."""
+    """Return the array of a feature of one example."""
     if found is None:
         return _missing(who, name, feature)
     values = _checked_values(who, name, found, feature)
@@ -531,7 +557,7 @@ def _batch(who, name, examples, feature):
 
 
 def _sequence(who, name, steps, feature):
-    """The array of a sequence: one row of the shape from each step."""
+    """Return the array of a sequence: one row of the shape from each step."""
     if steps is None:
         return _missing(who, name, feature)
     single = feature._replace(is_sequence=False, may_miss=False)

@@ -1,4 +1,4 @@
-"""`decode_proto`: fields of any message of protocol buffers, as tensors."""
+"""`decode_proto`: fields of any protocol buffer message, as tensors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["DecodedProto", "decode_proto"]
 
 
 class Kind(NamedTuple):
-    """The encoding of a type of fields, and the dtypes that hold its values."""
+    """The encoding of a field type, and the dtypes that can hold its values."""
 
     name: str
     wire: int
@@ -78,7 +78,7 @@ class Field(NamedTuple):
 
 
 def _local(**kinds):
-    """The fields of a message of ``tensorflow.Example``."""
+    """Return the fields of a message of ``tensorflow.Example``."""
     return {
         name: Field(name, number, KINDS[kind], repeated, None)
         for number, (name, (kind, repeated)) in enumerate(kinds.items(), 1)
@@ -118,32 +118,38 @@ def decode_proto(
     sanitize: bool = False,
     name: str | None = None,
 ) -> DecodedProto:
-    """Fields of messages of protocol buffers.
+    """Decode fields of serialized protocol buffer messages to tensors.
 
-    Not in traced functions, which do not know how many values there are; use it in
-    ``Dataset.map``.
+    Traced functions cannot call it, since they do not know the number of values; use it
+    in ``Dataset.map``.
 
     Args:
-        bytes: The messages, a tensor of strings.
-        message_type: Its full name, such as "package.Person"; ``field_names``.
-        output_types: The dtype of each: float32 or float64 for float, int32 or int64
+        bytes: Messages, a tensor of strings.
+        message_type: Full name of the message type, such as "package.Person".
+        field_names: Names of the fields to decode.
+        output_types: Dtype of each field: float32 or float64 for float, int32 or int64
             for int32, sint32 and sfixed32, uint32 or uint64 for uint32 and fixed32,
-            int32 for enum, string for string, bytes and messages, and the dtype of
-            their name for the others. ``descriptor_source``: a file that ``protoc
-            --descriptor_set_out=FILE --include_imports`` wrote, or b"bytes://" and its
-            contents; "local://" knows the messages of ``tensorflow.Example``.
-            ``message_format``: "binary".
-        sanitize: False.
+            int32 for enum, string for string, bytes and messages, and the dtype of the
+            same name for the others.
+        descriptor_source: Path of a file written by ``protoc --descriptor_set_out=FILE
+            --include_imports``, or b"bytes://" followed by its contents; "local://" for
+            the messages of ``tensorflow.Example``.
+        message_format: Must be "binary".
+        sanitize: Must be False.
 
     Shapes:
         ``bytes`` ``[...]``; ``sizes`` ``[..., number of fields]``, int32; each of
         ``values`` ``[..., most]``, where ``most`` is its largest size, and at least 1.
-        What is missing there is the default of the field.
+        Missing entries are the default of the field.
+
+    Returns:
+        A tuple ``(sizes, values)``: the number of values of each field, and a list with
+        a tensor for each field.
 
     Raises:
-        InvalidArgumentError: For an unknown message or field, or another dtype than its
-            type has (a ``ValueError``).
-        DataLossError: For bytes that are no message.
+        InvalidArgumentError: If a message or field is unknown, or the dtype does not
+            match its type (also a ``ValueError``).
+        DataLossError: If the bytes are not a message.
 
     Example:
         >>> sizes, (values,) = tw.io.decode_proto(
@@ -194,7 +200,7 @@ def decode_proto(
 
 
 def _read(data, chosen):
-    """The values of the chosen fields of a message, by their numbers."""
+    """Return the values of the chosen fields of a message, by field number."""
     found = {field.number: [] for field in chosen}
     by_number = {field.number: field for field in chosen}
     try:
@@ -211,7 +217,7 @@ def _read(data, chosen):
 
 
 def _values(kind, wire, value):
-    """The values in a field; none if it is written in another way than its type is."""
+    """Return the values in a field; none if the wire type does not match its type."""
     if kind.wire == LENGTH:
         return [bytes(value)] if wire == LENGTH else []
     if wire not in (kind.wire, LENGTH):
@@ -235,7 +241,7 @@ def _number(kind, n):
 
 
 def _column(found, field, dtype, shape):
-    """The values of a field of all messages, filled up."""
+    """Return the padded values of a field of all messages."""
     rows = [values[field.number] for values in found]
     most = max([1, *map(len, rows)])
     is_text = dtype.name == "string"
@@ -250,7 +256,7 @@ def _column(found, field, dtype, shape):
 
 
 def _message_of(who, message_type, source):
-    """The fields of a message by name."""
+    """Return the fields of a message by name."""
     if isinstance(source, str) and source in ("", "local://"):
         messages, where = LOCAL, "'local://'"
     else:
@@ -263,7 +269,7 @@ def _message_of(who, message_type, source):
 
 
 def _descriptor_set(who, source):
-    """The bytes of a ``FileDescriptorSet``."""
+    """Return the bytes of a ``FileDescriptorSet``."""
     if isinstance(source, bytes) and source.startswith(b"bytes://"):
         return source.removeprefix(b"bytes://")
     try:
@@ -277,7 +283,7 @@ def _descriptor_set(who, source):
 
 
 def _described(data):
-    """The fields of all messages of a ``FileDescriptorSet``, by name."""
+    """Return the fields of all messages of a ``FileDescriptorSet``, by name."""
     messages, enums = {}, {}
     for file in _parts(data, 1):
         package = _text(file, 2)
@@ -307,7 +313,7 @@ def _fields_of(descriptors, enums):
 
 
 def _default(kind, data, values):
-    """The default of a field that is not repeated; None for 0, False or no bytes."""
+    """Return the default of a field that is not repeated; None for 0, False or b""."""
     text = _text(data, 7)
     if kind.name == "enum":
         return dict(values).get(text, values[0][1] if values else 0)
@@ -329,7 +335,7 @@ def _default(kind, data, values):
 
 
 def _keep_enums(enums, outer, parts):
-    """Add the numbers of the values of enums, the first one in front."""
+    """Add the numbers of the values of enums, starting with the first value."""
     for enum in parts:
         values = []
         for value in _parts(enum, 2):
@@ -339,7 +345,7 @@ def _keep_enums(enums, outer, parts):
 
 
 def _parts(data, wanted):
-    """The fields of a number that hold bytes, text or a message."""
+    """Return the fields with a number that contain bytes, text or a message."""
     return [x for n, wire, x in fields(data) if n == wanted and wire == LENGTH]
 
 

@@ -1,4 +1,4 @@
-"""TFRecord files, written one record after the other."""
+"""TFRecord files, written record by record."""
 
 from __future__ import annotations
 
@@ -18,12 +18,22 @@ __all__ = ["TFRecordOptions", "TFRecordWriter"]
 
 
 class TFRecordOptions:
-    """Options of a `TFRecordWriter`: ``compression_type`` is "", "GZIP" or "ZLIB".
+    """Options of a `TFRecordWriter`: the compression of the file.
 
-    ``compression_level``: from 0 to 9, or -1 for that of zlib. The sizes of buffers and the
-    other settings of zlib have no effect on what is read, and are ignored.
+    Args:
+        compression_type: "", "GZIP" or "ZLIB", or other options; None for no
+            compression.
+        flush_mode: Ignored.
+        input_buffer_size: Ignored.
+        output_buffer_size: Ignored.
+        window_bits: Ignored.
+        compression_level: Level from 0 to 9, or -1 for zlib's default.
+        compression_method: Ignored.
+        mem_level: Ignored.
+        compression_strategy: Ignored.
 
-    Raises: ``InvalidArgumentError`` for another compression.
+    Raises:
+        InvalidArgumentError: If the compression is unknown (also a ``ValueError``).
     """
 
     def __init__(
@@ -47,12 +57,16 @@ class TFRecordOptions:
 
 
 class TFRecordWriter:
-    """A writer of TFRecord files; a context manager closes it.
+    """Writer of TFRecord files; `data.TFRecordDataset` reads them.
 
-    `data.TFRecordDataset` reads them. ``options``: `TFRecordOptions`, or a compression.
+    As a context manager, it closes the file.
+
+    Args:
+        path: Path of the file, which is overwritten.
+        options: `TFRecordOptions`, or a compression type.
 
     Example:
-        >>> import os, tempfile, tapewright as tw
+        >>> import os, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "records")
         >>> with tw.io.TFRecordWriter(path) as writer:
         ...     writer.write(b"one")
@@ -73,10 +87,15 @@ class TFRecordWriter:
         )
 
     def write(self, record: Any) -> None:
-        """Append a record: ``bytes``, or a scalar tensor of strings.
+        """Append a record to the file.
 
-        Raises: ``TypeError`` for anything else, ``ValueError`` if it is closed,
-        ``ResourceExhaustedError`` if the disk is full: this closes it.
+        Args:
+            record: ``bytes``, or a scalar string tensor.
+
+        Raises:
+            TypeError: If ``record`` is anything else.
+            ValueError: If the writer is closed.
+            ResourceExhaustedError: If the disk is full, which closes the writer.
         """
         if is_tensor(record):
             record = record.numpy()
@@ -88,12 +107,12 @@ class TFRecordWriter:
             self._records.write(bytes(record))
 
     def flush(self) -> None:
-        """Write out what is held back."""
+        """Write buffered data to the file."""
         with file_errors():
             self._records.flush()
 
     def close(self) -> None:
-        """Write out what is held back, and close the file."""
+        """Write buffered data and close the file."""
         with file_errors():
             self._records.close()
 

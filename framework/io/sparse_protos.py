@@ -26,12 +26,17 @@ __all__ = ["deserialize_many_sparse", "serialize_many_sparse", "serialize_sparse
 def serialize_sparse(
     sp_input: SparseTensor, out_type: DTypeLike = "string", name: str | None = None
 ) -> Tensor:
-    """A sparse tensor as three strings, in TensorFlow's format; ``[3]``.
+    """Serialize a sparse tensor to three strings in TensorFlow's format, ``[3]``.
 
-    Raises: ``TypeError`` for another input, ``ValueError`` for another ``out_type``.
+    Args:
+        sp_input: `SparseTensor` to serialize.
+        out_type: Must be "string".
+
+    Raises:
+        TypeError: If ``sp_input`` is not a `SparseTensor`.
+        ValueError: If ``out_type`` is not "string".
 
     Example:
-        >>> import tapewright as tw
         >>> strings = tw.io.serialize_sparse(tw.sparse.from_dense([0, 2]))
         >>> tw.io.parse_tensor(strings[1], "int32").numpy()
         array([2], dtype=int32)
@@ -44,11 +49,20 @@ def serialize_sparse(
 def serialize_many_sparse(
     sp_input: SparseTensor, out_type: DTypeLike = "string", name: str | None = None
 ) -> Tensor:
-    """The rows of a sparse tensor as three strings each, see `serialize_sparse`.
+    """Serialize each row of a sparse tensor to three strings, see `serialize_sparse`.
 
-    Shapes: ``[n, ...]`` to ``[n, 3]``; `deserialize_many_sparse` undoes it.
+    `deserialize_many_sparse` is the inverse.
 
-    Raises: as `serialize_sparse`; ``ValueError`` for a rank below 2.
+    Args:
+        sp_input: `SparseTensor` of rank 2 or higher.
+        out_type: Must be "string".
+
+    Shapes:
+        ``[n, ...]`` to ``[n, 3]``.
+
+    Raises:
+        TypeError: If ``sp_input`` is not a `SparseTensor`.
+        ValueError: If the rank is below 2, or ``out_type`` is not "string".
     """
     _check("serialize_many_sparse", sp_input, out_type)
     if sp_input.shape.rank is not None and sp_input.shape.rank < 2:
@@ -76,21 +90,28 @@ def deserialize_many_sparse(
     rank: int | None = None,
     name: str | None = None,
 ) -> SparseTensor:
-    """A sparse tensor of rows that `serialize_many_sparse` or `serialize_sparse` made.
+    """Deserialize rows to a sparse tensor: the inverse of `serialize_many_sparse`.
 
-    Sizes that differ between rows become the largest ones.
+    Rows of `serialize_sparse` are accepted as well. If sizes differ between rows, the
+    result has the largest.
 
-    Args: ``dtype``: of the values; ``rank``: of the result, if it is to be checked.
+    Args:
+        serialized_sparse: Strings, three for each row.
+        dtype: Dtype of the values.
+        rank: Expected rank of the result, or None for any.
 
-    Shapes: ``[n, 3]`` to ``[n, ...]``.
+    Shapes:
+        ``[n, 3]`` to ``[n, ...]``.
 
-    Raises: ``InvalidArgumentError`` (a ``ValueError``) for other strings, another dtype,
-    no rows or rows of different ranks; ``ValueError`` for another shape.
+    Raises:
+        InvalidArgumentError: If the strings are invalid, the dtype differs, or there
+            are no rows or rows of different ranks (also a ``ValueError``).
+        ValueError: If ``serialized_sparse`` has another shape.
 
     Example:
-        >>> import tapewright as tw
         >>> sparse = tw.sparse.from_dense([[0, 1], [2, 0]])
-        >>> again = tw.io.deserialize_many_sparse(tw.io.serialize_many_sparse(sparse), "int32")
+        >>> strings = tw.io.serialize_many_sparse(sparse)
+        >>> again = tw.io.deserialize_many_sparse(strings, "int32")
         >>> again.indices.numpy().tolist(), again.values.numpy()
         ([[0, 1], [1, 0]], array([1, 2], dtype=int32))
     """
@@ -127,7 +148,7 @@ def deserialize_many_sparse(
 
 
 def _row(indices, values, shape, dtype):
-    """The arrays of a row, checked."""
+    """Return the validated arrays of a row."""
     indices, shape = read_tensor_proto(indices, int64), read_tensor_proto(shape, int64)
     values = read_tensor_proto(values, dtype)
     fits = shape.ndim == 1 and indices.shape == (len(values), len(shape))

@@ -1,4 +1,4 @@
-"""`make_tensor_proto` and `make_ndarray`: arrays as messages, and messages as arrays."""
+"""`make_tensor_proto` and `make_ndarray`: conversions of arrays to messages and back."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ LISTED = (
 
 
 class SerializableMessage(Protocol):
-    """A message of protocol buffers, of any library."""
+    """A protocol buffer message of any library."""
 
     def SerializeToString(self) -> bytes:
         """The message as bytes."""
@@ -80,7 +80,9 @@ class ShapeFields(NamedTuple):
 
 
 class TensorProto(Message):
-    """An array as a message; `make_tensor_proto` makes it, `make_ndarray` reads it.
+    """An array as a protocol buffer message.
+
+    `make_tensor_proto` creates it, `make_ndarray` converts it to an array.
 
     Example:
         >>> print(tw.make_tensor_proto(1.5))
@@ -96,7 +98,7 @@ class TensorProto(Message):
 
     @property
     def dtype(self) -> int:
-        """The number of the dtype in ``types.proto``, 0 for an empty message."""
+        """The number of the dtype in ``types.proto``; 0 for an empty message."""
         return self._last(1, VARINT, 0)
 
     @property
@@ -107,7 +109,7 @@ class TensorProto(Message):
 
     @property
     def tensor_content(self) -> bytes:
-        """The bytes of the array, empty if its values are listed."""
+        """The bytes of the array; empty if its values are listed."""
         return bytes(self._last(4, LENGTH, b""))
 
     def _last(self, field, kind, default):
@@ -119,7 +121,7 @@ class TensorProto(Message):
         return self._data
 
     def Clear(self) -> None:
-        """Make the message empty."""
+        """Remove all contents of the message."""
         self._data = b""
 
     def _merge(self, data):
@@ -146,7 +148,7 @@ class TensorProto(Message):
 
 
 def _shown(field, kind, value):
-    """The texts of the values in a field."""
+    """Return the values of a field as text."""
     if field == 8:
         return [f'"{escaped(bytes(value))}"']
     if field in FLOATS:
@@ -166,23 +168,27 @@ def make_tensor_proto(
     verify_shape: bool = False,
     allow_broadcast: bool = False,
 ) -> TensorProto:
-    """An array as a message in TensorFlow's format, ``TensorProto``.
+    """Convert an array to a ``TensorProto`` message in TensorFlow's format.
 
-    `tw.io.parse_tensor` reads its ``SerializeToString()``, and `make_ndarray` the message.
+    `tw.io.parse_tensor` parses its ``SerializeToString()``; `make_ndarray` converts the
+    message.
 
     Args:
-        values: As for `tw.constant`; NumPy arrays are cast to ``dtype``. ``shape``: by
-            default that of the values. There may be fewer of these than ``shape``
-            holds; the last one is repeated. ``verify_shape``: the values must have the
-            ``shape``.
-        allow_broadcast: They must be a single one or fill it.
+        values: Anything that `tw.constant` accepts, or a message. NumPy arrays are cast
+            to ``dtype``.
+        dtype: Dtype of the message, or None to infer it.
+        shape: Shape, by default the shape of the values. If there are fewer values, the
+            last one is repeated.
+        verify_shape: If True, the values must have the given shape.
+        allow_broadcast: If True, the values must be a single one or fill the shape.
 
     Raises:
-        ValueError: For too many values, or if both of the last arguments are True.
-        TypeError: For values that do not fit ``dtype``, or a ``shape`` that they fail.
+        ValueError: If there are too many values, or ``verify_shape`` and
+            ``allow_broadcast`` are both True.
+        TypeError: If the values do not fit ``dtype`` or, with ``verify_shape``, the
+            shape.
 
     Example:
-        >>> import tapewright as tw
         >>> message = tw.make_tensor_proto([[1, 2]])
         >>> tw.io.parse_tensor(message.SerializeToString(), "int32").numpy()
         array([[1, 2]], dtype=int32)
@@ -233,7 +239,7 @@ def _array(values, dtype):
 
 
 def _put_values(array, name, is_whole):
-    """The bytes of an array, or its values as a list, as TensorFlow chooses."""
+    """Return the bytes of an array, or its values as a list, like TensorFlow."""
     if name == "string":
         return b"".join([put_bytes(8, text) for text in texts(array)])
     if is_whole and array.size > 1 and name not in LISTED:
@@ -248,15 +254,15 @@ def _put_values(array, name, is_whole):
 
 
 def make_ndarray(tensor: SerializableMessage) -> NDArray:
-    """The array of a ``TensorProto``.
+    """Convert a ``TensorProto`` message to a NumPy array.
 
     Args:
-        tensor: Of `make_tensor_proto`, or a message of another library, such as a value
-            that TensorBoard's ``EventAccumulator`` reads.
+        tensor: Message of `make_tensor_proto` or of another library, such as a value
+            read by TensorBoard's ``EventAccumulator``.
 
     Raises:
-        TypeError: For something else, or a dtype that is not here.
-        InvalidArgumentError: For bytes that are no tensor (a ``ValueError``).
+        TypeError: If ``tensor`` is not a message, or its dtype is unsupported.
+        InvalidArgumentError: If the bytes are not a tensor (also a ``ValueError``).
 
     Example:
         >>> tw.make_ndarray(tw.make_tensor_proto(7, shape=[2, 2]))

@@ -54,7 +54,12 @@ MOST_REPEATED = 1 << 26  # bytes that one value in the file may fill
 
 
 def serialize_tensor(tensor: TensorLike) -> Tensor:
-    """A tensor as a string, the bytes of a ``TensorProto``; `parse_tensor` reads it.
+    """Serialize a tensor to a string, the bytes of a ``TensorProto``.
+
+    `parse_tensor` is the inverse.
+
+    Args:
+        tensor: Tensor to serialize.
 
     Example:
         >>> tw.io.parse_tensor(tw.io.serialize_tensor([[1, 2]]), "int32").numpy()
@@ -69,7 +74,7 @@ def serialize_tensor(tensor: TensorLike) -> Tensor:
 
 
 def tensor_proto(array):
-    """The bytes of the ``TensorProto`` of an array."""
+    """Return the bytes of the ``TensorProto`` of an array."""
     array = np.asarray(array)
     number = NUMBERS[as_dtype(array.dtype).name]
     found = put_int(1, number) + put_shape(array.shape)
@@ -81,16 +86,25 @@ def tensor_proto(array):
 
 
 def put_shape(shape):
-    """The field of a shape."""
+    """Return the field of a shape."""
     sizes = [put_bytes(2, put_int(1, size) if size else b"") for size in shape]
     return put_bytes(2, b"".join(sizes))
 
 
 def parse_tensor(serialized: TensorLike, out_type: DTypeLike) -> Tensor:
-    """The tensor of a scalar string that `serialize_tensor`, or TensorFlow's, made.
+    """Parse a serialized ``TensorProto``: the inverse of `serialize_tensor`.
 
-    Raises: ``InvalidArgumentError`` (a ``ValueError``) for other bytes, or another dtype
-    than ``out_type``.
+    Args:
+        serialized: Scalar string, created by tapewright or TensorFlow.
+        out_type: Dtype of the tensor.
+
+    Raises:
+        InvalidArgumentError: If the bytes are invalid, or the tensor has another dtype
+            (also a ``ValueError``).
+
+    Example:
+        >>> tw.io.parse_tensor(tw.io.serialize_tensor([1.5]), "float32").numpy()
+        array([1.5], dtype=float32)
     """
     dtype = as_dtype(out_type)
 
@@ -102,7 +116,7 @@ def parse_tensor(serialized: TensorLike, out_type: DTypeLike) -> Tensor:
 
 
 def read_tensor_proto(data, dtype):
-    """The array of a ``TensorProto``. Raises: see `parse_tensor`."""
+    """Return the array of a ``TensorProto``; raise the errors of `parse_tensor`."""
     number, shape, content, single, strings = 0, (), None, [], []
     for field, kind, value in fields(data):
         if field in (1, 3):
@@ -144,7 +158,7 @@ def read_tensor_proto(data, dtype):
 
 
 def _checked_content(data, shape):
-    """Strings: the lengths of all, then their bytes, as TensorFlow's sparse tensors have."""
+    """Decode strings: all lengths, then the bytes, as in TensorFlow's sparse tensors."""
     place, lengths, strings = 0, [], []
     for _ in range(math.prod(shape)):
         length, place = read_varint(data, place)
@@ -163,7 +177,7 @@ def _whole(data, dtype):
 
 
 def read_shape(data):
-    """The shape in the value of its field."""
+    """Return the shape in the value of its field."""
     sizes = []
     for field, kind, value in fields(data):
         check(field != 3 or not value, "the shape of a tensor is unknown")
@@ -189,7 +203,7 @@ def _checked(values, shape):
 
 
 def _filled(values, shape, dtype):
-    """The values in a shape; the last one stands for those that follow, as in TensorFlow."""
+    """Reshape the values; the last one is repeated as needed, as in TensorFlow."""
     size = math.prod(shape)
     if len(values) < size:
         wanted = size * values.dtype.itemsize

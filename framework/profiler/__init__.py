@@ -1,9 +1,9 @@
 """`tw.profiler`: a Chrome trace of a program, and a table of times by op.
 
-While it is on, every kernel is timed, replays read a clock at each instruction (see
-`compiler.inspection.timings`), and the methods of `core.watched_methods` are wrapped. When
-it is off, nothing is wrapped, and it costs nothing. On a GPU, which runs behind the host,
-its own times are recorded, too: see `gpu`.
+During a trace, every kernel is timed, replays read a clock at each instruction (see
+`compiler.inspection.timings`), and the methods in `core.watched_methods` are wrapped.
+Otherwise nothing is wrapped, without any overhead. On a GPU, which runs asynchronously,
+the GPU's times are recorded as well: see `gpu`.
 """
 
 from __future__ import annotations
@@ -59,25 +59,30 @@ watch_method(Executable, "__init__", "compile", "executable")
 
 
 class trace:  # noqa: N801  (used as a statement)
-    """``with tw.profiler.trace("out.json"):`` records the times of all that runs inside.
+    """Context manager that records the times of all code inside it.
 
-    It records ops of eager steps, the instructions of replays (with the op and line of
-    each), tracing and compiling, gradients, optimizer updates and the blocks of `annotate`,
-    in all threads. The file opens in Perfetto or chrome://tracing; it has the shapes,
-    dtypes and bytes of each op, and the memory of live results over time. At the end a
-    table by op is printed. Gradients run op by op here, so that each op is recorded.
+    It records the ops of eager steps, the instructions of replays (with the op and line
+    of each), tracing and compiling, gradients, optimizer updates and the blocks of
+    `annotate`, in all threads. The file opens in Perfetto or chrome://tracing; it
+    contains the shapes, dtypes and bytes of each op, and the memory of live results
+    over time. At the end a table by op is printed. Inside the context gradients run op
+    by op, so that each op is recorded.
 
-    An op on a GPU returns before its work is done. Its events are what the call takes on the
-    host; those of category "gpu" are what the work takes on the GPU, from its launch on, and
-    hold the bytes that the op took from the memory pool and the peak of them, in
-    the thread of the ``with`` block.
+    An op on a GPU returns before its work is done. Its events show the time of the call
+    on the host; events of category "gpu" show the time of the work on the GPU, from its
+    launch on, and contain the bytes that the op took from the memory pool and their
+    peak, in the thread of the ``with`` block.
 
-    Args: ``path``: of the JSON file, none by default; ``table``: False prints no table.
+    Afterwards the attributes ``events`` (`Event`) and ``rows`` (`TableRow`) hold the
+    results.
 
-    Afterwards ``events`` (`Event`) and ``rows`` (`TableRow`) hold the results.
+    Args:
+        path: Path of the JSON file, or None to write no file.
+        table: If False, print no table.
 
-    Raises: ``RuntimeError`` if a trace is going on already; ``FileNotFoundError`` if the
-    folder of ``path`` does not exist.
+    Raises:
+        RuntimeError: If another trace is active.
+        FileNotFoundError: If the folder of ``path`` does not exist.
 
     Example:
         >>> import tapewright as tw
@@ -134,9 +139,13 @@ class trace:  # noqa: N801  (used as a statement)
 
 
 class annotate:  # noqa: N801  (used as a statement)
-    """``with annotate("load"):`` records the block under this name; also a decorator.
+    """Context manager and decorator that records a block or function by name.
 
-    Keyword arguments are shown with the name. Outside of `trace` it does nothing.
+    Outside of `trace` it has no effect.
+
+    Args:
+        name: Name of the block in the trace.
+        **arguments: Values that are shown with the name.
 
     Example:
         >>> @tw.profiler.annotate("normalize", dataset="moons")
@@ -172,7 +181,11 @@ class annotate:  # noqa: N801  (used as a statement)
 
 
 def Profile(logdir: str | PathLike[str]) -> trace:
-    """`trace` without a table, into ``trace.json`` in a folder, which may not exist yet."""
+    """Return a `trace` without a table that writes ``trace.json`` in a folder.
+
+    Args:
+        logdir: Folder, which is created if it does not exist.
+    """
     os.makedirs(logdir, exist_ok=True)
     return trace(os.path.join(logdir, "trace.json"), table=False)
 
@@ -181,16 +194,24 @@ _started = []
 
 
 def start(logdir: str | PathLike[str]) -> None:
-    """Start a `Profile`; `stop` ends it."""
+    """Start a `Profile`; `stop` ends it.
+
+    Args:
+        logdir: Folder of the file, which is created if it does not exist.
+
+    Raises:
+        RuntimeError: If another trace is active.
+    """
     profile = Profile(logdir)
     profile.__enter__()
     _started.append(profile)
 
 
 def stop() -> None:
-    """End the profile of `start`, and write its file.
+    """End the profile of `start` and write its file.
 
-    Raises: ``RuntimeError`` if nothing was started.
+    Raises:
+        RuntimeError: If no profile was started.
     """
     if not _started:
         raise RuntimeError("profiler.experimental.stop: start was not called")
@@ -246,7 +267,7 @@ class _Session:
         return [gpu for gpu in self.gpus.values() if gpu is not None]
 
     def gpu_of(self, arrays):
-        """The recorder of the GPU that arrays are on, None if they are on the host."""
+        """Return the recorder of the arrays' GPU, or None if they are on the host."""
         kind = type(arrays[0]) if arrays else devices.current_module().ndarray
         if kind is np.ndarray:
             return None
@@ -257,14 +278,14 @@ class _Session:
         return self.gpus[kind]
 
     def counters(self):
-        """``(time, change in bytes)`` of each kind of memory."""
+        """Return ``(time, change in bytes)`` of each kind of memory."""
         found = {"memory of results": self.memory}
         for gpu in self.recorders():
             found[f"memory of GPU {gpu.number}"] = gpu.memory
         return found
 
     def thread(self):
-        """The number of this thread; its name is remembered."""
+        """Return the number of this thread, and save its name."""
         number = threading.get_ident()
         if number not in self.threads:
             self.threads[number] = threading.current_thread().name
@@ -288,7 +309,7 @@ class _Session:
         return run
 
     def timed_kernel(self, op, kernel):
-        """The kernel of an op, and a note of each call."""
+        """Return the kernel of an op with a record of each call."""
         note, thread = self.ops.append, self.thread
 
         def run(*arrays, **attributes):
@@ -337,7 +358,7 @@ class _Session:
         return timed_replay
 
     def follow(self, arrays, known=()):
-        """Note the bytes of new arrays, which are not ``known``, and later their release."""
+        """Record the bytes of new arrays, which are not ``known``, and later their release."""
         for array in arrays:
             if type(array) is np.ndarray and type(array.base) is not np.ndarray:
                 key = id(array)
@@ -353,7 +374,7 @@ class _Session:
     # --- decoding
 
     def finished(self):
-        """All events in the order of their start, outer ones first."""
+        """Return all events by start time, outer before inner."""
         events = [Event(*each) for each in self.noted]
         for op, start, stop, thread, given, made, attributes, measured in self.ops:
             inputs, outputs = [_Spec(*x) for x in given], [_Spec(*x) for x in made]
@@ -386,7 +407,7 @@ class _Session:
         return events
 
     def on_gpu(self, event, gpu, measured):
-        """The event of the work on a GPU of an op, whose call is ``event``."""
+        """Return the event of an op's work on a GPU; ``event`` is its call."""
         thread = -1 - gpu.number  # a row of its own
         self.threads.setdefault(thread, f"GPU {gpu.number}")
         data = dict(event.data)

@@ -1,8 +1,9 @@
-"""`GpuRecorder`: the times and the memory of ops on a GPU, which runs behind the host.
+"""`GpuRecorder`: the times and the memory of ops on a GPU, which runs asynchronously.
 
-An op on a GPU returns before its work is done, so the host's clock shows what the call
-takes. CUDA events around it are passed when the GPU gets there; their times are read at the
-end of the profile. A hook of CuPy's memory pool counts the bytes that an op takes from it.
+An op on a GPU returns before its work is done, so the host's clock only measures the
+call. CUDA events around it are passed when the GPU reaches them; their times are read
+at the end of the profile. A hook of CuPy's memory pool counts the bytes that an op
+allocates.
 """
 
 import threading
@@ -14,7 +15,7 @@ clock = time.perf_counter_ns
 
 
 class Measured:
-    """An op on a GPU: the events around it, bytes taken from the pool, and their peak."""
+    """An op on a GPU: the events around it, bytes allocated from the pool, their peak."""
 
     __slots__ = ("allocated", "before", "behind", "peak")
 
@@ -24,10 +25,10 @@ class Measured:
 
 
 class GpuRecorder:
-    """Times of the current GPU of a thread on the clock of the host, and its memory.
+    """Times of a thread's current GPU on the host's clock, and its memory.
 
-    Memory is that of the thread which makes the recorder: CuPy's hooks are those of a
-    thread. ``memory`` has ``(time, change in bytes)``.
+    The memory is measured in the thread that creates the recorder, since CuPy's hooks
+    belong to a thread. ``memory`` contains ``(time, change in bytes)``.
     """
 
     def __init__(self, module):
@@ -53,14 +54,14 @@ class GpuRecorder:
         self.memory.append((clock(), change))
 
     def begin(self):
-        """Note that an op begins in the current stream; `end` gets the answer."""
+        """Record that an op begins in the current stream; pass the result to `end`."""
         self._highest, self._taken = self._held, 0
         measured = Measured(self._event())
         measured.peak = self._held
         return measured
 
     def end(self, measured):
-        """Note that the work of the op is enqueued."""
+        """Record that the work of the op is enqueued."""
         measured.behind = self._event()
         if threading.get_ident() == self._owner:
             measured.allocated = self._taken
@@ -69,12 +70,12 @@ class GpuRecorder:
             measured.peak = None
 
     def finish(self):
-        """Wait for the GPU, and count memory no longer."""
+        """Wait for the GPU and stop counting memory."""
         self._hook.__exit__(None, None, None)
         self._cuda.Device().synchronize()
 
     def times(self, measured):
-        """Begin and end of the work of an op, in ns of the host's clock, after `finish`."""
+        """Return begin and end of an op's work in ns of the host's clock, after `finish`."""
         elapsed = self._cuda.get_elapsed_time
         return tuple(
             [

@@ -1,4 +1,4 @@
-"""Views of a profile: events in time, a table of them by name, a file for Chrome."""
+"""Views of a profile: a timeline of events, a table by name, a file for Chrome."""
 
 import os
 
@@ -16,11 +16,11 @@ __all__ = [
 
 
 class Event:
-    """Something that took time: ``category``, ``name``, when (ns), its thread, its data.
+    """A timed event: ``category``, ``name``, start and stop (ns), thread and data.
 
-    Categories are "op", "gpu" (the work of an op on a GPU), "replay" (a call of a traced
-    function), "instruction" (one of its calls), "trace", "compile", "tape", "optimizer" and
-    "user". ``nbytes`` are read and written.
+    Categories are "op", "gpu" (the work of an op on a GPU), "replay" (a call of a
+    traced function), "instruction" (one of its calls), "trace", "compile", "tape",
+    "optimizer" and "user". ``nbytes`` counts bytes read and written.
     """
 
     __slots__ = ("category", "name", "start", "stop", "thread", "nbytes", "data")
@@ -39,11 +39,11 @@ class Event:
 
 
 class TableRow:
-    """All events of one name: their count, and their time with and without inner events.
+    """All events with one name: their count, and time with and without inner events.
 
-    ``total`` and ``own`` are microseconds; ``nbytes`` are read and written. On a GPU,
-    ``allocated`` are the bytes that all calls took from the memory pool, and ``peak`` the
-    most that one of them held at once.
+    ``total`` and ``own`` are in microseconds; ``nbytes`` counts bytes read and written.
+    On a GPU, ``allocated`` counts the bytes that all calls took from the memory pool,
+    and ``peak`` is the maximum that one of them held at a time.
     """
 
     __slots__ = (
@@ -61,7 +61,7 @@ class TableRow:
 
 
 def table_rows(events):
-    """Events by category and name, sorted by their own time."""
+    """Return rows of events by category and name, sorted by time without inner events."""
     rows, stacks = {}, {}
     for event in events:  # outer ones come first
         row = rows.get((event.category, event.name))
@@ -86,7 +86,7 @@ def table_rows(events):
 
 
 def table_text(rows, duration):
-    """The rows as text; ``share`` is that of their own time in the duration."""
+    """Return the rows as text; ``share`` is their time relative to the duration."""
     head = ["calls", "total ms", "mean us", "own ms", "share", "bytes"]
     on_gpu = any([row.category == "gpu" for row in rows])
     head += ["allocated", "peak"] if on_gpu else []
@@ -114,10 +114,13 @@ def _bytes(count):
 
 
 def chrome_trace(events, start, threads, counters):
-    """The trace as the dict that Perfetto and chrome://tracing read as JSON.
+    """Return the trace as a dict that Perfetto and chrome://tracing read as JSON.
 
-    Args: ``start``: the time that is 0; ``threads``: their names by number;
-    ``counters``: ``(time, change in bytes)`` of each kind of memory, by its name.
+    Args:
+        events: Events to show.
+        start: Time that becomes 0.
+        threads: Names of threads by number.
+        counters: ``(time, change in bytes)`` of each kind of memory, by name.
     """
     process, numbers = os.getpid(), {}
     for thread in threads:

@@ -1,7 +1,7 @@
-"""`tw.summary`: numbers, images, sounds and texts for TensorBoard.
+"""`tw.summary`: scalars, images, audio and text for TensorBoard.
 
-It needs the extra ``tensorboard``. Functions write to the writer that is the default,
-eagerly and in each call of a traced function. The callback `TensorBoard` has the same files.
+It requires the extra ``tensorboard``. Functions write to the default writer, eagerly
+and in each call of a traced function. The callback `TensorBoard` writes the same files.
 """
 
 from __future__ import annotations
@@ -52,18 +52,22 @@ def scalar(
     step: TensorLike | None = None,
     description: str | None = None,
 ) -> Tensor:
-    """Write a number, as float32.
+    """Write a scalar summary for TensorBoard, as float32.
 
-    Args: ``name``: the tag, after the names of `name_scope`; ``data``: a number of rank
-    0; ``step``: an int of rank 0, by default that of `experimental.set_step` or
-    ``as_default``; a tensor or variable is read in each call; ``description``: shown
-    beside the chart.
+    Args:
+        name: Tag of the summary, prefixed by the enclosing `name_scope`.
+        data: Number of rank 0.
+        step: Integer of rank 0, by default the step set by `experimental.set_step` or
+            ``as_default``. A tensor or variable is read in each call.
+        description: Text shown next to the chart, or None.
 
-    Returns: whether it was written: False without a default writer, or where
-    `record_if` forbids it.
+    Returns:
+        True if the summary was written; False without a default writer, or if
+        `record_if` prevents it.
 
-    Raises: ``ValueError`` without a step, or for another shape; ``RuntimeError`` if the
-    writer is closed.
+    Raises:
+        ValueError: If there is no step, or ``data`` has another shape.
+        RuntimeError: If the writer is closed.
     """
     data = convert_to_tensor(data)
     if data.shape.rank != 0 or kind_of(data.dtype.dtype) not in "biuf":
@@ -89,11 +93,23 @@ def image(
     max_outputs: int = 3,
     description: str | None = None,
 ) -> Tensor:
-    """Write images, which needs Pillow; several have the tags ``name/0``, ``name/1``, ...
+    """Write images for TensorBoard, as PNG files; requires Pillow.
 
-    Args: ``data``: ``[batch, height, width, channels]`` with 1 to 4 channels, uint8 or
-    floating in ``[0, 1]``, where it is clipped; ``max_outputs``: the most that are
-    written; the others are those of `scalar`.
+    Several images have the tags ``name/0``, ``name/1``, ...
+
+    Args:
+        name: Tag of the summary, prefixed by the enclosing `name_scope`.
+        data: Images ``[batch, height, width, channels]`` with 1 to 4 channels, uint8,
+            or floating in ``[0, 1]``; other values are clipped.
+        step: Integer of rank 0, or None for the default step, as in `scalar`.
+        max_outputs: Maximum number of images to write.
+        description: Text shown next to the images, or None.
+
+    Returns:
+        True if the summary was written, as in `scalar`.
+
+    Raises:
+        ValueError: If there is no step, or ``data`` has another shape.
     """
     data = convert_to_tensor(data)
     is_floating = kind_of(data.dtype.dtype) == "f"
@@ -126,10 +142,20 @@ def histogram(
     buckets: int | None = None,
     description: str | None = None,
 ) -> Tensor:
-    """Write the distribution of the entries of a tensor of any shape.
+    """Write the distribution of the entries of a tensor for TensorBoard.
 
-    Args: ``data``: real numbers, finite, at least one; ``buckets``: the number of
-    intervals, by default 30; the others are those of `scalar`.
+    Args:
+        name: Tag of the summary, prefixed by the enclosing `name_scope`.
+        data: Real finite numbers of any shape, at least one.
+        step: Integer of rank 0, or None for the default step, as in `scalar`.
+        buckets: Number of intervals, by default 30.
+        description: Text shown next to the chart, or None.
+
+    Returns:
+        True if the summary was written, as in `scalar`.
+
+    Raises:
+        ValueError: If there is no step, or ``data`` is empty or not finite.
     """
     data = convert_to_tensor(data)
     if kind_of(data.dtype.dtype) not in "biuf":
@@ -158,8 +184,16 @@ def text(
     """Write strings, which TensorBoard shows as Markdown.
 
     Args:
-        data: A string, or a tensor of strings, which becomes a table; the others are
-            those of `scalar`.
+        name: Tag of the summary, prefixed by the enclosing `name_scope`.
+        data: String, or tensor of strings, which is shown as a table.
+        step: Integer of rank 0, or None for the default step, as in `scalar`.
+        description: Text shown next to the strings, or None.
+
+    Returns:
+        True if the summary was written, as in `scalar`.
+
+    Raises:
+        ValueError: If there is no step.
     """
     data = convert_to_tensor(data)
     if data.dtype.name != "string":
@@ -180,16 +214,23 @@ def audio(
     encoding: str | None = None,
     description: str | None = None,
 ) -> Tensor:
-    """Write sounds, as WAV files of 16 bits.
+    """Write audio for TensorBoard, as WAV files of 16 bits.
 
     Args:
-        data: Float32 ``[batch, samples, channels]``, clipped to ``[-1, 1]``, 0 for NaN.
-        sample_rate: Samples in a second.
-        max_outputs: The most sounds that are written.
-        encoding: "wav", which None stands for; the others are those of `scalar`.
+        name: Tag of the summary, prefixed by the enclosing `name_scope`.
+        data: Float32 ``[batch, samples, channels]``, clipped to ``[-1, 1]``; NaN
+            becomes 0.
+        sample_rate: Samples per second.
+        step: Integer of rank 0, or None for the default step, as in `scalar`.
+        max_outputs: Maximum number of clips to write.
+        encoding: "wav" or None, which means the same.
+        description: Text shown next to the player, or None.
+
+    Returns:
+        True if the summary was written, as in `scalar`.
 
     Raises:
-        ValueError: For other values, and as `scalar`.
+        ValueError: If ``data`` has another shape or dtype, or there is no step.
     """
     if encoding not in (None, "wav"):
         raise ValueError(f"summary.audio: encoding must be 'wav', got {encoding!r}")

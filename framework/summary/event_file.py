@@ -1,6 +1,6 @@
-"""Event files in TensorBoard's format: TFRecord files of messages made by tensorboardX.
+"""Event files in TensorBoard's format: TFRecord files of messages by tensorboardX.
 
-tensorboardX is imported here alone. Events are written at once, to a file that is buffered:
+Only this file imports tensorboardX. Events are written immediately to a buffered file:
 a thread that writes them later could not tell when they are on disk.
 """
 
@@ -26,7 +26,7 @@ _numbers = itertools.count()
 
 
 def require_tensorboardx(who: str) -> Any:
-    """The package tensorboardX; ``ImportError`` in the name of ``who`` without it."""
+    """Return the package tensorboardX; raise ``ImportError`` for ``who`` without it."""
     try:
         import tensorboardX
     except ImportError as error:
@@ -38,14 +38,19 @@ def require_tensorboardx(who: str) -> Any:
 
 
 class EventFile:
-    """A new event file in ``folder``; it is also closed when it is not used any more.
+    """New event file in ``folder``; it is also closed when it is garbage collected.
 
-    Args: ``folder``: None drops all events; ``suffix``: the end of its name;
-    ``max_queue``: flush after so many events, None for no such limit;
-    ``flush_seconds``: flush with the next event after this time.
+    The methods raise an ``OSError`` that names the file if it cannot be written, which
+    closes it.
 
-    Raises: ``ImportError`` without tensorboardX; methods raise an ``OSError`` that names
-    the file if it cannot be written, which closes it.
+    Args:
+        folder: Folder of the file; None drops all events.
+        suffix: End of the file name.
+        max_queue: Flush after this number of events; None for no limit.
+        flush_seconds: Flush with the next event after this time.
+
+    Raises:
+        ImportError: If tensorboardX is not installed.
     """
 
     def __init__(
@@ -76,7 +81,7 @@ class EventFile:
         buckets: int = BUCKETS,
         description: str = "",
     ) -> None:
-        """Write the counts of finite numbers, at least one, in intervals of one width."""
+        """Write the counts of finite numbers, at least one, in intervals of equal width."""
         self._add(self._make.histogram(tag, values, buckets), step, description)
 
     def add_image(
@@ -105,7 +110,7 @@ class EventFile:
         content: bytes,
         description: str = "",
     ) -> None:
-        """Write an array of strings for a plugin of TensorBoard, and data for this plugin."""
+        """Write an array of strings and metadata for a plugin of TensorBoard."""
         from tensorboardX.proto.summary_pb2 import Summary, SummaryMetadata
         from tensorboardX.proto.tensor_pb2 import TensorProto
 
@@ -153,7 +158,7 @@ class EventFile:
             raise
 
     def close(self) -> None:
-        """Flush and close the file, once."""
+        """Flush and close the file, if it is open."""
         self._close()
 
     @property
@@ -163,7 +168,7 @@ class EventFile:
 
 
 class _Nowhere:
-    """The writer of a process that leaves writing to another one."""
+    """The writer of a process that leaves writing to another process."""
 
     def write(self, event):
         pass

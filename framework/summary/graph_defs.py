@@ -37,7 +37,7 @@ def graph_def(graph: Graph) -> bytes:
 
 
 class _Writer:
-    """The nodes of a ``GraphDef``, each under a name of its own."""
+    """The nodes of a ``GraphDef``, each with a unique name."""
 
     def __init__(self):
         self.nodes = []
@@ -73,7 +73,7 @@ class _Writer:
             self.add_graph(region, f"{name}/region_{i}/")
 
     def _source(self, x, name):
-        """Name a value as an input; a constant gets a node of its own."""
+        """Name a value as an input; a constant gets a separate node."""
         if is_value(x):
             return self.sources[x]
         name = self._unique(name)
@@ -89,7 +89,7 @@ class _Writer:
         return name
 
     def _add(self, name, op, inputs, typed):
-        """Add a node with the dtype of the first of ``typed``, and the shapes of all."""
+        """Add a node with the dtype of the first of ``typed`` and the shapes of all."""
         specs = [spec_of(x) for x in typed]
         attributes = {"_output_shapes": put_bytes(1, b"".join(map(_shape, specs)))}
         if specs:
@@ -111,7 +111,7 @@ def _op_name(node):
 
 
 def _shape(spec):
-    """An entry of a list of shapes; a size that is open is -1."""
+    """Return an entry of a list of shapes; unknown sizes are -1."""
     sizes = [-1 if n is None else n for n in static_shapes(spec[0])]
     return put_bytes(7, b"".join([put_bytes(2, put_int(1, n)) for n in sizes]))
 

@@ -32,7 +32,7 @@ __all__ = [
 
 
 class _State(NamedTuple):
-    """The defaults of a thread: its writer, step, and the condition to write."""
+    """The defaults of a thread: its writer, its step, and the condition to write."""
 
     writer: SummaryWriter | None = None
     step: Any = None
@@ -56,9 +56,12 @@ def _defaults(**changes):
 
 
 class SummaryWriter:
-    """An event file, made by `create_file_writer`, that can become the default.
+    """Writer of summaries to an event file; see `create_file_writer`.
 
-    A traced function writes to the writer that is the default while it is traced.
+    A traced function writes to the default writer at the time of tracing.
+
+    Args:
+        file: Event file to write to.
     """
 
     def __init__(self, file: EventFile):
@@ -69,22 +72,30 @@ class SummaryWriter:
 
     @contextmanager
     def as_default(self, step: TensorLike | None = None) -> Iterator[SummaryWriter]:
-        """A context in which functions write here; ``step`` is its default step."""
+        """Context manager in which this is the default writer.
+
+        Args:
+            step: Default step inside the context, or None to keep the current one.
+        """
         changes = {} if step is None else {"step": step}
         with _defaults(writer=self, **changes):
             yield self
 
     def set_as_default(self, step: TensorLike | None = None) -> None:
-        """Let functions of this thread write here from now on."""
+        """Make this the default writer of the thread from now on.
+
+        Args:
+            step: Default step, or None to keep the current one.
+        """
         state = _STATE.get()
         step = state.step if step is None else step
         _STATE.set(state._replace(writer=self, step=step))
 
     def init(self) -> None:
-        """Do nothing, as the file is open."""
+        """Do nothing: the file is already open."""
 
     def flush(self) -> None:
-        """Write all of the events to the disk now."""
+        """Write all buffered events to disk now."""
         host_effect("summary_flush", self._flush)
 
     def _flush(self):
@@ -95,7 +106,11 @@ class SummaryWriter:
         host_effect("summary_close", self._file.close)
 
     def open_file(self) -> EventFile:
-        """The file, unless it is closed, which is a ``RuntimeError``."""
+        """Return the event file.
+
+        Raises:
+            RuntimeError: If it is closed.
+        """
         if self._file.is_closed:
             raise RuntimeError("summary: the writer is closed")
         return self._file
@@ -111,12 +126,14 @@ def create_file_writer(
     """Create an event file in a folder, for ``tensorboard --logdir logdir``.
 
     Args:
-        max_queue: Flush after so many events, by default 10.
-        flush_millis: Flush with the next event after this time, by default two minutes.
-        filename_suffix: The end of the file's name, by default ".v2".
+        logdir: Folder of the file, which is created if it does not exist.
+        max_queue: Flush after this number of events, by default 10.
+        flush_millis: Flush with the next event after this time in milliseconds, by
+            default two minutes.
+        filename_suffix: End of the file name, by default ".v2".
 
     Raises:
-        ImportError: Without tensorboardX.
+        ImportError: If tensorboardX is not installed.
 
     Example:
         >>> writer = tw.summary.create_file_writer("logs")  # doctest: +SKIP
@@ -130,14 +147,14 @@ def create_file_writer(
 
 
 def default_writer() -> SummaryWriter | None:
-    """Return the writer of this thread to which functions write, or None."""
+    """Return the default writer of this thread, or None."""
     return _STATE.get().writer
 
 
 def write_event(
     kind: str, name: str, step: TensorLike | None, write: Callable[..., Any], *data: Any
 ) -> Tensor:
-    """``write(file, tag, step, *arrays)`` to the default writer, in each call."""
+    """Call ``write(file, tag, step, *arrays)`` for the default writer, in each call."""
     writer, default_step, _ = _STATE.get()
     if writer is None:
         return convert_to_tensor(False)
@@ -169,7 +186,11 @@ def _int_step(kind, step):
 
 
 def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
-    """Write all events of a writer, by default the default one, to its file."""
+    """Write all buffered events of a writer to its file.
+
+    Args:
+        writer: Writer to flush, by default the default writer.
+    """
     writer = _STATE.get().writer if writer is None else writer
     if writer is not None:
         writer.flush()
@@ -180,11 +201,11 @@ def flush(writer: SummaryWriter | None = None, name: str | None = None) -> None:
 
 @contextmanager
 def record_if(condition: TensorLike | Callable[[], TensorLike]) -> Iterator[None]:
-    """A context in which events are written only if ``condition``, a bool, is true.
+    """Context manager in which summaries are written only if a condition is true.
 
     Args:
-        condition: Also a tensor, or a function without arguments, which is called for
-            each event; in a traced function its result is evaluated in each call.
+        condition: Bool, boolean tensor, or function without arguments, which is called
+            for each event; in a traced function its result is evaluated in each call.
 
     Example:
         >>> with tw.summary.record_if(False):
@@ -196,7 +217,7 @@ def record_if(condition: TensorLike | Callable[[], TensorLike]) -> Iterator[None
 
 
 def should_record_summaries() -> Tensor:
-    """Return whether an event would be written now: a writer, and `record_if`."""
+    """Return whether summaries are written: depends on the writer and on `record_if`."""
     writer, _, condition = _STATE.get()
     if writer is None:
         return convert_to_tensor(False)
@@ -209,10 +230,11 @@ def should_record_summaries() -> Tensor:
 
 
 def set_step(step: TensorLike | None) -> None:
-    """Set the default step of events in this thread; None unsets it.
+    """Set the default step of summaries in this thread.
 
     Args:
-        step: An int, or a variable, whose value each event reads.
+        step: Integer, variable, which is read for each event, or None to unset the
+            step.
     """
     _STATE.set(_STATE.get()._replace(step=step))
 

@@ -1,4 +1,4 @@
-"""`trace_on`: graphs and times of what runs until `trace_export`, and `graph`."""
+"""`trace_on` and `trace_export`, for graphs and times, and `graph`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["graph", "trace_export", "trace_off", "trace_on"]
 
 
 class _Trace:
-    """The graphs of the traced functions that run, and a profile if one is asked for."""
+    """The graphs of the traced functions that run, and an optional profile."""
 
     def __init__(self, graph, profiler, outdir):
         self.graphs = {}  # by identity, in the order of their first call
@@ -48,7 +48,7 @@ class _Trace:
         return noting_call
 
     def stop(self, outdir=None):
-        """Note no more calls; write the profile into a folder, or drop it for None."""
+        """Stop recording; write the profile to a folder, or drop it for None."""
         ConcreteFunction.flat_call = self.flat_call
         if self.profile is not None:
             if outdir is not None:
@@ -66,19 +66,18 @@ def trace_on(
     profiler: bool = False,
     profiler_outdir: str | PathLike[str] | None = None,
 ) -> None:
-    """Note the graphs of traced functions that run from now on, in all threads.
+    """Record the graphs of traced functions that run from now on, in all threads.
 
-    `trace_export` writes them and ends the trace; `trace_off` drops them.
+    `trace_export` writes them and ends the trace; `trace_off` drops them. A second
+    trace, or a trace in a traced function, is not started; a warning is printed.
 
     Args:
-        graph: False notes no graphs, unless ``profiler``.
-        profiler: Record times, too, as `profiler.trace`.
-        profiler_outdir: The folder of their file, which `trace_export` takes as well.
-
-    A second trace, and one in a traced function, is not started, with a warning.
+        graph: If False, record no graphs unless ``profiler``.
+        profiler: If True, also record times, like `profiler.trace`.
+        profiler_outdir: Folder of the profile; `trace_export` accepts it as well.
 
     Raises:
-        RuntimeError: If a `profiler.trace` is on already.
+        RuntimeError: If a `profiler.trace` is active.
     """
     global _trace
     if active_tracer() is not None:
@@ -100,17 +99,17 @@ def trace_export(
 ) -> None:
     """End the trace of `trace_on`; write its graphs for TensorBoard, and its profile.
 
-    The graphs go to the default writer, if there is one: the dashboard "Graphs" lists them
-    under the tag. The profile is ``trace.json`` in its folder, for Perfetto or
-    ``chrome://tracing``.
+    The graphs are written to the default writer, if there is one: the dashboard
+    "Graphs" lists them under the tag. The profile is ``trace.json`` in its folder, for
+    Perfetto or ``chrome://tracing``.
 
     Args:
-        name: The tag, after the names of `name_scope`.
-        step: As in `scalar`.
-        profiler_outdir: The folder of the profile if `trace_on` was given none.
+        name: Tag of the graphs, prefixed by the enclosing `name_scope`.
+        step: Integer of rank 0, or None for the default step, as in `scalar`.
+        profiler_outdir: Folder of the profile if it was not passed to `trace_on`.
 
     Raises:
-        ValueError: If no trace is on, or without a step.
+        ValueError: If no trace is active, or there is no step.
     """
     global _trace
     if active_tracer() is not None:
@@ -143,7 +142,7 @@ def trace_export(
 
 
 def trace_off() -> None:
-    """End the trace of `trace_on`, if one is on, and drop its graphs and times."""
+    """End the trace of `trace_on`, if any, and drop its graphs and times."""
     global _trace
     with _lock:
         trace, _trace = _trace, None
@@ -152,13 +151,16 @@ def trace_off() -> None:
 
 
 def graph(graph_data: Any) -> Tensor:
-    """Write the graph of a traced function, ``f.get_concrete_function(x).graph``.
+    """Write the graph of a traced function for TensorBoard.
+
+    Args:
+        graph_data: Graph, such as ``f.get_concrete_function(x).graph``.
 
     Returns:
-        Whether it was written: False without a default writer.
+        True if the graph was written; False without a default writer.
 
     Raises:
-        TypeError: For anything else.
+        TypeError: If ``graph_data`` is not a graph.
         ValueError: In a traced function.
     """
     if active_tracer() is not None:
