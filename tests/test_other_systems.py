@@ -145,7 +145,7 @@ def forks():
 @pytest.mark.parametrize(
     ("system", "absent", "note"),
     [
-        ("win32", WINDOWS_HAS_NO, "BLAS library is not within reach"),
+        ("win32", WINDOWS_HAS_NO, "BLAS library is not accessible"),
         ("darwin", MACOS_HAS_NO, ""),
         (sys.platform, NO_CTYPES, "this Python has no ctypes"),
     ],

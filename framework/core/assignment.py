@@ -39,20 +39,21 @@ def assign_all(
         >>> assign_all("set_weights", [v, w], [3.0, [4.0]])
         Traceback (most recent call last):
             ...
-        ValueError: set_weights: 'Variable' has shape (2,), the value (1,)
+        ValueError: set_weights: the value of 'Variable' must have shape (2,), got (1,)
         >>> v.numpy()
         np.float32(1.0)
     """
     variables, values = list(variables), list(values)
     if len(values) != len(variables):
         raise ValueError(
-            f"{who}: {len(variables)} values are needed, got {len(values)}"
+            f"{who}: needs {len(variables)} values, one for each variable, got "
+            f"{len(values)}"
         )
     for variable, value in zip(variables, values):
         if tuple(np.shape(value)) != tuple(variable.shape):
             raise ValueError(
-                f"{who}: '{variable.path}' has shape {tuple(variable.shape)}, the value "
-                f"{tuple(np.shape(value))}"
+                f"{who}: the value of '{variable.path}' must have shape "
+                f"{tuple(variable.shape)}, got {tuple(np.shape(value))}"
             )
     with unchanged_on_error(variables):
         for variable, value in zip(variables, values):

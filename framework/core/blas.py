@@ -113,8 +113,8 @@ def _numpy_gemm(a, b, out, alpha, beta):
     product = np.matmul(a, b)
     if product.shape != out.shape:
         raise ValueError(
-            f"gemm: a and b make a product of shape {product.shape}, which out must have; "
-            f"got {out.shape}"
+            f"gemm: out must have the shape {product.shape} of the product, got "
+            f"{out.shape}"
         )
     if alpha != 1:
         product *= product.dtype.type(alpha)
@@ -140,8 +140,8 @@ def _bound_gemm(a, b, out, alpha, beta):
     (m, k), (k2, n) = a.shape, b.shape
     if k != k2 or out.shape != (m, n):
         raise ValueError(
-            f"gemm: a {a.shape} @ b {b.shape} does not make out {out.shape}: shapes must "
-            "be (m, k), (k, n) and (m, n)"
+            f"gemm: shapes must be (m, k), (k, n) and (m, n), got a {a.shape}, b "
+            f"{b.shape} and out {out.shape}"
         )
     if letter is None or not a.dtype == b.dtype == out.dtype or not out.size or not k:
         return None
@@ -171,7 +171,7 @@ def _library_for(x, y):
     library, letter = _library(), _LETTERS.get(y.dtype)
     if x.shape != y.shape:
         raise ValueError(
-            f"axpby: x and y must have one shape, got {x.shape}, {y.shape}"
+            f"axpby: x and y must have the same shape, got {x.shape} and {y.shape}"
         )
     if library is None or letter is None or x.dtype != y.dtype or not y.size:
         return None, None
@@ -259,9 +259,11 @@ def set_blas_calls(on: bool) -> None:
         return
     try:
         library = _Library(openblas.ctypes)
-        _state.update(library=library, note="directly, for products that add")
+        _state.update(library=library, note="directly, for accumulating products")
         if not _agrees():
-            _state.update(library=None, note="not used: it computed other products")
+            _state.update(
+                library=None, note="not used: its results differ from NumPy's"
+            )
     except (
         openblas.Unavailable,
         OSError,

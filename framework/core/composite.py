@@ -57,15 +57,19 @@ class CompositeTensor:
 
     def gradient_part(self) -> Any:
         """Return the tensor through which gradients pass."""
-        raise TypeError(f"there is no gradient by a {type(self).__name__}")
+        raise TypeError(
+            f"gradients with respect to a {type(self).__name__} are not supported"
+        )
 
     def with_gradient(self, gradient: Any) -> Any:
         """Return the gradient of this value from the gradient of its `gradient_part`."""
-        raise TypeError(f"there is no gradient by a {type(self).__name__}")
+        raise TypeError(
+            f"gradients with respect to a {type(self).__name__} are not supported"
+        )
 
     def spec(self) -> Any:
         """Return the `CompositeSpec` of the value, the ``element_spec`` of a data set."""
-        raise TypeError(f"a {type(self).__name__} is no element of a data set")
+        raise TypeError(f"a {type(self).__name__} cannot be an element of a data set")
 
     def unstacked(self) -> list[Any]:
         """Return the rows, as elements of a data set."""
@@ -73,7 +77,7 @@ class CompositeTensor:
 
     def stacked(self, rows: Sequence[Any]) -> Any:
         """Return a batch of several values like this one, with an additional first axis."""
-        raise TypeError(f"a {type(self).__name__} is no element of a batch")
+        raise TypeError(f"a {type(self).__name__} cannot be batched")
 
     def apply_op(self, op: Any, inputs: Sequence[Any], attributes: Any) -> Any:
         """Return the result of an op that has this value among its inputs.
@@ -86,7 +90,7 @@ class CompositeTensor:
     def _refusal(self, name):
         """Return the error for an op or function that has no rule for the class."""
         return TypeError(
-            f"{name}: the op takes no {type(self).__name__}{self._advised()}"
+            f"{name}: the op does not accept a {type(self).__name__}{self._advised()}"
         )
 
 
@@ -110,7 +114,7 @@ class CompositeSpec(CompositeTensor):
 
     def batched(self, count: int | None) -> Any:
         """Return the spec of a batch of ``count`` rows, see `stacked`."""
-        raise TypeError(f"a {type(self).__name__} is no element of a batch")
+        raise TypeError(f"a {type(self).__name__} cannot be batched")
 
     def stack_rows(self, rows: Sequence[Any]) -> Any:
         """Return a batch of rows of this spec."""

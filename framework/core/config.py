@@ -161,7 +161,7 @@ def set_malloc(tuned: bool = True) -> None:
     mapped, kept = (32 * 1024, 256 * 1024) if tuned else (128, 128)  # KB
     for option, size in (M_MMAP_THRESHOLD, mapped), (M_TRIM_THRESHOLD, kept):
         if libc.mallopt(option, size * 1024) != 1:
-            raise Unavailable(f"malloc refused a threshold of {size} KB")
+            raise Unavailable(f"malloc rejected a threshold of {size} KB")
     if not tuned:
         libc.malloc_trim(0)
     note = f"mmap threshold {mapped} KB, trim threshold {kept} KB"
@@ -184,7 +184,7 @@ def _glibc():
     if any(name in preload for name in ("jemalloc", "tcmalloc", "mimalloc")):
         raise Unavailable(f"malloc is not glibc's: LD_PRELOAD={preload}")
     if sys.platform != "linux" or not _or_none(os.confstr, "CS_GNU_LIBC_VERSION"):
-        raise Unavailable("malloc can be tuned with glibc only")
+        raise Unavailable("malloc can only be tuned with glibc")
     return openblas.load(None)
 
 
@@ -193,7 +193,7 @@ def _default_malloc():
     tunables = os.environ.get("GLIBC_TUNABLES", "")
     for name in ("mmap_threshold", "trim_threshold"):
         if f"MALLOC_{name.upper()}_" in os.environ or f"malloc.{name}=" in tunables:
-            raise Unavailable(f"left alone: the environment sets malloc's {name}")
+            raise Unavailable(f"unchanged: the environment sets malloc's {name}")
     set_malloc(True)
 
 
@@ -474,7 +474,7 @@ def show(file: TextIO | None = None) -> None:
         "NumPy": facts["numpy"],
         "CuPy": facts["cupy"],
         **_gpu_lines(facts["gpu"]),
-        "BLAS": library["library"] or "not OpenBLAS, or not within reach",
+        "BLAS": library["library"] or "not OpenBLAS, or not accessible",
         "  built as": library["config"] or "unknown",
         "  kernels": library["core"] or "unknown",
         "  called": library["calls"],

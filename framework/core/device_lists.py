@@ -183,25 +183,28 @@ def _set_visible(given, device_type):
     for device in given:
         if device not in present:
             raise ValueError(
-                f"set_visible_devices: devices must be of "
+                "set_visible_devices: devices must be among "
                 f"list_physical_devices({device_type or ''!r}), {present}, got {device!r}"
             )
     kinds = {device.device_type for device in given}
     if device_type in (None, "CPU") and "CPU" not in kinds:
         raise ValueError(
-            f"set_visible_devices: devices: the CPU is always used, got {given}"
+            "set_visible_devices: devices must include the CPU, which is always "
+            f"visible, got {given}"
         )
     if device_type == "CPU":
         return
     numbers = [_number(device) for device in given if device.device_type == "GPU"]
     if len(set(numbers)) < len(numbers):
-        raise ValueError(f"set_visible_devices: devices must differ, got {given}")
+        raise ValueError(
+            f"set_visible_devices: devices must not contain duplicates, got {given}"
+        )
     if numbers == [_number(device) for device in get_visible_devices("GPU")]:
         return
     if devices.placement.used:
         raise RuntimeError(
-            "set_visible_devices: call it before the first use of a GPU, whose name "
-            "would change"
+            "set_visible_devices: must be called before the first use of a GPU, whose "
+            "name would change"
         )
     devices.placement.visible = numbers
 
@@ -262,8 +265,8 @@ def set_logical_device_configuration(
     wanted = list(logical_devices)
     if len(wanted) != 1:
         raise ValueError(
-            f"{who}: logical_devices must be one configuration, as a device is not "
-            f"divided, got {wanted}"
+            f"{who}: logical_devices must be a list of one configuration, since devices "
+            f"cannot be divided, got {wanted}"
         )
     (limit,) = wanted[0]
     if limit is not None and (number is None or limit <= 0):

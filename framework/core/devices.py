@@ -67,7 +67,7 @@ class _Modules(dict):
             self[array_type] = cupy_module()
             return self[array_type]
         raise TypeError(
-            f"{array_type.__name__} is no array of a known module (NumPy, CuPy)"
+            f"{array_type.__name__} is not an array type of a known module (NumPy, CuPy)"
         )
 
 
@@ -115,7 +115,8 @@ def cupy_module(name: str = "cupy") -> Any:
     except (ImportError, OSError) as error:  # OSError: of a library that it loads
         if getattr(error, "name", None) == "cupy":
             raise RuntimeError(
-                "CuPy is not installed: tapewright[cuda12] and tapewright[cuda13] bring it"
+                "CuPy is not installed: pip install tapewright[cuda12] or "
+                "tapewright[cuda13]"
             ) from error
         raise RuntimeError(f"CuPy cannot be imported: {error}") from error
     return cupy if name == "cupy" else importlib.import_module(name)
@@ -223,7 +224,7 @@ def _is_replaced(name):
     if not count and not placement.told:
         placement.told = True
         warnings.warn(
-            f"device: the CPU is used for the name {name!r}: {flaw}. "
+            f"device: the CPU is used in place of {name!r}: {flaw}. "
             "tw.config.set_soft_device_placement(False) makes this an error",
             stacklevel=user_stacklevel(),
         )
@@ -286,7 +287,7 @@ def find_device(
         return kind, number
     present = ", ".join(["/CPU:0", *[f"/GPU:{i}" for i in range(count)]])
     reason = f"the devices are {present}" if count else f"{flaw}; there is {present}"
-    raise RuntimeError(f"{who}: there is no {kind} for the name {name!r}: {reason}")
+    raise RuntimeError(f"{who}: there is no {kind} with the name {name!r}: {reason}")
 
 
 _LOCAL_RANK = [lambda: 0]  # how to ask for the number of this process on its host
@@ -403,7 +404,7 @@ def check_fits(who: str, shape: Sequence[Any], dtype: Any) -> None:
     if size > memory:
         raise ResourceExhaustedError(
             f"{who}: an array of shape {tuple(shape)} and dtype {np.dtype(dtype).name} "
-            f"takes {size:,} bytes; there are {memory:,}"
+            f"needs {size:,} bytes; the device has {memory:,}"
         )
 
 
@@ -466,9 +467,9 @@ def memory_error(who: str, error: BaseException) -> ResourceExhaustedError:
     if type(error).__module__.partition(".")[0] not in ("cupy", "cupy_backends"):
         return ResourceExhaustedError(f"{who}: {error}")
     return ResourceExhaustedError(
-        f"{who}: {error}\n  {_memory_in_use()}\n  Make the batch smaller; leave persistent "
-        "tapes and drop tensors that are not needed; nvidia-smi shows other processes. "
-        "cupy.get_default_memory_pool().free_all_blocks() gives unused memory back"
+        f"{who}: {error}\n  {_memory_in_use()}\n  Reduce the batch size; delete "
+        "persistent tapes and unused tensors; nvidia-smi shows other processes. "
+        "cupy.get_default_memory_pool().free_all_blocks() releases unused memory"
     )
 
 
@@ -479,7 +480,7 @@ def _memory_in_use():
         pool = module.get_default_memory_pool()
         used, held = pool.used_bytes(), pool.total_bytes()
     except Exception:  # the GPU is gone; the first error says more
-        return "What is in use cannot be found out."
+        return "The memory in use cannot be determined."
     return (
         f"In use: {used:,} bytes by arrays, {held:,} by the memory pool; {free:,} of the "
         f"{total:,} bytes of the GPU are free."

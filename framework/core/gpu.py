@@ -152,7 +152,7 @@ def set_memory_growth(device: PhysicalDevice, enable: bool) -> None:
     find_gpu("set_memory_growth", device)
     if not enable:
         warnings.warn(
-            "set_memory_growth: memory of a GPU always grows as needed; "
+            "set_memory_growth: the memory of a GPU always grows as needed; "
             "CUPY_GPU_MEMORY_LIMIT in the environment limits it",
             stacklevel=user_stacklevel(),
         )
@@ -206,8 +206,8 @@ def _set_products(cupy, enabled):
         products.set_compute_type(np.float32, kinds[bool(enabled)])
     except (ImportError, AttributeError):
         warnings.warn(
-            f"CuPy {cupy.__version__} has no switch for TensorFloat-32: eager products keep "
-            "the setting of CUPY_TF32; traced functions follow this one",
+            f"CuPy {cupy.__version__} has no switch for TensorFloat-32: eager products "
+            "keep the setting of CUPY_TF32; traced functions use the new setting",
             stacklevel=user_stacklevel(),
         )
 

@@ -160,12 +160,12 @@ class Guards:
         """Return the error for code that needs a size, or the rank, as a number."""
         line = f"{self._line()}: " if self._line else ""
         if rank:
-            text = "is asked for, which a trace for all ranks does not have"
+            text = "is needed as a number, but unknown in a trace for all ranks"
         else:
             text = (
                 "needs the size of an unknown dimension (None) as a number, which a trace "
-                "for all sizes does not have. tw.reshape, tw.range, tw.zeros, slices and "
-                "the like take tw.shape(x)[i] as it is"
+                "for all sizes does not have. Pass tw.shape(x)[i] to tw.reshape, tw.range, "
+                "tw.zeros, slices and other ops"
             )
         error = NeedsSize(f"{line}{what} {text}")
         self.reason = self.reason or str(error)

@@ -140,8 +140,9 @@ def check_not_traced(path):
     """
     if active_tracer() is not None:
         raise TracingError(
-            f"{os.fspath(path)}: a file would be written once, while the function is "
-            "traced, and not in its calls: save outside of traced functions"
+            f"{os.fspath(path)}: a traced function cannot write files: it would write "
+            "once, while it is traced, and not in its calls. Save outside of traced "
+            "functions"
         )
 
 

@@ -125,8 +125,9 @@ class Module(Reserving, Trackable):
             setattr(self, name, rebound[name])
         if names:
             raise TypeError(
-                f"{type(self).__name__}.{method} replaced the variable self.{names[0]} by "
-                f"a tensor: change its value by self.{names[0]}.assign(...) or assign_add"
+                f"{type(self).__name__}.{method} replaced the variable self.{names[0]} by a "
+                f"tensor; to change its value, call self.{names[0]}.assign(...) or "
+                "assign_add"
             )
 
     def _tw_find(self, kind):

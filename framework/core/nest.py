@@ -157,9 +157,13 @@ def pack(structure: Any, leaves: Iterable[Any], expand_composites: bool = False)
     try:
         packed = _rebuild(structure, remaining)
     except StopIteration:
-        raise ValueError("pack: the structure holds more leaves than given") from None
+        raise ValueError(
+            "pack: leaves must be as many as the structure has, got too few"
+        ) from None
     if next(remaining, remaining) is not remaining:
-        raise ValueError("pack: more leaves were given than the structure holds")
+        raise ValueError(
+            "pack: leaves must be as many as the structure has, got too many"
+        )
     return packed
 
 

@@ -49,7 +49,7 @@ def register_op(op: Primitive) -> None:
     known = _OPS.get(op.name)
     if known is not None and known.is_own and not op.is_own:
         raise ValueError(
-            f"The name {op.name!r} is that of an op of tapewright: give yours another"
+            f"The name {op.name!r} belongs to an op of tapewright; choose another name"
         )
     for name in (op.name, op.type_name):
         known = _OPS.get(name)

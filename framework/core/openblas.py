@@ -53,7 +53,7 @@ def symbol(name):
     """
     extension = sys.modules.get("numpy._core._multiarray_umath")
     if extension is None or not hasattr(os, "RTLD_NOLOAD"):
-        raise Unavailable("NumPy's BLAS library is not within reach")
+        raise Unavailable("NumPy's BLAS library is not accessible")
     library = load(extension.__file__, mode=os.RTLD_NOLOAD)
     for prefix in ("", "scipy_"):  # NumPy's wheels rename what OpenBLAS exports
         for suffix in ("", "64_"):

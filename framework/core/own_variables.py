@@ -43,7 +43,8 @@ def load_own_variables(self, store: Any) -> None:
         variables = before if len(store.keys()) == len(before) else variables
     if len(store.keys()) != len(variables):
         raise ValueError(
-            f"'{self.name}' has {len(variables)} variables, {len(store.keys())} were saved"
+            f"'{self.name}' has {len(variables)} variables, but {len(store.keys())} "
+            "were saved"
         )
     values = [store[str(i)] for i in range(len(variables))]
     assign_all(f"'{self.name}'", variables, values, cast=True)

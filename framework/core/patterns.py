@@ -72,7 +72,9 @@ class Pattern:
 
     def _check_size(self, size):
         if size > MAX_SIZE:
-            reason = f"{size} characters, with all repetitions; at most {MAX_SIZE}"
+            reason = (
+                f"{size} characters, repetitions expanded; at most {MAX_SIZE} allowed"
+            )
             raise PatternError(self.pattern, reason)
 
     def fullmatch(self, text: str) -> Any:
@@ -359,7 +361,7 @@ class _Program:
             raise PatternError(
                 self._pattern,
                 f"its {len(self._numbers)} repetitions and alternatives are too many for a "
-                f"text of {len(text)} characters; their product is {MAX_STATES} at most",
+                f"text of {len(text)} characters; their product must be at most {MAX_STATES}",
             )
         return bytearray(count)
 

@@ -300,7 +300,7 @@ class Primitive:
         self.variadic: bool = bool(kernel.__code__.co_flags & inspect.CO_VARARGS)
         if "out" in self.inputs:
             raise TypeError(
-                f"{self.name}: an input may not be named 'out', the output's name"
+                f"{self.name}: an input must not be named 'out', which names the output"
             )
         # Options and traits: see `primitive`.
         self.broadcasts: bool = broadcasts
@@ -478,7 +478,7 @@ class Primitive:
         for name in names:
             if name not in self.inputs:
                 raise TypeError(
-                    f"{self.name} has no input {name!r}, only {self.inputs}"
+                    f"{self.name} has no input {name!r}; its inputs are {self.inputs}"
                 )
 
     def _check_residuals(self, rule):
@@ -723,8 +723,8 @@ class Primitive:
             raise self.dtype_error(specs[0])
         if self.infer_rule is None:
             raise NotImplementedError(
-                f"{self.name}: the op has no rule for the shape of its output, which a "
-                f"traced call needs. Give it one with @{self.name}.infer"
+                f"{self.name}: the op has no rule for the shape of its output, which traced "
+                f"calls need. Add one with @{self.name}.infer"
             )
         try:
             return self.infer_rule(*specs, **attributes)
@@ -740,13 +740,16 @@ class Primitive:
         places = _places(inputs)
         if len(set(places)) > 1 and any(words in str(error) for words in _MIXED):
             return InvalidArgumentError(
-                f"{self.name}: the inputs are on {', '.join(places)}; tensors never move by "
-                "themselves: make them and call the op inside of one `tw.device`"
+                f"{self.name}: the inputs must be on one device, got {', '.join(places)}; "
+                "tensors are never moved automatically: create them and call the op inside "
+                "the same `tw.device`"
             )
         if any(words in str(error) for words in _NO_LOOP):
             kinds = " and ".join(dict.fromkeys(x.dtype.name for x in inputs))
             names = {} if self.variadic else dict(zip(self.inputs, inputs))
-            return DTypeError(self.name, f"there is no such op for {kinds}", **names)
+            return DTypeError(
+                self.name, f"the op is not implemented for {kinds}", **names
+            )
         given = ", ".join(f"{tuple(x.shape)} {x.dtype.name}" for x in inputs)
         error = _as_op_error(error)
         error.add_note(f"in the op {self.name} on {given}")
@@ -799,7 +802,9 @@ def _parse_signature(who, kernel):
     }
     inputs = tuple([n for n in positional if types.get(n, TensorLike) is TensorLike])
     if inputs != positional[: len(inputs)] or any(n in defaults for n in inputs):
-        raise TypeError(f"{who}: an attribute needs a type, and follows the inputs")
+        raise TypeError(
+            f"{who}: attributes must have a type annotation and follow the inputs"
+        )
     attributes = positional[len(inputs) :] + keywords
     if code.co_flags & inspect.CO_VARARGS:
         inputs = (names[count + len(keywords)],)
@@ -960,15 +965,14 @@ def register_gradient(type_name: str, function: Callable[..., Any]) -> None:
     except ValueError:
         if type_name in _EARLY_GRADIENTS:
             raise KeyError(
-                f"Registering two gradients with name {type_name!r}! Unregister by "
-                "leaving one out"
+                f"Registering two gradients with name {type_name!r}! Register only one"
             ) from None
         _EARLY_GRADIENTS[type_name] = function
         return
     if op.rules or op.non_differentiable or op.registered is not None:
         raise KeyError(
-            f"Registering two gradients with name {type_name!r}! "
-            f"The op {op.name!r} has its rules already"
+            f"Registering two gradients with name {type_name!r}! The op {op.name!r} "
+            "already has rules"
         )
     op.registered = function
     op.recorders.clear()

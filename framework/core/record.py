@@ -259,8 +259,8 @@ def _registered_recorder(op, tracked):
         parts = parts if isinstance(parts, (list, tuple)) else [parts]
         if len(parts) != len(tracked):
             raise ValueError(
-                f"The gradient registered for {op.type_name} returned {len(parts)} "
-                f"gradients for {len(tracked)} inputs"
+                f"The gradient function registered for {op.type_name} must return a "
+                f"gradient for each of the {len(tracked)} inputs, got {len(parts)}"
             )
         _add_tracked(cotangents, keys, tracked, parts, useful)
 

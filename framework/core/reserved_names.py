@@ -113,7 +113,7 @@ def _refusal(cls, name):
 
 def _taken(cls, name):
     base = next(b.__name__ for b in cls.__mro__ if _is_own(b.__module__))
-    return f"{cls.__name__}: {base} has {name!r} for itself, rename it"
+    return f"{cls.__name__}: {name!r} is reserved by {base}, rename it"
 
 
 def _is_own(module):

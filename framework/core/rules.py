@@ -118,7 +118,7 @@ def normalize_axis(who, axis, rank, name="axis"):
         ValueError: If an axis is out of range or named twice.
     """
     if rank is None:
-        raise NeedsSize(f"{who}: {name} needs the rank of a tensor, which is not known")
+        raise NeedsSize(f"{who}: {name} needs the rank of a tensor, which is unknown")
     if axis is None:
         return tuple(range(rank))
     axes = (axis,) if hasattr(axis, "__index__") else tuple(axis)
@@ -132,7 +132,9 @@ def normalize_axis(who, axis, rank, name="axis"):
             )
     axes = tuple([a % rank for a in axes])
     if len(set(axes)) != len(axes):
-        raise InvalidArgumentError(f"{who}: {name} names an axis twice: {axis}")
+        raise InvalidArgumentError(
+            f"{who}: {name} must not contain an axis twice, got {axis}"
+        )
     return axes
 
 

@@ -97,7 +97,7 @@ class _Assigned(Interpreter):
     def before_assign(self, variable, method, key):
         if method == "apply_gradients" and active_tracer() is not None:
             raise TracingError(
-                "an optimizer cannot make a step in a StatelessScope in a traced function: "
+                "an optimizer cannot be applied in a StatelessScope in a traced function; "
                 "call its stateless_apply"
             )
         if isinstance(variable, Variable):  # other states end with their trace

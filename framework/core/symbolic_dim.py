@@ -282,7 +282,7 @@ def _scope_of(left, right):
     if not is_symbolic(left):
         return right.scope
     if is_symbolic(right) and right.scope is not left.scope:
-        raise left.scope.missing("a size beside one of another trace")
+        raise left.scope.missing("an expression with a size of another trace")
     return left.scope
 
 

@@ -150,7 +150,7 @@ def _decided(name, by):
     if name == "numpy":
         return "numpy", by
     if name not in TARGETS:
-        return "numpy", f"{by} is none of {_either()}"
+        return "numpy", f"{by} is not one of {_either()}"
     flaw, *_ = _offered["native"]
     reason = flaw()
     return ("numpy", reason) if reason else ("native", None)

@@ -115,8 +115,8 @@ class Tensor(Operators):
             variable, index = self._part_of
         except AttributeError:
             raise AttributeError(
-                "a tensor has no attribute 'assign': a variable, or a part v[index] of one, "
-                "can be assigned to"
+                "a tensor has no attribute 'assign': tensors are immutable; assign to a "
+                "variable, or to a part v[index] of one"
             ) from None
         return lambda value: Tensor._assign_part(variable, index, value)
 
@@ -172,7 +172,8 @@ class Tensor(Operators):
             export_hook(self, "another library")
         if options.pop("copy", None) is False:
             raise BufferError(
-                "a tensor never changes, so other libraries get a copy of it"
+                "copy=False is not supported: tensors are immutable, so other libraries "
+                "get a copy"
             )
         module = devices.array_module(type(self.array))
         return module.array(self.array, copy=True).__dlpack__(**options)
@@ -187,8 +188,8 @@ class Tensor(Operators):
         array = devices.to_numpy(self.array)
         if array.size != 1:
             raise TypeError(
-                f"Only a tensor with one element converts to {kind.__name__}; "
-                f"this one has shape {self.shape}"
+                f"Only a tensor with one element can be converted to {kind.__name__}; this "
+                f"one has shape {self.shape}"
             )
         return array.item()
 
@@ -212,8 +213,8 @@ class Tensor(Operators):
     def __index__(self) -> int:
         if self.array.dtype.kind not in "iu" or self.array.ndim:
             raise TypeError(
-                "Only an integer tensor of rank 0 can be an index, "
-                f"not shape {self.shape}, {self.dtype.name}"
+                f"Only an integer tensor of rank 0 can be an index, got shape {self.shape}, "
+                f"{self.dtype.name}"
             )
         return self._scalar(int)
 
@@ -700,8 +701,8 @@ def _from_python(value, dtype, hint):
     """Convert numbers, strings and nested lists to a NumPy array."""
     if isinstance(value, CompositeTensor):
         raise TypeError(
-            f"a {type(value).__name__} is no tensor: to_tensor() or tw.sparse.to_dense() "
-            "makes it dense"
+            f"Cannot convert a {type(value).__name__} to a tensor; call to_tensor() or "
+            "tw.sparse.to_dense()"
         )
     if isinstance(value, TensorShape):
         value, dtype = _dims_of(value, dtype)
@@ -755,8 +756,8 @@ def _from_objects(value, array):
     except TypeError:
         if any([is_symbolic(entry) for entry in array.flat]):
             raise TypeError(
-                f"Cannot convert {_shorten(value)} to a tensor: None is an unknown size, "
-                "which tw.shape(x)[axis] gives as a tensor"
+                f"Cannot convert {_shorten(value)} to a tensor: None is an unknown size; "
+                "tw.shape(x)[axis] returns it as a tensor"
             ) from None
         too_large = array.size and all(isinstance(n, int) for n in array.flat)
         raise DTypeError(
@@ -770,7 +771,9 @@ def _dims_of(shape, dtype):
     if dtype not in (None, "int32", "int64"):
         raise TypeError(f"Cannot convert {shape!r} to {as_dtype(dtype).name}")
     if not shape.is_fully_defined():
-        raise InvalidArgumentError(f"Cannot convert {shape!r}, which is known in part")
+        raise InvalidArgumentError(
+            f"Cannot convert {shape!r} to a tensor, since it is only partially known"
+        )
     dims = list(shape)
     narrow = max(dims, default=0) <= np.iinfo(np.int32).max
     return dims, dtype or ("int32" if narrow else "int64")
@@ -785,7 +788,7 @@ def _as_strings(array):
             pass
     hint = ""
     if array.dtype.kind == "O" and _holds_numbers(array):
-        hint = "; dtype='float32' makes it one of numbers"
+        hint = "; pass dtype='float32' to convert it to numbers"
     raise DTypeError(
         f"Cannot convert an array of dtype {array.dtype.name} to a tensor: "
         f"{_shorten(array)}{hint}"

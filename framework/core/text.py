@@ -84,7 +84,9 @@ def as_text(array: Any) -> Array:
     entries = array.ravel().tolist()
     for entry in entries:
         if not isinstance(entry, str | bytes):
-            raise TypeError(f"{type(entry).__name__} is no string")
+            raise TypeError(
+                f"strings must be text or bytes, got {type(entry).__name__}"
+            )
     return make_text([to_bytes(entry) for entry in entries], array.shape)
 
 

@@ -94,7 +94,7 @@ def as_shape(value: Any) -> tuple[int, ...]:
     except (MappingError, TracingError):
         raise
     except TypeError:
-        raise TypeError(f"must be made of integers, got {value!r}") from None
+        raise TypeError(f"must contain integers, got {value!r}") from None
 
 
 def _as_listed_size(n):

@@ -77,7 +77,7 @@ def enable_check_numerics() -> None:
         ...     print(str(error).splitlines()[0])
         ... finally:
         ...     tw.debugging.disable_check_numerics()
-        log made an infinity (1 of 2 entries)
+        log produced an infinity (1 of 2 entries)
     """
     wrap_kernels(_checked_kernel)
 
@@ -200,7 +200,7 @@ def _is_new(out, arrays):
 
 
 def _report(op, found, arrays, attributes):
-    lines = [f"{op.name} made {found}"]
+    lines = [f"{op.name} produced {found}"]
     names = op.names(arrays)
     for name, array in zip(names, arrays):
         lines.append(f"    {name}: {_range(array)}")

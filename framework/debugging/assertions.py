@@ -78,7 +78,7 @@ def _report(who, words, holds, names, arrays, message, summarize):
     at = tuple([int(i) for i in np.argwhere(~holds)[0]])
     lines = [] if not message else [message]
     lines.append(
-        f"{who}: {words} must hold for all entries, it does not for "
+        f"{who}: {words} must hold for all entries; it fails for "
         f"{holds.size - int(holds.sum())} of {holds.size}, first at index {list(at)}"
     )
     for name, array in zip(names, arrays):
@@ -496,7 +496,8 @@ def assert_integer(
     if x.dtype.dtype.kind not in "iu":
         opening = f"{message}. " if message else ""
         raise TypeError(
-            f"{opening}assert_integer: the dtype must be one of integers, got {x.dtype.name}"
+            f"{opening}assert_integer: the dtype must be an integer dtype, got "
+            f"{x.dtype.name}"
         )
 
 
@@ -525,7 +526,7 @@ def assert_same_float_dtype(
         wanted = own if wanted is None else wanted
         if own != wanted:
             raise InvalidArgumentError(
-                f"assert_same_float_dtype: all must be {wanted.name}, got {own.name}"
+                f"assert_same_float_dtype: all tensors must be {wanted.name}, got {own.name}"
             )
     wanted = as_dtype("float32") if wanted is None else wanted
     if kind_of(wanted.dtype) != "f":
@@ -552,8 +553,8 @@ def assert_proper_iterable(values: Any) -> None:
     single = is_tensor(values) or devices.is_array(values)
     if single or isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         raise TypeError(
-            "assert_proper_iterable: values must be a list, tuple or the like, got "
-            f"{type(values).__name__}"
+            "assert_proper_iterable: values must be an iterable of values, such as a "
+            f"list, got {type(values).__name__}"
         )
 
 

@@ -182,7 +182,7 @@ def all_gather(values: TensorNest, axis: int = 0) -> Any:
         array([[1, 2]], dtype=int32)
     """
     if active_tracer() is not None:
-        fall_back("all_gather: the sizes of other processes are not known in a trace")
+        fall_back("all_gather: the sizes of other processes are unknown in a trace")
     if isinstance(values, (list, tuple)) and not _holds_tensors(values):
         values = convert_to_tensor(values)
     return pack(values, [_gathered(leaf, axis) for leaf in flatten(values)])
@@ -195,7 +195,11 @@ def _holds_tensors(values):
 def _gathered(leaf, axis):
     array = convert_to_tensor(leaf).array
     if not array.ndim:
-        raise ShapeError("all_gather", "a scalar has no axis to join along", value=leaf)
+        raise ShapeError(
+            "all_gather",
+            "values must have an axis to concatenate along, got a scalar",
+            value=leaf,
+        )
     rows = np.moveaxis(devices.to_numpy(array), axis, 0)
     joined = np.concatenate(communicator().all_gather(rows))
     module = devices.array_module(type(array))
@@ -281,6 +285,7 @@ def barrier() -> None:
     """
     if active_tracer() is not None:
         raise InvalidArgumentError(
-            "barrier: a traced function cannot wait; call it outside"
+            "barrier: a traced function cannot wait; call it outside of traced "
+            "functions"
         )
     communicator().barrier()

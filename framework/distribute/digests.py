@@ -41,10 +41,11 @@ def check_variables(variables: Sequence[Variable]) -> None:
     first = int(differing.any(axis=0).argmax())
     ranks = ", ".join(map(str, np.flatnonzero(differing[:, first])))
     raise CollectiveError(
-        f"variable '{variables[first].path}' {tuple(variables[first].shape)} of rank "
-        f"{ranks} is not that of rank 0; {int(differing.any(axis=0).sum())} of "
-        f"{len(own)} variables differ. What a process alone assigns, or a gradient that "
-        "is not reduced, makes processes differ; broadcast_variables makes them equal"
+        f"check_variables: '{variables[first].path}' "
+        f"{tuple(variables[first].shape)} of rank {ranks} differs from rank 0; "
+        f"{int(differing.any(axis=0).sum())} of {len(own)} variables differ. Reduce "
+        "all gradients, and make the same assignments in all processes; "
+        "broadcast_variables makes the variables equal"
     )
 
 

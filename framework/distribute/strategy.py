@@ -354,8 +354,9 @@ class MirroredStrategy(MultiWorkerMirroredStrategy):
     ):
         if devices is not None and len(devices) != 1:
             raise ValueError(
-                "MirroredStrategy: devices must be one, as each replica is a process with "
-                f"a device; got {devices}: start them by mpiexec -n {len(devices)}"
+                "MirroredStrategy: devices must contain one device, since each replica is "
+                f"a process with a device, got {devices}; start the processes by mpiexec -n "
+                f"{len(devices)}"
             )
         super().__init__()
         if devices is not None:
@@ -491,8 +492,8 @@ class InputContext:
         """
         if global_batch_size % self.num_replicas_in_sync:
             raise InvalidArgumentError(
-                f"get_per_replica_batch_size: global_batch_size {global_batch_size} must "
-                f"divide by the number of replicas, {self.num_replicas_in_sync}"
+                "get_per_replica_batch_size: global_batch_size must be divisible by the "
+                f"number of replicas, {self.num_replicas_in_sync}, got {global_batch_size}"
             )
         return global_batch_size // self.num_replicas_in_sync
 

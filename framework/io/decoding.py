@@ -68,7 +68,7 @@ def decode_raw(
     dtype = as_dtype(out_type)
     if dtype.name not in RAW:
         raise TypeError(
-            f"decode_raw: out_type must be a type of numbers, got {dtype.name}"
+            f"decode_raw: out_type must be a numeric dtype, got {dtype.name}"
         )
     numbers = np.dtype(dtype.as_numpy_dtype)
     if fixed_length is not None and (
@@ -87,13 +87,13 @@ def decode_raw(
             different = [len(row) for row in rows if len(row) != length]
             if different:
                 raise InvalidArgumentError(
-                    "decode_raw: all strings must have one length, got "
-                    f"{length} and {different[0]}; or give fixed_length"
+                    f"decode_raw: all strings must have the same length, got {length} and "
+                    f"{different[0]}; pass fixed_length to pad them"
                 )
             if length % numbers.itemsize:
                 raise InvalidArgumentError(
-                    f"decode_raw: {length} bytes are no multiple of {numbers.itemsize}, the "
-                    f"size of {dtype.name}"
+                    f"decode_raw: the length must be a multiple of {numbers.itemsize}, the "
+                    f"size of {dtype.name}, got {length} bytes"
                 )
         data = b"".join([row[:length].ljust(length, b"\0") for row in rows])
         shape = (*strings.shape, length // numbers.itemsize)
@@ -193,7 +193,7 @@ def decode_base64(input: TensorLike) -> Tensor:
         )
         if not is_padded or len(kept) % 4 == 1 or not re.fullmatch(rb"[\w-]*", kept):
             raise InvalidArgumentError(
-                f"decode_base64: {text[:40]!r} is no base64 for the web (RFC 4648)"
+                f"decode_base64: input must be web-safe base64 (RFC 4648), got {text[:40]!r}"
             )
         return base64.urlsafe_b64decode(kept + b"=" * (-len(kept) % 4))
 

@@ -178,7 +178,7 @@ def remove(path: Path) -> None:
     """
     path = as_path("remove", path)
     if os.path.isdir(path) and not os.path.islink(path):
-        raise FailedPreconditionError(f"remove: {path} is a folder; see rmtree")
+        raise FailedPreconditionError(f"remove: {path} is a folder; use rmtree")
     with file_errors():
         os.remove(path)
 
@@ -199,7 +199,9 @@ def rmtree(path: Path) -> None:
 
 def _refuse_other(who, target, overwrite):
     if os.path.exists(target) and not overwrite:
-        raise AlreadyExistsError(f"{who}: {target} exists; overwrite=True replaces it")
+        raise AlreadyExistsError(
+            f"{who}: {target} exists; pass overwrite=True to replace it"
+        )
 
 
 def copy(src: Path, dst: Path, overwrite: bool = False) -> None:
@@ -270,7 +272,10 @@ class GFile:
         if sorted(mode.replace("b", "", 1)) not in [
             sorted(each) for each in ("r", "w", "a", "r+", "w+", "a+")
         ]:
-            raise InvalidArgumentError(f"GFile: mode must be one as 'r', got {mode!r}")
+            raise InvalidArgumentError(
+                "GFile: mode must be 'r', 'w', 'a', 'r+', 'w+' or 'a+', possibly with 'b', "
+                f"got {mode!r}"
+            )
         self.name, self.mode = name, mode
         text = {} if "b" in mode else {"encoding": "utf-8", "newline": ""}
         with file_errors():

@@ -25,8 +25,8 @@ def host_op(who, call, inputs, specs):
         known = spec.shape.is_fully_defined()
         if not known and active_tracer() is not None:
             fall_back(
-                f"{who}: the shape of the result follows from values, so that it cannot be "
-                "traced. Call it in Dataset.map, or outside of the traced function"
+                f"{who}: the shape of the result depends on values, so it cannot be traced. "
+                "Call it in Dataset.map, or outside of the traced function"
             )
         shape = tuple(spec.shape) if known else spec.shape
         pairs[key] = shape, spec.dtype.dtype
@@ -43,7 +43,9 @@ def text_tensor(who, name, value):
     if tensor.dtype.name != "string":
         if np.size(value) == 0 and not hasattr(value, "dtype"):  # an empty list
             return convert_to_tensor(make_text([], tuple(tensor.shape)))
-        raise TypeError(f"{who}: {name} must be of strings, got {tensor.dtype.name}")
+        raise TypeError(
+            f"{who}: {name} must be a tensor of strings, got {tensor.dtype.name}"
+        )
     return tensor
 
 

@@ -64,12 +64,12 @@ def image_array(
     kind = images.format_of(data)
     if kind is None:
         raise InvalidArgumentError(
-            f"{who}: contents are no image: JPEG, PNG, GIF, BMP and WebP are known; they "
-            f"begin with {data[:8]!r}"
+            f"{who}: contents must be a JPEG, PNG, GIF, BMP or WebP image; they begin "
+            f"with {data[:8]!r}"
         )
     if kind not in formats:
         raise InvalidArgumentError(
-            f"{who}: contents are of the format {kind}; use decode_{kind.lower()} or "
+            f"{who}: contents are in the format {kind}; use decode_{kind.lower()} or "
             "decode_image"
         )
     if kind == "GIF" and channels not in (0, 3):
@@ -281,23 +281,24 @@ def decode_and_crop_jpeg(
     window = convert_to_tensor(crop_window)
     if tuple(window.shape) != (4,) or not window.dtype.is_integer:
         raise InvalidArgumentError(
-            f"{who}: crop_window must be four ints, got {window.dtype.name} of shape "
-            f"{tuple(window.shape)}"
+            f"{who}: crop_window must be four integers, got {window.dtype.name} of "
+            f"shape {tuple(window.shape)}"
         )
 
     def call(text, window):
         data = text.item()
         if images.format_of(data) != "JPEG":
             raise InvalidArgumentError(
-                f"{who}: contents are of the format {images.format_of(data)}, not JPEG"
+                f"{who}: contents must be a JPEG image, got the format "
+                f"{images.format_of(data)}"
             )
         array = read(data)
         top, left, height, width = window.tolist()
         fits = 0 <= top < top + height <= array.shape[0]
         if not (fits and 0 <= left < left + width <= array.shape[1]):
             raise InvalidArgumentError(
-                f"{who}: crop_window {window.tolist()} is not within the image of "
-                f"{array.shape[0]} x {array.shape[1]}"
+                f"{who}: crop_window must be within the image of {array.shape[0]} x "
+                f"{array.shape[1]}, got {window.tolist()}"
             )
         return [array[top : top + height, left : left + width]]
 

@@ -70,7 +70,7 @@ class Message(ABC):
         if not isinstance(serialized, bytes | bytearray | memoryview):
             raise TypeError(
                 f"{type(self).__name__}: expects bytes, got {type(serialized).__name__}; "
-                "for a tensor give x.numpy()"
+                "for a tensor pass x.numpy()"
             )
         self._merge(serialized)
         return len(serialized)
@@ -202,7 +202,7 @@ class _ListOfValues(Message):
     @value.setter
     def value(self, _: Any) -> None:
         raise AttributeError(
-            f"{type(self).__name__}.value cannot be assigned: change it by extend"
+            f"{type(self).__name__}.value cannot be assigned; use extend"
         )
 
     def Clear(self) -> None:
@@ -254,7 +254,7 @@ class BytesList(_ListOfValues):
         return [bytes(value) for value in values]
 
     def _read(self, kind, value):
-        check(kind == LENGTH, "a value of a BytesList is no bytes")
+        check(kind == LENGTH, "a value of a BytesList is not bytes")
         return [bytes(value)]
 
     def _shown(self, value):
@@ -302,7 +302,7 @@ class FloatList(_ListOfValues):
             return np.array([float(value) for value in values], np.float32).tolist()
 
     def _read(self, kind, value):
-        check(kind in (LENGTH, FIXED32), "a value of a FloatList is no float")
+        check(kind in (LENGTH, FIXED32), "a value of a FloatList is not a float")
         return packed_float(value).tolist()
 
     def _shown(self, value):
@@ -345,7 +345,7 @@ class Int64List(_ListOfValues):
         return values
 
     def _read(self, kind, value):
-        check(kind in (LENGTH, VARINT), "a value of an Int64List is no integer")
+        check(kind in (LENGTH, VARINT), "a value of an Int64List is not an integer")
         return [signed(value)] if kind == VARINT else packed_varints(value).tolist()
 
     def _shown(self, value):
@@ -382,7 +382,7 @@ class Feature(Message):
             bytes_list=bytes_list, float_list=float_list, int64_list=int64_list
         )
         if sum([values is not None for values in given.values()]) > 1:
-            raise ValueError("Feature: give one of bytes_list, float_list, int64_list")
+            raise ValueError("Feature: pass one of bytes_list, float_list, int64_list")
         for kind, values in given.items():
             if values is not None:
                 if not isinstance(values, KINDS[kind]):
@@ -427,7 +427,7 @@ class Feature(Message):
             oneof_group: Must be "kind".
         """
         if oneof_group != "kind":
-            raise ValueError(f"Feature has no oneof {oneof_group!r}, but 'kind'")
+            raise ValueError(f"Feature has no oneof {oneof_group!r}; use 'kind'")
         return self._kind
 
     def HasField(self, field_name: str) -> bool:
@@ -437,7 +437,9 @@ class Feature(Message):
             field_name: "bytes_list", "float_list" or "int64_list".
         """
         if field_name not in KINDS:
-            raise ValueError(f"Feature has no field {field_name!r}, but {[*KINDS]}")
+            raise ValueError(
+                f"Feature has no field {field_name!r}; its fields are {[*KINDS]}"
+            )
         return self._kind == field_name
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
@@ -458,7 +460,7 @@ class Feature(Message):
         names = [*KINDS]
         for number, kind, value in fields(data):
             if number <= 3:
-                check(kind == LENGTH, "a list of a Feature is no message")
+                check(kind == LENGTH, "a list of a Feature is not a message")
                 name = names[number - 1]
                 if self._kind != name:
                     self._kind, self._list = name, KINDS[name]()
@@ -519,7 +521,7 @@ class FeatureList(Message):
     def _merge(self, data):
         for number, kind, value in fields(data):
             if number == 1:
-                check(kind == LENGTH, "a Feature is no message")
+                check(kind == LENGTH, "a Feature is not a message")
                 list.append(self._features, Feature.FromString(value))
 
     def _lines(self):
@@ -542,7 +544,7 @@ class Entries(dict):
 
     def __setitem__(self, *given, **entries):
         raise ValueError(
-            "an entry cannot be assigned: use entries[name].CopyFrom(value)"
+            "an entry cannot be assigned; use entries[name].CopyFrom(value)"
         )
 
     update = setdefault = __ior__ = __setitem__
@@ -602,7 +604,7 @@ def _decoded(name):
         return bytes(name).decode()
     except UnicodeDecodeError:
         raise InvalidArgumentError(
-            f"The bytes are no protocol buffer: the name {bytes(name)!r} is no UTF-8"
+            f"The bytes are no protocol buffer: the name {bytes(name)!r} is not UTF-8"
         ) from None
 
 
@@ -668,7 +670,8 @@ class _Parts(Message):
         """Return whether the message has this part."""
         if field_name not in self._fields:
             raise ValueError(
-                f"{type(self).__name__} has no field {field_name!r}, but {[*self._fields]}"
+                f"{type(self).__name__} has no field {field_name!r}; its fields are "
+                f"{[*self._fields]}"
             )
         return field_name in self._set
 
@@ -692,7 +695,7 @@ class _Parts(Message):
         names = [*self._fields]
         for number, kind, value in fields(data):
             if number <= len(names):
-                check(kind == LENGTH, f"{names[number - 1]} is no message")
+                check(kind == LENGTH, f"{names[number - 1]} is not a message")
                 self._parts[names[number - 1]]._merge(value)
                 self._set.add(names[number - 1])
 

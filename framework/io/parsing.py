@@ -237,7 +237,7 @@ def parse_single_sequence_example(
         parts = {1: [], 2: []}
         for number, kind, value in fields(serialized.item()):
             if number <= 2:
-                check(kind == LENGTH, "a part of a SequenceExample is no message")
+                check(kind == LENGTH, "a part of a SequenceExample is not a message")
                 parts[number].append(value)
         found = _entries(parts[1], _feature)
         steps = _entries(parts[2], _steps)
@@ -433,7 +433,7 @@ def _features(data):
     parts = []
     for number, kind, value in fields(data):
         if number == 1:
-            check(kind == LENGTH, "features is no message")
+            check(kind == LENGTH, "features is not a message")
             parts.append(value)
     return _entries(parts, _feature)
 
@@ -452,7 +452,7 @@ def _feature(data):
     last, parts = None, []
     for number, kind, value in fields(data):
         if number <= 3:
-            check(kind == LENGTH, "a list of a Feature is no message")
+            check(kind == LENGTH, "a list of a Feature is not a message")
             parts = [*parts, value] if number == last else [value]
             last = number
     return None if last is None else (last, parts)
@@ -462,7 +462,7 @@ def _steps(data):
     steps = []
     for number, kind, value in fields(data):
         if number == 1:
-            check(kind == LENGTH, "a Feature is no message")
+            check(kind == LENGTH, "a Feature is not a message")
             steps.append(_feature(value))
     return steps
 
@@ -475,13 +475,18 @@ def _values(number, parts):
             if field != 1:
                 continue
             if number == 1:
-                check(kind == LENGTH, "a value of a BytesList is no bytes")
+                check(kind == LENGTH, "a value of a BytesList is not bytes")
                 found.append(bytes(value))
             elif number == 2:
-                check(kind in (LENGTH, FIXED32), "a value of a FloatList is no float")
+                check(
+                    kind in (LENGTH, FIXED32), "a value of a FloatList is not a float"
+                )
                 found.append(packed_float(value))
             else:
-                check(kind in (LENGTH, VARINT), "a value of an Int64List is no integer")
+                check(
+                    kind in (LENGTH, VARINT),
+                    "a value of an Int64List is not an integer",
+                )
                 is_one = kind == VARINT
                 one = np.array([signed(value)]) if is_one else packed_varints(value)
                 found.append(one)
@@ -502,14 +507,14 @@ def _array(who, name, found, feature):
     if feature.is_sequence:
         if values.size % feature.size:
             raise InvalidArgumentError(
-                f"{who}: the feature {name!r} has {values.size} values, which are no rows of "
-                f"the shape {feature.shape}"
+                f"{who}: the feature {name!r} has {values.size} values, which cannot be "
+                f"divided into rows of shape {feature.shape}"
             )
         return values.reshape(values.size // feature.size, *feature.shape)
     if values.size != feature.size:
         raise InvalidArgumentError(
-            f"{who}: the feature {name!r} has {values.size} values, the shape "
-            f"{feature.shape} needs {feature.size}"
+            f"{who}: the feature {name!r} must have {feature.size} values for the shape "
+            f"{feature.shape}, got {values.size}"
         )
     return values.reshape(feature.shape)
 
@@ -534,8 +539,8 @@ def _checked_values(who, name, found, feature):
     number, parts = found
     if number != LISTS[feature.dtype]:
         raise InvalidArgumentError(
-            f"{who}: the feature {name!r} is of the dtype {NAMES[number]}, asked for as "
-            f"{feature.dtype}"
+            f"{who}: the feature {name!r} has dtype {NAMES[number]}, but features "
+            f"requests {feature.dtype}"
         )
     return _values(number, parts)
 

@@ -170,11 +170,14 @@ def decode_proto(
     for field_name in field_names:
         if field_name not in known:
             raise InvalidArgumentError(
-                f"{who}: {message_type} has no field {field_name!r}, but {sorted(known)}"
+                f"{who}: {message_type} has no field {field_name!r}; its fields are "
+                f"{sorted(known)}"
             )
         chosen.append(known[field_name])
     if len({*field_names}) != len(field_names):
-        raise InvalidArgumentError(f"{who}: field_names must differ, got {field_names}")
+        raise InvalidArgumentError(
+            f"{who}: field_names must not contain duplicates, got {field_names}"
+        )
     output_dtypes = [as_dtype(dtype) for dtype in output_types]
     for field, dtype in zip(chosen, output_dtypes):
         if dtype.name not in field.kind.dtypes:
@@ -263,7 +266,8 @@ def _message_of(who, message_type, source):
         messages, where = _described(_descriptor_set(who, source)), "descriptor_source"
     if message_type not in messages:
         raise InvalidArgumentError(
-            f"{who}: {where} has no message_type {message_type!r}, but {sorted(messages)}"
+            f"{who}: {where} has no message_type {message_type!r}; it has "
+            f"{sorted(messages)}"
         )
     return messages[message_type]
 
@@ -330,7 +334,7 @@ def _default(kind, data, values):
         return np.array(number, kind.dtypes[0]).item()
     except (ValueError, OverflowError):
         raise InvalidArgumentError(
-            f"decode_proto: {text!r:.99} is no default of the type {kind.name}"
+            f"decode_proto: {text!r:.99} is not a valid default of type {kind.name}"
         ) from None
 
 

@@ -128,8 +128,8 @@ def deserialize_many_sparse(
         ranks = {len(shape) + 1 for *_, shape in rows}
         if len(ranks) != 1 or rank not in (None, *ranks):
             raise InvalidArgumentError(
-                f"{who}: there must be rows, all of one rank, and the rank of the result "
-                f"{'' if rank is None else f'{rank}, '}got {sorted(ranks)}"
+                f"{who}: there must be rows, all of the same rank, for a result of rank "
+                f"{'n' if rank is None else rank}, got ranks {sorted(ranks)}"
             )
         places = [np.insert(indices, 0, i, 1) for i, (indices, *_) in enumerate(rows)]
         sizes = np.max([shape for *_, shape in rows], axis=0)
@@ -154,8 +154,8 @@ def _row(indices, values, shape, dtype):
     fits = shape.ndim == 1 and indices.shape == (len(values), len(shape))
     if values.ndim != 1 or not fits or ((indices < 0) | (indices >= shape)).any():
         raise InvalidArgumentError(
-            f"deserialize_many_sparse: indices {indices.shape}, values {values.shape} and "
-            f"shape {shape.tolist()} are of no sparse tensor"
+            f"deserialize_many_sparse: indices {indices.shape}, values {values.shape} "
+            f"and shape {shape.tolist()} do not form a sparse tensor"
         )
     return indices, values, shape
 

@@ -208,8 +208,8 @@ def make_tensor_proto(
     size = math.prod(sizes)
     if array.size > size and not allow_broadcast and not verify_shape:
         raise ValueError(
-            f"make_tensor_proto: the shape {sizes} takes at most {size} values, got "
-            f"{array.size}"
+            f"make_tensor_proto: there must be at most {size} values for the shape "
+            f"{sizes}, got {array.size}"
         )
     wanted = sizes if verify_shape else array.shape
     single = array.shape in ((), (1,))
@@ -271,13 +271,11 @@ def make_ndarray(tensor: SerializableMessage) -> NDArray:
     """
     if not hasattr(tensor, "SerializeToString"):
         raise TypeError(
-            "make_ndarray: tensor must be a TensorProto, such as make_tensor_proto makes; "
-            f"got {type(tensor).__name__}"
+            "make_ndarray: tensor must be a TensorProto, such as make_tensor_proto "
+            f"returns; got {type(tensor).__name__}"
         )
     data = tensor.SerializeToString()
     number = TensorProto.FromString(data).dtype
     if number not in NAMES:
-        raise TypeError(
-            f"make_ndarray: there is no dtype with the number {number} here"
-        )
+        raise TypeError(f"make_ndarray: the dtype number {number} is not supported")
     return read_tensor_proto(data, as_dtype(NAMES[number]))

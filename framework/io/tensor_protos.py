@@ -120,7 +120,7 @@ def read_tensor_proto(data, dtype):
     number, shape, content, single, strings = 0, (), None, [], []
     for field, kind, value in fields(data):
         if field in (1, 3):
-            check(kind == VARINT, "a dtype is no integer")
+            check(kind == VARINT, "a dtype is not an integer")
             number = value if field == 1 else number
         elif field in (2, 4, 8):
             check(kind == LENGTH, "a shape or content is an integer")
@@ -138,7 +138,7 @@ def read_tensor_proto(data, dtype):
     if number != NUMBERS[dtype.name]:
         names = {n: name for name, n in NUMBERS.items()}
         raise InvalidArgumentError(
-            f"parse_tensor: out_type is {dtype.name}, but the tensor is of the dtype "
+            f"parse_tensor: out_type is {dtype.name}, but the tensor has dtype "
             f"{names.get(number, f'number {number}')}"
         )
     if dtype.name == "string" and content is not None:
@@ -163,7 +163,10 @@ def _checked_content(data, shape):
     for _ in range(math.prod(shape)):
         length, place = read_varint(data, place)
         lengths.append(length)
-    check(sum(lengths) == len(data) - place, f"{len(data)} bytes hold other strings")
+    check(
+        sum(lengths) == len(data) - place,
+        f"{len(data)} bytes do not match the lengths of the strings",
+    )
     for length in lengths:
         strings.append(bytes(data[place : place + length]))
         place += length
@@ -172,7 +175,10 @@ def _checked_content(data, shape):
 
 def _whole(data, dtype):
     size = np.dtype(dtype).itemsize
-    check(len(data) % size == 0, f"{len(data)} bytes hold no whole number of {dtype}")
+    check(
+        len(data) % size == 0,
+        f"{len(data)} bytes are not a multiple of the size of {dtype}",
+    )
     return data
 
 

@@ -109,7 +109,7 @@ class trace:  # noqa: N801  (used as a statement)
         with _lock:
             if _session is not None:
                 raise RuntimeError(
-                    "profiler.trace: a trace is going on already; end it first"
+                    "profiler.trace: another trace is active; end it first"
                 )
             session = _Session()
             session.begin()
@@ -134,7 +134,7 @@ class trace:  # noqa: N801  (used as a statement)
 
     def __repr__(self) -> str:
         if self.duration is None:
-            return "<profiler.trace, not over yet>"
+            return "<profiler.trace, still active>"
         return table_text(self.rows, self.duration)
 
 
@@ -214,7 +214,9 @@ def stop() -> None:
         RuntimeError: If no profile was started.
     """
     if not _started:
-        raise RuntimeError("profiler.experimental.stop: start was not called")
+        raise RuntimeError(
+            "profiler.experimental.stop: no profile is active; call start first"
+        )
     _started.pop().__exit__(None, None, None)
 
 

@@ -161,7 +161,7 @@ def write_event(
     step = default_step if step is None else step
     if step is None:
         raise ValueError(
-            f"summary.{kind}: step must be given, here, to as_default, or to "
+            f"summary.{kind}: step must be set: pass it here or to as_default, or call "
             "summary.experimental.set_step"
         )
     tag, condition = current_name_scope() + name, should_record_summaries()

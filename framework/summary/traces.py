@@ -81,13 +81,13 @@ def trace_on(
     """
     global _trace
     if active_tracer() is not None:
-        warnings.warn(
-            "summary.trace_on: a traced function starts no trace", stacklevel=2
-        )
+        warnings.warn("summary.trace_on: ignored in a traced function", stacklevel=2)
         return
     with _lock:
         if _trace is not None:
-            warnings.warn("summary.trace_on: a trace is on already", stacklevel=2)
+            warnings.warn(
+                "summary.trace_on: ignored, as a trace is already active", stacklevel=2
+            )
             return
         _trace = _Trace(graph, profiler, profiler_outdir)
 
@@ -113,13 +113,15 @@ def trace_export(
     """
     global _trace
     if active_tracer() is not None:
-        warnings.warn("summary.trace_export: a traced function ends none", stacklevel=2)
+        warnings.warn(
+            "summary.trace_export: ignored in a traced function", stacklevel=2
+        )
         return
     with _lock:
         trace = _trace
         if trace is None:
             raise ValueError(
-                "summary.trace_export: no trace is on: call trace_on first"
+                "summary.trace_export: no trace is active; call trace_on first"
             )
         plugin = (
             "graph_run_metadata_graph" if trace.only_graphs else "graph_run_metadata"
@@ -134,8 +136,8 @@ def trace_export(
     outdir = profiler_outdir if trace.outdir is None else trace.outdir
     if trace.profile is not None and outdir is None:
         warnings.warn(
-            "summary.trace_export: the profile is not written, as no profiler_outdir was "
-            "given to trace_on",
+            "summary.trace_export: the profile is dropped; pass profiler_outdir here "
+            "or to trace_on",
             stacklevel=2,
         )
     trace.stop(outdir)

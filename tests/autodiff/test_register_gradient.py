@@ -111,5 +111,5 @@ def test_adjust_contrast_can_be_taught(monkeypatch):
 
 def test_a_wrong_number_of_registered_gradients_is_refused(bare_op):
     tw.RegisterGradient("ThriceForATest")(lambda op, grad: [grad, grad])
-    with pytest.raises(ValueError, match="2.*gradients.*1.*inputs"):
+    with pytest.raises(ValueError, match="1 inputs, got 2"):
         gradient_of(bare_op, 2.0)

@@ -24,8 +24,8 @@ def test_each_variable_takes_its_value():
 @pytest.mark.parametrize(
     "values, message",
     [
-        ([3.0], "load: 2 values.* got 1"),
-        ([3.0, [4.0]], r"load: 'b' has shape \(2,\), the value \(1,\)"),
+        ([3.0], "load: needs 2 values.* got 1"),
+        ([3.0, [4.0]], r"load: the value of 'b' must have shape \(2,\), got \(1,\)"),
         ([3.0, tw.constant([1, 1])], "'b'.*dtype float32"),
     ],
 )

@@ -101,7 +101,7 @@ def test_axpby_adds_two_multiples(dtype, layout):
 
 
 def test_sums_of_multiples_refuse_other_shapes():
-    with pytest.raises(ValueError, match="one shape"):
+    with pytest.raises(ValueError, match="the same shape"):
         blas.axpby(1.0, np.ones(2), 1.0, np.ones(3))
 
 

@@ -134,9 +134,9 @@ def test_other_lists_of_devices_are_refused(cuda):
         (["GPU:0"], "GPU", "got 'GPU:0'"),
         ([("/physical_device:GPU:7", "GPU")], "GPU", "GPU:7"),
         ([first], "CPU", "got PhysicalDevice.*GPU:0"),
-        ([], "CPU", "the CPU is always used"),
-        ([first, second], None, "the CPU is always used"),
-        ([first, first], "GPU", "must differ"),
+        ([], "CPU", "must include the CPU"),
+        ([first, second], None, "must include the CPU"),
+        ([first, first], "GPU", "must not contain duplicates"),
     ):
         with pytest.raises(
             ValueError, match=f"set_visible_devices: devices.*{message}"

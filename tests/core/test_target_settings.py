@@ -102,7 +102,7 @@ def test_the_environment_chooses(offered, monkeypatch, value):
 def test_a_wrong_name_in_the_environment_is_told(offered, monkeypatch):
     monkeypatch.setenv("TAPEWRIGHT_TARGET", "gpu")
     assert config.target() == "numpy"
-    assert note() == "TAPEWRIGHT_TARGET=gpu is none of 'auto', 'native', 'numpy'"
+    assert note() == "TAPEWRIGHT_TARGET=gpu is not one of 'auto', 'native', 'numpy'"
 
 
 def test_show_has_a_line_of_the_target_and_its_threads(offered, capsys):

@@ -33,7 +33,7 @@ def failure(function):
 
 def test_the_first_op_that_makes_a_nan_is_named_with_range_line_and_remedy(checked):
     text = failure(lambda: tw.math.log(tw.constant([1.0, -2.0, 4.0])) * 2.0)
-    assert text.startswith("log made NaN (1 of 3 entries)")
+    assert text.startswith("log produced NaN (1 of 3 entries)")
     assert "from -2 to 4" in text
     assert f"{__file__}:" in text
     assert "log1p" in text
@@ -41,7 +41,7 @@ def test_the_first_op_that_makes_a_nan_is_named_with_range_line_and_remedy(check
 
 def test_an_infinity_is_an_accident_too(checked):
     text = failure(lambda: tw.exp(tw.constant(1000.0)))
-    assert text.startswith("exp made an infinity") and "softplus" in text
+    assert text.startswith("exp produced an infinity") and "softplus" in text
 
 
 def test_a_rule_that_overflows_is_caught_and_the_forward_op_named():
@@ -78,7 +78,7 @@ def test_an_infinity_that_is_handed_on_is_no_accident(checked):
 
 def test_a_nan_from_outside_stops_at_the_first_op(checked):
     text = failure(lambda: tw.constant([np.nan, 1.0]) + 1.0)
-    assert text.startswith("add made NaN") and "1 not finite" in text
+    assert text.startswith("add produced NaN") and "1 not finite" in text
 
 
 def test_integers_and_booleans_are_left_alone(checked):

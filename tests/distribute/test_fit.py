@@ -62,7 +62,7 @@ class Changes(tw.callbacks.Callback):
 model.fit(x, x[:, :1], epochs=5, verbose=0, callbacks=[Changes()])
 """
     stderr = ranks_fail(run_ranks, script)
-    assert "dense/bias' (1,) of rank 1 is not that of rank 0" in stderr
+    assert "dense/bias' (1,) of rank 1 differs from rank 0" in stderr
     assert "failed in step 4:" in stderr
 
 

@@ -61,7 +61,7 @@ def test_several_processes_without_mpi4py_are_an_error_on_every_rank(run_ranks):
     assert (
         "ImportError: 2 processes were started by an MPI launcher, but mpi4py" in stderr
     )
-    assert 'pip install "tapewright[mpi]"' in stderr
+    assert "pip install 'tapewright[mpi]'" in stderr
 
 
 def alone(first="", **environment):

@@ -29,7 +29,7 @@ def test_ways_of_communication_are_ignored():
 
 
 def test_bad_devices_are_explained():
-    with pytest.raises(ValueError, match="devices must be one.*mpiexec -n 2"):
+    with pytest.raises(ValueError, match="devices must contain one.*mpiexec -n 2"):
         tw.distribute.MirroredStrategy(devices=["/gpu:0", "/gpu:1"])
     with pytest.raises(ValueError, match="device"):
         tw.distribute.OneDeviceStrategy("desk")

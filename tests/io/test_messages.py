@@ -88,7 +88,7 @@ def test_lists_of_values_change_as_those_of_python():
     ):
         with pytest.raises(TypeError):
             call()
-    with pytest.raises(AttributeError, match="cannot be assigned: .* extend"):
+    with pytest.raises(AttributeError, match="cannot be assigned; use extend"):
         feature.int64_list.value = [1]
     assert values == [0, 2, 5]
 
@@ -119,7 +119,7 @@ def test_names_that_no_message_has_are_refused():
             call()
     with pytest.raises(TypeError, match="name must be a str, got int"):
         Example().features.feature[3]
-    with pytest.raises(tw.errors.InvalidArgumentError, match="is no UTF-8"):
+    with pytest.raises(tw.errors.InvalidArgumentError, match="is not UTF-8"):
         Example.FromString(WRITTEN.replace(b"\n\x01b", b"\n\x01\xff"))
 
 

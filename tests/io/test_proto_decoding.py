@@ -72,14 +72,14 @@ def test_the_last_one_of_a_single_value_counts_and_data_sets_decode():
 
 @pytest.mark.parametrize("options, message", [
     ({"types": ["float32"]}, "int32 or int64 for 'id' of the type int32, got float32"),
-    ({"names": ["nope"]}, "demo.Person has no field 'nope', but .*'name'"),
-    ({"names": ["id", "id"], "types": ["int32"] * 2}, "field_names must differ"),
+    ({"names": ["nope"]}, "demo.Person has no field 'nope'; .*'name'"),
+    ({"names": ["id", "id"], "types": ["int32"] * 2}, "must not contain duplicates"),
     ({"types": []}, "a dtype for each of the 1 field_names, got 0"),
-    ({"descriptor_source": "local://"}, "no message_type 'demo.Person', but .*Example"),
+    ({"descriptor_source": "local://"}, "no message_type 'demo.Person'; .*Example"),
     ({"descriptor_source": "/nowhere"}, "descriptor_source must be a file of protoc"),
     ({"descriptor_source": b"bytes://\x0a\x05"}, "no protocol buffer"),
     ({"descriptor_source": b"bytes://" + PERSON.replace(b":\x02-1", b":\x02x1")},
-     "'x1' is no default of the type int32"),
+     "'x1' is not a valid default of type int32"),
     ({"message_format": "text"}, "message_format must be one of 'binary'"),
     ({"sanitize": True}, "sanitize must be one of False"),
 ])  # fmt: skip

@@ -97,21 +97,21 @@ def parts(indices, values, shape):
                 tw.io.serialize_many_sparse(PAIR), "int32", rank=1
             ),
             ValueError,
-            r"rank of the result 1, got \[2\]",
+            r"result of rank 1, got ranks \[2\]",
         ),
         (
             lambda: tw.io.deserialize_many_sparse(
                 parts(np.int64([[7]]), np.int32([1]), np.int64([4])), "int32"
             ),
             ValueError,
-            "are of no sparse tensor",
+            "do not form a sparse tensor",
         ),
         (
             lambda: tw.io.deserialize_many_sparse(
                 parts(np.int64([[0]]), np.int32([1, 2]), np.int64([4])), "int32"
             ),
             ValueError,
-            "are of no sparse tensor",
+            "do not form a sparse tensor",
         ),
         (
             lambda: tw.io.deserialize_many_sparse(
@@ -121,7 +121,7 @@ def parts(indices, values, shape):
                 "string",
             ),
             ValueError,
-            "2 bytes hold other strings",
+            "2 bytes do not match the lengths",
         ),
     ],
 )  # fmt: skip

@@ -64,7 +64,7 @@ def test_messages_of_other_libraries_and_parsed_ones_are_read():
 
 
 @pytest.mark.parametrize("values, arguments, error, message", [
-    ([1, 2, 3], {"shape": [2]}, ValueError, r"the shape \(2,\) takes at most 2 .*got 3"),
+    ([1, 2, 3], {"shape": [2]}, ValueError, r"at most 2 values for the shape \(2,\), got 3"),
     ([1, 2], {"shape": [2, 1], "verify_shape": True}, TypeError, r"\(2, 1\), got \(2,\)"),
     ([1, 2], {"shape": [2, 2], "allow_broadcast": True}, TypeError, r"\(2, 2\), got"),
     (1, {"verify_shape": True, "allow_broadcast": True}, ValueError, "cannot both be"),
@@ -79,7 +79,7 @@ def test_values_that_do_not_fit_are_refused(values, arguments, error, message):
 def test_what_is_no_tensor_is_refused():
     with pytest.raises(TypeError, match="tensor must be a TensorProto.*got bytes"):
         tw.make_ndarray(b"")
-    with pytest.raises(TypeError, match="no dtype with the number 0"):
+    with pytest.raises(TypeError, match="dtype number 0 is not supported"):
         tw.make_ndarray(SimpleNamespace(SerializeToString=lambda: b""))
     with pytest.raises(ValueError, match="no protocol buffer"):
         tw.make_ndarray(SimpleNamespace(SerializeToString=lambda: b"\x08"))

@@ -57,7 +57,7 @@ CALLS = [
     (lambda: tw.function(tw.boolean_mask).get_concrete_function(X[0], X[0] > 0), TypeError,
      "results of boolean_mask is unknown .*where"),
     # element types
-    (lambda: X & X, TypeError, "bitwise_and: there is no such op for float32"),
+    (lambda: X & X, TypeError, "bitwise_and: the op is not implemented for float32"),
     (lambda: ~X, TypeError, "invert: x must be integer"),
     (lambda: tw.constant("a") * tw.constant("b"), TypeError, "multiply: x must be"),
     (lambda: tw.nn.relu("a"), TypeError, r"relu: features must be [^\0]* string"),

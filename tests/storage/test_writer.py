@@ -117,7 +117,7 @@ def test_nothing_is_saved_while_a_function_is_traced(tmp_path, name):
         save(str(tmp_path / name))
         return x
 
-    with pytest.raises(TypeError, match="save outside of traced functions"):
+    with pytest.raises(TypeError, match="Save outside of traced functions"):
         step(tw.constant(1.0))
     assert os.listdir(tmp_path) == []
 

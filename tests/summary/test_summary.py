@@ -249,7 +249,7 @@ def test_a_closed_writer_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (lambda: summary.scalar("x", 1.0), "scalar: step must be given"),
+        (lambda: summary.scalar("x", 1.0), "scalar: step must be set"),
         (lambda: summary.scalar("x", 1.0, 1.5), "scalar: step must be an int .*float"),
         (lambda: summary.scalar("x", 1.0, [1]), r"step must be an int .*\(1,\)"),
         (lambda: summary.scalar("x", [1.0], 0), r"data must be a number .*\(1,\)"),

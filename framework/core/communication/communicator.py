@@ -137,7 +137,9 @@ def check_operands(arrays, op, compression):
     if compression is not None:
         kinds = "f"
         if op not in ("sum", "mean"):
-            raise ValueError(f"all_reduce: compression takes sums, op is {op!r}")
+            raise ValueError(
+                f"all_reduce: op must be 'sum' or 'mean' with compression, got {op!r}"
+            )
     for array in arrays:
         if array.dtype.kind not in kinds:
             raise DTypeError(

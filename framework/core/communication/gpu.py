@@ -107,20 +107,20 @@ class GPUReduction:
             common[TRANSPORTS.index("nccl")] = False
         if not common.any():
             raise ValueError(
-                f"all_reduce of GPU arrays: {SETTING} must name, in all processes, the "
-                f"same transport, which each has; here it is {_setting()!r}"
+                f"all_reduce of GPU arrays: {SETTING} must name the same transport in all "
+                f"processes, available in each; here it is {_setting()!r}"
             )
         best = TRANSPORTS[int(common.argmax())]
         if best == "host" and not _setting() and self._communicator.rank == 0:
             why = (
-                "processes share a GPU, start as many as there are GPUs"
+                "processes share a GPU, start one process for each GPU"
                 if is_shared
-                else f"for NCCL, {INSTALL}, in all processes"
+                else f"to use NCCL, {INSTALL}, in all processes"
             )
             warnings.warn(
                 "all_reduce of GPU arrays goes through the host, which is slow: MPI does "
-                f"not say that it takes GPU memory; {why}. {SETTING}, mpi, nccl or host, "
-                "decides instead",
+                f"not report support for GPU memory; {why}. Set {SETTING} to mpi, nccl or "
+                "host to choose another transport",
                 stacklevel=user_stacklevel(),
             )
         return best

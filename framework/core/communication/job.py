@@ -55,15 +55,16 @@ def _joined():
     if importlib.util.find_spec("mpi4py") is None:
         started = f"{size} processes were started by an MPI launcher"
         raise ImportError(
-            f"{started if size > 1 else 'TAPEWRIGHT_MPI is set'}, but mpi4py, by which "
-            'processes talk, is not installed: pip install "tapewright[mpi]"'
+            f"{started if size > 1 else 'TAPEWRIGHT_MPI is set'}, but mpi4py, which the "
+            "processes need to communicate, is not installed: "
+            "pip install 'tapewright[mpi]'"
         )
     joined = _wait_for_all_ranks_to_join()
     if joined.size < size:
         raise RuntimeError(
             f"{size} processes were started by an MPI launcher, but mpi4py sees "
-            f"{joined.size}: it belongs to another MPI ({joined.library}). Start with "
-            "the launcher of that MPI, or install mpi4py for the MPI of the launcher"
+            f"{joined.size}: it was built for another MPI ({joined.library}). Use the "
+            "launcher of that MPI, or install mpi4py for the MPI of the launcher"
         )
     if joined.size == 1:
         return Communicator()

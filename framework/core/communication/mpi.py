@@ -41,9 +41,9 @@ class MPICommunicator(Communicator):
     def __init__(self):
         if MPI.Query_thread() < MPI.THREAD_SERIALIZED:
             raise RuntimeError(
-                "tapewright needs an MPI that other threads than the main one may call "
-                "(MPI_THREAD_SERIALIZED or more); mpi4py was initialized with less, see "
-                "mpi4py.rc.thread_level"
+                "tapewright needs an MPI that other threads than the main thread may call "
+                "(MPI_THREAD_SERIALIZED or higher); mpi4py was initialized with a lower "
+                "level, see mpi4py.rc.thread_level"
             )
         self._mpi = MPI.COMM_WORLD.Dup()
         self.rank, self.size = self._mpi.Get_rank(), self._mpi.Get_size()
@@ -190,8 +190,8 @@ class MPICommunicator(Communicator):
         """
         if os.getpid() != self._pid:
             raise CollectiveError(
-                f"{signature}: this process was forked from {self._who()}, and has no "
-                "part in the job"
+                f"{signature}: this process was forked from {self._who()}, and is not part "
+                "of the job"
             )
         if self._broken is not None:
             raise CollectiveError(self._broken)
@@ -255,9 +255,8 @@ class MPICommunicator(Communicator):
                 continue
             if waited > self.timeout and signature != LEAVING:
                 raise CollectiveError(
-                    f"{self._who()} has waited {waited:.0f} s for the others in "
-                    f"{signature}, step {self.step}{self._missing()}. TAPEWRIGHT_TIMEOUT "
-                    "sets the seconds"
+                    f"{self._who()} has waited {waited:.0f} s for the others in {signature}, "
+                    f"step {self.step}{self._missing()}. Set TAPEWRIGHT_TIMEOUT to wait longer"
                 )
             # MPI moves data in calls of `Test` alone, so that sleep costs bandwidth.
             time.sleep(1e-5 if waited < 0.05 else 1e-4 if waited < 5 else 1e-3)

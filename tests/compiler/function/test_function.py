@@ -307,7 +307,7 @@ def test_numbers_are_checked_in_a_traced_function():
     f(tw.constant(1.0))
     tw.debugging.enable_check_numerics()
     try:
-        with pytest.raises(FloatingPointError, match="log made an infinity"):
+        with pytest.raises(FloatingPointError, match="log produced an infinity"):
             f(tw.constant(0.0))
     finally:
         tw.debugging.disable_check_numerics()

@@ -109,7 +109,7 @@ def a_variable_that_differs_is_named():
         message = "nothing was raised"
     except tw.errors.CollectiveError as error:
         message = str(error)
-    named = "'other' (2,) of rank 1, 2 is not that of rank 0; 1 of 2"
+    named = "'other' (2,) of rank 1, 2 differs from rank 0; 1 of 2"
     assert named in message, message
     dist.broadcast_variables([other], root=1)
     dist.check_variables([same, other])
