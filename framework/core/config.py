@@ -369,7 +369,12 @@ def run_functions_eagerly(run_eagerly: bool) -> None:
 
 
 def functions_run_eagerly() -> bool:
-    """Return whether `run_functions_eagerly` is on."""
+    """Return whether `run_functions_eagerly` is on.
+
+    Example:
+        >>> tw.config.functions_run_eagerly()
+        False
+    """
     return _run_eagerly
 
 

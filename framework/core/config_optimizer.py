@@ -46,6 +46,11 @@ def set_experimental_options(options: dict[str, Any]) -> None:
 
     Args:
         options: Options by name, such as ``{"disable_meta_optimizer": True}``.
+
+    Example:
+        >>> tw.config.optimizer.set_experimental_options({"constant_folding": True})
+        >>> tw.config.optimizer.get_experimental_options()["constant_folding"]
+        True
     """
     _options.update(options)
 

@@ -70,6 +70,10 @@ def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
 
     Raises:
         TypeError: If ``device_type`` is not a string.
+
+    Example:
+        >>> tw.config.get_visible_devices("CPU")
+        [PhysicalDevice(name='/physical_device:CPU:0', device_type='CPU')]
     """
     visible = devices.placement.visible
     return _physical(
@@ -231,7 +235,12 @@ def set_soft_device_placement(enabled: bool) -> None:
 
 
 def get_soft_device_placement() -> bool:
-    """Return whether the CPU replaces a missing GPU, see `set_soft_device_placement`."""
+    """Return whether the CPU replaces a missing GPU, see `set_soft_device_placement`.
+
+    Example:
+        >>> tw.config.get_soft_device_placement()
+        True
+    """
     return devices.placement.soft
 
 
@@ -259,6 +268,11 @@ def set_logical_device_configuration(
         ValueError: If there are several configurations, the limit is not positive, or
             the device is the CPU and has a limit.
         RuntimeError: If the device does not exist.
+
+    Example:
+        >>> limit = tw.config.LogicalDeviceConfiguration(memory_limit=4096)
+        >>> for gpu in tw.config.list_physical_devices("GPU"):
+        ...     tw.config.set_logical_device_configuration(gpu, [limit])  # doctest: +SKIP
     """
     who = "set_logical_device_configuration"
     number = find_gpu(who, device, or_cpu=True)

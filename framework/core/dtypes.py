@@ -133,7 +133,7 @@ class DType:
         """The smallest value.
 
         Raises:
-            TypeError: If the values are not ordered, such as strings.
+            TypeError: If the dtype is neither integer nor floating.
         """
         return self._limits().min
 
@@ -142,7 +142,7 @@ class DType:
         """The largest value.
 
         Raises:
-            TypeError: If the values are not ordered, such as strings.
+            TypeError: If the dtype is neither integer nor floating.
         """
         return self._limits().max
 

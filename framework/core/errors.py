@@ -192,7 +192,15 @@ class DeadlineExceededError(OpError):
 
 
 class NotFoundError(OpError):
-    """Raised when a file, or an entry in it, does not exist."""
+    """Raised when a file, or an entry in it, does not exist.
+
+    Example:
+        >>> try:
+        ...     tw.io.read_file("missing.txt")
+        ... except tw.errors.NotFoundError as error:
+        ...     print(error)
+        missing.txt: No such file or directory
+    """
 
     code: int = NOT_FOUND
 
@@ -228,7 +236,13 @@ class AbortedError(OpError):
 
 
 class OutOfRangeError(OpError):
-    """Raised when an iterator is exhausted or a position is past the end."""
+    """Raised when an iterator is exhausted or a position is past the end.
+
+    Example:
+        >>> error = tw.errors.OutOfRangeError(None, None, "end of sequence")
+        >>> error.code, error.message
+        (11, 'end of sequence')
+    """
 
     code: int = OUT_OF_RANGE
 
@@ -287,8 +301,8 @@ class ShapeError(InvalidArgumentError):
     """Raised when shapes are incompatible; a ``ValueError``.
 
     Args:
-        who: Name of the op.
-        what: Rule that is violated.
+        who: Name of the op, or the whole message if ``what`` is None.
+        what: Rule that is violated, or None.
         **given: Inputs by name; the message lists their shapes and dtypes.
 
     Example:
@@ -309,8 +323,8 @@ class DTypeError(InvalidArgumentError, TypeError):
     """Raised when dtypes are incompatible; a ``TypeError`` and a ``ValueError``.
 
     Args:
-        who: Name of the op.
-        what: Rule that is violated.
+        who: Name of the op, or the whole message if ``what`` is None.
+        what: Rule that is violated, or None.
         **given: Inputs by name; the message lists their shapes and dtypes.
 
     Example:

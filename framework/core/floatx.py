@@ -32,7 +32,12 @@ def default_float() -> DType:
 
 
 def floatx() -> str:
-    """Return the name of the default dtype: "float32", or as set by `set_floatx`."""
+    """Return the name of the default dtype: "float32", or as set by `set_floatx`.
+
+    Example:
+        >>> keras.config.floatx()
+        'float32'
+    """
     return _default.name
 
 
@@ -64,6 +69,10 @@ def epsilon() -> float:
     """Return the fuzz factor of losses, metrics and constraints, by default 1e-7.
 
     They clip probabilities to ``[epsilon, 1 - epsilon]`` and add it to divisors.
+
+    Example:
+        >>> keras.config.epsilon()
+        1e-07
     """
     return _epsilon
 
@@ -93,7 +102,12 @@ def set_epsilon(value: float) -> None:
 
 
 def image_data_format() -> str:
-    """Return the default ``data_format``, the order of axes: initially "channels_last"."""
+    """Return the default ``data_format``, the order of axes: initially "channels_last".
+
+    Example:
+        >>> keras.config.image_data_format()
+        'channels_last'
+    """
     return _data_format
 
 

@@ -88,6 +88,14 @@ class Module(Reserving, Trackable):
 
         Args:
             method: Method of a subclass.
+
+        Example:
+            >>> class Scale(tw.Module):
+            ...     @tw.Module.with_name_scope
+            ...     def __call__(self, x):
+            ...         return 2.0 * x
+            >>> Scale()(3.0)
+            6.0
         """
 
         @functools.wraps(method)

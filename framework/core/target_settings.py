@@ -242,7 +242,14 @@ def set_threads(n: int | None) -> None:
 
 
 def threads() -> int:
-    """Return the number of threads of native code and of ops on large arrays."""
+    """Return the number of threads of native code and of ops on large arrays.
+
+    Example:
+        >>> tw.config.set_threads(2)
+        >>> tw.config.threads()
+        2
+        >>> tw.config.set_threads(None)
+    """
     return _threads["asked"] or _first_threads()
 
 

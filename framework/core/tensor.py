@@ -110,6 +110,11 @@ class Tensor(Operators):
             ShapeError: If ``value`` does not broadcast to the shape of the part (also a
                 ``ValueError``).
             DTypeError: If ``value`` has another dtype (also a ``TypeError``).
+
+        Example:
+            >>> v = tw.Variable([1.0, 2.0, 3.0])
+            >>> v[1:].assign([0.0, 0.0]).numpy()
+            array([1., 0., 0.], dtype=float32)
         """
         try:
             variable, index = self._part_of
@@ -330,6 +335,10 @@ class TensorSpec:
         Args:
             tensor: Tensor to describe.
             name: Name of the spec, or None.
+
+        Example:
+            >>> tw.TensorSpec.from_tensor(tw.constant([1, 2]))
+            TensorSpec(shape=(2,), dtype=tf.int32, name=None)
         """
         return cls(tensor.shape, tensor.dtype, name)
 
@@ -338,6 +347,11 @@ class TensorSpec:
 
         Args:
             value: Tensor or spec to compare with.
+
+        Example:
+            >>> spec = tw.TensorSpec([None, 2])
+            >>> spec.is_compatible_with(tw.ones([3, 2])), spec.is_compatible_with(tw.ones([3]))
+            (True, False)
         """
         return self.dtype == value.dtype and self.shape.is_compatible_with(value.shape)
 

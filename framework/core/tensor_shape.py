@@ -66,13 +66,22 @@ class TensorShape(tuple[int | Any, ...]):
 
         Raises:
             ValueError: If the rank is unknown.
+
+        Example:
+            >>> tw.TensorShape([None, 3]).as_list()
+            [None, 3]
         """
         if self.rank is None:
             raise ValueError("as_list() is not defined on an unknown TensorShape")
         return [None if is_symbolic(d) else d for d in self]
 
     def num_elements(self) -> int | None:
-        """Return the product of the sizes, or None if a size is unknown."""
+        """Return the product of the sizes, or None if a size is unknown.
+
+        Example:
+            >>> tw.TensorShape([2, 3]).num_elements()
+            6
+        """
         if not self.is_fully_defined():
             return None
         return math.prod(self)
@@ -140,6 +149,10 @@ class TensorShape(tuple[int | Any, ...]):
 
         Args:
             other: Shape to append.
+
+        Example:
+            >>> tw.TensorShape([2]).concatenate([3, None])
+            TensorShape([2, 3, None])
         """
         other = TensorShape(other)
         if self.rank is None or other.rank is None:

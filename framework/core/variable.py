@@ -329,7 +329,12 @@ class Variable(Operators, Guarding):
         return self.shape
 
     def numpy(self) -> Array:
-        """Return a copy as a NumPy array, or as a NumPy scalar if the rank is 0."""
+        """Return a copy as a NumPy array, or as a NumPy scalar if the rank is 0.
+
+        Example:
+            >>> tw.Variable([1, 2]).numpy()
+            array([1, 2], dtype=int32)
+        """
         return self._value().numpy()
 
     def to_numpy(self) -> Array:
@@ -465,6 +470,10 @@ class Variable(Operators, Guarding):
         Raises:
             ShapeError: If ``delta`` has another shape (also a ``ValueError``).
             DTypeError: If ``delta`` has another dtype (also a ``TypeError``).
+
+        Example:
+            >>> tw.Variable(1.0).assign_add(2.0).numpy()
+            np.float32(3.0)
         """
         if autocast_dtype() is not None:
             return self._assign_uncast("assign_add", delta)
@@ -499,6 +508,10 @@ class Variable(Operators, Guarding):
         Raises:
             ShapeError: If ``delta`` has another shape (also a ``ValueError``).
             DTypeError: If ``delta`` has another dtype (also a ``TypeError``).
+
+        Example:
+            >>> tw.Variable(1.0).assign_sub(0.25).numpy()
+            np.float32(0.75)
         """
         if autocast_dtype() is not None:
             return self._assign_uncast("assign_sub", delta)

@@ -51,6 +51,10 @@ def enable_traceback() -> None:
     `GradientTape.explain`, `GradientTape.summary` and the errors of
     `enable_check_numerics` in a gradient then show them. Recording takes several times
     as long.
+
+    Example:
+        >>> tw.debugging.enable_traceback()
+        >>> tw.debugging.disable_traceback()
     """
     record_lines(True)
 
@@ -94,6 +98,11 @@ def set_log_device_placement(enabled: bool) -> None:
 
     Args:
         enabled: True to print ops, False to stop.
+
+    Example:
+        >>> tw.debugging.set_log_device_placement(True)
+        >>> y = tw.ones([2])  # doctest: +SKIP
+        >>> tw.debugging.set_log_device_placement(False)
     """
     wrap_kernels(_logged_kernel if enabled else None, "placement")
 

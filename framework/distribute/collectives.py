@@ -83,6 +83,10 @@ def local_rank() -> int:
     Raises:
         ImportError: If a launcher has started several processes and mpi4py is not
             installed.
+
+    Example:
+        >>> tw.distribute.local_rank()
+        0
     """
     return communicator().local_rank
 
@@ -282,6 +286,9 @@ def barrier() -> None:
     Raises:
         InvalidArgumentError: In a traced function.
         CollectiveError: If another process calls another collective, or ends.
+
+    Example:
+        >>> tw.distribute.barrier()  # of one process: returns immediately
     """
     if active_tracer() is not None:
         raise InvalidArgumentError(

@@ -466,6 +466,11 @@ class InputContext:
         num_input_pipelines: Number of processes.
         input_pipeline_id: Number of this process.
         num_replicas_in_sync: Number of replicas.
+
+    Example:
+        >>> context = tw.distribute.InputContext(num_replicas_in_sync=4)
+        >>> context.get_per_replica_batch_size(64)
+        16
     """
 
     def __init__(
@@ -565,12 +570,22 @@ def get_strategy() -> Strategy:
 
     Outside of scopes it is the strategy of `keras.distribution`, or the default
     `Strategy`.
+
+    Example:
+        >>> with tw.distribute.OneDeviceStrategy("/CPU:0").scope() as strategy:
+        ...     tw.distribute.get_strategy() is strategy
+        True
     """
     return _CURRENT.get() or _global_strategy or _DEFAULT
 
 
 def has_strategy() -> bool:
-    """Return whether the current strategy is not the default."""
+    """Return whether the current strategy is not the default.
+
+    Example:
+        >>> tw.distribute.has_strategy()
+        False
+    """
     return get_strategy() is not _DEFAULT
 
 
@@ -581,7 +596,13 @@ def set_strategy(strategy: Strategy | None) -> None:
 
 
 def get_replica_context() -> ReplicaContext | None:
-    """Return the `ReplicaContext` of the current step; None in a scope outside of steps."""
+    """Return the `ReplicaContext` of the current step; None in a scope outside of steps.
+
+    Example:
+        >>> context = tw.distribute.get_replica_context()
+        >>> context.all_reduce("SUM", 2.0).numpy()  # of one process
+        np.float32(2.0)
+    """
     if in_cross_replica_context():
         return None
     return ReplicaContext(get_strategy())

@@ -99,6 +99,11 @@ def encode_wav(
             have 1 to 65535 channels, or ``sample_rate`` is not positive (also a
             ``ValueError``).
         TypeError: If ``sample_rate`` is not an integer.
+
+    Example:
+        >>> wav = tw.audio.encode_wav([[0.0], [0.5]], sample_rate=8000)
+        >>> len(wav.numpy())
+        48
     """
     x, rate = convert_to_tensor(audio), convert_to_tensor(sample_rate, "int32")
     if x.shape.rank != 2:

@@ -57,6 +57,13 @@ def write_file(filename: TensorLike, contents: TensorLike) -> None:
 
     Raises:
         ResourceExhaustedError: If the disk is full; an existing file is then kept.
+
+    Example:
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "notes", "a.txt")
+        >>> tw.io.write_file(path, "hello")
+        >>> tw.io.read_file(path).numpy()
+        b'hello'
     """
 
     def call(name, contents):
@@ -81,6 +88,13 @@ def matching_files(pattern: TensorLike) -> Tensor:
     Args:
         pattern: Pattern with ``*``, ``?`` and ``[...]`` for local files, or a vector of
             patterns.
+
+    Example:
+        >>> import os, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> tw.io.write_file(os.path.join(folder, "a.txt"), "hello")
+        >>> [os.path.basename(path) for path in tw.io.matching_files(folder + "/*.txt").numpy()]
+        [b'a.txt']
     """
 
     def call(patterns):

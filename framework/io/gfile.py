@@ -68,6 +68,10 @@ def exists(path: Path) -> bool:
 
     Args:
         path: Path to test.
+
+    Example:
+        >>> tw.io.gfile.exists("no such file")
+        False
     """
     return os.path.exists(as_path("exists", path))
 
@@ -77,6 +81,11 @@ def isdir(path: Path) -> bool:
 
     Args:
         path: Path to test.
+
+    Example:
+        >>> import tempfile
+        >>> tw.io.gfile.isdir(tempfile.mkdtemp())
+        True
     """
     return os.path.isdir(as_path("isdir", path))
 
@@ -118,6 +127,13 @@ def listdir(path: Path) -> list[str]:
 
     Raises:
         NotFoundError: If the folder does not exist.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> tw.io.gfile.mkdir(tw.io.gfile.join(folder, "train"))
+        >>> tw.io.gfile.listdir(folder)
+        ['train']
     """
     with file_errors():
         return sorted(os.listdir(as_path("listdir", path)))
@@ -161,6 +177,13 @@ def makedirs(path: Path) -> None:
 
     Args:
         path: Path of the folder.
+
+    Example:
+        >>> import tempfile
+        >>> path = tw.io.gfile.join(tempfile.mkdtemp(), "logs", "run1")
+        >>> tw.io.gfile.makedirs(path)
+        >>> tw.io.gfile.isdir(path)
+        True
     """
     with file_errors():
         os.makedirs(as_path("makedirs", path), exist_ok=True)
@@ -245,6 +268,10 @@ def join(path: Path, *paths: Path) -> str:
     Args:
         path: First part.
         *paths: Further parts.
+
+    Example:
+        >>> tw.io.gfile.join("logs", "run1", "events")
+        'logs/run1/events'
     """
     return os.path.join(os.fsdecode(path), *map(os.fsdecode, paths))
 
@@ -266,6 +293,15 @@ class GFile:
     Raises:
         NotFoundError: If the file to read does not exist.
         InvalidArgumentError: If ``mode`` is unknown.
+
+    Example:
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "a.txt")
+        >>> with tw.io.gfile.GFile(path, "w") as file:
+        ...     file.write("hello")
+        >>> with tw.io.gfile.GFile(path) as file:
+        ...     file.read()
+        'hello'
     """
 
     def __init__(self, name: Path, mode: str = "r"):

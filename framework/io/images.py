@@ -273,6 +273,12 @@ def decode_and_crop_jpeg(
     Raises:
         InvalidArgumentError: If the format is not JPEG, or the part exceeds the image.
         UnimplementedError: If ``fancy_upscaling`` is False.
+
+    Example:
+        >>> import numpy as np
+        >>> contents = tw.io.encode_jpeg(np.full((8, 8, 3), 128, "uint8"))
+        >>> tw.io.decode_and_crop_jpeg(contents, [0, 2, 4, 3]).shape
+        TensorShape([4, 3, 3])
     """
     who = "decode_and_crop_jpeg"
     read = _jpeg_reader(
@@ -326,6 +332,12 @@ def decode_png(
     Raises:
         InvalidArgumentError: If the contents or arguments are invalid, as in
             `decode_image`.
+
+    Example:
+        >>> import numpy as np
+        >>> contents = tw.io.encode_png(np.uint8([[[1], [2]]]))
+        >>> tw.io.decode_png(contents, channels=3).numpy().tolist()
+        [[[1, 1, 1], [2, 2, 2]]]
     """
     channels = _channels("decode_png", channels, (0, 1, 3, 4))
     kind = _dtype("decode_png", dtype, ("uint8", "uint16"))
@@ -420,6 +432,12 @@ def is_jpeg(contents: TensorLike, name: str | None = None) -> Tensor:
 
     Args:
         contents: Strings of any shape.
+
+    Example:
+        >>> import numpy as np
+        >>> image = np.zeros((8, 8, 3), "uint8")
+        >>> tw.io.is_jpeg([tw.io.encode_jpeg(image), tw.io.encode_png(image)]).numpy()
+        array([ True, False])
     """
     strings = text_tensor("is_jpeg", "contents", contents)
 
@@ -447,6 +465,12 @@ def extract_jpeg_shape(
     Raises:
         InvalidArgumentError: If the contents are not a JPEG file (also a
             ``ValueError``).
+
+    Example:
+        >>> import numpy as np
+        >>> contents = tw.io.encode_jpeg(np.zeros((8, 6, 3), "uint8"))
+        >>> tw.io.extract_jpeg_shape(contents).numpy()
+        array([8, 6, 3], dtype=int32)
     """
     kind = _dtype("extract_jpeg_shape", output_type, ("int32", "int64"))
 
@@ -504,6 +528,12 @@ def encode_jpeg(
     Raises:
         InvalidArgumentError: If an argument is invalid (also a ``ValueError``).
         ImportError: If Pillow is not installed.
+
+    Example:
+        >>> import numpy as np
+        >>> contents = tw.io.encode_jpeg(np.zeros((8, 8, 3), "uint8"), quality=90)
+        >>> tw.io.decode_image(contents).shape
+        TensorShape([8, 8, 3])
     """
     who = "encode_jpeg"
     check_choice(who, "format", format, ("", "grayscale", "rgb"))
@@ -595,6 +625,10 @@ def adjust_jpeg_quality(
             that `convert_image_dtype` converts to uint8 and back.
         jpeg_quality: Quality from 0 to 100, a number or tensor.
         dct_method: As in `decode_jpeg`.
+
+    Example:
+        >>> tw.image.adjust_jpeg_quality(tw.fill([8, 8, 3], 0.5), 75).shape
+        TensorShape([8, 8, 3])
     """
     who = "adjust_jpeg_quality"
     check_choice(who, "dct_method", dct_method, DCT_METHODS)
@@ -633,6 +667,10 @@ def random_jpeg_quality(
 
     Raises:
         ValueError: Unless ``0 <= min_jpeg_quality < max_jpeg_quality <= 100``.
+
+    Example:
+        >>> tw.image.random_jpeg_quality(tw.fill([8, 8, 3], 0.5), 50, 95).shape
+        TensorShape([8, 8, 3])
     """
     _check_range("random_jpeg_quality", min_jpeg_quality, max_jpeg_quality)
     quality = sampling.uniform(
@@ -657,6 +695,11 @@ def stateless_random_jpeg_quality(
 
     Raises:
         ValueError: Unless ``0 <= min_jpeg_quality < max_jpeg_quality <= 100``.
+
+    Example:
+        >>> image = tw.fill([8, 8, 3], 0.5)
+        >>> tw.image.stateless_random_jpeg_quality(image, 50, 95, seed=[1, 2]).shape
+        TensorShape([8, 8, 3])
     """
     _check_range("stateless_random_jpeg_quality", min_jpeg_quality, max_jpeg_quality)
     quality = sampling.stateless_uniform(

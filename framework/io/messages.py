@@ -751,6 +751,14 @@ class SequenceExample(_Parts):
     Args:
         context: Features of the whole sequence, or None.
         feature_lists: Lists with one feature per step, or None.
+
+    Example:
+        >>> sequence = tw.train.SequenceExample()
+        >>> sequence.context.feature["length"].int64_list.value.append(1)
+        >>> step = sequence.feature_lists.feature_list["word"].feature.add()
+        >>> step.bytes_list.value.append(b"cat")
+        >>> sequence.ByteSize()
+        40
     """
 
     _fields = {"context": Features, "feature_lists": FeatureLists}

@@ -168,6 +168,15 @@ def parse_example(
     Raises:
         InvalidArgumentError: If the bytes are not examples or a feature does not match,
             as in `parse_single_example`.
+
+    Example:
+        >>> example = tw.train.Example()
+        >>> example.features.feature["x"].float_list.value.extend([1, 2])
+        >>> features = {"x": tw.io.FixedLenFeature([2], "float32")}
+        >>> batch = tw.io.parse_example([example.SerializeToString()] * 2, features)
+        >>> batch["x"].numpy()
+        array([[1., 2.],
+               [1., 2.]], dtype=float32)
     """
     who = "parse_example"
     serialized = text_tensor(who, "serialized", serialized)

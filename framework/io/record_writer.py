@@ -34,6 +34,10 @@ class TFRecordOptions:
 
     Raises:
         InvalidArgumentError: If the compression is unknown (also a ``ValueError``).
+
+    Example:
+        >>> options = tw.io.TFRecordOptions("GZIP", compression_level=9)
+        >>> writer = tw.io.TFRecordWriter("data.tfrecord.gz", options)  # doctest: +SKIP
     """
 
     def __init__(

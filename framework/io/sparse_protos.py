@@ -63,6 +63,11 @@ def serialize_many_sparse(
     Raises:
         TypeError: If ``sp_input`` is not a `SparseTensor`.
         ValueError: If the rank is below 2, or ``out_type`` is not "string".
+
+    Example:
+        >>> sparse = tw.sparse.from_dense([[0, 1], [2, 0]])
+        >>> tw.io.serialize_many_sparse(sparse).shape
+        TensorShape([2, 3])
     """
     _check("serialize_many_sparse", sp_input, out_type)
     if sp_input.shape.rank is not None and sp_input.shape.rank < 2:

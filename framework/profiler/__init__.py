@@ -185,6 +185,10 @@ def Profile(logdir: str | PathLike[str]) -> trace:
 
     Args:
         logdir: Folder, which is created if it does not exist.
+
+    Example:
+        >>> with tw.profiler.experimental.Profile("logs"):  # doctest: +SKIP
+        ...     y = tw.exp(tw.ones([2, 3]))
     """
     os.makedirs(logdir, exist_ok=True)
     return trace(os.path.join(logdir, "trace.json"), table=False)

@@ -68,6 +68,11 @@ def scalar(
     Raises:
         ValueError: If there is no step, or ``data`` has another shape.
         RuntimeError: If the writer is closed.
+
+    Example:
+        >>> writer = tw.summary.create_file_writer("logs")  # doctest: +SKIP
+        >>> with writer.as_default():  # doctest: +SKIP
+        ...     tw.summary.scalar("loss", 0.5, step=1)
     """
     data = convert_to_tensor(data)
     if data.shape.rank != 0 or kind_of(data.dtype.dtype) not in "biuf":
@@ -93,7 +98,7 @@ def image(
     max_outputs: int = 3,
     description: str | None = None,
 ) -> Tensor:
-    """Write images for TensorBoard, as PNG files; requires Pillow.
+    """Write images for TensorBoard; requires Pillow.
 
     Several images have the tags ``name/0``, ``name/1``, ...
 
@@ -110,6 +115,11 @@ def image(
 
     Raises:
         ValueError: If there is no step, or ``data`` has another shape.
+
+    Example:
+        >>> writer = tw.summary.create_file_writer("logs")  # doctest: +SKIP
+        >>> with writer.as_default():  # doctest: +SKIP
+        ...     tw.summary.image("digits", tw.zeros([4, 28, 28, 1]), step=1)
     """
     data = convert_to_tensor(data)
     is_floating = kind_of(data.dtype.dtype) == "f"
@@ -156,6 +166,11 @@ def histogram(
 
     Raises:
         ValueError: If there is no step, or ``data`` is empty or not finite.
+
+    Example:
+        >>> writer = tw.summary.create_file_writer("logs")  # doctest: +SKIP
+        >>> with writer.as_default():  # doctest: +SKIP
+        ...     tw.summary.histogram("weights", tw.random.normal([100]), step=1)
     """
     data = convert_to_tensor(data)
     if kind_of(data.dtype.dtype) not in "biuf":
@@ -193,7 +208,12 @@ def text(
         True if the summary was written, as in `scalar`.
 
     Raises:
-        ValueError: If there is no step.
+        ValueError: If there is no step, or ``data`` is not strings.
+
+    Example:
+        >>> writer = tw.summary.create_file_writer("logs")  # doctest: +SKIP
+        >>> with writer.as_default():  # doctest: +SKIP
+        ...     tw.summary.text("notes", "learning rate *0.1*", step=0)
     """
     data = convert_to_tensor(data)
     if data.dtype.name != "string":
@@ -231,6 +251,11 @@ def audio(
 
     Raises:
         ValueError: If ``data`` has another shape or dtype, or there is no step.
+
+    Example:
+        >>> writer = tw.summary.create_file_writer("logs")  # doctest: +SKIP
+        >>> with writer.as_default():  # doctest: +SKIP
+        ...     tw.summary.audio("noise", tw.zeros([1, 800, 1]), sample_rate=8000, step=1)
     """
     if encoding not in (None, "wav"):
         raise ValueError(f"summary.audio: encoding must be 'wav', got {encoding!r}")

@@ -235,6 +235,12 @@ def set_step(step: TensorLike | None) -> None:
     Args:
         step: Integer, variable, which is read for each event, or None to unset the
             step.
+
+    Example:
+        >>> tw.summary.experimental.set_step(3)
+        >>> tw.summary.experimental.get_step()
+        3
+        >>> tw.summary.experimental.set_step(None)
     """
     _STATE.set(_STATE.get()._replace(step=step))
 

@@ -78,6 +78,10 @@ def trace_on(
 
     Raises:
         RuntimeError: If a `profiler.trace` is active.
+
+    Example:
+        >>> tw.summary.trace_on()
+        >>> tw.summary.trace_off()
     """
     global _trace
     if active_tracer() is not None:
