@@ -3,8 +3,9 @@
 The blocks of a page run in order in one namespace, in an empty folder, as a reader types
 them. A ``text`` block below a ``python`` block is its output, word for word, and a
 ``console`` block shows commands behind ``$`` with theirs. A ``python gpu`` block needs a GPU,
-a ``python several`` block several processes, a ``python network`` block a network, and a
-``python elsewhere`` block another library; these only have to be valid Python here.
+a ``python several`` block several processes, a ``python network`` block a network, a
+``python elsewhere`` block another library, and a ``python fragment`` block the rest of its
+file; these only have to be valid Python here.
 """
 
 import contextlib
@@ -32,6 +33,7 @@ PAGES = [ROOT / "README.md"] + [
 BLOCK = re.compile(r"^( *)```(\w+)([^\n]*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^ *```(\{?\w*)", re.MULTILINE)
 RUN = {"python", "text", "console"}
+COMPILED = {"several", "network", "elsewhere", "fragment"}
 SHOWN = {"sh", "slurm"}  # set-up commands and job files, which are not run
 
 
@@ -96,7 +98,7 @@ def test_the_code_of_a_page_prints_what_stands_below_it(page, tmp_path, monkeypa
         if language == "python":
             assert not printed, f"the block above {where} prints {printed!r}"
             without_gpu = "gpu" in words and not devices.gpu_count()[0]
-            if {"several", "network", "elsewhere"} & {*words} or without_gpu:
+            if COMPILED & {*words} or without_gpu:
                 compile(content, where, "exec")
                 printed = ""
             else:

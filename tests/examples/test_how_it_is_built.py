@@ -10,7 +10,7 @@ from tapewright.test import case, check_op, floats
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "background" / "how_it_is_built.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-OP, LINE = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+OP, LINE = re.findall(r"```python fragment\n(.*?)```", TEXT, re.DOTALL)
 
 
 def test_the_op_is_in_its_file_word_for_word():
