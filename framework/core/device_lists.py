@@ -31,14 +31,24 @@ __all__ = [
 
 
 class PhysicalDevice(NamedTuple):
-    """A device of this machine: its name and its type, "CPU" or "GPU"."""
+    """Device of this machine.
+
+    Args:
+        name: Name such as "/physical_device:GPU:0".
+        device_type: "CPU" or "GPU".
+    """
 
     name: str
     device_type: str
 
 
 class LogicalDevice(NamedTuple):
-    """A device with a name that `device` accepts; one for each visible device."""
+    """Visible device, with a name that `device` accepts.
+
+    Args:
+        name: Name such as "/device:GPU:0".
+        device_type: "CPU" or "GPU".
+    """
 
     name: str
     device_type: str
@@ -245,7 +255,11 @@ def get_soft_device_placement() -> bool:
 
 
 class LogicalDeviceConfiguration(NamedTuple):
-    """Memory limit of a GPU in MiB: ``memory_limit``, or None for no limit."""
+    """Memory limit of a GPU.
+
+    Args:
+        memory_limit: Limit in MiB, or None for no limit.
+    """
 
     memory_limit: int | None = None
 

@@ -21,7 +21,12 @@ __all__ = ["DecodeWav", "decode_wav", "encode_wav"]
 
 
 class DecodeWav(NamedTuple):
-    """Result of `decode_wav`: ``audio`` and ``sample_rate``."""
+    """Decoded WAV file, the result of `decode_wav`.
+
+    Args:
+        audio: Samples in ``[-1, 1)``, float32 ``[samples, channels]``.
+        sample_rate: Samples per second, int32 scalar.
+    """
 
     audio: Tensor
     sample_rate: Tensor

@@ -54,7 +54,14 @@ NAMES = {number: name for name, number in LISTS.items()}
 
 
 class FixedLenFeature(NamedTuple):
-    """Feature with a fixed shape; ``default_value`` replaces a missing feature."""
+    """Feature with a fixed shape.
+
+    Args:
+        shape: Shape of the tensor in one example.
+        dtype: Dtype: float32, int64 or string.
+        default_value: Value of a missing feature; without it, a missing feature is an
+            error.
+    """
 
     shape: Any
     dtype: DTypeLike
@@ -62,7 +69,15 @@ class FixedLenFeature(NamedTuple):
 
 
 class FixedLenSequenceFeature(NamedTuple):
-    """Feature with a varying number of rows; batches are padded by ``default_value``."""
+    """Feature with a varying number of rows of a fixed shape.
+
+    Args:
+        shape: Shape of one row.
+        dtype: Dtype: float32, int64 or string.
+        allow_missing: If True, a missing feature has no rows. Must be True except in
+            ``sequence_features`` of `parse_single_sequence_example`.
+        default_value: Value with which batches are padded, by default 0 or "".
+    """
 
     shape: Any
     dtype: DTypeLike
@@ -71,7 +86,11 @@ class FixedLenSequenceFeature(NamedTuple):
 
 
 class VarLenFeature(NamedTuple):
-    """Feature of varying length as a `SparseTensor`; a batch has a row per example."""
+    """Feature of varying length, as a `SparseTensor`; a batch has a row per example.
+
+    Args:
+        dtype: Dtype: float32, int64 or string.
+    """
 
     dtype: DTypeLike
 
@@ -79,9 +98,13 @@ class VarLenFeature(NamedTuple):
 class SparseFeature(NamedTuple):
     """`SparseTensor` built from features of indices and a feature of values.
 
-    ``index_key`` is the name of the int64 feature of indices, or a list with one name
-    for each axis; ``size`` contains the size of each axis. Entries are sorted by index
-    unless ``already_sorted``.
+    Args:
+        index_key: Name of the int64 feature of indices, or a list with one name per axis.
+        value_key: Name of the feature of values.
+        dtype: Dtype of the values: float32, int64 or string.
+        size: Size of each axis.
+        already_sorted: If True, the entries are stored in order of their indices and are
+            not sorted again.
     """
 
     index_key: Any
@@ -94,8 +117,12 @@ class SparseFeature(NamedTuple):
 class RaggedFeature(NamedTuple):
     """Feature of varying length: a tensor, and in batches the rows of a `RaggedTensor`.
 
-    ``value_key`` is its name if it differs from the key in ``features``. ``partitions``
-    must be empty: there is a single ragged axis.
+    Args:
+        dtype: Dtype: float32, int64 or string.
+        value_key: Name of the feature if it differs from its key in ``features``.
+        partitions: Must be empty: there is a single ragged axis.
+        row_splits_dtype: Dtype of the row splits, int32 or int64.
+        validate: Ignored; row splits are always valid.
     """
 
     dtype: DTypeLike
