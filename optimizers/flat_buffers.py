@@ -121,11 +121,10 @@ class Segment:
     def gather(self, change):
         """Move the values of the owners to flats without other references, for a commit.
 
-        Args:
-            flat with other references stays as it is, and its values move to a new
-                flat; so do the values of a column to which a value was assigned. The
-                owners keep their arrays: changes of a new flat become visible once a
-                commit binds the views to them.
+        A flat with other references stays as it is, and its values move to a new flat;
+        so do the values of a column to which a value was assigned. The owners keep
+        their arrays: changes of a new flat become visible once a commit binds the views
+        to them.
         """
         if not change.in_place:
             self.move()

@@ -26,8 +26,9 @@ __all__ = ["MultiOptimizer", "OptimizerMap"]
 class OptimizerMap(MutableMapping):
     """Mapping from variable paths such as ``sequential/dense/kernel`` to optimizers.
 
+    A key is a path, or a regular expression that must match the whole path.
+
     Args:
-        key is a path, or a regular expression that must match the whole path.
         default_optimizer: Optimizer of the variables that no key matches.
         optimizer_map: Dict of keys and optimizers.
 

@@ -772,9 +772,8 @@ def _are_no_groups(slots):
 class _Rule:
     """The definitions of a rule in blocks, if an optimizer has such a rule.
 
-    Args:
-        user's rule in ops may have attributes of these names, and so may a subclass of
-            our optimizers: in that case the class that defines the rule counts.
+    A user's rule in ops may have attributes of these names, and so may a subclass of
+    our optimizers: in that case the class that defines the rule counts.
     """
 
     __slots__ = ("_optimizer",)

@@ -114,8 +114,7 @@ def _set_limit(name, value):
 def limited(name: str, count: int | None) -> int | None:
     """Return the limited number of "epochs" or "steps_per_epoch"; None means unknown.
 
-    Args:
-        ``UserWarning`` is issued if the limit reduces the number.
+    A ``UserWarning`` is issued if the limit reduces the number.
     """
     limit = _limits[name]
     if limit is None or (count is not None and count <= limit):

@@ -49,9 +49,8 @@ MANY = 10_000
 def write_layer_graphs(group: Any, model: Any) -> None:
     """Write the graphs of the custom layers in a model.
 
-    Args:
-        layer that cannot be traced is left out, with the reason: its class must then be
-            registered to load the model.
+    A layer that cannot be traced is left out, with the reason: its class must then be
+    registered to load the model.
     """
     for number, layer in enumerate(_layers_of_users(model)):
         part = group.group(f"{GROUP}/{number}")

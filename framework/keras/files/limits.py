@@ -59,9 +59,12 @@ def check_size(config: Any, path: str, location: str | None = None) -> None:
 class WeightLimit:
     """Reject weights with more numbers in total than the file holds.
 
+    A short config may request 4 TB of weights.
+
     Args:
-        config may request 4 TB of weights. ``numbers``: how many numbers the file at
-            ``path`` holds; ``location``: location of the config in it.
+        path: Path of the file, for messages.
+        numbers: Count of the numbers in the file.
+        location: Location of the config in the file.
     """
 
     def __init__(self, path: str, numbers: int, location: str | None = None):

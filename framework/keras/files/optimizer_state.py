@@ -90,8 +90,7 @@ class StateMismatch(ValueError):
 def restore_optimizer(root: Group, model: Any) -> None:
     """Restore the state of the optimizer of a model that was compiled as saved.
 
-    Args:
-        state that does not fit is skipped, with a warning.
+    A state that does not fit is skipped, with a warning.
     """
     optimizer, assignment = model.optimizer, WeightAssignment(root.path)
     try:

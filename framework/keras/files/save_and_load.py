@@ -373,8 +373,7 @@ def _add_random_states(file, model, assignment):
 def _compile_as_saved(model, file):
     """Compile by the ``compile_config`` of a file; return whether it has an optimizer.
 
-    Args:
-        custom ``compile_from_config`` determines the content of its config.
+    A custom ``compile_from_config`` determines the content of its config.
     """
     config, location = file.compile_config, file.compile_location
     is_own = type(model).compile_from_config is not CompiledModel.compile_from_config

@@ -131,8 +131,9 @@ class Iterator(PyDataset):
 class NumpyArrayIterator(Iterator):
     """Iterator over batches of an array of images.
 
+    A batch is ``x``, ``(x, y)`` or ``(x, y, sample_weight)``.
+
     Args:
-        batch is ``x``, ``(x, y)`` or ``(x, y, sample_weight)``.
         x: Images ``[samples, height, width, channels]``, or a pair of them and an array
             or list of arrays, which batches contain unchanged: the ``x`` of a batch is
             then a list.
