@@ -2,7 +2,7 @@
 
     python tests/reference/count_names.py
 
-The names of TensorFlow and Keras are those of ``known_names.txt``, see `record_names`.
+The names of TensorFlow and Keras come from ``known_names.txt``; see `record_names`.
 """
 
 import functools
@@ -14,7 +14,7 @@ from tapewright.api.missing_names import known_names
 
 PAGE = Path(__file__).parents[2] / "docs" / "background" / "limits.md"
 ROW = re.compile(r"^\| (`[^|]*`) \| \d+ \| \d+ \|$", re.MULTILINE)
-# The public attributes of TensorFlow's class, which is no namespace.
+# Public attributes of TensorFlow's class, which is not a namespace.
 METHODS = {
     "tf.data.Dataset": """
         apply as_numpy_iterator batch bucket_by_sequence_length cache cardinality
@@ -29,7 +29,7 @@ METHODS = {
 
 
 def count(spaces):
-    """The numbers of names of namespaces: those here, and all."""
+    """Count the names of namespaces: those available here, and all of them."""
     here = everywhere = 0
     for space in spaces:
         path = space.removeprefix("tf").removeprefix(".").split(".")
@@ -41,7 +41,7 @@ def count(spaces):
 
 
 def with_counts(page):
-    """The text of the page, with the numbers of now in its table."""
+    """Return the text of the page with up-to-date numbers in its table."""
 
     def row(match):
         here, everywhere = count(re.findall(r"`([\w.]+)`", match[1]))
