@@ -1,17 +1,17 @@
-"""Time tapewright beside PyTorch, TensorFlow and JAX on the CPU: `works` has the works.
+"""Compare tapewright with PyTorch, TensorFlow and JAX on the CPU; `works` has the workloads.
 
     python benchmarks/compare.py --picture compare.png          (half an hour)
     python benchmarks/compare.py --quick                        (no epochs, no files)
     python benchmarks/compare.py --works W1,hessian --peers native,jax --rounds 3
     python benchmarks/compare.py --read compare.json --picture compare.png
 
-Each implementation has its own process, which is stopped while another one runs, starts
-from the same weights, and must compute the same numbers. The script prints the machine and
-the versions, then tables: the median time of a step; its ratio to that of a peer; what
-happens once, as the import, the first call with its compilation, and files. Peers that are
-not installed are left out.
+Each implementation runs in its own process, which is stopped while another one runs. All
+start from the same weights and must compute the same numbers. The script prints the machine
+and the versions, then tables: the median time of a step, its ratio to the time of each peer,
+and one-time costs (import, first call including compilation, files). Peers that are not
+installed are skipped.
 
-``--dry-run`` goes through the same code with tiny sizes: its times say nothing.
+``--dry-run`` runs the same code with tiny sizes; its times are meaningless.
 """
 
 import argparse
@@ -74,29 +74,29 @@ STEPS = {
     "row": "one row through an MLP 784-128-10",
     "epoch": "an epoch of `fit`, 60,000 rows, batches of 128",
 }
-# What happens once: title, work and its figure.
+# One-time costs: title, workload and figure.
 ONCE = (
     ("import, ms", "import", "ms"),
     ("first call of the digits step, ms", "first", "first"),
-    ("the same, compiled before by another process, ms", "first", "again"),
-    ("peak memory of the digits step and its compilation, MB", "first", "peak"),
+    ("first call, if another process has compiled the step, ms", "first", "again"),
+    ("peak memory of the digits step, including compilation, MB", "first", "peak"),
     ("write 200 MB of weights, ms", "write", "ms"),
-    ("read them, ms", "read", "ms"),
+    ("read 200 MB of weights, ms", "read", "ms"),
 )
 WORKS = (*STEPS, "first", "import", *FILES)
 QUICK = [work for work in WORKS if work not in ("epoch", *FILES)]
-CACHED = ("native", "torch_compile", "jax")  # those that can keep code on disk
-IMPORTS = {"jax": "jax.numpy"}  # where the package alone is not what programs import
+CACHED = ("native", "torch_compile", "jax")  # can cache code on disk
+IMPORTS = {"jax": "jax.numpy"}  # modules that programs import instead of the package
 
 
 # --------------------------------------------------------------------- the processes
 
 
 def make(name, work, tiny, device, tf32, folder):
-    """Return ``(step, numbers)`` of a work, see `serve`."""
+    """Return ``(step, numbers)`` of a workload; see `serve`."""
     package = importlib.import_module(PACKAGES[name])
     library = package.__name__ if package.__name__ in ("torch", "jax") else "tensorflow"
-    if device != "CPU":  # whose products round nothing; ours would import CuPy to look
+    if device != "CPU":  # no TF32 on the CPU; ours would import CuPy
         _set_precision(package, library, tf32)
     works = importlib.import_module(f"works_{library}")
     return works.make(name, work, tiny, device, folder)
@@ -121,7 +121,7 @@ def serve_works(name):
 
 
 def measure(names, work, options, device="CPU", tf32=False, **environment):
-    """Return the figures of each implementation: those of `_figures`, or an error."""
+    """Return the results of `_figures`, or an error, for each implementation."""
     with (
         tempfile.TemporaryDirectory() as folder,
         working(names, options.realtime, **environment) as workers,
@@ -145,7 +145,7 @@ def _asked(worker, request):
 
 
 def _figures(worker, made):
-    """Return the median and the minimum of a step and its first call in ms, MB at most."""
+    """Return median, minimum and first call of a step in ms, and peak memory in MB."""
     return {
         "ms": round(statistics.median(worker.times) * 1e3, 6),
         "min": round(min(worker.times) * 1e3, 6),
@@ -155,7 +155,7 @@ def _figures(worker, made):
 
 
 def _compare_numbers(work, found, tolerance):
-    """Replace the numbers by an error where they differ from the median of all."""
+    """Remove the numbers; report an error if they differ from the median of all."""
     right = {name: row.pop("numbers") for name, row in found.items() if "ms" in row}
     relative, absolute = tolerance, tolerance
     if work.startswith("epoch"):  # rounding grows: Adam divides by small gradients
@@ -178,7 +178,7 @@ def import_times(names, options):
         code += f"import {module}; print(time.perf_counter() - begin)"
         command = [sys.executable, "-c", code]
         times = []
-        for _ in range(options.rounds + 1):  # the first one fills the cache of files
+        for _ in range(options.rounds + 1):  # the first run fills the file cache
             done = subprocess.run(
                 command, env=inherited(), capture_output=True, text=True, check=True
             )
@@ -188,7 +188,7 @@ def import_times(names, options):
 
 
 def first_calls(names, options):
-    """Return first calls of W1, compiled anew, and again from the files of the first."""
+    """Measure the first call of W1 with empty caches, then with cached code."""
     options = argparse.Namespace(**vars(options) | {"rounds": 1})
     with tempfile.TemporaryDirectory() as folder:
         environment = {
@@ -206,7 +206,7 @@ def first_calls(names, options):
 
 
 def _one_each(names):
-    """The first implementation of each package."""
+    """Return the first implementation of each package."""
     packages = {}
     for name in names:
         packages.setdefault(PACKAGES[name], name)
@@ -214,10 +214,10 @@ def _one_each(names):
 
 
 def run(works, options):
-    """Measure works and print each row, on stderr with a bar; save after each of them."""
+    """Measure workloads, with a progress bar on stderr; print and save each row."""
     results = {"machine": machine.lines()}
     if options.dry_run:
-        results["machine"]["dry run"] = "tiny sizes: the times say nothing"
+        results["machine"]["dry run"] = "tiny sizes: the times are meaningless"
     names = options.peers
     print(_titled(results["machine"]), head(names), sep="\n\n", flush=True)
     progress = tqdm(works, file=sys.stderr, dynamic_ncols=True)
@@ -272,14 +272,14 @@ def _cell(found, name, field):
 
 
 def pairs(names):
-    """The ratios that can be shown: ours, and the peer."""
+    """Return the pairs ``(ours, peer)`` whose ratios can be shown."""
     traced = "native" if "native" in names else "numpy"
     found = [(traced if a == "native" else a, b) for a, b in RATIOS]
     return [(a, b) for a, b in found if a in names and b in names]
 
 
 def ratio(found, ours, peer):
-    """Return our time of a step over that of a peer, or None."""
+    """Return our time of a step divided by the time of a peer, or None."""
     if "ms" in found.get(ours, {}) and "ms" in found.get(peer, {}):
         return found[ours]["ms"] / found[peer]["ms"]
     return None
@@ -305,8 +305,8 @@ def ratio_table(results, names):
 
 
 def once_table(results, names):
-    """Return the table of what happens once."""
-    lines = [_head("once", [LABELS[name] for name in names])]
+    """Return the table of one-time costs."""
+    lines = [_head("measure", [LABELS[name] for name in names])]
     for title, work, field in ONCE:
         if work in results:
             cells = [_cell(results[work], name, field) for name in names]
@@ -330,7 +330,7 @@ def show_failures(results):
 
 
 def picture(results, names, path):
-    """Draw the ratios: a line for each work, a mark for each peer."""
+    """Draw the ratios: one line per workload, one marker per peer."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -367,7 +367,7 @@ def main():
     add("--works", help="some of " + ", ".join(WORKS))
     add("--quick", action="store_true", help="fewer rounds; no epochs, no files")
     add("--dry-run", action="store_true", help="tiny sizes, one round")
-    add("--read", metavar="FILE", help="show the figures of --json again")
+    add("--read", metavar="FILE", help="show figures saved with --json")
     add("--picture", metavar="FILE", help="draw the ratios (matplotlib)")
     options = arguments(parser, list(LABELS), rounds=7, seconds=0.25)
     works = QUICK if options.quick else WORKS

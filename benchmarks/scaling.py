@@ -1,15 +1,15 @@
-"""Time a train step over width, batch and depth, on each target and beside peers.
+"""Measure a training step over width, batch size and depth, on each target and in peers.
 
-    python benchmarks/scaling.py                   (three sweeps, some 15 minutes)
-    python benchmarks/scaling.py --quick           (a few sizes of each, two minutes)
+    python benchmarks/scaling.py                   (three sweeps, about 15 minutes)
+    python benchmarks/scaling.py --quick           (a few sizes per sweep, two minutes)
     python benchmarks/scaling.py --read scaling.json --picture scaling.png
 
-The step is the same everywhere: a network of equally wide relu layers, softmax
-cross-entropy, Adam, float32, from the same weights; the losses of the first steps must
-agree. Each implementation has its own process, which is stopped while another one runs.
-The script prints the machine and the versions, medians in ms, ratios of the first one to the
-others, the time of the first step (tracing and compilation included) and the peak of memory.
-Peers that are not installed are left out.
+All implementations run the same step from the same weights: a network of equally wide ReLU
+layers, softmax cross-entropy, Adam, float32. The losses of the first steps must agree. Each
+implementation runs in its own process, which is stopped while another one runs. The script
+prints the machine and the versions, medians in ms, ratios of the first implementation to the
+others, the time of the first step (including tracing and compilation) and the peak memory.
+Peers that are not installed are skipped.
 """
 
 import argparse
@@ -27,7 +27,7 @@ __all__ = ["measure", "picture", "table"]
 
 IMPLEMENTATIONS = ["native", "numpy", "eager", "jax", "torch"]
 
-# name -> sizes, and those of --quick; the other sizes are those of FIXED
+# name -> (sizes, sizes with --quick); FIXED has the other dimensions
 SWEEPS = {
     "width": ([32, 64, 128, 256, 512, 1024, 2048, 4096], [32, 256, 1024]),
     "batch": ([1, 4, 16, 64, 256, 1024, 4096], [1, 64, 1024]),
@@ -46,8 +46,8 @@ LABELS = {
     "torch": "torch, eager",
 }
 CLASSES, EPSILON = 10, 1e-7
-# So low that the weights stay where they are: on one batch gradients would vanish within
-# some hundred steps, and arithmetic on denormal numbers takes many times as long.
+# So low that the weights hardly change: on a single batch, gradients would vanish within some
+# hundred steps, and arithmetic on denormal numbers is many times slower.
 RATE = 1e-7
 
 
@@ -55,7 +55,7 @@ RATE = 1e-7
 
 
 def network(width, batch, depth):
-    """Return ``(weights, x, y)``: kernels and biases in turn, inputs, one-hot labels."""
+    """Return ``(weights, x, y)``: alternating kernels and biases, inputs, one-hot labels."""
     rng = np.random.default_rng(0)
     weights = []
     for rows, columns in [(width, width)] * depth + [(width, CLASSES)]:
@@ -67,7 +67,7 @@ def network(width, batch, depth):
 
 
 def tensorflow_step(tf, weights, x, y, traced):
-    """Return a step of tapewright or TensorFlow, a function that returns the loss."""
+    """Return ``(step, number)`` for tapewright or TensorFlow."""
     variables = [tf.Variable(w) for w in weights]
     adam = tf.keras.optimizers.Adam(RATE, epsilon=EPSILON)
     adam.build(variables)
@@ -185,10 +185,15 @@ def make(name, width, batch, depth):
 
 
 def measure(names, sizes, options):
-    """Return for each implementation ``ms``, ``first`` (ms) and ``peak`` (MB).
+    """Return ``ms``, ``first`` (ms) and ``peak`` (MB) for each implementation.
 
-    Args: ``sizes``: a dict with ``width``, ``batch``, ``depth``.
-    Raises: ``RuntimeError`` if an implementation computes other numbers than the first.
+    Args:
+        names: Names of the implementations.
+        sizes: Dict with ``width``, ``batch`` and ``depth``.
+        options: Command-line options.
+
+    Raises:
+        RuntimeError: If an implementation computes other losses than the first one.
     """
     sizes = [sizes[key] for key in ("width", "batch", "depth")]
     with working(names, options.realtime, TAPEWRIGHT_CACHE="0") as workers:
@@ -202,7 +207,7 @@ def measure(names, sizes, options):
         losses, expected = row["numbers"], facts[names[0]]["numbers"]
         if not np.allclose(losses, expected, rtol=2e-2):
             raise RuntimeError(
-                f"{name}: other losses, {losses}, than {names[0]}: {expected}"
+                f"losses of {name} are {losses}, losses of {names[0]} are {expected}"
             )
         found[name] = {
             "ms": round(statistics.median(worker.times) * 1e3, 6),
@@ -238,7 +243,7 @@ def _short(ms):
 
 
 def run(sweeps, options):
-    """Measure sweeps, and print the rows; save after each of them."""
+    """Measure sweeps; print and save each row."""
     names, results = options.peers, {"machine": machine.lines()}
     print(*[f"{title}: {text}" for title, text in results["machine"].items()], sep="\n")
     progress = tqdm(
@@ -260,7 +265,7 @@ def run(sweeps, options):
 
 
 def show(results):
-    """Print figures that `run` has saved."""
+    """Print figures saved by `run`."""
     print(*[f"{title}: {text}" for title, text in results["machine"].items()], sep="\n")
     for sweep in [sweep for sweep in SWEEPS if sweep in results]:
         rows = results[sweep]
@@ -270,7 +275,7 @@ def show(results):
 
 
 def picture(results, path):
-    """Draw the time of a step: a panel for each sweep, a line for each implementation."""
+    """Draw the time of a step: one panel per sweep, one line per implementation."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -311,9 +316,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--quick", action="store_true", help="a few sizes of each sweep")
-    add("--sweeps", default=",".join(SWEEPS), help="some of them")
-    add("--sizes", help="others than the usual, e.g. 32,64")
-    add("--read", metavar="FILE", help="show the figures of --json again")
+    add("--sweeps", default=",".join(SWEEPS), help="sweeps to run, separated by commas")
+    add("--sizes", help="sizes to use instead of the defaults, e.g. 32,64")
+    add("--read", metavar="FILE", help="show figures saved with --json")
     add("--picture", metavar="FILE", help="draw the times (matplotlib)")
     options = arguments(parser, IMPLEMENTATIONS, rounds=5, seconds=0.25)
     if options.quick:
