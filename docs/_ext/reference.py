@@ -184,7 +184,7 @@ class MissingNames(SphinxDirective):
 
     def run(self):
         lines = [".. list-table::", "   :header-rows: 1", "   :widths: 45 55", ""]
-        lines += ["   * - TensorFlow, Keras", "     - here"]
+        lines += ["   * - missing name", "     - replacement"]
         advised = set()
         for spaces, names, advice in ADVICE:
             found = [f"{s}.{n}" for s in spaces.split() for n in names.split()]

@@ -17,9 +17,9 @@ from tapewright.core.suggestions import did_you_mean
 
 __all__ = ["ADVICE", "advice_of", "known_names", "reason"]
 
-# Namespaces that tapewright has under a second name, beside the one in Keras.
+# Namespaces of `tapewright.keras` that are also in `tapewright`.
 _OF_KERAS = ("callbacks", "initializers", "layers", "losses", "metrics", "optimizers")
-# (namespace, names, what to use; "" for what is not planned)
+# (namespaces, names, replacement, or "" if not planned)
 ADVICE: tuple[tuple[str, str, str], ...] = (
     ("tf", "feature_column", "tw.keras.utils.FeatureSpace, or layers for its columns:"
      " tw.keras.layers.Normalization (numeric_column), Discretization"
@@ -28,26 +28,26 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      " (indicator_column), Embedding (embedding_column), HashedCrossing (crossed_column)"),
     ("tf.io", "encode_proto", "the classes that protoc generates"),
     ("tf.lookup", "experimental", "tw.lookup.StaticHashTable, or a Python dict"),
-    ("tf.strings", "unicode_script", "unicodedata.name, which begins with the script"),
-    ("tf.ragged tf.sparse", "cross cross_hashed", "tw.strings.join of columns"),
-    ("tf.sparse", "sampled_addmm", "tw.gather of rows, and tw.SparseTensor.with_values"),
-    ("tf", "Graph Operation", "tw.function, whose get_concrete_function(...).graph has"
-     " get_operations()"),
+    ("tf.strings", "unicode_script", "unicodedata.name, whose first word is the script"),
+    ("tf.ragged tf.sparse", "cross cross_hashed", "tw.strings.join, to combine the columns"),
+    ("tf.sparse", "sampled_addmm", "tw.gather on the rows, and tw.SparseTensor.with_values"),
+    ("tf", "Graph Operation", "get_concrete_function(...).graph of a tw.function, which"
+     " has get_operations()"),
     ("tf", "import_graph_def graph_util", "tw.function"),
     ("tf", "quantization qint8 qint16 qint32 quint8 quint16", "tw.bfloat16 or tw.float16"),
-    ("tf.experimental", "ExtensionType BatchableExtensionType", "tw.nest of a NamedTuple,"
-     " or tw.Module"),
+    ("tf.experimental", "ExtensionType BatchableExtensionType", "a NamedTuple with"
+     " tw.nest, or tw.Module"),
     ("tf.experimental", "DynamicRaggedShape RowPartition StructuredTensor",
      "tw.RaggedTensor"),
-    ("tf.experimental", "Optional", "None, in Python"),
-    ("tf.experimental", "dlpack", "numpy.from_dlpack, and tw.convert_to_tensor"),
+    ("tf.experimental", "Optional", "None for a missing value"),
+    ("tf.experimental", "dlpack", "numpy.from_dlpack and tw.convert_to_tensor"),
     ("tf.experimental", "dtensor tensorrt", ""),
     ("tf", "lite tpu mlir xla dtensor types", ""),
     ("tf.autodiff", "GradientTape", "tw.GradientTape"),
     ("tf.data", "DatasetSpec IteratorSpec", "element_spec of a tw.data.Dataset"),
     ("tf.data.experimental", "copy_to_device prefetch_to_device",
-     "tw.device around the loop, and Dataset.prefetch"),
-    ("tf.data.experimental", "SqlDataset", "sqlite3, inside of tw.data.Dataset.from_generator"),
+     "tw.device around the loop and Dataset.prefetch"),
+    ("tf.data.experimental", "SqlDataset", "sqlite3 in tw.data.Dataset.from_generator"),
     ("tf.data.experimental", "make_batched_features_dataset parse_example_dataset",
      "tw.data.TFRecordDataset and tw.io.parse_example"),
     ("tf.data.experimental", "TFRecordWriter", "tw.io.TFRecordWriter"),
@@ -58,20 +58,20 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      "tw.distribute.MultiWorkerMirroredStrategy"),
     ("tf.distribute.cluster_resolver", "ClusterResolver SimpleClusterResolver"
      " SlurmClusterResolver TFConfigClusterResolver",
-     "mpiexec, and tw.distribute.rank and size"),
+     "mpiexec, with tw.distribute.rank and tw.distribute.size"),
     ("tf.image", "generate_bounding_box_proposals",
-     "tw.image.combined_non_max_suppression of decoded boxes"),
+     "tw.image.combined_non_max_suppression on decoded boxes"),
     ("tf.linalg", "LinearOperator LinearOperatorDiag LinearOperatorFullMatrix"
-     " LinearOperatorIdentity LinearOperatorLowerTriangular", "tw.linalg.matmul of a matrix"),
+     " LinearOperatorIdentity LinearOperatorLowerTriangular", "a matrix and tw.linalg.matmul"),
     ("tf.nn", "fractional_max_pool", "tw.nn.max_pool2d"),
     ("tf.nn", "fractional_avg_pool", "tw.nn.avg_pool2d"),
     ("keras", "export", "tw.saved_model.save"),
-    ("keras", "wrappers", "a class of your own with fit and predict"),
+    ("keras", "wrappers", "a custom class with fit and predict"),
     ("keras", "visualization", "tw.plot"),
     ("keras", "quantizers Quantizer distillation SymbolicScope", ""),
     ("keras", "legacy", "tw.keras.saving"),
     ("keras.backend", "gradients", "tw.GradientTape"),
-    ("keras.backend", "ctc_label_dense_to_sparse", "dense labels, and tw.keras.ops.ctc_loss"),
+    ("keras.backend", "ctc_label_dense_to_sparse", "dense labels with tw.keras.ops.ctc_loss"),
     ("keras.callbacks", "OrbaxCheckpoint", "tw.keras.callbacks.BackupAndRestore"),
     ("keras.distribution", "ModelParallel LayoutMap DeviceMesh TensorLayout",
      "tw.keras.distribution.DataParallel"),
@@ -130,11 +130,11 @@ def _space_of(module):
 def _advice_on_v1(name):
     """Return advice on a name of TensorFlow 1: its name in TensorFlow 2."""
     here = name in importlib.import_module("tapewright").__all__
-    return f"tw.{name}" if here else "the names of TensorFlow 2, without sessions"
+    return f"tw.{name}" if here else "the TensorFlow 2 API, which has no sessions"
 
 
 def advice_of(namespace: str, name: str) -> str | None:
-    """Return what to use instead of a name; "" if it is not planned, None if unknown."""
+    """Return the replacement for a name; "" if it is not planned, None if unknown."""
     return _advice().get(f"{namespace}.{name}")
 
 

@@ -121,7 +121,7 @@ def test_other_names_are_those_of_tensorflow_2():
     ):
         v1.Variable(1)
     with pytest.raises(
-        AttributeError, match="use the names of TensorFlow 2, without sess"
+        AttributeError, match="use the TensorFlow 2 API, which has no sess"
     ):
         v1.get_variable("x")
 
