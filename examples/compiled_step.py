@@ -1,17 +1,17 @@
-"""Eager and traced, timed
-=======================
+"""Compare eager and traced execution
+==================================
 
-Compare one training loop, run eagerly and traced.
+Measure the speed-up of a training loop by `tw.function`.
 
 ::
 
     python examples/compiled_step.py     (about 20 s)
 
-``@tw.function`` compiles a whole training step, forward pass, gradients and optimizer,
-to a program on preallocated memory. A two-layer network learns digits in several
-widths, and the loop is timed both ways for each. The script prints the time of a step,
-the speed-up, the difference of the losses and the costliest calls of the last step. If
-matplotlib is installed, it draws ``out/compiled_step.png``.
+``@tw.function`` compiles a whole training step (forward pass, gradients and optimizer)
+to a program with preallocated memory. The script trains two-layer networks of several
+widths on digits, and times the loop in eager and traced mode. It prints the time per
+step, the speed-up, the difference of the losses and the most expensive calls of the
+last step. If matplotlib is installed, it draws ``out/compiled_step.png``.
 """
 
 import argparse
@@ -30,11 +30,11 @@ WIDTHS = 16, 64, 256, 1024
 # The network and its step
 # ------------------------
 #
-# The same Python function is the eager step and, under `tw.function`, the traced one.
+# The same Python function runs eagerly or, wrapped in `tw.function`, as a traced step.
 
 
 class Network(tw.Module):
-    """Network of 784 pixels, one hidden layer, 10 logits; a seed fixes its weights."""
+    """Network with 784 inputs, one hidden layer, 10 logits; a seed sets the weights."""
 
     def __init__(self, width, seed):
         rng = np.random.default_rng(seed)
@@ -49,7 +49,7 @@ class Network(tw.Module):
 
 
 def make_step(width, seed):
-    """Return the training step of a new network: images and labels in, the loss out."""
+    """Return ``train_step(images, labels)`` of a new network; it returns the loss."""
     network, optimizer = Network(width, seed), tw.optimizers.Adam(0.001)
     variables = network.trainable_variables
 
@@ -67,15 +67,15 @@ def make_step(width, seed):
 
 
 # %%
-# Time both
-# ---------
+# Measure the time
+# ----------------
 #
-# Both start from the same weights and see the same batches, so their losses can be
-# compared.
+# Both steps start from the same weights and use the same batches, so their losses can
+# be compared.
 
 
 def run(step, batches):
-    """Return the losses and the seconds of the loop."""
+    """Run the loop; return the losses and the time in seconds."""
     began = time.perf_counter()
     losses = [float(step(images, labels)) for images, labels in batches]
     return losses, time.perf_counter() - began
@@ -84,13 +84,13 @@ def run(step, batches):
 def compare(width, batches, rounds, seed):
     """Return ``(eager, traced, difference, step)`` for a width.
 
-    The times are ms a step, each the best of several rounds; ``difference`` is the
-    largest one between the losses, ``step`` the traced step.
+    ``eager`` and ``traced`` are times in ms per step, the best of several rounds;
+    ``difference`` is the maximum difference of the losses, ``step`` the traced step.
     """
     eager = make_step(width, seed)
     traced = tw.function(make_step(width, seed))
     times, apart = {eager: [], traced: []}, 0.0
-    for _ in range(rounds + 1):  # the first is a warm-up, which traces
+    for _ in range(rounds + 1):  # the first round warms up and traces
         losses = []
         for step in times:
             found, seconds = run(step, batches)
@@ -106,7 +106,7 @@ def compare(width, batches, rounds, seed):
 
 
 def draw(path, results):
-    """Draw the time of a step over the width of the network, eager and traced."""
+    """Draw the time per step over the width of the network, eager and traced."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -120,11 +120,11 @@ def draw(path, results):
     axes.bar(places + 0.2, traced, 0.4, label="traced")
     for place, before, now in zip(places, eager, traced):
         axes.text(place, before, f"{before / now:.1f}x", ha="center", va="bottom")
-    axes.set(yscale="log", xlabel="hidden units", ylabel="ms a step")
-    axes.set_ylim(top=2 * eager.max())  # room for the labels above
+    axes.set(yscale="log", xlabel="hidden units", ylabel="ms per step")
+    axes.set_ylim(top=2 * eager.max())  # leave room for the labels
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_formatter("")
-    axes.set(title=f"A training step, batch of {BATCH}")
+    axes.set(title=f"Training step, batch size {BATCH}")
     axes.set_xticks(places, results)
     axes.legend()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -134,9 +134,9 @@ def draw(path, results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--epochs", type=int, default=5, help="rounds that are timed")
+    parser.add_argument("--epochs", type=int, default=5, help="number of timed rounds")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default="out", help="folder of the picture")
+    parser.add_argument("--out", type=Path, default="out", help="output folder")
     args = parser.parse_args()
 
     (images, labels), _ = tw.datasets.digits.load_data()
@@ -147,13 +147,13 @@ def main():
         for i in BATCH * (np.arange(STEPS) % (len(images) // BATCH))
     ]
     results = {}
-    print("width   eager ms   traced ms   speed-up   losses apart")
+    print("width   eager ms   traced ms   speed-up   difference")
     for width in WIDTHS:
         eager, traced, apart, step = compare(width, batches, args.epochs, args.seed)
         results[width] = eager, traced
         print(
             f"{width:5} {eager:10.3f} {traced:11.3f} {eager / traced:9.2f}x"
-            f" {apart:14.1e}"
+            f" {apart:12.1e}"
         )
     print(step.explain(*batches[0]))
     draw(args.out / "compiled_step.png", results)

@@ -1,23 +1,23 @@
 """DCGAN as a Keras model
 ======================
 
-Train a convolutional GAN as a Keras model with its own `train_step`.
+Train a convolutional GAN with `fit`, as a Keras model with a custom `train_step`.
 
 ::
 
     python examples/dcgan_model.py                  (about 2 min; digits from epoch 3)
-    python examples/dcgan_model.py --data mnist     the real images, downloaded once
-    python examples/dcgan_model.py --data FOLDER    the real images, as IDX files
+    python examples/dcgan_model.py --data mnist     real images, downloaded once
+    python examples/dcgan_model.py --data FOLDER    real images, from IDX files
     python examples/dcgan_model.py --eager          without tracing, for a debugger
 
-The generator turns noise into images with transposed convolutions; the discriminator
-tells them from real images. `DCGAN` is a model of both: its ``train_step`` computes
-both losses on one tape and updates each network with its own optimizer. ``fit``
-provides batches, progress and callbacks. If matplotlib is installed, a callback draws
-samples of the same noise every three epochs, into ``out/dcgan_03.png`` and so on. After
-twelve epochs most samples are digits; with the 8,000 images of MNIST's test files,
-about half. Ctrl-C ends the training early: the samples of that moment are drawn, and
-the exit code is 130.
+The generator converts noise to images with transposed convolutions; the discriminator
+distinguishes them from real images. The model `DCGAN` contains both: its ``train_step``
+computes both losses on one tape and updates each network with its own optimizer.
+``fit`` provides batches, progress and callbacks. If matplotlib is installed, a callback
+draws samples for the same noise every three epochs, into ``out/dcgan_03.png`` and so
+on. After twelve epochs most samples are digits; with the 8,000 images of MNIST's test
+files, about half are. Ctrl-C ends the training early: the current samples are drawn,
+and the exit code is 130.
 """
 
 import argparse
@@ -35,8 +35,8 @@ BATCH, NOISE, ROWS, COLUMNS = 64, 64, 4, 10
 # Two networks
 # ------------
 #
-# The generator upsamples noise by transposed convolutions; the discriminator mirrors
-# it.
+# The generator upsamples noise with transposed convolutions; the discriminator mirrors
+# its structure.
 
 
 def generator():
@@ -75,21 +75,21 @@ def discriminator():
 
 
 # %%
-# A model with its own train step
-# -------------------------------
+# A model with a custom train step
+# --------------------------------
 #
-# `fit` calls ``train_step`` for each batch and traces it. Two optimizers update two
-# networks from one persistent tape.
+# `fit` traces ``train_step`` and calls it for each batch. It computes the gradients of
+# both networks on one persistent tape, and updates each with its own optimizer.
 
 
 class DCGAN(tw.Model):
-    """Two competing networks, trained on real images alone: ``fit(images)``."""
+    """Generator and discriminator, trained on real images: ``fit(images)``."""
 
     def __init__(self):
         super().__init__()
         self.generator, self.discriminator = generator(), discriminator()
         self.entropy = tw.losses.BinaryCrossentropy(from_logits=True)
-        names = ("g_loss", "d_loss", "real_right", "drawn_right")
+        names = ("g_loss", "d_loss", "real_accuracy", "fake_accuracy")
         self.means = [tw.metrics.Mean(name) for name in names]
 
     def compile(self, g_optimizer, d_optimizer, **kwargs):
@@ -104,15 +104,15 @@ class DCGAN(tw.Model):
         return self.generator(noise, training=training)
 
     def train_step(self, images):
-        """Update both networks, each with the gradient of its own loss."""
+        """Update each network with the gradient of its loss."""
         noise = tw.random.normal([tw.shape(images)[0], NOISE])
         with tw.GradientTape(persistent=True) as tape:
-            drawn = self.generator(noise, training=True)
+            fake = self.generator(noise, training=True)
             on_real = self.discriminator(images, training=True)
-            on_drawn = self.discriminator(drawn, training=True)
-            g_loss = self.entropy(tw.ones_like(on_drawn), on_drawn)
+            on_fake = self.discriminator(fake, training=True)
+            g_loss = self.entropy(tw.ones_like(on_fake), on_fake)
             d_loss = self.entropy(tw.ones_like(on_real), on_real)
-            d_loss += self.entropy(tw.zeros_like(on_drawn), on_drawn)
+            d_loss += self.entropy(tw.zeros_like(on_fake), on_fake)
         for network, loss, optimizer in (
             (self.generator, g_loss, self.g_optimizer),
             (self.discriminator, d_loss, self.d_optimizer),
@@ -120,19 +120,19 @@ class DCGAN(tw.Model):
             variables = network.trainable_variables
             optimizer.apply(tape.gradient(loss, variables), variables)
         del tape
-        found = g_loss, d_loss, on_real > 0.0, on_drawn < 0.0
+        found = g_loss, d_loss, on_real > 0.0, on_fake < 0.0
         for mean, value in zip(self.means, found, strict=True):
             mean.update_state(tw.cast(value, tw.float32))
         return {mean.name: mean.result() for mean in self.means}
 
 
 # %%
-# A callback that draws
-# ---------------------
+# A callback that draws samples
+# -----------------------------
 
 
 class Samples(tw.callbacks.Callback):
-    """Callback that draws generated images of the same noise every few epochs."""
+    """Callback that draws images generated from the same noise every few epochs."""
 
     def __init__(self, out, every):
         super().__init__()
@@ -149,7 +149,7 @@ class Samples(tw.callbacks.Callback):
 
 
 def draw(path, images):
-    """Draw images ``[ROWS * COLUMNS, 28, 28, 1]`` in a grid, as a PNG."""
+    """Draw images ``[ROWS * COLUMNS, 28, 28, 1]`` as a grid into a PNG file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         tw.plot.images(images, columns=COLUMNS, path=path)
@@ -169,7 +169,7 @@ def load(data):
     note = ""
     if data == "digits":
         (images, _), _ = tw.datasets.digits.load_data()
-        images = centred(images)  # MNIST's images are centred already
+        images = centred(images)  # MNIST's images are already centred
     elif data == "mnist":
         (images, _), _ = tw.datasets.mnist.load_data()
     else:
@@ -179,7 +179,7 @@ def load(data):
 
 
 def centred(images):
-    """Shift each image by whole pixels so that its ink is centred."""
+    """Shift each image by whole pixels to centre its ink."""
     ramp = np.arange(28) - 13.5
     ink = images.sum(axis=(1, 2))
     down = np.rint(images.sum(axis=2) @ ramp / ink).astype(int)
@@ -193,10 +193,8 @@ def main():
     parser.add_argument("--data", default="digits", help="digits, mnist or a folder")
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--out", type=Path, default="out", help="folder of the pictures"
-    )
-    parser.add_argument("--eager", action="store_true", help="do not trace the steps")
+    parser.add_argument("--out", type=Path, default="out", help="output folder")
+    parser.add_argument("--eager", action="store_true", help="do not trace steps")
     args = parser.parse_args()
 
     tw.config.run_functions_eagerly(args.eager)
@@ -206,7 +204,7 @@ def main():
     except (OSError, ValueError) as error:
         parser.error(f"--data {args.data}: {error}")
     gan = DCGAN()
-    # With Adam's usual beta_1 of 0.9 the networks oscillate (Radford, 2016).
+    # With Adam's default beta_1 of 0.9 the networks oscillate (Radford, 2016).
     gan.compile(*[tw.optimizers.Adam(0.0005, beta_1=0.5) for _ in range(2)])
     samples = Samples(args.out, every=3)
     try:

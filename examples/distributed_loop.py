@@ -1,20 +1,21 @@
-"""A loop on several processes
-===========================
+"""Distributed custom training loop
+================================
 
-Average gradients over several processes in a training loop of one's own.
+Average gradients over several processes in a custom training loop.
 
 ::
 
     python examples/distributed_loop.py                     one process (about 2 s)
-    mpiexec -n 4 python examples/distributed_loop.py        four
+    mpiexec -n 4 python examples/distributed_loop.py        four processes
 
-Each process reads its part of the digits, `DistributedGradientTape` averages the
-gradients over all of them, and the loop stays as it was: here a penalty on the gradient
-of the loss by the images, which needs a tape in a tape, and clipping by the norm of all
-averaged gradients. The step is traced; each reduction begins as soon as its gradients are
-there, and runs beside the rest of the backward pass. With more processes there are fewer
-steps of larger batches. Several processes need the extra ``mpi`` and an MPI; ``pip
-install mpich`` brings one.
+Each process loads its part of the digits, and `DistributedGradientTape` averages the
+gradients over all processes. The rest of the loop is the same as on one process: here
+it has a penalty on the gradient of the loss with respect to the images, which requires
+nested tapes, and clips the averaged gradients by their global norm. The step is traced;
+each reduction starts as soon as its gradients are available, and overlaps with the rest
+of the backward pass. With more processes there are fewer steps, on larger batches.
+Several processes require the extra ``mpi`` and an MPI; ``pip install mpich`` installs
+one.
 """
 
 import argparse
@@ -26,14 +27,14 @@ from tqdm import tqdm
 
 import tapewright as tw
 
-BATCH = 32  # of each process
+BATCH = 32  # per process
 
 # %%
 # The step
 # --------
 #
-# `tw.distribute.DistributedGradientTape` wraps the tape; nothing else tells that
-# there are several processes.
+# `tw.distribute.DistributedGradientTape` wraps the tape. The rest of the step does not
+# depend on the number of processes.
 
 
 def network():
@@ -48,7 +49,7 @@ def network():
 
 @tw.function
 def train_step(model, optimizer, images, labels):
-    """Update the model by averaged gradients; return the loss of this process."""
+    """Update the model with averaged gradients; return the loss of this process."""
     variables = model.trainable_variables
     with tw.GradientTape() as tape:
         with tw.GradientTape() as inner:
@@ -71,15 +72,15 @@ def train_step(model, optimizer, images, labels):
 # Data, accuracy and command line
 # -------------------------------
 #
-# Each process loads its part of the images, and counts are added over all processes.
+# Each process loads its part of the images; counts are summed over all processes.
 
 
 def load():
-    """Return data sets ``(images, labels)`` to train on and to test, of this process."""
+    """Return training and test data sets ``(images, labels)`` of this process."""
     rank, size = tw.distribute.rank(), tw.distribute.size()
     (x_train, y_train), (x_test, y_test) = tw.datasets.digits.load_data()
     train = pairs(x_train, y_train).shard(size, rank).shuffle(len(x_train), seed=0)
-    # Each process makes the same number of steps: the rest of a batch is left out.
+    # All processes run the same number of steps, so a partial batch is dropped.
     steps = len(x_train) // size // BATCH
     return train.batch(BATCH).take(steps), pairs(x_test, y_test).shard(size, rank)
 
@@ -90,7 +91,7 @@ def pairs(images, labels):
 
 
 def accuracy(model, test):
-    """Return the share of test images that all processes recognize together."""
+    """Return the accuracy on the test images of all processes."""
     right = total = 0
     for images, labels in test.batch(500):
         predicted = tw.argmax(model(images), axis=1).numpy()
@@ -105,7 +106,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default="out", help="not used")
+    parser.add_argument("--out", type=Path, default="out", help="ignored")
     args = parser.parse_args()
 
     tw.random.set_seed(args.seed)
@@ -115,7 +116,7 @@ def main():
     tw.distribute.broadcast_variables(model.variables)
     for epoch in range(1, args.epochs + 1):
         losses = []
-        # disable=None: no bar outside a terminal
+        # disable=None: no progress bar outside a terminal
         with tqdm(train, leave=False, disable=None if is_first else True) as batches:
             for images, labels in batches:
                 losses.append(train_step(model, optimizer, images, labels))

@@ -1,24 +1,25 @@
-"""fit on several processes
-========================
+"""Distributed training with fit
+=============================
 
-Train one model by `fit` on several processes, and get the numbers of one.
+Train a model with `fit` on several processes, with the same result as on one.
 
 ::
 
     python examples/distributed_mnist.py                    one process (about 3 s)
-    mpiexec -n 4 python examples/distributed_mnist.py       four, with the same result
-    mpiexec -n 2 python examples/distributed_mnist.py --data mnist    the real images
+    mpiexec -n 4 python examples/distributed_mnist.py       four processes, same result
+    mpiexec -n 2 python examples/distributed_mnist.py --data mnist    real images
 
-A model made in the scope of a strategy is trained by all processes together: of every
-batch of 128 each takes its part, and all apply the sum of their gradients. Losses,
-metrics, the learning rate and the time to stop follow the whole batch, so that every
-process holds the same weights, to the bit, and the result is that of one process, to
-rounding: 99.9 % of the test digits. The bar, the backup and the model file come from rank 0.
+A model created in the scope of a strategy is trained by all processes together: each
+processes its part of every batch of 128 images, and all apply the sum of the gradients.
+Losses, metrics, the learning rate and early stopping are computed for the whole batch.
+All processes therefore have bit-identical weights, and the result differs from one
+process only by rounding: 99.9 % of the test digits are correct. Rank 0 prints the
+progress bar and writes the backup and the model file.
 
-With ``--backup FOLDER`` a training that was ended, by Ctrl-C or because a process was
-killed, goes on where it was when it is started again, also with another number of
-processes. Several processes need the extra ``mpi`` and an MPI; ``pip install mpich``
-brings one.
+With ``--backup FOLDER``, a training that was interrupted, by Ctrl-C or because a
+process was killed, resumes where it stopped when it is started again, even with another
+number of processes. Several processes require the extra ``mpi`` and an MPI; ``pip
+install mpich`` installs one.
 """
 
 import argparse
@@ -32,11 +33,11 @@ from tapewright import layers
 # The model
 # ---------
 #
-# It is made inside of the scope of a strategy.
+# It is created in the scope of a strategy; see ``main``.
 
 
 def network():
-    """Map images ``[batch, 28, 28]`` of 0 ... 255 to probabilities of ten digits."""
+    """Map images ``[batch, 28, 28]`` in 0 ... 255 to probabilities of ten digits."""
     model = tw.Sequential(
         [
             tw.Input((28, 28)),
@@ -61,7 +62,7 @@ def network():
 
 
 def load(data):
-    """Return ``(images, labels)``, ``[n, 28, 28]`` and ``[n]``, to train and to test."""
+    """Return images ``[n, 28, 28]`` and labels ``[n]``, for training and test."""
     if data == "digits":
         return tw.datasets.digits.load_data()
     if data == "mnist":
@@ -75,8 +76,8 @@ def main():
     parser.add_argument("--data", default="digits", help="digits, mnist or a folder")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default="out", help="folder of the model")
-    parser.add_argument("--backup", type=Path, help="folder from which to go on")
+    parser.add_argument("--out", type=Path, default="out", help="output folder")
+    parser.add_argument("--backup", type=Path, help="folder from which to resume")
     args = parser.parse_args()
 
     tw.keras.utils.set_random_seed(args.seed)
@@ -93,7 +94,7 @@ def main():
     history = model.fit(
         x_train,
         y_train,
-        batch_size=128,  # of all processes together
+        batch_size=128,  # global batch size, of all processes
         epochs=args.epochs,
         validation_split=0.1,
         callbacks=callbacks,

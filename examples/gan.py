@@ -1,20 +1,20 @@
-"""Two networks on one tape (GAN)
-==============================
+"""GAN with one persistent tape
+============================
 
-Train a GAN: one network draws digits, another tells them from real ones.
+Train a generator of digits and a discriminator, with both losses on one tape.
 
 ::
 
     python examples/gan.py                  (about 1 min; digits from epoch 10 on)
-    python examples/gan.py --data mnist     the real images, downloaded once
-    python examples/gan.py --data FOLDER    the real images, from their IDX files
+    python examples/gan.py --data mnist     real images, downloaded once
+    python examples/gan.py --data FOLDER    real images, from IDX files
     python examples/gan.py --eager          without tracing, for a debugger
 
-One persistent tape records both losses, and each network follows the gradient of its
-own. The script prints the losses and the accuracy of the discriminator. If matplotlib
-is installed, it draws samples of the same noise every ten epochs, into
-``out/gan_010.png`` and so on. Ctrl-C ends the training early: the samples of that
-moment are drawn, and the exit code is 130.
+One persistent tape records both losses, and each network is updated with the gradient
+of its loss. The script prints the losses and the accuracy of the discriminator. If
+matplotlib is installed, it draws samples for the same noise every ten epochs, into
+``out/gan_010.png`` and so on. Ctrl-C ends the training early: the current samples are
+drawn, and the exit code is 130.
 """
 
 import argparse
@@ -35,7 +35,7 @@ BATCH, NOISE, ROWS, COLUMNS = 64, 100, 4, 10
 
 
 class Network(tw.Module):
-    """Two layers with an activation between them."""
+    """Two dense layers with an activation in between."""
 
     def __init__(self, n_in, n_hidden, n_out, activation):
         self.activation = activation
@@ -64,7 +64,7 @@ class Generator(Network):
 class Discriminator(Network):
     """Map images ``[batch, 784]`` to logits ``[batch, 1]``: positive means real.
 
-    It sees a random half of the pixels, and so must judge by the whole shape.
+    It sees a random half of the pixels, so that it must judge the whole shape.
     """
 
     def __init__(self):
@@ -79,7 +79,7 @@ class Discriminator(Network):
 # One tape, two updates
 # ---------------------
 #
-# The tape is persistent: each network follows the gradient of a loss of its own.
+# The tape is persistent, because `gradient` is called for two losses.
 
 
 def cross_entropy(labels, logits):
@@ -92,8 +92,9 @@ def cross_entropy(labels, logits):
 def train_step(generator, discriminator, g_optimizer, d_optimizer, images):
     """Update both networks.
 
-    Returns: the generator's loss, the discriminator's loss, its accuracy on real and on
-    fake.
+    Returns:
+        Loss of the generator, loss of the discriminator, and accuracies of the
+        discriminator on real and on generated images.
     """
     noise = tw.random.normal([len(images), NOISE])
     with tw.GradientTape(persistent=True) as tape:
@@ -113,8 +114,8 @@ def train_step(generator, discriminator, g_optimizer, d_optimizer, images):
 
 
 # %%
-# Epochs, data, picture
-# ---------------------
+# Epochs, data and pictures
+# -------------------------
 
 
 def share(hits):
@@ -122,10 +123,10 @@ def share(hits):
 
 
 def train_epoch(step, images, rng, epoch):
-    """Make one pass in random order; return the mean of the results of ``step``."""
+    """Train on all images in random order; return the mean results of ``step``."""
     order = rng.permutation(len(images))
     results = []
-    # disable=None: no bar outside a terminal
+    # disable=None: no progress bar outside a terminal
     with tqdm(range(0, len(images), BATCH), leave=False, disable=None) as starts:
         for start in starts:
             found = step(images[order[start : start + BATCH]])
@@ -140,7 +141,7 @@ def load(data):
     note = ""
     if data == "digits":
         (images, _), _ = tw.datasets.digits.load_data()
-        images = centred(images)  # MNIST's images are centred already
+        images = centred(images)  # MNIST's images are already centred
     elif data == "mnist":
         (images, _), _ = tw.datasets.mnist.load_data()
     else:
@@ -150,7 +151,7 @@ def load(data):
 
 
 def centred(images):
-    """Shift each image by whole pixels so that its ink is centred."""
+    """Shift each image by whole pixels to centre its ink."""
     ramp = np.arange(28) - 13.5
     ink = images.sum(axis=(1, 2))
     down = np.rint(images.sum(axis=2) @ ramp / ink).astype(int)
@@ -160,7 +161,7 @@ def centred(images):
 
 
 def draw(path, images):
-    """Draw images ``[ROWS * COLUMNS, 784]`` side by side, as a PNG."""
+    """Draw images ``[ROWS * COLUMNS, 784]`` as a grid into a PNG file."""
     try:
         from matplotlib.image import imsave
     except ImportError:
@@ -183,10 +184,8 @@ def main():
     parser.add_argument("--data", default="digits", help="digits, mnist or a folder")
     parser.add_argument("--epochs", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--out", type=Path, default="out", help="folder of the pictures"
-    )
-    parser.add_argument("--eager", action="store_true", help="do not trace the steps")
+    parser.add_argument("--out", type=Path, default="out", help="output folder")
+    parser.add_argument("--eager", action="store_true", help="do not trace steps")
     args = parser.parse_args()
 
     tw.config.run_functions_eagerly(args.eager)
@@ -197,7 +196,7 @@ def main():
     except (OSError, ValueError) as error:
         parser.error(f"--data {args.data}: {error}")
     generator, discriminator = Generator(), Discriminator()
-    # With Adam's usual beta_1 of 0.9 the networks oscillate (Radford, 2016).
+    # With Adam's default beta_1 of 0.9 the networks oscillate (Radford, 2016).
     optimizers = [tw.optimizers.Adam(0.0002, beta_1=0.5) for _ in range(2)]
     step = functools.partial(train_step, generator, discriminator, *optimizers)
     noise = tw.random.normal([ROWS * COLUMNS, NOISE])
@@ -205,8 +204,8 @@ def main():
         for epoch in range(1, args.epochs + 1):
             g_loss, d_loss, real, fake = train_epoch(step, images, rng, epoch)
             print(
-                f"epoch {epoch}: generator's loss {g_loss:.2f}, discriminator's "
-                f"{d_loss:.2f}, right on {real:.0%} of real, {fake:.0%} of drawn digits"
+                f"epoch {epoch}: generator loss {g_loss:.2f}, discriminator loss "
+                f"{d_loss:.2f}, accuracy {real:.0%} on real, {fake:.0%} on fake images"
             )
             if epoch % 10 == 0 or epoch == args.epochs:
                 draw(args.out / f"gan_{epoch:03}.png", generator(noise))

@@ -1,12 +1,12 @@
-"""Robust by an input-gradient penalty
-===================================
+"""Robustness by an input-gradient penalty
+=======================================
 
-Make a classifier robust by a penalty on the gradient of its loss by the pixels.
+Make a classifier robust with a penalty on the input gradient of its loss.
 
 ::
 
     python examples/input_gradient_regularization.py                 (about 10 s)
-    python examples/input_gradient_regularization.py --data mnist    the real images
+    python examples/input_gradient_regularization.py --data mnist    real images
     python examples/input_gradient_regularization.py --eager         without tracing
 
 The script trains the same network twice, the second time with the loss
@@ -15,12 +15,13 @@ The script trains the same network twice, the second time with the loss
 
     loss + 10 * mean |d loss_i / d image_i|^2
 
-whose gradient is the gradient of a gradient (double backpropagation: Drucker and LeCun,
-1992; Finlay and Oberman, 2019). It then attacks both networks: each pixel moves by eps
-in the direction that raises the loss (FGSM: Goodfellow, 2015). It prints the accuracy
-for each eps, at 0.1 for instance 15 % without the penalty and 72 % with it. If
-matplotlib is installed, it draws the curves and some attacked digits into
-``out/input_gradient_regularization.png``. Ctrl-C ends the run, with exit code 130.
+The gradient of this loss is the gradient of a gradient (double backpropagation: Drucker
+and LeCun, 1992; Finlay and Oberman, 2019). The script then attacks both networks: each
+pixel is changed by eps in the direction that increases the loss (FGSM: Goodfellow,
+2015). It prints the accuracy for each eps; for example, at 0.1 it is 15 % without the
+penalty and 72 % with it. If matplotlib is installed, the script draws the curves and
+some attacked digits into ``out/input_gradient_regularization.png``. Ctrl-C ends the run
+with exit code 130.
 """
 
 import argparse
@@ -39,8 +40,8 @@ EPSILONS = 0.0, 0.02, 0.05, 0.1, 0.15, 0.2
 # The penalty
 # -----------
 #
-# The inner tape takes the gradient of the loss by the pixels, the outer one that of
-# its square by the weights.
+# The inner tape computes the gradient of the loss with respect to the pixels. The outer
+# tape differentiates the square of that gradient with respect to the weights.
 
 
 def classifier():
@@ -50,11 +51,11 @@ def classifier():
 
 
 def losses_and_input_gradients(model, images, labels):
-    """Return the loss of each image ``[n]`` and its input gradient ``[n, 784]``."""
+    """Return losses ``[n]`` and input gradients ``[n, 784]``, one row per image."""
     with tw.GradientTape() as tape:
         tape.watch(images)
         losses = tw.nn.sparse_softmax_cross_entropy_with_logits(labels, model(images))
-    return losses, tape.gradient(losses, images)  # images are independent: one row each
+    return losses, tape.gradient(losses, images)  # images are independent
 
 
 @tw.function
@@ -73,7 +74,7 @@ def train_step(model, optimizer, images, labels, penalty):
 
 
 def train(penalty, images, labels, epochs, seed):
-    """Return a trained classifier; the seed fixes weights and order of images."""
+    """Return a trained classifier; the seed sets the weights and the image order."""
     tw.random.set_seed(seed)
     rng = np.random.default_rng(seed)
     model, optimizer = classifier(), tw.optimizers.Adam(0.001)
@@ -97,12 +98,12 @@ def train(penalty, images, labels, epochs, seed):
 # The attack
 # ----------
 #
-# The fast gradient sign method moves each pixel by epsilon, in the direction that
-# raises the loss.
+# The fast gradient sign method (FGSM) changes each pixel by epsilon in the direction
+# that increases the loss.
 
 
 def attack(model, images, labels, epsilon):
-    """Shift each pixel by ``epsilon`` so that the loss rises, within 0 ... 1."""
+    """Change each pixel by ``epsilon`` to increase the loss; clip to 0 ... 1."""
     images = tw.constant(images)
     _, gradients = losses_and_input_gradients(model, images, labels)
     return tw.clip_by_value(images + epsilon * tw.sign(gradients), 0.0, 1.0)
@@ -117,12 +118,12 @@ def predict(model, images):
 
 
 # %%
-# Picture, data, command line
-# ---------------------------
+# Picture, data and command line
+# ------------------------------
 
 
 def draw(path, models, images, labels, curves):
-    """Draw accuracy over eps, and the first attacked digits with predictions."""
+    """Draw the accuracy over eps, and the first attacked digits with predictions."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -132,12 +133,12 @@ def draw(path, models, images, labels, curves):
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])
     for name, values in curves.items():
         left.plot(EPSILONS, 100 * np.array(values), "o-", label=name)
-    left.set(xlabel="eps, where pixels are 0 ... 1", ylabel="accuracy, %")
+    left.set(xlabel="eps, for pixels in 0 ... 1", ylabel="accuracy, %")
     left.set(ylim=(0, 103), xticks=EPSILONS, title="Accuracy on attacked test images")
     left.legend()
     left.grid(alpha=0.3)
     rows = [(name, epsilon) for name in models for epsilon in (0.0, 0.05, 0.1)]
-    tiles = np.zeros((len(rows), 10, 40, 28), "float32")  # room above for the text
+    tiles = np.zeros((len(rows), 10, 40, 28), "float32")  # with room for the text above
     for row, (name, epsilon) in enumerate(rows):
         attacked = attack(models[name], images[:10], labels[:10], epsilon)
         tiles[row, :, 12:] = attacked.numpy().reshape(-1, 28, 28)
@@ -149,7 +150,7 @@ def draw(path, models, images, labels, curves):
     names = [f"{name}\neps {epsilon:g}" for name, epsilon in rows]
     right.set_yticks(40 * np.arange(len(rows)) + 26, names)
     right.tick_params(length=0)
-    right.set(xticks=[], title="What the two networks see in attacked digits")
+    right.set(xticks=[], title="Predictions for attacked digits")
     right.spines[:].set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
@@ -168,8 +169,8 @@ def main():
     parser.add_argument("--data", default="digits", help="digits, mnist or a folder")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default="out", help="folder of the picture")
-    parser.add_argument("--eager", action="store_true", help="do not trace the steps")
+    parser.add_argument("--out", type=Path, default="out", help="output folder")
+    parser.add_argument("--eager", action="store_true", help="do not trace steps")
     args = parser.parse_args()
 
     tw.config.run_functions_eagerly(args.eager)

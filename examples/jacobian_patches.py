@@ -1,16 +1,17 @@
-"""The Jacobian of two layers
-==========================
+"""Jacobian of a two-layer network
+===============================
 
-Draw the Jacobian of a small network: the dependence of each output on each input.
+Compute the Jacobian of a small network, for independent and for coupled examples.
 
 ::
 
     python examples/jacobian_patches.py            (about 1 s; out/jacobian_patches.png)
 
-Two dense layers keep the examples of a batch independent: only the diagonal blocks of
-the Jacobian are non-zero, and ``batch_jacobian`` returns just these. A batch
-normalization between the layers couples the examples: every block fills, and
-``batch_jacobian(check=True)`` reports it. If matplotlib is installed, both are drawn.
+Two dense layers process the examples of a batch independently: only the diagonal blocks
+of the Jacobian are nonzero, and ``batch_jacobian`` returns only these blocks. Batch
+normalization between the layers couples the examples: all blocks are nonzero, and
+``batch_jacobian(check=True)`` raises an error. If matplotlib is installed, the script
+draws both Jacobians.
 """
 
 import argparse
@@ -27,20 +28,21 @@ BATCH, INS, OUTS = 7, 5, 6
 # Two Jacobians
 # -------------
 #
-# The full Jacobian has a block for each pair of examples. ``check=True`` lets
-# `batch_jacobian` say whether the blocks off the diagonal are zero.
+# The full Jacobian has one block per pair of examples. With ``check=True``,
+# `batch_jacobian` checks that the blocks off the diagonal are zero.
 
 
 def network(*between):
-    """Return two dense layers with the layers ``between`` them."""
+    """Return a network of two dense layers with the layers ``between`` them."""
     first = tw.layers.Dense(8, activation="elu")
     return tw.keras.Sequential([first, *between, tw.layers.Dense(OUTS, "elu")])
 
 
 def jacobians(model, x):
-    """Return Jacobian ``[batch, outs, batch, ins]``, batch Jacobian, check's message.
+    """Return the Jacobian, the batch Jacobian, and the result of the check.
 
-    The batch Jacobian ``[batch, outs, ins]`` assumes independent examples.
+    The Jacobian has the shape ``[batch, outs, batch, ins]``. The batch Jacobian,
+    ``[batch, outs, ins]``, assumes independent examples.
     """
     with tw.GradientTape(persistent=True) as tape:
         tape.watch(x)
@@ -60,24 +62,24 @@ def jacobians(model, x):
 
 
 def report(name, full, per_example, verdict):
-    """Print the shapes, the share off the diagonal, and the message of the check."""
+    """Print the shapes, the share off the diagonal, and the result of the check."""
     diagonal = np.einsum("bobi->boi", full)
-    off = max(0.0, 1 - np.sum(diagonal**2) / np.sum(full**2))  # but for rounding
+    off = max(0.0, 1 - np.sum(diagonal**2) / np.sum(full**2))  # not -0
     difference = np.abs(per_example - diagonal).max()
     print(f"{name}: Jacobian {full.shape}, batch Jacobian {per_example.shape}")
-    print(f"  squares off the diagonal blocks: {off:.0%} of all")
-    print(f"  batch Jacobian against the diagonal blocks: {difference:.1e} apart")
+    print(f"  squares off the diagonal blocks: {off:.0%} of the sum")
+    print(f"  difference of batch Jacobian and diagonal blocks: {difference:.1e}")
     print(f"  check=True: {verdict}")
 
 
 def imshow_zero_center(axes, image, **options):
-    """Draw a matrix with zero white, the largest absolute entry dark red or blue."""
+    """Draw a matrix: zero is white, the largest absolute entry dark red or blue."""
     limit = np.abs(image).max()
     return axes.imshow(image, cmap="seismic", vmin=-limit, vmax=limit, **options)
 
 
 def draw_blocks(axes, full, outer, inner):
-    """Draw the Jacobian as a matrix, axes ``outer`` by blocks, ``inner`` within."""
+    """Draw the Jacobian as blocks: axes ``outer``, with axes ``inner`` in each."""
     (rows, columns), (high, wide) = [[full.shape[i] for i in p] for p in (outer, inner)]
     image = full.transpose(outer[0], inner[0], outer[1], inner[1])
     image = imshow_zero_center(axes, image.reshape(rows * high, columns * wide))
@@ -92,7 +94,7 @@ def draw_blocks(axes, full, outer, inner):
 
 
 def draw(path, results):
-    """Draw blocks of one example by another, and below of one output by one input."""
+    """Draw one block per pair of examples; below, one block per output and input."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -102,9 +104,9 @@ def draw(path, results):
     for column, (name, full) in zip(figure.subplots(2, 2).T, results.items()):
         draw_blocks(column[0], full, (0, 2), (1, 3))
         column[0].set(xlabel="example of the input", ylabel="example of the output")
-        column[0].set_title(f"{name}\nblocks of outputs by inputs")
+        column[0].set_title(f"{name}\nblocks: outputs by inputs")
         image = draw_blocks(column[1], full, (1, 3), (0, 2))
-        column[1].set(xlabel="input", ylabel="output", title="blocks of batch by batch")
+        column[1].set(xlabel="input", ylabel="output", title="blocks: batch by batch")
         figure.colorbar(
             image, ax=column, location="bottom", shrink=0.7, aspect=40, pad=0.02
         )
@@ -115,9 +117,9 @@ def draw(path, results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--epochs", type=int, help="no effect: nothing is trained")
+    parser.add_argument("--epochs", type=int, help="ignored: nothing is trained")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default="out", help="folder of the picture")
+    parser.add_argument("--out", type=Path, default="out", help="output folder")
     args = parser.parse_args()
 
     tw.random.set_seed(args.seed)

@@ -1,31 +1,32 @@
-"""Digits with a convolutional network
-===================================
+"""Digit classification with a convolutional network
+=================================================
 
-Classify handwritten digits with a convolutional network and augmented images.
+Classify handwritten digits with a convolutional network and data augmentation.
 
 ::
 
     python examples/mnist_cnn.py                  (about 25 s, 99.4 % on test)
-    python examples/mnist_cnn.py --data mnist     the real images, downloaded once
-    python examples/mnist_cnn.py --data FOLDER    the real images, from their IDX files
-    python examples/mnist_cnn.py --still          without augmentation, to compare
+    python examples/mnist_cnn.py --data mnist     real images, downloaded once
+    python examples/mnist_cnn.py --data FOLDER    real images, from IDX files
+    python examples/mnist_cnn.py --still          without augmentation, for comparison
     python examples/mnist_cnn.py --eager          without tracing, for a debugger
 
-Batches come from a `tw.data.Dataset`, which prepares the next one in a thread. In
-training only, the first layers shift and rotate each image at random, so the network
-never sees the same image twice. The learning rate falls to 0 on a cosine. The script
-prints the accuracy on the test images, as they are and moved in the same way::
+A `tw.data.Dataset` provides the batches, and prepares the next one in a thread. During
+training, the first layers shift and rotate each image at random, so that the network
+never sees the same image twice. The learning rate decays to 0 with a cosine schedule.
+The script prints the accuracy on the original test images, and on test images that are
+shifted and rotated in the same way::
 
-                                      as they are   moved
-    2,000 drawn digits                   99.4 %     98.4 %
-    the same, --still                    99.8 %     92.7 %
-    8,000 real ones (about 90 s)         98.7 %     97.7 %
-    the same, --still                    98.8 %     92.7 %
+    training images                        original   augmented
+    2,000 synthetic                          99.4 %      98.4 %
+    2,000 synthetic, --still                 99.8 %      92.7 %
+    8,000 of MNIST (about 90 s)              98.7 %      97.7 %
+    8,000 of MNIST, --still                  98.8 %      92.7 %
 
-The real images are MNIST's test files, divided. If matplotlib is installed, the script
-draws moved images, the confusion matrix and the mistakes into ``out/mnist_cnn_*.png``.
-Ctrl-C ends the training early: the result so far is reported and drawn, and the exit
-code is 130.
+The MNIST images are a split of its test files. If matplotlib is installed, the script
+draws augmented images, the confusion matrix and misclassified images into
+``out/mnist_cnn_*.png``. Ctrl-C ends the training early: the current results are printed
+and drawn, and the exit code is 130.
 """
 
 import argparse
@@ -43,8 +44,8 @@ BATCH = 128
 # Augmentation
 # ------------
 #
-# Random layers move images in training; the data set applies the same layers to its
-# batches.
+# Random layers augment the images in training. For the augmented test images, a data
+# set applies the same layers to its batches.
 
 
 def mover():
@@ -64,7 +65,7 @@ def mover():
 
 
 def block(filters):
-    """Halve height and width, with ``filters`` channels."""
+    """Return layers that halve height and width and output ``filters`` channels."""
     return [
         layers.Conv2D(filters, 3, padding="same", use_bias=False),
         layers.BatchNormalization(momentum=0.9),
@@ -92,7 +93,7 @@ def network(moving, steps):
 
 
 def batches(images, labels, training):
-    """Pair images ``[BATCH, 28, 28, 1]`` in 0 ... 1 with labels ``[BATCH]``."""
+    """Return a data set of images ``[BATCH, 28, 28, 1]`` in 0 ... 1 and labels."""
     dataset = tw.data.Dataset.from_tensor_slices((images, labels))
     if training:
         dataset = dataset.shuffle(len(images))
@@ -104,18 +105,18 @@ def prepared(images, labels):
 
 
 def moved(dataset):
-    """Return the same batches with their images shifted and rotated."""
+    """Return a data set with the same batches, but shifted and rotated images."""
     move = mover()
     return dataset.map(lambda images, labels: (move(images, training=True), labels))
 
 
 # %%
-# Pictures, data, command line
-# ----------------------------
+# Pictures, data and command line
+# -------------------------------
 
 
 def draw(out, images, labels, logits):
-    """Draw three pictures: moved images, the confusion matrix, the first mistakes."""
+    """Draw augmented images, the confusion matrix and the first mistakes."""
     predicted = logits.argmax(axis=1)
     mistakes = np.flatnonzero(predicted != labels)[:24]
     shown, _ = prepared(images[:8].repeat(3, axis=0), None)
@@ -134,17 +135,18 @@ def draw(out, images, labels, logits):
 
 
 def load(data):
-    """Return ``(images, labels)``, ``[n, 28, 28]`` and ``[n]``, to train and to test."""
+    """Return images ``[n, 28, 28]`` and labels ``[n]``, for training and test."""
     note = ""
     if data == "digits":
         (images, labels), test_data = tw.datasets.digits.load_data()
-        pairs = (images[:2000], labels[:2000]), test_data  # all leave no mistakes
+        # With all training images, there are no mistakes.
+        pairs = (images[:2000], labels[:2000]), test_data
     elif data == "mnist":
         pairs = tw.datasets.mnist.load_data()
     else:
         pairs, note = tw.datasets.mnist.load_folder(data)
     (x_train, _), (x_test, _) = pairs
-    print(f"{data}: {len(x_train)} images, {len(x_test)} more for test. {note}".strip())
+    print(f"{data}: {len(x_train)} training, {len(x_test)} test images. {note}".strip())
     return pairs
 
 
@@ -153,11 +155,11 @@ def main():
     parser.add_argument("--data", default="digits", help="digits, mnist or a folder")
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default="out", help="output folder")
     parser.add_argument(
-        "--out", type=Path, default="out", help="folder of the pictures"
+        "--still", action="store_true", help="do not augment the images"
     )
-    parser.add_argument("--still", action="store_true", help="do not move the images")
-    parser.add_argument("--eager", action="store_true", help="do not trace the steps")
+    parser.add_argument("--eager", action="store_true", help="do not trace steps")
     args = parser.parse_args()
 
     tw.config.run_functions_eagerly(args.eager)
@@ -177,7 +179,7 @@ def main():
     _, on_moved = model.evaluate(moved(test), verbose=0)
     print(
         f"{state}: test loss {loss:.4f}, test accuracy {accuracy:.2%}, "
-        f"{on_moved:.2%} once the test images are moved, too"
+        f"{on_moved:.2%} on augmented test images"
     )
     draw(args.out, *test_data, model.predict(test, verbose=0))
     return code

@@ -1,25 +1,25 @@
-"""Digits with fit
-===============
+"""Digit classification with fit
+=============================
 
 Classify handwritten digits with Keras: compile, fit, evaluate, predict.
 
 ::
 
     python examples/mnist_fit.py                  (about 6 s, 99 % on test)
-    python examples/mnist_fit.py --data mnist     the real images, downloaded once
-    python examples/mnist_fit.py --data FOLDER    the real images, from their IDX files
+    python examples/mnist_fit.py --data mnist     real images, downloaded once
+    python examples/mnist_fit.py --data FOLDER    real images, from IDX files
     python examples/mnist_fit.py --eager          without tracing, for a debugger
 
-A tenth of the training images is held out for validation. If their loss stops falling,
-the learning rate drops; if that does not help either, the training ends and the weights
-of its best epoch are restored. Trained on 1,350 of 1,500 drawn digits, the network is
-right on 99 % of the others; on 8,000 real ones, MNIST's test files divided, on 95.9 %,
-in as many seconds.
+A tenth of the training images is used for validation. When the validation loss stops
+improving, a callback reduces the learning rate; if the loss still does not improve,
+another one ends the training and restores the weights of the best epoch. With 1,500
+synthetic digits, of which 1,350 are used for training, the test accuracy is 99 %. With
+8,000 real ones, a split of MNIST's test files, it is 95.9 %, in the same time.
 
 The script prints precision and recall per digit. If matplotlib is installed, it draws
-the training curves, the confusion matrix and the most confident mistakes into
-``out/mnist_fit_*.png``. Ctrl-C ends the training early: the result so far is reported
-and drawn, and the exit code is 130.
+the training curves, the confusion matrix and the misclassified images with the highest
+confidence into ``out/mnist_fit_*.png``. Ctrl-C ends the training early: the current
+results are printed and drawn, and the exit code is 130.
 """
 
 # sphinx_gallery_thumbnail_number = 2
@@ -38,7 +38,7 @@ from tapewright import layers
 
 
 def network():
-    """Map images ``[batch, 28, 28]`` of 0 ... 255 to probabilities of ten digits."""
+    """Map images ``[batch, 28, 28]`` in 0 ... 255 to probabilities of ten digits."""
     model = tw.Sequential(
         [
             tw.Input((28, 28)),
@@ -57,12 +57,12 @@ def network():
 # Training with callbacks
 # -----------------------
 #
-# The learning rate drops when the validation loss stalls; the training ends when that
-# does not help.
+# `ReduceLROnPlateau` reduces the learning rate when the validation loss stalls;
+# `EarlyStopping` ends the training if that does not help.
 
 
 def train(model, images, labels, epochs):
-    """Train for at most so many epochs; return whether it ended without Ctrl-C."""
+    """Train for at most ``epochs`` epochs; return False if interrupted by Ctrl-C."""
     slower = tw.callbacks.ReduceLROnPlateau(factor=0.3, patience=2)
     enough = tw.callbacks.EarlyStopping(patience=5, restore_best_weights=True)
     try:
@@ -87,8 +87,8 @@ def train(model, images, labels, epochs):
 def report(labels, predicted):
     """Print precision, recall and F1 for each digit.
 
-    Precision is the share of correct ones among the images taken for the digit, recall
-    the share of the digit's images that are recognized, F1 their harmonic mean.
+    Precision is the share of images predicted as the digit that show it, recall the
+    share of images of the digit that are predicted as such, F1 their harmonic mean.
     """
     print("digit  precision  recall      F1  images")
     for digit in range(10):
@@ -100,14 +100,14 @@ def report(labels, predicted):
 
 
 def draw(out, history, images, labels, chances):
-    """Draw the training, the confusion matrix, the most confident mistakes."""
+    """Draw training curves, confusion matrix and the most confident mistakes."""
     predicted = chances.argmax(axis=1)
     mistakes = np.flatnonzero(predicted != labels)
     surest = mistakes[np.argsort(-chances[mistakes].max(axis=1))][:24]
     out.mkdir(parents=True, exist_ok=True)
     paths = [out / f"mnist_fit_{name}.png" for name in ("curves", "matrix", "mistakes")]
     try:
-        if history.epoch:  # none if stopped in the first epoch
+        if history.epoch:  # empty if stopped in the first epoch
             history.plot(paths[0])
         tw.plot.confusion_matrix(labels, predicted, path=paths[1])
         if len(surest):
@@ -126,29 +126,28 @@ def draw(out, history, images, labels, chances):
 
 
 def load(data):
-    """Return ``(images, labels)``, ``[n, 28, 28]`` and ``[n]``, to train and to test."""
+    """Return images ``[n, 28, 28]`` and labels ``[n]``, for training and test."""
     note = ""
     if data == "digits":
         (images, labels), test_data = tw.datasets.digits.load_data()
-        pairs = (images[:1500], labels[:1500]), test_data  # all leave no mistakes
+        # With all training images, there are no mistakes.
+        pairs = (images[:1500], labels[:1500]), test_data
     elif data == "mnist":
         pairs = tw.datasets.mnist.load_data()
     else:
         pairs, note = tw.datasets.mnist.load_folder(data)
     (x_train, _), (x_test, _) = pairs
-    print(f"{data}: {len(x_train)} images, {len(x_test)} more for test. {note}".strip())
+    print(f"{data}: {len(x_train)} training, {len(x_test)} test images. {note}".strip())
     return pairs
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", default="digits", help="digits, mnist or a folder")
-    parser.add_argument("--epochs", type=int, default=40, help="at most so many")
+    parser.add_argument("--epochs", type=int, default=40, help="maximum number")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--out", type=Path, default="out", help="folder of the pictures"
-    )
-    parser.add_argument("--eager", action="store_true", help="do not trace the steps")
+    parser.add_argument("--out", type=Path, default="out", help="output folder")
+    parser.add_argument("--eager", action="store_true", help="do not trace steps")
     args = parser.parse_args()
 
     tw.config.run_functions_eagerly(args.eager)

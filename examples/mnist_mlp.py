@@ -1,20 +1,20 @@
-"""Digits with a training loop
-===========================
+"""Digit classification with a custom training loop
+================================================
 
 Classify handwritten digits with a two-layer network and an explicit training loop.
 
 ::
 
     python examples/mnist_mlp.py                  (about 4 s, 98.5 % on test)
-    python examples/mnist_mlp.py --data mnist     the real images, downloaded once
-    python examples/mnist_mlp.py --data FOLDER    the real images, from their IDX files
+    python examples/mnist_mlp.py --data mnist     real images, downloaded once
+    python examples/mnist_mlp.py --data FOLDER    real images, from IDX files
     python examples/mnist_mlp.py --eager          without tracing, for a debugger
 
 Each step computes softmax cross-entropy plus an L2 penalty, clips every gradient to
-norm 1 and applies Adam; it is traced once, then replayed. The script prints the test
-accuracy after each epoch. If matplotlib is installed, it draws the loss and some test
-digits into ``out/mnist_mlp.png``. Ctrl-C ends the training early: the result so far is
-reported and drawn, and the exit code is 130.
+norm 1 and applies Adam. The step is traced in the first call, and then replayed. The
+script prints the test accuracy after each epoch. If matplotlib is installed, it draws
+the loss and some test digits into ``out/mnist_mlp.png``. Ctrl-C ends the training
+early: the current results are printed and drawn, and the exit code is 130.
 """
 
 import argparse
@@ -33,11 +33,11 @@ BATCH = 128
 # The network
 # -----------
 #
-# A `tw.Module` collects the variables of its attributes.
+# A `tw.Module` tracks the variables in its attributes.
 
 
 class MLP(tw.Module):
-    """Network of 784 pixels, 128 hidden units, 10 logits."""
+    """Network with 784 inputs, 128 hidden units and 10 logits."""
 
     def __init__(self):
         self.w1 = tw.Variable(glorot(784, 128))
@@ -51,7 +51,7 @@ class MLP(tw.Module):
 
 
 def glorot(n_in, n_out):
-    """Return uniform weights that keep the variance of signals (Glorot, 2010)."""
+    """Return uniform weights that preserve the signal variance (Glorot, 2010)."""
     limit = (6 / (n_in + n_out)) ** 0.5
     return tw.random.uniform([n_in, n_out], -limit, limit)
 
@@ -66,7 +66,7 @@ def glorot(n_in, n_out):
 
 @tw.function
 def train_step(model, optimizer, images, labels):
-    """Update the model by the gradient of loss plus penalty; return the loss."""
+    """Update the model with the gradient of loss plus penalty; return the loss."""
     with tw.GradientTape() as tape:
         logits = model(images)
         loss = tw.reduce_mean(
@@ -87,9 +87,9 @@ def train_step(model, optimizer, images, labels):
 
 
 def train_epoch(step, images, labels, rng, losses):
-    """Make one pass in random order, partial last batch included; append losses."""
+    """Train on all images in random order; append the losses to ``losses``."""
     order = rng.permutation(len(images))
-    # disable=None: no bar outside a terminal
+    # disable=None: no progress bar outside a terminal
     with tqdm(range(0, len(images), BATCH), leave=False, disable=None) as starts:
         for start in starts:
             batch = order[start : start + BATCH]
@@ -98,7 +98,7 @@ def train_epoch(step, images, labels, rng, losses):
 
 
 def evaluate(model, images, labels):
-    """Return the share of images whose largest logit is that of their label."""
+    """Return the accuracy of the model."""
     return np.mean(predict(model, images) == labels)
 
 
@@ -112,7 +112,7 @@ def predict(model, images):
 
 
 def load(data):
-    """Return images ``[n, 784]`` in 0 ... 1 and labels ``[n]``, to train and to test."""
+    """Return training and test images ``[n, 784]`` in 0 ... 1, with labels ``[n]``."""
     note = ""
     if data == "digits":
         pairs = tw.datasets.digits.load_data()
@@ -121,7 +121,7 @@ def load(data):
     else:
         pairs, note = tw.datasets.mnist.load_folder(data)
     (x_train, y_train), (x_test, y_test) = pairs
-    print(f"{data}: {len(x_train)} images, {len(x_test)} more for test. {note}".strip())
+    print(f"{data}: {len(x_train)} training, {len(x_test)} test images. {note}".strip())
     return (scaled(x_train), y_train), (scaled(x_test), y_test)
 
 
@@ -130,7 +130,7 @@ def scaled(images):
 
 
 def draw(path, losses, images, labels, predicted):
-    """Draw the loss curve, the first test digits and the first mistakes, as a PNG."""
+    """Draw the loss curve, the first test digits and the first mistakes."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -152,7 +152,7 @@ def draw(path, losses, images, labels, predicted):
     right.imshow(
         tiles.reshape(4, 10, 38, 28).swapaxes(1, 2).reshape(152, 280), "gray_r"
     )
-    right.set_title("Predictions for test digits; below, the first mistakes")
+    right.set_title("Predictions for test digits; below, misclassified digits")
     right.axis("off")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
@@ -169,8 +169,8 @@ def main():
     parser.add_argument("--data", default="digits", help="digits, mnist or a folder")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default="out", help="folder of the picture")
-    parser.add_argument("--eager", action="store_true", help="do not trace the steps")
+    parser.add_argument("--out", type=Path, default="out", help="output folder")
+    parser.add_argument("--eager", action="store_true", help="do not trace steps")
     args = parser.parse_args()
 
     tw.config.run_functions_eagerly(args.eager)

@@ -1,23 +1,23 @@
 """Hessian and Newton's method
 ===========================
 
-Compute a Hessian and minimize with Newton's method.
+Compute a Hessian and minimize a loss with Newton's method.
 
 ::
 
     python examples/newton_hessian.py                (about 2 s; out/newton_hessian.png)
 
-The script takes the Hessian of a small network's loss by all its variables, and
-descends::
+The script computes the Hessian of a small network's loss with respect to all variables,
+and updates them with::
 
     variables <- variables - (H + eps I)^-1 g
 
-A quadratic, whose Hessian is constant, is solved in one step. The network, which fits a
-curve, takes more: its loss has valleys and ridges, where the pure step would lead
-uphill, so eps grows until the loss falls (Levenberg, 1944; Marquardt, 1963). The script
-prints the loss after 100 steps, 4e-6, beside that of gradient descent, 7e-2. If
-matplotlib is installed, it draws the Hessian of one layer, that of all variables, and
-both descents.
+For a quadratic function, whose Hessian is constant, one step finds the minimum. The
+network, which fits a curve, needs more: its loss is not convex, so that a pure Newton
+step may increase it; eps is increased until the loss decreases (Levenberg, 1944;
+Marquardt, 1963). The script prints the loss after 100 steps: 4e-6, compared with 7e-2
+for gradient descent. If matplotlib is installed, it draws the Hessian of one layer, the
+Hessian of all variables, and both loss curves.
 """
 
 import argparse
@@ -32,14 +32,14 @@ import tapewright as tw
 # A Newton step
 # -------------
 #
-# `hessian` with ``flat=True`` returns one matrix over all variables;
-# `tw.autodiff.ravel` makes one vector of the gradients, and the way back.
+# `hessian` with ``flat=True`` returns one matrix for all variables. `tw.autodiff.ravel`
+# flattens the gradients into one vector, and returns the inverse function as well.
 
 
 def gradient_and_hessian(loss_of, variables):
-    """Return loss, gradient ``[n]``, Hessian ``[n, n]``, and the way back to a list.
+    """Return loss, gradient ``[n]``, Hessian ``[n, n]`` and the inverse of `ravel`.
 
-    All entries of all ``variables`` form one vector, in the order of the variables.
+    ``n`` is the number of entries of all ``variables``, in the order of the variables.
     """
     with tw.GradientTape(persistent=True) as tape:
         loss = loss_of()
@@ -49,7 +49,7 @@ def gradient_and_hessian(loss_of, variables):
 
 
 def newton_step(loss_of, variables, eps):
-    """Make one step down; return the loss before it and the eps that lowers it."""
+    """Decrease the loss by one step; return the loss before the step, and eps."""
     loss, gradient, hessian, unravel = gradient_and_hessian(loss_of, variables)
     before = [v.numpy() for v in variables]
     while True:
@@ -70,7 +70,7 @@ def newton_step(loss_of, variables, eps):
 
 
 def quadratic():
-    """Return a bowl over two coupled variables: loss function and variables."""
+    """Return a convex quadratic loss function and its two variables."""
     a = tw.Variable([4.0, -3.0])
     b = tw.Variable(2.0)
 
@@ -81,7 +81,7 @@ def quadratic():
 
 
 class Fit(tw.Module):
-    """Network with two hidden layers, and the curve that it fits."""
+    """Network with two hidden layers, and a curve to fit."""
 
     def __init__(self):
         self.layers = [tw.layers.Dense(6, "tanh", dtype="float64") for _ in range(2)]
@@ -100,8 +100,8 @@ class Fit(tw.Module):
 
 
 # %%
-# Two descents
-# ------------
+# Two optimization methods
+# ------------------------
 
 
 def descend(model, epochs):
@@ -115,7 +115,7 @@ def descend(model, epochs):
 
 
 def descend_by_gradient(model, epochs):
-    """Return the losses of plain gradient descent. A rate of 0.4 can diverge."""
+    """Return the losses of gradient descent, which can diverge at a rate of 0.4."""
     losses, optimizer = [], tw.optimizers.SGD(0.3)
     variables = model.trainable_variables
     for _ in range(epochs):
@@ -133,7 +133,7 @@ def descend_by_gradient(model, epochs):
 
 
 def draw_matrix(axes, matrix, sizes, names):
-    """Draw a matrix with zero white, and lines between its blocks of ``sizes``."""
+    """Draw a matrix, zero in white, with lines between blocks of the given sizes."""
     limit = np.abs(matrix).max()
     image = axes.imshow(matrix, cmap="seismic", vmin=-limit, vmax=limit)
     ends = np.cumsum(sizes)
@@ -148,7 +148,7 @@ def draw_matrix(axes, matrix, sizes, names):
 
 
 def draw(path, model, kernel_hessian, hessian, newton, gradient):
-    """Draw the Hessians of one kernel and of all variables, and both descents."""
+    """Draw the Hessians of one kernel and of all variables, and both loss curves."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -163,7 +163,7 @@ def draw(path, model, kernel_hessian, hessian, newton, gradient):
     names = [f"{v.name} {1 + i // 2}" for i, v in enumerate(model.trainable_variables)]
     sizes = [v.numpy().size for v in model.trainable_variables]
     draw_matrix(middle, hessian, sizes, names)
-    middle.set_title("Hessian of all variables at once")
+    middle.set_title("Hessian of all variables")
     right.semilogy(newton, label="Newton's method")
     right.semilogy(gradient, label="gradient descent")
     right.set(xlabel="step", ylabel="mean squared error", title="Fitting a curve")
@@ -176,16 +176,16 @@ def draw(path, model, kernel_hessian, hessian, newton, gradient):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--epochs", type=int, default=100, help="steps of each descent")
+    parser.add_argument("--epochs", type=int, default=100, help="steps of each method")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default="out", help="folder of the picture")
+    parser.add_argument("--out", type=Path, default="out", help="output folder")
     args = parser.parse_args()
 
     loss_of, variables = quadratic()
     before, _ = newton_step(loss_of, variables, eps=0.0)
     after, gradient, _, _ = gradient_and_hessian(loss_of, variables)
-    print(f"quadratic: {before:.6f}, after one step {after:.6f}, the minimum -1/7;")
-    print(f"  its gradient there {gradient.numpy()}")
+    print(f"quadratic: {before:.6f}, after one step {after:.6f}, minimum -1/7;")
+    print(f"  gradient after the step: {gradient.numpy()}")
 
     tw.random.set_seed(args.seed)
     model = Fit()
@@ -198,8 +198,8 @@ def main():
     newton = descend(model, args.epochs)
     tw.random.set_seed(args.seed)
     gradient = descend_by_gradient(Fit(), args.epochs)
-    print(f"network after {args.epochs} steps: error {newton[-1]:.1e},")
-    print(f"  after as many of gradient descent {gradient[-1]:.1e}")
+    print(f"network after {args.epochs} steps: error {newton[-1]:.1e};")
+    print(f"  gradient descent after {args.epochs} steps: error {gradient[-1]:.1e}")
     draw(
         args.out / "newton_hessian.png",
         model,

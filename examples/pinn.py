@@ -1,21 +1,21 @@
 """Burgers' equation (PINN)
 ========================
 
-Solve Burgers' equation with a physics-informed network.
+Solve Burgers' equation with a physics-informed neural network (PINN).
 
 ::
 
     python examples/pinn.py          (about 20 s; within 0.5 % of the exact solution)
     python examples/pinn.py --eager  without tracing, for a debugger
 
-A wave ``u(t, x)`` steepens until friction stops it::
+A wave ``u(t, x)`` steepens until viscosity stops it::
 
     u_t + u u_x = nu u_xx,    u(0, x) = -sin(pi x),    u(t, -1) = u(t, 1) = 0
 
 The ansatz satisfies the initial and boundary conditions; the loss is the mean squared
 residual of the equation at random points. The residual contains second derivatives of
-the network, from nested tapes, and training differentiates them a third time (Raissi,
-2019). The script prints the error against the exact solution (Cole and Hopf). If
+the network, computed with nested tapes; training differentiates them once more (Raissi,
+2019). The script prints the error relative to the exact solution (Cole and Hopf). If
 matplotlib is installed, it draws ``out/pinn.png``. Ctrl-C ends the training early, and
 the exit code is 130.
 """
@@ -36,18 +36,19 @@ POINTS, STEPS = 500, 100
 # The equation as a loss
 # ----------------------
 #
-# Nested tapes take the derivatives of the network by time and place, up to the
-# second, and the outer one their derivative by the weights.
+# Two nested tapes compute the first and second derivatives of the network with respect
+# to time and position. The tape of the training step differentiates them with respect
+# to the weights.
 
 
 def network():
-    """Map ``[n, 2]``, time and place, to ``[n, 1]``."""
+    """Map ``[n, 2]``, time and position, to ``[n, 1]``."""
     hidden = [tw.layers.Dense(32, activation="tanh") for _ in range(3)]
     return tw.keras.Sequential([*hidden, tw.layers.Dense(1)])
 
 
 def wave(model, t, x):
-    """Return the initial wave, plus the network's output away from start and walls."""
+    """Return the initial wave, plus the output scaled to 0 at start and walls."""
     return t * (1 - x**2) * model(tw.concat([t, x], axis=1)) - tw.sin(np.pi * x)
 
 
@@ -80,13 +81,13 @@ def train_step(model, optimizer):
 # The exact solution
 # ------------------
 #
-# It is known as an integral (Cole, Hopf), and only used to measure the error.
+# The exact solution is an integral (Cole, Hopf). It is only used to measure the error.
 
 
 def exact(t, x):
-    """Return the solution, a mean over the possible origins of the fluid at ``x``.
+    """Return the solution: a mean over the possible origins of the fluid at ``x``.
 
-    The mean is an integral with the weight ``exp(-z ** 2)``, by Gauss-Hermite
+    The mean is an integral with the weight ``exp(-z ** 2)``, computed by Gauss-Hermite
     quadrature.
     """
     z, weights = np.polynomial.hermite.hermgauss(100)
@@ -113,7 +114,7 @@ def relative_error(u, truth):
 
 
 def draw(path, losses, t, x, u, truth, left):
-    """Draw the solution, cuts beside the exact one, residual, loss."""
+    """Draw the solution, exact solutions at some times, residual and loss."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -123,19 +124,19 @@ def draw(path, losses, t, x, u, truth, left):
     (whole, cuts), (rest, curve) = figure.subplots(2, 2)
     for axes, values, title in (
         (whole, u, "The network's solution u(t, x)"),
-        (rest, left, "Residual: what the equation leaves over"),
+        (rest, left, "Residual of the equation"),
     ):
         limit = np.abs(values).max()
         colors = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
         image = axes.pcolormesh(t, x, values, shading="gouraud", **colors)
-        axes.set(xlabel="time t", ylabel="place x", title=title)
+        axes.set(xlabel="time t", ylabel="position x", title=title)
         figure.colorbar(image, ax=axes)
     for color, row in enumerate([0, 16, 32, 64]):
         cuts.plot(x[row], u[row], f"C{color}", label=f"t = {t[row, 0]:g}")
         cuts.plot(x[row, ::4], truth[row, ::4], f"C{color}.", markersize=4)
-    cuts.set(xlabel="place x", ylabel="u", xticks=[-1, -0.5, 0, 0.5, 1])
+    cuts.set(xlabel="position x", ylabel="u", xticks=[-1, -0.5, 0, 0.5, 1])
     cuts.set_title(
-        f"Lines: network; dots: exact ({relative_error(u, truth):.2%} apart)"
+        f"Lines: network; dots: exact (error {relative_error(u, truth):.2%})"
     )
     cuts.legend()
     curve.semilogy(losses, linewidth=0.6)
@@ -149,14 +150,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--epochs", type=int, default=30, help=f"{STEPS} steps each")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default="out", help="folder of the picture")
-    parser.add_argument("--eager", action="store_true", help="do not trace the steps")
+    parser.add_argument("--out", type=Path, default="out", help="output folder")
+    parser.add_argument("--eager", action="store_true", help="do not trace steps")
     args = parser.parse_args()
 
     tw.config.run_functions_eagerly(args.eager)
     tw.random.set_seed(args.seed)
     model, losses, code = network(), [], 0
-    # Halved every 1000 steps: shorter steps close to the solution.
+    # The learning rate is halved every 1000 steps, for smaller steps near the solution.
     optimizer = tw.optimizers.Adam(lambda step: 0.01 * 0.5 ** (step / 1000))
     try:
         for epoch in range(1, args.epochs + 1):

@@ -1,20 +1,22 @@
 """Save and load a model
 =====================
 
-Train a network, save it, and load the files in new processes.
+Train a model, save it, and load it in new processes and in Keras.
 
 ::
 
     python examples/save_and_reload.py            (about 10 s; files in out/)
 
-A network learns to read digits and is saved three times: as ``digits.keras`` and
-``digits.h5``, with layers, weights and the state of the optimizer, and as
-``digits.weights.h5``, with the weights alone. A new Python process loads each of the
-first two and predicts. So does Keras, if it is installed (``pip install keras jax``;
-its NumPy backend needs parts of JAX). The script prints the difference from the
-predictions before saving: 0 here, rounding in Keras, which computes in another order.
+The script trains a digit classifier and saves it in three files: ``digits.keras`` and
+``digits.h5`` contain layers, weights and optimizer state, ``digits.weights.h5`` only
+the weights. New Python processes load each of the first two and predict, with
+tapewright and, if it is installed, with Keras (``pip install keras jax``; its NumPy
+backend requires parts of JAX). The script prints the difference from the predictions
+before saving. It is 0 in tapewright; in Keras there are rounding errors, because the
+order of operations differs.
 
-At the end one bit of a copy is flipped. The seal detects it, and nothing is loaded.
+Finally the script flips one bit in a copy of a file. The checksum detects the damage,
+and loading raises an error.
 """
 
 import argparse
@@ -30,7 +32,7 @@ import tapewright as tw
 from tapewright import keras
 from tapewright.keras import layers
 
-# Code of the new process: the same for both libraries, after another import.
+# Code of the new process: identical for both libraries, except for the import.
 READ = """
 import sys
 import numpy as np
@@ -46,7 +48,7 @@ NEEDED = {"tapewright": ["tapewright"], "Keras": ["keras", "jax"]}
 
 
 def network():
-    """Map images ``[batch, 28, 28]`` of 0 ... 255 to probabilities of ten digits."""
+    """Map images ``[batch, 28, 28]`` in 0 ... 255 to probabilities of ten digits."""
     image = keras.Input((28, 28), name="image")
     x = layers.Reshape((28, 28, 1))(layers.Rescaling(1 / 255)(image))
     x = layers.Conv2D(12, 5, strides=2, use_bias=False)(x)
@@ -63,7 +65,7 @@ def network():
 # New processes
 # -------------
 #
-# They have the file, and none of this script.
+# The new processes use only the file, no code of this script.
 
 
 def predicted_elsewhere(library, path, images, out):
@@ -72,7 +74,7 @@ def predicted_elsewhere(library, path, images, out):
         return None
     answer = out / "answer.npy"
     command = [sys.executable, "-c", IMPORTS[library] + READ, path, images, answer]
-    env = os.environ | {"KERAS_BACKEND": "numpy"}  # which needs parts of JAX
+    env = os.environ | {"KERAS_BACKEND": "numpy"}  # requires parts of JAX
     subprocess.run(command, env=env, check=True)
     return np.load(answer)
 
@@ -87,15 +89,15 @@ def damaged(path):
 
 
 # %%
-# Train, save, load
-# -----------------
+# Train, save and load
+# --------------------
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default="out", help="folder of the files")
+    parser.add_argument("--out", type=Path, default="out", help="output folder")
     args = parser.parse_args()
 
     keras.utils.set_random_seed(args.seed)
@@ -104,7 +106,7 @@ def main():
     model.fit(x_train, y_train, batch_size=64, epochs=args.epochs, verbose=2)
     expected = model.predict(x_test, verbose=0)
     right = np.mean(expected.argmax(axis=1) == y_test)
-    print(f"{right:.1%} right on test images")
+    print(f"test accuracy {right:.1%}")
 
     args.out.mkdir(parents=True, exist_ok=True)
     images = args.out / "images.npy"
@@ -119,14 +121,14 @@ def main():
                 print(f"{name:12} in {library}: not installed")
                 continue
             difference = np.abs(found - expected).max()
-            print(f"{name:12} in {library}: largest difference {difference:.1e}")
+            print(f"{name:12} in {library}: maximum difference {difference:.1e}")
             if difference > 1e-5:
-                return f"{path} predicts something else in {library}"
+                return f"predictions of {path} in {library} differ"
 
     try:
         keras.models.load_model(damaged(args.out / "digits.h5"))
     except tw.errors.SavingError as error:
-        print(f"refused: {error}")
+        print(f"rejected: {error}")
     return 0
 
 

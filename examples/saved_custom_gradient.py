@@ -1,17 +1,18 @@
-"""A custom gradient in a file
-===========================
+"""Save a custom gradient
+======================
 
-Save a custom gradient, and use it in a process without its code.
+Save a function with a custom gradient, and load it in a process without its code.
 
 ::
 
     python examples/saved_custom_gradient.py  (about 3 s; out/saved_custom_gradient.png)
 
-``log(1 + exp(x))`` overflows from 89 on in float32, where the gradient of its ops is
-NaN. A gradient written by hand with `custom_gradient` is right everywhere. A module
-with this function, and one that clips its gradient, is saved as graphs in one HDF5
-file. A new process loads it and takes first and second derivatives. Saved without
-custom gradients, the file still computes the function, and a gradient raises an error.
+In float32, ``log(1 + exp(x))`` overflows for ``x`` above 88.7, where the gradient of its
+ops is NaN. A hand-written gradient, with `custom_gradient`, is correct everywhere. The
+script saves a module with this function, and with another one that clips its gradient,
+as graphs in one HDF5 file. A new process loads the file and computes first and second
+derivatives. If the module is saved without custom gradients, the loaded function still
+works, but its gradient raises an error.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import numpy as np
 
 import tapewright as tw
 
-# Code of the new process, which has only two files.
+# Code of the new process, which uses only two files.
 READ = """
 import sys
 import numpy as np
@@ -70,7 +71,7 @@ def clip_gradients(x):
 
 
 class Functions(tw.Module):
-    """Two functions of tensors of any shape."""
+    """Two functions that accept tensors of any shape."""
 
     @tw.function(input_signature=[tw.TensorSpec(None)])
     def softplus(self, x):
@@ -82,12 +83,12 @@ class Functions(tw.Module):
 
 
 # %%
-# Derivatives, here and in a fresh process
-# ----------------------------------------
+# Derivatives, in this process and in a new one
+# ---------------------------------------------
 
 
 def derivatives(f, x):
-    """Return ``f(x), f'(x), f''(x)`` of an elementwise function."""
+    """Return ``f(x)``, ``f'(x)`` and ``f''(x)`` of an element-wise function."""
     with tw.GradientTape() as outer:
         outer.watch(x)
         with tw.GradientTape() as tape:
@@ -98,7 +99,7 @@ def derivatives(f, x):
 
 
 def in_a_fresh_process(path, x, out):
-    """Return the result of a process that has only the file: an array, or its error."""
+    """Return the result of a process that loads the file: an array or a message."""
     points = out / "points.npy"
     np.save(points, x)
     command = [sys.executable, "-c", READ, path, points]
@@ -112,7 +113,7 @@ def in_a_fresh_process(path, x, out):
 
 
 def draw(path, x, by_ops, loaded):
-    """Draw the derivative by the ops, by the custom gradient, and the second one."""
+    """Draw the derivative of the ops, the custom gradient and the second derivative."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -120,13 +121,13 @@ def draw(path, x, by_ops, loaded):
         return
     figure = Figure(figsize=(11, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    left.plot(x, loaded[1], "C1", label="the custom gradient, loaded")
-    left.plot(x, by_ops[1], "C0--", label="by the ops: ends where it is NaN")
-    left.set_title("The derivative of log(1 + exp(x)), float32")
+    left.plot(x, loaded[1], "C1", label="loaded custom gradient")
+    left.plot(x, by_ops[1], "C0--", label="gradient of the ops (then NaN)")
+    left.set_title("Derivative of log(1 + exp(x)) in float32")
     near = np.abs(x) < 10
     right.plot(x[near], loaded[1][near], "C1", label="first derivative")
     right.plot(x[near], loaded[2][near], "C2", label="second derivative")
-    right.set_title("Both, from the file")
+    right.set_title("Derivatives of the loaded function")
     for axes in left, right:
         axes.set(xlabel="x")
         axes.legend()
@@ -136,8 +137,8 @@ def draw(path, x, by_ops, loaded):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--epochs", type=int, help="no effect: nothing is trained")
-    parser.add_argument("--out", type=Path, default="out", help="folder of the files")
+    parser.add_argument("--epochs", type=int, help="ignored: nothing is trained")
+    parser.add_argument("--out", type=Path, default="out", help="output folder")
     args = parser.parse_args()
 
     args.out.mkdir(parents=True, exist_ok=True)
@@ -150,19 +151,17 @@ def main():
     loaded = in_a_fresh_process(path, x.numpy(), args.out)
     if isinstance(loaded, str):
         return loaded
-    print("    x   by the ops   custom gradient   loaded: first   second derivative")
+    print("    x   of the ops   custom gradient   loaded: first   second derivative")
     for i in range(240, 481, 80):
         numbers = by_ops[1][i], by_hand[1][i], loaded[1][i], loaded[2][i]
         print("{:5.0f} {:12.4f} {:17.4f} {:15.4f} {:19.4f}".format(x[i], *numbers))
     same = all([np.allclose(a, b, 1e-6, 1e-7) for a, b in zip(by_hand[:2], loaded)])
-    print(f"the loaded function and gradient are the same but for rounding: {same}")
-    print(
-        f"the gradient that is clipped on its way: norm {np.linalg.norm(loaded[3]):.1f}"
-    )
+    print(f"loaded function and gradient are equal up to rounding: {same}")
+    print(f"norm of the clipped gradient: {np.linalg.norm(loaded[3]):.1f}")
 
     options = tw.saved_model.SaveOptions(experimental_custom_gradients=False)
     tw.saved_model.save(module, path, options=options)
-    print(f"saved without: {in_a_fresh_process(path, x.numpy(), args.out)}")
+    print(f"without custom gradients: {in_a_fresh_process(path, x.numpy(), args.out)}")
     draw(args.out / "saved_custom_gradient.png", x.numpy(), by_ops, loaded)
     return 0 if same else "the loaded gradient differs"
 

@@ -1,16 +1,17 @@
 """Derivatives of the sigmoid
 ==========================
 
-Draw the sigmoid and its derivatives, computed by nested tapes.
+Compute and draw the first three derivatives of the sigmoid with nested tapes.
 
 ::
 
     python examples/sigmoid_derivative.py        (about 1 s; out/sigmoid_derivative.png)
 
-All 401 points are one tensor. They are independent, so the gradient of the sum of the
-outputs holds the slope at each input. A tape around the tape gives the second
-derivative, one around both the third. The script prints the error of each against its
-formula, about 1e-7, and draws them if matplotlib is installed.
+All 401 points are entries of one tensor. The sigmoid is element-wise, so the gradient
+of the sum of the outputs contains the derivative at each input. A second tape around
+the first computes the second derivative, a third one the third derivative. The script
+prints the error of each compared with its formula, about 1e-7. If matplotlib is
+installed, it draws the derivatives.
 """
 
 import argparse
@@ -25,7 +26,7 @@ import tapewright as tw
 # Derivatives by recursion
 # ------------------------
 #
-# Each level opens a tape around the level below.
+# Each level of the recursion adds a tape around the level below.
 
 
 def derivatives(f, x, order):
@@ -39,7 +40,7 @@ def derivatives(f, x, order):
 
 
 def formulas(x):
-    """Return the same for the sigmoid, from its equation ``s' = s (1 - s)``."""
+    """Return the same for the sigmoid, by formulas from ``s' = s (1 - s)``."""
     s = 1 / (1 + np.exp(-x.astype("float64")))
     slope = s * (1 - s)
     return [s, slope, slope * (1 - 2 * s), slope * (1 - 6 * s + 6 * s**2)]
@@ -51,7 +52,7 @@ def formulas(x):
 
 
 def draw(path, x, values):
-    """Draw the sigmoid with tangents, and its higher derivatives."""
+    """Draw the sigmoid with tangents, and its derivatives."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -66,11 +67,11 @@ def draw(path, x, values):
         near = np.array([-1, 1])
         left.plot(x[i] + near, y[i] + slope[i] * near, "k", linewidth=0.8)
         left.plot(x[i], y[i], "k.")
-    left.set_title("The sigmoid, and its slope")
+    left.set_title("Sigmoid with tangents, and its derivative")
     names = "$\\sigma'(x)$", "$\\sigma''(x)$", "$\\sigma'''(x)$"
     for order, name in enumerate(names, 1):
         right.plot(x, values[order], f"C{order}", label=name)
-    right.set_title("One tape inside another: three orders")
+    right.set_title("Derivatives of order 1 to 3")
     for axes in left, right:
         axes.axhline(0, color="gray", linewidth=0.5, zorder=0)
         axes.set(xlabel="x", xlim=(-10, 10))
@@ -82,15 +83,15 @@ def draw(path, x, values):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--epochs", type=int, help="no effect: nothing is trained")
-    parser.add_argument("--out", type=Path, default="out", help="folder of the picture")
+    parser.add_argument("--epochs", type=int, help="ignored: nothing is trained")
+    parser.add_argument("--out", type=Path, default="out", help="output folder")
     args = parser.parse_args()
 
     x = tw.linspace(-10.0, 10.0, 401)
     values = [value.numpy() for value in derivatives(tw.nn.sigmoid, x, order=3)]
     for order, (value, formula) in enumerate(zip(values, formulas(x.numpy()))):
         error = np.abs(value - formula).max()
-        print(f"derivative {order}: largest {value.max():.4f}, error {error:.1e}")
+        print(f"derivative {order}: maximum {value.max():.4f}, error {error:.1e}")
     draw(args.out / "sigmoid_derivative.png", x.numpy(), values)
 
 

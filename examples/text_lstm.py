@@ -1,16 +1,16 @@
-"""Text with an LSTM
-=================
+"""Text generation with an LSTM
+============================
 
-Train an LSTM on two nonsense poems, letter by letter, and let it write a third.
+Train a character-level LSTM on two nonsense poems, and generate a third.
 
 ::
 
     python examples/text_lstm.py            (about 15 s)
     python examples/text_lstm.py --eager    without tracing, for a debugger
 
-The network predicts each next letter from the letters so far. Every five epochs it
-continues an opening that is in neither poem, at the end at length. It nearly memorizes
-so short a text, and its own text is a collage of it::
+The model predicts each letter from the preceding ones. Every five epochs, and with more
+letters at the end, it continues an opening that is in neither poem. It nearly memorizes
+such a short text, so that the generated text is a collage of it::
 
     Pussy said to a small guitar,
     "O lovely Pussy! O Pussy, my love,
@@ -19,13 +19,13 @@ so short a text, and its own text is a collage of it::
     They danced by the light of money,
     Wrapped up in uffish thought he stood,
 
-At the end it predicts 92 % of the next letters, and 95 % of the words that it writes
-are words of the poems.
+After training, the accuracy is 92 %, and 95 % of the generated words are words of the
+poems.
 
-A second model with the same layers, which takes and returns the state of the LSTM, does
-the writing. If matplotlib is installed, the training curves are drawn into
-``out/text_lstm.png``. Ctrl-C ends the training early: the result so far is shown, and
-the exit code is 130.
+A second model with the same layers generates the text; it accepts and returns the state
+of the LSTM. If matplotlib is installed, the script draws the training curves into
+``out/text_lstm.png``. Ctrl-C ends the training early: the current results are shown,
+and the exit code is 130.
 """
 
 import argparse
@@ -116,8 +116,8 @@ And the mome raths outgrabe.
 """
 
 # %%
-# Letters as numbers
-# ------------------
+# Encode letters as integers
+# --------------------------
 
 ALPHABET = sorted(set(TEXT))
 
@@ -130,15 +130,15 @@ def encode(text):
 # Two models that share their layers
 # ----------------------------------
 #
-# One is trained on spans of text; the other takes a letter and the state, and returns
-# the next letter's logits and the new state.
+# The first model is trained on spans of text. The second one maps a letter and the
+# LSTM's state to the logits of the next letter and the new state.
 
 
 def models():
-    """Return the models for training and for writing, made of the same three layers.
+    """Return the models for training and for generation, which share three layers.
 
-    The first maps letters ``[batch, time]`` to logits of each next one ``[batch, time,
-    letters]``; the second takes and returns the LSTM's state as well.
+    The first maps letters ``[batch, time]`` to logits of the next letters, ``[batch,
+    time, letters]``; the second also accepts and returns the state of the LSTM.
     """
     embedding = layers.Embedding(len(ALPHABET), 32)
     lstm = layers.LSTM(UNITS, return_sequences=True, return_state=True, dropout=0.2)
@@ -153,20 +153,20 @@ def models():
 
 
 # %%
-# Training data, and writing
-# --------------------------
+# Training data and generation
+# ----------------------------
 
 
 def spans():
-    """Return ``SPAN`` letters from every fourth place, and the letters after them."""
+    """Return spans of ``SPAN`` letters, with stride 4, and their next letters."""
     windows = np.lib.stride_tricks.sliding_window_view(encode(TEXT), SPAN + 1)[::4]
     return windows[:, :-1], windows[:, 1:]
 
 
 def write(writer, opening, count, temperature=0.6):
-    """Return ``opening`` and ``count`` more letters, each drawn from its distribution.
+    """Return ``opening`` and ``count`` more letters, sampled one by one.
 
-    The logits are divided by ``temperature`` first: lower values are less random.
+    The logits are divided by ``temperature``; lower values are less random.
     """
     text, letters = opening, encode(opening)[None]
     state = [tw.zeros([1, UNITS])] * 2
@@ -178,7 +178,7 @@ def write(writer, opening, count, temperature=0.6):
 
 
 def share_of_words(text):
-    """Return the share of the words of ``text`` that are in the poems."""
+    """Return the share of words in ``text`` that occur in the poems."""
     known, found = (set(re.findall(r"\w+", t.lower())) for t in (TEXT, text))
     return len(known & found) / max(len(found), 1)
 
@@ -202,8 +202,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default="out", help="folder of the picture")
-    parser.add_argument("--eager", action="store_true", help="do not trace the steps")
+    parser.add_argument("--out", type=Path, default="out", help="output folder")
+    parser.add_argument("--eager", action="store_true", help="do not trace steps")
     args = parser.parse_args()
 
     tw.config.run_functions_eagerly(args.eager)
@@ -220,7 +220,7 @@ def main():
         if (epoch + 1) % 5:
             return
         line = write(step, OPENING, 40).replace("\n", " / ")
-        print(f"epoch {epoch + 1}, {logs['accuracy']:.0%} of letters guessed: {line}")
+        print(f"epoch {epoch + 1}, accuracy {logs['accuracy']:.0%}: {line}")
 
     code, progress = 0, tw.callbacks.LambdaCallback(on_epoch_end=say)
     try:
@@ -228,7 +228,7 @@ def main():
     except KeyboardInterrupt:
         code = 130
     text = write(step, OPENING, 400)
-    print(f"\n{text}\n\n{share_of_words(text):.0%} of its words are in the poems")
+    print(f"\n{text}\n\n{share_of_words(text):.0%} of the words are in the poems")
     if reader.history.epoch:
         draw(args.out / "text_lstm.png", reader.history)
     return code

@@ -1,23 +1,24 @@
 """WGAN with gradient penalty
 ==========================
 
-Train a Wasserstein GAN with gradient penalty (WGAN-GP) to draw digits.
+Train a Wasserstein GAN with gradient penalty (WGAN-GP) to generate digits.
 
 ::
 
     python examples/wgan_gp.py                 (about 1 min; digits from epoch 5 on)
-    python examples/wgan_gp.py --data mnist    the real images, downloaded once
+    python examples/wgan_gp.py --data mnist    real images, downloaded once
     python examples/wgan_gp.py --eager         without tracing, for a debugger
 
-The critic scores images, high for real and low for generated ones. If its slope is at
-most 1 everywhere, the gap between the mean scores is the Wasserstein distance between
-the two kinds of images. The penalty holds the slope at 1::
+The critic computes a score per image, high for real and low for generated images. If
+the norm of its gradient is at most 1 everywhere, the difference of the mean scores
+estimates the Wasserstein distance between real and generated images. A penalty keeps
+the norm near 1, at random points between real and generated images::
 
-    loss = mean critic(drawn) - mean critic(real) + 10 mean (|d critic / d image| - 1)^2
+    loss = mean critic(fake) - mean critic(real) + 10 mean (|d critic / d image| - 1)^2
 
-at random points between real and generated images, and its gradient is the gradient of
-a gradient (Gulrajani, 2017). The script prints the gap after each epoch. If matplotlib
-is installed, it draws the gap and the digits of the same noise during training into
+Its gradient is the gradient of a gradient (Gulrajani, 2017). The script prints the
+difference of the scores, the critic's gap, after each epoch. If matplotlib is
+installed, it draws the gap, and digits for the same noise during training, into
 ``out/wgan_gp.png``. Ctrl-C ends the training early, and the exit code is 130.
 """
 
@@ -33,10 +34,10 @@ import tapewright as tw
 BATCH, NOISE, CRITIC_STEPS, PENALTY = 64, 32, 3, 10.0
 
 # %%
-# The critic and its slope
-# ------------------------
+# The critic and its gradient
+# ---------------------------
 #
-# A tape in the critic's step measures the gradient by the images.
+# A tape in the critic's step computes the gradient with respect to the images.
 
 
 def networks():
@@ -48,7 +49,7 @@ def networks():
 
 
 def slopes(critic, images):
-    """Return the slope of the critic at each image: its gradient's norm, ``[n]``."""
+    """Return the norm of the critic's gradient at each image, ``[n]``."""
     with tw.GradientTape() as tape:
         tape.watch(images)
         scores = critic(images)
@@ -59,17 +60,17 @@ def slopes(critic, images):
 # Two steps
 # ---------
 #
-# The penalty drives the slope to 1; its gradient is a second derivative.
+# The penalty drives the gradient norm to 1; its gradient is a second derivative.
 
 
 @tw.function
 def critic_step(generator, critic, optimizer, images):
-    """Update the critic; return the gap between real and generated images."""
-    drawn = generator(tw.random.normal([len(images), NOISE]))
+    """Update the critic; return the difference of real and fake mean scores."""
+    fake = generator(tw.random.normal([len(images), NOISE]))
     share = tw.random.uniform([len(images), 1])
-    between = share * images + (1 - share) * drawn
+    between = share * images + (1 - share) * fake
     with tw.GradientTape() as tape:
-        gap = tw.reduce_mean(critic(images)) - tw.reduce_mean(critic(drawn))
+        gap = tw.reduce_mean(critic(images)) - tw.reduce_mean(critic(fake))
         penalty = tw.reduce_mean((slopes(critic, between) - 1) ** 2)
         loss = PENALTY * penalty - gap
     apply(optimizer, tape.gradient(loss, critic.trainable_variables), critic)
@@ -78,7 +79,7 @@ def critic_step(generator, critic, optimizer, images):
 
 @tw.function
 def generator_step(generator, critic, optimizer):
-    """Update the generator towards higher scores of the critic."""
+    """Update the generator to increase the critic's scores."""
     noise = tw.random.normal([BATCH, NOISE])
     with tw.GradientTape() as tape:
         loss = -tw.reduce_mean(critic(generator(noise)))
@@ -90,12 +91,12 @@ def apply(optimizer, gradients, model):
 
 
 # %%
-# Epochs, pictures, data
-# ----------------------
+# Epochs, pictures and data
+# -------------------------
 
 
 def train_epoch(generator, critic, optimizers, images, rng, gaps):
-    """Make one pass in random order; append the gap of each critic step to ``gaps``."""
+    """Train on all images in random order; append the gaps to ``gaps``."""
     order = rng.permutation(len(images))
     for start in tqdm(range(0, len(images), BATCH), leave=False, disable=None):
         batch = images[order[start : start + BATCH]]
@@ -105,7 +106,7 @@ def train_epoch(generator, critic, optimizers, images, rng, gaps):
 
 
 def centred(images):
-    """Shift each image by whole pixels so that its ink is centred."""
+    """Shift each image by whole pixels to centre its ink."""
     ramp = np.arange(28) - 13.5
     ink = images.sum(axis=(1, 2))
     down = np.rint(images.sum(axis=2) @ ramp / ink).astype(int)
@@ -115,7 +116,7 @@ def centred(images):
 
 
 def draw(path, gaps, samples):
-    """Draw the critic's curve, and a row of digits of the same noise per kept epoch."""
+    """Draw the gaps, and a row of digits for the same noise per recorded epoch."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -127,8 +128,10 @@ def draw(path, gaps, samples):
     if len(gaps) >= 50:
         means = np.convolve(gaps, np.ones(50) / 50, "valid")
         left.plot(np.arange(len(means)) + 25, means, "C0", label="mean of 50 steps")
-    left.set(xlabel="step of the critic", ylabel="gap of the scores, real - drawn")
-    left.set(title="The critic's estimate of the distance", ylim=(0, None))
+    left.set(
+        xlabel="step of the critic", ylabel="difference of mean scores, real - fake"
+    )
+    left.set(title="Estimated Wasserstein distance", ylim=(0, None))
     left.legend()
     tiles = np.stack(list(samples.values())).reshape(len(samples), -1, 28, 28)
     rows, columns = tiles.shape[:2]
@@ -137,7 +140,7 @@ def draw(path, gaps, samples):
     names = [f"epoch {epoch}" for epoch in samples]
     right.set_yticks(28 * np.arange(rows) + 13.5, names)
     right.tick_params(length=0)
-    right.set(xticks=[], title="Drawn from the same noise as training goes on")
+    right.set(xticks=[], title="Images for the same noise during training")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     print(f"wrote {path}")
@@ -160,8 +163,8 @@ def main():
     parser.add_argument("--data", default="digits", help="digits, mnist or a folder")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default="out", help="folder of the picture")
-    parser.add_argument("--eager", action="store_true", help="do not trace the steps")
+    parser.add_argument("--out", type=Path, default="out", help="output folder")
+    parser.add_argument("--eager", action="store_true", help="do not trace steps")
     args = parser.parse_args()
 
     tw.config.run_functions_eagerly(args.eager)
@@ -170,7 +173,7 @@ def main():
     (images, _), _ = load(args.data)
     images = centred(images).reshape(-1, 784).astype("float32") / 255
     generator, critic = networks()
-    # A short memory of past gradients, as the other network keeps changing (the paper).
+    # The paper's short averages of past gradients, as the other network keeps changing.
     optimizers = [tw.optimizers.Adam(0.001, beta_1=0.5, beta_2=0.9) for _ in range(2)]
     noise = tw.random.normal([12, NOISE])
     gaps, samples, code = [], {0: generator(noise).numpy()}, 0

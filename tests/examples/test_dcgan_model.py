@@ -45,9 +45,9 @@ def test_each_network_has_its_own_optimizer(gan, images, still):
 def test_the_discriminator_learns_to_tell_real_from_drawn(gan, images):
     gan.compile(tw.optimizers.SGD(0.0), tw.optimizers.Adam(0.001))
     logs = gan.fit(images, batch_size=24, epochs=10, verbose=0).history
-    assert list(logs) == ["d_loss", "drawn_right", "g_loss", "real_right"]
+    assert list(logs) == ["d_loss", "fake_accuracy", "g_loss", "real_accuracy"]
     assert logs["d_loss"][-1] < 0.5 * logs["d_loss"][0]
-    assert logs["real_right"][-1] == logs["drawn_right"][-1] == 1
+    assert logs["real_accuracy"][-1] == logs["fake_accuracy"][-1] == 1
 
 
 def test_the_generator_learns_to_deceive_a_discriminator_that_stands_still(gan, images):

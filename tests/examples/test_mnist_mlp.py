@@ -114,7 +114,7 @@ def test_a_folder_with_test_images_alone_is_split_and_the_script_says_so(
 ):
     code, printed = run(mnist_mlp, "--epochs", "1", "--data", str(folder))
     assert code == 0
-    assert "400 images, 100 more for test" in printed
+    assert "400 training, 100 test images" in printed
     assert "no training images" in printed
 
 

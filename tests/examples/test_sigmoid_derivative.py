@@ -23,7 +23,7 @@ def test_it_prints_the_errors_and_draws(script, run, tmp_path):
     code, printed = run(script, "--epochs", "1", picture=True)
     path = tmp_path / "sigmoid_derivative.png"
     assert code is None and f"wrote {path}" in printed
-    assert "derivative 1: largest 0.2500" in printed
+    assert "derivative 1: maximum 0.2500" in printed
     assert len(np.unique(image.imread(path))) > 50
 
 
