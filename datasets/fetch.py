@@ -1,9 +1,8 @@
 """Download a data file once: cache folder, mirrors, size and checksum.
 
-Args:
-    file is written under a temporary name in the same folder and renamed only after
-        every check has passed, so that files in the cache are complete. Uses the
-        standard library, and tqdm during a download; both are imported only then.
+A file is written under a temporary name in the same folder and renamed only after every
+check has passed, so that files in the cache are complete. Uses the standard library,
+and tqdm during a download; both are imported only then.
 """
 
 import os

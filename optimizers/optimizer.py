@@ -1,12 +1,11 @@
 """`Optimizer`: the base of all update rules, which applies gradients to variables.
 
-Args:
-    rule is written in one of two ways. With ops, as in Keras: `update_step` assigns to
-        one variable. With arrays, as the rules of tapewright: the class names its
-        slots, and `update_block` changes one block of numbers in place; the base class
-        lays out variables and slots in flat buffers (`flat_buffers.py`) and updates
-        them in blocks that fit the cache (`update.py`). The base class clips, decays,
-        accumulates and averages for both, also with sparse gradients.
+A rule is written in one of two ways. With ops, as in Keras: `update_step` assigns to
+one variable. With arrays, as the rules of tapewright: the class names its slots, and
+`update_block` changes one block of numbers in place; the base class lays out variables
+and slots in flat buffers (`flat_buffers.py`) and updates them in blocks that fit the
+cache (`update.py`). The base class clips, decays, accumulates and averages for both,
+also with sparse gradients.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The arithmetic of a step: executed at once, or recorded for a commit.
 
-Args:
-    rule changes arrays by ufuncs of a module ``xp`` with ``out=``. Instead of NumPy it
-        may receive a `Recorder`, instead of arrays `Recorded` arrays without values,
-        and instead of the optimizer `ReadSettings`.
+A rule changes arrays by ufuncs of a module ``xp`` with ``out=``. Instead of NumPy it
+may receive a `Recorder`, instead of arrays `Recorded` arrays without values, and
+instead of the optimizer `ReadSettings`.
 """
 
 import inspect

@@ -1,8 +1,7 @@
 """Learning rate schedules: learning rates as functions of the step.
 
-Args:
-    formula is written once for two sets of functions: functions of numbers for updates,
-        which need one rate per step, and functions of tensors for tensors.
+A formula is written once for two sets of functions: functions of numbers for updates,
+which need one rate per step, and functions of tensors for tensors.
 """
 
 from __future__ import annotations

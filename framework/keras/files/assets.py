@@ -1,9 +1,8 @@
 """Assets: files of layers beside their weights, such as vocabularies.
 
-Args:
-    layer with the methods ``save_assets(folder)`` and ``load_assets(folder)`` has its
-        files in a ``.keras`` file or folder as ``assets/<path>/<name>``, with the paths
-        of the weights.
+A layer with the methods ``save_assets(folder)`` and ``load_assets(folder)`` has its
+files in a ``.keras`` file or folder as ``assets/<path>/<name>``, with the paths of the
+weights.
 """
 
 import functools
