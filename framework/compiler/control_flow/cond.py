@@ -38,14 +38,26 @@ def cond(
     false_fn: Callable[[], R] | None = None,
     name: str | None = None,
 ) -> R:
-    """``true_fn()`` if ``pred`` is true, else ``false_fn()``; the other function does not run.
+    """Return ``true_fn()`` if ``pred`` is true, else ``false_fn()``.
 
-    Both return the same structure, with the same shapes and dtypes: a nest of tensors,
-    or None. In a traced function with a ``pred`` that is traced both are traced, and
-    each replay runs one; gradients and assignments of variables are those of it.
+    Only the selected function runs. In a traced function with a traced ``pred``, both
+    functions are traced and each replay runs one of them; gradients and variable
+    assignments are those of the branch that runs.
 
-    Raises: ``TypeError`` if a function is not callable, or if the results differ when
-    traced; ``ValueError`` if ``pred`` is not a single value.
+    Args:
+        pred: Boolean scalar.
+        true_fn: Function without arguments, called if ``pred`` is true.
+        false_fn: Function without arguments, called if ``pred`` is false. Both return
+            the same structure with the same shapes and dtypes: a nest of tensors, or
+            None.
+
+    Returns:
+        The result of the function that is called.
+
+    Raises:
+        TypeError: If a function is not callable, or if the traced results differ in
+            structure, shape or dtype.
+        ValueError: If ``pred`` is not a single value.
 
     Example:
         >>> x = tw.convert_to_tensor(3.0)
@@ -77,13 +89,24 @@ def switch_case(
     default: Callable[[], R] | None = None,
     name: str | None = "switch_case",
 ) -> R:
-    """Call function number ``branch_index``; ``default`` or the last one for other numbers.
+    """Call the branch function at position ``branch_index``.
 
-    Args: ``branch_fns``: a list of functions, or of pairs of a number and a function,
-    or a dict; all return the same structure, as in `cond`.
+    Any other index selects ``default`` or, without one, the last function.
 
-    Raises: ``ValueError`` unless the numbers are 0, 1, ..., each once; ``TypeError``
-    for an index that is no integer.
+    Args:
+        branch_index: Integer scalar.
+        branch_fns: List of functions without arguments, list of pairs
+            ``(index, function)``, or dict from index to function. All return the same
+            structure, as in `tw.cond`.
+        default: Function for all other indices, or None for the one with the largest
+            index.
+
+    Returns:
+        The result of the function that is called.
+
+    Raises:
+        TypeError: If ``branch_index`` is not an integer.
+        ValueError: If the indices are not 0, 1, ..., each exactly once.
 
     Example:
         >>> tw.switch_case(1, [lambda: 10, lambda: 20, lambda: 30])
@@ -141,15 +164,23 @@ def case(
     strict: bool = False,
     name: str | None = "case",
 ) -> R:
-    """Call the function of the first pair whose condition is true, else ``default``.
+    """Call the function of the first pair whose condition is true, or else ``default``.
 
-    Args: ``pred_fn_pairs``: a list of pairs of a boolean and a function (or a dict with
-    ``tensor.ref()`` as keys); ``exclusive``: more than one true condition is an error.
-    ``strict`` changes nothing: the result has the structure that a function returns.
+    Args:
+        pred_fn_pairs: List of pairs ``(boolean scalar, function)``, or a dict with
+            ``tensor.ref()`` as keys.
+        default: Function called if no condition is true, or None to raise an error
+            then.
+        exclusive: If True, raise an error if more than one condition is true.
+        strict: Ignored; the result always has the structure that the function returns.
 
-    Raises: ``InvalidArgumentError`` (a ValueError) if no condition is true and there is
-    no ``default``, or if several are with ``exclusive``; ``ValueError`` for an empty
-    list.
+    Returns:
+        The result of the function that is called.
+
+    Raises:
+        InvalidArgumentError: If no condition is true and there is no ``default``, or if
+            several are true and ``exclusive`` is True (a ValueError).
+        ValueError: If ``pred_fn_pairs`` is empty.
 
     Example:
         >>> x = tw.convert_to_tensor(3)
@@ -224,12 +255,12 @@ def _traced(who, choice, functions):
 
 
 def _as_tensor(x):
-    """The tensor that an object stands for: the value of a variable."""
+    """Convert to a tensor; a variable becomes its value."""
     return x.__tensor__() if hasattr(type(x), "__tensor__") else x
 
 
 def _agreeing(who, names, structures):
-    """Convert results to tensors; raise where those of two branches differ."""
+    """Convert results to tensors; raise if the results of two branches differ."""
     first, *others = names
     for name in others:
         try:
@@ -256,7 +287,7 @@ def _refuse(who, first, name, structures):
 
 
 def _column(who, names, i, column):
-    """Convert the results of all branches in one place to tensors."""
+    """Convert the results of all branches at one position to tensors."""
     if all(x is None for x in column):
         return column
     hint = next((x.dtype for x in column if isinstance(x, Tensor)), None)

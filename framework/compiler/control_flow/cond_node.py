@@ -1,4 +1,4 @@
-"""`Cond`: one of several regions, which depends on data."""
+"""`Cond`: run one of several regions, depending on data."""
 
 import math
 
@@ -23,10 +23,10 @@ __all__ = ["Cond", "branch"]
 
 
 class Cond(RegionNode):
-    """Runs the region that its first operand picks, on the others.
+    """Run the region that the first operand selects, on the other operands.
 
-    A boolean picks the first region or the second; a number the region of that number,
-    the last one if there is none.
+    A boolean selects the first or the second region; an integer selects the region at
+    that index, or the last region if it is out of range.
     """
 
     OPERANDS, RESULTS = ("choice", "constant"), ("yielded",)
@@ -94,11 +94,11 @@ class Cond(RegionNode):
 
 
 def branch(title, choice, functions, operands=(), check=None):
-    """Emit a `Cond`: of these functions of ``operands`` it runs the one of number ``choice``.
+    """Emit a `Cond` that runs the function at index ``choice`` on ``operands``.
 
     Each function returns a list of tensors or None; ``check(results)`` converts these
-    lists, or refuses them. None in one list becomes zeros if another has a tensor there.
-    Returns: such a list.
+    lists or rejects them. A None in one list becomes zeros if another list has a tensor
+    there. The result is such a list.
     """
     outside = active_interpreters()
     specs = [spec_of(x) for x in operands]

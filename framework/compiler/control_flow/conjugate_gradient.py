@@ -1,4 +1,4 @@
-"""The method of conjugate gradients, for matrices given by their products with vectors."""
+"""Conjugate gradient method for linear operators."""
 
 from __future__ import annotations
 
@@ -41,26 +41,35 @@ def conjugate_gradient(
     max_iter: IntLike = 20,
     name: str = "conjugate_gradient",
 ) -> CGState:
-    """The solution ``x`` of ``A @ x = rhs`` for a Hermitian positive definite ``A``.
+    """Solve ``A @ x = rhs`` by conjugate gradients, for Hermitian positive definite ``A``.
 
-    Args: ``operator``: ``A``, a tensor ``[..., n, n]`` or an object whose method ``matvec``
-    gives ``A @ v``; ``preconditioner``: likewise, about the inverse of ``A``; ``x``: where
-    to start, by default at 0; ``tol``: the ratio of norms of ``rhs - A @ x`` and ``rhs``
-    at which all of a batch end; ``max_iter``: steps at most.
+    Args:
+        operator: ``A``: a tensor ``[..., n, n]``, or an object whose method ``matvec``
+            computes ``A @ v``.
+        rhs: Right-hand side, ``[..., n]``.
+        preconditioner: Approximate inverse of ``A``, a tensor or an object like
+            ``operator``; None for no preconditioning.
+        x: Initial guess of the solution, ``[..., n]``; zeros by default.
+        tol: Relative tolerance: stop when the norm of ``rhs - A @ x`` is at most
+            ``tol`` times the norm of ``rhs`` for all systems of the batch.
+        max_iter: Maximum number of iterations.
 
-    Shapes: ``rhs`` ``[..., n]``, as ``x``.
+    Returns:
+        A named tuple ``(i, x, r, p, gamma)``: the number of iterations, the solution
+        ``[..., n]``, the residual, the last search direction, and the squared norm of
+        the residual ``r``.
 
-    Returns: a named tuple ``(i, x, r, p, gamma)``: the number of steps, the solution, what
-    remains, the direction of the last step, and the square of the norm of ``r``.
+    Raises:
+        ValueError: If an operator declares that it is not self-adjoint or not positive
+            definite.
 
-    Raises: ``ValueError`` if an operator says of itself that it is not self-adjoint or not
-    positive definite.
-
-    Reference: Golub & Van Loan, "Matrix computations", section 11.3.
+    References:
+        Golub & Van Loan, "Matrix computations", section 11.3.
 
     Example:
-        >>> from tapewright.compiler.control_flow.conjugate_gradient import conjugate_gradient
-        >>> conjugate_gradient([[4.0, 1.0], [1.0, 3.0]], [1.0, 2.0]).x.numpy().round(4)
+        >>> tw.linalg.experimental.conjugate_gradient(
+        ...     [[4.0, 1.0], [1.0, 3.0]], [1.0, 2.0]
+        ... ).x.numpy().round(4)
         array([0.0909, 0.6364], dtype=float32)
     """
     for trait in ("is_self_adjoint", "is_positive_definite"):

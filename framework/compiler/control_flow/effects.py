@@ -1,4 +1,4 @@
-"""Side effects: Python that runs in each call, eagerly or in each replay."""
+"""Side effects: Python code that runs in every call, eagerly or in each replay."""
 
 from tapewright.autodiff.batching import BatchedTensor
 from tapewright.core.devices import to_numpy
@@ -20,10 +20,10 @@ find_effect_maker = _MAKERS.get
 
 
 def effect_maker(kind, on_host=True):
-    """Register ``make(**attributes)``, which makes the call of effects of this kind.
+    """Register ``make(**attributes)``, which builds the call of effects of this kind.
 
-    Attributes are plain values, so that such an effect can be saved and restored.
-    ``on_host``: the call takes arrays of NumPy; those of a GPU are copied.
+    Attributes are plain values, so that such an effect can be saved and restored. If
+    ``on_host`` is True, the call accepts NumPy arrays; GPU arrays are copied.
     """
 
     def register(make):
@@ -61,7 +61,7 @@ def host_effect(kind, call, inputs=(), specs=(), attributes=None):
 
 
 def refuse_mapped(who, tensors):
-    """Raise ``MappingError`` if a tensor stands for many values at once."""
+    """Raise ``MappingError`` if a tensor is batched by `vectorized_map`."""
     for x in tensors:
         if type(x) is BatchedTensor:
             raise MappingError(

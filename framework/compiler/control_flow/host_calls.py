@@ -1,9 +1,9 @@
-"""Python inside of traced functions: `py_function`, `numpy_function`, `timestamp`.
+"""Python code inside traced functions: `py_function`, `numpy_function`, `timestamp`.
 
-`PythonCall` is the node of a function of tensors that each replay calls. The function sees
-tensors with values, and a tape of its own follows what it does: by this tape, which goes
-through the graph as a *token*, gradients come from the very call of the forward pass. The
-tape records its gradients as well: so do those of higher order.
+`PythonCall` is the node of a function of tensors that each replay calls. The function
+sees tensors with values, recorded by a separate tape. This tape passes through the
+graph as a *token*, so that gradients come from the very call of the forward pass. The
+tape also records the gradient computation, so higher-order gradients work the same way.
 """
 
 from __future__ import annotations
@@ -52,22 +52,33 @@ def py_function(
     name: str | None = None,
 ) -> Any: ...
 def py_function(func=None, inp=None, Tout=None, name=None):
-    """``func(*inp)``, Python code that sees tensors with values, in each call.
+    """Call a Python function, which sees tensors with values, in every call.
 
-    Args: ``inp``: a list of tensors; ``Tout``: the dtype of the result or a `TensorSpec`,
-    or a list of them, empty if ``func`` returns nothing. Gradients pass through the ops
-    that ``func`` calls. Used as a decorator without ``func`` and ``inp``.
+    Gradients flow through the ops that ``func`` calls. ``func`` runs once per call,
+    also under tapes: gradients of any order are computed from this run. A traced
+    function is replayed only if the result shapes are known: if ``Tout`` is a dtype
+    without a shape, its calls run eagerly, op by op. Without ``func`` and ``inp``, this
+    is a decorator.
 
-    ``func`` runs once in each call, also under tapes: gradients of any order are those of
-    this run. A traced function is replayed only if shapes are known: where ``Tout`` is a
-    dtype without a shape, its calls run eagerly, op by op.
+    Args:
+        func: Python function of as many tensors as ``inp`` has.
+        inp: List of tensors, the arguments of ``func``.
+        Tout: Dtype or `tw.TensorSpec` of the result, or a list of them; an empty list
+            if ``func`` returns nothing.
 
-    Raises: ``InvalidArgumentError`` (a ValueError) if ``func`` returns another number of
-    values or another shape; ``TypeError`` for another dtype; ``TracingError`` if a trace
-    is asked for (``get_concrete_function``) without shapes.
+    Returns:
+        A tensor, or a list of tensors if ``Tout`` is a list.
+
+    Raises:
+        InvalidArgumentError: If ``func`` returns a different number of values or a
+            different shape (a ValueError).
+        TypeError: If ``func`` returns a different dtype.
+        TracingError: If ``get_concrete_function`` must trace the call and the shapes
+            are unknown.
 
     Example:
-        >>> tw.py_function(lambda x: float(x) ** 2, [tw.convert_to_tensor(3.0)], "float32").numpy()
+        >>> x = tw.constant(3.0)
+        >>> tw.py_function(lambda x: float(x) ** 2, [x], "float32").numpy()
         np.float32(9.0)
     """
     if func is None:
@@ -95,10 +106,20 @@ def numpy_function(
     name: str | None = None,
 ) -> Any: ...
 def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
-    """``func(*inp)``, Python code on NumPy arrays, in each call; it has no gradient.
+    """Call a Python function on NumPy arrays in every call; it has no gradient.
 
-    Args: ``stateful=False`` promises that the result depends on ``inp`` alone. The
-    others are those of `py_function`.
+    Without ``func`` and ``inp``, this is a decorator.
+
+    Args:
+        func: Python function of as many NumPy arrays as ``inp`` has.
+        inp: List of tensors, the arguments of ``func``.
+        Tout: Dtype or `tw.TensorSpec` of the result, or a list of them; an empty list
+            if ``func`` returns nothing. Without a shape, calls of a traced function run
+            eagerly.
+        stateful: False promises that the result depends on ``inp`` only.
+
+    Returns:
+        A tensor, or a list of tensors if ``Tout`` is a list.
 
     Example:
         >>> import numpy as np
@@ -123,7 +144,9 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
 
 
 def timestamp(name: str | None = None) -> Tensor:
-    """Return the seconds since 1970, a float64 scalar; in a traced function of each call.
+    """Return the seconds since 1970 as a float64 scalar.
+
+    In a traced function, each call returns the time of the call.
 
     Example:
         >>> start = tw.timestamp()
@@ -139,10 +162,10 @@ def timestamp(name: str | None = None) -> Tensor:
 
 
 def _arguments(who, func, inp, Tout):
-    """Check arguments. Returns: tensors, pairs of shape and dtype, whether one is meant.
+    """Check arguments; return tensors, (shape, dtype) pairs, and the single-result flag.
 
-    The shape is None if any will do. In a trace a shape that is not fully known ends it:
-    its calls run eagerly.
+    A shape of None accepts any shape. In a trace, a shape that is not fully known ends
+    the trace, and calls run eagerly.
     """
     if not callable(func):
         raise TypeError(f"{who}: func must be callable, got {type(func).__name__}")
@@ -174,7 +197,7 @@ def _arguments(who, func, inp, Tout):
 
 
 def _checked_results(who, results, specs):
-    """Convert what a function returned to tensors; raise unless it is as announced."""
+    """Convert the results of a function to tensors; raise if they differ from the specs."""
     results = list(results) if isinstance(results, (list, tuple)) else [results]
     if not specs:
         return []
@@ -196,7 +219,7 @@ def _checked_results(who, results, specs):
 
 
 class Token(NamedTuple):
-    """The tape of a call, kept for its gradient; the tape is an interpreter, too."""
+    """The tape of a call, kept for its gradient; the tape is also an interpreter."""
 
     tape: object
     interpreter: object
@@ -205,11 +228,12 @@ class Token(NamedTuple):
 
 
 class PythonCall(RegionNode):
-    """Calls ``function`` with ``arity`` tensors, and gives tensors of these specs.
+    """Call ``function`` with ``arity`` tensors and return tensors of these specs.
 
-    ``keeps``: how many times it gives its token, too. ``by_token(token, *inputs)``, if
-    there is one, takes the place of the function: the last operand then is the token of
-    an earlier call; ``repeats`` says that it was a call of this very function.
+    ``keeps`` is the number of times that the node also returns its token. If there is a
+    ``by_token(token, *inputs)``, it is called instead of the function, and the last
+    operand is the token of an earlier call; ``repeats`` means that this was a call of
+    the same function.
     """
 
     OPERANDS, RESULTS = ("argument", "token"), ("returned", "kept")
@@ -272,7 +296,7 @@ class PythonCall(RegionNode):
             return outputs, Token(tape, active_interpreters()[-1], inputs, outputs)
 
     def _run_by_token(self, token, inputs):
-        """Return the outputs by an earlier token, and a token that knows of them."""
+        """Return the outputs by an earlier token, and a token that includes them."""
         if not self.keeps:
             return self._checked(self.by_token(token, *inputs)), None
         inputs = [*token.inputs, *inputs[len(token.inputs) :]]
@@ -325,7 +349,7 @@ def _floating(tensors):
 
 
 def _copied(array):
-    """A copy of an array; a token as it is."""
+    """Copy an array; return a token unchanged."""
     if array.dtype == HANDLE:
         return array
     return devices.copy_to(devices.array_module(type(array)), array)

@@ -1,8 +1,8 @@
 """`Loop`: a region that runs many times, and its gradient, which is another loop.
 
-The body takes what is carried from step to step, a row of what is sliced, and constants;
-it yields the carried values, terms of sums, and rows of stacks. The gradient goes through
-the steps from the last to the first, and turns the groups into each other:
+The body receives values carried from step to step, a row of each sliced operand, and
+constants; it yields the carried values, terms of sums, and rows of stacks. The gradient
+runs through the steps from last to first and exchanges the groups:
 
     operand    its gradient is              result     its cotangent goes in as
     carried    carried, from step to step   carried    carried
@@ -52,12 +52,12 @@ __all__ = ["Loop", "LoopTrace", "loop"]
 
 
 class Loop(RegionNode):
-    """Runs its first region, the body, for each step; as long as the second yields true.
+    """Run the first region, the body, for each step, while the second region yields true.
 
     The number of steps is the operand ``count`` (if ``counted``), else ``length``, else
-    the number of rows of the first sliced operand, or what the test says; then it is a
-    result. ``capacity``: the size of stacks, or None: then they are lists in an array of
-    rank 0. ``variables``: those that the last of the carried values stand for.
+    the number of rows of the first sliced operand, or determined by the test; then it
+    is a result. ``capacity`` is the size of stacks; None makes them lists in an array
+    of rank 0. ``variables`` are those whose values are the last carried values.
     """
 
     OPERANDS = "count", "carried", "sliced", "constant"
@@ -96,7 +96,7 @@ class Loop(RegionNode):
         return sizes | {"steps": int(self.tested), "condition": 1}
 
     def pinned(self):
-        """Return variables, the condition, and what tells the number of steps."""
+        """Return variables, the condition, and the ports that set the number of steps."""
         start = self.carried - len(self.variables)
         ports = {("carried", i) for i in range(start, self.carried)}
         ports |= {("condition", i) for i in range(self.tested)}
@@ -172,7 +172,7 @@ class Loop(RegionNode):
         return reversed(count) if self.reverse else count
 
     def _rows(self, sliced):
-        """Return for each sliced operand an object that gives the tensor of a step."""
+        """Return, for each sliced operand, an object that returns the tensor of a step."""
         values = self.regions[0].inputs[self.carried :]
         return [
             _Items(list_items(x.array, *spec_of(v))) if is_list(x) else x
@@ -183,7 +183,7 @@ class Loop(RegionNode):
         return bool(interpret(self.regions[1], [*carried, *constants])[0])
 
     def _through_variables(self, carried):
-        """Assign variables and read them again, as sources of their own for a tape."""
+        """Assign variables and read them again, as separate sources for a tape."""
         start = self.carried - len(self.variables)
         carried = list(carried)
         for i, variable in enumerate(self.variables, start):
@@ -224,7 +224,7 @@ class Loop(RegionNode):
         return loop("sum", body, [], [x, y], row_specs=[spec, spec]).stacked[0]
 
     def saving(self):
-        """Return the node that also gives the state before each step."""
+        """Return the node that also returns the state before each step."""
         body = self.regions[0]
         states = body.inputs[: self.carried]
         body = body.replaced(body.nodes, [*body.outputs, *states])
@@ -313,9 +313,9 @@ def _of(group, named):
 
 
 def _use(known, tensor):
-    """Let the nodes of the trace use a known value for one that is computed again.
+    """Make the nodes of the trace use a known value instead of a recomputed one.
 
-    The nodes that recompute it are then dead, if nothing else uses them.
+    The nodes that recompute it are then dead, unless something else uses them.
     """
     if type(tensor) is not SymbolicTensor or tensor.tracer is not known.tracer:
         return
@@ -340,8 +340,8 @@ class Results(NamedTuple):
 def loop(title, body, carried, sliced=(), constants=(), *, row_specs=None, **settings):
     """Emit a `Loop`: ``body(carried, slices, constants)`` for each step.
 
-    The body returns lists of carried values, terms of sums and rows of stacks, where None
-    stays None. Returns: `Results`. ``settings``: see `LoopTrace.node`.
+    The body returns lists of carried values, terms of sums and rows of stacks, where
+    None stays None. The result is a `Results`. For ``settings``, see `LoopTrace.node`.
     """
     trace = LoopTrace(title, body, carried, sliced, constants, row_specs=row_specs)
     return trace.emit(*trace.node(**settings))
@@ -350,8 +350,8 @@ def loop(title, body, carried, sliced=(), constants=(), *, row_specs=None, **set
 class LoopTrace:
     """The traced regions of a loop, which can be inspected before the node is emitted.
 
-    ``test(carried)``: whether there is a further step. ``row_specs``: shapes and dtypes of
-    the rows of what is sliced, if it may be a list.
+    ``test(carried)`` returns whether there is another step. ``row_specs`` are the
+    shapes and dtypes of the rows of sliced operands that may be lists.
     """
 
     def __init__(self, title, body, carried, sliced=(), constants=(), *,
@@ -379,9 +379,9 @@ class LoopTrace:
     def node(
         self, *, count=None, length=None, capacity=None, maximum=None, reverse=False
     ):
-        """Return the `Loop` and its inputs; for the settings, ``count`` too, see there.
+        """Return the `Loop` and its inputs; for the settings and ``count``, see `Loop`.
 
-        With a ``length`` the test is left out.
+        With a ``length``, the test is omitted.
         """
         tests = self.tests if length is None else []
         tracers = [self.body, *tests]
@@ -420,7 +420,7 @@ class LoopTrace:
         return node, [*head, *operands, *captured]
 
     def emit(self, node, inputs):
-        """Emit the node. Returns: `Results`."""
+        """Emit the node; return `Results`."""
         carried, *others = node.grouped(node.RESULTS, emit(node, inputs))
         summed, steps, stacked = map(iter, others)
         count = len(self.carried)
@@ -446,7 +446,7 @@ class LoopTrace:
             return variables, [v.read_uncast() for v in variables]
 
     def _leading(self, tests):
-        """Return the arguments of each region before those that are captured."""
+        """Return the arguments of each region that precede its captures."""
         inputs, count = list(self.body.graph.inputs), len(self.carried)
         own = [_as_input(self.body, v) for v in self.variables]
         leading = [[*inputs[:count], *own, *inputs[count:]]]
@@ -467,7 +467,7 @@ def _as_input(tracer, variable):
 
 
 class _Items:
-    """The items of a list: tensors, or arrays if a replay has made the list."""
+    """The items of a list: tensors, or arrays if a replay has created the list."""
 
     def __init__(self, items):
         self.items = items

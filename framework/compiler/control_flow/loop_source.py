@@ -20,8 +20,8 @@ __all__ = ["loop_function"]
 def loop_function(node, executables, owned=(), sparse=()):
     """Make a function of arrays that returns the tuple of the node's outputs.
 
-    ``executables``: of the body, and of the test if there is one; ``owned``, ``sparse``:
-    see `row_updates.writing_body`.
+    ``executables`` belong to the body, and to the test if there is one. For ``owned``
+    and ``sparse``, see `row_updates.writing_body`.
     """
     named = dict(zip(("body", "test"), executables))
     return _LoopSource(node, owned, sparse).function(named)
@@ -55,11 +55,11 @@ class _LoopSource:
         ]
 
     def is_list(self, value):
-        """Return whether a stack of such rows is a list value, as its size is not known."""
+        """Return whether a stack of such rows is a list value because its size is unknown."""
         return self.node.capacity is None or value.dtype == HANDLE
 
     def function(self, executables):
-        """Write and compile the source; ``executables``: those of the regions, by name."""
+        """Write and compile the source; ``executables`` holds the regions' by name."""
         source, operands = self.source, self.carried + self.sliced + self.constants
         with source.function("loop", self.count + operands):
             rows = self.open_rows()
@@ -94,13 +94,13 @@ class _LoopSource:
         return rows
 
     def put_in_order(self):
-        """Copy what lies otherwise than in C order: native code would, in each step."""
+        """Copy arrays that are not in C order: native code would do so in each step."""
         function = self.source.bind("in_order", _in_order)
         for name in self.read:
             self.source.emit(f"{name} = {function}({name})")
 
     def make_totals(self):
-        """Set the number of steps; make sums, stacks and copies of what is written to."""
+        """Set the number of steps; allocate sums, stacks and copies of written arrays."""
         node, source = self.node, self.source
         numpy = source.bind("numpy", self.xp)
         if node.counted:

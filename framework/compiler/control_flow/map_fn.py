@@ -1,6 +1,6 @@
 """Loops along the first axis of tensors: `map_fn`, `scan`, `foldl`, `foldr`.
 
-Outside of traced functions they are loops of Python. Inside, they are `Loop` nodes; a few
+Outside traced functions they are Python loops. Inside, they are `Loop` nodes; a few
 rows are unrolled.
 """
 
@@ -52,23 +52,37 @@ def map_fn(
     name: str | None = None,
     fn_output_signature: Any = None,
 ) -> R:
-    """Apply ``fn`` to each row along the first axis, one after the other; stack the results.
+    """Apply ``fn`` to each row along the first axis and stack the results.
 
-    `vectorized_map` makes one call of each op for all rows, which is faster.
+    Rows are processed one after another. `tw.vectorized_map` calls each op once for all
+    rows, which is faster.
 
-    Args: ``elems``: a tensor or a nest of them, with one size of the first axis; ``fn``
-    takes a row in the same structure, and may return another. ``fn_output_signature``
-    (or ``dtype``): dtypes or `TensorSpec`, in the structure of the result, against
-    which it is checked; a `RaggedTensorSpec` for results of different lengths.
-    ``back_prop=False`` lets no gradient pass; the others change nothing. The rows of a
-    `RaggedTensor` make one again, unless they become numbers or a dtype is given; not in
-    traced functions.
+    The rows of a `tw.RaggedTensor` become a ragged tensor again, unless the results are
+    scalars or a dtype is given; this is not supported in traced functions.
 
-    Shapes: ``elems`` ``[n, ...]``, the result ``[n, ...]`` with the shape that ``fn``
-    returns.
+    Args:
+        fn: Function of a row, in the structure of ``elems``; it may return another
+            structure.
+        elems: Tensor or nest of tensors with the same size of the first axis.
+        dtype: Older name of ``fn_output_signature``.
+        parallel_iterations: Ignored.
+        back_prop: If False, no gradient flows through the result.
+        swap_memory: Ignored.
+        infer_shape: Ignored.
+        fn_output_signature: Dtypes or `tw.TensorSpec` in the structure of the result,
+            against which it is checked; a `tw.RaggedTensorSpec` for results of
+            different lengths.
 
-    Raises: ``ValueError`` if the first axes do not fit, ``TypeError`` if a result does
-    not.
+    Shapes:
+        ``elems`` ``[n, ...]``, result ``[n, ...]`` with the shape that ``fn`` returns.
+
+    Returns:
+        The stacked results, in the structure that ``fn`` returns.
+
+    Raises:
+        TypeError: If a result is not a tensor or has a different dtype.
+        ValueError: If the sizes of the first axes differ, or if a result has a different
+            shape.
 
     Example:
         >>> tw.map_fn(lambda x: x * x, tw.convert_to_tensor([1, 2, 3])).numpy()
@@ -104,7 +118,7 @@ FUNCTION_RULES[map_fn.__wrapped__] = _map_ragged
 
 
 def _rows_of(who, result):
-    """The leaves of a result, rows of stacks. Raises: ``TypeError`` for what is no row."""
+    """Return the leaves of a result, rows of stacks; raise ``TypeError`` for other types."""
     for x in flatten(result):
         if isinstance(x, CompositeTensor) and not isinstance(x, TensorArray):
             raise TypeError(
@@ -115,7 +129,7 @@ def _rows_of(who, result):
 
 
 def _typed(result, signature):
-    """Convert leaves to tensors of the dtypes of a signature."""
+    """Convert leaves to tensors with the dtypes of a signature."""
     leaves = _rows_of("map_fn", result)
     if signature is None:
         return [convert_to_tensor(x) for x in leaves]
@@ -146,16 +160,29 @@ def scan(
     reverse: bool = False,
     name: str | None = None,
 ) -> R:
-    """All values of ``a = fn(a, row)`` along the first axis of ``elems``, stacked.
+    """Scan ``fn`` along the first axis: stack all values of ``a = fn(a, row)``.
 
-    Args: ``initializer``: the first ``a``, or None for the first row, which then is the
-    first result; ``reverse``: start at the end, which then has the first result. The
-    others are those of `map_fn`.
+    Args:
+        fn: Function ``fn(a, row)`` that returns the next ``a``.
+        elems: Tensor or nest of tensors with the same size of the first axis.
+        initializer: Initial value of ``a``; None uses the first row, which is then also
+            the first result.
+        parallel_iterations: Ignored.
+        back_prop: If False, no gradient flows through the result.
+        swap_memory: Ignored.
+        infer_shape: Ignored.
+        reverse: If True, scan from the last row to the first; results stay at the
+            positions of their rows.
 
-    Shapes: ``elems`` ``[n, ...]``, the result ``[n, ...]`` with the shape of ``a``.
+    Shapes:
+        ``elems`` ``[n, ...]``, result ``[n, ...]`` with the shape of ``a``.
 
-    Raises: ``ValueError`` if ``fn`` returns another structure than ``a``, and for no
-    rows and no ``initializer``.
+    Returns:
+        All values of ``a``, stacked, in the structure of ``a``.
+
+    Raises:
+        ValueError: If ``fn`` returns a different structure than ``a``, or if there are
+            no rows and no ``initializer``.
 
     Example:
         >>> tw.scan(lambda a, x: a + x, tw.convert_to_tensor([1, 2, 3])).numpy()
@@ -175,12 +202,21 @@ def foldl(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> R:
-    """The last value of ``a = fn(a, row)`` along the first axis of ``elems``.
+    """Reduce ``elems`` from the first row to the last: ``a = fn(a, row)``.
 
-    ``a`` starts as ``initializer``, or without one as the first row. Other arguments
-    are those of `map_fn`.
+    Args:
+        fn: Function ``fn(a, row)`` that returns the next ``a``.
+        elems: Tensor or nest of tensors with the same size of the first axis.
+        initializer: Initial value of ``a``; None uses the first row.
+        parallel_iterations: Ignored.
+        back_prop: If False, no gradient flows through the result.
+        swap_memory: Ignored.
 
-    Raises: ``ValueError`` for no rows and no ``initializer``.
+    Returns:
+        The last value of ``a``.
+
+    Raises:
+        ValueError: If there are no rows and no ``initializer``.
 
     Example:
         >>> tw.foldl(lambda a, x: a * 10 + x, tw.convert_to_tensor([1, 2, 3])).numpy()
@@ -200,7 +236,21 @@ def foldr(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> R:
-    """`foldl`, from the last row to the first.
+    """Reduce ``elems`` from the last row to the first: ``a = fn(a, row)``.
+
+    Args:
+        fn: Function ``fn(a, row)`` that returns the next ``a``.
+        elems: Tensor or nest of tensors with the same size of the first axis.
+        initializer: Initial value of ``a``; None uses the last row.
+        parallel_iterations: Ignored.
+        back_prop: If False, no gradient flows through the result.
+        swap_memory: Ignored.
+
+    Returns:
+        The last value of ``a``.
+
+    Raises:
+        ValueError: If there are no rows and no ``initializer``.
 
     Example:
         >>> tw.foldr(lambda a, x: a * 10 + x, tw.convert_to_tensor([1, 2, 3])).numpy()
@@ -212,10 +262,10 @@ def foldr(
 
 
 def carry_along(fn, carry, elems, reverse=False):
-    """The last ``carry``, and what ``carry, result = fn(carry, row)`` gave, stacked.
+    """Return the last ``carry`` and the results of ``carry, result = fn(carry, row)``.
 
-    JAX's ``scan``: ``fn`` keeps the structure, shapes and dtypes of ``carry``; its result
-    is any nest of tensors.
+    The results are stacked. This is JAX's ``scan``: ``fn`` keeps the structure, shapes
+    and dtypes of ``carry``; its result is any nest of tensors.
 
     Example:
         >>> from tapewright.compiler.control_flow.map_fn import carry_along
@@ -269,7 +319,7 @@ def _accumulated(who, fn, elems, initializer, reverse, stacked):
 
 
 def _next_state(result, state):
-    """Convert the leaves of a result to tensors; numbers take the dtypes of a state."""
+    """Convert the leaves of a result to tensors; numbers get the dtypes of a state."""
     pairs = zip(flatten(result, True), state)
     return [convert_to_tensor(x, dtype_hint=old.dtype) for x, old in pairs]
 
@@ -298,7 +348,7 @@ class _Rows:
             raise ShapeError(who, "elems must have one size of the first axis", **given)
 
     def take_end(self, reverse):
-        """Take the first row away, in the structure of ``elems``; the last if ``reverse``."""
+        """Remove the first row (the last if ``reverse``); return it like ``elems``."""
         at, rest = (-1, slice(None, -1)) if reverse else (0, slice(1, None))
         row = [getitem(x, at) for x in self.tensors]
         self.tensors = [getitem(x, rest) for x in self.tensors]
@@ -324,13 +374,13 @@ class _Rows:
         return state, [stack(list(column)) for column in columns]
 
     def try_loop(self, step, state, reverse):
-        """Emit a `Loop` if ``step`` uses traced tensors and can be traced; else return None."""
+        """Emit a `Loop`, or return None if ``step`` cannot or need not be traced."""
         if active_tracer() is None:
             return None
         return traced_or_none(self.emit_loop, step, state, reverse, True)
 
     def empty_stacks(self, step, state):
-        """Return stacks of no rows, with the shapes and dtypes of a trace."""
+        """Return stacks without rows, with the shapes and dtypes of a trace."""
         tracer = Tracer(Graph(self.who))
         with use_interpreters((tracer,)):
             row = [tracer.input(x.array.shape[1:], x.array.dtype) for x in self.tensors]

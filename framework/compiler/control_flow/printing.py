@@ -1,6 +1,6 @@
 """`print` and `Assert`, which also run in replays of traced functions.
 
-Values are shown in the form in which TensorFlow prints them.
+Values are formatted as TensorFlow prints them.
 """
 
 from __future__ import annotations
@@ -31,21 +31,26 @@ def print(
     summarize: int | None = 3,
     name: str | None = None,
 ) -> None:
-    """Print the values of tensors, nests of them and other objects, as one line.
+    """Print tensors, nests of tensors and other objects on one line.
 
-    In a traced function it prints in each call, in order. A string tensor is shown in
-    quotes, except for a scalar that is the only argument.
+    In a traced function it prints in each call, in order. String tensors are quoted,
+    except for a scalar that is the only argument.
 
-    Args: ``summarize``: the number of entries shown at each end of an axis, -1 for all;
-    ``output_stream``: ``sys.stdout``, ``sys.stderr``, a file-like object, a function of
-    the text (``logging.info``), or ``"file://path"``, to which lines are appended.
+    Args:
+        *inputs: Objects to print.
+        output_stream: ``sys.stdout``, ``sys.stderr``, a file-like object, a function of
+            the text (such as ``logging.info``), or ``"file://path"`` to append to a
+            file.
+        sep: String between the inputs.
+        end: String after the last input.
+        summarize: Number of entries shown at each end of an axis, -1 for all.
 
-    Raises: ``ValueError`` for another ``output_stream``.
+    Raises:
+        ValueError: If ``output_stream`` is none of these.
 
     Example:
         >>> import sys
-        >>> from tapewright import constant
-        >>> tw.print("x:", constant([1.0, 2.5]), [True], output_stream=sys.stdout)
+        >>> tw.print("x:", tw.constant([1.0, 2.5]), [True], output_stream=sys.stdout)
         x: [1 2.5] [True]
     """
     tensors = [x for item in inputs for x in _leaves(item) if is_tensor(x)]
@@ -71,7 +76,7 @@ def _printed(parts, output_stream, sep, end, summarize):
 
 
 def _is_string(array):
-    """Tell a string that stands alone, which TensorFlow prints without quotes."""
+    """Return whether a string is printed alone: without quotes, as in TensorFlow."""
     return not array.ndim and is_text(array.dtype)
 
 
@@ -126,7 +131,7 @@ def _append(path, text):
 def assert_true(condition, message, data=(), summarize=3):
     """Raise ``InvalidArgumentError`` unless all of ``condition`` is true.
 
-    ``data``: tensors whose values belong in the message.
+    ``data`` are tensors whose values the message shows.
     """
     serializable_effect(
         "assert", [condition, *data], message=message, summarize=summarize
@@ -151,15 +156,16 @@ def Assert(
 ) -> None:
     """Raise ``InvalidArgumentError`` with ``data`` unless all of ``condition`` is true.
 
-    In a traced function it is checked in each call, before variables are assigned, as
-    these take their values at the end.
+    In a traced function the condition is checked in each call, before variables are
+    assigned, since assignments take effect at the end.
 
-    Args: ``data``: a list of strings and tensors to show; ``summarize``: the number of
-    entries shown at each end of an axis.
+    Args:
+        condition: Boolean tensor of any shape.
+        data: List of strings and tensors to show in the message.
+        summarize: Number of entries shown at each end of an axis.
 
     Example:
-        >>> from tapewright import constant
-        >>> tw.Assert(constant(2) > 1, ["two is", 2])
+        >>> tw.Assert(tw.constant(2) > 1, ["two is", 2])
     """
     texts = [f"\n  {x}" for x in data if isinstance(x, str)]
     tensors = [x for x in data if not isinstance(x, str)]
@@ -178,14 +184,14 @@ SLOT = Slot()
 
 
 def as_text(item, arrays, summarize):
-    """Write an argument of `print` as text; a `Slot` in it is the next of ``arrays``."""
+    """Format an argument of `print`; each `Slot` in it is the next of ``arrays``."""
     if item is SLOT:
         return array_text(next(arrays), summarize)
     return item if isinstance(item, str) else _nested(item, arrays, summarize)
 
 
 def _nested(item, arrays, summarize):
-    """Write a nest as Python shows it, with dicts in the order of their keys."""
+    """Format a nest like Python, with dicts in the order of their keys."""
     if item is SLOT:
         return array_text(next(arrays), summarize)
     if not is_nested(item):

@@ -1,9 +1,9 @@
 """Record nodes with regions on tapes: one record, whose pullback is another such node.
 
-Intermediate results of a region are not kept as residuals. The backward pass computes them
-again, from the operands (in a loop: from the state before each step) and from the results
+Intermediate results of a region are not kept as residuals. The backward pass recomputes
+them from the operands (in a loop, from the state before each step) and from the results
 of effects. It consists of nodes of the same kinds, which outer tapes record in the same
-way: so there are gradients of every order.
+way, so gradients of every order exist.
 """
 
 from tapewright.autodiff.gradient_tape import GradientTape
@@ -31,9 +31,10 @@ __all__ = ["emit", "is_list", "region_gradients"]
 
 
 def emit(node, tensors):
-    """Add a node with regions to the trace; tapes above the tracer record it as one call.
+    """Add a node with regions to the trace and return its outputs.
 
-    Returns: the outputs. See `RegionNode.recorded` for the record.
+    Tapes above the tracer record it as one call; see `RegionNode.recorded` for the
+    record.
     """
     interpreters = active_interpreters()
     at = max(i for i, interpreter in enumerate(interpreters) if interpreter.traces)
@@ -137,8 +138,8 @@ def _dense(g):
 def region_gradients(graph, inputs, wanted, cotangents, of_variables=()):
     """Return the gradients of a graph by its inputs ``wanted``, and its outputs.
 
-    ``wanted``: numbers; ``cotangents``: one for each output, or None; ``of_variables``:
-    pairs of a variable and the number of the input under which it comes in.
+    ``wanted`` are input numbers; ``cotangents`` has one entry per output, a tensor or
+    None; ``of_variables`` are pairs of a variable and the number of its input.
     """
     with active_tracer().assigning_nothing():  # the forward pass has assigned already
         return _traced_gradients(graph, inputs, wanted, cotangents, of_variables)
@@ -168,7 +169,7 @@ def _traced_gradients(graph, inputs, wanted, cotangents, of_variables):
 
 
 def _has_gradient_by(graph, variable):
-    """Return whether a custom gradient in the graph is also one by this variable."""
+    """Return whether a custom gradient in the graph includes a gradient by this variable."""
     return any(
         v is variable
         for node in graph.nodes

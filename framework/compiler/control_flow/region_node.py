@@ -1,17 +1,17 @@
-"""`RegionNode`: a node that runs graphs of its own, its *regions*.
+"""`RegionNode`: a node that runs nested graphs, its *regions*.
 
-Operands of the node become arguments of its regions, and the values that these yield become
-results of the node. They come in groups, which each kind of node declares:
+Operands of the node become arguments of its regions, and the values that these yield
+become results of the node. They come in groups, which each kind of node declares:
 
     kind     operands                          results
     `Cond`   choice constant                   yielded
     `Loop`   count carried sliced constant     carried summed steps stacked
 
-A *port* is a group and a number in it. Ports of one name are connected: the operand
-``("sliced", 0)`` is, row by row, the argument ``("sliced", 0)`` of a loop's body; what the
-body yields at ``("carried", 1)`` is its argument of this name in the next step, and the
-result after the last one. Narrowing, setting effects apart, recording and derivatives are
-written over ports, once for all kinds.
+A *port* is a group and a number in it. Ports with the same name are connected: the
+operand ``("sliced", 0)`` is, row by row, the argument ``("sliced", 0)`` of a loop's
+body; the value that the body yields at ``("carried", 1)`` is its argument of this name
+in the next step, and the result after the last one. Narrowing, splitting off effects,
+recording and derivatives are written over ports, once for all kinds.
 """
 
 from collections import Counter
@@ -34,19 +34,20 @@ __all__ = ["RegionNode", "named_cotangents", "region_program"]
 
 
 def named_cotangents(by_port):
-    """Name cotangents apart from primals of the same ports."""
+    """Give cotangents names that differ from the primals at the same ports."""
     return {("cotangent", port): c for port, c in dict(by_port).items()}
 
 
 class RegionNode(Node):
-    """A node with regions. A kind of node declares its groups, and how it runs.
+    """A node with regions. Each kind of node declares its groups and how it runs.
 
-    ``GROUPS``: of each region the groups of its arguments, and of what it yields (the last
-    pair serves for further regions). ``TOKENS``: a group of results and a group of operands
-    that residuals are added to: results of the forward node, operands of the backward one.
-    ``ROWS``: the groups of which a region takes or yields a row. ``SETTINGS``: attributes
-    that, with the regions, make another node like it; those in ``COUNTED`` are sizes of
-    groups. ``of_variables``: pairs of a variable and the number of its argument.
+    ``GROUPS`` has, for each region, the groups of its arguments and of its yields (the
+    last pair also applies to further regions). ``TOKENS`` is a group of results and a
+    group of operands that residuals are added to: results of the forward node, operands
+    of the backward node. ``ROWS`` are the groups of which a region receives or yields a
+    row. ``SETTINGS`` are the attributes that, together with the regions, make another
+    node like it; those in ``COUNTED`` are sizes of groups. ``of_variables`` are pairs
+    of a variable and the number of its argument.
     """
 
     SETTINGS = COUNTED = ()
@@ -75,7 +76,7 @@ class RegionNode(Node):
     is_host_call = property(lambda self: self._touched[3])
 
     def again(self, regions=None, counts=None, **changes):
-        """Make another node like this one; ``counts``: the sizes of its groups."""
+        """Make another node like this one; ``counts`` are the sizes of its groups."""
         settings = {name: getattr(self, name) for name in self.SETTINGS}
         sizes = sizes_in_use()
         if sizes is not None:
@@ -124,11 +125,11 @@ class RegionNode(Node):
         return [(g, self.GROUPS[min(i, last)]) for i, g in enumerate(self.regions)]
 
     def operand_kinds(self, operands):
-        """Return the kind of dtype of each operand; of a list value, that of its items."""
+        """Return the dtype kind of each operand; for a list value, the kind of its items."""
         return self._kinds(self.operand_ports, operands, 0)
 
     def result_kinds(self, results):
-        """Return the kind of dtype of each result, likewise."""
+        """Return the dtype kind of each result, in the same way."""
         return self._kinds(self.result_ports, results, 1)
 
     def _kinds(self, ports, tensors, side):
@@ -141,7 +142,7 @@ class RegionNode(Node):
         ]
 
     def check_regions(self):
-        """Raise ``ValueError`` unless the regions take and yield what the node does."""
+        """Raise ``ValueError`` unless arguments and yields of the regions match the node."""
         counts = self.counts()
         for region, groups in self._regions():
             sizes = [sum([counts[name] for name in names]) for names in groups]
@@ -200,7 +201,7 @@ class RegionNode(Node):
         raise NotImplementedError(f"{type(self).__name__} must define runner")
 
     def kernel(self, executables, **settings):
-        """Make the function that replays call: if it has effects, all results are new."""
+        """Make the function that replays call; with effects, all results are new arrays."""
         run = self.runner(executables, **settings)
         if not self.is_effect:
             return run
@@ -220,14 +221,15 @@ class RegionNode(Node):
     # --- narrowing
 
     def pinned(self):
-        """Return the ports that are needed whichever results are used."""
+        """Return the ports that are always needed, regardless of the results that are used."""
         return set()
 
     def narrowed(self, used):
-        """Remove unused results. Returns: node, numbers of the results and operands kept.
+        """Remove unused results; return node, and the kept results and operands.
 
-        ``used``: a flag for each result. An operand goes if no region needs it for the
-        results that are used; None if nothing goes.
+        ``used`` has a flag for each result. Results and operands are returned as
+        numbers. An operand is removed if no region needs it for the used results.
+        Returns None if nothing is removed.
         """
         ports, pinned = self.region_ports(), self.pinned()
         inside = {port for region in ports for part in region for port in part}
@@ -272,7 +274,7 @@ class RegionNode(Node):
         return self
 
     def split(self):
-        """Return ``(full, specs, pure)``: see `split_effects`; ``specs`` are of the tokens."""
+        """Return ``(full, specs, pure)`` as `split_effects`, with the specs of the tokens."""
         given, taken = self.TOKENS
         counts = Counter(self.counts())
         parts = [
@@ -302,7 +304,7 @@ class RegionNode(Node):
         return self._with_tokens(self.OPERANDS, operands, tokens)
 
     def _with_tokens(self, groups, values, tokens):
-        """Insert tokens at the end of their group, one of these."""
+        """Insert tokens at the end of their group, one of ``groups``."""
         last = groups.index(self.TOKENS[1])
         stop = len(self._ports(groups[: last + 1]))
         return [*values[:stop], *tokens, *values[stop:]]
@@ -310,8 +312,8 @@ class RegionNode(Node):
     def recorded(self):
         """Return the node with all residuals as results, and its gradient function.
 
-        ``gradient(inputs, outputs, cotangents, wanted)`` returns a tensor for each of the
-        inputs of the numbers ``wanted``.
+        ``gradient(inputs, outputs, cotangents, wanted)`` returns a tensor for each
+        input number in ``wanted``.
         """
         saving = self.saving()
         full, _, pure = saving.split()
@@ -332,14 +334,15 @@ class RegionNode(Node):
     def gradient(self, operands, results, cotangents, wanted):
         """Emit a node that computes the gradients of the operands at the ports ``wanted``.
 
-        ``operands``, ``results``, ``cotangents`` of results: tensors by port.
+        ``operands``, ``results`` and ``cotangents`` (of the results) are tensors by
+        port.
         """
         raise NotImplementedError(f"{type(self).__name__} must define gradient")
 
     def pull_back(self, number, known, wanted):
-        """Return the gradients of a region by arguments, and its yields; each by port.
+        """Return the gradients of a region by its arguments, and its yields, both by port.
 
-        ``known``: its arguments by port, and the `named_cotangents` that there are.
+        ``known`` has its arguments by port and the available `named_cotangents`.
         """
         arguments, yields = self.region_ports()[number]
         names = list(arguments)
@@ -358,7 +361,7 @@ def _unique(variables):
 
 
 def _copied(array):
-    """Copy an array; of a list value, the items."""
+    """Copy an array, or the items of a list value."""
     if array.dtype == HANDLE and isinstance(object_of(array), ListValue):
         return list_value([_copied(item) for item in object_of(array).items])
     return array_module(type(array)).array(array)
@@ -373,7 +376,7 @@ def _like(value):
 
 
 def region_program(graph, owned=()):
-    """Lower a region; of its inputs it may write to those that are ``owned`` only."""
+    """Lower a region; it may write only to the inputs in ``owned``."""
     from ..pipeline import make_program
 
     return make_program(graph, aliases_inputs=True, donated_inputs=owned)
@@ -383,11 +386,11 @@ def region_program(graph, owned=()):
 
 
 def split_effects(graph):
-    """Return ``(full, tokens, pure)``: the graph for forward, and for its recomputation.
+    """Return ``(full, tokens, pure)``: the forward graph, and the graph for recomputation.
 
-    ``tokens`` are the results of effects and the values of variables. ``full`` has them as
-    further outputs, ``pure`` as further inputs, in place of the effects: it draws no random
-    numbers, and prints no lines. Both share their values with ``graph``.
+    ``tokens`` are the results of effects and the values of variables. ``full`` has them
+    as further outputs; ``pure`` has them as further inputs instead of the effects: it
+    draws no random numbers and prints nothing. Both share their values with ``graph``.
     """
     full, pure, tokens = [], [], []
     for node in graph.nodes:

@@ -1,11 +1,12 @@
-"""Trace functions into regions: the graphs that a node runs as its branches or its body.
+"""Trace functions into regions: the graphs that a node runs as branches or loop bodies.
 
-A region has inputs only, no captures: tensors of outer traces and variables that it reads
-become operands of the node; variables that it assigns become results. Variables that its
-effects access in place (an optimizer's) are read and stored inside.
+A region has inputs only, no captures: tensors of outer traces and variables that it
+reads become operands of the node; variables that it assigns become results. Variables
+that its effects access in place (an optimizer's) are read and stored inside.
 
-The regions of one node are traced one by one (`trace_region`), then get the same assigned
-variables (`assigned_variables`) and the same operands from outside (`close_regions`).
+The regions of one node are traced one by one (`trace_region`), then get the same
+assigned variables (`assigned_variables`) and the same operands from outside
+(`close_regions`).
 """
 
 from tapewright.core.errors import TracingError
@@ -29,7 +30,7 @@ __all__ = [
 
 
 class RegionTracer(Tracer):
-    """Traces one region. ``outside``: the interpreters around the node."""
+    """Trace one region; ``outside`` are the interpreters around the node."""
 
     __slots__ = ("outside", "of_variables", "touched", "called_host", "results")
 
@@ -61,8 +62,10 @@ class RegionTracer(Tracer):
         return super().append_with_variables(node, tensors)
 
     def flush_variables(self):
-        """Read and write variables in place, except those that a tape outside tracks:
-        Python code must not assign to them."""
+        """Read and write variables in place, except those that an outer tape tracks.
+
+        Python code must not assign to the latter.
+        """
         self.called_host = True
         self.touch([*self.assigned.values(), *self.untracked()])
         super().flush_variables()
@@ -71,13 +74,13 @@ class RegionTracer(Tracer):
                 self.bindings[name] = SymbolicTensor(value, self)
 
     def untracked(self):
-        """Return the variables that are arguments, and that no tape outside tracks."""
+        """Return the variables that are arguments and that no outer tape tracks."""
         captures = self.graph.captures
         pairs = self.of_variables.values()
         return [v for v, value in pairs if not self._is_tracked(captures[value])]
 
     def touch(self, variables):
-        """Note variables that are read and written in place."""
+        """Record variables that are read and written in place."""
         self.touched.update((id(v), v) for v in variables)
 
     def access_in_place(self, touched):
@@ -140,9 +143,9 @@ def trace_region(name, function, specs, outside):
 
 
 def traced_or_none(write, *args):
-    """Return ``write(*args)``; None if that cannot be traced, so that Python has to run.
+    """Return ``write(*args)``, or None if it cannot be traced, so that Python has to run.
 
-    Only the trace itself can tell: the user's code may ask for a value anywhere.
+    Only the trace itself can decide: the user's code may read a value anywhere.
     """
     try:
         return write(*args)
@@ -155,7 +158,7 @@ def traced_or_none(write, *args):
 def assigned_variables(tracers):
     """Return the variables that regions assign, which become results of their node.
 
-    Variables that effects access in place are not among them.
+    Variables that effects access in place are not included.
     """
     touched, assigned = {}, {}
     host_called = any([tracer.called_host for tracer in tracers])
@@ -212,10 +215,10 @@ def numbers_of_variables(tracers):
 
 
 def close_regions(tracers, leading):
-    """End the traces of one node; return the tensors outside that its regions use.
+    """End the traces of one node; return the outer tensors that its regions use.
 
-    ``leading[i]`` are the first arguments of region ``i``; behind them comes one for each
-    tensor that is returned, whether this region uses it or not.
+    ``leading[i]`` are the first arguments of region ``i``; they are followed by one
+    argument for each returned tensor, used by this region or not.
     """
     tensors, own = {}, []
     for tracer in tracers:

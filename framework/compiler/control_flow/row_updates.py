@@ -1,8 +1,8 @@
-"""Updates of rows in place, in the body of a loop: of carried values, and of sums.
+"""Updates of rows in place in a loop body: of carried values, and of sums.
 
 A carried array of which a step replaces some rows (a `TensorArray`) belongs to the loop
-alone, and need not be copied in each step. A sum to which a step adds some rows (the
-gradient of what it gathers from) need not be made of as many whole arrays.
+alone and need not be copied in each step. A sum to which a step adds some rows (the
+gradient of a gather) need not be computed from whole arrays.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ WRITES = tuple(op.primitive for op in (put_rows, clear_rows, put_row, clear_row)
 
 
 class WriteRows(Node):
-    """Write rows, or zeros, into the first input at the indices of the second."""
+    """Write rows, or zeros, into the first input at the indices in the second."""
 
     __slots__ = ()
     donates = 0
@@ -52,8 +52,8 @@ def _write_row(array, index, row=0):
 def writing_body(node, body):
     """Return ``(body, owned, sparse)``: the body of a `Loop`, writing in place.
 
-    ``owned``: the numbers of the carried arrays that it writes to; ``sparse``: those of
-    the sums for which it gives rows, and behind them the numbers of these.
+    ``owned`` are the numbers of the carried arrays that it writes to; ``sparse`` are
+    the numbers of the sums for which it returns rows, followed by the row indices.
     """
     body = body.replaced(list(body.nodes), list(body.outputs))
     owned = [k for k in range(node.carried) if _write_in_place(body, k)]
@@ -88,7 +88,7 @@ def _node_of(body, value):
 
 
 def _write_in_place(body, k):
-    """Let the body write into its carried array ``k``; return whether it may."""
+    """Make the body write into its carried array ``k``; return whether this is possible."""
     value, out = body.inputs[k], body.outputs[k]
     tail, node, private = [], _node_of(body, out), _is_private(body, out)
     while private and node is not None and node.op is RESHAPE:
@@ -107,7 +107,7 @@ def _write_in_place(body, k):
 
 
 def _leads_to(body, matrix, value, write):
-    """Return whether ``matrix`` is the carried value, and else only rows of it are read."""
+    """Return whether ``matrix`` is the carried value and otherwise only its rows are read."""
     chain, user = [write], matrix
     while True:
         if any([x is user for x in body.outputs]):
@@ -128,7 +128,7 @@ def _leads_to(body, matrix, value, write):
 
 
 def _only_read(body, node):
-    """Return whether only rows are read of the output of a node."""
+    """Return whether only rows of a node's output are read."""
     (value,) = node.outputs
     if any([x is value for x in body.outputs]):
         return False
@@ -137,7 +137,7 @@ def _only_read(body, node):
 
 
 def _added_rows(body, value):
-    """Return the rows that are added to a sum, and their numbers; None if not rows."""
+    """Return the rows added to a sum and their indices, or None if no rows are added."""
     node = _node_of(body, value)
     if node is None or node.op is not scatter_rows.primitive:
         return None
@@ -148,7 +148,7 @@ def _added_rows(body, value):
 
 
 def add_rows(total, rows, indices):
-    """Add rows to those of ``total`` at ``indices``."""
+    """Add rows to the rows of ``total`` at ``indices``."""
     if indices.size == 1:
         total[int(indices.reshape(()))] += rows.reshape(total.shape[1:])
     else:

@@ -1,4 +1,4 @@
-"""`TensorArray`: tensors of one dtype under numbers, written one by one."""
+"""`TensorArray`: a list of tensors with one dtype, written one by one."""
 
 from __future__ import annotations
 
@@ -57,25 +57,35 @@ _seen: dict[str, TensorShape | None] = {}
 
 
 class ElementError(OutOfBoundsError, OutOfRangeError):
-    """A `TensorArray` has no element of that number."""
+    """A `TensorArray` has no element at that index."""
 
 
 class TensorArray(CompositeTensor):
-    """A list of tensors of one dtype and shape, for loops to write to and read from.
+    """List of tensors with the same dtype and shape, to write and read in loops.
 
-    `write` and the other methods that change it return the array with the change:
-    continue with that one. (In eager mode it is the same object; in a traced function
-    another.)
+    `write` and the other methods that modify the array return the modified array:
+    continue with the result. In eager mode it is the same object, in a traced function
+    a new one.
 
-    Args: ``size``: the number of elements; ``dynamic_size``: it grows when written to
-    beyond that (a traced function runs eagerly then, unless it knows the index);
-    ``element_shape``: their shape, by default that of the first one written;
-    ``infer_shape=False``: each has a shape of its own; ``clear_after_read``: in eager mode
-    `read` removes the element, which `stack` has as zeros then (in functions it may be read
-    again, as in a graph of TensorFlow). ``colocate_with_first_write_call`` and names change
-    nothing.
+    Args:
+        dtype: Dtype of the elements.
+        size: Number of elements, 0 by default.
+        dynamic_size: If True, the array grows when written beyond its size. A traced
+            function then runs eagerly, unless the index is known while tracing.
+        clear_after_read: If True (the default), `read` removes the element in eager
+            mode, and `stack` returns zeros in its place. In functions it may be read
+            again, as in a TensorFlow graph.
+        tensor_array_name: Ignored.
+        handle: Must be None.
+        flow: Must be None.
+        infer_shape: If False, each element may have a different shape.
+        element_shape: Shape of the elements, by default the shape of the first element
+            written.
+        colocate_with_first_write_call: Ignored.
+        name: Ignored.
 
-    Raises: ``ValueError`` for a ``handle`` or ``flow``, of an array of a graph.
+    Raises:
+        ValueError: If ``handle`` or ``flow`` is given.
 
     Example:
         >>> array = tw.TensorArray("float32", size=2)
@@ -119,21 +129,21 @@ class TensorArray(CompositeTensor):
 
     @property
     def dtype(self) -> DType:
-        """The `DType` of the elements."""
+        """The `tw.DType` of the elements."""
         return self._dtype
 
     @property
     def dynamic_size(self) -> bool:
-        """True if it grows when written to beyond its size."""
+        """True if the array grows when written beyond its size."""
         return self._dynamic
 
     @property
     def element_shape(self) -> TensorShape:
-        """The `TensorShape` of the elements, as far as it is known."""
+        """The `tw.TensorShape` of the elements, as far as it is known."""
         return self._shape
 
     def size(self, name: str | None = None) -> Tensor:
-        """The number of elements, an int32 tensor."""
+        """Return the number of elements as an int32 tensor."""
         if self._grows:  # a loop of Python may go on until it has changed
             fall_back(_GROWS)
         return convert_to_tensor(self._count(), dtype="int32")
@@ -152,10 +162,17 @@ class TensorArray(CompositeTensor):
     def write(
         self, index: IntLike, value: TensorLike, name: str | None = None
     ) -> TensorArray:
-        """The array with ``value`` at ``index``.
+        """Return the array with ``value`` at ``index``.
 
-        Raises: ``IndexError`` for an index out of range; ``ShapeError`` (a ValueError)
-        or ``DTypeError`` (a TypeError) for a value of another shape or dtype.
+        Args:
+            index: Integer scalar.
+            value: The new element.
+
+        Raises:
+            IndexError: If ``index`` is out of range.
+            ShapeError: If ``value`` has a different shape than the elements (a
+                ValueError).
+            DTypeError: If ``value`` has a different dtype (a TypeError).
         """
         value = self._fitting("write", value)
         index = convert_to_tensor(index)
@@ -206,7 +223,7 @@ class TensorArray(CompositeTensor):
         return value
 
     def _check(self, who, value, shape):
-        """Raise unless elements of a value may have this shape and its dtype."""
+        """Raise if the elements of a value cannot have this shape or its dtype."""
         if value.dtype != self._dtype:
             raise DTypeError(
                 f"TensorArray.{who}", f"the dtype is {self._dtype.name}", value=value
@@ -229,7 +246,11 @@ class TensorArray(CompositeTensor):
         return twin
 
     def unstack(self, value: TensorLike, name: str | None = None) -> TensorArray:
-        """The array whose elements are the rows of ``value``."""
+        """Return the array with the rows of ``value`` as elements.
+
+        Args:
+            value: Tensor ``[size, ...]``.
+        """
         value = convert_to_tensor(value, dtype_hint=self._dtype)
         if not value.ndim:
             raise ShapeError("TensorArray.unstack", "value must have rows", value=value)
@@ -251,7 +272,12 @@ class TensorArray(CompositeTensor):
     def scatter(
         self, indices: TensorLike, value: TensorLike, name: str | None = None
     ) -> TensorArray:
-        """The array with the rows of ``value`` at ``indices``."""
+        """Return the array with the rows of ``value`` at ``indices``.
+
+        Args:
+            indices: Integer vector ``[n]``.
+            value: Tensor ``[n, ...]``.
+        """
         array = self
         indices = indices if isinstance(indices, range) else list(unstacked(indices))
         for index, row in zip(indices, unstacked(value, self._dtype), strict=True):
@@ -261,10 +287,15 @@ class TensorArray(CompositeTensor):
     def split(
         self, value: TensorLike, lengths: TensorLike, name: str | None = None
     ) -> TensorArray:
-        """The array with consecutive pieces of ``value``, of these ``lengths``.
+        """Return the array with consecutive pieces of ``value`` as elements.
 
-        Raises: ``ShapeError`` (a ValueError) if the lengths do not add up to the size
-        of the first axis, or are too many.
+        Args:
+            value: Tensor to split along its first axis.
+            lengths: Integer vector, the size of each piece.
+
+        Raises:
+            ShapeError: If the lengths do not add up to the size of the first axis, or
+                if there are too many (a ValueError).
         """
         sizes = as_shape(lengths)
         value = convert_to_tensor(value, dtype_hint=self._dtype)
@@ -280,11 +311,16 @@ class TensorArray(CompositeTensor):
     # --- reading
 
     def read(self, index: IntLike, name: str | None = None) -> Tensor:
-        """The element at ``index``; zeros if it was never written and its shape is known.
+        """Return the element at ``index``.
+
+        An element that was never written is zeros, if its shape is known.
+
+        Args:
+            index: Integer scalar.
 
         Raises:
-            IndexError: For an index out of range.
-            InvalidArgumentError: For an element that an earlier read has cleared.
+            IndexError: If ``index`` is out of range.
+            InvalidArgumentError: If an earlier read has cleared the element.
         """
         index = convert_to_tensor(index)
         if self._rows is not None or any_traced([index]):
@@ -328,9 +364,10 @@ class TensorArray(CompositeTensor):
         return self._shape
 
     def stack(self, name: str | None = None) -> Tensor:
-        """All elements as one tensor ``[size, ...]``; those never written are zeros.
+        """Return all elements as one tensor ``[size, ...]``; missing elements are zeros.
 
-        Raises: ``ValueError`` if an element was never written and its shape is unknown.
+        Raises:
+            ValueError: If an element was never written and its shape is unknown.
         """
         if self._rows is not None:
             return self._rows
@@ -340,7 +377,7 @@ class TensorArray(CompositeTensor):
         return self._stacked()
 
     def _stacked(self):
-        """Stack the elements; missing ones are zeros."""
+        """Stack the elements; missing elements are zeros."""
         parts, missing = [], 0
         for i, item in enumerate([*self._items, None]):
             last = i == len(self._items)
@@ -359,11 +396,15 @@ class TensorArray(CompositeTensor):
         return parts[0] if len(parts) == 1 else concat(parts, 0)
 
     def gather(self, indices: TensorLike, name: str | None = None) -> Tensor:
-        """The elements at ``indices`` as one tensor, stacked."""
+        """Return the elements at ``indices``, stacked to one tensor.
+
+        Args:
+            indices: Integer vector.
+        """
         return gather(self.stack(), indices)
 
     def concat(self, name: str | None = None) -> Tensor:
-        """The elements joined along their first axis."""
+        """Return the elements concatenated along their first axis."""
         if self._rows is not None or not self._items:
             rows = self.stack()
             if rows.ndim > 1:
@@ -373,11 +414,11 @@ class TensorArray(CompositeTensor):
         return concat([self._element("concat", i) for i in range(len(self._items))], 0)
 
     def identity(self) -> TensorArray:
-        """The array itself."""
+        """Return the array itself."""
         return self
 
     def close(self, name: str | None = None) -> None:
-        """Do nothing: memory is freed when it is not referenced any more."""
+        """Do nothing: memory is freed automatically."""
 
     def __iter__(self) -> Iterator[Tensor]:
         for number in range(self._count()):
@@ -387,7 +428,7 @@ class TensorArray(CompositeTensor):
     # --- for branches and loops
 
     def _as_rows(self, who, value=None):
-        """Return all elements as one tensor, of the shape of ``value`` if there is one."""
+        """Return all elements as one tensor, with the shape of ``value`` if it is given."""
         if self._rows is not None:
             return self._rows
         written = [x for x in [value, *self._items] if x is not None]
@@ -400,23 +441,33 @@ class TensorArray(CompositeTensor):
         return twin.stack()
 
     def static_key(self) -> Any:
-        """The class, the number of elements, and what they must be."""
+        """Return the class, the number of elements, and their required shape and dtype."""
         shape = self._shape.rank, *self._shape
         flags = self._dtype, self._dynamic, self._infers
         return TensorArray, self._count(), shape, flags
 
     def is_like(self, other: Any) -> bool:
-        """Return whether the other is one, of any size: elements are checked."""
+        """Return whether ``other`` is a `tw.TensorArray` of any size.
+
+        The elements are checked separately.
+
+        Args:
+            other: Any object.
+        """
         return isinstance(other, TensorArray)
 
     def components(self) -> list[Any]:
-        """Return its tensors as operands of a node; None for one of unknown shape."""
+        """Return the tensors as operands of a node; None for an element of unknown shape."""
         if self.is_blank():
             return [None]
         return list(self._items) if self._is_list() else [self.stack()]
 
     def with_components(self, components: Any) -> TensorArray:
-        """Return an array like this one that consists of these tensors."""
+        """Return an array like this one with other tensors.
+
+        Args:
+            components: The tensors, as `components` returns them.
+        """
         twin = self._copy()
         if self._is_list():
             twin._items = list(components)
@@ -425,34 +476,38 @@ class TensorArray(CompositeTensor):
         return twin
 
     def is_blank(self) -> bool:
-        """Return whether nothing is known of the elements: neither values nor a shape."""
+        """Return whether nothing is known about the elements: neither values nor a shape."""
         return not self._is_stack() and all([x is None for x in self._items])
 
     def _is_stack(self):
         return self._rows is not None or _is_known(self._shape)
 
     def _is_list(self):
-        """Return whether its elements may have shapes of their own."""
+        """Return whether the elements may have different shapes."""
         return not self._is_stack() and not self.is_blank()
 
     def form(self) -> Any:
-        """Return the size and the shapes of elements: loops and branches keep both."""
+        """Return the size and the element shapes, which loops and branches must keep."""
         if self._is_list():
             return [None if x is None else spec_of(x) for x in self._items]
         return self._count(), tuple(self._shape) if self._is_stack() else None
 
     def of_elements(self, other: TensorArray) -> TensorArray:
-        """Return this array with the element shape of another."""
+        """Return this array with the element shape of another.
+
+        Args:
+            other: The `tw.TensorArray` with the shape.
+        """
         twin = self._copy()
         twin._shape = other.element_shape
         return twin
 
 
 def with_common_elements(who: str, arrays: Any) -> Any:
-    """Let the arrays that branches give be alike: those without elements get a shape.
+    """Unify the arrays that branches return: arrays without elements get a shape.
 
-    Only such arrays count: whatever else stands in their place is returned as it is. A
-    trace ends where sizes or shapes of elements depend on the branch.
+    Objects other than arrays are returned unchanged. The trace ends if sizes or element
+    shapes depend on the branch.
     """
     if not all([isinstance(x, TensorArray) for x in arrays]):
         return arrays
@@ -475,7 +530,7 @@ def check_form(who: str, before: TensorArray, after: TensorArray) -> None:
 
 
 def _is_known(shape):
-    """Return whether zeros of a shape can be made: in a trace sizes may be formulas."""
+    """Return whether zeros of a shape can be created: in a trace, sizes may be formulas."""
     return shape.rank is not None and not any([d is None for d in shape])
 
 
@@ -497,7 +552,7 @@ def unstacked(value, dtype=None):
 def as_tensors(structure, like=None):
     """Convert the leaves of a nest to tensors, numbers to the dtypes of ``like``.
 
-    What consists of tensors, and is none itself, stays.
+    Composite objects, which consist of tensors, stay unchanged.
     """
     leaves = flatten(structure)
     hints = [None] * len(leaves) if like is None else flatten(like)
@@ -511,7 +566,7 @@ def as_tensors(structure, like=None):
 
 
 def stop_gradients(structure):
-    """Stop gradients of the tensors in a nest; of a `TensorArray` they pass."""
+    """Stop the gradients of the tensors in a nest, except for a `TensorArray`."""
     return map_structure(
         lambda x: x if isinstance(x, TensorArray) else _stopped(x), structure
     )

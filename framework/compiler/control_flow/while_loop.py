@@ -1,7 +1,7 @@
 """`while_loop`: a loop that depends on data.
 
-Outside of traced functions it is a loop of Python. Inside, it is a `Loop` node; but a few
-steps are unrolled if the condition is known while tracing.
+Outside traced functions it is a Python loop. Inside, it is a `Loop` node; a few steps
+are unrolled if the condition is known while tracing.
 """
 
 from __future__ import annotations
@@ -55,25 +55,34 @@ def while_loop(
     maximum_iterations: IntLike | None = None,
     name: str | None = None,
 ) -> Any:
-    """Repeat ``loop_vars = body(*loop_vars)`` as long as ``cond(*loop_vars)`` is true.
+    """While loop: ``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)`` is true.
 
-    In a traced function with a condition that is traced, the loop is one node, in which
-    shapes and dtypes cannot change. Its gradient needs the state before each step, and
-    computes the step again.
+    In a traced function with a traced condition, the loop is one node, in which shapes
+    and dtypes cannot change. Its gradient uses the state before each step and
+    recomputes the step.
 
-    Args: ``loop_vars``: a list or tuple of tensors, or nests of them, and of
-    `TensorArray`; ``body`` returns the same structure. ``maximum_iterations``: the
-    largest number of steps. ``shape_invariants``: a nest like ``loop_vars`` of shapes
-    that the tensors must keep; an unknown size may change as long as Python runs the
-    loop. ``back_prop=False`` lets no gradient pass. ``parallel_iterations`` and
-    ``swap_memory`` change nothing.
+    Args:
+        cond: Function of the loop variables that returns a boolean scalar.
+        body: Function of the loop variables that returns their next values, in the same
+            structure.
+        loop_vars: List or tuple of tensors, nests of tensors, or `tw.TensorArray`.
+        shape_invariants: Nest like ``loop_vars`` of shapes that the tensors must keep.
+            An unknown size may change as long as Python runs the loop.
+        parallel_iterations: Ignored.
+        back_prop: If False, no gradient flows through the result.
+        swap_memory: Ignored.
+        maximum_iterations: Maximum number of steps, or None.
 
-    Returns: the last values, in the structure of ``loop_vars``.
+    Returns:
+        The last values, in the structure of ``loop_vars``.
 
-    Raises: ``ValueError`` if structure or shapes change, ``TypeError`` if dtypes do.
+    Raises:
+        TypeError: If a dtype changes.
+        ValueError: If the structure or a shape changes.
 
     Example:
-        >>> tw.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2.0), [0, 1.0])[1].numpy()
+        >>> body = lambda i, x: (i + 1, x * 2.0)
+        >>> tw.while_loop(lambda i, x: i < 3, body, [0, 1.0])[1].numpy()
         np.float32(8.0)
     """
     for argument, function in (("cond", cond), ("body", body)):
@@ -96,7 +105,7 @@ def while_loop(
 
 
 def _bounded(steps, maximum):
-    """Run the loop with a counter beside its variables, for a bound that is traced."""
+    """Run the loop with an extra counter, for a bound that is traced."""
 
     def cond(i, rest):
         return logical_and(i < maximum, steps.cond(*rest))
@@ -125,7 +134,7 @@ class _While:
             self.shapes = [getattr(s, "shape", s) for s in leaves]
 
     def run(self, limit):
-        """Return the last values, after ``limit`` steps at most."""
+        """Return the last values after at most ``limit`` steps."""
         now, steps = self.initial, 0
         traced, counted = active_tracer() is not None, False
         while limit is None or steps < limit:
@@ -149,7 +158,8 @@ class _While:
     def try_loop(self, now, limit):
         """Emit a `Loop` if it surely has many steps; return its last values, or None.
 
-        None also if the body cannot be traced, as it needs the values of loop variables.
+        Returns None also if the body cannot be traced because it needs values of loop
+        variables.
         """
         self.unclear = False
         return traced_or_none(self._emit_if_long, now, limit)
@@ -160,7 +170,7 @@ class _While:
         return found
 
     def step(self, now):
-        """Return the values after a further step."""
+        """Return the values after another step."""
         result = self.body(*now)
         if type(result) in (list, tuple) and len(result) == len(now):
             for x, y in zip(result, now):  # the common case is the quick one
@@ -215,7 +225,7 @@ class _While:
         return pack(now, trace.emit(node, inputs).carried, True)
 
     def _with_known_elements(self, now):
-        """Give each `TensorArray` the shape of the elements that the body writes."""
+        """Set each `TensorArray`'s shape from the elements that the body writes."""
         if all(x is not None for x in flatten(now, True)):
             return now
         specs = [spec_of(x) for x in flatten(now, True) if x is not None]
@@ -234,8 +244,10 @@ class _While:
         return now
 
     def _check(self, before, after, tentative):
-        """Raise if a step changes a dtype or shape: a `TracingError` if Python may run
-        the loop."""
+        """Raise if a step changes a dtype or shape.
+
+        Raises a `TracingError` if Python may run the loop.
+        """
         for i, (x, y) in enumerate(zip(before, after)):
             if x.array.dtype != y.array.dtype:
                 raise TracingError(
@@ -263,10 +275,10 @@ MANY = 10_000
 
 
 def known_length(test, body, carried):
-    """Return the number of steps, `MANY` at most; None if it depends on the trace.
+    """Return the number of steps, at most `MANY`, or None if it depends on the trace.
 
-    Args: ``test``, ``body``: tracers that have traced both; ``carried``: the tensors that
-    the loop starts with.
+    ``test`` and ``body`` are tracers that have traced both; ``carried`` are the tensors
+    that the loop starts with.
     """
     states = [body.value_of(x) for x in body.results[0]]
     condition = test.value_of(test.results)
@@ -295,7 +307,7 @@ def known_length(test, body, carried):
 
 
 def _part(graph, numbers, outputs):
-    """Return the part of a graph that computes outputs from the inputs of these numbers."""
+    """Return the part of a graph that computes outputs from the inputs with these numbers."""
     part = graph.ancestors(outputs)
     part.inputs = [graph.inputs[k] for k in numbers]
     return part
