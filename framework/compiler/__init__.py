@@ -1,15 +1,18 @@
-"""From Python functions to machine code, or calls of NumPy. The folders, each built on
-those above it:
+"""Compile Python functions to machine code, or to calls of NumPy.
 
-tracing        Python calls become a `Graph` of op nodes; its interpreter, VJPs, verifier
+Each folder builds on the folders above it:
+
+tracing        Python calls become a `Graph` of op nodes; its interpreter, VJPs,
+verifier
 passes         a graph becomes a smaller one of the same meaning
-program        a graph becomes a `Program` of array instructions; its passes, its verifier
+program        a graph becomes a `Program` of array instructions; its passes, its
+verifier
 loops          groups of instructions become nests of loops, for machine code
-targets        a program becomes something to call
+targets        a program becomes a callable
 pipeline       the list of all passes, and the steps from a graph to its executable
 inspection     graphs and executables as text, their costs and times
 control_flow   branches, loops and host calls: nodes with regions
-autograph      Python control flow becomes that
+autograph      Python control flow becomes control-flow nodes
 function       `tw.function`: arguments, the trace that serves them, calls
 """
 

@@ -1,9 +1,9 @@
-"""The list of passes, in the order in which they run, from a traced graph to its executable.
+"""The list of passes, in order, from a traced graph to its executable.
 
-Graph passes give a smaller `Graph` of the same meaning; a program pass changes a `Program`
-of array calls in place. All but `shared_weights`, `pool_first` and `cropped_convolutions`
-compute the very same numbers, to the bit. Each can be switched by its name:
-``tw.config.set_graph_passes(algebra=False)``.
+Graph passes return a smaller `Graph` of the same meaning; program passes modify a
+`Program` of array calls in place. All except `shared_weights`, `pool_first` and
+`cropped_convolutions` compute bitwise identical results. Each can be switched by its
+name: ``tw.config.set_graph_passes(algebra=False)``.
 """
 
 import functools
@@ -87,7 +87,7 @@ config.offer_gpu_target(cuda_flaw)
 
 
 def make_executable(graph):
-    """Return the executable of a graph for the current device, and the target that is set."""
+    """Return the executable of a graph for the current device and target."""
     if current_module() is not np:
         from .targets.cuda.executable import CudaExecutable  # with all that it needs
 
@@ -127,7 +127,7 @@ def _tell(name):
 
 
 def make_update(rule, dtype, decays, scaled):
-    """Return a `BlockRule` as machine code, or None where NumPy is to compute it.
+    """Return a `BlockRule` as machine code, or None if NumPy is to compute it.
 
     See `compiled_update` for the arguments.
     """
@@ -139,7 +139,7 @@ def make_update(rule, dtype, decays, scaled):
 
 
 def make_gather():
-    """Return `gather_rows` of machine code, or None where that is switched off."""
+    """Return a machine-code version of `gather_rows`, or None if this is switched off."""
     if not config.graph_pass_is_on("native_kernels"):
         return None
     from .targets.native.rows import gather_rows  # with LLVM
@@ -165,9 +165,9 @@ def make_program(graph, **lowering):
 
 
 def optimize(graph, off=()):
-    """Return the graph after all passes but those switched off, there or in ``off``.
+    """Return the graph after all passes except those switched off globally or in ``off``.
 
-    ``passes`` of the result are the names of those that were made.
+    ``passes`` of the result are the names of the passes that were applied.
     """
     passes = _switched_on(GRAPH_PASSES, off)
     made = tuple([each.__name__ for each in passes])
@@ -188,7 +188,7 @@ def optimize(graph, off=()):
 
 
 def optimize_program(program, off=()):
-    """Run the program passes but those switched off, there or in ``off``."""
+    """Run the program passes except those switched off globally or in ``off``."""
     passes = _switched_on(PROGRAM_PASSES, off)
     if not config.functions_are_verified():
         for each in passes:
@@ -205,7 +205,7 @@ def optimize_program(program, off=()):
 
 
 def _operands(program):
-    """List the instructions of a program with what they read and write."""
+    """List the instructions of a program with the buffers that they read and write."""
     instructions = [(i, i.operands, i.outputs) for i in program.instructions]
     return instructions, list(program.outputs)
 

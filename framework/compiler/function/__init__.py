@@ -1,1 +1,1 @@
-"""`tw.function`: arguments told apart, traced, and called."""
+"""`tw.function`: arguments are classified, traced, and called."""

@@ -1,9 +1,9 @@
-"""Arguments of a traced function: ordered, converted, and made into keys of traces.
+"""Arguments of a traced function: ordered, converted, and turned into keys of traces.
 
 A trace is made for *kinds* of arguments: a tensor's shape and dtype, a Python number's
-type and value, the structure around them, and which object any other argument is. A
-replica context is one more argument, with the value of its share. A `Resource` is known
-by its spec, and comes in as a tensor, its handle.
+type and value, the structure around them, and the identity of any other argument. A
+replica context is one more argument, with the value of its share. A `Resource` is
+identified by its spec, and is passed as a tensor, its handle.
 """
 
 import itertools
@@ -49,10 +49,10 @@ _TENSOR = "tensor"
 class Arguments:
     """The arguments of a call: ``values``, one for each parameter, and the tensors in them.
 
-    ``static`` is all but the tensors, in a form that can be a key; ``specs`` has a
-    ``(shape, dtype, array module)`` for each tensor, where None stands for an unknown
-    dimension or rank; ``objects`` are weak references to what is known by identity.
-    ``constraints`` are the specs that a signature prescribes.
+    ``static`` is everything but the tensors, in a form that can be a key; ``specs`` has
+    a ``(shape, dtype, array module)`` for each tensor, where None is an unknown
+    dimension or rank; ``objects`` are weak references to objects that are compared by
+    identity. ``constraints`` are the specs that a signature prescribes.
     """
 
     __slots__ = ("values", "tensors", "static", "specs", "objects", "names", "borrowed")
@@ -116,20 +116,20 @@ class Arguments:
         return new_tensor(x)
 
     def copy_borrowed(self):
-        """Replace borrowed arrays of the caller by copies, which may be kept."""
+        """Replace arrays borrowed from the caller by copies, which may be kept."""
         for i in self.borrowed:
             self.tensors[i] = new_tensor(self.tensors[i].array.copy())
         self.borrowed = []
 
     def released(self):
-        """Return a copy that keeps no tensor and no object alive."""
+        """Return a copy that keeps no tensor or object alive."""
         twin = copy(self)
         twin.values = tuple([weakened(x) for x in self.values])
         twin.tensors = [TensorSpec(x.shape, x.dtype) for x in self.tensors]
         return twin
 
     def _reference(self, x):
-        """Return a key for an object that does not keep it alive, where that is possible."""
+        """Return a key for an object that does not keep it alive, if possible."""
         by_value = _is_hashable(x) and not isinstance(x, Variable)
         try:
             reference = weakref.ref(x)
@@ -140,7 +140,7 @@ class Arguments:
 
 
 def _with_tensors(x):
-    """Replace the ``value`` of variables by tensors, and what converts to arrays by them."""
+    """Replace the ``value`` of variables, and objects that convert to arrays, by tensors."""
     if is_nested(x):
         leaves = flatten(x)
         new = [_with_tensor(leaf) for leaf in leaves]
@@ -252,7 +252,7 @@ def _shape_and_dtype(spec):
 
 
 def named_leaves(x, name):
-    """Pairs of a name and a leaf of ``x``, in the order of `flatten`: ``name_0_key``."""
+    """Return pairs of a name and a leaf of ``x`` in `flatten` order: ``name_0_key``."""
     if isinstance(x, dict) and is_nested(x):
         for key in _sorted(x):
             yield from named_leaves(x[key], f"{name}_{key}")
@@ -266,7 +266,7 @@ def named_leaves(x, name):
 def map_tensors(make, values, names):
     """Replace each tensor in ``values`` by ``make(tensor, name)``.
 
-    Arrays and `TensorSpec` count as tensors.
+    Arrays and `TensorSpec` objects count as tensors.
     """
 
     def mapped(name, leaf):
@@ -287,7 +287,7 @@ def map_tensors(make, values, names):
 
 
 def trace_context():
-    """Return on what a trace depends besides its arguments."""
+    """Return the context that a trace depends on besides its arguments."""
     context = replica_context()
     if context is not None:
         context = context._replace(share=float(context.share))
@@ -297,7 +297,7 @@ def trace_context():
 def quick_key(args):
     """Return a key for plain tensors and values, or tuples of them, and the tensors.
 
-    The key is None if there are others.
+    The key is None if there are other arguments.
     """
     key, tensors = [*trace_context()], []
     for x in args:

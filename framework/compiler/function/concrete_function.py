@@ -1,4 +1,4 @@
-"""`ConcreteFunction`: one trace, called with tensors of the kinds it was made for."""
+"""`ConcreteFunction`: one trace, called with tensors of the kinds it was traced for."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ON_HOST = 64  # bytes of variables that the host may have beside a GPU
 class InputStructure:
     """The structure of the arguments of a trace: a value for each parameter.
 
-    A tensor is a `TensorSpec` in ``values``, and an object a weak reference to it.
+    In ``values``, a tensor is a `TensorSpec` and an object is a weak reference to it.
     """
 
     def __init__(self, signature, values, named):
@@ -82,9 +82,9 @@ class InputStructure:
         return self.signature.as_call([revived(x) for x in self.values])
 
     def tensors(self, args, kwargs):
-        """Return the tensors of a call of this structure. Raises: ``TypeError``.
+        """Return the tensors of a call of this structure; raise ``TypeError`` if unlike.
 
-        Parameters without tensors need not be given.
+        Parameters without tensors may be omitted.
         """
         given = self.signature.given(args, kwargs)
         tensors = []
@@ -143,7 +143,7 @@ def _has_specs(values):
 
 
 def fitting(value, spec, name):
-    """Convert a value to a tensor of this spec. Raises: ``TypeError``, `DTypeError`."""
+    """Convert a value to a tensor of this spec; raise ``TypeError`` or `DTypeError`."""
     try:
         tensor = value
         if not isinstance(value, Tensor):
@@ -159,16 +159,17 @@ def fitting(value, spec, name):
 
 
 def _compiling_module():
-    """The module of the current device, NumPy where functions are not compiled for it."""
+    """Return the module of the current device, or NumPy if it does not compile functions."""
     xp = current_module()
     return xp if xp is np or config.gpu_flaw(xp) is None else np
 
 
 class ConcreteFunction:
-    """One trace: tensors in, tensors out. Made by ``Function.get_concrete_function``.
+    """A single trace of a `tw.function`: maps input tensors to output tensors.
 
-    It is called like the function, where arguments that are no tensors may be left out,
-    or with its tensors alone, in order or by the names of `inputs`.
+    ``Function.get_concrete_function`` returns it. Call it like the function, where
+    arguments that are not tensors may be omitted, or with its tensors only, in order or
+    by the names of `inputs`.
     """
 
     def __init__(self, graph, structure=0, input_structure=None, tracer=None):
@@ -196,7 +197,7 @@ class ConcreteFunction:
         return self.run(self.tensors_of(args, kwargs))
 
     def tensors_of(self, args, kwargs):
-        """Return the input tensors of a call. Raises: ``TypeError`` if it does not fit."""
+        """Return the input tensors of a call; raise ``TypeError`` if it does not match."""
         if not kwargs and self._are_inputs(args):
             return args
         if self.input_structure is None:
@@ -211,7 +212,7 @@ class ConcreteFunction:
                 raise kind(f"{self}\n{error}") from None
 
     def _are_inputs(self, args):
-        """Return whether these are tensors of the very shapes and dtypes of the inputs."""
+        """Return whether these tensors have exactly the shapes and dtypes of the inputs."""
         inputs = self.graph.inputs
         if len(args) != len(inputs):
             return False
@@ -238,10 +239,10 @@ class ConcreteFunction:
         return self.packed(self.flat_call(tensors))
 
     def holds(self):
-        """Return whether the tensors from outside that the trace uses are still valid.
+        """Return whether the outer tensors that the trace uses are still valid.
 
-        They are not if one of them is of a trace that has ended, or if a tape now tracks
-        one that is a constant here.
+        They are not if one of them belongs to a trace that has ended, or if a tape now
+        tracks one that is a constant here.
         """
         if not self.is_steady:
             for x in self.graph.captures.values():
@@ -291,9 +292,9 @@ class ConcreteFunction:
         return restoring(written_variables(self.graph), interpret, self.graph, tensors)
 
     def _is_of_one_device(self, tensors):
-        """Return whether all arrays are of one module, which compiles functions.
+        """Return whether all arrays belong to one module, which compiles functions.
 
-        Beside arrays of a GPU there may be constants, handles and small variables of the
+        GPU arrays may be accompanied by constants, handles and small variables on the
         host.
         """
         given = [x.array for x in (*tensors, *self.graph.captures.values())
@@ -319,7 +320,7 @@ class ConcreteFunction:
 
     @property
     def executable(self):
-        """The `Executable`, compiled when it is first needed."""
+        """The `Executable`, compiled on first use."""
         if self._executable is None:
             with self._lock:
                 if self._executable is None:
@@ -337,7 +338,7 @@ class ConcreteFunction:
 
     @property
     def inputs(self):
-        """The input tensors, symbolic: arguments, then what was captured."""
+        """The symbolic input tensors: arguments, then captures."""
         values = [*self.graph.inputs, *self.graph.captures]
         return [SymbolicTensor(value, self.tracer) for value in values]
 
@@ -349,7 +350,7 @@ class ConcreteFunction:
 
     @property
     def structured_input_signature(self):
-        """``(args, kwargs)``: a `TensorSpec` for each tensor, other arguments as given."""
+        """``(args, kwargs)`` with a `TensorSpec` for each tensor, other arguments as given."""
         if self.input_structure is None:
             return tuple([_spec(value) for value in self.graph.inputs]), {}
         return self.input_structure.structured()
@@ -370,19 +371,24 @@ class ConcreteFunction:
 
     @property
     def captured_inputs(self):
-        """The tensors from outside that it uses, and that tapes may know."""
+        """The outer tensors that the trace uses and that tapes may track."""
         return list(self.graph.captures.values())
 
     # --- showing; its modules are loaded when they are needed
 
     def pretty(self, target: Literal["cuda", "native", "numpy"] | None = None) -> str:
-        """The executable as it runs: calls of NumPy, loops of machine code, or CUDA graphs.
+        """Return the executable as text: NumPy calls, machine-code loops, or CUDA graphs.
 
-        Of a trace for all sizes, that for the sizes of the latest call.
+        For a trace of all sizes, this is the executable for the sizes of the latest
+        call.
 
-        Args: ``target``: by default the one that it is compiled for; for another one of the
-        CPU it is compiled to be shown.
-        Raises: ``ValueError`` if there is no such target, or no machine code here.
+        Args:
+            target: Target to show, by default the current target; for another CPU
+                target the trace is compiled for display.
+
+        Raises:
+            ValueError: If there is no such target, or if machine code is not available
+                here.
         """
         if self.specializations is not None:
             return self._latest("pretty").pretty(target)
@@ -415,10 +421,13 @@ class ConcreteFunction:
             return make_executable(self.graph)
 
     def explain(self, *args, repeats=None):
-        """Times every call of a replay: an `Explanation`, which prints as a table.
+        """Time each call of a replay: return an `Explanation`, which prints as a table.
 
-        Args: ``args``: tensors to run on, by default ones (zeros for whole numbers);
-        ``repeats``: how many replays. Variables have their values again afterwards.
+        Variables have their old values afterwards.
+
+        Args:
+            *args: Tensors to run on; ones by default (zeros for integers).
+            repeats: Number of replays, chosen automatically by default.
         """
         tensors = [convert_to_tensor(x) for x in args]
         if self.specializations is not None:
@@ -435,14 +444,14 @@ class ConcreteFunction:
         return explain(self.executable, self.graph, arrays, repeats)
 
     def dot(self) -> str:
-        """The graph in Graphviz's language, to be drawn with ``dot -Tsvg``."""
+        """Return the graph in Graphviz's language, to be drawn with ``dot -Tsvg``."""
         from ..inspection.pretty import dot_text
 
         return dot_text(self.graph)
 
     @property
     def peak_bytes(self) -> int:
-        """The most memory that a replay holds beside its inputs and the variables."""
+        """Peak memory of a replay in bytes, without its inputs and the variables."""
         if self.specializations is not None:
             return self._latest("peak_bytes").peak_bytes
         from ..inspection.timings import peak_bytes
@@ -458,7 +467,7 @@ class ConcreteFunction:
         return self.specializations.latest
 
     def pretty_printed_signature(self, verbose: bool = True) -> str:
-        """Parameters, output and captures, as TensorFlow prints them."""
+        """Return parameters, output and captures as text, in TensorFlow's format."""
         args, kwargs = self.structured_input_signature
         if self.input_structure is None:
             parameters = [(value.name, "", _spec(value)) for value in self.graph.inputs]
@@ -491,8 +500,8 @@ class ConcreteFunction:
 class UntracedFunction(ConcreteFunction):
     """A function that is traced for the sizes of each call.
 
-    Its code needs a size, or a rank, as a number. Its outputs and variables, which only a
-    trace for all sizes has, are not available.
+    Its code needs a size, or a rank, as a number. Its outputs and variables are not
+    available, as only a trace for all sizes has them.
     """
 
     def run(self, tensors):
@@ -510,7 +519,7 @@ class UntracedFunction(ConcreteFunction):
         self._unknown()
 
     def pretty_printed_signature(self, verbose=True):
-        """The parameters; of the outputs that they depend on the sizes."""
+        """Return the parameters as text, with a note that the outputs depend on the sizes."""
         shown = [f"{value.name}: {_spec(value)}" for value in self.graph.inputs]
         if not verbose:
             return f"({', '.join(shown)}) -> <depends on the sizes>"
@@ -519,7 +528,7 @@ class UntracedFunction(ConcreteFunction):
 
 
 def _leaves_inputs(executable):
-    """Return whether nothing that outlives a replay shares memory with inputs."""
+    """Return whether no array that outlives a replay shares memory with inputs."""
     kept = set(executable.assignment.escaping)
     for instruction in executable.program.instructions:
         if instruction.has_effect:
@@ -528,7 +537,7 @@ def _leaves_inputs(executable):
 
 
 def _alive(references):
-    """Select the weak references to objects that are alive."""
+    """Select the weak references to live objects."""
     return {name: ref for name, ref in references.items() if ref() is not None}
 
 
@@ -541,7 +550,7 @@ def _spec(x):
 
 
 def _graph_text(graph):
-    """The text of a graph; the code for it is loaded when a graph is printed."""
+    """Return the text of a graph; its code is loaded when a graph is first printed."""
     from ..inspection.pretty import graph_text
 
     return graph_text(graph)

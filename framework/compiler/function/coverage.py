@@ -1,11 +1,12 @@
 """Traces that together serve all sizes and ranks that a signature allows.
 
-A trace for unknown sizes depends on conditions on them (see `core.guards`): that a batch is
-not of size 1, say, because the code asks. In the process that traced a function, other
-sizes are traced at their first call; a file must have them beforehand. So sizes are tried
-out, and for those that no trace serves another one is made, with that size fixed. Where
-ranks are unknown and one trace cannot serve all, there is one for each. Special sizes, of
-one above all, are tried for low ranks first: `MANY_SIZES` limits the traces for them.
+A trace for unknown sizes depends on conditions on them (see `core.guards`), for example
+that a batch is not of size 1, because the code checks it. In the process that traced a
+function, other sizes are traced at their first call; a file must contain them
+beforehand. So sizes are tried out, and for sizes that no trace serves another trace is
+made, with that size fixed. If ranks are unknown and one trace cannot serve all, there
+is one for each. Special sizes, above all 1, are tried for low ranks first: `MANY_SIZES`
+limits the traces for them.
 """
 
 import itertools
@@ -54,12 +55,13 @@ class NoTrace(TracingError):
 def covering_traces(concrete, shapes, retrace, gradients=True):
     """Return ``(traces, refusals)`` for all that a signature with these shapes allows.
 
-    Args: ``concrete``: a trace that is there, or None; ``retrace(shapes)``: another one,
-    with formulas or numbers for sizes; ``gradients``: whether the gradients of the user's
-    own must be traced as well. ``refusals``: pairs of ranks and the reason why they
-    cannot be served.
+    ``concrete`` is an existing trace, or None; ``retrace(shapes)`` makes another one,
+    with formulas or numbers for sizes; ``gradients`` says whether custom gradients must
+    be traced as well. ``refusals`` are pairs of ranks and the reason why they cannot be
+    served.
 
-    Raises: `NoTrace` if there is none.
+    Raises:
+        NoTrace: If no trace can be made.
     """
     family = None if concrete is None else concrete.specializations
     if family is not None and family.refusals is not None:  # it was loaded
@@ -115,7 +117,7 @@ class _Coverage:
     # --- adding traces
 
     def add(self, pattern, example=None):
-        """Add traces for a pattern, and such shapes; return whether any is new."""
+        """Add traces for a pattern and its example shapes; return whether any is new."""
         if pattern in self.families:
             return False
         family = self.families[pattern] = self._family(pattern)
@@ -143,7 +145,7 @@ class _Coverage:
         return True
 
     def _take(self, pattern):
-        """Add the traces of the family of a pattern, but for those without gradients."""
+        """Add the traces of a pattern's family, except those without gradients."""
         new = False
         for trace in self.families[pattern].traces:
             if trace in self.taken:
@@ -179,7 +181,7 @@ class _Coverage:
         self.error = self.error or error
 
     def add_ranks(self, ranks):
-        """Add a trace for these ranks, unless there is one; return their pattern."""
+        """Add a trace for these ranks, unless one exists; return their pattern."""
         pattern = with_ranks(self.shapes, ranks)
         if first_bound(self.traces, _example(pattern))[0] is None:
             error, self.error = self.error, None
@@ -189,7 +191,7 @@ class _Coverage:
         return pattern
 
     def fill(self, pattern):
-        """Add traces for sizes that are tried, and not served yet, one after the other."""
+        """Add traces, one by one, for tried sizes that are not served yet."""
         base = self.example(pattern)
         if not self.serves(base):
             return  # the code needs all sizes as numbers
@@ -212,7 +214,7 @@ class _Coverage:
         self.fill_ones(pattern, base)
 
     def fill_ones(self, pattern, base):
-        """Add traces for sizes of one on several axes, as inputs broadcast."""
+        """Add traces for size 1 on several axes, since inputs broadcast."""
         axes = _open_axes(pattern)
         free = [axis for axis in axes if self.serves(_fixed(base, (axis,), 1))]
         misses = 0
@@ -225,7 +227,7 @@ class _Coverage:
                 misses += not self.serves(example)
 
     def example(self, pattern):
-        """Return shapes of a pattern, if possible such that a trace serves them."""
+        """Return shapes of a pattern, if possible shapes that a trace serves."""
         for trace in self.traces:
             if trace.pattern == pattern and trace.guards is not None:
                 known = trace.guards.examples
@@ -272,9 +274,10 @@ def _ranks(shapes):
 
 
 def _example(pattern, sizes=GENERIC):
-    """Return shapes of a pattern, with sizes of which little is true by accident.
+    """Return shapes of a pattern with generic sizes.
 
-    All first axes are the same, and so on: as inputs of one batch are.
+    They satisfy few conditions by accident. All first axes are equal, and so on, as for
+    inputs of one batch.
     """
     return tuple([
         tuple([sizes[a % len(sizes)] if n is None else n for a, n in enumerate(shape)])
@@ -289,9 +292,9 @@ def _open_axes(pattern):
 
 
 def _tried(pattern, base):
-    """Yield pairs of axes and a size for them that the code may ask for.
+    """Yield pairs of axes and a size for them that the code may check.
 
-    ``base``: an example; axes of one size there are likely to be equal always.
+    ``base`` is an example; axes of equal size there are likely to be equal always.
     """
     axes, alike = _open_axes(pattern), {}
     for i, a in axes:
@@ -304,7 +307,7 @@ def _tried(pattern, base):
 
 
 def _several(axes):
-    """Yield sets of two axes and more: all, or, if they are many, runs in one input."""
+    """Yield sets of two or more axes: all, or, if there are many, runs in one input."""
     if len(axes) <= FEW_AXES:
         for count in range(2, len(axes) + 1):
             yield from itertools.combinations(axes, count)

@@ -92,40 +92,57 @@ def function(
     experimental_compile=None,
     experimental_follow_type_hints=None,
 ):
-    """Trace a function once for each kind of arguments, then replay it.
+    """Compile a Python function: trace it once per kind of arguments, then replay it.
 
     A decorator, with or without arguments. The ops of the function are recorded while
-    it runs, and compiled to machine code or a flat list of array calls
-    (`tw.config.set_target`), which further calls run. Tensors are distinguished by
-    shape and dtype, Python values by type and value, other objects by identity. Python
-    code (a ``print``, an ``append``) runs while tracing only; `Variable` assignments,
-    random numbers, ``tw.print``, updates of optimizers and iterators of data sets take
-    effect in every call. Python's `if`, `while` and `for` on tensors become branches and
-    loops of the trace (`tw.autograph`). A call runs eagerly if results have no shape
-    before they run: in a loop over a data set with elements of unknown size, with
-    iterators of Python itself, and with a `py_function` whose ``Tout`` has no shape.
+    it runs and compiled to machine code or a flat list of array calls
+    (`tw.config.set_target`), which later calls run. Tensors are distinguished by shape
+    and dtype, Python values by type and value, other objects by identity.
 
-    Args: ``input_signature``: a list of `TensorSpec`, or nests of them: one trace
-    serves all calls, and arguments are converted or refused; ``reduce_retracing``:
-    leave open the dimensions in which two calls differ, so that further sizes need no
-    trace; ``autograph``: False leaves Python control flow as it is, which raises where
-    it meets a tensor. The others are TensorFlow's and change nothing: there is no other
-    compiler (``jit_compile``).
+    Python code (a ``print``, an ``append``) runs only while tracing; `tw.Variable`
+    assignments, random numbers, `tw.print`, and updates of optimizers and data set
+    iterators take effect in every call. Python's ``if``, ``while`` and ``for`` on
+    tensors become branches and loops of the trace (`tw.autograph`).
 
-    Raises: ``TypeError`` if ``func`` is not callable. A call raises `TracingError`, a
-    ``TypeError``, where Python needs the value of a tensor; ``TypeError`` for arguments
-    that do not fit the ``input_signature``; ``ValueError`` if variables are made in
-    other calls than the first.
+    A call runs eagerly if the shapes of results are unknown before they run: in a loop
+    over a data set with elements of unknown size, with Python iterators, and with a
+    `tw.py_function` whose ``Tout`` has no shape.
+
+    Args:
+        func: Function to trace; None to return a decorator.
+        input_signature: List of `tw.TensorSpec`, or nests of them: a single trace
+            serves all calls, and arguments are converted or rejected.
+        autograph: If False, Python control flow is not converted, and raises an error
+            on a traced tensor.
+        jit_compile: Ignored; functions are always compiled by tapewright.
+        reduce_retracing: If True, leave the dimensions open in which two calls differ,
+            so that other sizes need no new trace.
+        experimental_implements: Ignored.
+        experimental_autograph_options: Ignored.
+        experimental_attributes: Ignored.
+        experimental_relax_shapes: Older name of ``reduce_retracing``.
+        experimental_compile: Ignored.
+        experimental_follow_type_hints: Ignored.
+
+    Returns:
+        A callable with the signature of ``func``. Calls raise `tw.errors.TracingError`
+        (a TypeError) where Python needs the value of a tensor, TypeError for arguments
+        that do not match the ``input_signature``, and ValueError if variables are
+        created in any call but the first.
+
+    Raises:
+        TypeError: If ``func`` is not callable.
 
     Example:
-        >>> import tapewright as tw
         >>> @tw.function
         ... def square_sum(x):
         ...     print("tracing", x.shape)
         ...     return tw.reduce_sum(x * x)
-        >>> square_sum(tw.constant([1.0, 2.0])).numpy(), square_sum(tw.constant([2.0, 2.0])).numpy()
+        >>> square_sum(tw.constant([1.0, 2.0])).numpy()
         tracing (2,)
-        (np.float32(5.0), np.float32(8.0))
+        np.float32(5.0)
+        >>> square_sum(tw.constant([2.0, 2.0])).numpy()
+        np.float32(8.0)
     """
     relaxed = reduce_retracing or bool(experimental_relax_shapes)
     if func is None:
@@ -136,7 +153,7 @@ def function(
 
 
 class Function(Generic[P, R]):
-    """A Python function that is traced when called; made by `function`."""
+    """A Python function that is traced when called; see `tw.function`."""
 
     def __init__(
         self,
@@ -261,7 +278,7 @@ class Function(Generic[P, R]):
         return converted(self.python_function)(*args, **kwargs)
 
     def _run_eagerly(self, arguments):
-        """Run the Python code on the values of a call; return results as a replay would."""
+        """Run the Python code on the values of a call; return results like a replay."""
         arguments.copy_borrowed()
         tensors = iter(arguments.tensors)
         names = self.signature.names
@@ -272,7 +289,7 @@ class Function(Generic[P, R]):
         return packer(structure)([convert_to_tensor(x) for x in leaves])
 
     def _find(self, arguments):
-        """Return the trace for these arguments; make it if there is none."""
+        """Return the trace for these arguments; create it if it does not exist."""
         if self.reduce_retracing:
             self._relax(arguments)
         key = self._key(arguments)
@@ -311,7 +328,7 @@ class Function(Generic[P, R]):
         return *key[:3], found
 
     def _relax(self, arguments):
-        """Leave sizes open in the specs that differ from those of earlier calls."""
+        """Leave sizes open in the specs that differ from the specs of earlier calls."""
         specs = arguments.specs
         ranks = tuple([(None if s is None else len(s), *rest) for s, *rest in specs])
         kind = arguments.static, ranks
@@ -355,9 +372,9 @@ class Function(Generic[P, R]):
         return concrete
 
     def _refuse_iterators(self, arguments):
-        """End the trace if there are iterators of Python among arguments and captures.
+        """End the trace if there are Python iterators among arguments and captures.
 
-        Every replay would see the elements that they gave while tracing.
+        Every replay would see the elements that they returned while tracing.
         """
         names = _named(self.signature.names, arguments.values)
         owner = None if self._owner is None else self._owner()
@@ -370,7 +387,7 @@ class Function(Generic[P, R]):
                 )
 
     def _concrete_for(self, arguments):
-        """Trace for these arguments; for all sizes, if their specs leave sizes open."""
+        """Trace for these arguments; for all sizes if their specs leave sizes open."""
         shapes = tuple([shape for shape, *_ in arguments.specs])
         if not is_open(shapes):
             return self.trace_for(arguments, shapes)
@@ -404,7 +421,7 @@ class Function(Generic[P, R]):
         return UntracedFunction(graph, input_structure=inputs)
 
     def trace_for(self, arguments, shapes):
-        """Trace for tensors of these shapes; only the first trace may make variables."""
+        """Trace for tensors of these shapes; only the first trace may create variables."""
         concrete = self._trace(arguments, shapes)
         if concrete.created and self._may_create:
             _advance_generators(concrete.advanced_generators)
@@ -415,7 +432,7 @@ class Function(Generic[P, R]):
         return concrete
 
     def _keep_created(self, tracer):
-        """Keep the variables of a trace that is given up."""
+        """Keep the variables of a discarded trace."""
         if tracer.created and not self._may_create:
             raise ValueError(self._creation_message(tracer.created))
         _advance_generators(_advanced_generators(tracer))
@@ -524,7 +541,7 @@ class Function(Generic[P, R]):
         return Method(found[1], owner)
 
     def _own(self, owner):
-        """Return the `Function` of one owner, which has traces of its own."""
+        """Return the `Function` of one owner, which has separate traces."""
         number, owners = id(owner), self._owners
         found = owners.get(number)
         if found is not None and found[0]() is owner:
@@ -546,11 +563,12 @@ class Function(Generic[P, R]):
     # --- looking inside
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """Return the trace for these arguments: tensors, or a `TensorSpec` in place of each.
+        """Return the trace for these arguments; a `TensorSpec` may replace a tensor.
 
-        Without arguments it is the trace of the ``input_signature``.
+        Without arguments, return the trace of the ``input_signature``.
 
-        Raises: ``TypeError`` for arguments that the function does not take.
+        Raises:
+            TypeError: If the function does not accept the arguments.
         """
         home = self._home
         if home is not None and args and isinstance(args[0], home):
@@ -565,12 +583,12 @@ class Function(Generic[P, R]):
 
     @property
     def eager_reasons(self) -> list[str]:
-        """Why calls run eagerly, as of results whose sizes depend on values."""
+        """The reasons why calls run eagerly, such as results whose sizes depend on values."""
         return list(dict.fromkeys(self._eager.values()))
 
     @property
     def concrete_functions(self) -> list[ConcreteFunction]:
-        """All traces, the latest last."""
+        """All traces, in the order of creation."""
         return list(self._concrete.values())
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
@@ -586,10 +604,14 @@ class Function(Generic[P, R]):
     ) -> str:
         """Return the executable for these arguments as text; without any, the latest one.
 
-        ``target``: see `ConcreteFunction.pretty`. If it is no string, it is an
-        argument.
+        Args:
+            *args: Arguments of a call.
+            target: See `ConcreteFunction.pretty`. If it is not a string, it is an
+                argument of the function.
+            **kwargs: Keyword arguments of a call.
 
-        Raises: ``ValueError`` without arguments if the function was not traced yet.
+        Raises:
+            ValueError: If there are no arguments and the function was not traced yet.
         """
         if target is not None and not isinstance(target, str):
             kwargs["target"], target = target, None
@@ -605,7 +627,7 @@ class Function(Generic[P, R]):
         return concrete.explain(*tensors, repeats=repeats)
 
     def _one_of(self, args, kwargs):
-        """The trace for these arguments; without any, the latest one."""
+        """Return the trace for these arguments; without any, the latest one."""
         if args or kwargs or self.input_signature is not None:
             return self.get_concrete_function(*args, **kwargs)
         if self._concrete:
@@ -662,8 +684,8 @@ def _fallback_of(error):
 def _peeks_of(tracer):
     """Return the elements that a trace has peeked at, and the texts of their specs.
 
-    An element is ``(handle, number)``, the latter counted from the next one; a handle is a
-    tensor, or the number of an input of the trace.
+    An element is ``(handle, number)``; the number is counted from the next element; a
+    handle is a tensor, or the number of an input of the trace.
     """
     peeks, tracer.peeks = tracer.peeks or (), None
     inputs = tracer.graph.inputs
@@ -672,7 +694,7 @@ def _peeks_of(tracer):
 
 
 def _identity(source):
-    """Return what tells a source of elements from others: its argument, or its object."""
+    """Return what identifies a source of elements: its argument, or its object."""
     handle, number = source
     return handle if type(handle) is int else id(object_of(handle.array)), number
 
@@ -691,7 +713,7 @@ def _advanced_generators(tracer):
 
 
 def _advance_generators(advanced):
-    """Move generators on, past the numbers that initial values of variables have used."""
+    """Advance generators past the numbers that initial values of variables have used."""
     for state, value in advanced:
         state.assign(value)
 
@@ -704,7 +726,7 @@ def _unwrapped_kind(function):
 def _seems_method(function):
     """Return whether the first parameter may be an owner: the signature is read later.
 
-    That holds for functions in the body of a class, whatever the parameter is called.
+    This holds for functions in the body of a class, regardless of the parameter's name.
     """
     code = getattr(function, "__code__", None)
     home = getattr(function, "__qualname__", "").rpartition(".")[0]
@@ -730,7 +752,7 @@ def _unique(name, taken):
 
 
 def _check_usable(x, name):
-    """Raise if a function is called with a spec, or with a tensor of no active trace."""
+    """Raise if a function is called with a spec, or with a tensor of an inactive trace."""
     if isinstance(x, TensorSpec):
         raise TypeError(
             f"function '{name}' was called with {x}: a spec has no value. Call it with a "

@@ -1,4 +1,4 @@
-"""A traced function as the method of an object: bound, and with traces of its own."""
+"""A traced function as a method: bound to an object, with separate traces."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Method(Generic[P, R]):
 
     @property
     def python_function(self) -> Callable[P, R]:
-        """The method itself, which is not traced."""
+        """The Python method itself, which is not traced."""
         return functools.partial(self._function.python_function, self.__self__)
 
     def __eq__(self, other):

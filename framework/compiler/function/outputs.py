@@ -1,4 +1,4 @@
-"""Outputs of a traced function: its tensors, and the nest that they are put back into."""
+"""Outputs of a traced function: its tensors, and the nest that they are packed into."""
 
 from tapewright.core import devices
 from tapewright.core.composite import CompositeTensor
@@ -38,7 +38,7 @@ def _is_value(x):
 
 
 def flatten_result(answer, who):
-    """Return the leaves of a result that become tensors, and its nest of their numbers."""
+    """Return the leaves of a result that become tensors, and a nest of their numbers."""
     leaves = []
 
     def number(leaf):

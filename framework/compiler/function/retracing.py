@@ -1,4 +1,4 @@
-"""Warn once of a function that is traced often, and tell what differs from trace to trace."""
+"""Warn once about a function that is traced often, and report what differs."""
 
 from collections import deque
 
@@ -13,7 +13,7 @@ TRACES, CALLS = 5, 10
 
 
 class Retraces:
-    """The latest traces of a function: in which call, for what arguments."""
+    """The latest traces of a function: the call and the arguments of each."""
 
     def __init__(self, name, relaxed=False):
         self.name, self.warned = name, False
@@ -21,7 +21,7 @@ class Retraces:
         self.latest = deque(maxlen=TRACES)
 
     def note(self, call, names, arguments):
-        """Note a trace made in this call; return a warning, or None."""
+        """Record a trace made in this call; return a warning, or None."""
         if self.warned:
             return None
         self.latest.append((call, _described(names, arguments)))
@@ -35,7 +35,7 @@ class Retraces:
         )
 
     def _varying(self):
-        """Describe the arguments that differ, and what to do."""
+        """Describe the arguments that differ, and how to avoid it."""
         rows = [described for _, described in self.latest]
         names = list(dict.fromkeys([name for row in rows for name in row]))
         found, ways = [], []

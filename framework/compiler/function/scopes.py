@@ -1,4 +1,4 @@
-"""Scopes: eager code in a trace, names, an order of effects."""
+"""Scopes: eager code in a trace, names, the order of effects."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ def executing_eagerly() -> bool:
 
 
 class init_scope(use_interpreters):  # noqa: N801  (used as a statement)
-    """A context whose code runs eagerly, outside of traces and unseen by tapes.
+    """Context manager whose code runs eagerly, outside of traces and unseen by tapes.
 
     Values computed inside are constants of the trace around it.
 
     Example:
-        >>> import tapewright as tw
         >>> @tw.function
         ... def f(x):
         ...     with tw.init_scope():
@@ -53,10 +52,13 @@ class init_scope(use_interpreters):  # noqa: N801  (used as a statement)
 
 
 class control_dependencies:  # noqa: N801
-    """A context whose code runs after ``control_inputs``, as it does without it.
+    """Context manager whose code runs after ``control_inputs``, as it always does.
 
-    Assignments, prints and other effects always keep the order of the code, in traces
-    too. Functions among the inputs are called.
+    Assignments, prints and other effects keep the order of the code anyway, in traces
+    too.
+
+    Args:
+        control_inputs: List of tensors, operations or functions; functions are called.
     """
 
     def __init__(self, control_inputs: Any):
@@ -72,13 +74,22 @@ class control_dependencies:  # noqa: N801
 
 
 def group(*inputs: Any, name: str | None = None) -> None:
-    """Return None; ``inputs`` are done already, in the order of the code."""
+    """Return None; ``inputs`` have already been computed, in the order of the code.
+
+    Args:
+        *inputs: Ignored.
+    """
 
 
 def tuple(  # noqa: A001
     tensors: Any, control_inputs: Any = None, name: str | None = None
 ) -> Any:
-    """Return ``tensors``, which are done already, in the order of the code."""
+    """Return ``tensors``, which have already been computed, in the order of the code.
+
+    Args:
+        tensors: Any value.
+        control_inputs: Ignored.
+    """
     return tensors
 
 

@@ -1,4 +1,4 @@
-"""The parameters of a traced function, and what an ``input_signature`` says of them."""
+"""The parameters of a traced function, and the constraints of an ``input_signature``."""
 
 import inspect
 
@@ -16,10 +16,11 @@ EMPTY = _Parameter.empty
 
 
 class Signature:
-    """The parameters of a function, to which arguments map; ``owner``: less its ``self``.
+    """The parameters of a function, to which arguments are mapped.
 
-    Args: ``constraints``: the ``input_signature``, nests of `TensorSpec` for the first
-    parameters; the others then keep their defaults.
+    ``constraints`` is the ``input_signature``, nests of `TensorSpec` for the first
+    parameters; the others then keep their defaults. If ``owner`` is True, ``self`` is
+    excluded.
     """
 
     def __init__(self, function, name, constraints=None, owner=False):
@@ -46,14 +47,14 @@ class Signature:
     # --- from a call to values in the order of the parameters
 
     def arguments(self, args, kwargs):
-        """The `Arguments` of a call. Raises: ``TypeError`` if they do not fit."""
+        """Return the `Arguments` of a call; raise ``TypeError`` if they do not match."""
         values = self.bind(args, kwargs)
         if self.constraints is None:
             return Arguments(values)
         return Arguments(self._fitted(values), self.prescribed)
 
     def bind(self, args, kwargs):
-        """One value for each parameter, defaults included."""
+        """Return one value for each parameter, defaults included."""
         if self.is_plain and len(args) <= len(self.parameters):
             if not kwargs and len(args) == len(self.parameters):
                 return args
@@ -82,11 +83,11 @@ class Signature:
         return tuple(bound.arguments.values())
 
     def given(self, args, kwargs):
-        """Map arguments to the names of parameters. Raises: ``TypeError``."""
+        """Map arguments to the names of parameters; raise ``TypeError`` if this fails."""
         return self.signature.bind_partial(*args, **kwargs).arguments
 
     def as_call(self, values):
-        """``args`` and ``kwargs`` with which to call the function."""
+        """Return ``args`` and ``kwargs`` with which to call the function."""
         args, kwargs = [], {}
         for parameter, value in zip(self.parameters, values, strict=True):
             if parameter.kind is _Parameter.VAR_POSITIONAL:
@@ -143,7 +144,7 @@ class Signature:
             )
 
     def _fitted(self, values):
-        """The values with a tensor for each spec of the signature."""
+        """Return the values with a tensor for each spec of the signature."""
         rest, fitted = list(self.constraints), []
         for parameter, value in zip(self.parameters, values, strict=True):
             if parameter.kind is _Parameter.VAR_POSITIONAL:
@@ -196,7 +197,7 @@ class Signature:
         return type(spec)(*made) if hasattr(spec, "_fields") else type(spec)(made)
 
     def _as_tensor(self, value, spec, name):
-        """The value as a tensor that the spec allows; a spec may stand for a tensor."""
+        """Convert a value to a tensor that the spec allows; a spec may replace a tensor."""
         wanted = f"a tensor of shape {spec.shape}, {spec.dtype.name}"
         if isinstance(value, TensorSpec):
             tensor = value

@@ -1,14 +1,15 @@
-"""Specialize traces of unknown sizes for known ones.
+"""Specialize traces of unknown sizes to known sizes.
 
-Where a signature leaves dimensions open the Python code runs once, with an `UnknownSize` (of
-`symbolic_dim`) in the place of each. What the graph then assumes of them is noted (`Guards`),
-and checked for each set of sizes that comes. For sizes for which it holds the graph is copied
-with numbers in the place of formulas, and that copy is compiled like any other: replays are
-as fast as those of a function of one size. For other sizes (a batch of one, where the code
-asks for it) the Python code is traced again, with other examples or those very sizes.
+If a signature leaves dimensions open, the Python code runs once, with an `UnknownSize`
+(of `symbolic_dim`) for each. The assumptions that the graph then makes are recorded
+(`Guards`), and checked for each new set of sizes. For sizes that satisfy them, the
+graph is copied with numbers instead of formulas, and the copy is compiled like any
+other: replays are as fast as for a function of one size. For other sizes (a batch of
+one, if the code checks for it) the Python code is traced again, with other examples or
+those very sizes.
 
-Code that needs a size as a number (``range(n)``) cannot be traced for all: then there is
-one trace for each set of sizes, and ``reason`` tells the line that asked.
+Code that needs a size as a number (``range(n)``) cannot be traced for all sizes: then
+there is one trace for each set of sizes, and ``reason`` names the line that needs it.
 """
 
 import threading
@@ -51,9 +52,9 @@ def is_open(shapes):
 
 
 class Trace:
-    """A function traced for shapes like ``pattern``: None where a rank or size is open.
+    """A function traced for shapes like ``pattern``, with None for an open rank or size.
 
-    ``guards`` tell the sizes that it serves; None where nothing is open.
+    ``guards`` define the sizes that it serves; None if nothing is open.
     """
 
     def __init__(self, pattern, concrete, guards=None):
@@ -76,7 +77,7 @@ class Trace:
         return self.guards.broken_by(sizes) is None
 
     def bound(self, shapes):
-        """Return the function for these very shapes. Raises what an op raises for them."""
+        """Return the function for exactly these shapes; raise what an op raises for them."""
         if self.guards is None:
             return self.concrete
         graph = bind(self.concrete.graph, sizes_of(self.pattern, shapes))
@@ -84,12 +85,12 @@ class Trace:
 
 
 def with_ranks(shapes, ranks):
-    """Return the shapes, with an open size for each axis where the rank was open."""
+    """Return the shapes, with open sizes on all axes for each open rank."""
     return tuple([(None,) * n if s is None else s for n, s in zip(ranks, shapes)])
 
 
 def sizes_of(pattern, shapes):
-    """Return the numbers of the open sizes of a pattern: `DimSymbol` -> number."""
+    """Return the values of a pattern's open sizes: `DimSymbol` -> number."""
     found = {}
     for i, (own, shape) in enumerate(zip(pattern, shapes, strict=True)):
         if own is None:
@@ -102,9 +103,9 @@ def sizes_of(pattern, shapes):
 
 
 def first_bound(traces, shapes):
-    """Return the function of the first trace that fits, or None; and the first error.
+    """Return the function of the first trace that fits, or None, and the first error.
 
-    An op may refuse sizes for which the guards hold: then the next trace is tried.
+    An op may reject sizes for which the guards hold: then the next trace is tried.
     """
     problem = None
     for trace in traces:
@@ -119,9 +120,9 @@ def first_bound(traces, shapes):
 class Specializations:
     """The traces of a function for unknown sizes, and a graph for each set of sizes.
 
-    Args: ``trace``: a function of the shapes of all tensors (with formulas in them, or
-    plain) that traces the Python code, and gives a `ConcreteFunction`; ``shapes``: those
-    of the signature, None where unknown.
+    ``trace`` is a function of the shapes of all tensors (with formulas in them, or
+    plain) that traces the Python code and returns a `ConcreteFunction`. ``shapes`` are
+    the shapes of the signature, None where unknown.
     """
 
     refusals = None  # of a loaded function: ranks that no trace serves, and the reasons
@@ -172,7 +173,7 @@ class Specializations:
         return self._bound(key) or self._traced_again(key) or self._fallback(key)
 
     def _fallback(self, key):
-        """Trace for these shapes alone; for this rank, if ranks are unknown."""
+        """Trace for these shapes alone, or for this rank if ranks are unknown."""
         if None not in self.shapes:
             self._count += 1
             if self._count == MANY_TRACES and self.reason:
@@ -192,7 +193,7 @@ class Specializations:
         return family._made(key)
 
     def _bound(self, key):
-        """Specialize a trace for these sizes; return None if none fits."""
+        """Specialize a trace to these sizes; return None if no trace fits."""
         # If an op refuses them, tracing the Python code for these sizes raises its error.
         return first_bound(self.traces, key)[0]
 
@@ -206,7 +207,7 @@ class Specializations:
         return found
 
     def functions(self):
-        """Return all functions, for many sizes and for one set of them."""
+        """Return all functions, for many sizes and for single sets of sizes."""
         families = [self, *self._of_rank.values()]
         found = [trace.concrete for family in families for trace in family.traces]
         return found + [trace.concrete for trace in self.fixed_traces()]
@@ -214,9 +215,10 @@ class Specializations:
     # --- tracing
 
     def first(self, shapes=None):
-        """Return a trace for all sizes; if there is none, a trace for these shapes.
+        """Return a trace for all sizes; if there is no such trace, one for these shapes.
 
-        Without shapes the latter is None. An error that does not depend on sizes is raised.
+        Without shapes the latter is None. An error that does not depend on sizes is
+        raised.
         """
         error = self.explore(None if shapes is None else sizes_of(self.shapes, shapes))
         if self.traces:
@@ -240,7 +242,7 @@ class Specializations:
     def explore(self, sizes):
         """Trace for example sizes until the guards of a trace hold for ``sizes``.
 
-        Returns: the first error, or None.
+        Returns the first error, or None.
         """
         first, examples = None, [_spread(self.symbols, sizes)]
         if sizes is not None:
@@ -304,9 +306,9 @@ def _trace_gradients(graph):
 
 
 def _spread(symbols, sizes):
-    """Return example sizes for which few conditions hold by accident.
+    """Return example sizes that satisfy few conditions by accident.
 
-    Sizes of one axis are equal for all inputs if the actual ones are.
+    Sizes of one axis are equal for all inputs if the actual sizes are.
     """
     found, example = {}, {}
     for symbol in symbols:
@@ -326,7 +328,7 @@ def _near(symbols, sizes):
 
 
 def _flipped(guards):
-    """Return an example in which the last "unequal" is "equal"; None if there is none."""
+    """Return an example that turns the last "unequal" into "equal", or None."""
     for (relation, expression), answer in reversed(guards.conditions.items()):
         if relation == "==" and not answer:
             for example in guards.solutions(expression):

@@ -1,1 +1,1 @@
-"""Python calls become a Graph of op nodes."""
+"""Record Python calls as a `Graph` of op nodes."""

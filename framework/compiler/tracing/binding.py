@@ -1,4 +1,4 @@
-"""Bind the sizes of a graph: copy it with numbers in the place of formulas."""
+"""Bind the sizes of a graph: copy it with numbers instead of formulas."""
 
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.symbolic_shape import sizes_in_use, substitute, with_sizes
@@ -11,11 +11,11 @@ __all__ = ["bind", "bound_regions"]
 
 
 def bind(graph, sizes):
-    """A copy of a graph with numbers for its sizes (`symbolic_dim.DimSymbol` -> number).
+    """Copy a graph with numbers for its sizes (`symbolic_dim.DimSymbol` -> number).
 
-    It is interpreted by a tracer: every op infers its result again, and so checks its
-    inputs for these very sizes. Tensors of sizes become constants. What is captured stays
-    captured, and constants stay constants, whatever tapes have come to know of them.
+    A tracer interprets it: every op infers its result again and so checks its inputs
+    for exactly these sizes. Tensors of sizes become constants. Captures stay captures
+    and constants stay constants, even if tapes track them by now.
     """
     twin = Graph(graph.name, graph.parent)
     tracer = Tracer(twin)

@@ -25,10 +25,10 @@ _UNBOUNDED = (
 
 
 def call_pullback(linearization, sources):
-    """The `Pullback` of calls of which a tape tracks these sources.
+    """Return the `Pullback` of calls of which a tape tracks these sources.
 
-    It works on arrays if no interpreter is active, else on tensors, through the ops of the
-    backward graph. The residuals of a record are those of the linearization.
+    It works on arrays if no interpreter is active, else on tensors, through the ops of
+    the backward graph. The record has the residuals of the linearization.
     """
     position = {number: n for n, number in enumerate(linearization.residuals)}
 
@@ -68,7 +68,7 @@ def _both(name, x, y):
 
 
 def _seeds(linearization, backward, targets):
-    """Return the cotangents that a backward graph takes; zeros for missing ones."""
+    """Return the cotangents that a backward graph expects, with zeros for missing ones."""
     seeds = []
     for k in backward.present:
         c = targets[k]

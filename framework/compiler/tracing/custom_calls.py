@@ -1,8 +1,8 @@
 """`CustomCall`: the node of a call with a custom gradient.
 
-For a replay it is an alias of the outputs of the ops inside the call. If the graph is
+In a replay it is an alias of the outputs of the ops inside the call. If the graph is
 interpreted under a tape, the tape records the call with its gradient function, which is
-a graph, too.
+also a graph.
 """
 
 import threading
@@ -28,7 +28,7 @@ DEPTH = 4
 
 
 def finish_gradients(tracer, gradients):
-    """End the trace of a gradient function. Returns: the output index of each, or None."""
+    """End the trace of a gradient function; return the output index of each, or None."""
     outputs, places = [], []
     for gradient in gradients:
         places.append(None if gradient is None else len(outputs))
@@ -39,11 +39,11 @@ def finish_gradients(tracer, gradients):
 
 
 class CustomCall(Node):
-    """``outputs``, with the gradient that a Python function or a graph gives.
+    """``outputs``, with a gradient defined by a Python function or a graph.
 
     ``sources`` are the arguments of the call: the numbers of their values among the
-    inputs, variables, or None for what is neither. ``variables`` are those that were read
-    inside, for which ``gradient`` answers too.
+    inputs, variables, or None for anything else. ``variables`` are the variables read
+    inside, for which ``gradient`` also returns gradients.
     """
 
     __slots__ = (
@@ -81,9 +81,9 @@ class CustomCall(Node):
     def backward(self):
         """Return the graph of the gradient function, and the output index of each gradient.
 
-        Its inputs are the cotangents of the outputs; what else it uses of the graph of
-        the call is captured. It is traced when it is first asked for. Raises what the
-        gradient function raises.
+        Its inputs are the cotangents of the outputs; other values of the call's graph
+        that it uses are captured. It is traced on first use. Raises what the gradient
+        function raises.
         """
         failure = self.failure()
         if failure is not None:

@@ -1,10 +1,10 @@
 """`Graph`: a traced function as a list of nodes, in the order in which they ran.
 
-A `Value` is an output of a node, or an input of the graph; a `Node` applies an op to values
-(or to constants, which are plain tensors). The graph is in SSA form: an assignment gives a
-variable another value, so that only few kinds of node access variables: `Read`, `Store` at
-the end of a graph, and `Effect`, which the world outside notices (an optimizer's update,
-random numbers, a printed line).
+A `Value` is an output of a node, or an input of the graph; a `Node` applies an op to
+values (or to constants, which are plain tensors). The graph is in SSA form: an
+assignment gives a variable another value, so that only few kinds of node access
+variables: `Read`, `Store` at the end of a graph, and `Effect`, which is visible outside
+the graph (an optimizer's update, random numbers, a printed line).
 """
 
 from tapewright.core.errors import TracingError
@@ -52,7 +52,7 @@ def is_value(x):
 
 
 def spec_of(x):
-    """Shape and dtype of a value or tensor."""
+    """Return the shape and dtype of a value or tensor."""
     x = x if type(x) is Value else x.array
     return x.shape, x.dtype
 
@@ -60,7 +60,7 @@ def spec_of(x):
 class Node:
     """An op on values and constants: ``outputs = op(*inputs, **attributes)``.
 
-    ``line`` is the user's line that called it.
+    ``line`` is the line of user code that called it.
     """
 
     __slots__ = ("op", "inputs", "attributes", "outputs", "line")
@@ -89,7 +89,7 @@ class Node:
         return self.is_effect or self.is_collective
 
     def make_outputs(self, specs):
-        """Make and return the outputs, of these ``(shape, dtype)``."""
+        """Create and return the outputs, with these ``(shape, dtype)`` pairs."""
         self.outputs = tuple([Value(shape, dtype, self) for shape, dtype in specs])
         return self.outputs
 
@@ -98,10 +98,10 @@ class Node:
         return self.op.name
 
     def check_regions(self):
-        """Raise ``ValueError`` unless its regions fit its inputs and outputs."""
+        """Raise ``ValueError`` unless its regions match its inputs and outputs."""
 
     def narrowed(self, used):
-        """Return a smaller node with the ``used`` outputs, if it has regions; or None."""
+        """Return a smaller node with only the ``used`` outputs, if it has regions; or None."""
         return None
 
     def __repr__(self):
@@ -130,7 +130,7 @@ class Read(Node):
 class ReadAgain(Node):
     """The value of a variable that was assigned before: an alias of that value.
 
-    Gradients do not flow through assignments: for a tape it is a source of its own.
+    Gradients do not flow through assignments: for a tape it is a separate source.
     """
 
     __slots__ = ("variable",)
@@ -210,7 +210,7 @@ class Effect(Node):
 
     @property
     def is_host_call(self):
-        """Return whether nothing is declared of the call."""
+        """Return whether the call declares nothing: neither its reads nor its writes."""
         return not (self.attributes or self._reads or self._writes)
 
 
@@ -240,7 +240,7 @@ class Graph(GraphOperations):
         return list(found.values())
 
     def live_values(self, outputs):
-        """Return the values on which these outputs, and all nodes that are kept, depend."""
+        """Return the values on which these outputs and all kept nodes depend."""
         live = {x for x in outputs if is_value(x)}
         for node in reversed(self.nodes):
             if node.is_kept or not live.isdisjoint(node.outputs):
@@ -248,7 +248,7 @@ class Graph(GraphOperations):
         return live
 
     def ancestors(self, outputs):
-        """Return the part that computes these outputs; its inputs are those that it needs."""
+        """Return the part that computes these outputs, with the inputs that it needs."""
         part, needed = Graph(self.name), {x for x in outputs if is_value(x)}
         for node in reversed(self.nodes):
             if not needed.isdisjoint(node.outputs):
@@ -297,8 +297,8 @@ class Graph(GraphOperations):
 def reads_by_time(graph):
     """Return ``(initial, later, inner)``: the nodes that read variables.
 
-    Initial reads see the value from before the graph runs; later ones come after an
-    assignment to the variable, or after an effect of any kind; inner ones are in regions.
+    Initial reads see the value from before the graph runs; later reads follow an
+    assignment to the variable, or any effect; inner reads are in regions.
     """
     initial, later, inner = [], [], []
     written, seen_effect = set(), False

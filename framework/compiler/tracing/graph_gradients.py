@@ -1,8 +1,9 @@
-"""`gradients` and `hessians`: derivatives of what a trace has computed so far.
+"""`gradients` and `hessians`: derivatives of tensors that a trace has computed.
 
-The nodes between two tensors are known: they are interpreted once more under a tape, which
-gives the derivatives by the same rules as any. So these consist of ops of the trace, and
-may be differentiated again; the nodes that occur twice become one as they are compiled.
+The nodes between two tensors are known: they are interpreted again under a tape, which
+computes the derivatives by the usual rules. So the derivatives consist of ops of the
+trace and may be differentiated again; nodes that occur twice are merged by the
+compiler.
 """
 
 from __future__ import annotations
@@ -38,26 +39,34 @@ def gradients(
     stop_gradients: Any = None,
     unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
 ) -> list[Any]:
-    """The gradients of the sum of ``ys`` by each of ``xs``, in a traced function only.
+    """Compute the gradients of the sum of ``ys`` by each of ``xs`` in a traced function.
 
-    Args: ``ys``, ``xs``: a tensor or a list of them that this trace has computed, or its
-    arguments; ``xs`` also variables. ``grad_ys``: a cotangent for each of ``ys``, ones for
-    None. ``stop_gradients``: tensors that count as constants: no gradient passes through
-    them to what they are computed from. ``unconnected_gradients``: "none" or "zero", for
-    those on which ``ys`` do not depend. ``gate_gradients`` and ``aggregation_method``
-    change nothing.
+    Outside traced functions, use `tw.GradientTape`.
 
-    Returns: a list, as long as ``xs``, of tensors, `IndexedSlices` (from `gather`) or
-    None.
+    Args:
+        ys: Tensor or list of tensors: arguments of the trace, or tensors that it has
+            computed.
+        xs: Like ``ys``; may also contain variables.
+        grad_ys: Upstream gradient for each of ``ys``; None for ones.
+        gate_gradients: Ignored.
+        aggregation_method: Ignored.
+        stop_gradients: Tensors that count as constants: no gradient flows through them.
+        unconnected_gradients: "none" or "zero": the result for ``xs`` on which ``ys``
+            do not depend.
 
-    Raises: ``RuntimeError`` outside of traced functions: use `GradientTape` there.
-    ``TypeError`` for a constant of the trace, whose uses are not recorded, for a tensor
-    of another trace or branch, or for a variable that the trace has assigned to;
-    ``TracingError`` (a ``TypeError``) while a tape records in the same trace, and if what
-    leads from ``xs`` to ``ys`` has an effect.
+    Returns:
+        A list with an entry for each of ``xs``: a tensor, `tw.IndexedSlices` (from
+        `tw.gather`) or None.
+
+    Raises:
+        RuntimeError: If called outside a traced function.
+        TypeError: For a constant of the trace, whose uses are not recorded; for a
+            tensor of another trace or branch; or for a variable that the trace has
+            assigned to.
+        TracingError: While a tape records in the same trace, or if there is an effect
+            between ``xs`` and ``ys`` (a TypeError).
 
     Example:
-        >>> import tapewright as tw
         >>> @tw.function
         ... def slope(x):
         ...     return tw.gradients(x * x * x, x)
@@ -87,16 +96,26 @@ def hessians(
     aggregation_method: Any = None,
     name: str | None = "hessians",
 ) -> list[Tensor]:
-    """The Hessian of the sum of ``ys`` by each of ``xs``, in a traced function only.
+    """Compute the Hessian of the sum of ``ys`` by each of ``xs`` in a traced function.
 
-    ``gate_gradients`` and ``aggregation_method`` change nothing.
+    Args:
+        ys: Tensor or list of tensors: arguments of the trace, or tensors that it has
+            computed.
+        xs: Like ``ys``; may also contain variables.
+        gate_gradients: Ignored.
+        aggregation_method: Ignored.
 
-    Shapes: for each ``x.shape + x.shape``.
+    Shapes:
+        The Hessian by ``x`` is ``x.shape + x.shape``.
 
-    Raises: as `gradients`; ``ValueError`` if ``ys`` do not depend on one of ``xs``.
+    Returns:
+        A list with a tensor for each of ``xs``.
+
+    Raises:
+        ValueError: If ``ys`` do not depend on one of ``xs``; other errors as in
+            `tw.gradients`.
 
     Example:
-        >>> import tapewright as tw
         >>> @tw.function
         ... def curvature(x):
         ...     return tw.hessians(tw.reduce_sum(x * x * x), x)
@@ -129,7 +148,7 @@ def _listed(x):
 
 
 class _Replay:
-    """The part of the active trace that leads from some tensors to others."""
+    """The part of the active trace between two sets of tensors."""
 
     def __init__(self, who, ys, xs, stops):
         self.who, self.tracer = who, active_tracer()
@@ -152,7 +171,7 @@ class _Replay:
         self.cuts = {v for values in self.xs for v in values} | self.stops
 
     def has_several(self):
-        """Return whether one of xs is more than one value."""
+        """Return whether one of xs consists of more than one value."""
         return any([len(values) != 1 for values in self.xs])
 
     # --- tensors as values of the graph
@@ -199,7 +218,7 @@ class _Replay:
     # --- running it again
 
     def run(self, tapes):
-        """Return ys and the values of xs, computed anew while tapes watch the latter."""
+        """Return ys and the values of xs, recomputed while tapes watch the latter."""
         wanted = [y.symbol for y in self.ys if isinstance(y, SymbolicTensor)]
         nodes = self._between(wanted)
         env, watched = {}, {}
@@ -222,7 +241,7 @@ class _Replay:
         return targets, [watched[v] for values in self.xs for v in values]
 
     def _between(self, wanted):
-        """The nodes from the cuts to these values, in order."""
+        """Return the nodes from the cuts to these values, in order."""
         depends, after = set(self.cuts), []
         for node in self.graph.nodes:
             if not depends.isdisjoint([x for x in node.inputs if type(x) is Value]):
@@ -246,7 +265,7 @@ class _Replay:
         return SymbolicTensor(value, self.tracer)
 
     def _cut(self, value, tensor, env, watched, tapes):
-        """Let a value be a tensor of its own, which tapes watch."""
+        """Turn a value into a separate tensor, which tapes watch."""
         tensor = (stop_gradient if value in self.stops else identity)(tensor)
         env[value] = watched[value] = tensor
         if tensor.dtype.is_differentiable:
@@ -266,7 +285,7 @@ class _Replay:
         interpret(part, [], env)
 
     def sums(self, found):
-        """The gradients by xs, from those by each of their values."""
+        """Return the gradients by xs, given the gradients by each of their values."""
         found, sums = iter(found), []
         for values in self.xs:
             parts = [g for g in [next(found) for _ in values] if g is not None]

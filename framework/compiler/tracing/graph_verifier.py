@@ -1,8 +1,7 @@
-"""Verify graphs: each value is made once, before its use, and is what its op infers.
+"""Verify graphs: each value is defined once, before its use, and matches its op's rule.
 
-`verify_graph` checks one graph and the regions of its nodes; `verify_effects` compares a
-graph with the one from before a pass. Dead nodes may use values that are gone, and are
-skipped.
+`verify_graph` checks one graph and the regions of its nodes; `verify_effects` compares
+a graph with its state before a pass. Dead nodes may use removed values and are skipped.
 """
 
 from tapewright.core.errors import TracingError, VerificationError
@@ -17,8 +16,10 @@ __all__ = ["check_fits", "check_spec", "verify_effects", "verify_graph"]
 def verify_graph(graph, after):
     """Check a graph; ``after`` names the pass that has run.
 
-    A node is compared with the rule of its op once: passes make new ones. Raises:
-    ``VerificationError``.
+    Each node is compared with the rule of its op once, since passes create new nodes.
+
+    Raises:
+        VerificationError: If the graph is invalid.
     """
     live = graph.live_values(graph.outputs)
     nodes = [n for n in graph.nodes if n.is_effect or not live.isdisjoint(n.outputs)]
@@ -52,7 +53,7 @@ def _check_node(node, after):
 
 
 def _inferred(node):
-    """The specs of the outputs by the op's own rule; None where sizes are open."""
+    """Infer the specs of the outputs by the op's rule; None if sizes are open."""
     specs = [spec_of(x) for x in node.inputs]
     if has_symbolic_shape(node.attributes) or any(
         [has_symbolic_shape(shape) for shape, _ in specs]
@@ -71,7 +72,7 @@ def _check_outputs(node, wanted):
 
 
 def check_spec(what, x, spec):
-    """Raise ``ValueError`` unless a value or tensor surely is of a spec: shape and dtype."""
+    """Raise ``ValueError`` unless a value or tensor surely has a spec: shape and dtype."""
     (shape, dtype), (wanted, kind) = spec_of(x), spec
     if dtype != kind or not equal_for_examples(shape, wanted):
         raise ValueError(
@@ -80,7 +81,7 @@ def check_spec(what, x, spec):
 
 
 def check_fits(variable, x):
-    """Raise ``ValueError`` unless a value or tensor is as its variable."""
+    """Raise ``ValueError`` unless a value or tensor matches its variable."""
     spec = tuple(variable._array.shape), variable._array.dtype
     check_spec(f"the variable '{variable.path}'", x, spec)
 
@@ -89,10 +90,13 @@ def check_fits(variable, x):
 
 
 def verify_effects(before, graph, after):
-    """Check that a pass keeps effects, their order, and what reads of variables see.
+    """Check that a pass keeps effects, their order, and the values that reads see.
 
-    Stores may only go where, at each effect and at the end, every variable has the very
-    value that it had before. Raises: ``VerificationError``.
+    A store may be removed only if every variable has the same value as before at each
+    effect and at the end.
+
+    Raises:
+        VerificationError: If an effect or value has changed.
     """
     problem = None
     if _effects(before, False) != _effects(graph, False):
@@ -107,7 +111,7 @@ def verify_effects(before, graph, after):
 
 
 def _effects(graph, stores):
-    """Names of the effects in their order, and what they write; with stores, or without."""
+    """Return the names of effects in order, and their writes; with or without stores."""
     return [
         (node.name, *[id(v) for v in node.writes])
         for node in graph.nodes
@@ -116,7 +120,7 @@ def _effects(graph, stores):
 
 
 def _reads(graph):
-    """``(variable, time)`` of each read; time: the number of effects that it comes after."""
+    """Return ``(variable, time)`` for each read; the time counts the effects before it."""
     found, time = set(), 0
     for node in graph.nodes:
         if type(node) is Read:
@@ -126,7 +130,7 @@ def _reads(graph):
 
 
 def _held(graph):
-    """List what variables hold, as far as it is known, at each effect and at the end."""
+    """List the known values of variables at each effect and at the end."""
     held, found, same = {}, [], {}
     for node in graph.nodes:
         if type(node) is Read:

@@ -1,7 +1,7 @@
 """Handles: Python objects in arrays of rank 0, so that graphs can pass them on.
 
-A `ListValue` is a list of arrays: the states of a loop whose length is not known before
-it runs. A `Resource` is an object with state, which effects change: an iterator.
+A `ListValue` is a list of arrays: the states of a loop of unknown length. A `Resource`
+is an object with state, such as an iterator, which effects change.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HANDLE_SPEC: tuple[Any, np.dtype[Any]] = (), HANDLE
 
 
 class ListValue:
-    """A list of arrays, one a step, which graphs know as an array of rank 0."""
+    """A list of arrays, one per step, represented in graphs by an array of rank 0."""
 
     __slots__ = ("items",)
 
@@ -44,11 +44,11 @@ class ListValue:
 
 
 class UnexpectedElement(InvalidArgumentError):
-    """The next element of a resource has another spec than the trace; it was not taken."""
+    """The next element of a resource has another spec than the trace; it was not consumed."""
 
 
 class Resource:
-    """An object that traced functions take as a tensor, its `handle`.
+    """An object that traced functions accept as a tensor, its `handle`.
 
     One trace serves all objects with the same ``resource_spec``.
     """
@@ -64,7 +64,7 @@ class Resource:
         raise NotImplementedError(f"{type(self).__name__} must define resource_spec")
 
     def peek_spec(self, number: int) -> Any:
-        """Return the spec of the element after ``number`` others; None if there is none."""
+        """Return the spec of the element after ``number`` others, or None at the end."""
         raise NotImplementedError(f"{type(self).__name__} must define peek_spec")
 
     def with_handle(self, handle: Any) -> Any:
@@ -79,7 +79,7 @@ class Resource:
 
 
 def handle_of(x):
-    """Wrap an object in an array that goes through graphs."""
+    """Wrap an object in an array that graphs can pass on."""
     array = np.empty((), HANDLE)
     array["object"] = x
     return array
@@ -91,12 +91,12 @@ def object_of(handle):
 
 
 def list_value(items):
-    """Wrap a list in an array that goes through graphs."""
+    """Wrap a list in an array that graphs can pass on."""
     return handle_of(ListValue(items))
 
 
 def sum_of_lists(x, y):
-    """Add two list values, item by item; the number 0 stands for zeros."""
+    """Add two list values, item by item; the number 0 represents zeros."""
     x, y = object_of(x), object_of(y)
     if isinstance(x, ListValue) and isinstance(y, ListValue):
         return list_value([a + b for a, b in zip(x.items, y.items)])

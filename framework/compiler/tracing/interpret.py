@@ -1,7 +1,8 @@
-"""Interpret a graph: run its nodes through their ops, which active tapes and tracers see.
+"""Interpret a graph: run its nodes through their ops, seen by tapes and tracers.
 
-So traced functions are differentiated, mapped over, and inlined into another trace. An
-`Executable` runs the same nodes at a tenth of the cost, unseen by interpreters.
+This is how traced functions are differentiated, mapped over, and inlined into another
+trace. An `Executable` runs the same nodes at a tenth of the cost, unseen by
+interpreters.
 """
 
 import numpy as np
@@ -23,9 +24,10 @@ __all__ = ["interpret", "perform_effect"]
 
 
 def interpret(graph, inputs, env=None, constants=None):
-    """Return the outputs of a graph for these tensors; ``env`` takes the tensor of each value.
+    """Return the outputs of a graph for these tensors.
 
-    ``constants``: id of a constant tensor -> the tensor that replaces it.
+    ``env`` receives the tensor of each value. ``constants`` maps the id of a constant
+    tensor to its replacement.
     """
     env = {} if env is None else env
     env.update(zip(graph.inputs, inputs, strict=True))
@@ -98,10 +100,10 @@ def _found(x, env, constants):
 
 
 def _in_one_module(inputs, args):
-    """``args``, with constants of the graph copied to the device of the other arrays.
+    """Return ``args`` with constants of the graph copied to the device of the other arrays.
 
-    A step counter and the state of a generator lie on the host; a constant that was traced,
-    or loaded, beside them may lie on a GPU. Strings stay on the host.
+    A step counter and the state of a generator are on the host, while a constant that
+    was traced or loaded with them may be on a GPU. Strings stay on the host.
     """
     fixed = [i for i, x in enumerate(inputs) if type(x) is not Value]
     if not fixed or any([type(a) is not Tensor for a in args]):
@@ -118,7 +120,7 @@ def _in_one_module(inputs, args):
 
 
 def perform_effect(kind, call, inputs, attributes=None, specs=(), reads=(), writes=()):
-    """Make the call of an effect, or add an `Effect` to the active trace."""
+    """Execute the call of an effect, or add an `Effect` to the active trace."""
     notify_of_writes(writes, kind)
     tracer = active_tracer()
     if tracer is not None:

@@ -1,7 +1,7 @@
-"""Compute traced tensors at once: initial values of variables that a traced function makes.
+"""Compute traced tensors at once: initial values of variables created in a trace.
 
 The part of the graph that a tensor depends on is interpreted, with the arguments of the
-call and the variables as they are.
+call and the current values of variables.
 """
 
 from tapewright.core.interpreters import use_interpreters
@@ -14,9 +14,10 @@ __all__ = ["concrete_value", "generators"]
 
 
 def concrete_value(tensor):
-    """Return a traced tensor as one with a value, any other as it is.
+    """Return a traced tensor as one with a value, any other tensor unchanged.
 
-    Raises: ``ValueError`` if it depends on an argument of which only the spec is known.
+    Raises:
+        ValueError: If it depends on an argument of which only the spec is known.
     """
     tracer = getattr(tensor, "tracer", None)
     if tracer is None:

@@ -1,12 +1,12 @@
-"""Linearize traced functions: compiled forward and backward graphs for calls under a tape.
+"""Linearize traced functions: compiled forward and backward graphs of calls.
 
 Under a tape a function runs as a *forward* graph, which has the residuals as further
-outputs, and the tape records one call; the backward pass runs a `VJPGraph` on them. Outer
-tapes, which differentiate the backward pass, track residuals like any other output: so
-there are gradients of every order.
+outputs, and the tape records one call; the backward pass runs a `VJPGraph` on them.
+Outer tapes, which differentiate the backward pass, track residuals like any other
+output, so gradients of every order exist.
 
-Both graphs come from one trace of the function under a tape (`Linearization`). Symbols of
-that trace that a backward pass uses become inputs of its graph.
+Both graphs come from one trace of the function under a tape (`Linearization`). Symbols
+of that trace that a backward pass uses become inputs of its graph.
 """
 
 import threading
@@ -65,12 +65,12 @@ def record_call(concrete, tensors, interpreters):
 class Linearizations:
     """The linearizations of a function: one for each set of tracked sources.
 
-    Sources are its inputs and captures (``width`` in number), the constants of its graph,
-    and the variables that it reads, in this order. Constants are tensors from outside the
-    function, which a tape may watch.
+    Sources are its inputs and captures (``width`` of them), the constants of its graph,
+    and the variables that it reads, in this order. Constants are tensors from outside
+    the function, which a tape may watch.
 
-    A variable as a source is its value before the call. A later read, after an assignment,
-    is a source of its own; its value is an output of the call (``later``).
+    The source for a variable is its value before the call. A later read, after an
+    assignment, is a separate source; its value is an output of the call (``later``).
     """
 
     def __init__(self, concrete):
@@ -96,7 +96,7 @@ class Linearizations:
         ]
 
     def linearization(self, tracked, sources):
-        """Return the linearization by these sources; None: the graph must be interpreted."""
+        """Return the linearization by these sources; None if the graph must be interpreted."""
         if tracked not in self.by_tracked:
             with self.lock:
                 if tracked not in self.by_tracked:
@@ -120,10 +120,11 @@ class Linearizations:
 
 
 def _can_be_linearized(graph):
-    """Return whether traces of the gradients of a graph have all that tapes know.
+    """Return whether traced gradients of a graph contain everything that tapes compute.
 
-    Not if a custom gradient function cannot be traced, and not if values may coincide,
-    whose derivatives of higher order a tape finds (see `autodiff.confluence`).
+    This is not so if a custom gradient function cannot be traced, or if values may
+    coincide, whose higher-order derivatives only a tape finds (see
+    `autodiff.confluence`).
     """
     for node in graph.nodes:
         if type(node) is CustomCall and not node.has_gradient:
@@ -153,9 +154,9 @@ def _constants(graph):
 class Linearization:
     """The forward graph of a function for one set of tracked sources, and its VJPs.
 
-    Values are numbered: those below ``count`` are the sources, the others the results of
-    the forward graph. Values of later reads of variables are the last sources; the forward
-    graph gives them behind its results.
+    Values are numbered: values below ``count`` are the sources, the others are the
+    results of the forward graph. Values of later reads of variables are the last
+    sources; the forward graph returns them after its results.
     """
 
     def __init__(self, family, tracked, sources):
@@ -201,7 +202,7 @@ class Linearization:
         self.captured = [x.array for x in forward.captures.values()]
 
     def _add_reads(self, family, start, env):
-        """Add reads of variables to the sources; return the later ones."""
+        """Add reads of variables to the sources; return the later reads."""
         number = {id(v): i for i, v in enumerate(family.variables, start)}
         seen = set()
         for node in family.initial:
@@ -220,8 +221,8 @@ class Linearization:
     def number(self, x):
         """Return the number of a tensor of the trace, or a constant itself.
 
-        Tensors without a number become results of the forward graph. Raises: ``_Missing``
-        once that is closed.
+        Tensors without a number become results of the forward graph; once it is closed,
+        ``_Missing`` is raised.
         """
         if not isinstance(x, SymbolicTensor):
             return x
@@ -252,7 +253,7 @@ class Linearization:
         self.lost = self._lost([i for i, gradient in pairs if gradient is None])
 
     def _lost(self, without):
-        """Find where the gradients of these sources end inside: source -> `Origin`."""
+        """Find where the gradients of these sources are lost inside: source -> `Origin`."""
         tape, found = self.tape._tape, {}
         losses = [lost for _, lost in tape.untracked_inputs]
         losses += [x.key for x in self.results if type(x.key) is Provenance]
@@ -265,7 +266,7 @@ class Linearization:
         return found
 
     def concrete_function(self, graph):
-        """A function like the one that is differentiated, of another graph."""
+        """Return a function like the differentiated one, with another graph."""
         made = self.kind(graph)
         made.module = self.module
         return made
@@ -308,7 +309,7 @@ class Linearization:
         return [values[n] if type(n) is int else n for n in self.outputs]
 
     def _explain_losses(self, sources, tapes, results):
-        """Tell tapes which sources have no gradient, and why, for `explain`."""
+        """Record on tapes which sources have no gradient, and why, for `explain`."""
         lost = Provenance(
             [o._replace(key=sources[i].key) for i, o in self.lost.items()],
         )
@@ -342,13 +343,13 @@ class Linearization:
 
 
 class _Missing(Exception):
-    """A VJP needs a value that is no residual."""
+    """A VJP needs a value that is not a residual."""
 
 
 def _interpreted(family, symbols, env):
     """Return the outputs of a function for symbols of its inputs, captures and constants.
 
-    ``env`` takes the tensor of each value.
+    ``env`` receives the tensor of each value.
     """
     graph, count = family.graph, len(family.graph.inputs)
     env.update((value, symbols[i]) for i, value in enumerate(graph.captures, count))
@@ -364,10 +365,10 @@ def _interpreted(family, symbols, env):
 class VJPGraph:
     """The backward pass of a function: gradients from cotangents and residuals.
 
-    ``present``: the indices of the forward results whose cotangents it takes;
-    ``residuals``: the numbers of the values that are its further inputs; ``gradients``: for
-    each wanted source the index of its gradient among the outputs, the indices of the parts
-    of `IndexedSlices` and their shape, or None.
+    ``present`` are the indices of the forward results whose cotangents it receives;
+    ``residuals`` are the numbers of the values that are its further inputs;
+    ``gradients`` has, for each wanted source, the index of its gradient among the
+    outputs, the indices of the parts of `IndexedSlices` and their shape, or None.
     """
 
     def __init__(self, linearization, present, wanted):
@@ -399,7 +400,7 @@ class VJPGraph:
 
 
 def _numbers(gradient, outputs):
-    """Add a gradient to the outputs; return its index, or those of its parts."""
+    """Add a gradient to the outputs; return its index, or the indices of its parts."""
     if gradient is None:
         return None
     if isinstance(gradient, IndexedSlices):

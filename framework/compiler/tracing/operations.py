@@ -1,8 +1,8 @@
-"""A graph as TensorFlow shows it: operations and tensors with names.
+"""A graph in TensorFlow's form: operations and tensors with names.
 
-An operation is a node, an input, a variable or a constant of the graph. Its name is the one
-that symbolic tensors print, ``matmul_0``; its type is TensorFlow's where the op is one of
-TensorFlow's (``MatMul``), and otherwise the op's own (``MultiplyAdd``).
+An operation is a node, an input, a variable or a constant of the graph. Its name is the
+name that symbolic tensors print, ``matmul_0``; its type is TensorFlow's if TensorFlow
+has the op (``MatMul``), and otherwise the op's name here (``MultiplyAdd``).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class GraphTensor:
         return self.shape
 
     def consumers(self) -> list[Operation]:
-        """Return the operations that have it as an input."""
+        """Return the operations that use it as an input."""
         return [op for op in self.graph.get_operations() if self in op.inputs]
 
     def __repr__(self):
@@ -62,8 +62,8 @@ class GraphTensor:
 class Operation:
     """A node of a graph, an input, a variable or a constant.
 
-    ``name``, ``type``, ``inputs`` and ``outputs`` (tuples of `GraphTensor`) are
-    TensorFlow's.
+    ``name``, ``type``, ``inputs`` and ``outputs`` (tuples of `GraphTensor`) are as in
+    TensorFlow.
     """
 
     device = ""
@@ -87,10 +87,10 @@ class Operation:
         return self.outputs
 
     def get_attr(self, name: str) -> Any:
-        """Return an attribute: an argument of the op here that is no tensor.
+        """Return an attribute: an argument of the op that is not a tensor.
 
         Raises:
-            ValueError: If there is none of that name.
+            ValueError: If there is no attribute of that name.
         """
         if name not in self._attributes:
             raise ValueError(
@@ -133,7 +133,7 @@ class GraphDef(NamedTuple):
 
 
 class GraphOperations:
-    """The part of `Graph` that shows it as TensorFlow does."""
+    """The part of `Graph` that presents it in TensorFlow's form."""
 
     _operations = None  # of a graph that is finished
 
@@ -147,11 +147,11 @@ class GraphOperations:
         return list(self._operations)
 
     def get_operation_by_name(self, name: str) -> Operation:
-        """Return the operation of a name, such as "matmul_0".
+        """Return the operation with a name, such as "matmul_0".
 
         Raises:
-            KeyError: If there is none.
-            ValueError: For the name of a tensor.
+            KeyError: If there is no such operation.
+            ValueError: If this is the name of a tensor.
         """
         if ":" in name:
             raise ValueError(f"{name!r} is the name of a tensor, not of an operation")
@@ -167,8 +167,8 @@ class GraphOperations:
         """Return the output of an operation, such as "matmul_0:0".
 
         Raises:
-            KeyError: If there is none.
-            ValueError: For a name without a number.
+            KeyError: If there is no such tensor.
+            ValueError: If the name has no output number.
         """
         op_name, colon, index = name.rpartition(":")
         if not (colon and index.isdecimal()):
@@ -201,7 +201,7 @@ class GraphOperations:
 
 
 class _View:
-    """Builds the operations of a graph."""
+    """Build the operations of a graph."""
 
     def __init__(self, graph):
         self.graph, self.operations = graph, []
@@ -245,7 +245,7 @@ class _View:
         return self.source(op, x.shape, x.dtype)
 
     def handle(self, variable):
-        """The tensor that stands for a variable."""
+        """Return the tensor that represents a variable."""
         if id(variable) not in self.handles:
             op = self.add(f"{variable.path}/resource", "Placeholder")
             self.handles[id(variable)] = self.source(op, (), resource)

@@ -1,9 +1,9 @@
 """`Tracer`: the interpreter that adds ops to a graph instead of computing them.
 
-While a function is traced its tensors are `SymbolicTensor`: shape and dtype are known, values
-are not. Ops on them become nodes of a `Graph`; ops on other tensors run at once, and their
-results are constants of the graph. Tapes above a tracer work as usual: the backward pass
-consists of ops, which are traced too.
+While a function is traced its tensors are `SymbolicTensor` objects: shape and dtype are
+known, values are not. Ops on them become nodes of a `Graph`; ops on other tensors run
+at once, and their results are constants of the graph. Tapes above a tracer work as
+usual: the backward pass consists of ops, which are traced too.
 """
 
 from contextlib import contextmanager
@@ -60,10 +60,11 @@ __all__ = [
 
 
 class EagerFallback(TracingError):
-    """The trace has met a result whose shape is not known before it runs.
+    """A traced result has a shape that is not known before it runs.
 
-    `Function` catches it and runs the Python code eagerly, on the values of the call. It
-    reaches the user where there is no call: in ``get_concrete_function`` and its callers.
+    `Function` catches it and runs the Python code eagerly, on the values of the call.
+    It reaches the user where there is no call: in ``get_concrete_function`` and its
+    callers.
     """
 
     peeks = (), ()  # see `Function`
@@ -72,7 +73,7 @@ class EagerFallback(TracingError):
 def fall_back(reason, at_end=False):
     """End all active traces with an `EagerFallback`, even if user code catches it.
 
-    ``at_end``: each goes on until its function has returned.
+    If ``at_end`` is True, each trace continues until its function has returned.
     """
     error = EagerFallback(f"{user_line(always=True)}: {reason}")
     for interpreter in active_interpreters():
@@ -87,13 +88,16 @@ _INSIDE = ContextVar("inside_function", default=False)
 
 
 def inside_function() -> bool:
-    """Return whether code of a function runs: traced, also in an `init_scope`, or eagerly."""
+    """Return whether the code of a `tw.function` is running.
+
+    True while it is traced, also in `tw.init_scope`, and while it runs eagerly.
+    """
     return _INSIDE.get()
 
 
 @contextmanager
 def inside():
-    """Run the code of a function that is traced, or that a trace has given up."""
+    """Run the code of a function that is traced, or whose trace was given up."""
     token = _INSIDE.set(True)
     try:
         yield
@@ -171,7 +175,7 @@ class SymbolicTensor(Tensor):
         )
 
     def raise_outside_trace(self):
-        """Raise ``TracingError``: an op that the tracer does not see uses the tensor."""
+        """Raise ``TracingError`` for an op that uses the tensor unseen by the tracer."""
         self._no_value(
             "an op outside of the trace",
             "Leave tw.init_scope first, or pass the tensor to what uses it",
@@ -198,7 +202,7 @@ class SymbolicTensor(Tensor):
     __dlpack_device__ = __dlpack__
 
     def known_sizes(self):
-        """Return the sizes in the tensor, if it consists of sizes only; else None."""
+        """Return the sizes in the tensor if it consists of sizes only, else None."""
         return known_sizes(self)
 
     def _scalar(self, kind):
@@ -254,7 +258,7 @@ class SymbolicTensor(Tensor):
 
 
 def _put(mapping, key, value):
-    """Set an entry, or remove it for None."""
+    """Set an entry, or remove it if the value is None."""
     if value is None:
         mapping.pop(key, None)
     else:
@@ -282,10 +286,10 @@ def _shape(dims, node=None):
 
 
 class Tracer(Interpreter):
-    """Adds the ops that it processes to ``graph``.
+    """Add the ops that it processes to ``graph``.
 
-    A tensor of another trace that is still active, or one that a tape tracks outside,
-    becomes a captured input.
+    A tensor of another active trace, or one that an outer tape tracks, becomes a
+    captured input.
     """
 
     __slots__ = (
@@ -328,7 +332,7 @@ class Tracer(Interpreter):
         self.converts = True  # the Python control flow of functions that are called
 
     def current_line(self):
-        """Return the line of user code to note in a node."""
+        """Return the line of user code to record in a node."""
         return self.line or user_line(always=True)
 
     def input(self, shape, dtype, name=None):
@@ -394,16 +398,17 @@ class Tracer(Interpreter):
         return self.capture(x).symbol if found is None else found
 
     def capture(self, x):
-        """Add an input that takes its value from a tensor outside; return it as a tensor."""
+        """Add an input that gets its value from an outer tensor; return it as a tensor."""
         value = Value(x.array.shape, x.array.dtype, None, "captured")
         self.graph.captures[value] = x
         self.captured[id(x)] = value
         return SymbolicTensor(value, self)
 
     def _known_outside(self, x):
-        """Return a tensor of another trace as the one by which the outer trace knows it.
+        """Return a tensor of another trace as the tensor that the outer trace uses for it.
 
-        The outer trace has ended if this one is of a gradient that is first needed later.
+        The outer trace has ended if this is the trace of a gradient that is first
+        needed later.
         """
         around, graph = self.outer, x.tracer.graph
         if self.graph.within(graph):
@@ -419,7 +424,7 @@ class Tracer(Interpreter):
         return SymbolicTensor(around.value_of(x), around)
 
     def capture_constants(self, tensors):
-        """Note constants that a tape may track later, as they live on outside."""
+        """Record constants that a tape may track later, as they are used outside too."""
         for x in tensors:
             if kind_of(x.array.dtype) in "fc" and type(x.key) is not int:
                 self.captured_constants[id(x)] = ref(x)
@@ -427,7 +432,7 @@ class Tracer(Interpreter):
     # --- variables
 
     def create(self, variable, initial_value):
-        """Note a new variable; return its initial value, computed now."""
+        """Record a new variable; return its initial value, computed now."""
         if hasattr(type(initial_value), "__tensor__"):  # another variable
             initial_value = initial_value.__tensor__()
         for interpreter in active_interpreters():
@@ -462,7 +467,7 @@ class Tracer(Interpreter):
         return tensor
 
     def assign(self, variable, method, value):
-        """Give a variable another value from this point of the trace on."""
+        """Set the value of a variable from this point of the trace on."""
         if hasattr(type(value), "__tensor__"):
             value = value.__tensor__()
         if not isinstance(value, Tensor):
@@ -494,13 +499,13 @@ class Tracer(Interpreter):
         return len(self.graph.nodes), variables
 
     def roll_back(self, mark):
-        """Remove the nodes behind a mark; give variables assigned since their values back."""
+        """Remove the nodes after a mark; reset variables assigned since then."""
         count, (self.bindings, self.assigned, self.unread) = mark
         del self.graph.nodes[count:]
 
     @contextmanager
     def assigning_nothing(self):
-        """Give variables that are assigned inside their values back afterwards."""
+        """Reset variables that are assigned inside to their old values afterwards."""
         _, variables = self.mark()
         try:
             yield
@@ -509,7 +514,7 @@ class Tracer(Interpreter):
 
     @contextmanager
     def substituting(self, pairs):
-        """Let variables have other values inside, and assignments stay inside."""
+        """Give variables other values inside; assignments stay inside."""
         names = [id(variable) for variable, _ in pairs]
         scope = self.in_scope, self.substituted
         self.in_scope, self.substituted = True, {*self.substituted, *names}
@@ -562,9 +567,9 @@ class Tracer(Interpreter):
         return outputs
 
     def peek_spec(self, handle, kind):
-        """Return the spec of the element that the next effect of this kind will take.
+        """Return the spec of the element that the next effect of this kind will consume.
 
-        ``handle``: of the object that gives elements, a `Resource`. Returns None if the
+        ``handle`` belongs to the `Resource` that yields elements. Returns None if the
         element may depend on earlier effects of the trace, or on another trace.
         """
         if self.peeks is None or self.assigned:
