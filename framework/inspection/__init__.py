@@ -1,4 +1,4 @@
-"""The commands ``show`` and ``verify``: the contents of a file, and whether it is sound.
+"""The commands ``show`` and ``verify``: print the contents of a file, and check it.
 
 description    the content of a file of any format, as plain values
 report         the description as text

@@ -1,7 +1,7 @@
-"""Describe the content of files as plain values, from which `report` makes a text.
+"""Describe the content of files as plain values, which `report` formats as text.
 
-Nothing of a file is built, and no array is read but single numbers such as an optimizer's
-step.
+No object is built from a file, and no array is read except single numbers such as an
+optimizer's step.
 """
 
 import math
@@ -42,9 +42,10 @@ INTERNAL = {"generator", "aliases", "workers"}  # infos of checkpoints
 
 
 def describe(path):
-    """Return the content of a file, of any format, as values of JSON.
+    """Return the content of a file of any format as JSON values.
 
-    Raises: `SavingError` if the file cannot be read or is damaged.
+    Raises:
+        SavingError: If the file cannot be read or is damaged.
     """
     path = os.fspath(path)
     formats = {CHECKPOINT: _checkpoint, SAVED_MODEL: _saved_model, SHARDS: _shards}
@@ -62,7 +63,7 @@ def describe(path):
 
 
 def needed_classes(file):
-    """Return the names of the classes that must be known for a file to be loaded."""
+    """Return the names of the classes that must be registered to load a file."""
     optimizers = _optimizers(file.root) if file.format == SAVED_MODEL else []
     classes = custom_classes(file.config, file.compile_config, *optimizers)
     return classes - classes_with_graphs(file.own_group)
@@ -94,7 +95,7 @@ def _totals(arrays):
 
 
 def _sorted_keys(keys):
-    """Keys that end in numbers, in the order of these."""
+    """Sort keys that end in numbers by these numbers."""
     return sorted(keys, key=lambda key: (len(key), key))
 
 
@@ -158,7 +159,7 @@ def _model(config):
 
 
 def model_layers(config):
-    """Return the configs of a model's layers, none for a model of another class."""
+    """Return the configs of a model's layers, or an empty list for other classes."""
     layers = config.get("config")
     if isinstance(layers, dict):  # Keras 2 has a list in its place for a Sequential
         layers = layers.get("layers")
@@ -174,7 +175,7 @@ def layer_name(config):
 
 
 def _classes(config):
-    """Name of a layer -> its class, for a model and the models in it."""
+    """Map layer names to classes, for a model and its nested models."""
     classes = {}
     for each in walk(config):
         if not isinstance(each, dict) or not isinstance(each.get("config"), dict):
@@ -205,7 +206,7 @@ def _optimizer_config(file):
 
 
 def _iterations(group):
-    """The count of steps: the integer without dimensions."""
+    """Return the number of steps: the integer scalar."""
     for array in group.arrays():
         if array.shape == () and np.issubdtype(array.dtype, np.integer):
             return int(array.read())
@@ -219,7 +220,7 @@ def _training(config):
 
 
 def _short(value):
-    """The config of a loss, metric or rate as its name; nests of them stay nests."""
+    """Return the config of a loss, metric or rate as its name; nests stay nests."""
     if isinstance(value, dict) and isinstance(value.get("class_name"), str):
         name, inner = value["class_name"], value.get("config")
         return inner if name == "function" and isinstance(inner, str) else name
@@ -235,7 +236,7 @@ def _notes(file):
 
 
 def _others(file):
-    """Groups with arrays besides those of layers and optimizer."""
+    """Return groups with arrays other than layers and the optimizer."""
     if file.format == LAYER_WEIGHTS:
         return []
     is_keras = file.format != OTHER
@@ -270,7 +271,7 @@ def _checkpoint(file):
 
 
 def _progress(states):
-    """The epoch and whether it was over, of the state that `fit` keeps."""
+    """Return the epoch, and whether it was complete, from the state that `fit` keeps."""
     progress = states.get("progress")
     pairs = progress.get("dict") if isinstance(progress, dict) else None
     return {

@@ -1,4 +1,4 @@
-"""Format what `describe` returns as aligned text, some 90 columns wide."""
+"""Format the result of `describe` as aligned text, about 90 columns wide."""
 
 from tapewright.core.errors import printable
 
@@ -11,9 +11,9 @@ NUMBERS = ("parameters", "size", "arrays", "nodes", "traces")
 
 
 def report(description):
-    """The text of a description.
+    """Format a description as text.
 
-    Text from the file is shown without what would steer a terminal.
+    Control characters that could affect a terminal are removed from the file's text.
     """
     lines = [f"{description['path']}  ({size(description['bytes'])})", ""]
     lines += [f"{name:<12}{text}" for name, text in _facts(description) if text]
@@ -28,7 +28,7 @@ def _cut(line):
 
 
 def size(count):
-    """A number of bytes for people.
+    """Format a number of bytes for people.
 
     Example:
         >>> from tapewright.inspection.report import size
@@ -147,7 +147,7 @@ def _shapes(shapes):
 
 
 def _table(heading, rows):
-    """The lines of a table; columns of numbers stand to the right."""
+    """Format a table as lines; columns of numbers are right-aligned."""
     # A name may have a million letters; a line shows as many as fit.
     shown = [[printable(cell[: WIDTH + 1]) for cell in row] for row in rows[:MAX_ROWS]]
     widths = [max(map(len, column)) for column in zip(heading, *shown, strict=True)]
@@ -161,7 +161,7 @@ def _table(heading, rows):
 
 
 def _narrowed(widths):
-    """The widest columns give way until a line fits."""
+    """Narrow the widest columns until a line fits."""
     widths = [min(width, WIDTH) for width in widths]
     while sum(widths) + 2 * len(widths) > WIDTH and max(widths) > 12:
         widths[widths.index(max(widths))] -= 1

@@ -1,7 +1,7 @@
-"""Verify that a file is whole and sound, reading every byte of it.
+"""Verify that a file is complete and sound, reading every byte of it.
 
-`verify` goes on after the first fault where it can, and returns all of them. A file without
-faults that needs no class of the user's is loaded, as the last check.
+`verify` continues after a fault where possible, and returns all faults. If a file has
+no faults and needs no user classes, loading it is the last check.
 """
 
 import functools
@@ -37,8 +37,8 @@ MAX_FAULTS = 100
 def verify(path):
     """Return ``(faults, notes)`` about a file, lists of lines; a sound file has no faults.
 
-    A fault is what loading would refuse, or get wrong. A note is of interest only: no seal,
-    values that are not finite, arrays that nothing refers to.
+    A fault would make loading fail or return wrong values. A note is for information
+    only: a missing seal, non-finite values, arrays that nothing refers to.
     """
     path = os.fspath(path)
     faults, notes = [], []
@@ -57,7 +57,7 @@ def verify(path):
 
 
 def _loader(file):
-    """The function that loads files of a format, or None; it runs no code of the file."""
+    """Return the loader of a format, or None; it runs no code of the file."""
     if file.is_model:
         return functools.partial(load_model, compile=False)
     return {SAVED_MODEL: saved_model.load, CHECKPOINT: read_content}.get(file.format)
@@ -79,7 +79,7 @@ def _check(file, faults, notes):
 
 
 def _config(file, faults, notes):
-    """Check that layers have a class and a name each."""
+    """Check that each layer has a class and a name."""
     config = file.config
     if config is None:
         return
@@ -126,7 +126,7 @@ def _layer_names(file, faults, notes):
 
 
 def _numbers(file, faults, notes):
-    """Check that groups ``vars`` hold 0, 1, 2, ... without a gap."""
+    """Check that groups ``vars`` hold 0, 1, 2, ... without gaps."""
     if file.format not in (WEIGHTS, ZIP):
         return
     for group in file.root.walk():
@@ -141,7 +141,7 @@ def _numbers(file, faults, notes):
 
 
 def _arrays(file, faults, notes):
-    """Check that every array can be read; note those that are not finite."""
+    """Check that every array can be read; note non-finite arrays."""
     for array in file.root.arrays():
         try:
             values = array.read()
@@ -156,7 +156,7 @@ def _arrays(file, faults, notes):
 
 
 def _unused(file, faults, notes):
-    """Note arrays below ``model_weights`` that are no layer's."""
+    """Note arrays below ``model_weights`` that belong to no layer."""
     if not (file.by_layer and file.is_model):
         return
     used = {array.name for layer in stored_layers(file) for array in layer.arrays}

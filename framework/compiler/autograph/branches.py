@@ -39,9 +39,9 @@ def if_stmt(test, body, orelse, names, needed, attributes, reachable):
 
 
 def choose(test, true_fn, false_fn, functions=(), reachable=()):
-    """The value of one of two functions; of a conditional expression, ``and`` or ``or``.
+    """Return the value of one of two functions, for conditional expressions, and/or.
 
-    ``functions`` are those of the expression, which may change what is ``reachable``: see
+    ``functions`` belong to the expression and may change what is ``reachable``: see
     `State`.
     """
     state = State(functions, (), (), reachable)
@@ -49,7 +49,7 @@ def choose(test, true_fn, false_fn, functions=(), reachable=()):
 
 
 def _trace_both(test, true_fn, false_fn, state, needed=()):
-    """Trace two functions as branches; change the state, and return the value, as one does."""
+    """Trace two functions as branches; update the state and return the value."""
     before, line = state.snapshot(), user_line(always=True)
     merge = _Merge(needed, before[0])
 
@@ -91,7 +91,7 @@ def _as_value(content):
 
 
 class _Value:
-    """A value at the end of a branch; tensors of arrays are made while it is traced."""
+    """A value at the end of a branch; arrays are converted to tensors while it is traced."""
 
     def __init__(self, value):
         self.value = value
@@ -103,7 +103,7 @@ class _Value:
 
 
 class _Merge:
-    """The values of two branches become one value for each variable."""
+    """Merge the values of two branches to one value for each variable."""
 
     def __init__(self, needed, before):
         self.needed = needed
@@ -122,7 +122,7 @@ class _Merge:
         return rows
 
     def merged(self, name, a, b, rows):
-        """Append the tensors of a variable to both rows; return how to put it together."""
+        """Append the tensors of a variable to both rows; return how to reassemble it."""
         if a.value is b.value:
             return a.value, None
         if a.value is UNDEFINED or b.value is UNDEFINED:
@@ -150,7 +150,7 @@ class _Merge:
         return value, places
 
     def one_sided(self, name, a, b, rows):
-        """Refuse a variable of one branch, unless nobody surely reads it."""
+        """Reject a variable of one branch, unless nothing surely reads it."""
         there, at = (b, 1) if a.value is UNDEFINED else (a, 0)
         if name == RETURN_VALUE:  # a flag tells whether it is one
             places = []
@@ -169,7 +169,7 @@ class _Merge:
         return UNDEFINED, None
 
     def alike(self, name, pair):
-        """Convert a pair to tensors of one dtype and shape; None stays for both."""
+        """Convert a pair to tensors of equal dtype and shape; None for both stays None."""
         if all([x is None for x in pair]):
             return pair
         hint = next((x.dtype for x in pair if isinstance(x, Tensor)), None)

@@ -1,4 +1,4 @@
-"""Builtin functions of Python that also take tensors of a trace."""
+"""Python's builtin functions that also accept traced tensors."""
 
 import builtins
 
@@ -20,7 +20,7 @@ __all__ = ["replacement_of"]
 
 
 def replacement_of(function):
-    """Return what a call in converted code calls in place of a builtin function."""
+    """Return the function that converted code calls instead of a builtin function."""
     return next((new for old, new in _REPLACEMENTS if old is function), function)
 
 
@@ -33,7 +33,7 @@ def _float(x=0.0):
 
 
 def _to_number(x, dtype):
-    """Convert to a dtype, or to that of 64 bits, which loses nothing of a wide tensor."""
+    """Convert to a dtype, or to its 64-bit version, which loses nothing of a wide tensor."""
     x = convert_to_tensor(x)
     wide = dtype.replace("32", "64")
     return cast(x, wide if x.dtype.name in ("int64", "float64") else dtype)

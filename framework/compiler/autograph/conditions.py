@@ -1,4 +1,4 @@
-"""Conditions: whether they are traced, as scalars, and the errors that depend on them."""
+"""Conditions: detect traced ones, convert them to scalars, and handle their errors."""
 
 import sys
 
@@ -22,9 +22,10 @@ __all__ = [
 
 
 class ControlFlowError(TracingError, ValueError):
-    """Python control flow that no trace can follow; a ``ValueError``, as in TensorFlow.
+    """Python control flow that a trace cannot follow; a ``ValueError``, as in TensorFlow.
 
-    ``is_lasting``: what was done cannot be undone, so that Python cannot do it again.
+    ``is_lasting`` means that the effect cannot be undone, so that Python cannot repeat
+    it.
     """
 
     is_lasting = False
@@ -52,18 +53,19 @@ def scalar_condition(test, what):
 
 
 def note_conditional(error, line, what):
-    """Note that an error of the user was raised in traced code, which may not run."""
+    """Record that a user's error was raised in traced code, which may not run."""
     error.add_note(f"{line}: {what}. tw.debugging.Assert checks values")
     error.is_conditional = True
 
 
 def check_caught():
-    """Refuse that `except` catches an error of a traced branch or loop.
+    """Reject an ``except`` that catches an error of a traced branch or loop.
 
-    Whether it is raised is only known when the trace runs, so the handler cannot know
-    whether to run.
+    Only a run of the trace shows whether the error is raised, so the handler cannot
+    decide whether to run.
 
-    Raises: `ControlFlowError`.
+    Raises:
+        ControlFlowError: If such an error is being handled.
     """
     error = conditional_error()
     if error is not None:
@@ -77,9 +79,10 @@ def conditional_error():
 
 
 def check_swallowed(error):
-    """Refuse that the context manager of a `with` swallows an error, if there is one.
+    """Reject the context manager of a ``with`` that swallows an error, if there is one.
 
-    Raises: `ControlFlowError`, as `check_caught`.
+    Raises:
+        ControlFlowError: As in `check_caught`.
     """
     if error is not None:
         _refuse(error, f"swallowed by the with of {user_line(always=True)}: no with")

@@ -1,6 +1,6 @@
-"""Contents of what code changes in place: lists, dicts, sets, objects, cells, arrays.
+"""Contents of objects that code modifies: lists, dicts, sets, objects, cells, arrays.
 
-Each has a content: a list, dict, set or array that is a copy, and that can be put back.
+Each has a content: a list, dict, set or array that is a copy and can be put back.
 """
 
 import inspect
@@ -39,7 +39,8 @@ UNDEFINED = _Undefined()
 class _Container:
     """A container and its content.
 
-    ``refusal``: why it must not change, or None; ``is_lasting``: a change stays.
+    ``refusal`` is the reason why it must not change, or None; ``is_lasting`` means that
+    a change cannot be undone.
     """
 
     refusal: str | None = None
@@ -53,7 +54,7 @@ class _Container:
         return f"{name}[{key!r}]"
 
     def keys(self, old, new):
-        """Return the keys of two contents; None if they do not have the same ones."""
+        """Return the keys of two contents, or None if the keys differ."""
         if isinstance(old, list):
             return range(len(old)) if len(old) == len(new) else None
         if isinstance(old, dict):
@@ -67,7 +68,7 @@ class _Container:
         )
 
     def get(self, key):
-        """Return the value of an entry, as of now."""
+        """Return the current value of an entry."""
         return self.entry(self.content(), key)
 
     def put(self, key, value):
@@ -97,7 +98,7 @@ class _Items(_Container):
 
 
 class _Attributes(_Container):
-    """The attributes of an object, without its properties and ``__setattr__``."""
+    """The attributes of an object, bypassing its properties and ``__setattr__``."""
 
     def title(self, name, key):
         return f"{name}.{key}"
@@ -106,7 +107,7 @@ class _Attributes(_Container):
         return dict.fromkeys([*old, *new])
 
     def entry(self, content, key):
-        """Return an attribute of the object, or the one that its class has for it."""
+        """Return an attribute of the object, or else of its class."""
         if key in content:
             return content[key]
         value = inspect.getattr_static(type(self.container), key, UNDEFINED)
@@ -151,7 +152,7 @@ class Cell(_Container):
         self.set(value)
 
     def set(self, value):
-        """Give the variable a value, or none."""
+        """Set or delete the value of the variable."""
         if value is not UNDEFINED:
             self.container.cell_contents = value
         elif self.get() is not UNDEFINED:
@@ -159,7 +160,7 @@ class Cell(_Container):
 
 
 class _Iterator(_Container):
-    """The position of an iterator of Python, which must not change: nothing sets it back."""
+    """The position of a Python iterator, which must not change: it cannot be set back."""
 
     refusal = (
         "is an iterator, and advanced where a tensor decides: take the element before, or "
@@ -204,9 +205,9 @@ def container_of(value):
 
 
 def values_in(content):
-    """Yield the keys and values of a content in which containers can be.
+    """Yield the keys and values of a content that may contain containers.
 
-    A large one holds data, such as the replay memory of an agent: nobody looks into it.
+    A large content holds data, such as the replay memory of an agent, and is skipped.
     """
     if isinstance(content, (dict, list, tuple)) and len(content) > MANY:
         return
@@ -217,7 +218,7 @@ def values_in(content):
 
 
 def is_unchanged(a, b):
-    """Return whether two contents hold the very same objects."""
+    """Return whether two contents hold identical objects."""
     if isinstance(a, np.ndarray):
         return a.dtype == object or np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
     if len(a) != len(b):
@@ -230,10 +231,10 @@ def is_unchanged(a, b):
 
 
 def is_object_of_the_user(value):
-    """Return whether a class and its bases are of modules that may compute with tensors.
+    """Return whether a class and its bases belong to modules that may use tensors.
 
-    Those with a base of tapewright are not: layers build themselves, and keep what they
-    have seen, while they are traced, as in TensorFlow.
+    Classes with a tapewright base are excluded: layers build themselves and cache
+    values while they are traced, as in TensorFlow.
     """
     kind = type(value)
     if issubclass(kind, (type, tuple)) or any(map(_is_own, kind.__mro__)):

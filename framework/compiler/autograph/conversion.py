@@ -1,4 +1,4 @@
-"""Convert functions when traced code calls them: each code object once."""
+"""Convert functions when traced code calls them; each code object is converted once."""
 
 import ast
 import functools
@@ -56,8 +56,8 @@ def _remember(code, value):
 def convert(function):
     """Return a callable with its control flow converted.
 
-    Functions, methods and callable objects of the user are converted, and functions among
-    the arguments of functions of tapewright. Everything else is returned as it is.
+    Functions, methods and callable objects of the user are converted, and functions
+    among the arguments of tapewright functions. Everything else is returned unchanged.
     """
     kind = type(function)
     if kind is types.FunctionType:
@@ -92,7 +92,7 @@ def _with_converted_arguments(function):
 
 
 def _converted_argument(x):
-    """Convert a function, or those in a list, tuple or dict; return all else as it is."""
+    """Convert a function, or functions in a list, tuple or dict; return others unchanged."""
     if type(x) in (list, tuple):
         new = [_converted_argument(y) for y in x]
         return x if all(map(_same, x, new)) else type(x)(new)
@@ -110,7 +110,7 @@ def _same(a, b):
 
 
 def _converted_function(function):
-    """Return a function with the converted code, and the cells and defaults of this one."""
+    """Return a function with the converted code and the same cells and defaults."""
     code = function.__code__
     found = _converted_code(function)
     if found is None or isinstance(found, str):
@@ -137,7 +137,7 @@ def _operators():
 
 
 def _converted_code(function):
-    """Return the converted code; None if there is nothing to convert; or a reason."""
+    """Return the converted code, None if there is nothing to convert, or a reason."""
     code = function.__code__
     found = _known(code)
     if found is _UNKNOWN:
@@ -151,7 +151,7 @@ def _converted_code(function):
 
 
 def _tree(function):
-    """Return the rewritten tree of a function, in a function that gives it its variables."""
+    """Return the rewritten tree of a function, nested in a function with its variables."""
     node, home = find_node(function)
     free = function.__code__.co_freevars
     tree = transform(deepcopy(node), home, "__class__" in free)
@@ -172,7 +172,7 @@ def _tree(function):
 
 
 def _compiled(code, tree):
-    """Compile a rewritten tree; return the code, None if it uses no operator."""
+    """Compile a rewritten tree; return the code, or None if it uses no operator."""
     # Python writes `np.exp(x)` otherwise where the module imports `np`; by their code
     # functions inside of this one are found in its source.
     module = ast.Module([*tree.imports, tree.factory], [])
@@ -200,7 +200,7 @@ def _code_in(code):
 
 
 def _renamed(code, name, qualname):
-    """Give code the name of the function it comes from, and what is inside its own names.
+    """Give code the qualified name of its original function, and rename nested code.
 
     Inner functions of the rewriting get the name of the function, for tracebacks.
     """
@@ -238,7 +238,8 @@ def _note(code):
 def converted_source(function):
     """Return the converted code of a function as text.
 
-    Raises: ``ValueError`` with the reason if it cannot be converted.
+    Raises:
+        ValueError: If it cannot be converted, with the reason.
     """
     try:
         with _LOCK:
@@ -252,12 +253,14 @@ def converted_source(function):
 
 
 def do_not_convert(func=None):
-    """Leave the Python control flow of ``func``, and of all that it calls, as it is.
+    """Exclude ``func``, and all functions that it calls, from control flow conversion.
 
     A decorator, with or without parentheses.
 
+    Args:
+        func: Function to exclude; None to return a decorator.
+
     Example:
-        >>> import tapewright as tw
         >>> @tw.autograph.experimental.do_not_convert
         ... def sign(x):
         ...     return 1 if x > 0 else -1
@@ -282,7 +285,7 @@ def do_not_convert(func=None):
 
 
 def why_not_converted():
-    """Return why the user's code that is running is not converted, or None if it is."""
+    """Return why the running user code is not converted, or None if it is."""
     code, tracer = user_code(), active_tracer()
     found = _UNKNOWN if code is None else _known(code)
     if found is None:

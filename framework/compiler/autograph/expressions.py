@@ -23,7 +23,7 @@ __all__ = [
 
 
 def and_(first, *others, reachable=()):
-    """``first and other() and ...``, where ``others`` are evaluated if it takes them."""
+    """Evaluate ``first and other() and ...``; ``others`` are called only if needed."""
     if not others:
         return first
 
@@ -36,7 +36,7 @@ def and_(first, *others, reachable=()):
 
 
 def or_(first, *others, reachable=()):
-    """``first or other() or ...``, where ``others`` are evaluated if it takes them."""
+    """Evaluate ``first or other() or ...``; ``others`` are called only if needed."""
     if not others:
         return first
 
@@ -49,32 +49,32 @@ def or_(first, *others, reachable=()):
 
 
 def not_(x):
-    """``not x``."""
+    """Evaluate ``not x``."""
     return logical_not(scalar_condition(x, "not")) if is_traced(x) else not x
 
 
 def is_none(x):
-    """``x is None``, which an unknown size of a shape is for code written for TensorFlow.
+    """Evaluate ``x is None``; an unknown size of a shape is None, as in TensorFlow.
 
-    What is computed from sizes, which TensorFlow cannot, is a number.
+    Values computed from sizes, which TensorFlow cannot compute, are numbers.
     """
     return x is None or (type(x) is UnknownSize and x.is_dimension)
 
 
 def is_not_none(x):
-    """``x is not None``."""
+    """Evaluate ``x is not None``."""
     return not is_none(x)
 
 
 def if_exp(test, true_fn, false_fn, reachable=()):
-    """``true_fn() if test else false_fn()``."""
+    """Evaluate ``true_fn() if test else false_fn()``."""
     if is_traced(test):
         return choose(test, true_fn, false_fn, (true_fn, false_fn), reachable)
     return true_fn() if test else false_fn()
 
 
 def compare(left, first, *others):
-    """``left < x() < y()``; each of the others is a name of a comparison and a function."""
+    """Evaluate ``left < x() < y()``; ``others`` are pairs of a comparison and a function."""
     name, right = first
     right = right()
     value = _COMPARISONS[name](left, right)
@@ -91,9 +91,11 @@ _COMPARISONS = {
 
 
 def assert_stmt(test, message):
-    """``assert test, message()``; of a traced test, in each call.
+    """Run ``assert test, message()``; for a traced test, in each call.
 
-    Raises: ``AssertionError``, or ``InvalidArgumentError`` in a replay.
+    Raises:
+        AssertionError: If the test is false.
+        InvalidArgumentError: If a traced test is false in a replay.
     """
     if is_traced(test):
         text = "assertion failed" if message is None else message()

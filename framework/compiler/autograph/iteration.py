@@ -1,7 +1,7 @@
-"""Iteration of `for` in a trace: rows of tensors, ranges, and data sets.
+"""Iteration of ``for`` in a trace: rows of tensors, ranges, and data sets.
 
-`Rows` has a number of steps that is known, or a size of the trace: the loop is a scan.
-`Steps` has a state of its own, and a test.
+`Rows` has a known number of steps, or a size of the trace: the loop is a scan. `Steps`
+has a state and a test.
 """
 
 import builtins
@@ -26,7 +26,7 @@ __all__ = ["Rows", "Steps", "as_iteration", "iterable"]
 
 
 def iterable(function):
-    """Return the function whose call gives what a loop goes over.
+    """Return the function whose call returns the iterable of a loop.
 
     ``range`` of a traced tensor becomes `Steps`, not a tensor of all its numbers.
     """
@@ -39,8 +39,8 @@ def iterable(function):
 class Rows:
     """The rows of tensors, one after the other.
 
-    ``length``: their number, an int or a size of the trace. ``item(rows)``: what a step
-    gets, of the rows of ``tensors``.
+    ``length`` is their number, an int or a size of the trace. ``item(rows)`` is the
+    item of a step, computed from the rows of ``tensors``.
     """
 
     def __init__(self, tensors, length, item):
@@ -55,11 +55,11 @@ class Rows:
             yield self.row(i)
 
     def row(self, i):
-        """Return what step ``i`` gets."""
+        """Return the item of step ``i``."""
         return self.item([gather(x, i) for x in self.tensors])
 
     def after(self, count):
-        """Return the rest behind the first rows."""
+        """Return the rows after the first ``count``."""
         return Rows([x[count:] for x in self.tensors], self.length - count, self.item)
 
     def as_steps(self):
@@ -71,10 +71,10 @@ class Rows:
 class Steps:
     """Steps with a state, a nest of tensors.
 
-    ``goes_on(state)``: whether there is a step; ``item(state)``: what it gets;
-    ``advance(state)``: the state of the next one. ``count``: the number of steps, a tensor,
-    or None; ``takes``: `advance` takes something away, so that a loop which ends early must
-    not call it.
+    ``goes_on(state)`` returns whether there is another step; ``item(state)`` its item;
+    ``advance(state)`` the next state. ``count`` is the number of steps, a tensor, or
+    None. If ``takes`` is True, `advance` consumes an element, so a loop that ends early
+    must not call it.
     """
 
     def __init__(self, state, goes_on, item, advance, count=None, takes=False):
@@ -89,7 +89,7 @@ def _counted(count, item):
 
 
 def as_iteration(x):
-    """Return `Rows` or `Steps` for what a loop goes over; None if Python does it."""
+    """Return `Rows` or `Steps` for the iterable of a loop; None if Python iterates."""
     if isinstance(x, (Rows, Steps)):
         return x
     if is_tensor(x):
@@ -104,7 +104,7 @@ def as_iteration(x):
 
 
 def _range(function, *args, **options):
-    """Return a range; `Steps` if a limit is only known in the call."""
+    """Return a range; `Steps` if a limit is known only in the call."""
     given = dict(zip(("start", "limit", "delta"), args)) | options
     if not any([is_traced(x) for x in given.values()]):
         return function(*args, **options)

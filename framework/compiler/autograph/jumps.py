@@ -1,7 +1,7 @@
-"""Rewrite `break`, `continue` and `return` inside of blocks as assignments of flags.
+"""Rewrite ``break``, ``continue`` and ``return`` inside blocks as assignments of flags.
 
-What follows a jump goes into the other branch of the `if` around it; only where both may
-go on does a flag guard the rest:
+The code after a jump moves into the other branch of the ``if`` around it; a flag guards
+the rest only where both branches may continue:
 
     if c:                    if c:
         return a                 ag__return = a
@@ -25,11 +25,11 @@ SCOPES = ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef
 
 
 class Unconvertible(Exception):  # noqa: N818  (a reason, not an error of the user)
-    """Code is left as it is; the text says why."""
+    """Code is left unchanged; the text says why."""
 
 
 def lower_jumps(body):
-    """Return the statements of a function without jumps, but for a `return` at the end."""
+    """Return the statements of a function without jumps, except for a final ``return``."""
     *before, last = body
     lowering = _Lowering()
     if not any([_jumps(node, ast.Return) for node in before]):
@@ -48,7 +48,7 @@ def lower_jumps(body):
 
 
 class _Lowering:
-    """Rewrites blocks; ``loop`` are the flags of the loop around a block."""
+    """Rewrite blocks; ``loop`` are the flags of the loop around a block."""
 
     def __init__(self):
         self.loops = 0
@@ -87,7 +87,7 @@ class _Lowering:
         return done, set()
 
     def statement(self, node, loop):
-        """Return the statements in place of one, and the flags that it may set."""
+        """Return the statements that replace one, and the flags that it may set."""
         if isinstance(node, (ast.For, ast.While)):
             return self.loop(node, loop)
         if isinstance(node, SCOPES) or not _jumps(node, JUMPS):
@@ -112,7 +112,7 @@ class _Lowering:
         raise Unconvertible(f"line {node.lineno} jumps out of a {type(node).__name__}")
 
     def inner_loops(self, node):
-        """Lower the jumps of loops inside of a statement that nothing leaves."""
+        """Lower the jumps of loops inside a statement that no jump leaves."""
         for field in ("body", "orelse", "finalbody"):
             block = getattr(node, field, None)
             if isinstance(block, list) and not isinstance(node, SCOPES):
@@ -179,7 +179,7 @@ def _jumps(node, kinds):
 
 
 def _always_leaves(block):
-    """Return whether no path goes on after a block."""
+    """Return whether every path through a block leaves it."""
     last = block[-1] if block else None
     if isinstance(last, (*JUMPS, ast.Raise)):
         return True
@@ -196,7 +196,7 @@ def _is_endless(node):
 
 
 def _reads(statements, name):
-    """Return whether a flag decides something."""
+    """Return whether a flag is read."""
     for tree in statements:
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and node.id == name:

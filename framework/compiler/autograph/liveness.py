@@ -1,8 +1,8 @@
 """Names that code assigns, and names whose values are still needed after a statement.
 
-Runs on functions without jumps (`jumps`). Each `if`, `while` and `for` gets two
-attributes: ``needed``, the names read after it, and ``again``, those that a further step
-of a loop reads.
+Runs on functions without jumps (`jumps`). Each ``if``, ``while`` and ``for`` gets two
+attributes: ``needed``, the names read after it, and ``again``, the names that a further
+step of a loop reads.
 """
 
 import ast
@@ -86,7 +86,7 @@ def used_later(statements):
 
 
 def changed_attributes(statements):
-    """Return chains like ``self.x`` that are assigned, and those of changed containers."""
+    """Return chains like ``self.x`` that are assigned, or whose containers are modified."""
     assigned, changed = set(), set()
     for tree in statements:
         for node in _of_this_function(tree):
@@ -121,8 +121,8 @@ def _chain(node):
 def annotate(statements, live=frozenset(), kept=frozenset()):
     """Annotate the blocks of statements; return the names that are live before them.
 
-    ``live``: the names needed after them. ``kept``: those that stay live all along, as an
-    exception may lead to code that reads them.
+    ``live`` are the names needed after them. ``kept`` are the names that stay live
+    throughout, because an exception may lead to code that reads them.
     """
     for node in reversed(statements):
         live = _before(node, frozenset(live), kept) | kept
@@ -181,7 +181,7 @@ def _plain_targets(target):
 
 
 def _loop(node, live, kept, read, targets):
-    """Annotate a loop, whose body comes before itself; return what is live before it."""
+    """Annotate a loop, whose body may precede itself; return the names live before it."""
     stop = set(node.stop)
     head = live | read | stop
     while True:

@@ -1,4 +1,4 @@
-"""`while` and `for`: loops of Python, unless they depend on tensors of a trace."""
+"""``while`` and ``for``: Python loops, unless they depend on traced tensors."""
 
 from __future__ import annotations
 
@@ -26,10 +26,14 @@ def set_loop_options(
 ) -> None:
     """Set options of the traced loop in whose body it is called.
 
-    Args: ``maximum_iterations``: the largest number of steps; ``shape_invariants``: pairs
-    of a variable and its shape, whose unknown sizes may change from step to step; then
-    the function runs eagerly. The others change nothing. Loops that Python runs have no
-    options.
+    Loops that Python runs have no options.
+
+    Args:
+        parallel_iterations: Ignored.
+        swap_memory: Ignored.
+        maximum_iterations: Maximum number of steps.
+        shape_invariants: List of pairs of a variable and its shape, whose unknown sizes
+            may change from step to step; the function then runs eagerly.
     """
     options = loop_options()
     if options is not None:
@@ -38,11 +42,11 @@ def set_loop_options(
 
 
 def while_stmt(test, body, names, needed, attributes, reachable, stop):
-    """``while test(): body()``; a `Loop` node if the test is a tensor of the trace.
+    """Run ``while test(): body()``; emit a `Loop` node if the test is a traced tensor.
 
-    Args: ``names``: the variables that a further step or the code behind reads;
-    ``needed``: those of the code behind; ``attributes`` and ``reachable``: see `State`;
-    ``stop``: flags that end the loop.
+    ``names`` are the variables that a further step or the following code reads,
+    ``needed`` the variables that the following code reads, ``stop`` the flags that end
+    the loop. For ``attributes`` and ``reachable``, see `State`.
     """
     state = State((test, body), names, attributes, reachable)
     goes_on = functools.partial(_goes_on, state, stop, test)
@@ -64,9 +68,9 @@ def while_stmt(test, body, names, needed, attributes, reachable, stop):
 
 
 def for_stmt(iterable, body, names, needed, attributes, reachable, stop):
-    """``for item in iterable: body(item)``; a `Loop` node if it goes over tensors in a trace.
+    """Run ``for item in iterable: body(item)``; emit a `Loop` node for traced tensors.
 
-    For the arguments see `while_stmt`.
+    For the arguments, see `while_stmt`.
     """
     state = State((body,), names, attributes, reachable)
     iteration = None if active_tracer() is None else as_iteration(iterable)

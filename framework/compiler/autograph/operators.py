@@ -1,6 +1,6 @@
-"""The functions that converted code calls, as ``ag__.if_stmt`` and so on.
+"""The functions that converted code calls, such as ``ag__.if_stmt``.
 
-They do as Python does, unless a value is a tensor of the active trace.
+They behave like Python, unless a value is a tensor of the active trace.
 """
 
 from tapewright.core.interpreters import converted

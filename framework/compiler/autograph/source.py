@@ -1,9 +1,9 @@
-"""Source of functions: whose is converted, and the syntax tree of one by its code object.
+"""Source of functions: which are converted, and the syntax tree of a code object.
 
-Source comes from `linecache`, as for tracebacks: files, cells of notebooks, examples of
-docstrings, and the prompt from Python 3.13 on. Before, lines of the prompt are in its
-history. A tree is used only if it compiles to the code of the function, so that a file that
-has changed since its import is not taken for it.
+Source comes from `linecache`, as for tracebacks: files, notebook cells, docstring
+examples, and the prompt from Python 3.13 on. In older versions, lines of the prompt are
+in its history. A tree is used only if it compiles to the code of the function, so a
+file that has changed since its import is not mistaken for it.
 """
 
 import __future__
@@ -52,7 +52,7 @@ def is_convertible(filename):
 
 
 class NoSource(Exception):  # noqa: N818  (a reason, not an error of the user)
-    """The source of a function is not to be had; the text says why."""
+    """The source of a function is not available; the text says why."""
 
 
 def future_flags(code):
@@ -62,12 +62,13 @@ def future_flags(code):
 
 
 def find_node(function):
-    """Return the node of a function, and the name of the class around it or None.
+    """Return the node of a function, and the name of the enclosing class or None.
 
-    Its attribute ``warns`` tells if Python warns of the source; ``imports`` are the
-    imports of its module.
+    Its attribute ``warns`` is True if Python warns about the source; ``imports`` are
+    the imports of its module.
 
-    Raises: `NoSource`.
+    Raises:
+        NoSource: If the source is not available.
     """
     code = function.__code__
     name, flags = code.co_filename, future_flags(code)
@@ -94,7 +95,7 @@ def _match(module, code):
 
 
 class _Module:
-    """A parsed module: the nodes of its functions, and what they compile to."""
+    """A parsed module: the nodes of its functions, and their compiled code."""
 
     def __init__(self, source, filename, flags):
         # Python has given the warnings on the source. `catch_warnings` makes Python forget
@@ -112,7 +113,7 @@ class _Module:
     @classmethod
     @functools.lru_cache(maxsize=64)
     def of(cls, source, filename, flags):
-        """Return the module of this source, or None if it is none."""
+        """Return the module of this source, or None if it cannot be parsed."""
         try:
             return cls(source, filename, flags)
         except (SyntaxError, ValueError):
@@ -160,7 +161,7 @@ def _imports(node):
 
 
 def _alike(compiled, code):
-    """Return whether code is that of a source, also if pytest has rewritten its asserts."""
+    """Return whether code comes from a source, even if pytest has rewritten its asserts."""
     if compiled.co_code == code.co_code:
         return compiled.co_names == code.co_names
     rewritten = any([name.startswith("@py") for name in _names(code)])
@@ -192,7 +193,7 @@ def _holds(node, span):
 
 
 def _typed(code, flags):
-    """Find a function in the lines that were typed at the prompt."""
+    """Find a function in the lines typed at the prompt."""
     readline = sys.modules.get("readline")
     if readline is None:
         raise NoSource("its source was read from the standard input, which is not kept")
@@ -215,7 +216,7 @@ def _typed(code, flags):
 
 
 def _find_in_first(lines, code, flags):
-    """Find a function in the first statement of these lines; return None if it is not there."""
+    """Find a function in the first statement of these lines, or return None."""
     for end in range(1, len(lines) + 1):
         module = _Module.of("\n".join(lines[:end]) + "\n", code.co_filename, flags)
         found = None if module is None else module.find(code)

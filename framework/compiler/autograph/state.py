@@ -37,11 +37,12 @@ _CONTENT, _ENTRY, _VARIABLE = "the content of ", "the entry ", "the variable "
 
 
 class State:
-    """Variables, each under its name.
+    """Variables by name.
 
-    Args: ``functions``: the inner functions that share them; ``names``: the variables that
-    have to survive; ``attributes``: those like ``self.x``; ``reachable``: variables and
-    attributes whose containers the code may change, itself or in what it calls.
+    ``functions`` are the inner functions that share them, ``names`` the variables to
+    keep, ``attributes`` chains like ``self.x``, and ``reachable`` the variables and
+    attributes whose containers the code may modify, itself or in functions that it
+    calls.
     """
 
     def __init__(self, functions, names, attributes, reachable):
@@ -88,7 +89,7 @@ class State:
                 self._find_containers(name, value)
 
     def _value(self, chain):
-        """Return the value of a chain like ``self.x``, without properties being called."""
+        """Return the value of a chain like ``self.x`` without calling properties."""
         root, *attributes = chain.split(".")
         cell = self._cells.get(root)
         value = UNDEFINED if cell is None else Cell(cell).get()
@@ -122,7 +123,7 @@ class State:
             self._find_containers(title, x)
 
     def _find_cells(self, function):
-        """Find the variables that a function inside of this one shares with it."""
+        """Find the variables that a nested function shares with it."""
         if not function.__qualname__.startswith(self._scope):
             return
         for name, cell in zip(
@@ -190,10 +191,10 @@ class State:
             self.containers[name].replace(value)
 
     def changes(self, before, after):
-        """Return what has changed between two contents: name -> the old and the new value.
+        """Return the differences between two contents: name -> the old and the new value.
 
-        Those are entries, or whole containers that have got other keys. ``before`` takes
-        over the variables and layers that objects create when they first need them.
+        These are entries, or whole containers whose keys differ. ``before`` takes over
+        the variables and layers that objects create on first use.
         """
         found = {}
         for name, old in before.items():
@@ -220,7 +221,7 @@ class State:
         return found
 
     def _name_of(self, container, key, title):
-        """Return the name of an entry, which is its own."""
+        """Return the unique name of an entry."""
         name = _ENTRY + container.title(title, key)
         while self._entries.setdefault(name, (container, key)) != (container, key):
             name += "'"
@@ -228,7 +229,7 @@ class State:
 
 
 def _scope_of(function):
-    """Return how the names begin of functions inside of the one that this is a part of."""
+    """Return the name prefix of functions nested in the function that contains this one."""
     name = function.__code__.co_qualname
     if function.__name__ == "<lambda>":  # an expression
         name = name.rpartition(".<locals>.")[0]
@@ -236,7 +237,7 @@ def _scope_of(function):
 
 
 def _is_made(old, new):
-    """Return whether a variable or layer came in place of None."""
+    """Return whether a variable or layer replaced None."""
     if (
         old is not None
         or new is None

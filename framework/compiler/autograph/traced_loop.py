@@ -1,8 +1,9 @@
-"""`TracedLoop`: a Python loop as one `Loop` node, whose state are the loop's variables.
+"""`TracedLoop`: a Python loop as one `Loop` node, whose state is the loop's variables.
 
-Numbers become tensors; objects of Python stay what they are, and must. A body is traced
-again if its first trace tells that the state has to start otherwise: a number that becomes
-a float, a variable that only the body sets, a list that it changes.
+Numbers become tensors; other Python objects stay as they are and must not change. A
+body is traced again if its first trace shows that the state must start differently: a
+number that becomes a float, a variable that only the body sets, a list that it
+modifies.
 """
 
 from contextvars import ContextVar
@@ -48,16 +49,16 @@ KINDS = "biufc"
 
 
 class _Changed(Exception):  # noqa: N818
-    """The state has to start otherwise: trace again."""
+    """The state must start differently: trace again."""
 
 
 class TracedLoop:
     """One loop.
 
-    Args: ``state``: a `State`; ``needed``: the names that the code behind reads; ``body``:
-    a function of an item if there is an ``iteration``, `Rows` or `Steps`, else of nothing;
-    ``goes_on``: a function without arguments, or None; ``is_known``: what it returns is
-    known before the trace runs.
+    ``needed`` are the names that the following code reads. ``body`` is a function of an
+    item if there is an ``iteration`` (`Rows` or `Steps`), else without arguments.
+    ``goes_on`` is a function without arguments, or None; ``is_known`` means that its
+    result is known before the trace runs. ``state`` is a `State`.
     """
 
     def __init__(self, state, needed, body, goes_on, iteration=None, is_known=False):
@@ -68,8 +69,9 @@ class TracedLoop:
     def emit_if_traced(self):
         """Emit the loop; return False if Python has to run its steps.
 
-        Nothing may be traced, or the body needs values: indices of lists, shapes. A first
-        step by Python helps where variables get their dtypes and shapes in it.
+        This is the case if nothing is traced, or if the body needs values: list
+        indices, shapes. A first step by Python helps if variables get their dtypes and
+        shapes in it.
         """
         try:
             return self.emit(only_if_traced=True)
@@ -100,7 +102,7 @@ class TracedLoop:
         return done
 
     def emit(self, only_if_traced=False):
-        """Emit the loop; return False, with nothing done, if nothing of it is traced."""
+        """Emit the loop; return False without any effect if nothing of it is traced."""
         self.before = self.state.snapshot()
         values = self.state.values()
         self.entry = {name: x for name, x in values.items() if x is not UNDEFINED}
@@ -230,7 +232,7 @@ class TracedLoop:
     # --- variables as tensors
 
     def _carried(self):
-        """Return the tensors of the variables, and note where they belong."""
+        """Return the tensors of the variables, and record where they belong."""
         tensors, self.places = [], {}
         for name, value in self.entry.items():
             self.places[name] = []
@@ -246,13 +248,13 @@ class TracedLoop:
         return tensors
 
     def _load(self, tensors):
-        """Set the variables to the values that have these tensors."""
+        """Set the variables to values with these tensors."""
         for name, places in self.places.items():
             value = with_tensors(self.entry[name], places, tensors)
             self.state.set(name, value)
 
     def _results(self, tensors):
-        """Return the tensors of the variables after a step, which must be like before."""
+        """Return the tensors of the variables after a step, which must match those before."""
         values = self.state.values()
         again = False
         for name, value in values.items():
@@ -283,7 +285,7 @@ class TracedLoop:
         return found
 
     def _compared(self, name, old, new, places, tensors):
-        """Return whether a variable must start otherwise, and its tensors after a step."""
+        """Return whether a variable must start differently, and its tensors after a step."""
         if not same_nesting(old, new):
             self._refuse(name, old, new)
         changed, found = False, []
@@ -311,7 +313,7 @@ class TracedLoop:
         ]
 
     def _replaces(self, name, i, x, y):
-        """Put another leaf at the start for one that is no tensor, if it has to be; say so."""
+        """Replace a non-tensor leaf at the start if necessary; return whether it was."""
         if is_same(x, y):
             return False
         if isinstance(x, TensorArray) and isinstance(y, TensorArray):
@@ -329,7 +331,7 @@ class TracedLoop:
         return True
 
     def _becomes(self, name, i, x, t, u):
-        """Give a number the dtype at the start that it gets; say so. Other changes raise."""
+        """Give a number its final dtype at the start; return whether it changed, or raise."""
         old, new = kind_of(t.array.dtype), kind_of(u.array.dtype)
         where = f"{user_line(always=True)}: {title_of(name)}"
         if t.array.dtype != u.array.dtype:
@@ -372,7 +374,7 @@ class TracedLoop:
     # --- lists and dicts
 
     def _takes_over(self, name, old, new):
-        """Let an entry of a container be a variable; or note what a list grows by."""
+        """Turn an entry of a container into a variable, or record how a list grows."""
         if self.state.is_entry(name):
             if old is UNDEFINED:
                 self.filled[name] = _outlined(new)
@@ -398,7 +400,7 @@ class TracedLoop:
         return found
 
     def _extend(self, stacks):
-        """Append to lists what each step has given."""
+        """Append the results of each step to lists."""
         columns = iter([unstack(x) for x in stacks])
         for name, items in self.grown.items():
             own = [next(columns) for _ in leaves_of(items)]
@@ -406,7 +408,7 @@ class TracedLoop:
                 self.state.containers[name].container.extend(pack(items, row))
 
     def _check_count(self, steps):
-        """Let calls raise in which no step gives a value to what is read afterwards."""
+        """Make calls raise if no step sets a value that is read afterwards."""
         names = [x for x in self.filled if x in self.needed and x != RETURN_VALUE]
         if not names:
             return
@@ -420,7 +422,7 @@ class TracedLoop:
 
 
 def _outlined(value):
-    """Return a nest with the specs of its tensors in their places."""
+    """Return a nest with specs instead of its tensors."""
     leaves = []
     for leaf in leaves_of(value):
         own = tensors_of(leaf)

@@ -8,9 +8,9 @@
                                        x = b
                                    ag__.if_stmt(c, ag__if, ag__else, ("x",), ...)
 
-Variables are shared with these inner functions as usual in Python, by cells, in which the
-operators read and write them. Every new node has the line of the statement that it stands
-for: tracebacks show the user's lines.
+Variables are shared with these inner functions by cells, as usual in Python; the
+operators read and write the cells. Every new node has the line of the statement that it
+replaces: tracebacks show the user's lines.
 """
 
 import ast
@@ -39,10 +39,11 @@ SCOPES = ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef
 def transform(node, home, has_class_cell):
     """Return the node of a function with its control flow rewritten.
 
-    ``home``: the name of the class around it, or None; ``has_class_cell``: whether it
-    calls ``super()``.
+    ``home`` is the name of the enclosing class, or None; ``has_class_cell`` says
+    whether the function calls ``super()``.
 
-    Raises: `Unconvertible`.
+    Raises:
+        Unconvertible: If the function cannot be rewritten.
     """
     _check(node)
     if isinstance(node, ast.Lambda):
@@ -80,7 +81,7 @@ def transform(node, home, has_class_cell):
 
 
 def _check(node):
-    """Raise for what cannot be moved into inner functions."""
+    """Raise for code that cannot be moved into inner functions."""
     if isinstance(node, ast.AsyncFunctionDef):
         raise Unconvertible("it is a coroutine")
     for inner in _own_nodes(node):
@@ -98,7 +99,7 @@ def _check(node):
 
 
 def _own_nodes(node):
-    """Yield the nodes of a function without those of functions and classes inside."""
+    """Yield the nodes of a function, excluding nested functions and classes."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, SCOPES):
             yield child
@@ -106,7 +107,7 @@ def _own_nodes(node):
 
 
 def _without_declarations(body):
-    """Return the body without `global` and `nonlocal`, and the names with their kind."""
+    """Return the body without ``global`` and ``nonlocal``, and the names with their kind."""
     declared = {}
 
     class Removal(ast.NodeTransformer):
@@ -136,12 +137,12 @@ def _declarations(names, declared):
 
 
 class _Rewriter(ast.NodeTransformer):
-    """Rewrites one function.
+    """Rewrite one function.
 
-    Args: ``declared``: names that it declares, with the kind of statement; ``own``: its
-    variables; ``used_later``: names that functions inside of it use; ``home``: the name of
-    the class around it; ``first``: its first argument if it calls ``super()``. ``shared``
-    becomes the names that the new inner functions assign.
+    ``declared`` maps the names that it declares to the kind of statement, ``own`` are
+    its variables, ``used_later`` the names that nested functions use, ``home`` is the
+    name of the enclosing class, and ``first`` its first argument if it calls
+    ``super()``. ``shared`` collects the names that the new inner functions assign.
     """
 
     def __init__(self, declared, own, used_later, home, first):
@@ -201,9 +202,10 @@ class _Rewriter(ast.NodeTransformer):
         )
 
     def loop(self, node, names):
-        """Return a function that makes the call of a loop, from the names as they are now.
+        """Return a function that makes the call of a loop, given the current names.
 
-        Its variables are those that a further step, or the code behind, reads.
+        Its variables are the variables that a further step, or the following code,
+        reads.
         """
         names = names | assigned_names(node.body)
         later = node.needed | self.used_later
@@ -243,7 +245,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_With(self, node):  # noqa: N802
-        """Note the error that leaves the body, as the context manager may swallow it."""
+        """Record the error that leaves the body, as the context manager may swallow it."""
         self.generic_visit(node)
         left = self.fresh("left")
         note = ast.Assign(
@@ -258,7 +260,7 @@ class _Rewriter(ast.NodeTransformer):
     # --- expressions
 
     def iterable(self, node):
-        """Return the expression that a loop goes over: ranges need not become tensors."""
+        """Return the expression that a loop iterates over: ranges need not become tensors."""
         if not isinstance(node, ast.Call) or assigned_names([node]):
             return self.visit(node)
         node.args = [
@@ -339,7 +341,7 @@ class _Rewriter(ast.NodeTransformer):
         return f"ag__{name}_{self.count}"
 
     def inner(self, node, name, parameters, names, body):
-        """Return an inner function that assigns the names of the function around it."""
+        """Return an inner function that assigns the names of the enclosing function."""
         self.shared.update(names)
         arguments = ast.arguments(
             [], [ast.arg(x) for x in parameters], None, [], [], None, []
@@ -353,7 +355,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.Tuple([ast.Constant(x) for x in names], ast.Load())
 
     def mangled(self, name):
-        """Return the name as the compiler writes it in a class: ``__x`` is ``_Home__x``."""
+        """Return the name as the compiler mangles it in a class: ``__x`` is ``_Home__x``."""
         parts = []
         for part in name.split("."):
             if self.home and part.startswith("__") and not part.endswith("__"):
@@ -362,11 +364,11 @@ class _Rewriter(ast.NodeTransformer):
         return ".".join(parts)
 
     def chains(self, block, names):
-        """Return the attributes that a block assigns, and where it may change containers.
+        """Return the attributes that a block assigns, and where it may modify containers.
 
-        Those are the variables of the function, also of functions inside of it that the
-        block may call, and attributes like ``self.items``. Lists of the code around it
-        change once, while it is traced, as everywhere in Python.
+        The latter are the variables of the function, including variables of nested
+        functions that the block may call, and attributes like ``self.items``. Lists of
+        the enclosing code change once, while it is traced, as everywhere in Python.
         """
         assigned, changed = changed_attributes(block)
         assigned = {x for x in assigned if x.partition(".")[0] not in names}
@@ -374,7 +376,7 @@ class _Rewriter(ast.NodeTransformer):
         return assigned, {x for x in reachable if x.partition(".")[0] in self.own}
 
     def effects(self, expressions):
-        """Return the argument that tells which containers calls in expressions may change."""
+        """Return the argument that lists the containers that called code may modify."""
         nodes = [node for each in expressions for node in ast.walk(each)]
         if not any([isinstance(node, ast.Call) for node in nodes]):
             return []
@@ -383,9 +385,9 @@ class _Rewriter(ast.NodeTransformer):
 
     @staticmethod
     def located(node, *statements):
-        """Give new statements the lines of the one in whose place they stand.
+        """Give new statements the lines of the statement that they replace.
 
-        Of a block they have its header, which is then what tracebacks show.
+        For a block this is its header, which tracebacks then show.
         """
         for x in statements:
             ast.copy_location(x, node)

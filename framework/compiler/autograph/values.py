@@ -1,4 +1,4 @@
-"""Values of Python variables: their leaves and tensors, and whether two are the same."""
+"""Values of Python variables: their leaves, their tensors, and comparison."""
 
 import numpy as np
 
@@ -19,14 +19,14 @@ __all__ = [
 
 
 def is_number(x):
-    """Return whether a leaf of Python or NumPy can become a tensor."""
+    """Return whether a Python or NumPy leaf can become a tensor."""
     if isinstance(x, (bool, int, float, complex)):
         return True
     return isinstance(x, (np.generic, np.ndarray)) and kind_of(x.dtype) in "biufc"
 
 
 def is_same(a, b):
-    """Return whether two leaves are one object, or equal values of Python."""
+    """Return whether two leaves are the same object, or equal Python values."""
     if a is b:
         return True
     if type(a) is not type(b) or isinstance(a, Tensor):
@@ -39,12 +39,12 @@ def is_same(a, b):
 
 
 def leaves_of(value):
-    """Return the leaves of a nest; a value that is none is its own leaf."""
+    """Return the leaves of a nest; any other value is its own leaf."""
     return flatten(value) if is_nested(value) else [value]
 
 
 def tensors_of(leaf):
-    """Return the tensors of a leaf as a list; None if it is an object of Python."""
+    """Return the tensors of a leaf as a list, or None if it is a Python object."""
     if is_composite(leaf):
         return leaf.components()
     if isinstance(leaf, Tensor):
@@ -55,7 +55,7 @@ def tensors_of(leaf):
 def with_tensors(value, places, tensors):
     """Return a nest like ``value``, with tensors in the places of its leaves.
 
-    A place is the slice of the tensors of a leaf, or None: it stays.
+    A place is the slice of the tensors of a leaf, or None to keep the leaf.
     """
     leaves = []
     for leaf, place in zip(leaves_of(value), places, strict=True):
@@ -82,6 +82,6 @@ def same_nesting(a, b):
 
 
 def shown(value):
-    """Return a value as text, for a message."""
+    """Format a value as text, for a message."""
     text = repr(value)
     return text if len(text) <= 80 else f"an object of {type(value).__name__}"

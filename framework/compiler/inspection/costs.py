@@ -1,7 +1,7 @@
-"""The cost of one instruction of a program by count: operations, and bytes moved.
+"""The cost of one instruction of a program: operations, and bytes moved.
 
-Estimates from the shapes alone, for the tables of `pretty` and of `profiler`. Kernels cost
-what the trait ``cost`` of their op says; functions of NumPy are counted here.
+These are estimates from shapes alone, for the tables of `pretty` and of `profiler`. The
+cost of a kernel is the trait ``cost`` of its op; NumPy functions are counted here.
 """
 
 import numpy as np
@@ -76,7 +76,7 @@ def _operations(instruction, inputs, outputs):
 
 
 def instruction_name(instruction):
-    """The op that an instruction is from; of several that were fused, their names."""
+    """Return the op that an instruction is from, or the names of fused ops."""
     steps = instruction.steps or (instruction,)
     names = list(dict.fromkeys(step.op_name for step in steps))
     return "+".join(names[:3]) + ("+..." if len(names) > 3 else "")

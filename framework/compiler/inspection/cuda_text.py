@@ -1,6 +1,6 @@
-"""The text of an executable for a GPU: its graphs, step by step, and the calls between them.
+"""The text of a GPU executable: its graphs, step by step, and the calls between them.
 
-What one CUDA graph does stands below its name. Arrays have names as in `native_text`.
+The content of each CUDA graph follows its name. Arrays are named as in `native_text`.
 """
 
 from ..program.array_instructions import Contract, Copy, Map, Reduce
@@ -15,11 +15,11 @@ __all__ = ["cuda_text"]
 
 
 def cuda_text(executable, graph):
-    """Print a replay: a heading, and what it does, graph by graph.
+    """Print a replay: a heading, and its steps, graph by graph.
 
-    Above each instruction of a graph: the ops, the arrays that it gives, bytes read and
-    written, operations, and the user's lines; below it its launches and library calls.
-    Behind a call between two graphs: why it is none of their steps.
+    Above each instruction of a graph: the ops, the arrays that it returns, bytes read
+    and written, operations, and the user's lines; below it its launches and library
+    calls. After a call between two graphs: why it is not a step of a graph.
     """
     lines = [*heading(executable, graph), _share(executable)]
     calls = calls_text(executable, _segment, _reason_in)
@@ -27,7 +27,7 @@ def cuda_text(executable, graph):
 
 
 def _share(executable):
-    """Say which part of a replay graphs do."""
+    """Return the share of a replay that graphs execute, as text."""
     segments = executable.segments
     found = sum([len(segment.instructions) for segment in segments])
     steps = sum([len(segment.steps) for segment in segments])
@@ -52,7 +52,7 @@ def _work(instruction, segment, names):
 
 
 def _step_text(step):
-    """A launch with its blocks and threads, or the name of a library's function."""
+    """Format a launch with its blocks and threads, or the name of a library function."""
     if type(step) is not Launch:
         return getattr(step, "name", type(step).__name__)
     grid, block = [" x ".join(_sizes(sizes)) for sizes in (step.grid, step.block)]
@@ -60,13 +60,13 @@ def _step_text(step):
 
 
 def _sizes(sizes):
-    """Sizes as text, without ones at the end."""
+    """Format sizes as text, without trailing 1s."""
     count = max([i for i, n in enumerate(sizes, 1) if n > 1], default=1)
     return [str(n) for n in sizes[:count]]
 
 
 def _reason_in(executable):
-    """Return a function that says why an instruction is no step of a graph."""
+    """Return a function that says why an instruction is not a step of a graph."""
 
     def reason(instruction):
         if instruction in executable.on_host:

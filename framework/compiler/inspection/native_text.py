@@ -1,7 +1,7 @@
-"""The text of an executable of machine code: loop nests, products, and calls of NumPy.
+"""The text of a machine-code executable: loop nests, products, and NumPy calls.
 
-What one function of machine code computes stands below its name. Arrays have the names of
-arguments, of the ends of the paths of variables, and of the ops that make them.
+The computation of each machine-code function follows its name. Arrays are named after
+arguments, the ends of variable paths, and the ops that compute them.
 """
 
 import math
@@ -24,10 +24,11 @@ __all__ = ["native_text"]
 
 
 def native_text(executable, graph):
-    """Print a replay: a heading, and what it computes, call by call.
+    """Print a replay: a heading, and its computation, call by call.
 
-    Above each nest and product: the ops, the arrays that it gives, bytes read and written,
-    operations, and the user's lines. Behind a call of NumPy: why it is no machine code.
+    Above each nest and product: the ops, the arrays that it returns, bytes read and
+    written, operations, and the user's lines. After a NumPy call: why it is not machine
+    code.
     """
     lines = [*heading(executable, graph), _share(executable)]
     calls = calls_text(executable, _segment, lambda _: reason_for_numpy, SliceLoop)
@@ -35,7 +36,7 @@ def native_text(executable, graph):
 
 
 def _share(executable):
-    """Say which part of a replay is machine code."""
+    """Return the share of a replay that is machine code, as text."""
     segments = executable.segments
     found = sum([len(segment.instructions) for segment in segments])
     working = [each for each in executable.program.instructions if not each.is_free]
@@ -57,9 +58,9 @@ def _segment(segment, names):
 
 
 def _code(instruction, names, limits, way=None):
-    """An instruction as loops, products or calls, under a note.
+    """Format an instruction as loops, products or calls, below a note.
 
-    ``way``: how its blocks run, if that is known from what it is a step of.
+    ``way`` is how its blocks run, if known from the enclosing instruction.
     """
     more = ""
     if type(instruction) is LoopNest:
@@ -79,7 +80,7 @@ def _code(instruction, names, limits, way=None):
 
 
 def _is_thin_product(instruction):
-    """Return whether a kernel is a product of whole arrays as they lie."""
+    """Return whether a kernel is a product of whole arrays in their current layout."""
     replaced = getattr(instruction, "replaced", None)
     if type(replaced) is not Contract or not is_product(replaced):
         return False

@@ -24,7 +24,7 @@ _SHORT = {"float": "f", "int": "i", "uint": "u", "complex": "c", "bfloat": "bf"}
 
 
 def spec_text(x):
-    """Dtype and shape in few letters: ``f32[128,10]``; an unknown dimension is ``?``."""
+    """Format dtype and shape: ``f32[128,10]``; an unknown dimension is ``?``."""
     name = x.dtype.name
     stem = name.rstrip("0123456789")
     if stem != name and stem in _SHORT:
@@ -36,7 +36,7 @@ def spec_text(x):
 
 
 def quantity(number, unit=""):
-    """A count in three digits: ``12.9 M`` and the unit.
+    """Format a number with three digits and a unit: ``12.9 M``.
 
     Example:
         >>> from tapewright.compiler.inspection.pretty import quantity
@@ -52,17 +52,17 @@ def quantity(number, unit=""):
 
 
 def counted(number, one, many=None):
-    """A number with its noun: ``1 node``, ``3 nodes``."""
+    """Format a number with its noun: ``1 node``, ``3 nodes``."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def short_line(line):
-    """A line of the user's code without the folder of its file."""
+    """Return a line of user code without the folder of its file."""
     return os.path.basename(line) if line else ""
 
 
 def name_line(graph):
-    """A function's name, with what goes in and what comes out."""
+    """Format a function's name with its inputs and outputs."""
     inputs = [f"{v.name or 'x'}: {spec_text(v)}" for v in graph.inputs]
     outputs = [spec_text(v if is_value(v) else v.array) for v in graph.outputs]
     return f"{graph.name}({', '.join(inputs)}) -> {', '.join(outputs) or 'nothing'}"
@@ -195,8 +195,8 @@ def dot_text(graph):
 def executable_text(executable, graph):
     """Print a replay: a heading, and its source with the cost of each line.
 
-    Behind each call: the op, the array that it gives, bytes read and written, operations
-    (and functions like ``exp``, as ``fn``), and the user's line.
+    After each call: the op, the array that it returns, bytes read and written,
+    operations (and functions like ``exp``, as ``fn``), and the user's line.
     """
     parts = [
         "\n".join(heading(executable, graph)),
@@ -247,7 +247,7 @@ def _annotated(executable):
 
 
 def _blocks(executable):
-    """The sources of the calls that take several ops through the cache row by row."""
+    """Return the sources of the calls that run several ops row by row, in the cache."""
     found = []
     for name, function in executable.bound.items():
         if type(function) is BlockFunction:
@@ -261,7 +261,7 @@ def _blocks(executable):
 
 
 def _short_signature(text):
-    """The first line, without the bound names that are its defaults."""
+    """Return the first line, without default arguments that only bind names."""
     head, _, rest = text.partition("(")
     names = [p.strip() for p in rest.rstrip("):").split(",")]
     return f"{head}({', '.join(n for n in names if n and '=' not in n)}):"
@@ -283,7 +283,7 @@ def _note(instruction, text):
 
 
 def cost_text(cost):
-    """A cost in words: ``434 kB 12.8 Mflop``."""
+    """Format a cost: ``434 kB 12.8 Mflop``."""
     parts = [quantity(cost.nbytes, "B")]
     if cost.flops:
         parts.append(quantity(cost.flops, "flop"))

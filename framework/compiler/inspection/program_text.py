@@ -14,7 +14,7 @@ __all__ = ["Names", "call_text", "calls_text", "indented", "note"]
 class Names:
     """A name for each buffer of a program.
 
-    ``opened``: a class of instructions of which what a step hands on has a name, too.
+    ``opened`` is a class of instructions whose intermediate results are named too.
     """
 
     def __init__(self, program, opened=()):
@@ -31,7 +31,7 @@ class Names:
             self.give_outputs(each, each.outputs)
 
     def give_outputs(self, instruction, seen):
-        """Name the outputs of the steps of an instruction that are ``seen`` by others."""
+        """Name the outputs of the steps of an instruction that others use (``seen``)."""
         for step in instruction.steps or (instruction,):
             inside = step.outputs if isinstance(instruction, self.opened) else seen
             if step.steps:
@@ -65,7 +65,7 @@ class Names:
 
 
 def _ends(paths):
-    """The shortest ends of paths by which they differ: ``dense/kernel`` -> ``kernel``."""
+    """Return the shortest suffixes that distinguish paths: ``dense/kernel`` -> ``kernel``."""
     found = {}
     for path in paths:
         parts = path.split("/")
@@ -78,10 +78,11 @@ def _ends(paths):
 
 
 def calls_text(executable, segment_text, reason_in, opened=()):
-    """A replay, call by call: segments, what is computed between them, and its regions.
+    """Format a replay, call by call: segments, instructions between them, and regions.
 
-    ``segment_text(segment, names)`` prints a segment; ``reason_in(executable)`` is a function
-    that says why an instruction is in none. ``opened``: as for `Names`.
+    ``segment_text(segment, names)`` prints a segment; ``reason_in(executable)`` returns
+    a function that says why an instruction is not in a segment. For ``opened``, see
+    `Names`.
     """
     names, parts = Names(executable.program, opened), []
     inside = {i for segment in executable.segments for i in segment.instructions}
@@ -106,7 +107,7 @@ def _region_head(executable):
 
 
 def line_text(instruction, names, reason):
-    """A line for what is computed by itself; ``reason(instruction)`` says why it is."""
+    """Format a line for a separate instruction; ``reason(instruction)`` explains why."""
     where = short_line(getattr(instruction.node, "line", None))
     if type(instruction) is Load:
         (out,) = instruction.outputs
@@ -122,14 +123,14 @@ def line_text(instruction, names, reason):
 
 
 def call_text(instruction, names):
-    """The line of a call: ``outputs = name(operands)``."""
+    """Format a call: ``outputs = name(operands)``."""
     made = ", ".join([names.of(out) for out in instruction.outputs])
     read = ", ".join([names.of(a) for a in instruction.reads])
     return f"{made}{' = ' * bool(made)}{instruction.name}({read})"
 
 
 def note(instruction, more=""):
-    """The ops, the results, what they cost and the user's lines."""
+    """Describe the ops, the results, their cost and the user's lines."""
     made = ", ".join([spec_text(out) for out in instruction.outputs])
     cost = cost_text(instruction_cost(instruction))
     parts = [instruction_name(instruction), made, more, cost, _lines(instruction)]
@@ -137,7 +138,7 @@ def note(instruction, more=""):
 
 
 def _lines(instruction, most=4):
-    """The user's lines of all steps: ``train.py:9, 12``."""
+    """Return the user's lines of all steps: ``train.py:9, 12``."""
     lines = {}
     for step in instruction.steps or (instruction,):
         file, _, number = short_line(getattr(step.node, "line", None)).rpartition(":")
@@ -151,7 +152,7 @@ def _lines(instruction, most=4):
 
 
 def joined(parts):
-    """Paragraphs, and lines that follow each other."""
+    """Join paragraphs, and lines that follow each other."""
     text = ""
     for before, part in zip(["", *parts], parts):
         apart = "\n" in before or "\n" in part
@@ -160,5 +161,5 @@ def joined(parts):
 
 
 def indented(text):
-    """The lines of ``text``, two spaces further in."""
+    """Indent the lines of ``text`` by two spaces."""
     return "\n".join([f"  {line}" if line else "" for line in text.split("\n")])

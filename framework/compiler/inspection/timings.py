@@ -1,8 +1,9 @@
-"""An executable with a clock at every call: what `explain` shows and the profiler records.
+"""Time each call of an executable, for `explain` and the profiler.
 
-The source of the executable gets a note of the time before each line, so that what is
-measured is what runs. Measuring a step changes nothing: variables get their values back, and
-effects that could not be undone (a line printed, a Python function called) are left out.
+The source of the executable gets a note of the time before each line, so that the
+measured code is the code that runs. Measuring a step has no effects: variables get
+their old values back, and effects that cannot be undone (a printed line, a Python
+function call) are skipped.
 """
 
 import ast
@@ -34,7 +35,7 @@ clock = time.perf_counter_ns
 
 
 def clock_of(executable):
-    """Return a clock in ns; for a GPU one that waits until all that was asked is done."""
+    """Return a clock in ns; for a GPU, one that waits until all queued work is done."""
     xp = executable.xp
     if xp is np:
         return clock
@@ -50,11 +51,12 @@ def clock_of(executable):
 
 
 class Timed:
-    """A replay function of an executable that notes when each of its lines begins.
+    """A replay function of an executable that records when each of its lines begins.
 
-    ``timed(*arrays)`` gives the outputs; ``timed.marks`` then are ``(line, time in ns)``
-    of the last replay, in order, the last of them ``(0, end)``. Like any other instance it
-    has memory of its own. ``replacing``: see `Executable.instance`.
+    ``timed(*arrays)`` returns the outputs; ``timed.marks`` then are
+    ``(line, time in ns)`` of the last replay, in order, ending with ``(0, end)``. Like
+    any other instance it has separate memory. For ``replacing``, see
+    `Executable.instance`.
     """
 
     def __init__(self, executable, replacing=None):
@@ -76,7 +78,7 @@ class Timed:
         return outputs
 
     def instruction_of(self, line):
-        """The instruction that a line of the source is from, or None."""
+        """Return the instruction that a line of the source is from, or None."""
         lines = self.executable.lines
         return lines[line - 1] if 0 < line <= len(lines) else None
 
@@ -107,7 +109,7 @@ def _marked(statements):
 
 
 def mark_cost():
-    """Measure what one mark takes, in ns: it is part of every time."""
+    """Measure the time of one mark in ns, which is part of every measured time."""
     marks = []
     append = marks.append
     for _ in range(200):
@@ -119,9 +121,9 @@ def mark_cost():
 
 
 def peak_bytes(executable):
-    """Return the most bytes that a replay holds at once, without inputs and variables.
+    """Return the peak memory of a replay in bytes, without inputs and variables.
 
-    These are buffers and new arrays; the work space of kernels is not known.
+    It counts buffers and new arrays, but not the work space of kernels.
     """
     calls, needed = executable.calls(), {}
     end = len(calls)
@@ -146,7 +148,7 @@ def peak_bytes(executable):
 
 
 def bytes_without_reuse(graph):
-    """Return the bytes of all results of a graph together, as a tape may hold them."""
+    """Return the bytes of all results of a graph together, as a tape may keep them."""
     return sum(
         value.nbytes
         for node in graph.nodes
@@ -161,7 +163,7 @@ def bytes_without_reuse(graph):
 class Row(NamedTuple):
     """A call of an executable: its op, function, user's line, result, time and counts.
 
-    ``microseconds`` is for one replay, ``count`` how often the call is made in it.
+    ``microseconds`` is the time per replay, ``count`` the number of calls per replay.
     """
 
     op: str
@@ -178,11 +180,12 @@ class Row(NamedTuple):
 class Explanation:
     """Costs of a replay, call by call. Prints as a table, most expensive first.
 
-    ``rows`` are `Row`, in the order of the instructions; ``microseconds`` a whole replay;
-    ``flops`` and ``nbytes`` their sums; ``peak_bytes`` the memory of a replay as assigned,
-    ``measured_peak_bytes`` by ``tracemalloc`` (None on a GPU, or where it is in use),
-    ``bytes_without_reuse`` that of all results side by side. ``skipped`` names effects
-    that were not called.
+    ``rows`` are `Row` objects, in the order of the instructions; ``microseconds`` is
+    the time of a whole replay; ``flops`` and ``nbytes`` are sums over the rows;
+    ``peak_bytes`` is the assigned memory of a replay, ``measured_peak_bytes`` the peak
+    measured by ``tracemalloc`` (None on a GPU, or if ``tracemalloc`` is in use),
+    ``bytes_without_reuse`` the memory of all results side by side. ``skipped`` names
+    the effects that were not called.
     """
 
     def __init__(self, name, rows, microseconds, repeats, memory, skipped, unit):
@@ -194,7 +197,7 @@ class Explanation:
         self.nbytes = sum(row.nbytes for row in rows)
 
     def by_op(self):
-        """The rows added up by op and user's line, most time first."""
+        """Return the rows summed by op and user's line, slowest first."""
         groups = {}
         for row in self.rows:
             groups.setdefault((row.op, row.line), []).append(row)
@@ -249,10 +252,11 @@ def _table(rows):
 
 
 def explain(executable, graph, arrays=None, repeats=None) -> Explanation:
-    """Time every instruction of some replays, on these arrays (default: `sample_inputs`).
+    """Time every instruction in several replays on these arrays.
 
-    Variables have their values again afterwards; effects that write to no variable are
-    left out. ``repeats``: by default as many as fit in a fifth of a second, 3 to 100.
+    Without ``arrays``, `sample_inputs` are used. Variables have their old values
+    afterwards; effects that write to no variable are skipped. ``repeats`` defaults to
+    as many replays as fit in a fifth of a second, between 3 and 100.
     """
     arrays = sample_inputs(executable) if arrays is None else list(arrays)
     replacing, skipped = _left_out(executable)
@@ -292,7 +296,7 @@ def _by_line(marks):
 
 
 def _rows(timed, replays, overhead):
-    """A row for each call that has lines of its own; reads and views have none."""
+    """Return a row for each call that has source lines; reads and views have none."""
     lines_of = {}
     for line in range(1, len(timed.executable.lines) + 1):
         instruction = timed.instruction_of(line)
@@ -330,7 +334,7 @@ def _measured_peak(executable, replacing, arrays):
 
 
 def sample_inputs(executable):
-    """Return inputs for an executable: ones, and zeros for integers."""
+    """Return inputs for an executable: arrays of ones, or zeros for integers."""
     arrays, program, xp = [], executable.program, executable.xp
     for buffer in program.inputs:
         captured = program.graph.captures.get(buffer.source)
