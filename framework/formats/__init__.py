@@ -1,5 +1,5 @@
-"""Files of our own: modules with traced functions, and checkpoints.
+"""tapewright's file formats: modules with traced functions, and checkpoints.
 
 saved_model   a `Module` with its functions as graphs, custom gradients included
-checkpoints   the values of objects that are made by code, by their paths
+checkpoints   the values of objects that code creates, by their paths
 """

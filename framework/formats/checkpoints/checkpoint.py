@@ -1,7 +1,7 @@
-"""`Checkpoint`: variables and states of objects in a file, and back into them.
+"""`Checkpoint`: save variables and states of objects to a file, and restore them.
 
-The names, arguments and defaults are those of ``tf.train``. A checkpoint is one file; its
-names follow the attributes that lead to a variable (`object_tree`).
+Names, arguments and defaults follow ``tf.train``. A checkpoint is one file; its names
+follow the attributes that lead to a variable (`object_tree`).
 """
 
 from __future__ import annotations
@@ -53,25 +53,26 @@ ENDING = ".h5"
 
 
 class Checkpoint(Trackable, Reserving):
-    """Save and restore the state of objects: ``Checkpoint(model=model, optimizer=optimizer)``.
+    """Save and restore the state of objects: ``Checkpoint(model=model)``.
 
-    The state of the global random generator is saved, too.
+    Objects may be a `tw.Variable`, a `tw.Module` (layer, model, metric), an optimizer,
+    a `tw.random.Generator`, a `tw.data.Dataset` or its iterator, an object with
+    ``get_state`` and ``set_state``, or a list or dict of these. Attributes that are set
+    later are saved too, and so is the state of the global random generator.
 
-    Args: ``root``: an object whose parts have names at the top; ``kwargs``: objects by
-    name. An object is a `Variable`, a `Module` (layer, model, metric), an optimizer, a
-    random `Generator`, a `Dataset` or its iterator, an object with ``get_state`` and
-    ``set_state``, or a list or dict of these. Attributes that are set later are saved, too.
+    As in TensorFlow, a tensor, array or number that replaces an attribute is not saved;
+    the object that had the name is still saved until ``del checkpoint.name``. Keep
+    numbers in variables, and change them with ``assign``.
 
-    As in TensorFlow, a tensor, array or number that becomes an attribute is not saved; the
-    object that had the name still is, until ``del checkpoint.name``. Keep numbers in
-    variables, and change these by ``assign``.
+    Args:
+        root: Object whose parts are saved under top-level names, or None.
+        **kwargs: Objects to save, by name.
 
     Raises:
-        ValueError: For an argument of another kind.
+        ValueError: If an argument has a different type.
 
     Example:
-        >>> import os
-        >>> import tempfile, tapewright as tw
+        >>> import os, tempfile
         >>> v = tw.Variable(1.0)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     checkpoint = tw.train.Checkpoint(v=v)
@@ -128,7 +129,7 @@ class Checkpoint(Trackable, Reserving):
             super().__delattr__(name)
 
     def __getattr__(self, name: str) -> Any:
-        """A list or dict; while values wait for its items, a view that notices them."""
+        """Return a list or dict, as a view that notices new items while values are pending."""
         parts = vars(self).get("_tw_parts", {})
         if name not in parts:
             raise AttributeError(f"the Checkpoint has no part {name!r}", name=name)
@@ -144,14 +145,14 @@ class Checkpoint(Trackable, Reserving):
         return found
 
     def _tw_pairs(self):
-        """Names and objects; the parts of a root have names at the top."""
+        """Return names and objects; the parts of a root have top-level names."""
         root = [] if self._tw_root is None else [("", self._tw_root)]
         parts = children(self)
         return [*[(joined("", name), part) for name, part in parts], *root]
 
     @property
     def save_counter(self) -> Variable:
-        """The number of calls of `save`: an int64 Variable, which is saved, too."""
+        """The number of calls of `save`: an int64 variable, which is saved too."""
         if self._tw_save_counter is None:
             with use_interpreters(()):
                 self._tw_save_counter = Variable(
@@ -162,20 +163,30 @@ class Checkpoint(Trackable, Reserving):
     # --- writing
 
     def save(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
-        """Write the file ``<file_prefix>-<number>.h5``; return its path without ".h5".
+        """Save to the file ``<file_prefix>-<number>.h5``; return its path without ".h5".
 
-        The number is one more than that of the last time, and of any file there: no
-        checkpoint is overwritten. ``options``, TensorFlow's, change nothing, here and in
-        the other methods.
+        The number is one more than the last number, and than the number of any existing
+        file, so no checkpoint is overwritten.
 
-        Raises: `SavingError` if it cannot be written.
+        Args:
+            file_prefix: Path of the file without number and suffix.
+            options: Ignored.
+
+        Raises:
+            SavingError: If the file cannot be written.
         """
         return prefix_of(save_numbered(self, os.fspath(file_prefix)))
 
     def write(self, file_prefix: str | os.PathLike[str], options: Any = None) -> str:
-        """Write a file of just this name; return it.
+        """Save to a file with exactly this name, and return the name.
 
-        Raises: ``ValueError`` for the suffix of another format, such as ``.keras``.
+        Args:
+            file_prefix: Path of the file.
+            options: Ignored.
+
+        Raises:
+            ValueError: If the path has the suffix of another format, such as
+                ``.keras``.
         """
         path = os.fspath(file_prefix)
         check_suffix("Checkpoint.write", "file_prefix", path, "a checkpoint in HDF5")
@@ -188,7 +199,7 @@ class Checkpoint(Trackable, Reserving):
         return path
 
     def _tw_warn_of_unused(self, content):
-        """Warn of values that the last file had and the one written now does not."""
+        """Warn about values of the last restored file that the new file does not have."""
         restoration, self._tw_restoration = self._tw_restoration, None
         if restoration is None or restoration.is_partial:
             return
@@ -210,21 +221,38 @@ class Checkpoint(Trackable, Reserving):
     def restore(
         self, save_path: str | os.PathLike[str] | None, options: Any = None
     ) -> Any:
-        """Set the objects, and the global random generator, to the content of a file.
+        """Restore the objects, and the global random generator, from a file.
 
-        Layers and optimizers that are not built yet get their values when they are.
-        ``save_path`` of None, from `latest_checkpoint`, changes nothing. Returns: a
-        `RestoreStatus`, which can check that all was matched.
+        Layers and optimizers that are not built yet get their values when they are
+        built.
 
-        Raises: `SavingError` if the file cannot be read or a shape or dtype differs; then
-        nothing has changed.
+        Args:
+            save_path: Path from `save` or `tw.train.latest_checkpoint`, with or without
+                ".h5"; None changes nothing.
+            options: Ignored.
+
+        Returns:
+            A status object; its ``assert_consumed()`` checks that every value was used
+            and every variable restored.
+
+        Raises:
+            SavingError: If the file cannot be read, or if a shape or dtype differs;
+                then nothing has changed.
         """
         if save_path is None:
             return RestoreStatus(self, None, [])
         return restore_content(self, read_content(_file_of(save_path)))
 
     def read(self, save_path: str | os.PathLike[str], options: Any = None) -> Any:
-        """`restore` of the objects alone, from a file of any name."""
+        """Restore the objects, but not the global random generator, from any file name.
+
+        Args:
+            save_path: Path from `write`.
+            options: Ignored.
+
+        Returns:
+            A status object, as for `restore`.
+        """
         return self._tw_apply(read_content(_file_of(save_path)))
 
     def _tw_apply(self, content, generator=False):
@@ -239,7 +267,7 @@ class Checkpoint(Trackable, Reserving):
 
 
 def save_numbered(checkpoint, prefix, number=None, **info):
-    """Write the file ``<prefix>-<number>.h5`` with more ``info``; return its path."""
+    """Write the file ``<prefix>-<number>.h5`` with additional ``info``; return its path."""
     counter = checkpoint.save_counter
     before = counter.numpy()
     if number is None:
@@ -255,7 +283,7 @@ def save_numbered(checkpoint, prefix, number=None, **info):
 
 
 def restore_content(checkpoint, content):
-    """Restore the objects, the count of saves, and the global generator from a content."""
+    """Restore the objects, the save counter, and the global generator from a content."""
     checkpoint.save_counter  # noqa: B018  so that there is one
     return checkpoint._tw_apply(content, generator=True)
 
@@ -270,12 +298,12 @@ def _check_part(name, part):
 
 
 def prefix_of(path):
-    """The name of a checkpoint, as TensorFlow has it: its path without the ending."""
+    """Return the name of a checkpoint as in TensorFlow: its path without the suffix."""
     return path.removesuffix(ENDING)
 
 
 def _file_of(path):
-    """The file of that name, or of that name without its ending."""
+    """Return the file with that name, or with that name plus the suffix."""
     path = os.fspath(path)
     if not os.path.exists(path) and os.path.exists(path + ENDING):
         return path + ENDING
@@ -286,14 +314,14 @@ def _file_of(path):
 
 
 class RestoreStatus:
-    """The result of a `Checkpoint.restore`. The methods are those of TensorFlow."""
+    """The result of `Checkpoint.restore`, with the methods of TensorFlow's status object."""
 
     def __init__(self, checkpoint, restoration, missing):
         self._checkpoint, self._restoration = checkpoint, restoration
         self._missing = missing
 
     def _unmatched(self):
-        """Assign to objects made since; return the names of the values that are left."""
+        """Assign to objects created since; return the names of the remaining values."""
         if self._restoration is None:
             raise AssertionError(
                 "there was no checkpoint to restore: save_path was None"
@@ -302,7 +330,7 @@ class RestoreStatus:
         return self._restoration.names
 
     def assert_consumed(self):
-        """Raise ``AssertionError`` unless each value was used, and each variable set."""
+        """Raise ``AssertionError`` unless every value was used and every variable set."""
         unused = self._unmatched()
         if unused:
             raise AssertionError(
@@ -311,7 +339,7 @@ class RestoreStatus:
         return self.assert_existing_objects_matched()
 
     def assert_existing_objects_matched(self):
-        """Raise ``AssertionError`` unless all that exists was in the file."""
+        """Raise ``AssertionError`` unless every existing object was found in the file."""
         self._unmatched()
         if self._missing:
             raise AssertionError(
@@ -321,7 +349,7 @@ class RestoreStatus:
         return self
 
     def assert_nontrivial_match(self):
-        """Raise ``AssertionError`` if nothing of the file was used."""
+        """Raise ``AssertionError`` if no value of the file was used."""
         unused = len(self._unmatched())
         content = read_shapes(self._restoration.path)
         if unused and unused >= len(content):
@@ -329,7 +357,7 @@ class RestoreStatus:
         return self
 
     def expect_partial(self):
-        """Expect values without an object: no warning when that is saved; return self."""
+        """Disable the warning about unused values of the file; return self."""
         if self._restoration is not None:
             self._restoration.is_partial = True
         return self
@@ -364,7 +392,7 @@ class RestoreStatus:
 
 
 def numbered_files(prefix):
-    """The files ``<prefix>-<number>.h5``: number -> path, in order."""
+    """Return the files ``<prefix>-<number>.h5``: number -> path, in order."""
     folder, name = os.path.split(os.fspath(prefix))
     pattern = re.compile(re.escape(name) + r"-(\d+)" + re.escape(ENDING))
     try:
@@ -380,7 +408,7 @@ def numbered_files(prefix):
 
 
 def valid_info(path):
-    """The info of a checkpoint that is whole; None, with a warning, for a damaged one."""
+    """Return the info of an undamaged checkpoint; warn and return None for a damaged one."""
     try:
         return read_info(path, check=True)
     except SavingError as error:
@@ -391,15 +419,15 @@ def valid_info(path):
 def latest_checkpoint(
     checkpoint_dir: str | os.PathLike[str], latest_filename: str | None = None
 ) -> str | None:
-    """Return the newest undamaged checkpoint in a folder, or None.
+    """Return the path of the newest undamaged checkpoint in a folder, or None.
 
-    It is the path of the file without ".h5", as `Checkpoint.restore` and TensorFlow have it.
+    The path has no ".h5" suffix, as for `tw.train.Checkpoint`. Damaged files are
+    skipped with a warning. Among files with different prefixes, the file written last
+    is the newest; among files with the same prefix, the file with the highest number.
 
-    A damaged one is skipped, with a warning that names it. Of files with different
-    prefixes the one written last is the newest; of those with one prefix, the one with
-    the highest number.
-
-    Args: ``latest_filename``: TensorFlow's, without effect: there is no index file.
+    Args:
+        checkpoint_dir: Folder with checkpoints.
+        latest_filename: Ignored; there is no index file.
     """
     folder = os.fspath(checkpoint_dir)
     if not os.path.isdir(folder):
@@ -420,32 +448,36 @@ def latest_checkpoint(
 
 
 class CheckpointReader:
-    """Read a checkpoint without objects to restore it into."""
+    """Read a checkpoint without objects to restore."""
 
     def __init__(self, path):
         self.path = _file_of(path)
         self._shapes = read_shapes(self.path)
 
     def get_tensor(self, tensor_str):
-        """The array of that name. Raises: `SavingError` if there is none."""
+        """Return the array with that name.
+
+        Raises:
+            SavingError: If there is no such array.
+        """
         with opened(self.path) as root:
             return root.group("arrays").array(path_of(_plain(tensor_str))).read()
 
     def has_tensor(self, tensor_str):
-        """Return whether there is an array of that name."""
+        """Return whether there is an array with that name."""
         return _plain(tensor_str) in self._shapes
 
     def get_variable_to_shape_map(self):
-        """The shape of each array, by name."""
+        """Return the shape of each array, by name."""
         return _ByName({name: list(s) for name, (s, _) in self._shapes.items()})
 
     def get_variable_to_dtype_map(self):
-        """The dtype of each array, by name."""
+        """Return the dtype of each array, by name."""
         return _ByName({name: dtype for name, (_, dtype) in self._shapes.items()})
 
 
 class _ByName(dict):
-    """A dict that is also asked with the ending of TensorFlow's names."""
+    """A dict whose keys may also have the suffix of TensorFlow's names."""
 
     def __missing__(self, name):
         if name not in self or _plain(name) == name:
@@ -460,7 +492,7 @@ class _ByName(dict):
 
 
 def _plain(name):
-    """
+    """Return a name without the suffix of TensorFlow's names.
 
     Example:
         >>> from tapewright.formats.checkpoints.checkpoint import _plain
@@ -471,9 +503,17 @@ def _plain(name):
 
 
 def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> Any:
-    """A `CheckpointReader` of a file, or of the newest checkpoint in a folder.
+    """Return a reader of a checkpoint, for access without objects to restore.
 
-    Raises: `SavingError` if there is no such file, or it cannot be read.
+    Args:
+        ckpt_dir_or_file: File, or folder whose newest checkpoint is read.
+
+    Returns:
+        A reader with ``get_tensor(name)``, ``has_tensor(name)``,
+        ``get_variable_to_shape_map()`` and ``get_variable_to_dtype_map()``.
+
+    Raises:
+        SavingError: If there is no such file or it cannot be read.
     """
     path = os.fspath(ckpt_dir_or_file)
     if os.path.isdir(path):
@@ -485,22 +525,28 @@ def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> Any:
 
 
 def list_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, Any]]:
-    """The names and shapes of all arrays in a checkpoint: pairs, sorted by name.
+    """Return the names and shapes of all arrays in a checkpoint, sorted by name.
 
-    Args: ``ckpt_dir_or_file``: a file, or a folder, of which the newest checkpoint is
-    read.
+    Args:
+        ckpt_dir_or_file: File, or folder whose newest checkpoint is read.
 
-    Raises: `SavingError` if there is no such file, or it cannot be read.
+    Returns:
+        A list of pairs ``(name, shape)``.
+
+    Raises:
+        SavingError: If there is no such file or it cannot be read.
     """
     return sorted(load_checkpoint(ckpt_dir_or_file).get_variable_to_shape_map().items())
 
 
 def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> Any:
-    """The array of this name in a checkpoint.
+    """Return an array of a checkpoint as a NumPy array.
 
-    Args: ``ckpt_dir_or_file``: a file, or a folder, of which the newest checkpoint is
-    read.
+    Args:
+        ckpt_dir_or_file: File, or folder whose newest checkpoint is read.
+        name: Name of the array, see `tw.train.list_variables`.
 
-    Raises: `SavingError` if there is no such file, or it cannot be read.
+    Raises:
+        SavingError: If there is no such file or array, or if it cannot be read.
     """
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name)

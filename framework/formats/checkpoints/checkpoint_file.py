@@ -1,7 +1,7 @@
 """The file of a checkpoint: arrays by name, states of objects, and metadata.
 
 /arrays/<name>   each variable, in groups by the parts of its name
-/states/<n>      arrays that stand in states
+/states/<n>      arrays that are parts of states
 @format          "tapewright checkpoint", and @version
 @states          JSON: name -> state, see `state_codec`
 @info            JSON: step, versions, metrics, the state of the global generator, other
@@ -44,10 +44,11 @@ class Content:
 
 
 def write_content(content) -> None:
-    """Write the file of ``content``: sealed, and there as a whole or not at all.
+    """Write the file of ``content``: sealed and atomic.
 
-    Raises: ``TypeError`` for a state that cannot be kept; `SavingError` if the file cannot
-    be written.
+    Raises:
+        TypeError: If a state cannot be saved.
+        SavingError: If the file cannot be written.
     """
     kept = []
     states = {
@@ -77,7 +78,7 @@ def _versions():
 
 
 def read_content(path) -> Content:
-    """All that is in the file. Raises: `SavingError` if it is damaged, or no checkpoint."""
+    """Read the whole file; raise `SavingError` if it is damaged or not a checkpoint."""
     with opened(path) as root:
         info = _checked(root)
         arrays = {name: array.read() for name, array in _arrays(root.group("arrays"))}
@@ -90,13 +91,13 @@ def read_content(path) -> Content:
 
 
 def read_info(path, check=False) -> dict:
-    """Metadata of the checkpoint; with ``check``, the seal of the file is checked."""
+    """Read the metadata of a checkpoint; with ``check``, also check the file's seal."""
     with opened(path, check=check) as root:
         return _checked(root)
 
 
 def read_shapes(path) -> dict:
-    """The shape and dtype of each array, by name."""
+    """Read the shape and dtype of each array, by name."""
     with opened(path) as root:
         _checked(root)
         pairs = list(_arrays(root.group("arrays")))
@@ -110,7 +111,7 @@ def _arrays(group):
 
 
 def path_of(name):
-    """The path of an array of that name in the file: no deeper than `Group.walk` goes.
+    """Return the path of an array in the file: no deeper than `Group.walk` descends.
 
     Example:
         >>> from tapewright.formats.checkpoints.checkpoint_file import path_of
@@ -122,7 +123,7 @@ def path_of(name):
 
 
 def _checked(root: Group):
-    """The info, once it is clear that this is a checkpoint, and one that is understood."""
+    """Return the info after checking that this is a checkpoint of a supported version."""
     check_format(root, FORMAT, VERSION, "Checkpoint.save")
     info = root.json_object("info")
     state = info.get("generator")
@@ -138,7 +139,7 @@ def _checked(root: Group):
 
 
 def _is_position(state):
-    """Return whether it is the state of a random generator: its key and a count."""
+    """Return whether this is the state of a random generator: its key and a counter."""
     if not isinstance(state, list) or len(state) != 2:
         return False
     return all([type(n) is int and -(2**63) <= n < 2**63 for n in state])

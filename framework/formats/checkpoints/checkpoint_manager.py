@@ -1,7 +1,7 @@
-"""`CheckpointManager`: many checkpoints in a folder; which to keep, and which to go on from.
+"""`CheckpointManager`: several checkpoints in a folder, which to keep and to resume from.
 
-There is no index that could be wrong: what the folder holds is what there is, and the
-newest file that is whole is the one to go on from.
+There is no index file that could be wrong: the folder's content counts, and training
+resumes from the newest undamaged file.
 """
 
 from __future__ import annotations
@@ -34,23 +34,33 @@ __all__ = ["CheckpointManager"]
 
 
 class CheckpointManager:
-    """Save a `Checkpoint` as ``directory/checkpoint_name-<number>.h5``, again and again.
+    """Save checkpoints ``directory/checkpoint_name-<number>.h5`` and delete old ones.
 
-    Args: ``max_to_keep``: the newest so many stay, all for None;
-    ``keep_checkpoint_every_n_hours``: of the older ones, one each so many hours stays;
-    ``step_counter``, a Variable or number, and ``checkpoint_interval``: `save` does
-    nothing until so many steps have passed; ``init_fn``: called by
-    `restore_or_initialize` if there is no checkpoint.
-    Beyond TensorFlow's: ``keep_best``: ``(name, "min" or "max")`` or with a number behind,
-    ``("val_loss", "min", 3)``, of what `save` gets as ``metrics``: the best stay;
-    ``keep_every``: those whose step (or number) is a multiple stay; ``save_on_sigterm``:
-    after SIGTERM the next `save`, or `save_if_asked`, saves, then the process ends.
+    Args:
+        checkpoint: The `tw.train.Checkpoint` to save.
+        directory: Folder of the checkpoints.
+        max_to_keep: Number of newest checkpoints to keep, None for all.
+        keep_checkpoint_every_n_hours: Of the older checkpoints, keep one for each
+            interval of so many hours.
+        checkpoint_name: Prefix of the file names.
+        step_counter: Variable or number that counts steps, required with
+            ``checkpoint_interval``.
+        checkpoint_interval: Number of steps that must pass before `save` writes again.
+        init_fn: Function that `restore_or_initialize` calls if there is no checkpoint.
+        last_checkpoint_step: Value of ``step_counter`` at the last save, if known.
+        keep_best: ``(name, "min" or "max")`` or ``(name, "min" or "max", number)``,
+            such as ``("val_loss", "min", 3)``: keep the best checkpoints by this entry
+            of the ``metrics`` passed to `save`.
+        keep_every: Keep checkpoints whose step (or number) is a multiple of this
+            integer.
+        save_on_sigterm: If True, the next `save` or `save_if_asked` after SIGTERM
+            saves, then the process ends.
 
-    Raises: ``ValueError`` for an argument that makes no sense.
+    Raises:
+        ValueError: If an argument is invalid.
 
     Example:
-        >>> import os
-        >>> import tempfile, tapewright as tw
+        >>> import os, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     checkpoint = tw.train.Checkpoint(v=tw.Variable(1.0))
         ...     manager = tw.train.CheckpointManager(checkpoint, folder, max_to_keep=2)
@@ -108,7 +118,7 @@ class CheckpointManager:
         return constructor_call(self, {"max_to_keep": self._max_to_keep})
 
     def _recovered(self):
-        """When the latest file was saved that stays for the hours' sake."""
+        """Return when the latest file was saved that is kept because of the hours."""
         for path in reversed(self._files()):
             saved = self._info(path).get("last_preserved")
             if isinstance(saved, (int, float)):
@@ -119,23 +129,20 @@ class CheckpointManager:
 
     @property
     def checkpoints(self) -> list[str]:
-        """The checkpoints in the folder, from the oldest to the newest.
-
-        Each is the path of its file without ".h5", as for the other names of checkpoints.
-        """
+        """The paths of the checkpoints in the folder without ".h5", from oldest to newest."""
         return [prefix_of(path) for path in self._files()]
 
     @property
     def latest_checkpoint(self) -> str | None:
-        """The newest checkpoint that is whole, or None.
+        """The newest undamaged checkpoint, or None.
 
-        A damaged one is passed over, with a warning that names it.
+        Damaged files are skipped with a warning.
         """
         return self._first_whole(reversed(self._files()))
 
     @property
     def best_checkpoint(self) -> str | None:
-        """The best checkpoint that is whole, by ``keep_best``; or None."""
+        """The best undamaged checkpoint according to ``keep_best``, or None."""
         return self._first_whole(self._by_merit(self._files()))
 
     def _files(self):
@@ -153,7 +160,7 @@ class CheckpointManager:
         return True
 
     def _info(self, path):
-        """The info of a checkpoint; empty if it cannot be read."""
+        """Return the info of a checkpoint, or an empty dict if it cannot be read."""
         if path not in self._infos:
             try:
                 self._infos[path] = read_info(path)
@@ -171,16 +178,21 @@ class CheckpointManager:
         *,
         metrics: Any = None,
     ) -> str | None:
-        """Write a checkpoint, then remove those that need not be kept.
+        """Save a checkpoint, then delete checkpoints that need not be kept.
 
-        Args: ``checkpoint_number``: by default one more than the last; with
-        ``check_interval`` False, saves whatever the interval says; ``metrics``: a dict of
-        numbers, which ``keep_best`` compares. ``options``, TensorFlow's, change nothing.
+        Args:
+            checkpoint_number: Number of the checkpoint, by default one more than the
+                last.
+            check_interval: If False, save regardless of ``checkpoint_interval``.
+            options: Ignored.
+            metrics: Dict of numbers for ``keep_best``.
 
         Returns:
-            Its path without ".h5"; None if it was not time yet.
+            The path of the checkpoint without ".h5", or None if the interval has not
+            passed.
 
-        Raises: `SavingError` if it cannot be written; then the others are all kept.
+        Raises:
+            SavingError: If the file cannot be written; then no checkpoint is deleted.
         """
         if not self._is_due(check_interval and not self._termination.asked):
             return None
@@ -199,13 +211,17 @@ class CheckpointManager:
         return prefix_of(path)
 
     def save_if_asked(self, metrics: Any = None) -> str | None:
-        """At the end of a step: saves and ends the process if SIGTERM came meanwhile."""
+        """Save and end the process if SIGTERM was received; call it after each step.
+
+        Args:
+            metrics: Dict of numbers for ``keep_best``.
+        """
         if self._termination.asked:
             return self.save(check_interval=False, metrics=metrics)
         return None
 
     def close(self) -> None:
-        """Restore the former handler of SIGTERM."""
+        """Restore the previous SIGTERM handler."""
         self._termination.remove()
 
     def __enter__(self) -> Self:
@@ -215,7 +231,7 @@ class CheckpointManager:
         self.close()
 
     def sync(self) -> None:
-        """Do nothing: `save` returns when all is on the disk."""
+        """Do nothing: `save` returns when the file is on disk."""
 
     def _is_due(self, check_interval):
         if self.checkpoint_interval is None or self._last_step is None:
@@ -228,7 +244,7 @@ class CheckpointManager:
         return not check_interval or passed >= self.checkpoint_interval
 
     def _checked(self, metrics):
-        """Metrics as finite floats: what is none is never the best."""
+        """Return metrics as finite floats; others are dropped and never the best."""
         values = {name: float(value) for name, value in (metrics or {}).items()}
         if self._best and values and self._best[0] not in values:
             raise ValueError(
@@ -240,7 +256,7 @@ class CheckpointManager:
     # --- keeping
 
     def _sweep(self, newest):
-        """Remove what is too old and has no merit; never ``newest``."""
+        """Remove old checkpoints that need not be kept; never ``newest``."""
         if self._max_to_keep is None:
             return
         files = numbered_files(self._prefix)
@@ -275,7 +291,10 @@ class CheckpointManager:
         return 0 < saved <= self._last_preserved  # that was decided before
 
     def _by_merit(self, paths):
-        """Checkpoints with the metric of ``keep_best``, the best first; of equals the older."""
+        """Return checkpoints with the metric of ``keep_best``, best first.
+
+        Ties are broken in favour of the older checkpoint.
+        """
         if self._best is None:
             return []
         name, mode, _ = self._best
@@ -287,13 +306,15 @@ class CheckpointManager:
     # --- restoring
 
     def restore_or_initialize(self) -> str | None:
-        """Restore from the newest checkpoint that is whole, else call ``init_fn``.
+        """Restore the newest undamaged checkpoint, or call ``init_fn`` if there is none.
+
+        Damaged files are skipped with a warning.
 
         Returns:
-            The path of what was restored, without ".h5", or None. A damaged checkpoint
-            is passed over, with a warning that names it.
+            The path of the restored checkpoint without ".h5", or None.
 
-        Raises: `SavingError` if the checkpoint is of other objects.
+        Raises:
+            SavingError: If the checkpoint does not match the objects.
         """
         for path in reversed(self._files()):
             try:
@@ -320,7 +341,7 @@ def _check(name, value):
 
 
 def _best(keep_best):
-    """Name, direction and number of what to keep for its merit."""
+    """Return name, direction and number of the best checkpoints to keep."""
     if keep_best is None:
         return None
     parts = (*keep_best, 1) if len(keep_best) == 2 else tuple(keep_best)

@@ -1,7 +1,7 @@
 """The variables and states of objects, named by the path that leads to them.
 
-The path to a variable goes through attributes, keys and positions: ``model/layers/0/
-kernel``. It does not depend on names that are counted up in a process.
+The path to a variable consists of attributes, keys and positions:
+``model/layers/0/kernel``. It does not depend on automatically numbered names.
 """
 
 import sys
@@ -20,7 +20,7 @@ __all__ = ["Tree", "explore", "get_state", "is_kept", "joined", "set_state"]
 class Tree:
     """Variables, objects with a state, and the containers of both, by name.
 
-    ``aliases``: other names that lead to one of these, to the name that it goes by.
+    ``aliases`` maps other names that lead to one of these to its primary name.
     """
 
     variables: dict = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Tree:
 
 
 def explore(pairs) -> Tree:
-    """The `Tree` below pairs of name and object; each object goes by its first name.
+    """Return the `Tree` below pairs of name and object; the first name of an object counts.
 
     Example:
         >>> from tapewright.formats.checkpoints.object_tree import explore
@@ -65,7 +65,7 @@ def explore(pairs) -> Tree:
 
 
 def joined(prefix, key):
-    """A name with one more part, in which no character leads elsewhere.
+    """Append a part to a name, with special characters escaped.
 
     Example:
         >>> from tapewright.formats.checkpoints.object_tree import joined
@@ -79,7 +79,7 @@ def joined(prefix, key):
 
 
 def is_kept(item):
-    """Return whether a checkpoint can keep an object, or something that it holds."""
+    """Return whether a checkpoint can save an object, or something that it contains."""
     kinds = (Variable, Generator)
     return isinstance(item, kinds) or children(item) is not None or _has_state(item)
 
@@ -96,7 +96,7 @@ def _has_state(item):
 
 
 def _methods(item):
-    """The functions that get and set the state of an object, or None."""
+    """Return the functions that get and set the state of an object, or None."""
     for get, put in (("get_state", "set_state"), ("state", "restore")):
         methods = _method(item, get), _method(item, put)
         if all([callable(method) for method in methods]):
@@ -111,17 +111,17 @@ def _methods(item):
 
 
 def _method(item, name):
-    """A method of the class: an object may have an attribute of a user's by its name."""
+    """Return a method of the class: an object may have a user attribute of the same name."""
     if hasattr(type(item), name):
         return class_attribute(item, name)
     return getattr(item, name, None)  # of a module
 
 
 def get_state(item):
-    """The state of an object, of plain values and arrays."""
+    """Return the state of an object as plain values and arrays."""
     return _methods(item)[0]()
 
 
 def set_state(item, state):
-    """Continue from such a state."""
+    """Restore the state of an object."""
     _methods(item)[1](state)

@@ -1,4 +1,4 @@
-"""Lists and dicts for whose later items values are pending."""
+"""Lists and dicts that wait for items with pending values."""
 
 from collections import UserDict, UserList
 
@@ -6,7 +6,7 @@ __all__ = ["observed"]
 
 
 def observed(part, on_change):
-    """A list or dict as a view of it that calls ``on_change`` as items come.
+    """Return a view of a list or dict that calls ``on_change`` when items are added.
 
     Example:
         >>> from tapewright.formats.checkpoints.observed_containers import observed

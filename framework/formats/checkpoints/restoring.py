@@ -1,9 +1,9 @@
 """Restore the values of a checkpoint, also into objects that are created later.
 
-A `Restoration` holds the values of a checkpoint that are not assigned yet. Nothing is
-changed unless all values for the objects at hand fit them. Owners below which values are
-still pending (modules, optimizers, compiled metrics) get `PendingValues`: they assign
-theirs as soon as the variables are made, before these are used.
+A `Restoration` holds the values of a checkpoint that are not assigned yet. Nothing
+changes unless all values match the existing objects. Owners with pending values
+(modules, optimizers, compiled metrics) get `PendingValues`: they assign their values as
+soon as the variables are created, before these are used.
 """
 
 import warnings
@@ -31,7 +31,7 @@ LISTED = 8  # names in a message
 
 
 class Restoration:
-    """The values of a checkpoint, by name; a value leaves as it is assigned."""
+    """The values of a checkpoint, by name; a value is removed when it is assigned."""
 
     def __init__(self, content):
         self.path = content.path
@@ -47,10 +47,12 @@ class Restoration:
         return [*self.arrays, *self.states]
 
     def assign(self, tree, differences=""):
-        """Assign the values for a `Tree`; its owners get those of later children.
+        """Assign the values for a `Tree`; its owners get the values for later children.
 
-        ``differences``: what an error says beyond the values that do not fit.
-        Raises: `SavingError` that lists what does not fit; then nothing has changed.
+        ``differences`` is appended to the message of an error.
+
+        Raises:
+            SavingError: If values do not match; it lists them, and nothing has changed.
         """
         self._check(tree, differences)
         for name, item in tree.states.items():
@@ -104,18 +106,18 @@ class Restoration:
         del self.states[name]
 
     def drop(self, prefix):
-        """Give up the values for a container that starts anew."""
+        """Discard the values for a container that starts anew."""
         start = f"{prefix}/" if prefix else ""
         for values in (self.arrays, self.states):
             for name in [n for n in values if n.startswith(start)]:
                 del values[name]
 
     def is_below(self, names):
-        """Return whether values are left for what is made below one of the containers."""
+        """Return whether values are left for children created below one of the containers."""
         return not self._above().isdisjoint(names)
 
     def _above(self):
-        """The names of all containers below which values are left."""
+        """Return the names of all containers below which values are left."""
         found = set()
         for name in self.names:
             while name not in found:
@@ -124,7 +126,7 @@ class Restoration:
         return found | {""} if self.names else set()
 
     def rename(self, aliases, known):
-        """Move values to another name that led to them, if only that one is known."""
+        """Move values to another name that led to them, if only that name is known."""
         for alias, name in aliases.items():
             if alias not in known or name in known:
                 continue
@@ -134,7 +136,7 @@ class Restoration:
                     values[alias + own[len(name) :]] = values.pop(own)
 
     def warn_of_draws(self):
-        """Warn, once, of an initial value that may have been drawn since the restore."""
+        """Warn once about an initial value that may have been drawn since the restore."""
         if self.builds or self.generator_state is None:
             return
         if self.generator_state != get_global_generator().state.numpy().tolist():
@@ -149,17 +151,17 @@ class Restoration:
 
 
 class PendingValues:
-    """The part of a `Restoration` for the children, made later, of one container."""
+    """The part of a `Restoration` for children of one container that are created later."""
 
     def __init__(self, restoration, name):
         self._restoration, self._name = restoration, name
 
     def assign_to(self, container):
-        """Assign what there is for the container and all below."""
+        """Assign the available values to the container and its descendants."""
         self._restoration.assign(explore([(self._name, container)]))
 
     def take(self, key, value):
-        """Assign what there is for a new attribute and all below."""
+        """Assign the available values to a new attribute and its descendants."""
         if is_kept(value):
             count = len(self._restoration.arrays)
             name = joined(self._name, key)
@@ -169,9 +171,9 @@ class PendingValues:
 
     @contextmanager
     def replacing_initial(self, container):
-        """A context that builds the container, whose initial values are replaced.
+        """Context manager that builds the container, whose initial values are replaced.
 
-        The random numbers drawn for them are given back to the global generator.
+        The random numbers drawn for them are returned to the global generator.
         """
         generator = get_global_generator()
         state, count = generator.state.numpy(), len(self._restoration.names)
@@ -189,16 +191,16 @@ class PendingValues:
         self._restoration.drop(self._name)
 
     def arrays(self, name):
-        """The arrays for the container and all below, as if its name were ``name``."""
+        """Return the arrays for the container and its descendants, renamed to ``name``."""
         return _moved(self._restoration.arrays, self._name, name)
 
     def states(self, name):
-        """The states for the container and all below, as if its name were ``name``."""
+        """Return the states for the container and its descendants, renamed to ``name``."""
         return _moved(self._restoration.states, self._name, name)
 
 
 def _moved(values, prefix, name):
-    """The values below ``prefix``, which becomes ``name``.
+    """Return the values below ``prefix``, renamed to ``name``.
 
     Example:
         >>> from tapewright.formats.checkpoints.restoring import _moved
@@ -213,10 +215,14 @@ def _moved(values, prefix, name):
 def restore_into(content, pairs, generator=False):
     """Assign the content of a checkpoint to the objects in pairs of name and object.
 
-    ``generator``: whether the global random generator gets its state, too.
-    Returns: a `Restoration` of what is left, and the names of variables and states that
-    the checkpoint does not have.
-    Raises: `SavingError` that lists what does not fit; then nothing has changed.
+    If ``generator`` is True, the global random generator gets its state too.
+
+    Returns:
+        A `Restoration` of the remaining values, and the names of variables and states
+        that the checkpoint does not have.
+
+    Raises:
+        SavingError: If values do not match; it lists them, and nothing has changed.
     """
     restoration, tree = Restoration(content), explore(pairs)
     known = tree.variables.keys() | tree.states.keys() | tree.containers.keys()
@@ -236,7 +242,7 @@ def restore_into(content, pairs, generator=False):
 
 
 def _differences(missing, beyond):
-    """Other differences, for the message on values that do not fit."""
+    """Describe further differences, for the message about values that do not match."""
     lines = [("it does not have", missing), ("and has besides", beyond)]
     return "".join([f"\n  {what} {listed(names)}" for what, names in lines if names])
 
@@ -246,7 +252,7 @@ def _described(array):
 
 
 def listed(names, between=", "):
-    """The first of many names.
+    """Format the first of many names.
 
     Example:
         >>> from tapewright.formats.checkpoints.restoring import listed

@@ -11,10 +11,10 @@ __all__ = ["snapshot"]
 
 
 def snapshot(path, pairs, **info) -> Content:
-    """The content of a file for the objects in pairs of name and object.
+    """Return the content of a file for the objects in pairs of name and object.
 
-    Values that objects get when they are built are part of it, as they may be written
-    before that. The global random generator is, too.
+    It includes values that wait for objects to be built, as the file may be written
+    before that, and the state of the global random generator.
     """
     tree = explore(pairs)
     states = {name: get_state(item) for name, item in tree.states.items()}
@@ -31,7 +31,7 @@ def snapshot(path, pairs, **info) -> Content:
 
 
 def _step(tree):
-    """The number of updates made, if there is one optimizer or more."""
+    """Return the number of updates, if there is at least one optimizer."""
     for name, variable in tree.variables.items():
         if name.rpartition("/")[2] == "iteration":
             return int(variable.numpy())
@@ -39,7 +39,7 @@ def _step(tree):
 
 
 def _pending_values(tree):
-    """Arrays and states that objects of a tree get when they are built."""
+    """Return arrays and states that objects of a tree get when they are built."""
     arrays, states, unbuilt = {}, {}, {}
     for name, container in tree.containers.items():  # the outer ones first
         pending = getattr(container, "_tw_pending_values", None)

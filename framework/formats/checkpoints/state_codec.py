@@ -1,7 +1,7 @@
-"""States of objects as JSON: numbers, texts, lists, tuples, dicts, with arrays beside.
+"""States of objects as JSON: numbers, strings, lists, tuples, dicts, and separate arrays.
 
-Numbers come back as they were to the last bit, infinities and NaN too, which JSON has no
-words for; tuples come back as tuples, keys of dicts as what they were.
+Numbers are restored exactly, including infinities and NaN, which JSON lacks; tuples are
+restored as tuples, and keys of dicts with their types.
 """
 
 import math
@@ -20,9 +20,10 @@ MAX_DEPTH = 40
 
 
 def encode_state(value: Any, arrays: list, where: str = "state") -> Any:
-    """Return ``value`` as JSON; the arrays in it are appended to ``arrays``.
+    """Return ``value`` as JSON; append its arrays to ``arrays``.
 
-    Raises: ``TypeError`` that names the place of what cannot be kept.
+    Raises:
+        TypeError: If a value cannot be saved; it names the place.
 
     Example:
         >>> import numpy as np
@@ -76,7 +77,7 @@ def _key(key, where):
 
 
 def decode_state(value: Any, arrays: list, path: str, where: str) -> Any:
-    """Return the value that `encode_state` was given. Raises: `SavingError` for other JSON."""
+    """Decode the result of `encode_state`; raise `SavingError` for other JSON."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) is list:

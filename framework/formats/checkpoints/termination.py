@@ -8,11 +8,11 @@ __all__ = ["Termination"]
 
 
 class Termination:
-    """Note that the process was asked to end, until its state is saved.
+    """Record a request to terminate the process, until its state is saved.
 
-    The handler that was there before is called afterwards, by `pass_on`; a second SIGTERM
-    does not wait for it. Nothing is noted in threads other than the main one, where
-    Python has no signals.
+    The previous handler is called afterwards, by `pass_on`; a second SIGTERM does not
+    wait. Nothing is recorded in threads other than the main one, where Python has no
+    signals.
     """
 
     def __init__(self):
@@ -29,7 +29,7 @@ class Termination:
         self._installed = True
 
     def remove(self):
-        """Restore the former handler, unless another handler came since."""
+        """Restore the previous handler, unless another handler was installed since."""
         if not self._installed:
             return
         if threading.current_thread() is not threading.main_thread():
@@ -47,7 +47,7 @@ class Termination:
         self.asked = True
 
     def pass_on(self, frame=None):
-        """Act as SIGTERM would have: as a rule, the process ends."""
+        """Act as SIGTERM would have: usually, end the process."""
         self.remove()
         self.asked = False
         if callable(self._previous):

@@ -1,4 +1,4 @@
-"""The constants of graphs: small ones as text, large ones as arrays of the file."""
+"""The constants of graphs: small ones as text, large ones as arrays in the file."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ MANY = 1_000_000
 
 
 class ConstantWriter:
-    """Number constants, each once; `write` puts them into a group."""
+    """Number constants, each once; `write` stores them in a group."""
 
     def __init__(self):
         self._numbers, self._tensors = {}, []
@@ -48,7 +48,7 @@ class ConstantWriter:
 
 
 class ConstantReader:
-    """The constants of a group by number, read when they are first asked for."""
+    """The constants of a group by number, read on first use."""
 
     def __init__(self, group):
         self._group, self._tensors = group, {}
@@ -79,7 +79,7 @@ class ConstantReader:
 
 
 def _write_string(entry):
-    """Return text, or a list of the bytes in hexadecimal if they are none."""
+    """Return text, or a list with the hexadecimal bytes if it is not text."""
     try:
         return entry.decode()
     except UnicodeDecodeError:

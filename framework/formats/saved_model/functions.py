@@ -1,10 +1,11 @@
-"""A traced function in a group of a file, and a function made of such a group.
+"""A traced function in a group of a file, and a function built from such a group.
 
-The group has an attribute ``function`` (name, parameters), the constants of all its graphs,
-and a group ``call_0``, ``call_1``... for each signature: attribute ``call`` (the kinds of
-arguments, the structure of the result, and for each trace the shapes that it serves, null
-where open, and its assumptions about open sizes), and a group ``trace_0``... with the
-``graph`` of each trace. Variables are numbers in a list that the caller keeps.
+The group has an attribute ``function`` (name, parameters), the constants of all its
+graphs, and a group ``call_0``, ``call_1``... for each signature: attribute ``call``
+(the kinds of arguments, the structure of the result, and for each trace the shapes that
+it serves, null where open, and its assumptions about open sizes), and a group
+``trace_0``... with the ``graph`` of each trace. Variables are numbers in a list that
+the caller keeps.
 """
 
 import inspect
@@ -51,14 +52,18 @@ MANY = 10_000
 def write_function(group, function, variables, gradients=True, optimizers=None):
     """Write a traced function (or one trace of it) into a group.
 
-    Args: ``group``: a `GroupWriter`; ``variables``: a list, to which missing variables of
-    the function are added; ``gradients``: whether to write custom gradients;
-    ``optimizers``: an `OptimizerWriter`, if the file can hold optimizers.
+    Every traced signature is written. A function with an ``input_signature`` is traced
+    for all shapes that it allows, if necessary.
 
-    Every traced signature is written. A function with an ``input_signature`` is traced for
-    all shapes that it allows, if it was not yet.
+    Args:
+        group: A `GroupWriter`.
+        function: The function or trace.
+        variables: List, to which missing variables of the function are appended.
+        gradients: Whether to write custom gradients.
+        optimizers: An `OptimizerWriter`, if the file can hold optimizers.
 
-    Raises: `SavingError`, with the line of the user, for what a file cannot keep.
+    Raises:
+        SavingError: If a file cannot store something; it names the line of user code.
     """
     function = getattr(function, "_function", function)
     calls, constants = list(_calls(function, group.path)), ConstantWriter()
@@ -89,7 +94,7 @@ def has_traces(function):
 
 
 def why_untraced(function):
-    """Why a function has nothing to write, as the end of a sentence."""
+    """Return why a function has nothing to write, as the end of a sentence."""
     for reason in function.eager_reasons:
         return f"runs eagerly, which no file can keep ({reason})"
     return "was not traced yet: call it before saving, or give it an input_signature"
@@ -98,9 +103,11 @@ def why_untraced(function):
 def read_function(group, variables, optimizers=()):
     """Return the `Function` of a group, on these variables and optimizers.
 
-    It takes the arguments of the saved one, and also runs under tapes and in traces.
+    It accepts the arguments of the saved function, and also runs under tapes and in
+    traces.
 
-    Raises: `SavingError` if the group is not as `write_function` leaves it.
+    Raises:
+        SavingError: If the group was not written by `write_function`.
     """
     try:
         return _read(group, variables, optimizers)
@@ -270,7 +277,7 @@ def _form_of(family):
 
 
 def _form_by_inputs(concrete):
-    """Return an `InputStructure` of tensors alone."""
+    """Return an `InputStructure` of tensors only."""
     values, names = concrete.graph.inputs, []
     for i, value in enumerate(values):
         name = value.name if str(value.name).isidentifier() else f"input_{i}"
@@ -278,7 +285,7 @@ def _form_by_inputs(concrete):
     specs = [TensorSpec(_known(v.shape), v.dtype) for v in values]
 
     def function(*args):
-        """Stand for the Python code."""
+        """Replace the Python code."""
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [inspect.Parameter(name, kind) for name in names]

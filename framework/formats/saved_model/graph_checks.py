@@ -70,7 +70,7 @@ def rule_spec(x):
 
 
 def check_plain(value, depth=0):
-    """Check that an attribute is made of numbers, words and shapes."""
+    """Check that an attribute consists of numbers, words and shapes."""
     if isinstance(value, str):
         fits = WORD.fullmatch(value) if not depth else value in ("newaxis", "...")
         if not fits or depth > 1:
@@ -86,10 +86,10 @@ def check_plain(value, depth=0):
 
 
 def check_gradients(kinds, variables, inputs):
-    """Check that these are gradients of the variables, as an optimizer takes them.
+    """Check that these are gradients of the variables, as an optimizer expects them.
 
-    ``kinds``: "dense", or "sparse" for rows and their indices ("gathered" for those of
-    all replicas), for each variable.
+    ``kinds`` has an entry per variable: "dense", "sparse" for rows and their indices,
+    or "gathered" for the rows of all replicas.
     """
     given = iter(inputs)
     if len(inputs) != len(kinds) + sum(k in ("sparse", "gathered") for k in kinds):

@@ -1,9 +1,9 @@
 """Read graphs from the JSON of `graph_writer`, in untrusted files.
 
-Every op is looked up among those that are defined here, its attributes are plain values,
-and its rule for shapes is asked again: what a node gives must be what the file says. Text
-of the file never becomes code: what generated source contains is numbers, and names
-made of letters.
+Every op is looked up among the registered ops, its attributes are plain values, and its
+shape rule is evaluated again: the outputs of a node must match the file. Text of the
+file never becomes code: generated source contains only numbers and names made of
+letters.
 """
 
 import math
@@ -55,7 +55,7 @@ FAULTS = (
 
 
 class LostGradientError(GradientLookupError):
-    """A gradient of the user's own is not in the file."""
+    """A custom gradient is not in the file."""
 
     def __init__(self, title, reason):
         LookupError.__init__(
@@ -66,11 +66,11 @@ class LostGradientError(GradientLookupError):
 
 
 class GraphReader:
-    """Make the graph of one trace.
+    """Build the graph of one trace.
 
-    Args: ``item``: the group that it is from, for errors; ``variables``: a list of those
-    that it may touch; ``constants``: a `ConstantReader`; ``scope``: the `Guards` of
-    the trace; ``optimizers``: a list of those that it may run.
+    ``item`` is the group that it is from, for errors; ``variables`` is a list of the
+    variables that it may access; ``constants`` is a `ConstantReader`; ``scope`` is the
+    `Guards` of the trace; ``optimizers`` is a list of the optimizers that it may run.
     """
 
     def __init__(self, item, variables, constants, scope=None, optimizers=()):
@@ -80,7 +80,7 @@ class GraphReader:
         self._place = "graph"
 
     def graph(self, form):
-        """Return the graph of a form. Raises: `SavingError`."""
+        """Return the graph of a form; raise `SavingError` if it is invalid."""
         try:
             return self._graph(form)
         except SavingError:
@@ -132,7 +132,7 @@ class GraphReader:
         self._next += 1
 
     def _taken(self, x, known, tracer):
-        """The value or constant of an input of a node."""
+        """Return the value or constant of an input of a node."""
         if isinstance(x, str) and x[:1] == "c" and x[1:].isdecimal():
             return self.constants[int(x[1:])]
         if type(x) is not int or x not in known:
@@ -152,7 +152,7 @@ class GraphReader:
         return item_of(self.optimizers, number, "optimizer")
 
     def _check_given(self, node, form):
-        """Check that the outputs have the shapes and dtypes that the file says."""
+        """Check that the outputs have the shapes and dtypes in the file."""
         said = [self._spec(*each) for each in form.get("out", ())]
         if len(said) != len(node.outputs):
             raise ValueError(
@@ -329,7 +329,7 @@ class GraphReader:
 
 
 class _Lost:
-    """The gradient of a call of which the file has none."""
+    """The gradient of a call that the file does not contain."""
 
     def __init__(self, title):
         self.title, self.reason = title, None

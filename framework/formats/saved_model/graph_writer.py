@@ -1,8 +1,8 @@
 """Write a graph as JSON: nodes in order, each with its inputs and outputs.
 
-Values are numbered as they are made: the inputs of a graph first, then what each node
-gives. A graph inside of a node goes on with the numbers of the graph around; behind the
-node they are free again. What a node takes is such a number, or ``"c3"``: constant 3.
+Values are numbered in order: the inputs of a graph first, then the outputs of each
+node. A nested graph continues the numbers of the enclosing graph; after the node they
+are free again. An input of a node is such a number, or ``"c3"`` for constant 3.
 
     {"op": "matmul", "in": [0, "c1"], "attributes": {...}, "out": [["float32", [2, 3]]]}
     {"read": 0, "out": [...]}                        the value of variable 0
@@ -12,7 +12,7 @@ node they are free again. What a node takes is such a number, or ``"c3"``: const
     {"cond": "cond", "in": [...], "graphs": [...]}   {"loop": "while_loop", ...}
 
 ``gradient`` is the graph of the gradient function of a call (`custom_gradient`), which
-may take values of the graphs around it, and the places of its answers.
+may use values of the enclosing graphs, and the places of its results.
 """
 
 import secrets
@@ -56,17 +56,17 @@ MANY_KNOWN = 10_000
 
 
 def known_gradient(key):
-    """Return the form of a gradient left out of a file; None in another process."""
+    """Return the form of a gradient left out of a file, or None in another process."""
     return _KNOWN.get(key) if isinstance(key, str) else None
 
 
 class GraphWriter:
-    """Make the form of one trace.
+    """Build the form of one trace.
 
-    Args: ``path``: of the file, for messages; ``variables``: a list, to which those are
-    added that the graph touches; ``constants``: a `ConstantWriter`; ``gradients``: whether
-    gradients of the user's own are written; ``scope``: the `Guards` of the trace;
-    ``optimizers``: an `OptimizerWriter`, or None if there is no place for any.
+    ``path`` is the file, for messages; ``variables`` is a list, to which the variables
+    of the graph are appended; ``constants`` is a `ConstantWriter`; ``gradients`` says
+    whether custom gradients are written; ``scope`` is the `Guards` of the trace;
+    ``optimizers`` is an `OptimizerWriter`, or None if the file cannot hold optimizers.
     """
 
     def __init__(
@@ -79,7 +79,11 @@ class GraphWriter:
         self._line = None
 
     def form(self, graph):
-        """Return the JSON of a graph and of all inside. Raises: `SavingError` with the line."""
+        """Return a graph and its nested graphs as JSON.
+
+        Raises:
+            SavingError: If the graph cannot be saved; it names the line of user code.
+        """
         if self.scope is not None:
             self.scope.closed = False  # what gradients assume of sizes is noted, too
         try:
@@ -122,7 +126,7 @@ class GraphWriter:
         }
 
     def _captured(self, tensor, known, graph):
-        """The value around that a captured one stands for, or a constant."""
+        """Return the outer value that a captured value represents, or a constant."""
         if isinstance(tensor, SymbolicTensor):
             if tensor.symbol in known:
                 return known[tensor.symbol]
@@ -132,7 +136,7 @@ class GraphWriter:
         return f"c{self.constants.number(tensor)}"
 
     def _give(self, value, known):
-        """Number a value. Returns its dtype and shape."""
+        """Number a value; return its dtype and shape."""
         known[value] = self._next
         self._next += 1
         return [encode_dtype(value.dtype), encode_shape(value.shape)]
@@ -163,7 +167,7 @@ class GraphWriter:
     # --- nodes
 
     def _node(self, node, known, graph, order):
-        """The forms of a node: one, or two for an op with a gradient of the user's."""
+        """Return the forms of a node: one, or two for an op with a custom gradient."""
         taken = [self._reference(x, known) for x in node.inputs]
         kind = type(node)
         more = []
@@ -237,7 +241,7 @@ class GraphWriter:
         return form
 
     def _gradient(self, title, trace, known, order):
-        """The form of a gradient: a graph with places, or why there is none."""
+        """Return the form of a gradient: a graph with places, or why it is missing."""
         if order >= ORDERS:
             return {"missing": f"gradients of {title} are kept up to order {ORDERS}"}
         line = self._line
@@ -259,7 +263,10 @@ class GraphWriter:
         return {"left_out": _remembered(form)}
 
     def _registered(self, node, known, graph, order):
-        """A call with the gradient that `RegisterGradient` gave to the op of a node."""
+        """Return a call with the gradient registered for a node's op.
+
+        See `RegisterGradient`.
+        """
         outputs = [known[v] for v in node.outputs]
         taken = [self._reference(x, known) for x in node.inputs]
         form = {
@@ -279,7 +286,7 @@ class GraphWriter:
 
 
 def _name_of(op):
-    """The name of an op, under which a file finds it again."""
+    """Return the name of an op, under which a file finds it again."""
     if get_primitive(op.name) is not op:
         raise TracingError(
             f"the op {op.name!r} of this trace is not the one that the name stands for "
@@ -294,7 +301,7 @@ def _is_missing(error):
 
 
 def _remembered(form):
-    """The key under which this process knows a gradient that is not written."""
+    """Return the key under which this process keeps a gradient that is not written."""
     key = secrets.token_hex(16)
     _KNOWN[key] = form
     while len(_KNOWN) > MANY_KNOWN:
@@ -303,7 +310,7 @@ def _remembered(form):
 
 
 def _traced_gradient(node, graph):
-    """The graph of the gradient registered for the op of a node, and its places."""
+    """Return the graph of the gradient registered for a node's op, and its places."""
     around, twin = Tracer(graph), Graph(f"gradient of {node.op.name}", parent=graph)
     tracer = Tracer(twin)
 

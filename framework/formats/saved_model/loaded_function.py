@@ -33,10 +33,10 @@ class NoSuchCall(TypeError, ValueError):
 
 
 class SavedTraces(Specializations):
-    """The traces of a loaded function, which serve sizes and make no further traces.
+    """The traces of a loaded function, which serve sizes but make no further traces.
 
-    Args: ``name``: of the function; ``shapes``: what was allowed; ``saved``: a list of
-    `Trace`; ``refusals``: pairs of ranks and a reason.
+    ``name`` is the name of the function, ``shapes`` the allowed shapes, ``saved`` a
+    list of `Trace` objects, and ``refusals`` are pairs of ranks and a reason.
     """
 
     def __init__(self, name, shapes, saved, refusals):
@@ -69,10 +69,10 @@ class SavedTraces(Specializations):
 
 
 class Restored(Function):
-    """A function from a file: it has the traces that were saved, and makes no others.
+    """A function from a file: it has the saved traces and makes no others.
 
-    ``parameters``: `inspect.Parameter` objects; ``saved``: a `ConcreteFunction` with a
-    `InputStructure` for each signature.
+    ``parameters`` are `inspect.Parameter` objects; ``saved`` is a list with a
+    `ConcreteFunction` with `InputStructure` for each signature.
     """
 
     def __init__(self, name, parameters, saved, input_signature=None):
@@ -101,7 +101,7 @@ class Restored(Function):
         return self._matching(arguments.values)[0]
 
     def _matching(self, values):
-        """The trace for these values of the parameters, and their tensors."""
+        """Return the trace for these values of the parameters, and their tensors."""
         fits = []
         for concrete in self.saved:
             tensors = []

@@ -1,18 +1,18 @@
-"""`saved_model`: traced functions, variables and custom gradients of a `Module` in a file.
+"""`saved_model`: save traced functions, variables and custom gradients of a `Module`.
 
-One sealed HDF5 file, which any reader of HDF5 can show: at the given path, or in the
-folder that is there.
+The format is one sealed HDF5 file, which any HDF5 reader can show, at the given path or
+inside an existing folder.
 
     format, version      attributes of the root: "tapewright saved_model", 1
     variables/0, 1...    arrays, with the attributes name and trainable
     functions/0, 1...    traced functions as graphs, see `functions`
-    optimizers           attribute of the root, JSON: those that functions run, see
+    optimizers           attribute of the root, JSON: optimizers that functions run, see
                          `saved_optimizers`
     objects              attribute of the root, JSON: modules, lists and dicts, with
                          functions, variables and optimizers by number
 
-A loaded object needs no Python code of the saved one, except for optimizers of the user's
-classes, which must be registered.
+A loaded object needs no Python code of the saved object, except for user-defined
+optimizers, which must be registered.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ IN_FOLDER = "saved_model.h5"
 
 
 class _Options:
-    """Named settings; an unsupported one is refused."""
+    """Named settings; unsupported settings are rejected."""
 
     used: ClassVar[tuple[str, ...]] = ()
 
@@ -69,13 +69,26 @@ class _Options:
 
 @dataclass
 class SaveOptions(_Options):
-    """Options of `save`.
+    """Options of `tw.saved_model.save`.
 
-    Args: ``experimental_custom_gradients``: also write custom gradients, as graphs. The
-    others are TensorFlow's: ``save_debug_info`` has no effect, as lines are always
-    saved; the rest must keep their defaults.
+    All options except ``save_debug_info`` and ``experimental_custom_gradients`` must
+    keep their defaults.
 
-    Raises: ``ValueError`` for a setting that is not supported.
+    Args:
+        namespace_whitelist: Must be None.
+        save_debug_info: No effect; source lines are always saved.
+        function_aliases: Must be None.
+        experimental_debug_stripper: Must be False.
+        experimental_io_device: Must be None.
+        experimental_variable_policy: Must be None.
+        experimental_custom_gradients: If True, also write custom gradients, as graphs.
+        experimental_image_format: Must be False.
+        experimental_skip_saver: Must be False.
+        experimental_sharding_callback: Must be None.
+        extra_tags: Must be None.
+
+    Raises:
+        ValueError: If an unsupported option is set.
     """
 
     used: ClassVar[tuple[str, ...]] = (
@@ -97,9 +110,17 @@ class SaveOptions(_Options):
 
 @dataclass
 class LoadOptions(_Options):
-    """Options of `load`: those of TensorFlow, all of which must keep their defaults.
+    """Options of `tw.saved_model.load`; all must keep their defaults.
 
-    Raises: ``ValueError`` for another setting.
+    Args:
+        allow_partial_checkpoint: Must be False.
+        experimental_io_device: Must be None.
+        experimental_skip_checkpoint: Must be False.
+        experimental_variable_policy: Must be None.
+        experimental_load_function_aliases: Must be False.
+
+    Raises:
+        ValueError: If an option is set.
     """
 
     allow_partial_checkpoint: bool = False
@@ -115,25 +136,32 @@ def save(
     signatures: Any = None,
     options: SaveOptions | None = None,
 ) -> None:
-    """Write a module's traced functions and variables into one file at ``export_dir``.
+    """Save a module's traced functions and variables to one file (SavedModel).
 
-    Of a folder that is there it is the file ``saved_model.h5``.
+    Functions are attributes created by `tw.function`: with an ``input_signature`` they
+    are traced for all inputs that it allows; others are saved for the kinds of
+    arguments with which they were called. Gradients of `tw.custom_gradient` are saved
+    as graphs (see `tw.saved_model.SaveOptions`), and optimizers that functions run with
+    their state, so that training can continue. For a Keras model with known inputs, the
+    call is saved too, for inference.
 
-    Functions are attributes made by `function`: with an ``input_signature`` they are
-    traced for all that it allows; others are kept for the kinds of arguments with which
-    they were called. Gradients of `custom_gradient` are written as graphs (`SaveOptions`),
-    and optimizers that functions run with their state, so that training can continue.
-    ``signatures``: a function, or a dict of them by name, for ``loaded.signatures``. Of a
-    Keras-style model whose inputs are known the call is written too, for inference.
+    The file is written atomically: after an error, an older file is unchanged.
 
-    The file is written as a whole; after an error it is as before.
+    Args:
+        obj: A `tw.Module`, such as a layer or model.
+        export_dir: Path of the file; for an existing folder, the file is
+            ``saved_model.h5`` in it.
+        signatures: Function, or dict of functions by name, for ``loaded.signatures``.
+        options: A `tw.saved_model.SaveOptions`, or None for the defaults.
 
-    Raises: `SavingError` (a ValueError and OSError) with the line of code that cannot be
-    traced or kept, such as Python code that runs in each call; ``TypeError`` if ``obj`` is
-    no `Module`; ``ValueError`` for the suffix of another format, such as ``.keras``.
+    Raises:
+        SavingError: If something cannot be traced or saved, such as Python code that
+            runs in each call; it names the line of code (a ValueError and OSError).
+        TypeError: If ``obj`` is not a `tw.Module`.
+        ValueError: If the path has the suffix of another format, such as ``.keras``.
 
     Example:
-        >>> import tempfile, tapewright as tw
+        >>> import tempfile
         >>> class Square(tw.Module):
         ...     @tw.function(input_signature=[tw.TensorSpec(None)])
         ...     def __call__(self, x):
@@ -181,19 +209,28 @@ def load(
     tags: Any = None,
     options: LoadOptions | None = None,
 ) -> Any:
-    """Load a file of `save`: an object with the same attributes.
+    """Load a file of `tw.saved_model.save` as an object with the same attributes.
 
     Its functions run the saved graphs, also under tapes and in other traced functions;
-    its variables may be trained. No Python code is run or needed; but a call runs the
-    saved graphs, whose use of time and memory the author of the file chose.
+    its variables can be trained. No Python code is run or needed, but calls run the
+    saved graphs, so the author of the file determines how much time and memory they
+    use.
 
-    Args: ``tags``: None or "serve".
+    Args:
+        export_dir: Path of the file, or of the folder that contains it.
+        tags: None or "serve".
+        options: A `tw.saved_model.LoadOptions`, or None for the defaults.
 
-    Raises: `SavingError` for a file that is not as `save` writes it (a
-    ``FileNotFoundError`` if there is none); ``ValueError`` for other ``tags``.
+    Returns:
+        A `tw.Module` with the saved attributes.
+
+    Raises:
+        SavingError: If the file is invalid; also a FileNotFoundError if it does not
+            exist.
+        ValueError: For other ``tags``.
 
     Example:
-        >>> import tempfile, tapewright as tw
+        >>> import tempfile
         >>> module = tw.Module()
         >>> module.weight = tw.Variable(3.0)
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -223,7 +260,11 @@ def load(
 
 
 def contains_saved_model(export_dir: str | os.PathLike[str]) -> bool:
-    """Return True if there is a file that `save` has written."""
+    """Return whether a path contains a file of `tw.saved_model.save`.
+
+    Args:
+        export_dir: Path of a file or folder.
+    """
     path = _file_at(export_dir)
     if not os.path.isfile(path):
         return False

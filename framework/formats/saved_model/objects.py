@@ -4,7 +4,7 @@
 ``{"module": name, "attributes": {...}}``, ``{"list": [...]}``, ``{"tuple": [...]}``,
 ``{"dict": [[key, node]...]}``, ``{"variable": 2}``, ``{"function": 0}``,
 ``{"optimizer": 0}`` or ``{"value": 3}``; attributes and items are numbers of nodes.
-``captured`` are variables that functions use and nothing holds.
+``captured`` are variables that functions use but no object holds.
 """
 
 from tapewright.compiler.function.concrete_function import ConcreteFunction
@@ -37,9 +37,9 @@ MOST = (
 class ObjectWriter:
     """Number the functions, variables and optimizers of a module.
 
-    ``call``: a function that the root has none of; ``signatures``: functions by name;
-    ``path``: of the file, for messages. ``untraced``: the functions that cannot be
-    written, and why.
+    ``call`` is a function for a root that has none; ``signatures`` are functions by
+    name; ``path`` is the file, for messages. ``untraced`` are the functions that cannot
+    be written, and why.
     """
 
     def __init__(self, root, signatures, path, call=None):
@@ -58,7 +58,7 @@ class ObjectWriter:
     def form(self, states):
         """Return the JSON, once all functions are written.
 
-        ``states``: numbers of the variables that are an optimizer's.
+        ``states`` are the numbers of the variables that belong to optimizers.
         """
         captured = set(range(self._held, len(self.variables))).difference(states)
         return {
@@ -69,7 +69,7 @@ class ObjectWriter:
         }
 
     def _node(self, thing, name="", depth=0):
-        """Return the number of the node of an object; None if it is not written."""
+        """Return the node number of an object, or None if it is not written."""
         thing = getattr(thing, "_function", thing) if type(thing) is Method else thing
         found = self._numbers.get(id(thing))
         if found is not None:
@@ -86,7 +86,7 @@ class ObjectWriter:
         return number
 
     def _has_place(self, optimizer):
-        """Return whether a file can keep it; one that no function runs may be left out."""
+        """Return whether a file can store it; one that no function runs may be left out."""
         try:
             self.optimizers.number(optimizer)
         except TracingError:
@@ -142,7 +142,7 @@ def _attributes(module):
 
 
 def _is_computed(module, name):
-    """Return whether a child is a property, of objects that attributes hold as well."""
+    """Return whether a child is a property, of objects that attributes also hold."""
     return isinstance(getattr(type(module), name, None), property)
 
 
@@ -156,7 +156,7 @@ def _is_kept(x):
 
 
 class Loaded(Module):
-    """The result of `load`: the attributes that were saved, without their Python code."""
+    """The result of `load`: the saved attributes, without their Python code."""
 
     def __call__(self, *args, **kwargs):
         function = vars(self).get("__call__")
@@ -184,7 +184,7 @@ TAKEN |= {
 
 
 class ObjectReader:
-    """Make the objects of a file. ``item``: the group that has the attribute ``objects``."""
+    """Build the objects of a file; ``item`` is the group with the attribute ``objects``."""
 
     def __init__(self, item, variables, functions, optimizers):
         self.item, self.variables, self.functions = item, variables, functions
@@ -238,7 +238,7 @@ class ObjectReader:
         return {"list": list, "tuple": tuple}[tag]([x for _, x in items])
 
     def _count(self, number, inner):
-        """Check that lists are finite to walk: a list may hold one list many times."""
+        """Check that walking the lists is bounded: a list may contain one list many times."""
         count = self._counts[number] = 1 + sum([self._counts.get(n, 1) for n in inner])
         if count > MOST:
             raise ValueError(f"lists in lists have more than {MOST} items together")

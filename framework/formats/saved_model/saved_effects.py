@@ -1,4 +1,4 @@
-"""Effects in files, made again from their attributes: prints, assertions, updates."""
+"""Effects in files, rebuilt from their attributes: prints, assertions, updates."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,11 +19,12 @@ STREAMS = ("stdout", "stderr")
 def describe_effect(
     node: Any, variable: Callable[[Any], int], optimizer: Callable[[Any], int]
 ) -> dict:
-    """Return the attributes from which an effect is made again.
+    """Return the attributes from which an effect is rebuilt.
 
-    ``variable(v)``, ``optimizer(o)``: return the number of a variable, of an optimizer.
+    ``variable(v)`` and ``optimizer(o)`` return the number of a variable or optimizer.
 
-    Raises: ``TracingError`` for an effect that only this process can have.
+    Raises:
+        TracingError: For an effect that exists only in this process.
     """
     if node.kind == UPDATE:
         return _update(**node.call.attributes(), variable=variable, number=optimizer)
@@ -56,11 +57,12 @@ def make_effect(
     variable: Callable[[int], Any],
     optimizer: Callable[[int], Any],
 ) -> Any:
-    """Return the call of an effect that takes these inputs.
+    """Return the call of an effect on these inputs.
 
-    ``variable(n)``, ``optimizer(n)``: return the variable, the optimizer of a number.
+    ``variable(n)`` and ``optimizer(n)`` return the variable or optimizer with a number.
 
-    Raises: ``ValueError`` for an effect that files may not have.
+    Raises:
+        ValueError: For an effect that files may not contain.
     """
     make = find_effect_maker(kind) if isinstance(kind, str) else None
     if make is None or not isinstance(attributes, dict):
@@ -75,7 +77,7 @@ def make_effect(
 
 
 def _harmless(x):
-    """Strip characters that would control a terminal from texts that are printed."""
+    """Remove characters that could control a terminal from printed text."""
     if isinstance(x, str):
         return printable(x, "\n\r\t")
     if isinstance(x, dict):

@@ -1,9 +1,10 @@
 """Optimizers of saved functions and modules: configs, and state by number.
 
 Each is ``{"config": {...}, "variables": [0, 1], "spared": [1], "constraints": [...],
-"state": {"iteration": 2, "momentum/0": 3...}}``: the trained variables, those of them
-without weight decay, their constraints, and the optimizer's own variables. All are variables
-of the file by number. ``{"child": "inner_optimizer", "of": 0}`` is a child of another one.
+"state": {"iteration": 2, "momentum/0": 3...}}``: the trained variables, the variables
+without weight decay, their constraints, and the optimizer's state variables. All are
+variables of the file by number. ``{"child": "inner_optimizer", "of": 0}`` is a child of
+another one.
 """
 
 from tapewright.core.devices import to_numpy
@@ -24,12 +25,12 @@ NAME = "optimizers"
 
 
 def is_optimizer(x: object) -> bool:
-    """Return whether ``x`` is an optimizer, one of ours or of the user's."""
+    """Return whether ``x`` is an optimizer, built-in or user-defined."""
     return isinstance(x, Configured) and type(x)._tw_kind == "optimizer"
 
 
 class OptimizerWriter:
-    """Number optimizers. ``path``: of the file, for messages."""
+    """Number optimizers; ``path`` is the file, for messages."""
 
     def __init__(self, path):
         self.path, self._listed, self._configs = path, [], []
@@ -37,7 +38,8 @@ class OptimizerWriter:
     def number(self, optimizer: Configured) -> int:
         """Return the number of an optimizer.
 
-        Raises: ``TracingError`` for one that could not be made again from its config.
+        Raises:
+            TracingError: If it could not be rebuilt from its config.
         """
         for number, known in enumerate(self._listed):
             if known is optimizer:
@@ -47,7 +49,7 @@ class OptimizerWriter:
         return len(self._listed) - 1
 
     def _config(self, optimizer):
-        """The config, after a check that a file may name all in it."""
+        """Return the config, after checking that a file may name everything in it."""
         try:
             config = object_config.serialize(optimizer)
             with from_file(self.path, NAME):
@@ -62,7 +64,7 @@ class OptimizerWriter:
         return config
 
     def form(self, variables: list) -> list[dict]:
-        """Return the JSON, once all functions are written; appends to the variables."""
+        """Return the JSON once all functions are written; append to the variables."""
         children = {
             id(child): {"child": name, "of": number}
             for number, optimizer in enumerate(self._listed)
@@ -75,7 +77,7 @@ class OptimizerWriter:
 
 
 def _children(optimizer):
-    """The optimizers that are parts of one, by name."""
+    """Return the optimizers that are parts of one, by name."""
     children = optimizer.__children__()
     return {name: x for name, x in children.items() if is_optimizer(x)}
 
@@ -102,9 +104,10 @@ def _constraint(variable):
 
 
 def read_optimizers(root: Group, variables: list) -> list:
-    """Return the optimizers of a file; their own variables replace those read.
+    """Return the optimizers of a file; their state variables replace the file's variables.
 
-    Raises: `SavingError` for a class that is not known here, or that is no optimizer.
+    Raises:
+        SavingError: If a class is not registered, or is not an optimizer.
     """
     forms = root.json(NAME) if root.has(NAME) else []
     if not isinstance(forms, list) or len(forms) > MANY:
@@ -150,7 +153,7 @@ def _read(form, variables, taken):
 
 
 def _take_over(name, own, variables, number, taken):
-    """Give a variable of an optimizer the value and name of one of the file."""
+    """Give a variable of an optimizer the value and name of a variable of the file."""
     read = item_of(variables, number, "variable")
     if number in taken:
         raise ValueError(f"the variable {number} is the state of two")

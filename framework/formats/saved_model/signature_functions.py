@@ -1,4 +1,4 @@
-"""``loaded.signatures``: functions by name that take tensors and give dicts of them."""
+"""``loaded.signatures``: functions by name that accept tensors and return dicts of them."""
 
 from tapewright.compiler.function.concrete_function import ConcreteFunction
 from tapewright.compiler.function.function import Function
@@ -23,7 +23,7 @@ DEFAULT_SERVING_SIGNATURE_DEF_KEY = "serving_default"
 class SignatureFunction:
     """A function of tensors by the names of their specs, or else of the parameters.
 
-    Its result is a dict: ``{"output_0": ...}`` unless it gives one.
+    Its result is a dict: ``{"output_0": ...}`` unless the function returns a dict.
     """
 
     def __init__(self, function):
@@ -37,7 +37,7 @@ class SignatureFunction:
         return _as_dict(self.function(*args, **kwargs))
 
     def _in_place(self, tensors):
-        """Return ``(args, kwargs)`` with these for the specs, in their order."""
+        """Return ``(args, kwargs)`` with these tensors for the specs, in order."""
         rest = iter(tensors)
         arguments = self._concrete.input_structure.structured()
         return map_specs(lambda spec: next(rest), arguments)
@@ -61,7 +61,7 @@ class SignatureFunction:
 
     @property
     def trainable_variables(self):
-        """The trainable ones among `variables`."""
+        """The trainable variables among `variables`."""
         return self._concrete.trainable_variables
 
     def __repr__(self):
@@ -75,7 +75,7 @@ def _as_dict(outputs):
 
 
 class Signatures(dict):
-    """Name -> `SignatureFunction`; made of functions by name."""
+    """Map names to `SignatureFunction` objects."""
 
     def __init__(self, functions):
         super().__init__({n: SignatureFunction(f) for n, f in functions.items()})
@@ -84,12 +84,13 @@ class Signatures(dict):
 def call_of(layer, training=False, losses=None):
     """Return the call of a layer or model, to be traced for its symbolic inputs.
 
-    ``losses``: a list to which each trace appends the number of losses that the call adds;
-    the call then returns them behind its outputs, ``[outputs, losses]``, if there are any.
+    ``losses`` is a list to which each trace appends the number of losses that the call
+    adds; the call then returns them after its outputs, ``[outputs, losses]``, if there
+    are any.
 
-    None if it has no such inputs, or a traced ``__call__``. `write_function` writes it into
-    a group of any file, its weights by number; `read_function` then needs neither the class
-    of the layer nor its code.
+    Returns None if the layer has no such inputs, or has a traced ``__call__``.
+    `write_function` writes the call into a group of any file, its weights by number;
+    `read_function` then needs neither the class of the layer nor its code.
     """
     own = [vars(kind).get("__call__") for kind in type(layer).__mro__]
     is_traced = any(isinstance(call, Function) for call in own)

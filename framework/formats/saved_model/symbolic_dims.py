@@ -39,7 +39,7 @@ INPUTS, AXES = 100_000, 64
 
 
 def encode_number(n):
-    """Return an int as it is, a formula as a list."""
+    """Return an int unchanged, a formula as a list."""
     return _expression(n.expression) if is_symbolic(n) else int(n)
 
 
@@ -69,7 +69,7 @@ def encode_shape(shape):
 
 
 def decode_shape(value, scope=None):
-    """Return a shape as graphs have it: a tuple."""
+    """Return a shape as in graphs: a tuple."""
     if isinstance(value, dict):
         number = _whole(value.get("any"), INPUTS)
         if scope is None or DimSymbol(number, None) not in scope.examples:
@@ -108,7 +108,7 @@ def _symbol(symbol):
 
 
 def _read_formula(value):
-    """Return a formula whose value is small enough to compute."""
+    """Return a formula, after checking that its value is small enough to compute."""
     expression = _read_expression(value)
     if _degree(expression) > HIGHEST:
         raise ValueError(f"a formula of sizes has a degree above {HIGHEST}")
@@ -116,7 +116,7 @@ def _read_formula(value):
 
 
 def _degree(expression):
-    """Return the power of sizes and coefficients with which a value may grow."""
+    """Return the power of sizes and coefficients with which a value can grow."""
     if not isinstance(expression, tuple):
         return 1
     if expression[0] == "poly":
@@ -223,7 +223,7 @@ def _sizes_of(expression):
 
 
 def encode_guards(guards):
-    """Return examples of sizes, and the conditions on which a trace depends."""
+    """Return example sizes, and the conditions on which a trace depends."""
     examples, shapes, conditions = [], [], []
     for symbol, n in guards.examples.items():
         if type(symbol) is DimSymbol:

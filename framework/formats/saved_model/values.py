@@ -1,7 +1,7 @@
 """Plain values as JSON and back, exactly: attributes of ops, arguments, results.
 
-Numbers, texts, None and lists are JSON's own. All else is a tagged object, such as
-``{"tuple": [...]}``; NaN and infinities are texts, ``{"float": "nan"}``.
+Numbers, strings, None and lists are represented by JSON. All else is a tagged object,
+such as ``{"tuple": [...]}``; NaN and infinities are strings, ``{"float": "nan"}``.
 """
 
 import math
@@ -48,7 +48,7 @@ DEEPEST = 50
 
 
 def encode_dtype(dtype: np.dtype) -> str:
-    """Return the name of a NumPy dtype. Raises: ``TypeError`` for those that no file keeps."""
+    """Return the name of a NumPy dtype; raise ``TypeError`` if files cannot store it."""
     name = "object" if dtype == OBJECT else as_dtype(dtype).name
     if name not in DTYPES:
         raise TypeError(f"the dtype {dtype} has no place in a file")
@@ -56,14 +56,14 @@ def encode_dtype(dtype: np.dtype) -> str:
 
 
 def decode_dtype(name: Any) -> np.dtype:
-    """Return the NumPy dtype of that name."""
+    """Return the NumPy dtype with that name."""
     if not isinstance(name, str) or name not in DTYPES:
         raise ValueError(f"{name!r} is no dtype of tensors")
     return OBJECT if name == "object" else as_dtype(name).dtype
 
 
 def encode(x: Any) -> Any:
-    """Return a value as JSON. Raises: ``TypeError`` if it is not plain.
+    """Return a value as JSON; raise ``TypeError`` if it is not plain.
 
     Example:
         >>> from tapewright.formats.saved_model.values import encode
@@ -86,9 +86,10 @@ def encode(x: Any) -> Any:
 
 
 def decode(value: Any, scope: Guards | None = None, depth: int = 0) -> Any:
-    """Return the value that `encode` was given; formulas of sizes belong to ``scope``.
+    """Decode the result of `encode`; formulas of sizes belong to ``scope``.
 
-    Raises: ``ValueError`` for JSON that `encode` never makes.
+    Raises:
+        ValueError: For JSON that `encode` never returns.
     """
     if depth > DEEPEST:
         raise ValueError(f"values are nested deeper than {DEEPEST}")
@@ -151,7 +152,7 @@ def _write_parts(x, shape):
 
 
 def _read_parts(kind, value, scope, depth):
-    """A sparse or ragged tensor of specs, or of numbers of outputs."""
+    """Return a sparse or ragged tensor of specs, or of numbers of outputs."""
     shape, *parts = _several(value, scope, depth)
     if not isinstance(shape, list) or not 1 <= len(parts) <= DEEPEST:
         raise ValueError("a sparse or ragged value must have a shape and parts")
@@ -194,14 +195,14 @@ def _is_named(kind):
 
 
 class Numbered:
-    """A placeholder for the variable of a number."""
+    """A placeholder for the variable with a number."""
 
     def __init__(self, number):
         self.number = number
 
 
 def number_of(thing: Any, listed: list) -> int:
-    """Return the index of an object in a list, appended if it is not there."""
+    """Return the index of an object in a list; append it if necessary."""
     for number, known in enumerate(listed):
         if known is thing:
             return number
@@ -210,7 +211,7 @@ def number_of(thing: Any, listed: list) -> int:
 
 
 def item_of(listed: list, number: Any, title: str) -> Any:
-    """Return the item of a number in a file. Raises: ``ValueError`` if there is none."""
+    """Return the item with a number in a file; raise ``ValueError`` if it does not exist."""
     if type(number) is not int or not 0 <= number < len(listed):
         raise ValueError(f"there is no {title} {number!r}")
     return listed[number]
