@@ -1,13 +1,13 @@
-"""Objects as plain JSON and back, in the form of Keras' configs.
+"""Objects as plain JSON and back, in the form of Keras configs.
 
-The form is public, as ``get_config`` of a layer with layers inside returns it; what more a
-file of Keras holds is known in `keras.files` alone.
+The form is public: ``get_config`` of a layer with nested layers returns it. Everything
+else about Keras files is defined in `keras.files`.
 
-registry                names of classes and functions, ours and the user's
+registry                names of classes and functions, built-in and user-defined
 configured              `Configured`: constructor arguments as config
 constructor_arguments   arguments and defaults of constructors
 object_config           objects as JSON, `get`, `serialize` and `deserialize` of a family
 literals                arrays, slices, bytes as JSON
-assets                  configs that hold what else are files of layers
-load_errors             the errors of loading, which name the file
+assets                  configs that include the assets of layers
+load_errors             errors of loading, which name the file
 """

@@ -13,7 +13,7 @@ _IN_CONFIGS = ContextVar("assets_in_configs", default=False)
 
 @contextmanager
 def assets_in_configs() -> Iterator[None]:
-    """Let the configs of layers hold what else are their assets."""
+    """Include the assets of layers in their configs."""
     token = _IN_CONFIGS.set(True)
     try:
         yield

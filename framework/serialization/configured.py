@@ -1,4 +1,4 @@
-"""`Configured`: classes whose config is the arguments of their constructor."""
+"""`Configured`: classes whose config consists of their constructor arguments."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def from_constructor(get_config: Method) -> Method:
 class Configured(Reserving):
     """Base of classes that are registered by name and can be rebuilt from a config.
 
-    The config has the constructor's arguments, each kept as the attribute of its name. A
-    class that sets ``_tw_kind`` is the base of a family, whose classes are registered when they
-    are defined.
+    The config has the constructor arguments, each kept as the attribute with its name.
+    A class that sets ``_tw_kind`` is the base of a family, whose classes are registered
+    when they are defined.
     """
 
     _tw_kind: str = ""
@@ -62,9 +62,11 @@ class Configured(Reserving):
 
     @from_constructor
     def get_config(self) -> dict[str, Any]:
-        """Return the constructor's arguments as plain values: numbers, text, containers.
+        """Return the constructor arguments as plain values: numbers, strings, containers.
 
-        Raises: ``NotImplementedError`` if one is neither plain nor kept as an attribute.
+        Raises:
+            NotImplementedError: If an argument is neither plain nor kept as an
+                attribute.
         """
         cls, call = type(self), self._tw_plain_arguments or NO_ARGUMENTS
         arguments = constructor_arguments(cls)
@@ -110,7 +112,11 @@ class Configured(Reserving):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Self:
-        """Return an object made with the arguments of a config."""
+        """Create an object from a config.
+
+        Args:
+            config: Dict of constructor arguments, as from `get_config`.
+        """
         return cls(**config)
 
     def __repr__(self) -> str:

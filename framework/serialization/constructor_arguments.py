@@ -26,7 +26,7 @@ def is_own(thing: object) -> bool:
 
 
 def constructor_arguments(cls: type) -> list[str]:
-    """Return the names of all arguments of ``cls(...)``, those of ``**kwargs`` first."""
+    """Return the names of all arguments of ``cls(...)``; those in ``**kwargs`` come first."""
     names = []
     for init in _constructors(cls):
         names = [name for name in _names(init) if name not in names] + names
@@ -73,7 +73,7 @@ def _accepted(cls):
 
 
 def added_by_get_config(cls: type) -> set[str]:
-    """Return the arguments that users' classes with a ``get_config`` have beside their bases'.
+    """Return the arguments that user classes with a ``get_config`` add to their bases.
 
     As in Keras, such a class adds them to the config of its bases, which lacks them.
     """
@@ -96,7 +96,7 @@ def constructor_defaults(cls: type) -> dict[str, Any]:
 
 
 def _constructors(cls):
-    """Yield each ``__init__`` that takes arguments of ``cls(...)``, also by ``**kwargs``."""
+    """Yield each ``__init__`` that arguments of ``cls(...)`` reach, also by ``**kwargs``."""
     for base in cls.__mro__:
         init = vars(base).get("__init__")
         if not hasattr(init, "__code__"):
@@ -124,8 +124,8 @@ def _defaults(init):
 class PlainArguments:
     """The plain arguments of a call of a user's constructor: numbers, strings, lists.
 
-    ``others`` are those of its ``**kwargs``. ``lost``: its ``*args`` took arguments that no
-    base class has a name for.
+    ``others`` are the arguments in its ``**kwargs``. ``lost`` is True if its ``*args``
+    took arguments that no base class names.
     """
 
     __slots__ = ("by_name", "others", "lost")

@@ -1,6 +1,6 @@
-"""Literals: values of configs that JSON has no form for, such as arrays and slices.
+"""Literals: config values that JSON cannot represent, such as arrays and slices.
 
-The forms are those of Keras: ``{"class_name": "__numpy__", "config": {...}}``, ...
+The forms follow Keras: ``{"class_name": "__numpy__", "config": {...}}``, ...
 """
 
 import math
@@ -99,7 +99,7 @@ def is_literal(value: object) -> bool:
 
 
 def decode_literal(value: dict) -> Any:
-    """Return the value of a form; NumPy arrays for tensors. Raises: ``ValueError``."""
+    """Return the value of a form, with NumPy arrays for tensors; may raise ``ValueError``."""
     name, config = value["class_name"], value.get("config")
     if name == "__ellipsis__":  # without config in Keras 2
         return Ellipsis

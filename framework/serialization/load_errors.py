@@ -1,8 +1,8 @@
 """Errors of loading, which name the file that a config comes from.
 
-In the context of `from_file` a file is untrusted: all errors are a `SavingError` that
-names the file, and only registered classes of users are found. Outside of it an error is a
-``ValueError``. No config, of a file or from elsewhere, may name a file to be read, unless
+In the context of `from_file` a file is untrusted: every error is a `SavingError` that
+names the file, and only registered user classes are found. Outside of it an error is a
+``ValueError``. No config, from a file or elsewhere, may name a file to be read, unless
 the caller trusts it.
 """
 
@@ -36,9 +36,9 @@ _MAY_NAME_FILES = ContextVar("may_name_files", default=None)  # None: outside of
 
 @contextmanager
 def from_file(path: str, dataset: str | None = None) -> Iterator[None]:
-    """Mark the configs that are read inside as those of a file.
+    """Mark the configs that are read inside as coming from a file.
 
-    ``dataset``: the location of the config in the file, for errors.
+    ``dataset`` is the location of the config in the file, for errors.
     """
     token = _FILE.set((path, dataset))
     try:
@@ -112,10 +112,10 @@ def load_error(reason: str) -> ValueError:
 def load_errors(
     what: str, errors: type[Exception] | tuple[type[Exception], ...] = _ESCAPES
 ) -> Iterator[None]:
-    """Turn any error inside `from_file` into a `SavingError` that names ``what``.
+    """Convert any error inside `from_file` to a `SavingError` that names ``what``.
 
-    Outside of it ``errors``, by default those that tell little of a config, such as of
-    nesting without end or numbers without bound, become a ``ValueError``.
+    Outside of it, ``errors`` are converted to a ``ValueError``; by default errors that
+    do not describe the config, such as unlimited nesting or numbers.
     """
     try:
         yield
@@ -131,6 +131,6 @@ def load_errors(
 
 
 def shortened(value: object) -> str:
-    """Return the ``repr`` of a value of any size, for an error message."""
+    """Return the shortened ``repr`` of a value, for an error message."""
     text = repr(value)
     return text if len(text) < 80 else f"{text[:77]}..."

@@ -1,7 +1,7 @@
 """Objects as plain JSON and back: ``{"module", "class_name", "config", ...}``.
 
-A config names the module, the class, its arguments, and the name under which a user registered
-it; `keras.files` says the modules of our classes.
+A config names the module, the class, its arguments, and the name under which a user
+registered it; `keras.files` defines the modules of built-in classes.
 """
 
 import functools
@@ -79,7 +79,7 @@ def _class_path(thing):
 
 
 def use_class_paths(class_path: Callable[[Any], tuple]) -> Callable[[Any], tuple]:
-    """Set the function that returns module, name and registered name of our objects."""
+    """Set the function that returns module, name and registered name of built-in objects."""
     global _class_path
     _class_path = class_path
     return class_path
@@ -88,10 +88,12 @@ def use_class_paths(class_path: Callable[[Any], tuple]) -> Callable[[Any], tuple
 def serialize(thing: Any) -> dict:
     """Return ``{"module", "class_name", "config", "registered_name"}``.
 
-    ``thing``: an object with ``get_config``, or a named function.
+    ``thing`` is an object with ``get_config``, or a named function.
 
-    Raises: ``TypeError`` for another object; ``ValueError`` for a lambda, and for a function
-    of which the name stands for another one, or for none.
+    Raises:
+        TypeError: If the object is neither.
+        ValueError: If it is a lambda, or a function whose name does not lead back to
+            it.
 
     Example:
         >>> from tapewright.serialization.object_config import serialize
@@ -122,7 +124,7 @@ def serialize(thing: Any) -> dict:
 
 
 def function_config(name: str) -> dict:
-    """Return the config of the function of this name."""
+    """Return the config of the function with this name."""
     return {
         "module": "builtins",
         "class_name": "function",
@@ -150,7 +152,7 @@ def _function_name(function):
 
 
 def _check_is_named(function, name):
-    """Refuse a function in whose place a file would give another one, or none."""
+    """Reject a function that a file would replace by another one, or not find."""
     known = [k for k in _NAMED_KINDS if is_known(k, name)]
     if is_own(function):
         alike = "activation" in known and name not in _OTHER_DEFAULTS or name in _ALIKE
@@ -169,7 +171,7 @@ def _check_is_named(function, name):
 
 
 def plain(value: Any) -> Any:
-    """Convert an attribute to JSON values: a function of ours is its name.
+    """Convert an attribute to JSON values: a built-in function is its name.
 
     Example:
         >>> from tapewright.serialization.object_config import plain
@@ -211,7 +213,7 @@ _MADE = ContextVar("made", default=None)
 
 
 class _Entries(NamedTuple):
-    """The configs of a layer; it is kept, so that its id stays its own."""
+    """The configs of a layer; the layer is kept so that its id stays unique."""
 
     layer: Any
     number: int
@@ -256,14 +258,14 @@ def _entries_of(layer, entries):
 
 
 class _Copied(dict):
-    """Entries of layers that are copied one by one: all have their numbers at once."""
+    """Entries of layers that are copied one by one: all have their numbers in advance."""
 
 
 @contextmanager
 def copying_shared() -> Iterator[Callable[[Any, Callable[[], Any]], Any]]:
-    """Give ``copied(layer, copy)``: the copy of a layer, which ``copy()`` makes if it is new.
+    """Yield ``copied(layer, copy)``: return a layer's copy, created once by ``copy()``.
 
-    Copies that are made of configs inside have a layer that they share only once, too.
+    Copies made from nested configs also contain a shared layer only once.
     """
     entries, made = _Copied(), {}
 
@@ -283,7 +285,7 @@ def copying_shared() -> Iterator[Callable[[Any, Callable[[], Any]], Any]]:
 
 @contextmanager
 def reading_shared() -> Iterator[None]:
-    """Make one layer of all entries with one number that are read inside."""
+    """Create one layer for all entries with the same number that are read inside."""
     if _MADE.get() is not None:
         yield
         return
@@ -295,7 +297,7 @@ def reading_shared() -> Iterator[None]:
 
 
 def _shared_layer(config):
-    """The layer of an earlier entry with the number of this one, or None."""
+    """Return the layer of an earlier entry with the same number, or None."""
     made, number, name = _MADE.get(), config.get(_SHARED), _name_in(config)
     if made is None or type(number) is not int:
         return None
@@ -311,7 +313,7 @@ def _shared_layer(config):
 
 
 def _first_of_keras(made, number, config):
-    """The layer of the first entry, which Keras left without a number, or None."""
+    """Return the layer of the first entry, which Keras wrote without a number, or None."""
     if number < _LEAST_ADDRESS:
         return None
     own = _without_numbers(config.get("config"))
@@ -333,7 +335,7 @@ def _without_numbers(config):
 
 
 def _class_in(entry):
-    """The name of the class, which ``.h5`` has behind its package in some entries."""
+    """Return the class name, which ``.h5`` files prefix with a package in some entries."""
     return entry["class_name"].rpartition(">")[2]
 
 
@@ -359,9 +361,11 @@ def _keep_shared(config, layer):
 def resolve(kind: str, identifier: Any) -> Any:
     """Return the object of a name, class, config or callable; None for None.
 
-    ``"glorot_uniform"`` names ``GlorotUniform``: case and underscores do not count.
+    Case and underscores are ignored: ``"glorot_uniform"`` is ``GlorotUniform``.
 
-    Raises: ``ValueError`` that lists the known names; ``TypeError`` for anything else.
+    Raises:
+        ValueError: If the name is unknown; it lists the known names.
+        TypeError: For any other type.
     """
     if isinstance(identifier, dict):
         return deserialize(kind, identifier)
@@ -377,10 +381,13 @@ def resolve(kind: str, identifier: Any) -> Any:
 
 
 def deserialize(kind: str, config: Any) -> Any:
-    """Return the object that `serialize` described, ours or Keras'.
+    """Return the object that `serialize` described, built-in or from Keras.
 
-    Raises: ``ValueError`` for a value that is no config, an unknown class, or a config
-    that the class refuses; from a file all of these are a `SavingError`.
+    Errors in a file are a `SavingError`.
+
+    Raises:
+        ValueError: For a value that is not a config, an unknown class, or a config that
+            the class rejects.
     """
     name = config.get("class_name") if isinstance(config, dict) else None
     if not isinstance(name, str):
@@ -428,7 +435,7 @@ def _from_config(kind, config):
 def _check_switches(cls, config):
     """Check that arguments whose default is a bool are bools in a config.
 
-    Files of other versions may also have 0, 1 and, for most arguments, None.
+    Files from other versions may also have 0, 1 and, for most arguments, None.
     """
     for key in _switches(cls) & config.keys():
         value = config[key]
@@ -450,8 +457,8 @@ def _switches(cls):
 def class_of(kind: str, config: dict) -> Any:
     """Return the class (or function) of the config of an object.
 
-    A user's class by its registered name, else by its module; else one of ours, unless the
-    module is none of Keras.
+    A user class is found by its registered name, else by its module; a built-in class
+    only if the module belongs to Keras.
     """
     name, known_as = config["class_name"], config.get("registered_name")
     for each in (known_as, name):
@@ -470,7 +477,7 @@ def class_of(kind: str, config: dict) -> Any:
 
 
 def function_of(kind: str, name: Any) -> Callable:
-    """Return the function of this name, for an argument of this kind."""
+    """Return the function with this name, for an argument of this kind."""
     if not isinstance(name, str):
         raise load_error(f"a function must be given by its name, got {shortened(name)}")
     kinds = _FUNCTION_KINDS.get(kind, (kind,))
@@ -483,28 +490,42 @@ def function_of(kind: str, name: Any) -> Callable:
 class ObjectFamily:
     """`get`, `serialize` and `deserialize` of one family, for the module of the family.
 
-    ``function_names``: whether `serialize` gives functions of ours by name, not as configs.
+    If ``function_names`` is True, `serialize` returns the names of built-in functions,
+    not their configs.
     """
 
     def __init__(self, kind: str, function_names: bool = True):
         self.kind, self.function_names = kind, function_names
 
     def get(self, identifier: Any) -> Any:
-        """Return the object of a name, class, config or callable; None for None.
+        """Return the object for a name, class, config or callable.
 
-        Case and underscores of a name do not count: ``"glorot_uniform"`` is
-        ``GlorotUniform``. The name of a class gives an object of it.
+        Case and underscores in names are ignored: ``"glorot_uniform"`` is
+        ``GlorotUniform``.
 
-        Raises: ``ValueError`` for an unknown name, with a list of the known and the
-        similar ones; ``TypeError`` for another type.
+        Args:
+            identifier: Name, class, config, object or None. The name of a class, or a
+                class, returns a new object.
+
+        Returns:
+            The object; None for None.
+
+        Raises:
+            TypeError: If ``identifier`` has any other type.
+            ValueError: If the name is unknown; the message lists known and similar
+                names.
         """
         return resolve(self.kind, identifier)
 
     def serialize(self, thing: Any) -> Any:
-        """Return the config of an object, or the name of a function, as `get` takes it.
+        """Return the config of an object, or the name of a function, for ``get``.
 
-        Raises: ``TypeError`` for an object without a config; ``ValueError`` for a
-        lambda.
+        Args:
+            thing: Object with a ``get_config`` method, or a named function.
+
+        Raises:
+            TypeError: If an object has no config.
+            ValueError: If ``thing`` is a lambda.
         """
         is_function = callable(thing) and not self.function_names
         return serialize(thing) if is_function else plain(thing)
@@ -512,12 +533,15 @@ class ObjectFamily:
     def deserialize(
         self, config: Any, custom_objects: dict[str, Any] | None = None
     ) -> Any:
-        """Return the object that `serialize` described.
+        """Create an object from the result of ``serialize``.
 
-        Args: ``custom_objects``: ``{name: class or function}``, looked up before those
-        that are registered.
+        Args:
+            config: Config of an object, or the name of a function.
+            custom_objects: Dict from name to class or function, searched before
+                registered names.
 
-        Raises: ``ValueError`` for an unknown name or a config that the class refuses.
+        Raises:
+            ValueError: If a name is unknown or if the class rejects the config.
         """
         with custom_object_scope(custom_objects):
             return self.get(config)

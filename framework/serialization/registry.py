@@ -1,10 +1,10 @@
 """The registry of names: classes and functions that configs and files may name.
 
-Names belong to a kind ("layer", "loss", ...). Users' classes and functions may also be
-registered for every kind, by `register_keras_serializable` or for a while by
-`custom_object_scope`; these are the only ones of the user that a file may name. Nothing
-outside of the registry is looked up: no code of a file is run, and no module that it names
-is imported.
+Names belong to a kind ("layer", "loss", ...). User classes and functions may also be
+registered for every kind, by `register_keras_serializable` or temporarily by
+`custom_object_scope`; a file may name no other user objects. Nothing outside the
+registry is looked up: no code of a file is run, and no module that it names is
+imported.
 """
 
 from __future__ import annotations
@@ -51,8 +51,7 @@ _SCOPE = ContextVar("custom_objects")
 def register(kind: str, name: str, value: T) -> T:
     """Register ``value`` as ``name`` in one kind ("layer", "loss", ...).
 
-    A user's class never replaces one of tapewright's own; `custom_object_scope` can name
-    it.
+    A user class never replaces a built-in class; `custom_object_scope` can name it.
     """
     known = _OBJECTS.setdefault(kind, {})
     if not is_own(value):
@@ -68,13 +67,14 @@ def register_later(prefix: str | tuple[str, ...], load: Callable[[], Any]) -> No
 
 
 def find(kind: str, name: str, any_spelling: bool = False) -> Any:
-    """Return the object of a name: a registered one of the user, or else one of ours.
+    """Return the object with a name: a registered user object, or else a built-in.
 
-    With ``any_spelling``, case and underscores do not count: ``"glorot_uniform"`` is
-    ``GlorotUniform``.
+    With ``any_spelling``, case and underscores are ignored: ``"glorot_uniform"`` is
+    ``GlorotUniform``. A file does not find user classes that are defined but not
+    registered, see `load_errors.from_file`.
 
-    Raises: ``ValueError`` that lists the known names. A file does not find users' classes
-    that are defined but not registered, see `load_errors.from_file`.
+    Raises:
+        ValueError: If the name is unknown; it lists the known names.
     """
     known = get_registered_object(name)
     if known is not None:
@@ -93,17 +93,17 @@ def find(kind: str, name: str, any_spelling: bool = False) -> Any:
 
 
 def is_known(kind: str, name: str) -> bool:
-    """Return whether a name is registered, for this kind or by the user for all."""
+    """Return whether a name is registered, for this kind or by the user for all kinds."""
     return get_registered_object(name) is not None or name in _OBJECTS.get(kind, ())
 
 
 def find_in_module(kind: str, module: str, name: str) -> Any:
-    """Return the user's class of a module that is not registered, or None in a file."""
+    """Return an unregistered user class of a module, or None in a file."""
     return None if reading_file() else _OBJECTS.get(kind, {}).get(f"{module}:{name}")
 
 
 def unknown_name(kind: str, name: str, kinds: tuple = ()) -> str:
-    """Return the text of errors for an unknown name, also searched in further kinds."""
+    """Return the error text for an unknown name, also searched in further kinds."""
     if reading_file():
         return f"the {kind} {unregistered(name)}"
     known = sorted({each for k in (kind, *kinds) for each in _names(k)})
@@ -111,7 +111,7 @@ def unknown_name(kind: str, name: str, kinds: tuple = ()) -> str:
 
 
 def unregistered(name: str) -> str:
-    """Return the text of errors that tell how a user's name can be registered."""
+    """Return the error text that says how to register a user's name."""
     name = str(name)[:200]
     return (
         f"{name!r} is unknown: if it is yours, decorate it with "
@@ -125,12 +125,12 @@ def _letters(name):
 
 
 def _names(kind):
-    """Return the names of a kind in the order of registration, without those by module."""
+    """Return the names of a kind in registration order, without names by module."""
     return [name for name in _OBJECTS.get(kind, ()) if ":" not in name]
 
 
 def registered_name(kind: str | None, value: object) -> str | None:
-    """Return the first name of ``value`` in a kind, or in any if that is None."""
+    """Return the first name of ``value`` in a kind, or in any kind if that is None."""
     kinds = _OBJECTS if kind is None else (kind,)
     named = ((k, name) for k in kinds for name in _names(k))
     return next((name for k, name in named if _OBJECTS[k][name] is value), None)
@@ -142,19 +142,27 @@ def registered_name(kind: str | None, value: object) -> str | None:
 def register_keras_serializable(
     package: str = "Custom", name: str | None = None
 ) -> Callable[[T], T]:
-    """Return a decorator that registers a class or function as ``package>name``, for files.
+    """Return a decorator that registers a class or function as ``package>name``.
 
-    Args: ``name``: by default that of the class or function.
+    Registered objects can be loaded from files without ``custom_objects``.
 
-    Raises: ``ValueError`` for a class without ``get_config``; ``TypeError`` if
-    ``package`` is no string, as for a decorator without brackets.
+    Args:
+        package: Namespace of the name.
+        name: Name of the object, by default its ``__name__``.
+
+    Raises:
+        TypeError: If ``package`` is not a string, as for a decorator without
+            parentheses.
+        ValueError: If a class has no ``get_config`` method.
 
     Example:
         >>> @keras.saving.register_keras_serializable(package="mine")
         ... def double(x):
         ...     return 2 * x
-        >>> keras.saving.get_registered_name(double), keras.saving.get_registered_object("mine>double") is double
-        ('mine>double', True)
+        >>> keras.saving.get_registered_name(double)
+        'mine>double'
+        >>> keras.saving.get_registered_object("mine>double") is double
+        True
     """
     if not isinstance(package, str):
         raise TypeError(
@@ -177,11 +185,13 @@ def register_keras_serializable(
 
 
 def get_registered_name(obj: Any) -> str:
-    """Return the registered name ``package>name`` of a class or function, or its own.
+    """Return the registered name of a class or function, or else its ``__name__``.
+
+    Args:
+        obj: Class or function.
 
     Example:
-        >>> from tapewright.layers import Dense
-        >>> keras.saving.get_registered_name(Dense)
+        >>> keras.saving.get_registered_name(keras.layers.Dense)
         'Dense'
     """
     try:
@@ -195,17 +205,22 @@ def get_registered_object(
     custom_objects: dict[str, Any] | None = None,
     module_objects: dict[str, Any] | None = None,
 ) -> Any:
-    """Return the class or function of this name, or None.
+    """Return the class or function with a registered name, or None.
 
-    It is looked up in scopes, the registered names, ``custom_objects`` and
-    ``module_objects``, in this order.
+    Active scopes are searched first, then registered names, ``custom_objects`` and
+    ``module_objects``.
+
+    Args:
+        name: Registered name, ``package>name``.
+        custom_objects: Dict from name to class or function.
+        module_objects: Dict like ``custom_objects``, searched last.
     """
     tables = (_SCOPE.get({}), _CUSTOM, custom_objects or {}, module_objects or {})
     return next((table[name] for table in tables if name in table), None)
 
 
 def get_custom_objects() -> dict[str, Any]:
-    """Return the dict of registered classes and functions; new entries are registered.
+    """Return the dict of registered custom objects; adding an entry registers it.
 
     Example:
         >>> keras.saving.get_custom_objects()["mine>absolute"] = abs
@@ -216,13 +231,15 @@ def get_custom_objects() -> dict[str, Any]:
 
 
 class CustomObjectScope:
-    """A context in which the names of ``custom_objects`` are found before all others.
+    """Context manager in which custom objects are found by name before all others.
 
-    Nested scopes add up.
+    Nested scopes are combined.
 
-    Args: ``custom_objects``: ``{name: class or function}``.
+    Args:
+        custom_objects: Dict from name to class or function, or None.
 
-    Raises: ``TypeError`` for another type.
+    Raises:
+        TypeError: If ``custom_objects`` has another type.
 
     Example:
         >>> with keras.saving.CustomObjectScope({"double": abs}):

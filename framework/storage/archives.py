@@ -1,9 +1,10 @@
 """Unpack untrusted tar and zip archives into a new folder.
 
-`tarfile`'s own filters have let archives write outside their folder on several Pythons, by
-links in paths of ``PATH_MAX`` bytes. Here no filter has to follow a link: files and folders
-are written first, by names without ``..``, into a folder that has no links. Links are made
-afterwards, in folders that are no links, and each one must then lead to a file inside.
+On several Python versions, the filters of `tarfile` have let archives write outside
+their folder, by links in paths of ``PATH_MAX`` bytes. Here no filter has to follow a
+link: files and folders are written first, by names without ``..``, into a folder
+without links. Links are created afterwards, in folders that are not links, and each
+must then lead to a file inside.
 """
 
 import os
@@ -21,12 +22,12 @@ PIECE = 1 << 20
 
 
 def is_unpacked(path, folder, kind):
-    """Unpack ``path`` into an empty folder; return False if it is no archive of the kind.
+    """Unpack ``path`` into an empty folder; return False if it is no such archive.
 
     Args:
         path: The file.
-        folder: An existing folder, empty, to which no other user can write.
-        kind: "tar", compressed by gzip, bzip2, xz or not at all; or "zip".
+        folder: An existing, empty folder to which no other user can write.
+        kind: "tar", uncompressed or compressed by gzip, bzip2 or xz; or "zip".
 
     Raises:
         ValueError: If the archive is damaged, or a member is a device, has a name that
@@ -79,7 +80,7 @@ _EXTENDED = (
 
 
 class _Header(tarfile.TarInfo):
-    """The header of a member, whose sizes are checked before anything is read by them."""
+    """The header of a member, whose sizes are checked before they are used for reading."""
 
     @classmethod
     def frombuf(cls, buf, encoding, errors):
@@ -119,7 +120,7 @@ def _place(folder, name):
 
 
 def _write(path, content, size):
-    """Write a file with ``size`` bytes of ``content``; folders are made."""
+    """Write a file with ``size`` bytes of ``content``, creating folders as needed."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     _check_space(os.path.dirname(path), size)
     with open(path, "wb") as file:
@@ -133,7 +134,7 @@ def _check_space(folder, size):
 
 
 def _hard_link(folder, member):
-    """Link to a file that has been unpacked; there are no symbolic links so far."""
+    """Link to an unpacked file, before there are any symbolic links."""
     source, place = _place(folder, member.linkname), _place(folder, member.name)
     if not os.path.isfile(source):
         raise ValueError(
@@ -149,7 +150,7 @@ def _symlink(folder, member):
 
 
 def _make_link(make, source, place):
-    """Make a link at a place whose folders are no links."""
+    """Create a link in folders that are not links."""
     parent = os.path.dirname(place)
     try:
         os.makedirs(parent, exist_ok=True)

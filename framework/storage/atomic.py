@@ -1,4 +1,4 @@
-"""Write files as a whole or not at all."""
+"""Write files atomically: completely or not at all."""
 
 import functools
 import itertools
@@ -32,16 +32,17 @@ _own = set()  # the temporary files of this process that are in use
 
 @contextmanager
 def replacing(path, overwrite=True):
-    """Yield a temporary file in the folder of ``path``, which takes its place at the end.
+    """Yield a temporary file in the folder of ``path``, which replaces it at the end.
 
-    What was written is flushed to the disk first. On an error ``path`` is left as it was,
-    and the temporary file is removed. Writers of one path, in threads or processes, each
-    write a file of their own; the last one to finish wins. Where ``path`` is a link, what
-    it leads to is replaced; the permissions of an older file are kept. Folders that
-    are missing are made.
+    The content is flushed to disk first. After an error ``path`` is unchanged, and the
+    temporary file is removed. Concurrent writers of a path, in threads or processes,
+    each write a separate file; the last one to finish wins. If ``path`` is a link, its
+    target is replaced; the permissions of an older file are kept. Missing folders are
+    created.
 
-    Raises: `SavingError` for whatever the system refuses; it is a ``FileExistsError``
-    if there is a file and ``overwrite`` is False.
+    Raises:
+        SavingError: If the system reports an error; also a FileExistsError if the file
+            exists and ``overwrite`` is False.
     """
     path = os.fspath(path)
     target = os.path.realpath(path)
@@ -64,10 +65,10 @@ def replacing(path, overwrite=True):
 
 @contextmanager
 def writing_whole(path):
-    """Yield the path of a file to write, which takes the place of ``path`` as a whole.
+    """Yield the path of a file to write, which atomically replaces ``path``.
 
-    That is a temporary file as of `replacing`, which waits for the disk and makes folders;
-    where a pipe or device is, it is ``path``.
+    It is a temporary file as in `replacing`, which waits for the disk and creates
+    folders; if ``path`` is a pipe or device, it is ``path``.
     """
     path = os.fspath(path)
     target = os.path.realpath(path)
@@ -125,10 +126,10 @@ def _keep_mode(target, temporary):
 
 
 def _replace(temporary, target):
-    """Move a file to the place of another.
+    """Move a file over another.
 
-    Giving back the memory in which the system holds the older one takes 50 ms for 200 MB:
-    that is done on the side, when the last handle of it is closed.
+    Freeing the cache memory of the older file takes 50 ms for 200 MB: this is done in
+    the background, when its last handle is closed.
     """
     older = None
     if hasattr(os, "O_NONBLOCK"):  # elsewhere an open file cannot be replaced
@@ -145,9 +146,10 @@ def _replace(temporary, target):
 
 
 def _place(temporary, target):
-    """Move a file to a place where none is.
+    """Move a file to a path that does not exist.
 
-    Raises: ``FileExistsError`` if another writer was faster.
+    Raises:
+        FileExistsError: If another writer was faster.
     """
     try:
         os.link(temporary, target)
@@ -170,10 +172,10 @@ def sync(path):
 
 
 def clear_leftovers(folder):
-    """Remove temporary files and folders of this user's writers that were killed.
+    """Remove temporary files and folders of this user's killed writers.
 
-    These are files of processes of this machine that are gone, and files of other machines,
-    such as containers, or with the number of a newer process, after a day.
+    These are files of dead processes on this machine, and, after a day, files of other
+    machines, such as containers, or with the process id of a newer process.
     """
     folder, names = os.path.realpath(folder), []
     with suppress(OSError):  # of a folder that is not there, or cannot be read
@@ -188,7 +190,7 @@ def clear_leftovers(folder):
 
 @functools.lru_cache(1000)
 def _clear_once(folder):
-    """Clear a folder to which thousands of files may be written, for the first of them."""
+    """Clear a folder on its first use, as thousands of files may be written to it."""
     clear_leftovers(folder)
 
 
@@ -208,7 +210,7 @@ def _is_leftover(path):
 
 
 def _machine():
-    """A name of this machine, to tell its writers from those of others."""
+    """Return a name of this machine, to distinguish its writers from others."""
     import platform
 
     return f"{zlib.crc32(platform.node().encode()):08x}"

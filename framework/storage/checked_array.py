@@ -1,4 +1,4 @@
-"""An array in an HDF5 file, checked before anything of it is read."""
+"""An array in an HDF5 file, checked before any of it is read."""
 
 import math
 from functools import cache, cached_property
@@ -26,7 +26,7 @@ FILTERS = {1, 2, 3, 4, 5, 6, 32000}
 
 
 class Array(Item):
-    """An array of a file; nothing of it is read before `read`."""
+    """An array of a file; it is not read before `read`."""
 
     _is_inside = _is_whole = False  # not known yet
 
@@ -41,7 +41,7 @@ class Array(Item):
 
     @cached_property
     def dtype(self):
-        """The dtype that `read` gives: what is stored as two bytes is bfloat16."""
+        """The dtype that `read` returns: values stored as two bytes are bfloat16."""
         dtype = self._stored_dtype()
         if dtype == BFLOAT16:
             return bfloat16.dtype
@@ -63,17 +63,17 @@ class Array(Item):
 
     @property
     def nbytes(self):
-        """Bytes in memory."""
+        """Size in memory in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def arrays(self):
-        """This array alone: what `Group.arrays` gives of a group."""
+        """Yield this array only, like `Group.arrays` for a group."""
         return iter([self])
 
     def expect(self, shape=None, kinds="fiubc"):
-        """This array. Raises: `SavingError` for another shape or kind of numbers.
+        """Return this array; raise `SavingError` for another shape or kind of numbers.
 
-        ``kinds``: letters of NumPy, ``f`` for floating, ``iu`` for whole numbers.
+        ``kinds`` are NumPy's letters: ``f`` for floating, ``iu`` for integers.
         """
         if shape is not None and self.shape != tuple(shape):
             self.fail(f"has shape {self.shape}, expected {tuple(shape)}")
@@ -82,12 +82,12 @@ class Array(Item):
         return self
 
     def check(self):
-        """This array. Raises: `SavingError` unless it holds all that it declares."""
+        """Return this array; raise `SavingError` unless all declared data is in the file."""
         self.expect()._check()
         return self
 
     def read(self, shape=None, kinds="fiubc"):
-        """The array, in memory of its own; see `expect` for the arguments."""
+        """Return the array in new memory; see `expect` for the arguments."""
         self.expect(shape, kinds)._check()
         with self._guarded("cannot be read"):
             array = np.empty(self.shape, self.dtype)
@@ -96,13 +96,13 @@ class Array(Item):
 
     @cached_property
     def chunk_rows(self):
-        """The rows of a chunk, which are read as one; None where there are no chunks."""
+        """The number of rows of a chunk, which are read together; None without chunks."""
         self._check_inside()
         chunks = self._node.chunks
         return chunks and chunks[0]
 
     def check_filters(self):
-        """Raise if HDF5 has not got what it takes to decompress the array."""
+        """Raise if HDF5 lacks a filter that decompresses the array."""
         import h5py
 
         with self._guarded("cannot be looked into"):
@@ -114,9 +114,9 @@ class Array(Item):
                     )
 
     def read_rows(self, out, start):
-        """Read the rows from ``start`` on into ``out``, of the shape and dtype of rows.
+        """Read rows from ``start`` into ``out``, which has their shape and dtype.
 
-        What the file declares is trusted.
+        The declaration in the file is trusted.
         """
         if start + len(out) > self.shape[0]:
             self.fail(f"has {self.shape[0]} rows, not {start + len(out)}")
@@ -149,14 +149,14 @@ class Array(Item):
             self._source.progress.add(array.nbytes)
 
     def _as_bfloat16(self, values):
-        """Values as they are; two bytes, the lower one first, as a number of bfloat16."""
+        """Return values unchanged, or two-byte values (low byte first) as bfloat16."""
         if values.dtype != BFLOAT16:
             return values
         return np.asarray(values).view("<u2").astype("u2").view(self.dtype)
 
     @cached_property
     def _offset(self):
-        """Offset in the file of bytes stored as they are in memory, or None."""
+        """Offset in the file of bytes stored in memory layout, or None."""
         dataset = self._node.id
         if self.dtype.kind not in "fiuc" or not self.nbytes:
             return None
@@ -166,7 +166,7 @@ class Array(Item):
         return dataset.get_offset()
 
     def _read_plain(self, array, offset):
-        """Past HDF5, in several threads: three times as fast."""
+        """Read without HDF5, in several threads: three times as fast."""
         content = memoryview(array.reshape(-1)).cast("B")
 
         def work(i):
@@ -180,7 +180,7 @@ class Array(Item):
             self._source.progress.add(stop - start)
 
     def _check_inside(self):
-        """Raise if the data are in other files: HDF5 opens these to tell the shape."""
+        """Raise if the data are in other files: HDF5 opens these to read the shape."""
         if self._is_inside:
             return
         import h5py
@@ -221,7 +221,7 @@ class Array(Item):
 
 @cache
 def _type_of(dtype):
-    """HDF5's type of numbers that lie in memory."""
+    """Return the HDF5 type of numbers in memory."""
     import h5py
 
     return h5py.h5t.py_create(dtype)

@@ -1,9 +1,9 @@
-"""The seal: a checksum of a whole file, checked before HDF5 parses a byte of it.
+"""The seal: a checksum of a whole file, checked before HDF5 parses any of it.
 
-It stands in the user block, the 512 bytes in front that HDF5 leaves to others, so that
-any reader of HDF5 opens a sealed file. The rest of the file is cut in pieces of 512 KiB;
-the checksum is the SHA-256 of the SHA-256 digests of all pieces, which several cores
-compute. It proves that a file is as it was written, not who wrote it.
+It is stored in the user block, the first 512 bytes, which HDF5 leaves to applications,
+so that any HDF5 reader opens a sealed file. The rest of the file is split into pieces
+of 512 KiB; the checksum is the SHA-256 of the SHA-256 digests of all pieces, which
+several cores compute. It proves that a file is unchanged, not who wrote it.
 """
 
 import re
@@ -26,7 +26,7 @@ HEAD = re.compile(MARK + KIND + rb"([0-9a-f]{64}) bytes=(\d{1,20})\n\0*")
 def seal(path, known=None):
     """Write the seal into the user block of a finished file.
 
-    ``known``: digests of pieces, by number, that were computed as they were written.
+    ``known`` are digests of pieces, by number, that were computed during writing.
     """
     with Window(path) as window:
         content = f"{_digest(window, known or {})} bytes={window.size}\n"
@@ -35,9 +35,10 @@ def seal(path, known=None):
 
 
 def check_seal(file, dataset=None):
-    """Return True if a `Window`, or the file of that path, has a seal.
+    """Return True if a `Window`, or the file at a path, has a seal.
 
-    Raises: `SavingError` if the content is not as it was sealed.
+    Raises:
+        SavingError: If the content differs from the sealed content.
     """
     if not isinstance(file, Window):
         with Window(file) as window:
@@ -63,7 +64,7 @@ def check_seal(file, dataset=None):
 
 
 def _digest(window, known=()):
-    """The checksum in hexadecimal."""
+    """Return the checksum in hexadecimal."""
     import hashlib
 
     starts = range(USER_BLOCK, window.size, PIECE)

@@ -1,6 +1,6 @@
-"""File objects under HDF5 and zip: a window to read, a guarded file to write, a bar.
+"""File objects for HDF5 and zip: a window to read, a guarded file to write, a bar.
 
-HDF5 does not survive that a write fails: it tries again in destructors, and may crash the
+HDF5 does not survive a failed write: it tries again in destructors, and may crash the
 process. So `GuardedFile` reports success to HDF5 and keeps the error for us to raise.
 """
 
@@ -19,12 +19,12 @@ THRESHOLD = 200_000_000  # bytes from which on saving or loading is felt
 
 
 def at_once(path, flags):
-    """Open without waiting for the writer of a pipe, should one be there by now."""
+    """Open without waiting for the writer of a pipe, in case the path has become one."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def discard(file):
-    """Close a file without writing what it holds back, which has failed before."""
+    """Close a file without writing its buffered content, which has failed before."""
     buffer = getattr(file, "buffer", file)  # of text
     with suppress(OSError):
         buffer.raw.close()
@@ -33,8 +33,8 @@ def discard(file):
 class Window(io.RawIOBase):
     """``size`` bytes of the file ``path`` from ``start`` on; seekable, nothing is copied.
 
-    ``handle``: that of the file, if it is open, as another one may be at its path by now.
-    `read_at` and `read_into` take offsets and serve several threads.
+    ``handle`` is the handle of an open file, as the path may lead to another one by
+    now. `read_at` and `read_into` accept offsets and are thread-safe.
     """
 
     def __init__(self, path, start=0, size=None, handle=None):
@@ -55,12 +55,12 @@ class Window(io.RawIOBase):
         self._lock = threading.Lock()
 
     def read_at(self, offset, count):
-        """``count`` bytes from an offset in the window on, fewer at its end."""
+        """Return ``count`` bytes from an offset in the window, fewer at its end."""
         buffer = bytearray(max(min(count, self.size - offset), 0))
         return bytes(buffer[: self.read_into(buffer, offset)])
 
     def read_into(self, buffer, offset):
-        """Fill a buffer from an offset in the window on; return the number of bytes."""
+        """Fill a buffer from an offset in the window; return the number of bytes."""
         buffer = memoryview(buffer).cast("B")
         buffer = buffer[: max(self.size - offset, 0)]
         done = 0
@@ -112,9 +112,9 @@ class Window(io.RawIOBase):
 
 
 class GuardedFile(io.RawIOBase):
-    """A file for HDF5 whose writes never fail; `check` raises what the first one met.
+    """A file for HDF5 whose writes never fail; `check` raises the first error.
 
-    `write_at`, for us, raises at once, and serves several threads.
+    `write_at`, for direct use, raises at once and is thread-safe.
     """
 
     def __init__(self, path):
@@ -144,7 +144,7 @@ class GuardedFile(io.RawIOBase):
             return self._file.write(content)
 
     def reserve(self, offset, size):
-        """Reserve disk space for bytes to come, all at once: writing then takes half.
+        """Reserve disk space for future bytes at once, which halves the time of writing.
 
         A failure is left to `write_at`, which meets it again.
         """
@@ -153,7 +153,7 @@ class GuardedFile(io.RawIOBase):
                 os.posix_fallocate(self._file.fileno(), offset, size)
 
     def begin_to_flush(self, offset, size):
-        """Have Linux start writing to the disk, so that flushing waits for less."""
+        """Start writing to the disk (on Linux), which shortens the final flush."""
         if hasattr(os, "posix_fadvise"):
             handle = self._file.fileno()
             os.posix_fadvise(handle, offset, size, os.POSIX_FADV_DONTNEED)
@@ -212,7 +212,7 @@ class GuardedFile(io.RawIOBase):
 class Progress:
     """Count bytes; show a bar once they, or their ``total``, reach the threshold.
 
-    Nothing is shown where standard error is no terminal.
+    Nothing is shown if standard error is not a terminal.
     """
 
     def __init__(self, label, total=None):

@@ -1,4 +1,4 @@
-"""Folders of files that are written as a whole, and read like a zip file."""
+"""Folders of files that are written atomically, and read like a zip file."""
 
 import os
 import shutil
@@ -19,11 +19,12 @@ MAX_TEXT = 64 << 20  # bytes of a file that is read into memory
 
 @contextmanager
 def writing_folder(path, members, overwrite=True):
-    """A `FolderWriter` of a new folder, which takes its place at the end.
+    """Yield a `FolderWriter` of a new folder, which replaces ``path`` at the end.
 
-    An older folder is replaced if it has these ``members`` alone, or none.
+    An older folder is replaced if it contains nothing but these ``members``.
 
-    Raises: `SavingError` if it cannot be written; an older folder is then as it was.
+    Raises:
+        SavingError: If it cannot be written; an older folder is then unchanged.
     """
     target = os.path.realpath(path)
     _check(path, target, members, overwrite)
@@ -37,7 +38,7 @@ def writing_folder(path, members, overwrite=True):
 
 @contextmanager
 def replacing_folder(target, mode=0o777):
-    """Yield an empty folder beside ``target``, which takes its place at the end."""
+    """Yield an empty folder beside ``target``, which replaces it at the end."""
     target = os.path.realpath(target)
     clear_leftovers(os.path.dirname(target))
     with temporary_beside(target) as new:
@@ -68,7 +69,7 @@ def _check(path, target, members, overwrite):
 
 
 def _move(new, target):
-    """Let a folder take the place of an older one, which then has the name of the new."""
+    """Move a folder over an older one, which then has the name of the new folder."""
     if not os.path.isdir(target):
         os.rename(new, target)
     elif not _exchange(new, target):
@@ -105,25 +106,25 @@ class FolderWriter:
         self._folder, self.path = folder, path
 
     def json(self, name, value):
-        """Write a file that is JSON."""
+        """Write a JSON file."""
         path = os.path.join(self._folder, name)
         with open(path, "w", encoding="utf-8") as file:
             file.write(strict_json.dumps(value))
         sync(path)
 
     def location(self, name):
-        """The path at which to write a file; `storage.atomic.sync` it at the end."""
+        """Return the path at which to write a file; call `storage.atomic.sync` on it."""
         return os.path.join(self._folder, name)
 
     def file(self, name, path):
-        """Write a file with the bytes of another."""
+        """Write a file with the bytes of another file."""
         copy = os.path.join(self._folder, name)
         os.makedirs(os.path.dirname(copy), exist_ok=True)
         shutil.copyfile(path, copy)
         sync(copy)
 
     def hdf5(self, name):
-        """The root `GroupWriter` of a file that is HDF5 and sealed, when it is done."""
+        """Return the root `GroupWriter` of an HDF5 file, which is sealed at the end."""
         return writing(os.path.join(self._folder, name))
 
 
@@ -137,14 +138,14 @@ class FolderReader:
         return os.path.isfile(os.path.join(self.path, name))
 
     def file(self, name):
-        """The path of a file. Raises: `SavingError` if a link leads out of the folder."""
+        """Return the path of a file; raise `SavingError` if a link leads out of the folder."""
         path, inside = os.path.join(self.path, name), os.path.realpath(self.path)
         if not os.path.realpath(path).startswith(os.path.join(inside, "")):
             raise SavingError(path, "is a link, not a file of this folder")
         return path
 
     def names_below(self, folder):
-        """The names of the files in a folder, without it, and those in folders there."""
+        """Return the names of the files below a folder, relative to it."""
         start, names = os.path.join(self.path, folder), []
         if os.path.isdir(start):
             self.file(folder)
@@ -153,9 +154,11 @@ class FolderReader:
         return [name.replace(os.sep, "/") for name in sorted(names)]
 
     def read(self, name, limit=MAX_TEXT):
-        """The bytes of a file.
+        """Return the bytes of a file.
 
-        Raises: `SavingError` above ``limit`` of them, or if a link leads out of the folder.
+        Raises:
+            SavingError: If there are more than ``limit``, or if a link leads out of the
+                folder.
         """
         path = self.file(name)
         with Window(regular_file(path)) as file:
@@ -165,9 +168,11 @@ class FolderReader:
         return read
 
     def json_object(self, name):
-        """A file that is a JSON object.
+        """Return the content of a file with a JSON object.
 
-        Raises: `SavingError` if it is not there, too large, or something else.
+        Raises:
+            SavingError: If the file does not exist, is too large, or is not a JSON
+                object.
         """
         raw = self.read(name, strict_json.MAX_CHARACTERS)
         path = self.file(name)
@@ -180,5 +185,5 @@ class FolderReader:
         return value
 
     def hdf5(self, name):
-        """The root `Group` of a file that is HDF5, for as long as the context lasts."""
+        """Yield the root `Group` of an HDF5 file while the context is active."""
         return opened(self.file(name))

@@ -1,8 +1,8 @@
 """Check HDF5's heaps of texts before HDF5 walks through them.
 
-Long texts lie in collections: a head with the mark ``GCOL`` and a size, then objects, each
-with a number, and the size by which the walk goes on. A damaged one that goes on by nothing
-keeps HDF5 (1.14) walking for ever. Files that are sealed need no such look.
+Long texts are stored in collections: a head with the mark ``GCOL`` and a size, then
+objects, each with a number, and the size by which the walk advances. A damaged size of
+0 makes HDF5 (1.14) loop forever. Sealed files need no such check.
 """
 
 import struct
@@ -19,9 +19,10 @@ TIMES = 4  # the size of the file: what all collections together may have
 
 
 def largest_text(window, path, member=None):
-    """Bytes of the largest text in the heaps of a file.
+    """Return the size in bytes of the largest text in the heaps of a file.
 
-    Raises: `SavingError` for a collection of texts in which HDF5 would never end.
+    Raises:
+        SavingError: For a collection of texts in which HDF5 would loop forever.
     """
     if not _is_hdf5(window):
         return 0
@@ -42,19 +43,19 @@ def largest_text(window, path, member=None):
 
 
 def _is_hdf5(window):
-    """Return True if the file begins as HDF5 does, at one of the allowed offsets."""
+    """Return True if the file has HDF5's signature at one of the allowed offsets."""
     offsets = [0, *[512 << i for i in range(window.size.bit_length())]]
     return any([window.read_at(p, len(SIGNATURE)) == SIGNATURE for p in offsets])
 
 
 def _size(window, start):
-    """Size of a collection; 0 if it is incomplete, which HDF5 notices."""
+    """Return the size of a collection; 0 if it is incomplete, which HDF5 detects."""
     size = struct.unpack("<Q", window.read_at(start + 8, 8).ljust(8, b"\0"))[0]
     return size if size <= window.size - start else 0
 
 
 def _largest(window, start, size):
-    """The size of the largest object of a collection; None: HDF5 would never end."""
+    """Return the size of the largest object, or None if HDF5 would loop forever."""
     whole = window.read_at(start, size) if size <= PIECE else None
     at, largest = HEAD, 0
     while at + HEAD <= size:

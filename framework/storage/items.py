@@ -22,7 +22,7 @@ MAX_NAMES = 1_000_000
 
 
 class Source:
-    """The file that is read, or the ``member`` of a zip file, of which it is a window."""
+    """The file that is read, or the ``member`` of a zip file, seen through a window."""
 
     def __init__(self, path, window, member, sealed, progress):
         self.path, self.window, self.member = path, window, member
@@ -31,20 +31,20 @@ class Source:
 
     @functools.cached_property
     def largest_text(self):
-        """Bytes of the largest text of variable length, see `global_heap`."""
+        """Size in bytes of the largest text of variable length, see `global_heap`."""
         return largest_text(self.window, self.path, self.member)
 
     @property
     def text_bytes(self):
-        """The most bytes that the texts of one attribute may have together.
+        """The maximum total size in bytes of the texts of one attribute.
 
         A file may have the names of thousands of layers beside one text with all their
-        configs, and HDF5 does not tell beforehand which of these a list refers to.
+        configs, and HDF5 does not report in advance which of these a list refers to.
         """
         return min(MAX_TEXT_BYTES, max(ROOM, MAX_EXPANSION * self.window.size))
 
     def place(self, name):
-        """Name a place in the file for an error."""
+        """Format a place in the file for an error."""
         return name if self.member is None else f"{self.member}:{name}"
 
 
@@ -66,7 +66,7 @@ class Item:
 
     @property
     def place(self):
-        """The place for errors: with the member of a zip file in front."""
+        """The place for errors, preceded by the member of a zip file."""
         return self._place()
 
     def fail(self, reason, key=None):
@@ -77,11 +77,11 @@ class Item:
         return self._source.place(self.name if key is None else f"{self.name}@{key}")
 
     def _guarded(self, reason, key=None):
-        """Raise all errors of HDF5 and h5py as a `SavingError`."""
+        """Convert all errors of HDF5 and h5py to a `SavingError`."""
         return as_saving_error(self.path, reason, self._place(key))
 
     def has(self, key):
-        """Return True if there is an attribute of that name."""
+        """Return True if there is an attribute with that name."""
         with self._guarded("cannot be looked into", key):
             return key in self._node.attrs
 
@@ -118,7 +118,7 @@ class Item:
             self.fail(f"the attribute has {count * dtype.itemsize} bytes", key)
 
     def text(self, key):
-        """An attribute that is text."""
+        """Return a text attribute."""
         return self._as_text(self._attribute(key), key)
 
     def _as_text(self, value, key):
@@ -134,25 +134,25 @@ class Item:
         return value
 
     def json(self, key):
-        """An attribute that is JSON, see `strict_json`."""
+        """Return a JSON attribute, see `strict_json`."""
         return strict_json.loads(self.text(key), self.path, self._place(key))
 
     def json_object(self, key):
-        """An attribute that is a JSON object."""
+        """Return an attribute with a JSON object."""
         value = self.json(key)
         if not isinstance(value, dict):
             self.fail(f"must be a JSON object, is {type(value).__name__}", key)
         return value
 
     def integer(self, key):
-        """An attribute that is a whole number."""
+        """Return an integer attribute."""
         value = self._attribute(key)
         if np.size(value) != 1 or np.asarray(value).dtype.kind not in "iu":
             self.fail("the attribute must be a whole number", key)
         return int(np.asarray(value).item())
 
     def texts(self, key):
-        """An attribute that is a list of texts, also one cut into ``key0``, ``key1``..."""
+        """Return an attribute with a list of texts, possibly split: ``key0``, ``key1``..."""
         keys = [key] if self.has(key) else []
         if not keys:
             numbered = (f"{key}{i}" for i in range(MAX_NAMES))

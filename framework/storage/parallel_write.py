@@ -1,8 +1,8 @@
-"""Arrays written to a file and hashed in one go, on several cores.
+"""Arrays written to a file and hashed at the same time, on several cores.
 
-HDF5 says where an array shall lie, and its bytes are then written there directly. Each
-piece of the seal that an array fills is hashed while it is at hand, so that sealing need
-not read it again.
+HDF5 decides where an array is stored, and its bytes are then written there directly.
+Each piece of the seal that an array fills is hashed while it is in memory, so that
+sealing need not read it again.
 """
 
 import os
@@ -23,7 +23,7 @@ MAX_THREADS = 4  # that write and hash
 
 
 def is_written_directly(array):
-    """Return True if the bytes of an array in memory are those that HDF5 would write."""
+    """Return True if the bytes of an array in memory are the bytes that HDF5 would write."""
     return (
         array.nbytes >= SMALLEST
         and kind_of(array.dtype) in "fiuc"
@@ -32,7 +32,7 @@ def is_written_directly(array):
 
 
 def blocks(array):
-    """The elements in order, as contiguous NumPy arrays, copied in parts if at all."""
+    """Yield the elements in order as contiguous NumPy arrays, copied in parts if at all."""
     is_ready = isinstance(array, np.ndarray) and array.flags.c_contiguous
     if is_ready or array.nbytes <= BLOCK:
         yield np.ascontiguousarray(to_numpy(array))
@@ -47,8 +47,8 @@ def blocks(array):
 class ParallelWriter:
     """Write arrays at offsets of a `GuardedFile` that HDF5 has reserved; keep ``digests``.
 
-    This thread writes, which the system does for one thread at a time, while others hash,
-    and then hashes as well.
+    This thread writes, as the system serializes writes, while others hash; then it
+    hashes as well.
     """
 
     def __init__(self, file):
@@ -61,7 +61,7 @@ class ParallelWriter:
             self._pool.shutdown()
 
     def write(self, array, offset):
-        """Write all bytes of an array from an offset in the file on."""
+        """Write all bytes of an array, starting at an offset in the file."""
         if self._pool is None and self._others:
             from concurrent.futures import ThreadPoolExecutor
 

@@ -1,9 +1,9 @@
 """Read untrusted HDF5 files.
 
 Everything that tapewright reads goes through `opened` and the two classes here, which
-check before they read: first the seal, then that names stay inside of the file, and that
-an array is stored as large as declared before memory is allocated for it. Every failure
-is a `SavingError` with the file, the place in it, and the reason.
+check before they read: the seal, then that names stay inside the file, and that an
+array is stored as large as declared before memory is allocated for it. Every failure is
+a `SavingError` with the file, the place in it, and the reason.
 """
 
 import itertools
@@ -40,7 +40,7 @@ MAX_TRIES = 10  # while other processes replace the file
 
 
 def regular_file(path):
-    """``path`` as text. Raises: `SavingError` unless a file is there that has an end."""
+    """Return ``path`` as text; raise `SavingError` unless it is a regular file."""
     path = os.fspath(path)
     try:
         status = os.stat(path)
@@ -63,11 +63,12 @@ def regular_file(path):
 
 @contextmanager
 def opened(path, check=True):
-    """The root `Group` of an HDF5 file, for as long as the context lasts.
+    """Yield the root `Group` of an HDF5 file while the context is active.
 
-    ``check``: whether the seal, if there is one, is compared with the content.
+    If ``check`` is True, the seal, if there is one, is compared with the content.
 
-    Raises: `SavingError` if it is no HDF5 file, or damaged.
+    Raises:
+        SavingError: If it is not an HDF5 file, or damaged.
     """
     path = regular_file(path)
     for _ in range(MAX_TRIES):
@@ -86,7 +87,7 @@ def opened(path, check=True):
 
 @contextmanager
 def opened_inside(window, path, member, check=True):
-    """The root `Group` of HDF5 in a `Window`; errors speak of ``member`` of ``path``."""
+    """Yield the root `Group` of HDF5 in a `Window`; errors name ``member`` of ``path``."""
     sealed = False
     try:
         sealed = check and check_seal(window)
@@ -100,14 +101,14 @@ def opened_inside(window, path, member, check=True):
 
 
 def opened_window(path):
-    """The `Window` of a whole file. Raises: `SavingError` if it cannot be opened."""
+    """Return the `Window` of a whole file; raise `SavingError` if it cannot be opened."""
     with as_saving_error(path, "cannot be read", errors=OSError):
         return Window(path)
 
 
 @contextmanager
 def _parsed(path, window, place=None, member=None):
-    """The file of h5py, at ``path`` or in a file object."""
+    """Yield the h5py file, at ``path`` or in a file object."""
     import h5py
 
     try:
@@ -154,11 +155,13 @@ def _no_hdf5(head, error):
 
 
 def file_format(path):
-    """The format of a file by its content, as names may mislead.
+    """Detect the format of a file from its content, as names may mislead.
 
-    Returns: ``"zip"``, ``"json"``, or ``"hdf5"`` for all else, which HDF5 then refuses.
+    Returns ``"zip"``, ``"json"``, or ``"hdf5"`` for anything else, which HDF5 then
+    rejects.
 
-    Raises: `SavingError` unless there is a file that can be read.
+    Raises:
+        SavingError: If there is no file that can be read.
     """
     with opened_window(regular_file(path)) as window:
         head = window.read_at(0, 64)
@@ -175,7 +178,7 @@ class Group(Item):
         self._children = {}  # name -> item, or None, of those that were looked up
 
     def keys(self):
-        """The names in the group."""
+        """Return the names in the group."""
         with self._guarded("cannot be listed"):
             names = list(itertools.islice(self._node, MAX_NAMES))
         for name in names:
@@ -187,9 +190,10 @@ class Group(Item):
         return self.find(path) is not None
 
     def find(self, path):
-        """The `Group` or `Array` at a path below, ``"layers/dense/vars"``, or None.
+        """Return the `Group` or `Array` at a path below, ``"layers/dense/vars"``, or None.
 
-        Raises: `SavingError` if the path leads out of the group, or over a link.
+        Raises:
+            SavingError: If the path leads out of the group, or follows a link.
         """
         item, parts = self, path.split("/")
         if any(part in ("", ".", "..") or "\0" in part for part in parts):
@@ -212,7 +216,7 @@ class Group(Item):
         return item
 
     def _step(self, part):
-        """The `Item` of that name, or None; by h5py's lower half, in a third of the time."""
+        """Return the `Item` with that name, or None, by h5py's faster low-level API."""
         import h5py
 
         here, name = self._node.id, part.encode(errors="surrogateescape")
@@ -233,28 +237,28 @@ class Group(Item):
         return self.fail(f"{part!r} is neither a group nor an array")
 
     def find_group(self, path):
-        """The group at a path below, or None. Raises: `SavingError` for an array."""
+        """Return the group at a path below, or None; raise `SavingError` for an array."""
         item = self.find(path)
         if isinstance(item, Array):
             item.fail("must be a group, is an array")
         return item
 
     def group(self, path):
-        """The group at a path below. Raises: `SavingError` if there is none."""
+        """Return the group at a path below; raise `SavingError` if it does not exist."""
         item = self.find_group(path)
         if item is None:
             self.fail(f"has no group {path!r}")
         return item
 
     def array(self, path):
-        """The array at a path below. Raises: `SavingError` if there is none."""
+        """Return the array at a path below; raise `SavingError` if it does not exist."""
         item = self.find(path)
         if not isinstance(item, Array):
             self.fail(f"has no array {path!r}")
         return item
 
     def numbered(self):
-        """The arrays ``0``, ``1``, ... of the group, in that order."""
+        """Return the arrays ``0``, ``1``, ... of the group, in that order."""
         keys = self.keys()
         if set(keys) != {str(i) for i in range(len(keys))}:
             self.fail(
@@ -263,11 +267,11 @@ class Group(Item):
         return [self.array(str(i)) for i in range(len(keys))]
 
     def arrays(self):
-        """All arrays below, each once."""
+        """Yield all arrays below, each once."""
         return (item for item in self.walk() if isinstance(item, Array))
 
     def walk(self):
-        """All groups and arrays below, this one first; each object once."""
+        """Yield all groups and arrays below, this one first; each object once."""
         import h5py
 
         seen, ahead = set(), [iter([self])]
@@ -289,7 +293,7 @@ class Group(Item):
 
 
 class MergedGroup(Group):
-    """Groups of several files as one: each name in it is that of a group or array."""
+    """Groups of several files as one; each name in it is the name of a group or array."""
 
     def __init__(self, groups):
         super().__init__(groups[0]._node, groups[0]._source, groups[0].name)
@@ -317,12 +321,12 @@ class MergedGroup(Group):
 
 
 def is_format(root, name):
-    """True if `write_format` noted this name."""
+    """Return True if `write_format` stored this name."""
     return root.has("format") and root.text("format") == name
 
 
 def check_format(root, name, version, writer):
-    """Check the format that a file notes. Raises: `SavingError` for another file or version."""
+    """Check the format stored in a file; raise `SavingError` for other formats or versions."""
     if not is_format(root, name):
         root.fail(f"is no {name}: it must be a file that {writer} wrote")
     stored = root.integer("version")

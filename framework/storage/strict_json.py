@@ -13,7 +13,7 @@ MAX_DEPTH = 250
 
 
 def dumps(value):
-    """``value`` as JSON. Raises: ``ValueError`` for what `loads` would not read.
+    """Return ``value`` as JSON; raise ``ValueError`` if `loads` would reject the result.
 
     Example:
         >>> from tapewright.storage.strict_json import dumps
@@ -40,9 +40,11 @@ def dumps(value):
 
 
 def loads(text, path=None, dataset=None, finite=True):
-    """The value of a JSON text. ``finite``: refuse NaN and infinity.
+    """Parse a JSON text; reject NaN and infinity if ``finite``.
 
-    Raises: `SavingError` naming ``path`` and ``dataset``, ``ValueError`` without a path.
+    Raises:
+        SavingError: If the text is invalid; it names ``path`` and ``dataset``.
+        ValueError: If the text is invalid and there is no path.
     """
     try:
         return _loads(text, finite)
@@ -54,7 +56,7 @@ def loads(text, path=None, dataset=None, finite=True):
 
 
 class _Refused(Exception):
-    """A fault of a text, as the rest of a sentence."""
+    """An error in a text, as the rest of a sentence."""
 
 
 def _loads(text, finite=True):
@@ -105,7 +107,7 @@ def _number(digits):
 
 
 def _odd_numbers(value, place="the value"):
-    """Pairs of a place in the value and the NaN or infinity there."""
+    """Yield pairs of a place in the value and the NaN or infinity there."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from _odd_numbers(each, f"{place}[{key!r}]")
@@ -133,7 +135,7 @@ def _repeated(pairs):
 
 
 def is_whole(text):
-    """Return True if a text has no lone surrogate, half a character that UTF-8 lacks."""
+    """Return True if a text has no lone surrogate, which UTF-8 cannot encode."""
     try:
         return text.isascii() or bool(text.encode())
     except UnicodeEncodeError:

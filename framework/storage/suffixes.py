@@ -1,4 +1,4 @@
-"""Suffixes of files that say which format they have: a file must not lie about it."""
+"""Suffixes of files that name their format: a file must not have a wrong one."""
 
 import os
 
@@ -18,8 +18,8 @@ def check_suffix(who: str, argument: str, path: str, content: str) -> None:
     Args:
         who: The function that would write the file.
         argument: The name of its argument.
-        path: Where it would write.
-        content: What it writes, for the error.
+        path: The path of the file.
+        content: The content of the file, for the error.
     """
     other = foreign_suffix(path)
     if other:
@@ -30,6 +30,6 @@ def check_suffix(who: str, argument: str, path: str, content: str) -> None:
 
 
 def foreign_suffix(path: str) -> str:
-    """Return the suffix of a path if it is of a format that is not ours, else ""."""
+    """Return the suffix of a path if it belongs to another format, else ""."""
     name = os.fspath(path).lower()
     return max([s for s in _OTHERS if name.endswith(s)], key=len, default="")

@@ -1,4 +1,4 @@
-"""Write HDF5 files: sealed, and whole or not at all."""
+"""Write HDF5 files: sealed and atomic."""
 
 import os
 from contextlib import contextmanager, suppress
@@ -22,11 +22,13 @@ MAX_ATTRIBUTE = 64_512  # bytes: above, HDF5 has no place for a list of texts
 
 @contextmanager
 def writing(path, overwrite=True, total=None):
-    """The root `GroupWriter` of a new file, which takes its place at the end, sealed.
+    """Yield the root `GroupWriter` of a new file, which replaces ``path``, sealed.
 
-    ``total``: the bytes of all arrays, if known, for the progress bar of large files.
+    ``total`` is the size of all arrays in bytes, if known, for the progress bar of
+    large files.
 
-    Raises: `SavingError` if it cannot be written; an older file is then as it was.
+    Raises:
+        SavingError: If it cannot be written; an older file is then unchanged.
     """
     with replacing(path, overwrite) as temporary:
         with writing_to(temporary, path, total) as root:
@@ -36,7 +38,7 @@ def writing(path, overwrite=True, total=None):
 
 @contextmanager
 def writing_to(temporary, path, total=None):
-    """The root `GroupWriter` of a new file there, not sealed; errors speak of ``path``."""
+    """Yield the root `GroupWriter` of a new unsealed file; errors name ``path``."""
     import h5py
 
     with (
@@ -64,7 +66,7 @@ class Target:
 
     @contextmanager
     def guarded(self, name=None):
-        """Raise errors of the system and of HDF5 as a `SavingError`."""
+        """Convert errors of the system and of HDF5 to a `SavingError`."""
         errors = (OSError, RuntimeError, MemoryError)
         with as_saving_error(self.path, REFUSED, name, errors):
             try:
@@ -93,7 +95,7 @@ class GroupWriter:
         return self._target.arrays.digests
 
     def group(self, path):
-        """The group at a path below, made if need be."""
+        """Return the group at a path below; create it if necessary."""
         with self._guarded(path):
             group = self._node.require_group(path)
         return GroupWriter(group, self._target, self._place(path))
@@ -101,11 +103,12 @@ class GroupWriter:
     def array(self, path, array, **attributes):
         """Write an array of any device, with texts or numbers as its attributes.
 
-        bfloat16, which HDF5 lacks, is stored as Keras stores it: as two bytes, with its name
-        in the attribute "dtype". It is on its way to the file when this returns, and may be
-        changed.
+        bfloat16, which HDF5 lacks, is stored like Keras stores it: as two bytes, with
+        its name in the attribute "dtype". The array has been copied or written on
+        return, and may be modified.
 
-        Raises: ``TypeError`` for strings.
+        Raises:
+            TypeError: For strings.
         """
         array = array if is_array(array) else np.asarray(array)
         if array.dtype.hasobject:
@@ -140,7 +143,7 @@ class GroupWriter:
         return path if path[:1] == "/" else f"{self.name.rstrip('/')}/{path}"
 
     def _guarded(self, path=None):
-        """Names lead where `Group.find` follows; errors tell the place."""
+        """Check that `Group.find` can follow names; errors name the place."""
         parts = [] if path is None else path.removeprefix("/").split("/")
         if any(part in ("", ".", "..") or "\0" in part for part in parts):
             raise ValueError(
@@ -150,7 +153,7 @@ class GroupWriter:
         return self._target.guarded(self.name if path is None else self._place(path))
 
     def text(self, key, text):
-        """Write an attribute that is text. Raises: ``ValueError`` if HDF5 cannot hold it."""
+        """Write a text attribute; raise ``ValueError`` if HDF5 cannot store it."""
         if "\0" in text or not strict_json.is_whole(text):
             raise ValueError(
                 f"{self.path}: a text in a file has no NUL and no lone surrogate, that of "
@@ -160,18 +163,19 @@ class GroupWriter:
             self._node.attrs[key] = text
 
     def json(self, key, value):
-        """Write an attribute that is JSON."""
+        """Write a JSON attribute."""
         self.text(key, strict_json.dumps(value))
 
     def integer(self, key, number):
-        """Write an attribute that is a whole number."""
+        """Write an integer attribute."""
         with self._guarded():
             self._node.attrs[key] = np.int64(number)
 
     def texts(self, key, texts):
-        """Write an attribute that is a list of texts, in pieces if it is a long one.
+        """Write an attribute with a list of texts, in pieces if it is long.
 
-        Raises: ``ValueError`` for a text that HDF5 cannot hold in a list.
+        Raises:
+            ValueError: For a text that HDF5 cannot store in a list.
         """
         encoded = [each.encode() for each in texts]
         for each in encoded:
@@ -196,6 +200,6 @@ class GroupWriter:
 
 
 def write_format(root, name, version):
-    """Note the name of a format of ours in an HDF5 file, for `check_format`."""
+    """Store the name of one of our formats in an HDF5 file, for `check_format`."""
     root.text("format", name)
     root.integer("version", version)

@@ -1,9 +1,8 @@
-"""Zip files that nobody vouches for, and writing them.
+"""Read untrusted zip files; write zip files.
 
-A member is looked at before it is used: its name leads nowhere, it lies in the file alone,
-it is as large as declared, and its checksum is right. One that is stored, not deflated, is
-then read where it lies; one that is deflated is unpacked, within bounds, to a temporary
-file.
+A member is checked before it is used: its name leads nowhere else, it does not overlap
+another, its size is as declared, and its checksum is correct. A stored member is then
+read in place; a deflated member is unpacked, within bounds, to a temporary file.
 """
 
 import io
@@ -35,9 +34,10 @@ DATE = (1980, 1, 1, 0, 0, 0)  # so that equal contents make equal files
 
 @contextmanager
 def writing_zip(path, overwrite=True):
-    """A `ZipWriter` of a new file, which takes its place at the end.
+    """Yield a `ZipWriter` of a new file, which replaces ``path`` at the end.
 
-    Raises: `SavingError` if it cannot be written; an older file is then as it was.
+    Raises:
+        SavingError: If it cannot be written; an older file is then unchanged.
     """
     from zipfile import ZipFile
 
@@ -47,22 +47,22 @@ def writing_zip(path, overwrite=True):
 
 
 class ZipWriter:
-    """A new zip file, see `writing_zip`. Its members are stored, none is deflated."""
+    """A new zip file, see `writing_zip`. Its members are stored, not deflated."""
 
     def __init__(self, zipped, path):
         self._zip, self.path = zipped, path
 
     def text(self, name, text):
-        """Write a member that is UTF-8 text."""
+        """Write a UTF-8 text member."""
         self._zip.writestr(self._info(name), text.encode())
 
     def json(self, name, value):
-        """Write a member that is JSON."""
+        """Write a JSON member."""
         self.text(name, strict_json.dumps(value))
 
     @contextmanager
     def hdf5(self, name):
-        """The root `GroupWriter` of a member that is HDF5 and sealed, when it is done."""
+        """Yield the root `GroupWriter` of an HDF5 member, which is sealed at the end."""
         with temporary_beside(self.path) as temporary:
             with writing_to(temporary, self.path) as root:
                 yield root
@@ -92,10 +92,11 @@ class ZipWriter:
 
 @contextmanager
 def opened_zip(path):
-    """The `ZipReader` of a zip file, for as long as the context lasts.
+    """Yield the `ZipReader` of a zip file while the context is active.
 
-    Raises: `SavingError` if it is no zip file, or one with a member that is not as it
-    should be: encrypted, overlapping another, with a name that leads out of the file.
+    Raises:
+        SavingError: If it is not a zip file, or if a member is encrypted, overlaps
+            another, or has a name that leads out of the file.
     """
     from zipfile import ZipFile
 
@@ -107,14 +108,14 @@ def opened_zip(path):
 
 
 def _is_plain(name):
-    """Return True if the name of a member stays below its folder, on every system."""
+    """Return True if the name of a member stays below its folder on every system."""
     parts = name.split("/")
     odd = "\\" in name or "\0" in name or ":" in parts[0]
     return not odd and not any(part in ("", ".", "..") for part in parts)
 
 
 class _Bounded(io.FileIO):
-    """A file that refuses to read a table of contents without end."""
+    """A file that refuses to read an unlimited table of contents."""
 
     def read(self, size=-1):
         if size is not None and size > MAX_DIRECTORY:
@@ -144,7 +145,7 @@ class ZipReader:
         return list(self._infos)
 
     def names_below(self, folder):
-        """The names of the members in a folder, without it, and those in folders there."""
+        """Return the names of the members below a folder, relative to it."""
         start = f"{folder}/"
         names = [n for n in self._infos if n.startswith(start) and not n.endswith("/")]
         return [name.removeprefix(start) for name in names]
@@ -153,11 +154,11 @@ class ZipReader:
         return name in self._infos
 
     def size(self, name):
-        """Bytes of a member, unpacked."""
+        """Return the unpacked size of a member in bytes."""
         return self._info(name).file_size
 
     def read(self, name, limit=MAX_TEXT):
-        """The bytes of a member. Raises: `SavingError` above ``limit`` of them."""
+        """Return the bytes of a member; raise `SavingError` above ``limit`` bytes."""
         size = self.size(name)
         if size > limit:
             self._fail(f"has {size} bytes, at most {limit} are read", name)
@@ -165,18 +166,18 @@ class ZipReader:
             return file.read(size)
 
     def text(self, name):
-        """A member that is UTF-8 text."""
+        """Return a UTF-8 text member."""
         try:
             return self.read(name).decode()
         except UnicodeDecodeError as error:
             self._fail(f"is not UTF-8 text: {error}", name)
 
     def json(self, name):
-        """A member that is JSON, see `strict_json`."""
+        """Return a JSON member, see `strict_json`."""
         return strict_json.loads(self.text(name), self.path, name)
 
     def json_object(self, name):
-        """A member that is a JSON object."""
+        """Return a member with a JSON object."""
         value = self.json(name)
         if not isinstance(value, dict):
             self._fail(f"must be a JSON object, is {type(value).__name__}", name)
@@ -184,13 +185,13 @@ class ZipReader:
 
     @contextmanager
     def hdf5(self, name):
-        """The root `Group` of a member that is HDF5."""
+        """Yield the root `Group` of an HDF5 member."""
         with self.opened(name) as file, opened_inside(file, self.path, name) as root:
             yield root
 
     @contextmanager
     def opened(self, name):
-        """A member as a seekable `Window`, its checksum compared before."""
+        """Yield a member as a seekable `Window`, after comparing its checksum."""
         from tempfile import NamedTemporaryFile
 
         info = self._info(name)
@@ -266,7 +267,7 @@ class ZipReader:
             self._fail(f"declares {size} bytes, stores {stored} deflated", name)
 
     def _places(self):
-        """Offsets of the bytes of all members. Raises: `SavingError` if two overlap."""
+        """Return the offsets of the members' bytes; raise `SavingError` if two overlap."""
         infos = sorted(self._infos.values(), key=lambda info: info.header_offset)
         starts, free = {}, 0
         with as_saving_error(self.path, DAMAGED):

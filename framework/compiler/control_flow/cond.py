@@ -41,8 +41,8 @@ def cond(
     """Return ``true_fn()`` if ``pred`` is true, else ``false_fn()``.
 
     Only the selected function runs. In a traced function with a traced ``pred``, both
-    functions are traced and each replay runs one of them; gradients and variable
-    assignments are those of the branch that runs.
+    functions are traced and each replay runs one of them, including its gradients and
+    variable assignments.
 
     Args:
         pred: Boolean scalar.

@@ -1,4 +1,4 @@
-"""BMP files of 8, 24 and 32 bits for each pixel, not compressed: arrays as in TensorFlow."""
+"""Uncompressed BMP files of 8, 24 and 32 bits per pixel: arrays as in TensorFlow."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["bmp_array"]
 
 
 def bmp_array(who: str, data: bytes, channels: int) -> np.ndarray[Any, Any]:
-    """A BMP file as uint8 ``[height, width, channels]``, ``channels`` 0, 3 or 4.
+    """Decode a BMP file to uint8 ``[height, width, channels]``, ``channels`` 0, 3 or 4.
 
-    As in TensorFlow, 8 bits for each pixel are gray, whatever the palette is.
+    As in TensorFlow, images with 8 bits per pixel are gray; the palette is ignored.
     """
     if channels not in (0, 3, 4):
         raise InvalidArgumentError(

@@ -14,10 +14,12 @@ DTYPES = [np.dtype(n) for n in ("float32", "float64", "int32", "int64", "object"
 class Columns:
     """A reader of rows of comma-separated values.
 
-    ``defaults``: for each column an array of one value, or of none for a column without a
-    default. ``selected``: the numbers of the columns, ascending, or None for all.
+    ``defaults`` has an array for each column: its default value, or an empty array if
+    there is no default. ``selected`` are the column numbers in ascending order, or None
+    for all.
 
-    Raises: ``ValueError`` for what no column can be.
+    Raises:
+        ValueError: For an invalid column.
     """
 
     def __init__(
@@ -48,9 +50,10 @@ class Columns:
             )
 
     def values(self, row, number=0):
-        """The value of each column in a row, which is bytes.
+        """Return the value of each column in a row, which is bytes.
 
-        Raises: ``InvalidArgumentError`` for a row that does not fit.
+        Raises:
+            InvalidArgumentError: If a row does not match the columns.
         """
         pairs = enumerate(zip(self._fields(row, number), self.defaults, strict=True))
         with np.errstate(over="ignore"):  # to infinity
@@ -85,9 +88,11 @@ class Columns:
             ) from None
 
     def arrays(self, rows, shape):
-        """The columns of rows, as arrays of a shape.
+        """Return the columns of rows as arrays of a shape.
 
-        Raises: ``InvalidArgumentError`` for a row that does not fit, as an empty one.
+        Raises:
+            InvalidArgumentError: If a row, such as an empty one, does not match the
+                columns.
         """
         if b"" in rows:
             raise self._wrong(rows.index(b""), f"0 fields, not {len(self.defaults)}")
@@ -109,7 +114,7 @@ class Columns:
             raise
 
     def _alike(self):
-        """The numbers of the columns of each default."""
+        """Return the column numbers with the same default."""
         objects = {id(default): default for default in self.defaults}  # often one
         keys = {key: (x.dtype, *x.reshape(-1).tolist()) for key, x in objects.items()}
         alike = {key: [] for key in keys.values()}
@@ -119,7 +124,7 @@ class Columns:
         return alike.values()
 
     def _array(self, fields, default):
-        """The values of columns. Raises: ``ValueError``, ``OverflowError``."""
+        """Return the values of columns; may raise ``ValueError`` and ``OverflowError``."""
         if not self._missing.isdisjoint(fields):
             if not default.size:
                 raise ValueError
@@ -152,9 +157,10 @@ def _number(field, dtype):
 
 
 def infer_default(fields):
-    """The default of a column with these fields: 0 of int32, int64 or float32, or text.
+    """Infer the default of a column with these fields: 0 of int32, int64, float32, or text.
 
-    As TensorFlow: float64 if a number needs it, text for "nan", empty fields tell nothing.
+    As in TensorFlow: float64 if a number needs it, text for "nan"; empty fields are
+    skipped.
     """
     kinds = [np.dtype(name) for name in ("int32", "int64", "float32", "float64")]
     rank = 0

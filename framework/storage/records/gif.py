@@ -1,6 +1,7 @@
-"""GIF files: arrays as giflib makes them, of frames that Pillow decompresses.
+"""GIF files: arrays as giflib decodes them, of frames that Pillow decompresses.
 
-Reference: CompuServe, "Graphics Interchange Format, version 89a" (1990).
+References:
+    CompuServe, "Graphics Interchange Format, version 89a" (1990).
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ INTERLACED, HAS_TABLE = 0x40, 0x80
 
 
 def gif_array(who: str, data: bytes, first_only: bool = False) -> np.ndarray[Any, Any]:
-    """The frames of a GIF file, uint8 ``[frames, height, width, 3]``.
+    """Decode the frames of a GIF file to uint8 ``[frames, height, width, 3]``.
 
-    A frame is drawn over the one before it, whatever its disposal is, as in TensorFlow;
-    the first one over black. Frames that the end of the file cuts off are left out.
+    A frame is drawn over the previous one, ignoring its disposal method, as in
+    TensorFlow; the first one over black. Frames that are cut off at the end of the file
+    are omitted.
     """
     with reading(who, "the GIF file"):
         listed = list(read_frames(data))
@@ -63,9 +65,9 @@ def gif_array(who: str, data: bytes, first_only: bool = False) -> np.ndarray[Any
 
 
 def _raster(module, frame):
-    """The indices of colors of one frame, ``[height, width]``.
+    """Return the color indices of one frame, ``[height, width]``.
 
-    Pillow's decoder alone, without its reader of files, takes a fifth of the time.
+    Pillow's decoder alone, without its file reader, takes a fifth of the time.
 
     Raises:
         ValueError: If the frame is cut off.
@@ -90,7 +92,7 @@ class Frame(NamedTuple):
 
 
 def read_frames(data: bytes) -> Iterator[Frame]:
-    """The frames of a file, up to its end or to where it is cut off or damaged.
+    """Yield the frames of a file, up to its end or to where it is cut off or damaged.
 
     Raises:
         ValueError: If a frame has no colors.
@@ -119,8 +121,10 @@ def read_frames(data: bytes) -> Iterator[Frame]:
 
 
 def _table(data, at, flags):
-    """The table of colors at a position, or None if there is none; and its end, None if it
-    is cut off."""
+    """Return the color table at a position, or None, and its end.
+
+    The end is None if the table is cut off.
+    """
     if not flags & HAS_TABLE:
         return None, at
     end = at + 3 * 2 ** ((flags & 7) + 1)
@@ -130,7 +134,7 @@ def _table(data, at, flags):
 
 
 def _end_of_blocks(data, at):
-    """The position behind blocks that begin with their lengths, the last one 0."""
+    """Return the position after blocks that begin with their lengths, the last one 0."""
     while at < len(data):
         if data[at] == 0:
             return at + 1

@@ -1,8 +1,8 @@
-"""Image files by Pillow, arrays of JPEG and WebP files: the one file that imports it.
+"""Image files by Pillow, arrays of JPEG and WebP files: the only file that imports Pillow.
 
-Arrays of files, here and in `png`, `gif` and `bmp`, are ``[height, width, channels]``, with
-the values that TensorFlow's decoders give. No code runs from a file, and an image is refused
-that would take more memory than Pillow allows for it.
+Arrays of files, here and in `png`, `gif` and `bmp`, are ``[height, width, channels]``,
+with the values that TensorFlow's decoders return. No code of a file is run, and images
+that would need more memory than Pillow allows are rejected.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ SIGNATURES = {
 
 
 def pillow(who: str) -> ModuleType:
-    """The module ``PIL.Image``.
+    """Return the module ``PIL.Image``.
 
-    Raises: ``ImportError`` without Pillow.
+    Raises:
+        ImportError: If Pillow is not installed.
     """
     try:
         from PIL import Image
@@ -62,7 +63,7 @@ def pillow(who: str) -> ModuleType:
 
 
 def format_of(data: bytes) -> str | None:
-    """The format of a file, such as "JPEG", by its first bytes; None for others."""
+    """Return the format of a file by its first bytes, such as "JPEG"; None for others."""
     if data[:4] + data[8:12] == b"RIFFWEBP":
         return "WEBP"
     return next(
@@ -72,7 +73,7 @@ def format_of(data: bytes) -> str | None:
 
 @contextlib.contextmanager
 def reading(who: str, name: str) -> Iterator[None]:
-    """Turn what Pillow's readers raise into ``InvalidArgumentError`` (a ``ValueError``)."""
+    """Convert errors of Pillow's readers to ``InvalidArgumentError`` (a ``ValueError``)."""
     module = pillow(who)
     try:
         yield
@@ -88,15 +89,16 @@ def reading(who: str, name: str) -> Iterator[None]:
 
 
 def opened_image(who: str, data: bytes, kind: str) -> Image:
-    """An image of Pillow of one format, not decoded yet."""
+    """Return a Pillow image of one format, not decoded yet."""
     return pillow(who).open(io.BytesIO(data), formats=(kind,))
 
 
 def decoded_image(who: str, name: str, file: BinaryIO) -> Image:
-    """An image of Pillow of any format but EPS, decoded.
+    """Return a decoded Pillow image of any format but EPS.
 
-    Raises: ``ImportError`` without Pillow; ``ValueError`` for a file that is damaged or
-    no image.
+    Raises:
+        ImportError: If Pillow is not installed.
+        ValueError: If a file is damaged or not an image.
     """
     module = pillow(f"keras.utils.{who}")
     with reading(who, name):
@@ -108,7 +110,7 @@ def decoded_image(who: str, name: str, file: BinaryIO) -> Image:
 
 
 def check_pixels(who: str, count: int) -> None:
-    """Raises: ``InvalidArgumentError`` for more pixels than Pillow allows."""
+    """Raise ``InvalidArgumentError`` for more pixels than Pillow allows."""
     limit = pillow(who).MAX_IMAGE_PIXELS
     if limit is not None and count > 2 * limit:
         raise InvalidArgumentError(
@@ -121,7 +123,7 @@ def check_pixels(who: str, count: int) -> None:
 
 
 def jpeg_shape(who: str, data: bytes) -> tuple[int, int, int]:
-    """``(height, width, channels)`` of a JPEG file, from its header."""
+    """Return ``(height, width, channels)`` of a JPEG file, from its header."""
     with reading(who, "the JPEG file"):
         image = opened_image(who, data, "JPEG")
         return image.height, image.width, len(image.getbands())
@@ -130,9 +132,9 @@ def jpeg_shape(who: str, data: bytes) -> tuple[int, int, int]:
 def jpeg_array(
     who: str, data: bytes, channels: int, ratio: int = 1, recover: bool = False
 ) -> Array:
-    """A JPEG file as uint8, scaled down by 1, 2, 4 or 8; ``channels`` is 0, 1 or 3.
+    """Decode a JPEG file to uint8, scaled down by 1, 2, 4 or 8; ``channels`` 0, 1 or 3.
 
-    ``recover``: what is missing at the end of the file becomes one colour.
+    If ``recover`` is True, missing data at the end of the file becomes a uniform color.
     """
     if channels == 4:
         raise InvalidArgumentError(f"{who}: JPEG does not support 4 channels")
@@ -161,9 +163,9 @@ def encode_jpeg(
     density: tuple[int, int, int] = (1, 300, 300),
     xmp: bytes = b"",
 ) -> bytes:
-    """A JPEG file of uint8 with 1 or 3 channels.
+    """Encode uint8 with 1 or 3 channels as a JPEG file.
 
-    ``density``: the unit (1 inch, 2 centimetre), and pixels in each along x and y.
+    ``density`` is the unit (1 inch, 2 centimetre), and pixels per unit along x and y.
     """
     gray = array[..., 0] if array.shape[-1] == 1 else array
     file = io.BytesIO()
@@ -184,9 +186,10 @@ def encode_jpeg(
 
 
 def webp_array(who: str, data: bytes, channels: int, first_only: bool = False) -> Array:
-    """The frames of a WebP file, uint8 ``[frames, height, width, channels]``.
+    """Decode the frames of a WebP file to uint8 ``[frames, height, width, channels]``.
 
-    ``channels``: 0 for those of the file, 4 of an animation; others must be those.
+    ``channels`` is 0 for the channels of the file (4 for an animation); any other
+    number must match.
     """
     with reading(who, "the WebP file"):
         image = opened_image(who, data, "WEBP")

@@ -1,7 +1,7 @@
-"""Files of lines, of records of one length, and of comma-separated values.
+"""Files of lines, of fixed-length records, and of comma-separated values.
 
-The readers yield each record with the place after it, in bytes of the decompressed file,
-from where another reader goes on.
+The readers yield each record with the position after it, in bytes of the decompressed
+file, from which another reader can continue.
 """
 
 import gzip
@@ -29,9 +29,10 @@ COMPRESSIONS = "", "GZIP", "ZLIB"
 
 
 def check_compression(who, compression):
-    """The name of a compression: "", "GZIP" or "ZLIB".
+    """Return the name of a compression: "", "GZIP" or "ZLIB".
 
-    Raises: ``InvalidArgumentError`` (a ``ValueError``) for another one.
+    Raises:
+        InvalidArgumentError: For any other compression (a ValueError).
     """
     name = "" if compression is None else compression
     if name not in COMPRESSIONS:
@@ -42,9 +43,11 @@ def check_compression(who, compression):
 
 
 def open_compressed(path, compression=""):
-    """A file of bytes that are decompressed as they are read.
+    """Open a file of bytes that are decompressed while they are read.
 
-    Raises: ``NotFoundError``; ``DataLossError``, as it is read, if it is damaged.
+    Raises:
+        NotFoundError: If there is no file.
+        DataLossError: On reading, if the file is damaged.
     """
     with file_errors():
         file = open(path, "rb")
@@ -54,7 +57,7 @@ def open_compressed(path, compression=""):
 
 
 class _Inflated(io.RawIOBase):
-    """The bytes of a file that gzip or zlib compressed, forwards."""
+    """The decompressed bytes of a gzip or zlib file, in forward direction."""
 
     def __init__(self, path, file, compression):
         self._path, self._file, self._compression = path, file, compression
@@ -96,7 +99,7 @@ class _Inflated(io.RawIOBase):
 
 
 def skip_to(file, place):
-    """Go to a place of a file that is open at its start."""
+    """Advance to a position of a file that is open at its start."""
     if file.seekable():
         file.seek(place)
         return
@@ -105,7 +108,7 @@ def skip_to(file, place):
 
 
 def read_lines(path, compression="", place=0):
-    """Yield ``(line, place after it)``; carriage returns are left out, as in TensorFlow."""
+    """Yield ``(line, position after it)``; carriage returns are removed, as in TensorFlow."""
     with closing(open_compressed(path, compression)) as file:
         skip_to(file, place)
         for line in file:
@@ -114,9 +117,10 @@ def read_lines(path, compression="", place=0):
 
 
 def read_fixed(path, record_bytes, header_bytes, footer_bytes, compression="", place=0):
-    """Yield ``(record, place after it)`` for records of one length.
+    """Yield ``(record, position after it)`` for fixed-length records.
 
-    Raises: ``InvalidArgumentError`` if there is no whole number of them.
+    Raises:
+        InvalidArgumentError: If the last record is incomplete.
     """
     with closing(open_compressed(path, compression)) as file:
         if not compression:
@@ -150,7 +154,7 @@ def _check_body(path, size, record_bytes, header_bytes, footer_bytes):
 
 
 def read_rows(path, compression="", place=0, quoted=True):
-    """Yield ``(row, place after it)``; a quoted field may have several lines."""
+    """Yield ``(row, position after it)``; a quoted field may span several lines."""
     with closing(open_compressed(path, compression)) as file:
         skip_to(file, place)
         row = b""
@@ -169,9 +173,10 @@ def read_rows(path, compression="", place=0, quoted=True):
 
 
 def split_row(row, delimiter=b",", quoted=True):
-    """The fields of a row of comma-separated values (RFC 4180), as bytes.
+    """Split a row of comma-separated values (RFC 4180) into fields, as bytes.
 
-    Raises: ``InvalidArgumentError`` for quotes that are neither around a field nor doubled.
+    Raises:
+        InvalidArgumentError: For quotes that are neither around a field nor doubled.
 
     Example:
         >>> from tapewright.storage.records.lines import split_row
@@ -207,7 +212,7 @@ def split_row(row, delimiter=b",", quoted=True):
 
 
 def _quoted(row, place):
-    """The field whose first quote is before ``place``, and the place after the last one."""
+    """Return the field whose first quote is before ``place``, and the position after it."""
     parts = []
     while True:
         end = row.find(b'"', place)

@@ -1,4 +1,4 @@
-"""Local files: paths as users give them, and patterns of names."""
+"""Local files: user-given paths, and patterns of names."""
 
 import errno
 import glob
@@ -29,11 +29,13 @@ ERRORS = [
 
 
 def as_path(who, path):
-    """A path as text, without ``file://`` in front and, as in TensorFlow, "/" at the end.
+    """Return a path as text, without the prefix ``file://``.
 
-    That of a folder stays as it is.
+    As in TensorFlow, a trailing "/" is removed, unless the path is a folder.
 
-    Raises: ``UnimplementedError`` for other schemes, ``TypeError`` for another type.
+    Raises:
+        UnimplementedError: For other schemes.
+        TypeError: For another type.
     """
     if not isinstance(path, str | bytes | os.PathLike):
         raise TypeError(f"{who}: expects a path, got {type(path).__name__}")
@@ -55,9 +57,9 @@ def _of_file(text):
 
 
 def expand_pattern(who, pattern):
-    """The files that match a pattern with ``*``, ``?`` and ``[...]``, sorted.
+    """Return the files that match a pattern with ``*``, ``?`` and ``[...]``, sorted.
 
-    Names that begin with a point match ``*``, too, as in TensorFlow.
+    Names that begin with a dot match ``*`` too, as in TensorFlow.
     """
     return sorted(glob.glob(as_path(who, pattern), include_hidden=True))
 
@@ -67,9 +69,9 @@ FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 @contextmanager
 def file_errors(path=None):
-    """Raise the errors of the system as TensorFlow's: ``NotFoundError`` and its like.
+    """Convert system errors to TensorFlow's: ``NotFoundError`` and others.
 
-    ``path``: named by errors that have no path of their own.
+    ``path`` is reported for errors without a path.
     """
     try:
         yield

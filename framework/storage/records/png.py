@@ -1,6 +1,7 @@
-"""PNG files: arrays as libpng makes them, by Pillow's decoder; and files, by zlib alone.
+"""PNG files: arrays as libpng decodes them, by Pillow's decoder; files by zlib alone.
 
-Reference: RFC 2083, "PNG Specification" (1997).
+References:
+    RFC 2083, "PNG Specification" (1997).
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ Array = np.ndarray[Any, Any]
 
 
 def png_array(who: str, data: bytes, channels: int, wide: bool = False) -> Array:
-    """A PNG file as uint8, or as uint16 if ``wide``.
+    """Decode a PNG file to uint8, or to uint16 if ``wide``.
 
-    ``channels``: 0 for those of the file (4 for a palette with transparent entries), 1,
-    2, 3 or 4. Gray is ``0.299 * red + 0.587 * green + 0.114 * blue``. Without transparent
-    parts alpha is the largest value; TensorFlow gives that of the file's depth, 15 for 4 bits.
+    ``channels`` is 1, 2, 3, 4, or 0 for the channels of the file (4 for a palette with
+    transparent entries). Gray is ``0.299 * red + 0.587 * green + 0.114 * blue``.
+    Without transparent parts alpha is the largest value of the dtype; TensorFlow
+    returns the largest value of the file's depth, 15 for 4 bits.
     """
     with reading(who, "the PNG file"):
         colors, alpha, gamma = _samples(who, data)
@@ -47,7 +49,7 @@ def png_array(who: str, data: bytes, channels: int, wide: bool = False) -> Array
 
 
 def _gray(colors, gamma):
-    """Gray of the light that the colors stand for, by libpng's weights in ``2 ** -15``."""
+    """Convert colors to gray in linear light, with libpng's weights in ``2 ** -15``."""
     most = np.iinfo(colors.dtype).max
     red, green = 29900 * 2**15 // 100000, 58700 * 2**15 // 100000
     weights = np.array([red, green, 2**15 - red - green], np.int64)
@@ -69,8 +71,11 @@ def _opened(who, data):
 
 
 def _samples(who, data):
-    """Colours ``[height, width, 1 or 3]`` in the depth of the file, at least 8 bits; alpha
-    ``[height, width]`` or None; and the gamma of the colours."""
+    """Return colors, alpha (or None) and gamma of a file.
+
+    Colors are ``[height, width, 1 or 3]`` in the depth of the file, at least 8 bits;
+    alpha is ``[height, width]``.
+    """
     image = _opened(who, data)
     if END not in data:  # Pillow does not need it
         raise ValueError("it is cut off")
@@ -110,7 +115,7 @@ def _joined(high, low):
 
 
 def _entries(image, transparent):
-    """The palette as ``[256, 4]``: red, green, blue, alpha."""
+    """Return the palette as ``[256, 4]``: red, green, blue, alpha."""
     entries = np.zeros((256, 4), np.uint8)
     colors = np.array(image.getpalette("RGB"), np.uint8).reshape(-1, 3)
     entries[: len(colors), :3] = colors
@@ -123,9 +128,10 @@ def _entries(image, transparent):
 
 
 def encode_png(array: Array, compression: int = -1) -> bytes:
-    """A PNG file of uint8 or uint16 ``[height, width, 1 to 4 channels]``.
+    """Encode uint8 or uint16 ``[height, width, 1 to 4 channels]`` as a PNG file.
 
-    Each row has the filter (RFC 2083, section 6) with the least sum of absolute values.
+    Each row uses the filter (RFC 2083, section 6) with the smallest sum of absolute
+    values.
     """
     height, width, channels = array.shape
     wide = array.dtype == np.uint16

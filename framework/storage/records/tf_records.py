@@ -22,9 +22,10 @@ MOST = 1 << 31  # bytes of a record
 
 
 def read_records(path, compression="", place=0):
-    """Yield ``(record, place after it)`` for each record from ``place`` on.
+    """Yield ``(record, position after it)`` for each record from ``place`` on.
 
-    Raises: ``DataLossError`` for a checksum that differs, or a file that ends too early.
+    Raises:
+        DataLossError: If a checksum differs, or if a file ends early.
     """
     with closing(open_compressed(path, compression)) as file:
         most = MOST if compression else os.path.getsize(path)
@@ -39,7 +40,7 @@ def read_records(path, compression="", place=0):
 
 
 def _checked(path, place, data, size):
-    """The first ``size`` bytes, of which the checksum follows."""
+    """Return the first ``size`` bytes, after comparing the checksum that follows."""
     if len(data) != size + 4:
         raise _loss(path, place, "it ends too early")
     found = data[:size]
@@ -54,7 +55,7 @@ def _loss(path, place, what):
 
 
 def put_record(record):
-    """The bytes of a record in a file."""
+    """Return the bytes of a record in a file."""
     length = struct.pack("<Q", len(record))
     sums = [struct.pack("<I", masked_crc32c(part)) for part in (length, record)]
     return b"".join([length, sums[0], record, sums[1]])
@@ -63,10 +64,11 @@ def put_record(record):
 class RecordWriter:
     """A file of records, written one after the other; see `read_records`.
 
-    The first write that fails closes it, so that no record follows a part of one. The file
-    then ends within a record, and readers say so.
+    The first write that fails closes it, so that no record follows an incomplete one.
+    The file then ends within a record, which readers report.
 
-    Raises: ``OSError`` that names the file.
+    Raises:
+        OSError: If a write fails; it names the file.
     """
 
     def __init__(self, path, compression="", level=-1):
@@ -79,7 +81,7 @@ class RecordWriter:
             self._compress = zlib.compressobj(level, zlib.DEFLATED, bits)
 
     def write(self, record):
-        """Append the bytes of a record. Raises: ``ValueError`` if the file is closed."""
+        """Append the bytes of a record; raise ``ValueError`` if the file is closed."""
         data = put_record(record)
         with self._ended_by_errors():
             self._file.write(
@@ -87,14 +89,14 @@ class RecordWriter:
             )
 
     def flush(self):
-        """Write out what is held back."""
+        """Flush the buffer to the file."""
         with self._ended_by_errors():
             if self._compress is not None:
                 self._file.write(self._compress.flush(zlib.Z_SYNC_FLUSH))
             self._file.flush()
 
     def close(self):
-        """Write out what is held back, and close the file."""
+        """Flush the buffer, and close the file."""
         if self._file.closed:
             return
         with self._ended_by_errors():

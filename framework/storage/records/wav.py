@@ -1,4 +1,4 @@
-"""Sound in WAV files of 16 bits, as the bytes of a file."""
+"""16-bit sound in WAV files, as the bytes of a file."""
 
 import struct
 
@@ -14,7 +14,7 @@ FORMAT = "<HHIIHH"
 
 
 def wav_samples(data):
-    """The samples of a file, int16 ``[samples, channels]``, and their rate."""
+    """Return the samples of a file, int16 ``[samples, channels]``, and their rate."""
     if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
         raise InvalidArgumentError(
             f"decode_wav: contents are no WAV file: they begin with {data[:12]!r}"
@@ -47,7 +47,7 @@ def wav_samples(data):
 
 
 def wav_file(who, audio, rate):
-    """The bytes of a WAV file of samples, float32 ``[samples, channels]``."""
+    """Return the bytes of a WAV file with samples, float32 ``[samples, channels]``."""
     if not 0 < rate < 2**32:
         raise InvalidArgumentError(f"{who}: sample_rate must be positive, got {rate}")
     if np.isnan(audio).any():

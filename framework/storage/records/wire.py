@@ -1,8 +1,8 @@
 """The binary format of protocol buffers: fields of a number, a kind and a value.
 
-Untrusted bytes: every length is checked before anything is read, and integers have at most
-64 bits. Messages are parsed one level at a time by functions that know them, so the bytes
-cannot choose the depth.
+For untrusted bytes: every length is checked before anything is read, and integers have
+at most 64 bits. Messages are parsed one level at a time by functions for their types,
+so the bytes cannot determine the depth.
 """
 
 import numpy as np
@@ -31,9 +31,10 @@ VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 
 
 def check(holds, what):
-    """Raise unless the bytes are as they must be.
+    """Raise unless the bytes are valid.
 
-    Raises: ``InvalidArgumentError`` (a ``ValueError``).
+    Raises:
+        InvalidArgumentError: If ``holds`` is False (a ValueError).
     """
     if not holds:
         raise InvalidArgumentError(f"The bytes are no protocol buffer: {what}")
@@ -44,7 +45,8 @@ def fields(data):
 
     Values are unsigned integers for `VARINT`, else views of the bytes.
 
-    Raises: ``InvalidArgumentError`` for bytes that are no message.
+    Raises:
+        InvalidArgumentError: If the bytes are not a message.
 
     Example:
         >>> from tapewright.storage.records.wire import fields
@@ -71,9 +73,10 @@ def fields(data):
 
 
 def map_entries(data):
-    """Yield the name and the value, views of bytes, of each entry of a message of one map.
+    """Yield the name and the value, views of bytes, of each entry of a map message.
 
-    Raises: as `fields`.
+    Raises:
+        InvalidArgumentError: As in `fields`.
     """
     for number, kind, entry in fields(data):
         if number != 1:
@@ -88,7 +91,7 @@ def map_entries(data):
 
 
 def read_varint(data, place):
-    """The unsigned integer at a place, and the place after it."""
+    """Return the unsigned integer at a position, and the position after it."""
     value = 0
     for shift in range(0, 70, 7):
         check(place < len(data), "it ends inside of an integer")
@@ -101,18 +104,18 @@ def read_varint(data, place):
 
 
 def signed(value):
-    """An unsigned integer of 64 bits as a signed one."""
+    """Convert an unsigned 64-bit integer to a signed one."""
     return value - (1 << 64) if value >> 63 else value
 
 
 def packed_float(data):
-    """An array of float32 from the packed values of a field."""
+    """Return an array of float32 from the packed values of a field."""
     check(len(data) % 4 == 0, f"{len(data)} bytes hold no whole number of floats")
     return np.frombuffer(data, "<f4").astype(np.float32)
 
 
 def packed_varints(data):
-    """An array of int64 from the packed integers of a field."""
+    """Return an array of int64 from the packed integers of a field."""
     bits = np.frombuffer(data, np.uint8)
     ends = np.flatnonzero(bits < 128) + 1
     check(not bits.size or ends.size and ends[-1] == bits.size, "it ends in an integer")
@@ -129,7 +132,7 @@ def packed_varints(data):
 
 
 def put_varint(value):
-    """The bytes of an integer, of 64 bits if it is negative."""
+    """Return the bytes of an integer, as 64 bits if it is negative."""
     value &= (1 << 64) - 1
     found = bytearray()
     while value > 127:
@@ -140,7 +143,7 @@ def put_varint(value):
 
 
 def put_packed_varints(values):
-    """The bytes of integers, one after the other."""
+    """Return the concatenated bytes of integers."""
     rest = np.asarray(values, np.int64).view(np.uint64)
     groups = rest[:, None] >> (7 * np.arange(10)).astype(np.uint64)
     bits = (groups & 127).astype(np.uint8)
@@ -151,10 +154,10 @@ def put_packed_varints(values):
 
 
 def put_int(number, value):
-    """A field of an integer."""
+    """Return an integer field."""
     return put_varint(number << 3 | VARINT) + put_varint(value)
 
 
 def put_bytes(number, value):
-    """A field of bytes, text or a message."""
+    """Return a field of bytes, text or a message."""
     return put_varint(number << 3 | LENGTH) + put_varint(len(value)) + bytes(value)
