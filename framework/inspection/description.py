@@ -231,7 +231,7 @@ def _short(value):
 
 def _notes(file):
     if file.compile_config is not None and _optimizer_config(file) is None:
-        return ["the compile config names no optimizer: the model loads not compiled"]
+        return ["the compile config names no optimizer: the model loads uncompiled"]
     return []
 
 

@@ -60,14 +60,14 @@ def _facts(description):
         yield key.replace("_", " "), _value(value)
     classes = description.get("custom_classes")
     if classes:
-        yield "needs", f"{', '.join(classes)}: to be registered before loading"
+        yield "needs", f"{', '.join(classes)}: must be registered before loading"
     yield from (("note", note) for note in description.get("notes", []))
 
 
 def _seal(seal):
     if seal == "intact":
         return "intact: every byte is as it was written"
-    return "none: nothing tells whether the file is as it was written"
+    return "none: changes since writing cannot be detected"
 
 
 def _optimizer(row):

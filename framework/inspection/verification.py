@@ -48,7 +48,7 @@ def verify(path):
             _check(file, faults, notes)
         if classes:
             needed = ", ".join(sorted(classes))
-            notes.append(f"not loaded, which needs what is registered as {needed}")
+            notes.append(f"not loaded: loading needs the registered names {needed}")
         elif load is not None and not faults:
             load(path)
     except SavingError as error:
@@ -70,7 +70,7 @@ def _without_path(error):
 
 def _check(file, faults, notes):
     if not file.root.sealed:
-        notes.append("not sealed: nothing tells whether it is as it was written")
+        notes.append("not sealed: changes since writing cannot be detected")
     for check in (_config, _layer_names, _numbers, _arrays, _unused):
         try:
             check(file, faults, notes)
@@ -116,13 +116,13 @@ def _layer_names(file, faults, notes):
     if not declared:
         return
     faults += [
-        f"there are weights of {name!r}, which the config lacks"
+        f"there are weights of {name!r}, which is not in the config"
         for name in stored
         if name not in declared and name != MODEL_ITSELF
     ]
     both = set(declared) & set(stored)
     if [n for n in declared if n in both] != [n for n in stored if n in both]:
-        faults.append("layer_names has the layers in another order than the config")
+        faults.append("layer_names has a different order of layers than the config")
 
 
 def _numbers(file, faults, notes):
@@ -161,4 +161,6 @@ def _unused(file, faults, notes):
         return
     used = {array.name for layer in stored_layers(file) for array in layer.arrays}
     names = [array.name for array in file.weights.arrays()]
-    notes += [f"[{name}] no layer has this array" for name in names if name not in used]
+    notes += [
+        f"[{name}] no layer uses this array" for name in names if name not in used
+    ]

@@ -65,8 +65,8 @@ def _array_config(array):
         raise TypeError(f"A config cannot hold an array of dtype {array.dtype}")
     if array.size > MAX_ENTRIES:
         raise ValueError(
-            f"A config cannot hold an array of {array.size} numbers, {MAX_ENTRIES} are the "
-            "most; an array of that size should be the weight of a layer"
+            f"A config cannot hold an array of {array.size} numbers, at most "
+            f"{MAX_ENTRIES}; keep a large array as a weight of a layer"
         )
     values = array.tolist()
     if kind_of(array.dtype) == "f" and not np.isfinite(array).all():
@@ -119,7 +119,7 @@ def _slice_part(part):
     if part is None or type(part) is int:
         return part
     raise load_error(
-        f"__slice__: start, stop and step are integers, got {str(part)[:80]}"
+        f"__slice__: start, stop and step must be integers, got {str(part)[:80]}"
     )
 
 
@@ -140,4 +140,6 @@ def _read_array(name, config):
             raise ValueError("its entries are not numbers")
         return array.astype(dtype.dtype)
     except (TypeError, ValueError, OverflowError) as error:
-        raise load_error(f"{name}: no array of {str(dtype)[:40]}: {error}") from None
+        raise load_error(
+            f"{name}: cannot be an array of {str(dtype)[:40]}: {error}"
+        ) from None

@@ -88,15 +88,15 @@ def names_no_file(who: str, what: str, path: str) -> None:
     """
     if reading_file():
         raise load_error(
-            f"{who} would read its {what} from the file {path!r:.200}, which is not part "
-            "of this one"
+            f"{who} would read its {what} from the file {path!r:.200}, which is not "
+            "part of this file"
         )
     if _MAY_NAME_FILES.get() is False:
         raise ValueError(
-            f"{who} would read its {what} from the file {path!r:.200}, which a config may "
-            "not name. Remove it from the config and give it to the object, or, for a config "
-            "that you trust, call keras.saving.deserialize_keras_object(config, "
-            "safe_mode=False)"
+            f"{who} would read its {what} from the file {path!r:.200}, which a config "
+            "may not name. Remove it from the config and pass it to the object, or, "
+            "for a config that you trust, call "
+            "keras.saving.deserialize_keras_object(config, safe_mode=False)"
         )
 
 

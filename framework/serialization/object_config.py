@@ -136,8 +136,9 @@ def function_config(name: str) -> dict:
 def _function_name(function):
     if not callable(function) or not hasattr(function, "__name__"):
         raise TypeError(
-            f"A config cannot hold {type(function).__name__}: {function!r:.200}. Give its "
-            "class a get_config, or define get_config and from_config of what holds it"
+            f"A config cannot hold {type(function).__name__}: {function!r:.200}. Give "
+            "its class a get_config, or define get_config and from_config in the "
+            "class that holds it"
         )
     if function.__name__ == "<lambda>":
         raise ValueError(
@@ -159,9 +160,12 @@ def _check_is_named(function, name):
         if alike or registered_name(None, function) is not None:
             return
         problem = f"the op {name!r}, which has no name there"
-        remedy = "call it in a function of your own, decorated"
+        remedy = "call it in your own function, decorated"
     elif any([is_own(find(kind, name)) for kind in known]):
-        problem = f"your function {name!r} by its name, which is that of a {known[0]} of Keras"
+        problem = (
+            f"your function {name!r} by its name, which is also the name of a "
+            f"Keras {known[0]}"
+        )
         remedy = "decorate it"
     else:
         return
@@ -306,8 +310,8 @@ def _shared_layer(config):
     class_name, layer = made[number, name]
     if class_name not in (None, _class_in(config)):
         raise load_error(
-            f"the layers {class_name!r:.80} and {_class_in(config)!r:.80} have one "
-            f"{_SHARED}, {number}"
+            f"the layers {class_name!r:.80} and {_class_in(config)!r:.80} have the "
+            f"same {_SHARED}, {number}"
         )
     return layer
 

@@ -166,15 +166,15 @@ def register_keras_serializable(
     """
     if not isinstance(package, str):
         raise TypeError(
-            "register_keras_serializable: package must be a string, got "
-            f"{package!r}; decorate with @register_keras_serializable(), brackets included"
+            f"register_keras_serializable: package must be a string, got {package!r}; "
+            "decorate with @register_keras_serializable(), with parentheses"
         )
 
     def decorate(thing):
         if isinstance(thing, type) and not hasattr(thing, "get_config"):
             raise ValueError(
                 f"register_keras_serializable: the class {thing.__name__} needs a "
-                "get_config(), which returns the arguments of its constructor"
+                "get_config() that returns the arguments of its constructor"
             )
         known_as = f"{package}>{thing.__name__ if name is None else name}"
         _CUSTOM[known_as] = thing

@@ -90,7 +90,9 @@ class _Header(tarfile.TarInfo):
             raise tarfile.ReadError(str(error)) from error
         largest = MAX_HEADER if header.type in _EXTENDED else header.size
         if not 0 <= header.size <= largest:
-            raise ValueError(f"the header of {header.name!r} gives {header.size} bytes")
+            raise ValueError(
+                f"the header of {header.name!r} declares {header.size} bytes"
+            )
         return header
 
 

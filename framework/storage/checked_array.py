@@ -53,7 +53,7 @@ class Array(Item):
         return dtype.newbyteorder("=")
 
     def _stored_dtype(self):
-        with self._guarded("has a type that NumPy does not know"):
+        with self._guarded("has a type that NumPy does not support"):
             return self._node.dtype
 
     @cached_property
@@ -105,12 +105,12 @@ class Array(Item):
         """Raise if HDF5 lacks a filter that decompresses the array."""
         import h5py
 
-        with self._guarded("cannot be looked into"):
+        with self._guarded("cannot be inspected"):
             for code in self._filters():
                 if not h5py.h5z.filter_avail(code):
                     self.fail(
-                        f"is compressed by filter {code}, which HDF5 does not find; "
-                        "hdf5plugin has many, once it is imported"
+                        f"is compressed with filter {code}, which HDF5 cannot find; "
+                        "import hdf5plugin, which provides many filters"
                     )
 
     def read_rows(self, out, start):
@@ -185,11 +185,11 @@ class Array(Item):
             return
         import h5py
 
-        with self._guarded("cannot be looked into"):
+        with self._guarded("cannot be inspected"):
             outside = self._creation.get_external_count()
             virtual = self._creation.get_layout() == h5py.h5d.VIRTUAL
         if outside or virtual:
-            self.fail("keeps its data in other files, which is refused")
+            self.fail("stores its data in other files, which is not allowed")
         self._is_inside = True
 
     def _filters(self):
@@ -201,7 +201,7 @@ class Array(Item):
         if self._is_whole:
             return
         self._check_inside()
-        with self._guarded("cannot be looked into"):
+        with self._guarded("cannot be inspected"):
             filters = self._filters()
             size = self._node.id.get_type().get_size()  # of a number, in the file
             chunk = math.prod(self._node.chunks or ()) * size

@@ -181,7 +181,9 @@ class FolderReader:
         except UnicodeDecodeError as error:
             raise SavingError(path, f"is not UTF-8 text: {error}") from None
         if not isinstance(value, dict):
-            raise SavingError(path, f"must be a JSON object, is {type(value).__name__}")
+            raise SavingError(
+                path, f"must be a JSON object, got {type(value).__name__}"
+            )
         return value
 
     def hdf5(self, name):

@@ -82,7 +82,7 @@ class Item:
 
     def has(self, key):
         """Return True if there is an attribute with that name."""
-        with self._guarded("cannot be looked into", key):
+        with self._guarded("cannot be inspected", key):
             return key in self._node.attrs
 
     def _attribute(self, key):
@@ -102,10 +102,10 @@ class Item:
             self.fail("the attribute is empty", key)
         dtype, count = of.dtype, math.prod(of.shape)
         if dtype.kind not in "SUOfiub" or dtype.subdtype is not None:
-            self.fail(f"the attribute must be text or numbers, is {dtype}", key)
+            self.fail(f"the attribute must be text or numbers, got {dtype}", key)
         if dtype.kind == "O":
             if h5py.check_string_dtype(dtype) is None:
-                self.fail("the attribute must be text or numbers, is neither", key)
+                self.fail("the attribute must be text or numbers", key)
             if count > MAX_TEXTS:
                 self.fail(f"the attribute has {count} texts", key)
             largest = self._source.largest_text if count > 1 else 0
@@ -124,13 +124,13 @@ class Item:
     def _as_text(self, value, key):
         if isinstance(value, (np.ndarray, np.generic)) and np.size(value) == 1:
             value = value.item()
-        with self._guarded("the attribute is no UTF-8 text", key):
+        with self._guarded("the attribute is not UTF-8 text", key):
             if isinstance(value, bytes):
                 value = value.decode()
             if isinstance(value, str):
                 value.encode()  # h5py leaves what it cannot decode as lone surrogates
         if not isinstance(value, str):
-            self.fail(f"the attribute must be text, is {type(value).__name__}", key)
+            self.fail(f"the attribute must be text, got {type(value).__name__}", key)
         return value
 
     def json(self, key):
@@ -141,14 +141,14 @@ class Item:
         """Return an attribute with a JSON object."""
         value = self.json(key)
         if not isinstance(value, dict):
-            self.fail(f"must be a JSON object, is {type(value).__name__}", key)
+            self.fail(f"must be a JSON object, got {type(value).__name__}", key)
         return value
 
     def integer(self, key):
         """Return an integer attribute."""
         value = self._attribute(key)
         if np.size(value) != 1 or np.asarray(value).dtype.kind not in "iu":
-            self.fail("the attribute must be a whole number", key)
+            self.fail("the attribute must be an integer", key)
         return int(np.asarray(value).item())
 
     def texts(self, key):

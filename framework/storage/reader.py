@@ -82,7 +82,7 @@ def opened(path, check=True):
                 with _root(file, path, window, sealed) as root:
                     yield root
                 return
-    raise SavingError(path, "is replaced again and again while it is read")
+    raise SavingError(path, "is replaced repeatedly while it is read")
 
 
 @contextmanager
@@ -227,8 +227,8 @@ class Group(Item):
             link = {
                 h5py.h5l.TYPE_SOFT: "SoftLink",
                 h5py.h5l.TYPE_EXTERNAL: "ExternalLink",
-            }.get(link, "a link of a user's own type")
-            self.fail(f"{part!r} is a link elsewhere ({link}); links are refused")
+            }.get(link, "a user-defined link")
+            self.fail(f"{part!r} is a link ({link}); links are not allowed")
         opened_id, path = h5py.h5o.open(here, name), f"{self.name.rstrip('/')}/{part}"
         if isinstance(opened_id, h5py.h5g.GroupID):
             return Group(h5py.Group(opened_id), self._source, path)
@@ -240,7 +240,7 @@ class Group(Item):
         """Return the group at a path below, or None; raise `SavingError` for an array."""
         item = self.find(path)
         if isinstance(item, Array):
-            item.fail("must be a group, is an array")
+            item.fail("must be a group, got an array")
         return item
 
     def group(self, path):
@@ -280,7 +280,7 @@ class Group(Item):
             if item is None:
                 ahead.pop()
                 continue
-            with self._guarded("cannot be walked through"):
+            with self._guarded("cannot be traversed"):
                 at = h5py.h5o.get_info(item._node.id).addr
             if at in seen:
                 continue
@@ -328,11 +328,11 @@ def is_format(root, name):
 def check_format(root, name, version, writer):
     """Check the format stored in a file; raise `SavingError` for other formats or versions."""
     if not is_format(root, name):
-        root.fail(f"is no {name}: it must be a file that {writer} wrote")
+        root.fail(f"is not a {name}: it must be a file written by {writer}")
     stored = root.integer("version")
     if stored != version:
         root.fail(
-            f"is a {name} of version {stored}, known here is {version}: a newer tapewright "
-            "may read it",
+            f"is a {name} of version {stored}, but this tapewright reads version "
+            f"{version}: use a newer one",
             "version",
         )

@@ -24,8 +24,8 @@ def check_suffix(who: str, argument: str, path: str, content: str) -> None:
     other = foreign_suffix(path)
     if other:
         raise ValueError(
-            f"{who}: {argument} must not end in {other}, this writes {content} and no such "
-            f"file; end it in .h5 or without a suffix, got {path!r}"
+            f"{who}: {argument} must not end in {other}, since this writes {content}; "
+            f"use .h5 or no suffix, got {path!r}"
         )
 
 

@@ -113,7 +113,7 @@ class GroupWriter:
         array = array if is_array(array) else np.asarray(array)
         if array.dtype.hasobject:
             raise TypeError(
-                f"{self.path}: {path!r} is made of strings, which no file keeps"
+                f"{self.path}: {path!r} is an array of strings, which cannot be saved"
             )
         if is_bfloat16(array.dtype):
             attributes["dtype"] = "bfloat16"
@@ -147,8 +147,8 @@ class GroupWriter:
         parts = [] if path is None else path.removeprefix("/").split("/")
         if any(part in ("", ".", "..") or "\0" in part for part in parts):
             raise ValueError(
-                f"{self.path}: a name in a file has parts between '/' that are not empty, "
-                f"'.' or '..', and no NUL, got {path!r}"
+                f"{self.path}: the parts of a name between '/' must not be empty, '.' "
+                f"or '..', and not contain NUL; got {path!r}"
             )
         return self._target.guarded(self.name if path is None else self._place(path))
 
@@ -156,8 +156,8 @@ class GroupWriter:
         """Write a text attribute; raise ``ValueError`` if HDF5 cannot store it."""
         if "\0" in text or not strict_json.is_whole(text):
             raise ValueError(
-                f"{self.path}: a text in a file has no NUL and no lone surrogate, that of "
-                f"{key!r} in {self.name!r} is {text!r:.80}"
+                f"{self.path}: text must not contain NUL or a lone surrogate; {key!r} "
+                f"in {self.name!r} is {text!r:.80}"
             )
         with self._guarded():
             self._node.attrs[key] = text
@@ -181,9 +181,8 @@ class GroupWriter:
         for each in encoded:
             if len(each) > MAX_ATTRIBUTE or each[-1:] == b"\0":
                 raise ValueError(
-                    f"{self.path}: the texts of {key!r} must end in another character "
-                    f"than NUL and have at most {MAX_ATTRIBUTE} bytes, got {each[:40]!r}"
-                    f" of {len(each)}"
+                    f"{self.path}: the texts of {key!r} must not end in NUL and have "
+                    f"at most {MAX_ATTRIBUTE} bytes, got {each[:40]!r} of {len(each)}"
                 )
         with self._guarded():
             if not encoded:

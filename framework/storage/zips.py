@@ -82,7 +82,7 @@ class ZipWriter:
         from zipfile import ZipInfo
 
         if not _is_plain(name):
-            raise ValueError(f"{self.path}: invalid name of a member: {name!r}")
+            raise ValueError(f"{self.path}: invalid member name: {name!r}")
         if name in self._zip.NameToInfo:
             raise ValueError(f"{self.path}: the member {name!r} exists already")
         info = ZipInfo(name, DATE)
@@ -180,7 +180,7 @@ class ZipReader:
         """Return a member with a JSON object."""
         value = self.json(name)
         if not isinstance(value, dict):
-            self._fail(f"must be a JSON object, is {type(value).__name__}", name)
+            self._fail(f"must be a JSON object, got {type(value).__name__}", name)
         return value
 
     @contextmanager
@@ -234,7 +234,10 @@ class ZipReader:
 
     def _settle(self, info, crc, size):
         if size != info.file_size:
-            self._fail(f"declares {info.file_size} bytes, has others", info.filename)
+            self._fail(
+                f"declares {info.file_size} bytes, but has a different size",
+                info.filename,
+            )
         if crc != info.CRC:
             self._fail("is damaged: its checksum (CRC-32) differs", info.filename)
         self._checked.add(info.filename)
@@ -255,7 +258,7 @@ class ZipReader:
             reason = "the name of a member must be a plain relative path"
             self._fail(reason, info.orig_filename)
         if name in self._infos:
-            self._fail("is there twice", name)
+            self._fail("occurs twice", name)
         if info.flag_bits & 0x2061:  # encrypted, patched, or its directory is
             self._fail("is encrypted, or of an unknown kind", name)
         if info.compress_type not in (0, 8):

@@ -285,7 +285,7 @@ def test_a_generator_made_of_traced_keys_ends_with_the_trace():
     kept = []
     traced = tw.function(lambda: kept.extend(tw.random.get_global_generator().split(1)))
     traced()
-    with pytest.raises(tw.errors.TracingError, match="which is over"):
+    with pytest.raises(tw.errors.TracingError, match="which has ended"):
         kept[0].normal((2,)).numpy()
 
 

@@ -111,7 +111,7 @@ def test_branches_and_loops_carry_them(make):
 
 
 def test_stacks_of_them_are_refused():
-    with pytest.raises(TypeError, match="no stacks"):
+    with pytest.raises(TypeError, match="cannot be stacked"):
         tw.map_fn(lambda x: ragged(), tw.ones([2]))
     with pytest.raises(TypeError, match="SparseTensor"):
         tw.map_fn(lambda x: x, sparse())

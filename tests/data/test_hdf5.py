@@ -409,7 +409,7 @@ def test_names_are_listed_beside_links(odd):
         file["link"] = h5py.SoftLink("/short")
     with pytest.raises(ValueError, match="Did you mean 'short'"):
         Dataset.from_hdf5(odd, "shorts")
-    with pytest.raises(ValueError, match="links are refused"):
+    with pytest.raises(ValueError, match="links are not allowed"):
         Dataset.from_hdf5(odd, "link")
 
 

@@ -77,9 +77,9 @@ def test_a_leaked_tensor_has_no_value():
         return x + 2
 
     leaky(tf.constant(1))
-    with pytest.raises(AttributeError, match="which is over"):
+    with pytest.raises(AttributeError, match="which has ended"):
         leaked[0].numpy()
-    with pytest.raises(TypeError, match="which is over"):
+    with pytest.raises(TypeError, match="which has ended"):
         tf.constant(1) + leaked[0]
 
 

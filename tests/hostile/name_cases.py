@@ -38,7 +38,7 @@ def _(graph):
     graph["name"] = "f(): pass\nimport hostile_module"
 
 
-@graph_case("own, a graph named in two lines of Unicode", "short text")
+@graph_case("own, a graph named in two lines of Unicode", "short string")
 def _(graph):
     graph["name"] = "f\u2028import hostile_module"
 

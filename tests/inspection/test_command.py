@@ -129,7 +129,7 @@ def test_an_array_that_no_layer_has_is_a_note(tmp_path):
         file["model_weights/more"] = np.zeros(3)
 
     files.write(tmp_path / "m", "h5", edit=edit)
-    assert "[/model_weights/more] no layer has this array" in verify(tmp_path / "m")[1]
+    assert "[/model_weights/more] no layer uses this array" in verify(tmp_path / "m")[1]
 
 
 def test_all_faults_are_told_not_only_the_first(tmp_path):
@@ -149,7 +149,7 @@ def test_a_model_that_needs_a_class_of_the_user_is_not_loaded(tmp_path):
     files.write(tmp_path / "m", "h5", files.sequential(layers=layers), weights=weights)
     faults, notes = verify(tmp_path / "m")
     assert faults == []
-    assert any("registered as my>Block" in note for note in notes)
+    assert any("registered names my>Block" in note for note in notes)
 
 
 def test_weights_that_do_not_fit_the_config_are_a_fault(tmp_path):

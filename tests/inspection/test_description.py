@@ -198,7 +198,7 @@ def test_what_steers_a_terminal_is_printed_harmlessly(tmp_path):
 def test_the_report_tells_what_has_to_be_registered(tmp_path):
     layers = [files.entry("my>Block", name="first")]
     files.write(tmp_path / "m", "h5", files.sequential(layers=layers))
-    assert "my>Block: to be registered" in report(describe(tmp_path / "m"))
+    assert "my>Block: must be registered" in report(describe(tmp_path / "m"))
 
 
 def test_what_is_damaged_is_not_described(trained, tmp_path):

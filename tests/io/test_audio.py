@@ -79,13 +79,13 @@ def test_other_chunks_are_skipped_and_other_files_refused():
     for data, message in (
         (wav(1), "got 8 bits"),
         (wav(3), "got 24 bits"),
-        (floating, "the format 3"),
-        (FILE[:27] + b"\xff" + FILE[28:], "a second"),
+        (floating, "format 3"),
+        (FILE[:27] + b"\xff" + FILE[28:], "Hz"),
         (FILE[:-1], "cut off"),
-        (FILE[:36], "one chunk of format and one of data"),
-        (FILE + FILE[36:], "one chunk of format and one of data"),
-        (b"RIFX", "no WAV file"),
-        (b"", "no WAV file"),
+        (FILE[:36], "one format chunk and one data chunk"),
+        (FILE + FILE[36:], "one format chunk and one data chunk"),
+        (b"RIFX", "must be a WAV file"),
+        (b"", "must be a WAV file"),
     ):
         with pytest.raises(InvalidArgumentError, match=message):
             tw.audio.decode_wav(data)

@@ -77,7 +77,7 @@ def test_the_last_one_of_a_single_value_counts_and_data_sets_decode():
     ({"types": []}, "a dtype for each of the 1 field_names, got 0"),
     ({"descriptor_source": "local://"}, "no message_type 'demo.Person'; .*Example"),
     ({"descriptor_source": "/nowhere"}, "descriptor_source must be a file of protoc"),
-    ({"descriptor_source": b"bytes://\x0a\x05"}, "no protocol buffer"),
+    ({"descriptor_source": b"bytes://\x0a\x05"}, "not a protocol buffer"),
     ({"descriptor_source": b"bytes://" + PERSON.replace(b":\x02-1", b":\x02x1")},
      "'x1' is not a valid default of type int32"),
     ({"message_format": "text"}, "message_format must be one of 'binary'"),

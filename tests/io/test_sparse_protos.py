@@ -90,7 +90,7 @@ def parts(indices, values, shape):
         (
             lambda: tw.io.deserialize_many_sparse([["a", "b", "c"]], "int32"),
             ValueError,
-            "no protocol buffer",
+            "not a protocol buffer",
         ),
         (
             lambda: tw.io.deserialize_many_sparse(

@@ -81,5 +81,5 @@ def test_what_is_no_tensor_is_refused():
         tw.make_ndarray(b"")
     with pytest.raises(TypeError, match="dtype number 0 is not supported"):
         tw.make_ndarray(SimpleNamespace(SerializeToString=lambda: b""))
-    with pytest.raises(ValueError, match="no protocol buffer"):
+    with pytest.raises(ValueError, match="not a protocol buffer"):
         tw.make_ndarray(SimpleNamespace(SerializeToString=lambda: b"\x08"))

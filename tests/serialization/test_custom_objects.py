@@ -78,7 +78,7 @@ def test_a_class_without_a_config_cannot_be_registered():
 
 
 def test_a_decorator_without_brackets_is_told():
-    with pytest.raises(TypeError, match="brackets included"):
+    with pytest.raises(TypeError, match="with parentheses"):
         saving.register_keras_serializable(Scale)
 
 

@@ -113,7 +113,7 @@ def test_a_file_may_not_name_a_vocabulary_even_if_configs_are_trusted(path, tmp_
     model.save(tmp_path / "m", zipped=False)
     place = tmp_path / "m" / "config.json"
     place.write_text(place.read_text().replace('["a"]', json.dumps(path)))
-    with pytest.raises(ValueError, match="not part of this one"), trusting_configs():
+    with pytest.raises(ValueError, match="not part of this file"), trusting_configs():
         models.load_model(tmp_path / "m", safe_mode=False)
 
 

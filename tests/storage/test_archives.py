@@ -115,7 +115,7 @@ REFUSED = {
     "a file and a folder": ([member("a"), member("a/b", body=BODY)], "needs a folder"),
     "a folder and a file": ([member("a/b"), member("a", body=BODY)], "needs a folder"),
     "many headers": ([member("a", comment="x")[:1024] * 3000], "damaged"),
-    "a header without end": ([member("x" * 20_000)], "gives 2"),
+    "a header without end": ([member("x" * 20_000)], "declares 2"),
     "a damaged header": ([member("a"), b"x" * 512, member("b")], "damaged"),
     "a cut archive": ([member("a", body=bytes(4096))[:2048]], "damaged"),
 }  # fmt: skip

@@ -90,7 +90,7 @@ def test_whole_numbers_are_whole_and_one(path, value):
     attribute(path, value)
     with (
         opened(path) as root,
-        pytest.raises(tw.errors.SavingError, match="attribute .*whole number"),
+        pytest.raises(tw.errors.SavingError, match="attribute .*an integer"),
     ):
         root.integer("key")
 

@@ -63,8 +63,8 @@ def _trace_both(test, true_fn, false_fn, state, needed=()):
             except Exception as error:
                 note_conditional(
                     error, line,
-                    "both branches of this if are traced, as a tensor decides: none of "
-                    "them can raise depending on it",
+                    "both branches of this if are traced, since its condition is a "
+                    "tensor: no exception can depend on it",
                 )  # fmt: skip
                 raise
             values = state.values()
@@ -203,9 +203,9 @@ class _Merge:
 
 def _way_out(name, a, b):
     if name == RETURN_VALUE:
-        return "Return a value of the same structure on all ways through the function"
+        return "Return a value of the same structure on all paths through the function"
     if a is None or b is None:
-        return "Let it start as a tensor instead of None"
+        return "Initialize it with a tensor instead of None"
     if isinstance(a, (list, dict, tuple, set)) and type(a) is type(b):
-        return "Let both branches give it the same number of elements"
-    return "Choose it with tw.where or tw.cond, or let Python decide: by a number, not a tensor"
+        return "Give it the same number of elements in both branches"
+    return "Select it with tw.where or tw.cond, or use a Python number as the condition"

@@ -54,7 +54,7 @@ def scalar_condition(test, what):
 
 def note_conditional(error, line, what):
     """Record that a user's error was raised in traced code, which may not run."""
-    error.add_note(f"{line}: {what}. tw.debugging.Assert checks values")
+    error.add_note(f"{line}: {what}. Use tw.debugging.Assert to check values")
     error.is_conditional = True
 
 
@@ -92,8 +92,8 @@ def _refuse(error, what):
     if isinstance(error, ControlFlowError):
         raise error
     refusal = ControlFlowError(
-        f"{line_of_error(error)}: {type(error).__name__} is raised where a tensor decides, "
-        f"and {what} can depend on a tensor. Choose with if, or check with "
+        f"{line_of_error(error)}: {type(error).__name__} is raised depending on a "
+        f"tensor, and {what} can depend on a tensor. Use if, or check with "
         "tw.debugging.Assert"
     )
     refusal.is_conditional = True  # nothing around catches it

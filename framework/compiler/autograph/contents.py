@@ -163,8 +163,8 @@ class _Iterator(_Container):
     """The position of a Python iterator, which must not change: it cannot be set back."""
 
     refusal = (
-        "is an iterator, and advanced where a tensor decides: take the element before, or "
-        "loop with for"
+        "is an iterator that is advanced depending on a tensor: take the element "
+        "before, or loop with for"
     )
     is_lasting = True
 
@@ -181,8 +181,8 @@ class _Array(_Container):
     """The elements of an array, which must not change: it cannot hold tensors."""
 
     refusal = (
-        "is a NumPy array, and changed in place where a tensor decides: let it be a "
-        "tensor, and use tw.where or tw.tensor_scatter_nd_update"
+        "is a NumPy array that is modified depending on a tensor: make it a tensor, "
+        "and use tw.where or tw.tensor_scatter_nd_update"
     )
 
     def content(self):

@@ -292,4 +292,4 @@ def why_not_converted():
         return None
     if tracer is not None and not tracer.converts and code is not None:
         return f"'{code.co_name}' runs with autograph=False or do_not_convert"
-    return f"'{code.co_name}' is left as it is: {found}" if type(found) is str else None
+    return f"'{code.co_name}' is not converted: {found}" if type(found) is str else None

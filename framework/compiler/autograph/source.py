@@ -82,15 +82,13 @@ def find_node(function):
             return found
     if name == "<stdin>":
         return _typed(code, flags)
-    raise NoSource(f"its source, {name}, is not to be found")
+    raise NoSource(f"its source, {name}, cannot be found")
 
 
 def _match(module, code):
     found = None if module is None else module.find(code)
     if found is None:
-        raise NoSource(
-            f"its source, {code.co_filename}, is no longer that of this code"
-        )
+        raise NoSource(f"its source, {code.co_filename}, has changed since")
     return found
 
 

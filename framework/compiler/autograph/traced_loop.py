@@ -133,8 +133,8 @@ class TracedLoop:
                 except Exception as error:
                     note_conditional(
                         error, user_line(always=True),
-                        "this loop is traced, as it goes over tensors: it cannot raise "
-                        "depending on them",
+                        "this loop is traced, since it iterates over tensors: no "
+                        "exception can depend on them",
                     )  # fmt: skip
                     raise
                 self.state.restore(self.before)
@@ -164,8 +164,8 @@ class TracedLoop:
             go = and_(tests[0](), *tests[1:])
             for name in self.state.changes(before, self.state.contents()):
                 raise ControlFlowError(
-                    f"{user_line(always=True)}: the condition of the {self.title} loop "
-                    f"changes {title_of(name)}: change it in the loop"
+                    f"{user_line(always=True)}: the condition of the {self.title} "
+                    f"loop changes {title_of(name)}: change it in the body"
                 )
             return scalar_condition(go, f"the {self.title} loop")
 
@@ -338,9 +338,9 @@ class TracedLoop:
             number = isinstance(x, (bool, int, float))
             if not number or KINDS.index(new) < KINDS.index(old):
                 raise ControlFlowError(
-                    f"{where} has dtype {t.dtype.name} before the loop, but {u.dtype.name} "
-                    f"after a step: cast it to {t.dtype.name}, or let it start as "
-                    f"{u.dtype.name}"
+                    f"{where} has dtype {t.dtype.name} before the loop, but "
+                    f"{u.dtype.name} after a step: cast it to {t.dtype.name}, or "
+                    f"initialize it as {u.dtype.name}"
                 )
             self._put(name, i, convert_to_tensor(x, dtype=u.dtype))
             return True
@@ -349,9 +349,9 @@ class TracedLoop:
         if (loop_options() or {}).get("invariants") is not None:
             fall_back(f"{title_of(name)} changes its shape in a loop")
         raise ControlFlowError(
-            f"{where} has {described(t)} before the loop, but {described(u)} after a step, "
-            "and a traced loop keeps its shapes: let it start with its last shape, or write "
-            "its parts to a tw.TensorArray"
+            f"{where} has {described(t)} before the loop, but {described(u)} after a "
+            "step, and shapes must not change in a traced loop: initialize it with "
+            "its final shape, or write its parts to a tw.TensorArray"
         )
 
     def _has_numbers(self):
@@ -366,9 +366,10 @@ class TracedLoop:
 
     def _refuse(self, name, old, new):
         raise ControlFlowError(
-            f"{user_line(always=True)}: {title_of(name)} is {shown(old)} before the loop, but "
-            f"{shown(new)} after a step: in a traced loop only tensors and numbers change. "
-            "Let it start as a tensor of the shape and dtype that it gets"
+            f"{user_line(always=True)}: {title_of(name)} is {shown(old)} before the "
+            f"loop, but {shown(new)} after a step: in a traced loop only tensors and "
+            "numbers can change. Initialize it with a tensor of its final shape and "
+            "dtype"
         )
 
     # --- lists and dicts
@@ -417,7 +418,8 @@ class TracedLoop:
         line, what = user_line(always=True), " and ".join(map(title_of, names))
         assert_true(
             convert_to_tensor(steps) > 0,
-            f"{line}: {what} has no value: the loop that sets it must make at least one step",
+            f"{line}: {what} has no value: the loop that sets it must run at least "
+            "one step",
         )
 
 

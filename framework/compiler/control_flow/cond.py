@@ -294,15 +294,15 @@ def _column(who, names, i, column):
     for name, x in zip(names, column):
         if x is None:
             raise TypeError(
-                f"{who}: {name} returns None in place {i}, where {names[0]} or another "
-                "branch returns a tensor: let both return one"
+                f"{who}: {name} returns None at position {i}, where {names[0]} or "
+                "another branch returns a tensor: return a tensor from every branch"
             )
     column = [convert_to_tensor(x, dtype_hint=hint) for x in column]
     for name, x in zip(names[1:], column[1:]):
         if spec_of(x) != spec_of(column[0]):
             raise TypeError(
-                f"{who}: {names[0]} and {name} must return the same shapes and dtypes; in "
-                f"place {i} {names[0]} gives {described(column[0])}, {name} gives "
-                f"{described(x)}"
+                f"{who}: {names[0]} and {name} must return the same shapes and "
+                f"dtypes; at position {i} {names[0]} returns {described(column[0])}, "
+                f"{name} returns {described(x)}"
             )
     return column

@@ -65,6 +65,6 @@ def refuse_mapped(who, tensors):
     for x in tensors:
         if type(x) is BatchedTensor:
             raise MappingError(
-                f"{who} cannot be applied to many values at once: take a Jacobian with "
-                "experimental_use_pfor=False, or map with map_fn instead of vectorized_map"
+                f"{who} cannot be vectorized: compute the Jacobian with "
+                "experimental_use_pfor=False, or use map_fn instead of vectorized_map"
             )

@@ -183,15 +183,15 @@ def _arguments(who, func, inp, Tout):
         known = spec.shape.is_fully_defined()
         specs.append((tuple(spec.shape) if known else spec.shape, spec.dtype.dtype))
         if not known and active_tracer() is not None:
-            remedy = "Give Tout=TensorSpec(shape, dtype)"
+            remedy = "Pass Tout=TensorSpec(shape, dtype)"
             if spec.shape.rank is not None:
                 remedy = (
-                    f"Tout has the shape {tuple(spec.shape)}: give all sizes, as in "
-                    "TensorSpec(x.shape, dtype) for those of a tensor x"
+                    f"Tout has the shape {tuple(spec.shape)}: pass all sizes, such as "
+                    "TensorSpec(x.shape, dtype) for the shape of a tensor x"
                 )
             fall_back(
-                f"{who}: the shape of what the function returns is not known before it "
-                f"runs, so that it cannot be traced. {remedy}"
+                f"{who}: the shape of the result is unknown before the function runs, "
+                f"so it cannot be traced. {remedy}"
             )
     return inputs, specs, single
 
@@ -203,7 +203,7 @@ def _checked_results(who, results, specs):
         return []
     if len(results) != len(specs):
         raise InvalidArgumentError(
-            f"{who}: the function must return {len(specs)} values, as Tout says, got "
+            f"{who}: the function must return {len(specs)} values, as in Tout; got "
             f"{len(results)}"
         )
     tensors = []
@@ -211,8 +211,8 @@ def _checked_results(who, results, specs):
         x = convert_to_tensor(x, dtype=dtype)
         if not TensorShape(shape).is_compatible_with(x.shape):
             raise InvalidArgumentError(
-                f"{who}: the function returned shape {tuple(x.shape)} as value {i}, but "
-                f"Tout says {shape}"
+                f"{who}: the function returned shape {tuple(x.shape)} for value {i}, "
+                f"but Tout specifies {shape}"
             )
         tensors.append(x)
     return tensors

@@ -122,8 +122,9 @@ def _rows_of(who, result):
     for x in flatten(result):
         if isinstance(x, CompositeTensor) and not isinstance(x, TensorArray):
             raise TypeError(
-                f"{who}: fn must return tensors, got a {type(x).__name__}: there are no "
-                "stacks of them; return to_dense() or to_tensor() of it, or its parts"
+                f"{who}: fn must return tensors, got a {type(x).__name__}, which "
+                "cannot be stacked; return its to_dense() or to_tensor(), or its "
+                "components"
             )
     return flatten(result, expand_composites=True)
 
@@ -293,9 +294,7 @@ def _accumulated(who, fn, elems, initializer, reverse, stacked):
     first = None
     if initializer is None:
         if not rows.count:
-            raise ValueError(
-                f"{who}: elems has no row to start with: give an initializer"
-            )
+            raise ValueError(f"{who}: elems has no rows: pass an initializer")
         first = rows.take_end(reverse)
         initializer = first
     like = as_tensors([initializer])[0]
@@ -340,12 +339,14 @@ class _Rows:
             raise ValueError(f"{who}: elems must hold at least one tensor")
         for i, x in enumerate(self.tensors):
             if not x.ndim:
-                raise ShapeError(who, "elems must have a first axis to go along",
+                raise ShapeError(who, "elems must have at least one axis",
                                  **{f"elems_{i}": x})  # fmt: skip
         self.count = self.tensors[0].array.shape[0]
         if any(x.array.shape[0] != self.count for x in self.tensors):
             given = {f"elems_{i}": x for i, x in enumerate(self.tensors)}
-            raise ShapeError(who, "elems must have one size of the first axis", **given)
+            raise ShapeError(
+                who, "elems must have the same size of the first axis", **given
+            )
 
     def take_end(self, reverse):
         """Remove the first row (the last if ``reverse``); return it like ``elems``."""
@@ -395,8 +396,8 @@ class _Rows:
             for i, (x, y) in enumerate(zip(state, after)):
                 if spec_of(x) != spec_of(y):
                     raise TracingError(
-                        f"{self.who}: fn must keep shapes and dtypes; in place {i} it is "
-                        f"given {described(x)} and returns {described(y)}"
+                        f"{self.who}: fn must keep shapes and dtypes; at position {i} "
+                        f"it gets {described(x)} and returns {described(y)}"
                     )
             return after, [], stacks
 

@@ -111,8 +111,8 @@ class TensorArray(CompositeTensor):
     ):
         if handle is not None or flow is not None:
             raise ValueError(
-                "TensorArray: handle and flow must be None: an array is an object, which "
-                f"a loop takes along; got {handle!r} and {flow!r}"
+                "TensorArray: handle and flow must be None, since an array is a "
+                f"Python object; got {handle!r} and {flow!r}"
             )
         self._dtype = as_dtype(dtype)
         self._dynamic = bool(dynamic_size)
@@ -253,7 +253,9 @@ class TensorArray(CompositeTensor):
         """
         value = convert_to_tensor(value, dtype_hint=self._dtype)
         if not value.ndim:
-            raise ShapeError("TensorArray.unstack", "value must have rows", value=value)
+            raise ShapeError(
+                "TensorArray.unstack", "value must have a first axis", value=value
+            )
         if value.shape[0] > self._count() and not self._dynamic:
             raise ShapeError(
                 "TensorArray.unstack",
@@ -300,7 +302,10 @@ class TensorArray(CompositeTensor):
         sizes = as_shape(lengths)
         value = convert_to_tensor(value, dtype_hint=self._dtype)
         if len(sizes) != self._count() and not self._dynamic:
-            what = f"lengths must name the sizes of {self._count()} elements, got {list(sizes)}"
+            what = (
+                f"lengths must contain the sizes of {self._count()} elements, got "
+                f"{list(sizes)}"
+            )
             raise ShapeError("TensorArray.split", what, value=value)
         array = self._open()
         array._set_items([self._fitting("split", part) for part in split(value, sizes)])
@@ -435,7 +440,7 @@ class TensorArray(CompositeTensor):
         if any([spec_of(x) != spec_of(written[0]) for x in written]):
             _refuse_trace(who)
         if self._dynamic and not self._items:
-            fall_back(f"TensorArray.{who}: an array without elements has none to read")
+            fall_back(f"TensorArray.{who}: the array has no elements to read")
         twin = self._copy()
         twin._shape = self._shape.merge_with(written[0].shape if written else None)
         return twin.stack()
@@ -536,8 +541,8 @@ def _is_known(shape):
 
 def _refuse_trace(who):
     fall_back(
-        f"TensorArray.{who}: in a traced function elements of several shapes have no "
-        "traced index"
+        f"TensorArray.{who}: in a traced function, elements of different shapes "
+        "cannot be accessed by a traced index"
     )
 
 

@@ -258,13 +258,14 @@ class _While:
                 continue
             if self.shapes is not None:
                 raise TracingError(
-                    f"while_loop: loop variable {i} has {described(x)} and then "
-                    f"{described(y)}. In a traced function shapes may change only if "
-                    "Python knows the condition: compute it from untraced numbers"
+                    f"while_loop: loop variable {i} changes from {described(x)} to "
+                    f"{described(y)}. In a traced function, shapes may change only if "
+                    "the condition is known while tracing: compute it from untraced "
+                    "numbers"
                 )
             raise (TracingError if tentative else ValueError)(
-                f"while_loop: loop variable {i} enters the loop with shape {x.shape}, but "
-                f"has shape {y.shape} after one step: a loop keeps its shapes"
+                f"while_loop: loop variable {i} enters the loop with shape {x.shape}, "
+                f"but has shape {y.shape} after one step: shapes must not change"
             )
 
 

@@ -408,7 +408,8 @@ class ConcreteFunction:
 
         if target == "cuda":
             raise ValueError(
-                f"pretty: '{self.name}' is no function of a GPU: none of its arrays is there"
+                f"pretty: '{self.name}' is not a GPU function: none of its arrays is "
+                "on a GPU"
             )
         if target not in ("native", "numpy"):
             raise ValueError(
@@ -417,7 +418,7 @@ class ConcreteFunction:
         with use_module(np), config.use_target(target):
             if config.target() != target:
                 reason = config.report()["target"]["note"]
-                raise ValueError(f"pretty: there is no machine code here: {reason}")
+                raise ValueError(f"pretty: machine code is not available: {reason}")
             return make_executable(self.graph)
 
     def explain(self, *args, repeats=None):

@@ -344,9 +344,10 @@ class Function(Generic[P, R]):
     def _trace_and_cache(self, key, arguments):
         if key in self._tracing:
             raise TracingError(
-                f"{user_line(always=True)}: function '{self._name}' calls itself "
-                "endlessly with arguments of the same signature. Let Python values "
-                "end the recursion: pass the depth as a number, or use tw.while_loop"
+                f"{user_line(always=True)}: function '{self._name}' recurses "
+                "endlessly with arguments of the same signature. End the recursion "
+                "with a Python value: pass the depth as a number, or use "
+                "tw.while_loop"
             )
         self._tracing.add(key)
         try:
@@ -381,9 +382,10 @@ class Function(Generic[P, R]):
         for name, x in [*names, *_captures(self.python_function, owner)]:
             if isinstance(x, Iterator) and not isinstance(x, (Resource, IOBase)):
                 fall_back(
-                    f"'{name}' of '{self._name}', a {type(x).__name__}, gives something "
-                    "else in each call, which no trace can: make a data set of it "
-                    "(tw.data.Dataset.from_generator), and iterate over that"
+                    f"'{name}' of '{self._name}' is a {type(x).__name__}, which "
+                    "returns something else in each call, so it cannot be traced: "
+                    "make a data set of it (tw.data.Dataset.from_generator), and "
+                    "iterate over that"
                 )
 
     def _concrete_for(self, arguments):
@@ -441,9 +443,10 @@ class Function(Generic[P, R]):
     def _creation_message(self, created):
         names = ", ".join([repr(variable.path) for variable in created])
         return (
-            "tf.function only supports singleton tf.Variables created on the first call: "
-            f"function '{self._name}' made {names} in a later one. Make variables outside, "
-            "or keep them: if self.v is None: self.v = Variable(...)"
+            "tf.function only supports singleton tf.Variables created on the first "
+            f"call: function '{self._name}' created {names} in a later one. Create "
+            "variables outside, or only once: if self.v is None: self.v = "
+            "Variable(...)"
         )
 
     def _trace(self, arguments, shapes):
@@ -636,7 +639,7 @@ class Function(Generic[P, R]):
             fall_back(reason)
         if self.signature.parameters:
             raise ValueError(
-                f"function '{self._name}' was not traced yet: call it first, or give "
+                f"function '{self._name}' was not traced yet: call it first, or pass "
                 "arguments"
             )
         return self.get_concrete_function()

@@ -30,8 +30,8 @@ class Retraces:
         self.warned = True
         calls = call - self.latest[0][0] + 1
         return (
-            f"function '{self.name}' was traced {TRACES} times in its last {calls} calls: "
-            f"{self._varying()}. A trace costs as much as many replays"
+            f"function '{self.name}' was traced {TRACES} times in its last {calls} "
+            f"calls: {self._varying()}. Tracing costs as much as many calls"
         )
 
     def _varying(self):
@@ -47,22 +47,22 @@ class Retraces:
             found.append(f"the argument '{name}' varies ({', '.join(texts)})")
             ways += [kind for kind, _ in seen]
         if not found:
-            return "the device, or what surrounds the calls, varies"
+            return "the device, or the context of the calls, varies"
         return f"{'; '.join(found)}. {_advice(ways, self.relaxed)}"
 
 
 def _advice(kinds, relaxed):
     advice = []
     if "number" in kinds:
-        advice.append("Pass a number that changes as a tensor: tw.constant(n)")
+        advice.append("Pass changing numbers as tensors: tw.constant(n)")
     if "tensor" in kinds and not relaxed:
         advice.append(
-            "For shapes that change give reduce_retracing=True, or an input_signature "
+            "For changing shapes, pass reduce_retracing=True, or an input_signature "
             "with None for the dimension"
         )
     if "object" in kinds:
-        advice.append("Make objects once, outside of the loop")
-    return ". ".join(advice or ["Give arguments of one structure and rank"])
+        advice.append("Create objects once, outside the loop")
+    return ". ".join(advice or ["Pass arguments of the same structure and rank"])
 
 
 def _described(names, arguments):

@@ -75,8 +75,8 @@ class Signature:
             known = [each.name for each in self.parameters]
             hints = [explain_argument(n, known) for n in kwargs if n not in known]
             raise TypeError(
-                f"function '{self.name}': {error}; it was called with {len(args)} "
-                f"positional arguments and the keywords {list(kwargs)}, and is {self}"
+                f"function '{self.name}': {error}; got {len(args)} positional "
+                f"arguments and the keywords {list(kwargs)}; the function is {self}"
                 f"{''.join(hints[:1])}"
             ) from None
         bound.apply_defaults()
@@ -150,8 +150,9 @@ class Signature:
             if parameter.kind is _Parameter.VAR_POSITIONAL:
                 if len(value) != len(rest):
                     raise TypeError(
-                        f"function '{self.name}': {len(rest)} arguments must be given for "
-                        f"'*{parameter.name}', as input_signature says; got {len(value)}"
+                        f"function '{self.name}': {len(rest)} arguments must be given "
+                        f"for '*{parameter.name}', as in input_signature; got "
+                        f"{len(value)}"
                     )
                 names = [f"{parameter.name}_{i}" for i in range(len(value))]
                 pairs = zip(value, rest, names, strict=True)
@@ -173,8 +174,8 @@ class Signature:
         text = repr(given)
         text = text if len(text) < 200 else text[:197] + "..."
         return TypeError(
-            f"function '{self.name}': the argument '{name}' must be {wanted}, as "
-            f"input_signature says; got {text}"
+            f"function '{self.name}': the argument '{name}' must be {wanted}, as in "
+            f"input_signature; got {text}"
         )
 
     def _fit(self, value, spec, name):

@@ -198,7 +198,7 @@ class _Gradient:
         if x.symbol not in self.env:
             raise TracingError(
                 f"{self.node.line}: the gradient of {self.node.title} uses {x} of the "
-                "traced function around it, in a gradient of its gradient only: use it "
-                "in the gradient function, too"
+                "enclosing traced function, but only in a second-order gradient: use "
+                "it in the gradient function, too"
             )
         return self.env[x.symbol]

@@ -253,9 +253,9 @@ class _Replay:
                 continue
             if _has_effects(node):
                 raise TracingError(
-                    f"{user_line(always=True)}: {self.who}: between xs and ys is "
-                    f"{node.name}, made at {node.line}, which has an effect and would have "
-                    "it twice. Use tw.GradientTape"
+                    f"{user_line(always=True)}: {self.who}: {node.name} (made at "
+                    f"{node.line}), between xs and ys, has an effect, which would "
+                    "happen twice. Use tw.GradientTape"
                 )
             needed.update([x for x in node.inputs if type(x) is Value])
             found.append(node)

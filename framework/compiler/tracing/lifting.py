@@ -32,9 +32,10 @@ def concrete_value(tensor):
             outside = tracer.call_tensors.get(value)
         if outside is None or not hasattr(outside, "array"):
             raise ValueError(
-                f"function '{tracer.graph.name}' makes a variable whose initial value "
-                f"depends on the argument '{value.name}', of which only the spec is known: "
-                "call the function first, or give the variable a value of its own"
+                f"function '{tracer.graph.name}' creates a variable whose initial "
+                f"value depends on the argument '{value.name}', whose value is "
+                "unknown: call the function first, or initialize the variable "
+                "without it"
             )
         inputs.append(concrete_value(outside))
     with use_interpreters(()):

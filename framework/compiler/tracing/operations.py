@@ -94,7 +94,7 @@ class Operation:
         """
         if name not in self._attributes:
             raise ValueError(
-                f"Operation {self.name!r} has no attribute {name!r}, but "
+                f"Operation {self.name!r} has no attribute {name!r}; it has "
                 f"{sorted(self._attributes)}"
             )
         return self._attributes[name]
@@ -160,7 +160,7 @@ class GraphOperations:
                 return op
         names = [op.name for op in self.get_operations()]
         raise KeyError(
-            f"the graph {self.name!r} has no operation {name!r}, but {names}"
+            f"the graph {self.name!r} has no operation {name!r}; it has {names}"
         )
 
     def get_tensor_by_name(self, name: str) -> GraphTensor:

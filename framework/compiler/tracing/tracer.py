@@ -165,39 +165,39 @@ class SymbolicTensor(Tensor):
         line = user_line(always=True)
         if self.tracer.graph.finished:
             raise error(
-                f"{line}: this tensor is from the trace of '{where}', which is over: only "
-                "what a traced function returns has a value outside of it. Return the "
-                "tensor, or assign it to a Variable"
+                f"{line}: this tensor belongs to the trace of '{where}', which has "
+                "ended: only the results of a traced function have values outside "
+                "it. Return the tensor, or assign it to a Variable"
             )
         raise error(
-            f"{line}: {what} needs the value of a tensor, but '{where}' is being traced: "
-            f"its tensors have a shape and a dtype, no value yet. {ways}"
+            f"{line}: {what} needs the value of a tensor, but '{where}' is being "
+            f"traced: its tensors have a shape and a dtype, but no value yet. {ways}"
         )
 
     def raise_outside_trace(self):
         """Raise ``TracingError`` for an op that uses the tensor unseen by the tracer."""
         self._no_value(
-            "an op outside of the trace",
-            "Leave tw.init_scope first, or pass the tensor to what uses it",
+            "an op outside the trace",
+            "Leave tw.init_scope first, or pass the tensor as an argument",
         )
 
     def numpy(self):
         self._no_value(
             "numpy()",
-            "Use ops of tapewright, or tw.py_function for Python code that is to run in "
-            "each call; config.run_functions_eagerly(True) switches tracing off",
+            "Use tapewright ops, or tw.py_function to run Python code in each call; "
+            "config.run_functions_eagerly(True) disables tracing",
             NoValueError,
         )
 
     def __array__(self, dtype=None, copy=None):
         self._no_value(
             "a NumPy function",
-            "Use the op of tapewright of that name, or tw.numpy_function for code that is "
-            "to run in each call",
+            "Use the tapewright op of that name, or tw.numpy_function to run NumPy "
+            "code in each call",
         )
 
     def __dlpack__(self, **options):
-        self._no_value("another library", "Pass on what the function returns")
+        self._no_value("another library", "Use the return value of the function")
 
     __dlpack_device__ = __dlpack__
 
@@ -211,7 +211,7 @@ class SymbolicTensor(Tensor):
             return kind(known.item())
         self._no_value(
             f"{kind.__name__}()",
-            "Keep it a tensor; config.run_functions_eagerly(True) switches tracing off",
+            "Keep it a tensor; config.run_functions_eagerly(True) disables tracing",
         )
 
     def __bool__(self):
@@ -279,7 +279,7 @@ def _shape(dims, node=None):
             )
         raise kind(
             f"{user_line(always=True)}: the shape of the results of {who} is unknown "
-            "before it runs; call it outside of traced functions, or keep the shape, as "
+            "before it runs; call it outside traced functions, or keep the shape, as "
             "where(condition, x, y) does"
         )
     return SymbolicShape(dims) if has_symbolic_shape(tuple(dims)) else tuple(dims)
@@ -536,8 +536,9 @@ class Tracer(Interpreter):
                 (self.unread.add if unread else self.unread.discard)(name)
         if not is_bound:
             raise TracingError(
-                "a call of Python code, such as py_function, cannot run where variables "
-                "have other values (stateless_call, StatelessScope) in a traced function"
+                "Python calls, such as py_function, are not supported in a traced "
+                "function where variables have other values (stateless_call, "
+                "StatelessScope)"
             )
 
     def fresh(self, tensor):

@@ -90,7 +90,7 @@ class Checkpoint(Trackable, Reserving):
         self._tw_restoration = None  # the last one
         if isinstance(root, Variable):
             raise ValueError(
-                "Checkpoint: root is a Variable; pass it by name, (v=variable)"
+                "Checkpoint: root must not be a Variable; pass it by name, (v=variable)"
             )
         if root is not None:
             _check_part("root", root)
@@ -111,9 +111,9 @@ class Checkpoint(Trackable, Reserving):
             self._tw_parts[name] = part
         elif name in self._tw_parts:
             warnings.warn(
-                f"Checkpoint: files still have the {type(self._tw_parts[name]).__name__} "
-                f"that was {name} before, not the new {part!r:.80}; change a Variable by "
-                f"assign, or `del checkpoint.{name}`",
+                f"Checkpoint: files still contain the previous {name}, a "
+                f"{type(self._tw_parts[name]).__name__}, not the new {part!r:.80}; "
+                f"change a Variable with assign, or use `del checkpoint.{name}`",
                 stacklevel=user_stacklevel(),
             )
         if is_part and isinstance(part, (list, dict)):
@@ -353,7 +353,7 @@ class RestoreStatus:
         unused = len(self._unmatched())
         content = read_shapes(self._restoration.path)
         if unused and unused >= len(content):
-            raise AssertionError(f"{self._restoration.path}: nothing in it was used")
+            raise AssertionError(f"{self._restoration.path}: no value of it was used")
         return self
 
     def expect_partial(self):
@@ -374,7 +374,7 @@ class RestoreStatus:
             )
             ours = [name for name, _ in children(self._checkpoint)]
             warnings.warn(
-                f"{self._restoration.path}: nothing in it was used: it holds "
+                f"{self._restoration.path}: no value of it was used: it has "
                 f"{listed(map(repr, theirs))}, the Checkpoint has "
                 f"{listed(map(repr, ours)) or 'nothing'}",
                 stacklevel=user_stacklevel(),
@@ -382,8 +382,8 @@ class RestoreStatus:
         kept = [name for name in self._missing if "/compiled/" not in f"/{name}"]
         if kept:
             warnings.warn(
-                f"{self._restoration.path}: the checkpoint does not have {listed(kept)}, "
-                "which stay as they are",
+                f"{self._restoration.path}: the checkpoint does not have "
+                f"{listed(kept)}, which keep their values",
                 stacklevel=user_stacklevel(),
             )
 

@@ -128,13 +128,13 @@ def _checked(root: Group):
     info = root.json_object("info")
     state = info.get("generator")
     if state is not None and not _is_position(state):
-        root.fail(f"'generator' must be two int64 numbers, is {state!r:.80}", "info")
+        root.fail(f"'generator' must be two int64 numbers, got {state!r:.80}", "info")
     aliases = info.get("aliases", {})
     texts = isinstance(aliases, dict) and all(
         [type(n) is str for n in aliases.values()]
     )
     if not texts:
-        root.fail(f"'aliases' must map names to names, is {aliases!r:.80}", "info")
+        root.fail(f"'aliases' must map names to names, got {aliases!r:.80}", "info")
     return info
 
 

@@ -248,8 +248,8 @@ class CheckpointManager:
         values = {name: float(value) for name, value in (metrics or {}).items()}
         if self._best and values and self._best[0] not in values:
             raise ValueError(
-                f"save: metrics must have {self._best[0]!r}, which keep_best names; got "
-                f"{sorted(values)}"
+                f"save: metrics must contain {self._best[0]!r}, the name in "
+                f"keep_best; got {sorted(values)}"
             )
         return {name: value for name, value in values.items() if math.isfinite(value)}
 
@@ -272,7 +272,7 @@ class CheckpointManager:
                 pass
             except OSError as error:
                 warnings.warn(
-                    f"an old checkpoint cannot be removed: {error}",
+                    f"cannot remove an old checkpoint: {error}",
                     stacklevel=user_stacklevel(),
                 )
             self._infos.pop(path, None)
@@ -351,8 +351,8 @@ def _best(keep_best):
         or not isinstance(parts[0], str)
     ):
         raise ValueError(
-            'CheckpointManager: keep_best must be (name, "min" or "max"), or with a '
-            f"number behind, got {keep_best!r}"
+            'CheckpointManager: keep_best must be (name, "min" or "max") or (name, '
+            f'"min" or "max", number), got {keep_best!r}'
         )
     _check("keep_best's number", parts[2])
     return parts

@@ -91,7 +91,8 @@ class Restoration:
                 )
         if wrong:
             raise SavingError(
-                self.path, "the checkpoint is of other objects, nothing was restored: "
+                self.path, ("the checkpoint does not match the objects, nothing was "
+                           "restored: ")
                 + listed(wrong, "\n  ") + differences,
             )  # fmt: skip
 
@@ -101,7 +102,7 @@ class Restoration:
         except SavingError:
             raise
         except Exception as error:
-            reason = f"the state does not fit '{name}': {error}"
+            reason = f"the state does not match '{name}': {error}"
             raise SavingError(self.path, reason, f"/@states[{name}]") from error
         del self.states[name]
 
@@ -143,9 +144,9 @@ class Restoration:
             self.generator_state = None
             warnings.warn(
                 f"{self.path}: variables of a Module were created after the restore, "
-                "and random numbers drawn, perhaps for their initial values: later "
+                "which may have drawn random numbers for their initial values: later "
                 "random numbers may differ from those after the save. Create the "
-                "variables first, then restore",
+                "variables before restoring",
                 stacklevel=user_stacklevel(),
             )
 

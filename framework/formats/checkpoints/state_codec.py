@@ -73,7 +73,10 @@ def encode_state(value: Any, arrays: list, where: str = "state") -> Any:
 def _key(key, where):
     if type(key) in (str, int, bool) or key is None:
         return key
-    raise TypeError(f"{where} cannot be saved: {key!r} is the key of a dict")
+    raise TypeError(
+        f"{where} cannot be saved: {key!r} cannot be the key of a dict; "
+        "use a string, integer, bool or None"
+    )
 
 
 def decode_state(value: Any, arrays: list, path: str, where: str) -> Any:

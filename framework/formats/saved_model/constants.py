@@ -90,5 +90,5 @@ def _read_string(item):
     if isinstance(item, list) and len(item) == 1 and isinstance(item[0], str):
         return bytes.fromhex(item[0])
     if not isinstance(item, str):
-        raise ValueError(f"{str(item)[:40]} is no string")
+        raise ValueError(f"{str(item)[:40]} is not a string")
     return item.encode()

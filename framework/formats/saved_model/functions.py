@@ -96,7 +96,7 @@ def has_traces(function):
 def why_untraced(function):
     """Return why a function has nothing to write, as the end of a sentence."""
     for reason in function.eager_reasons:
-        return f"runs eagerly, which no file can keep ({reason})"
+        return f"runs eagerly, so it cannot be saved ({reason})"
     return "was not traced yet: call it before saving, or give it an input_signature"
 
 
@@ -114,7 +114,7 @@ def read_function(group, variables, optimizers=()):
     except SavingError:
         raise
     except FAULTS as error:
-        return group.fail(f"holds no function: {error}")
+        return group.fail(f"contains no valid function: {error}")
 
 
 def _calls(function, path):
@@ -122,7 +122,7 @@ def _calls(function, path):
     if isinstance(function, ConcreteFunction):
         yield _Call.of_concrete(function, path)
     elif not isinstance(function, (Function, Method)):
-        raise SavingError(path, f"{function!r} is no traced function")
+        raise SavingError(path, f"{function!r} is not a traced function")
     elif isinstance(function, Restored) or function.input_signature is None:
         for concrete in function.concrete_functions:
             yield _Call.of_concrete(concrete, path, function.signature)
@@ -173,8 +173,8 @@ class _Call:
         structure = traces[0].concrete.structure
         if any(_differ(t.concrete.structure, structure) for t in traces):
             raise SavingError(
-                self.path, f"function '{self.name}' returns other structures for other "
-                "shapes of its arguments",
+                self.path, f"function '{self.name}' returns different structures for "
+                           "different shapes of its arguments",
             )  # fmt: skip
         call = {
             "values": [self._value(x, variables) for x in self._opened()],
@@ -328,7 +328,7 @@ def _read(group, variables, optimizers):
     ]
     count = head["calls"]
     if type(count) is not int or not 0 < count <= MANY or len(parameters) > MANY:
-        raise ValueError(f"{count!r} is no number of signatures")
+        raise ValueError(f"{count!r} is not a number of signatures")
     name, input_signature = short_text(head["name"]), head["input_signature"]
     if input_signature is not None:
         input_signature = decode(input_signature)
@@ -396,9 +396,9 @@ def _patterns(listed, specs):
     for shape, spec in zip(listed, specs):
         for n in shape or ():
             if n is not None and (type(n) is not int or n < 0):
-                raise ValueError(f"{shape} is no shape")
+                raise ValueError(f"{shape} is not a shape")
         if not spec.shape.is_compatible_with(TensorSpec(shape).shape):
-            raise ValueError(f"{shape} is no shape of {spec}")
+            raise ValueError(f"{shape} is not a shape of {spec}")
     return tuple([None if shape is None else tuple(shape) for shape in listed])
 
 
@@ -416,7 +416,7 @@ def _read_trace(group, head, specs, structure, variables, constants, optimizers)
     numbers = range(len(graph.outputs))
     for n in flatten(structure, expand_composites=True):
         if n is not None and n not in numbers:
-            raise ValueError("what is returned must be outputs of the trace")
+            raise ValueError("the results must be outputs of the trace")
     packer(structure)
     return Trace(pattern, RestoredConcrete(graph, structure), scope)
 

@@ -39,14 +39,14 @@ def message_of(error):
 def short_text(text):
     """Return a name that messages may show: short, in one line."""
     if not isinstance(text, str) or len(text) > 400 or not text.isprintable():
-        raise ValueError("a name must be a short text")
+        raise ValueError("a name must be a short string")
     return text
 
 
 def identifier(text):
     """Return a text that is an identifier of Python."""
     if not isinstance(text, str) or len(text) > 400 or not text.isidentifier():
-        raise ValueError(f"{text!r} is no identifier")
+        raise ValueError(f"{text!r} is not an identifier")
     return text
 
 
@@ -60,7 +60,7 @@ def dims_of(dims):
     if isinstance(dims, UnrankedShape):
         return dims
     if getattr(dims, "rank", 0) is None or any(d is None for d in dims):
-        raise ValueError("gives a shape that is not known")
+        raise ValueError("returns an unknown shape")
     return SymbolicShape(dims) if has_symbolic_shape(tuple(dims)) else tuple(dims)
 
 
@@ -74,7 +74,7 @@ def check_plain(value, depth=0):
     if isinstance(value, str):
         fits = WORD.fullmatch(value) if not depth else value in ("newaxis", "...")
         if not fits or depth > 1:
-            raise ValueError(f"{value[:80]!r} is no attribute of an op")
+            raise ValueError(f"{value[:80]!r} is not an attribute of an op")
     elif isinstance(value, (list, tuple)):
         if isinstance(value, UnrankedShape):
             return
@@ -82,7 +82,7 @@ def check_plain(value, depth=0):
             check_plain(item, depth + 1)
     elif not (value is None or isinstance(value, (bool, int, float, complex, np.generic))
               or is_symbolic(value)):  # fmt: skip
-        raise ValueError(f"{type(value).__name__} is no kind of attribute of an op")
+        raise ValueError(f"{type(value).__name__} is not a type of op attributes")
 
 
 def check_gradients(kinds, variables, inputs):
@@ -93,7 +93,9 @@ def check_gradients(kinds, variables, inputs):
     """
     given = iter(inputs)
     if len(inputs) != len(kinds) + sum(k in ("sparse", "gathered") for k in kinds):
-        raise ValueError(f"an update takes other gradients than {len(inputs)} values")
+        raise ValueError(
+            f"an update needs a different number of gradients than {len(inputs)}"
+        )
     for kind, variable in zip(kinds, variables, strict=True):
         if kind == "dense":
             check_fits(variable, next(given))
@@ -107,7 +109,7 @@ def check_gradients(kinds, variables, inputs):
             if not fits or not own or (len(places), tuple(rows[1:])) != (1, own[1:]):
                 raise ValueError(f"has no sparse gradient of {variable.path!r}")
         else:
-            raise ValueError(f"{kind!r:.80} is no kind of gradient")
+            raise ValueError(f"{kind!r:.80} is not a kind of gradient")
 
 
 def check_settings(settings):

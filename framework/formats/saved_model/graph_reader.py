@@ -136,7 +136,7 @@ class GraphReader:
         if isinstance(x, str) and x[:1] == "c" and x[1:].isdecimal():
             return self.constants[int(x[1:])]
         if type(x) is not int or x not in known:
-            raise ValueError(f"takes {x!r}, which is not made before")
+            raise ValueError(f"uses {x!r} before it is computed")
         value, own = known[x]
         if own is not tracer:  # of a graph around: it becomes an input here
             outer = SymbolicTensor(value, own)
@@ -156,13 +156,13 @@ class GraphReader:
         said = [self._spec(*each) for each in form.get("out", ())]
         if len(said) != len(node.outputs):
             raise ValueError(
-                f"gives {len(node.outputs)} values, the file has {len(said)}"
+                f"returns {len(node.outputs)} values, but the file declares {len(said)}"
             )
         for (shape, dtype), value in zip(said, node.outputs):
             if dtype != value.dtype or not definitely_equal(shape, value.shape):
                 raise ValueError(
-                    f"gives {value.dtype} of shape {value.shape}, the file says {dtype} "
-                    f"of shape {shape}"
+                    f"returns {value.dtype} of shape {value.shape}, but the file "
+                    f"declares {dtype} of shape {shape}"
                 )
 
     # --- nodes
@@ -174,7 +174,7 @@ class GraphReader:
         for kind, make in self._KINDS.items():
             if kind in form:
                 return make(self, form, inputs, line, known, tracer, depth)
-        raise ValueError(f"is of no known kind: {sorted(form)[:8]}")
+        raise ValueError(f"is of an unknown kind: {sorted(form)[:8]}")
 
     def _op(self, form, inputs, line, *_):
         try:
@@ -188,7 +188,7 @@ class GraphReader:
         self._place += f", {op.name}"
         attributes = self._attributes(op, form["attributes"])
         if not op.variadic and len(inputs) != len(op.inputs):
-            raise ValueError(f"takes {len(op.inputs)} inputs, is given {len(inputs)}")
+            raise ValueError(f"takes {len(op.inputs)} inputs, got {len(inputs)}")
         specs = [rule_spec(x) for x in inputs]
         found = op.infer_rule(*specs, **attributes)
         many = type(found) in (tuple, list)
@@ -235,7 +235,7 @@ class GraphReader:
     def _custom(self, form, inputs, line, known, tracer, depth):
         count, given, taken = form["outputs"], [], form["outputs"]
         if type(count) is not int or not 0 <= count <= len(inputs):
-            raise ValueError("hands on more than it is given")
+            raise ValueError("returns more values than it is given")
         for source in form["sources"]:
             if isinstance(source, dict):
                 given.append(self._variable(source["variable"]))
@@ -247,7 +247,7 @@ class GraphReader:
                 given.append(inputs[source])
                 taken += 1
         if taken != len(inputs):
-            raise ValueError("has inputs that are no sources")
+            raise ValueError("has inputs that are not sources")
         variables = [self._variable(n) for n in form["variables"]]
         title = short_text(form["custom"])
         node = CustomCall(

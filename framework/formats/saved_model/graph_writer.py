@@ -46,7 +46,7 @@ from .values import encode, encode_dtype
 __all__ = ["GraphWriter", "ONLY_OPS", "known_gradient"]
 
 # Behind the reason of a failed trace, whose advice may be a `py_function`.
-ONLY_OPS = "A file holds ops alone, no py_function"
+ONLY_OPS = "A file can contain only ops, no py_function"
 
 # Gradients of gradient functions, and so on, are kept up to this order.
 ORDERS = 4
@@ -145,7 +145,7 @@ class GraphWriter:
         if not is_value(x):
             return f"c{self.constants.number(x)}"
         if x not in known:
-            raise TracingError(f"{x} is from outside of this function")
+            raise TracingError(f"{x} comes from outside this function")
         return known[x]
 
     def variable(self, variable):
@@ -243,7 +243,7 @@ class GraphWriter:
     def _gradient(self, title, trace, known, order):
         """Return the form of a gradient: a graph with places, or why it is missing."""
         if order >= ORDERS:
-            return {"missing": f"gradients of {title} are kept up to order {ORDERS}"}
+            return {"missing": f"gradients of {title} are saved up to order {ORDERS}"}
         line = self._line
         try:
             graph, places = trace()
@@ -289,8 +289,8 @@ def _name_of(op):
     """Return the name of an op, under which a file finds it again."""
     if get_primitive(op.name) is not op:
         raise TracingError(
-            f"the op {op.name!r} of this trace is not the one that the name stands for "
-            "now, which a file would run: give each op a name of its own"
+            f"the op {op.name!r} of this trace is no longer the op with that name, "
+            "which a file would run: give each op a unique name"
         )
     return op.name
 

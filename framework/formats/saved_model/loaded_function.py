@@ -62,9 +62,9 @@ class SavedTraces(Specializations):
                 )
         patterns = ", ".join([str(list(t.pattern)) for t in self.traces[:20]])
         return NoSuchCall(
-            f"'{self.name}' was saved without a trace for the shapes {list(key)}; there "
-            f"are traces for {patterns}, where None is any size, as far as the code did "
-            "not ask for it. Call the function with such shapes before it is saved"
+            f"'{self.name}' has no saved trace for the shapes {list(key)}; it has "
+            f"traces for {patterns}, where None is any size that the code did not use "
+            "as a number. Call the function with such shapes before saving it"
         )
 
 
@@ -121,14 +121,14 @@ class Restored(Function):
         given = ", ".join([_shown(x) for x in values])
         known = "\n".join([f"  {c.form_text()}" for c in self.saved]) or "  none"
         raise NoSuchCall(
-            f"function '{self._name}' was saved for other arguments than ({given}). Its "
-            f"signatures are\n{known}"
+            f"function '{self._name}' has no saved signature that accepts ({given}); "
+            f"convert the arguments to one of its signatures:\n{known}"
         )
 
     def __reduce__(self):
         raise TypeError(
-            f"function '{self._name}' was loaded from a file, and has no Python code that "
-            "pickle could name: save it with saved_model.save"
+            f"function '{self._name}' was loaded from a file and has no Python code "
+            "to pickle: save it with saved_model.save"
         )
 
 

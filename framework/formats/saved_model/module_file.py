@@ -183,7 +183,7 @@ def save(
     tree = ObjectWriter(obj, as_signatures(obj, signatures, path, call), path, call)
     if tree.untraced:
         warnings.warn(
-            f"saved_model.save leaves out functions: {'; '.join(tree.untraced)}",
+            f"saved_model.save skips functions: {'; '.join(tree.untraced)}",
             stacklevel=user_stacklevel(),
         )
     check_not_traced(path)
@@ -295,8 +295,8 @@ def _write_variable(root, number, variable):
     array = variable._array
     if kind_of(array.dtype) not in "biufc":
         raise SavingError(
-            root.path, f"the variable '{variable.path}' is of {array.dtype}, which is not "
-            "written",
+            root.path, f"the variable '{variable.path}' has dtype {array.dtype}, "
+                       "which cannot be saved",
         )  # fmt: skip
     trainable = int(bool(variable.trainable))
     root.array(f"variables/{number}", array, name=variable.path, trainable=trainable)

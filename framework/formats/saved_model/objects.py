@@ -197,7 +197,7 @@ class ObjectReader:
         try:
             return self._root()
         except FAULTS as error:
-            return self.item.fail(f"holds no objects: {error}", "objects")
+            return self.item.fail(f"contains no valid objects: {error}", "objects")
 
     def _root(self):
         root = self._object(self.form["root"])
@@ -241,12 +241,12 @@ class ObjectReader:
         """Check that walking the lists is bounded: a list may contain one list many times."""
         count = self._counts[number] = 1 + sum([self._counts.get(n, 1) for n in inner])
         if count > MOST:
-            raise ValueError(f"lists in lists have more than {MOST} items together")
+            raise ValueError(f"nested lists have more than {MOST} items in total")
 
     def _module(self, number, kind, attributes, depth):
         module = self._made[number] = Loaded()
         if not isinstance(kind, str) or len(kind) > 400:
-            raise ValueError("the name of a class must be text")
+            raise ValueError("the name of a class must be a string")
         module._tw_saved_kind = kind
         module._tw_name = kind if kind.isidentifier() else None
         for name, below in attributes.items():
@@ -254,6 +254,6 @@ class ObjectReader:
             if name in TAKEN or (
                 name == "__call__" and not isinstance(value, Function)
             ):
-                raise ValueError(f"{name!r} is no attribute of a module")
+                raise ValueError(f"{name!r} is not an attribute of a module")
             vars(module)[name] = value
         return module

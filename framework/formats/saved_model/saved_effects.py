@@ -66,7 +66,7 @@ def make_effect(
     """
     make = find_effect_maker(kind) if isinstance(kind, str) else None
     if make is None or not isinstance(attributes, dict):
-        raise ValueError(f"{kind!r} is no effect that a file can have")
+        raise ValueError(f"{kind!r} is not an effect that a file may contain")
     if kind == UPDATE:
         variables = [variable(n) for n in attributes["variables"]]
         check_gradients(attributes["gradients"], variables, inputs)

@@ -124,14 +124,14 @@ def read_optimizers(root: Group, variables: list) -> list:
     except SavingError:
         raise
     except FAULTS as error:
-        root.fail(f"holds no optimizer: {error}", NAME)
+        root.fail(f"contains no valid optimizer: {error}", NAME)
     return [found[number] for number in range(len(forms))]
 
 
 def _read(form, variables, taken):
     optimizer = object_config.deserialize("optimizer", form["config"])
     if not is_optimizer(optimizer):
-        raise ValueError(f"{type(optimizer).__name__} is no class of optimizers")
+        raise ValueError(f"{type(optimizer).__name__} is not an optimizer class")
     if form["variables"] is not None:
         trained = [item_of(variables, n, "variable") for n in form["variables"]]
         spared = [item_of(trained, i, "variable") for i in form["spared"]]
@@ -144,8 +144,8 @@ def _read(form, variables, taken):
     own, numbers = explore([("", optimizer)]).variables, form["state"]
     if set(own) != set(numbers):
         raise ValueError(
-            f"{type(optimizer).__name__} has the state {sorted(own)[:8]}, the file "
-            f"{sorted(numbers)[:8]}"
+            f"{type(optimizer).__name__} has the state {sorted(own)[:8]}, but the "
+            f"file has {sorted(numbers)[:8]}"
         )
     for name, variable in own.items():
         _take_over(name, variable, variables, numbers[name], taken)
@@ -156,11 +156,11 @@ def _take_over(name, own, variables, number, taken):
     """Give a variable of an optimizer the value and name of a variable of the file."""
     read = item_of(variables, number, "variable")
     if number in taken:
-        raise ValueError(f"the variable {number} is the state of two")
+        raise ValueError(f"the variable {number} is the state of two optimizers")
     taken.add(number)
     if read._array.shape != own._array.shape or read._array.dtype != own._array.dtype:
         raise ValueError(
-            f"{name} must be {own._array.dtype} of shape {own._array.shape}, is "
+            f"{name} must be {own._array.dtype} of shape {own._array.shape}, got "
             f"{read._array.dtype} of shape {read._array.shape}"
         )
     own.assign(to_numpy(read._array))

@@ -49,10 +49,10 @@ def decode_number(value, scope):
         return _whole(value)
     expression = _read_formula(value)
     if scope is None or not isinstance(expression, tuple):
-        raise ValueError("a formula of sizes stands where there are no open sizes")
+        raise ValueError("a formula of sizes is not allowed without open sizes")
     for symbol in _sizes_of(expression):
         if symbol not in scope.examples:
-            raise ValueError(f"{symbol} is no size of this function")
+            raise ValueError(f"{symbol} is not a size of this function")
     evaluate(expression, scope.examples)  # as it will be for other sizes
     return (
         UnknownSize(expression, scope)
@@ -79,7 +79,7 @@ def decode_shape(value, scope=None):
         raise ValueError(f"a shape must be a list of at most {AXES} sizes")
     dims = [decode_number(n, scope) for n in value]
     if any(type(n) is int and n < 0 for n in dims):
-        raise ValueError(f"a shape must have sizes from 0 on, has {dims}")
+        raise ValueError(f"a shape must have non-negative sizes, got {dims}")
     open_ = any(is_symbolic(n) for n in dims)
     return SymbolicShape(dims) if open_ else tuple(dims)
 
@@ -141,7 +141,7 @@ def _read_expression(value, depth=0):
     if isinstance(value, dict):
         number = float(value["number"])
         if not math.isfinite(number):
-            raise ValueError(f"{number} stands in a formula")
+            raise ValueError(f"a formula contains {number}")
         return number
     if type(value) is int:
         return _whole(value)
@@ -152,7 +152,7 @@ def _read_expression(value, depth=0):
     if operation == "**":
         _check_exponent(right)
     if operation not in ("+", "-", "*", "/", "**"):
-        raise ValueError(f"{operation!r} is no operation of a formula")
+        raise ValueError(f"{operation!r} is not an operation of a formula")
     return operation, left, right
 
 
@@ -191,14 +191,14 @@ def _read_symbol(value, depth):
         return DimSymbol(_whole(number, INPUTS), axis)
     operation, left, right = value
     if operation not in ("//", "%"):
-        raise ValueError(f"{operation!r} is no part of a formula")
+        raise ValueError(f"{operation!r} is not a part of a formula")
     return operation, _read_expression(left, depth), _read_expression(right, depth)
 
 
 def _whole(n, below=LARGEST):
     low = -LARGEST if below is LARGEST else 0
     if type(n) is not int or not low <= n < below:
-        raise ValueError(f"{n!r} is no whole number, or too large a one")
+        raise ValueError(f"{n!r} is not an integer, or is too large")
     return n
 
 
@@ -257,7 +257,7 @@ def decode_guards(value, pattern):
     found = Guards(examples)
     for relation, expression, answer in value["facts"]:
         if type(answer) is not bool or relation not in ("==", "<", "shape"):
-            raise ValueError(f"{relation!r} is no condition on sizes")
+            raise ValueError(f"{relation!r} is not a condition on sizes")
         if relation == "shape":
             symbol, other = _read_symbol(expression[0], 0), expression[1]
             is_size_ = isinstance(other, list)

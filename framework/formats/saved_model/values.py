@@ -51,14 +51,14 @@ def encode_dtype(dtype: np.dtype) -> str:
     """Return the name of a NumPy dtype; raise ``TypeError`` if files cannot store it."""
     name = "object" if dtype == OBJECT else as_dtype(dtype).name
     if name not in DTYPES:
-        raise TypeError(f"the dtype {dtype} has no place in a file")
+        raise TypeError(f"the dtype {dtype} cannot be saved")
     return name
 
 
 def decode_dtype(name: Any) -> np.dtype:
     """Return the NumPy dtype with that name."""
     if not isinstance(name, str) or name not in DTYPES:
-        raise ValueError(f"{name!r} is no dtype of tensors")
+        raise ValueError(f"{name!r} is not a dtype of tensors")
     return OBJECT if name == "object" else as_dtype(name).dtype
 
 
@@ -98,14 +98,14 @@ def decode(value: Any, scope: Guards | None = None, depth: int = 0) -> Any:
     if not isinstance(value, dict):
         return value
     if len(value) != 1:
-        raise ValueError(f"a value must have one tag, has {sorted(value)[:5]}")
+        raise ValueError(f"a value must have one tag, got {sorted(value)[:5]}")
     ((tag, inner),) = value.items()
     if tag == "size":
         return decode_number(inner, scope)
     for its_tag, _, _, read in FORMS:
         if its_tag == tag:
             return read(inner, scope, depth + 1)
-    raise ValueError(f"{tag!r} is no tag of a value")
+    raise ValueError(f"{tag!r} is not a tag of a value")
 
 
 # ------------------------------------------------- each kind: tag, types, writing, reading
@@ -113,7 +113,7 @@ def decode(value: Any, scope: Guards | None = None, depth: int = 0) -> Any:
 
 def _several(value, scope, depth, count=None):
     if not isinstance(value, list) or (count is not None and len(value) != count):
-        raise ValueError("a list of values is too short, too long, or no list")
+        raise ValueError("a list of values is too short, too long, or not a list")
     return [decode(item, scope, depth) for item in value]
 
 
@@ -124,7 +124,7 @@ def _write_pairs(x):
 def _read_pairs(value, scope, depth):
     pairs = [_several(pair, scope, depth, 2) for pair in value]
     if any(not isinstance(key, (str, int, float, bool)) for key, _ in pairs):
-        raise ValueError("the keys of a dict must be texts or numbers")
+        raise ValueError("the keys of a dict must be strings or numbers")
     return dict(pairs)
 
 
@@ -174,14 +174,14 @@ def _known(n):
 def _read_spec(value, scope, depth):
     dtype, shape, name = value
     if not (name is None or isinstance(name, str)):
-        raise ValueError("the name of a spec must be text")
+        raise ValueError("the name of a spec must be a string")
     decode_dtype(dtype)
     return TensorSpec(shape, dtype, name)
 
 
 def _read_float(value, scope, depth):
     if value not in ("nan", "inf", "-inf"):
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is not a number")
     return float(value)
 
 

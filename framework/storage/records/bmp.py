@@ -27,8 +27,8 @@ def bmp_array(who: str, data: bytes, channels: int) -> np.ndarray[Any, Any]:
     own = bits // 8
     if bits not in (8, 24, 32) or width <= 0 or height == 0:
         raise InvalidArgumentError(
-            f"{who}: a BMP file must have pixels of 8, 24 or 32 bits, and not none of "
-            f"them, got {width} x {height} of {bits} bits"
+            f"{who}: a BMP file must have at least one pixel, of 8, 24 or 32 bits, "
+            f"got {width} x {height} of {bits} bits"
         )
     step = (own * width + 3) // 4 * 4  # rows are multiples of 4 bytes
     if len(data) < start + step * abs(height):

@@ -64,7 +64,7 @@ class Columns:
         if self.selected is not None:
             if self.selected and self.selected[-1] >= len(fields):
                 raise self._wrong(
-                    number, f"{len(fields)} fields, none {self.selected[-1]}"
+                    number, f"{len(fields)} fields, but no field {self.selected[-1]}"
                 )
             fields = [fields[n] for n in self.selected]
         if len(fields) != len(self.defaults):
@@ -84,7 +84,8 @@ class Columns:
             return _number(field, default.dtype)
         except (ValueError, OverflowError):
             raise self._wrong(
-                number, f"{field!r} in field {i}, which is no {default.dtype.name}"
+                number,
+                f"{field!r} in field {i}, which is not a valid {default.dtype.name}",
             ) from None
 
     def arrays(self, rows, shape):

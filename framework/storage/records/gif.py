@@ -113,7 +113,7 @@ def read_frames(data: bytes) -> Iterator[Frame]:
             at = None if start is None else _end_of_blocks(data, start + 1)
             if at is not None:
                 if colors is None:
-                    raise ValueError("a frame has no table of colors")
+                    raise ValueError("a frame has no color table")
                 yield Frame(*place, flags, transparent, colors, data[start:at])
             transparent = -1
         else:

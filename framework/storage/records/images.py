@@ -114,8 +114,8 @@ def check_pixels(who: str, count: int) -> None:
     limit = pillow(who).MAX_IMAGE_PIXELS
     if limit is not None and count > 2 * limit:
         raise InvalidArgumentError(
-            f"{who}: an image of {count} pixels is refused: PIL.Image.MAX_IMAGE_PIXELS "
-            "sets half of the limit"
+            f"{who}: an image of {count} pixels is too large: the limit is twice "
+            "PIL.Image.MAX_IMAGE_PIXELS"
         )
 
 

@@ -148,8 +148,9 @@ def _check_body(path, size, record_bytes, header_bytes, footer_bytes):
     body = size - header_bytes - footer_bytes
     if body < 0 or body % record_bytes:
         raise InvalidArgumentError(
-            f"{os.fsdecode(path)}: {body} bytes between a header of {header_bytes} and a "
-            f"footer of {footer_bytes} are no multiple of record_bytes={record_bytes}"
+            f"{os.fsdecode(path)}: {body} bytes between a header of {header_bytes} "
+            f"and a footer of {footer_bytes} are not a multiple of "
+            f"record_bytes={record_bytes}"
         )
 
 
@@ -168,7 +169,8 @@ def read_rows(path, compression="", place=0, quoted=True):
             row = b""
         if row:
             raise InvalidArgumentError(
-                f"{os.fsdecode(path)}: a quoted field does not end before the file does"
+                f"{os.fsdecode(path)}: a quoted field is not closed at the end of the "
+                "file"
             )
 
 
@@ -186,7 +188,7 @@ def split_row(row, delimiter=b",", quoted=True):
     if not quoted or b'"' not in row:
         if quoted and (b"\n" in row or b"\r" in row):
             raise InvalidArgumentError(
-                f"A field without quotes has an end of line: {row!r}"
+                f"An unquoted field contains a line break: {row!r}"
             )
         return row.split(delimiter)
     fields, place = [], 0
@@ -203,7 +205,7 @@ def split_row(row, delimiter=b",", quoted=True):
             field, place = row[place:end], end
             if any([each in field for each in (b'"', b"\n", b"\r")]):
                 raise InvalidArgumentError(
-                    f"A field with a quote or an end of line must be quoted: {row!r}"
+                    f"A field with a quote or a line break must be quoted: {row!r}"
                 )
         fields.append(field)
         if place >= len(row):
@@ -217,7 +219,7 @@ def _quoted(row, place):
     while True:
         end = row.find(b'"', place)
         if end < 0:
-            raise InvalidArgumentError(f"A quoted field does not end: {row!r}")
+            raise InvalidArgumentError(f"A quoted field is not closed: {row!r}")
         parts.append(row[place:end])
         if row[end + 1 : end + 2] != b'"':
             return b'"'.join(parts), end + 1

@@ -17,7 +17,7 @@ def wav_samples(data):
     """Return the samples of a file, int16 ``[samples, channels]``, and their rate."""
     if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
         raise InvalidArgumentError(
-            f"decode_wav: contents are no WAV file: they begin with {data[:12]!r}"
+            f"decode_wav: contents must be a WAV file; they begin with {data[:12]!r}"
         )
     chunks, at = {}, 12
     while at + 8 <= len(data):
@@ -27,19 +27,19 @@ def wav_samples(data):
             if at + 8 + size > len(data):
                 raise InvalidArgumentError(
                     f"decode_wav: contents are cut off: {size} bytes of samples are "
-                    f"announced, {len(data) - at - 8} are left"
+                    f"declared, {len(data) - at - 8} are left"
                 )
         at += 8 + size + size % 2
     parts = chunks.get(b"fmt ", ()), chunks.get(b"data", ())
     if list(map(len, parts)) != [1, 1] or len(parts[0][0]) < struct.calcsize(FORMAT):
         raise InvalidArgumentError(
-            "decode_wav: a WAV file must have one chunk of format and one of data"
+            "decode_wav: a WAV file must have one format chunk and one data chunk"
         )
     kind, channels, rate, _, _, bits = struct.unpack_from(FORMAT, parts[0][0])
     if kind != PCM or bits != BITS or not channels or rate >= 2**31:
         raise InvalidArgumentError(
-            "decode_wav: only samples of 16 bits of the format 1 (PCM) can be read, got "
-            f"{bits} bits of the format {kind} in {channels} channels, {rate} a second"
+            "decode_wav: only 16-bit PCM samples (format 1) are supported, got "
+            f"{bits} bits of format {kind} in {channels} channels, {rate} Hz"
         )
     whole = len(parts[1][0]) // (2 * channels)
     samples = np.frombuffer(parts[1][0], "<i2", whole * channels)

@@ -37,7 +37,7 @@ def check(holds, what):
         InvalidArgumentError: If ``holds`` is False (a ValueError).
     """
     if not holds:
-        raise InvalidArgumentError(f"The bytes are no protocol buffer: {what}")
+        raise InvalidArgumentError(f"The bytes are not a protocol buffer: {what}")
 
 
 def fields(data):
@@ -81,7 +81,7 @@ def map_entries(data):
     for number, kind, entry in fields(data):
         if number != 1:
             continue
-        check(kind == LENGTH, "an entry of a map is no message")
+        check(kind == LENGTH, "an entry of a map is not a message")
         name, value = b"", b""
         for part, kind, found in fields(entry):
             if part <= 2:
@@ -94,7 +94,7 @@ def read_varint(data, place):
     """Return the unsigned integer at a position, and the position after it."""
     value = 0
     for shift in range(0, 70, 7):
-        check(place < len(data), "it ends inside of an integer")
+        check(place < len(data), "it ends inside an integer")
         byte = data[place]
         place += 1
         value |= (byte & 127) << shift
@@ -110,7 +110,7 @@ def signed(value):
 
 def packed_float(data):
     """Return an array of float32 from the packed values of a field."""
-    check(len(data) % 4 == 0, f"{len(data)} bytes hold no whole number of floats")
+    check(len(data) % 4 == 0, f"{len(data)} bytes are not a whole number of floats")
     return np.frombuffer(data, "<f4").astype(np.float32)
 
 

@@ -439,7 +439,7 @@ def test_except_cannot_catch_what_a_traced_branch_raises():
             return x * 100.0
 
     message = (
-        r"test_branches.py:\d+: KeyError is raised where a tensor decides, and caught"
+        r"test_branches.py:\d+: KeyError is raised depending on a tensor, and caught"
     )
     with pytest.raises(tw.errors.TracingError, match=message):
         tw.function(f)(tw.constant(1.0))
@@ -486,7 +486,7 @@ def test_with_cannot_swallow_what_a_traced_branch_raises():
             x = x * 2.0
         return x
 
-    message = r"KeyError is raised where a tensor decides, and swallowed by the with"
+    message = r"KeyError is raised depending on a tensor, and swallowed by the with"
     with pytest.raises(tw.errors.TracingError, match=message):
         tw.function(f)(tw.constant(1.0))
 

@@ -488,6 +488,6 @@ def test_except_cannot_catch_what_a_traced_loop_raises():
         return n
 
     with pytest.raises(
-        tw.errors.TracingError, match="KeyError is raised where a tensor"
+        tw.errors.TracingError, match="KeyError is raised depending on a tensor"
     ):
         tw.function(f)(tw.constant(0))

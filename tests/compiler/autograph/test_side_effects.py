@@ -318,7 +318,7 @@ def test_the_condition_of_a_loop_cannot_change_things():
         return steps[0]
 
     message = (
-        r"the condition of the while loop changes 'steps\[0\]': change it in the loop"
+        r"the condition of the while loop changes 'steps\[0\]': change it in the body"
     )
     with pytest.raises(tw.errors.TracingError, match=message):
         tw.function(f)(tw.constant(1.0))

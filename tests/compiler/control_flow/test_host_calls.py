@@ -458,7 +458,7 @@ def test_a_spec_with_open_sizes_is_told_to_give_all_of_them():
         lambda x: tw.py_function(lambda x: 2 * x, [x], tw.TensorSpec((None, 3)))
     )
     message = (
-        r"Tout has the shape \(None, 3\): give all sizes, as in TensorSpec\(x.shape"
+        r"Tout has the shape \(None, 3\): pass all sizes, such as TensorSpec\(x.shape"
     )
     with pytest.raises(tw.errors.TracingError, match=message):
         f.get_concrete_function(tw.TensorSpec((2, 3)))

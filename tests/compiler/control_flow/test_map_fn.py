@@ -200,7 +200,7 @@ def test_a_traced_scan_must_keep_shapes():
 
 
 def test_a_scan_without_rows_needs_an_initializer():
-    with pytest.raises(ValueError, match="give an initializer"):
+    with pytest.raises(ValueError, match="pass an initializer"):
         tw.scan(lambda a, x: a + x, tw.zeros(0))
     assert tw.scan(lambda a, x: a + x, tw.zeros(0), initializer=0.0).shape == (0,)
 

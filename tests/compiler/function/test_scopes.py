@@ -41,7 +41,7 @@ def test_a_traced_tensor_has_no_place_in_an_init_scope():
         with tw.init_scope():
             return x + 1.0
 
-    with pytest.raises(tw.errors.TracingError, match="outside of the trace"):
+    with pytest.raises(tw.errors.TracingError, match="outside the trace"):
         f(tw.constant(1.0))
 
 

@@ -62,7 +62,7 @@ def test_a_graph_def_has_the_operations_of_branches_too(graph):
 
 
 def test_names_that_are_not_there_are_errors(graph):
-    with pytest.raises(KeyError, match="no operation 'nope', but .*matmul_0"):
+    with pytest.raises(KeyError, match="no operation 'nope'; it has .*matmul_0"):
         graph.get_operation_by_name("nope")
     with pytest.raises(ValueError, match="'matmul_0:0' is the name of a tensor"):
         graph.get_operation_by_name("matmul_0:0")

@@ -186,7 +186,7 @@ def test_what_holds_no_state_can_be_an_attribute_and_is_not_saved(value, tmp_pat
     assert checkpoint.best is value
     with pytest.raises(ValueError, match="best cannot be saved"):
         tw.train.Checkpoint(best=value)
-    with pytest.warns(UserWarning, match="still have the Variable that was v.*assign"):
+    with pytest.warns(UserWarning, match="still contain the previous v, a Variable.*assign"):
         checkpoint.v = value
     path = checkpoint.save(tmp_path / "ckpt")  # the variable, as in TensorFlow
     v.assign(2.0)
@@ -202,5 +202,5 @@ def test_a_part_can_be_deleted_and_have_a_private_name(tmp_path):
     for name in ("v", "a"):
         with pytest.raises(AttributeError, match=name):
             delattr(checkpoint, name)
-    with pytest.raises(ValueError, match="root is a Variable"):
+    with pytest.raises(ValueError, match="root must not be a Variable"):
         tw.train.Checkpoint(tw.Variable(1.0))

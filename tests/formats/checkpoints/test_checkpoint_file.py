@@ -22,7 +22,7 @@ def test_another_file_is_refused(tmp_path, content):
 def test_a_file_of_weights_is_no_checkpoint(tmp_path):
     path = tmp_path / "m.weights.h5"
     trained(2).save_weights(path)
-    with pytest.raises(tw.errors.SavingError, match="is no tapewright checkpoint"):
+    with pytest.raises(tw.errors.SavingError, match="is not a tapewright checkpoint"):
         Checkpoint(v=tw.Variable(1.0)).restore(path)
 
 

@@ -173,7 +173,7 @@ def test_a_manager_is_for_checkpoints_alone(tmp_path):
 def test_a_checkpoint_of_other_objects_is_not_passed_over(tmp_path):
     Manager(checkpoint(), tmp_path, 3).save()
     other = tw.train.Checkpoint(v=tw.Variable([1.0, 2.0]))
-    with pytest.raises(tw.errors.SavingError, match="other objects"):
+    with pytest.raises(tw.errors.SavingError, match="does not match the objects"):
         Manager(other, tmp_path, 3).restore_or_initialize()
 
 

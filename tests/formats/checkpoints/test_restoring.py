@@ -73,7 +73,7 @@ def test_nothing_matched_is_asserted(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         status = Checkpoint(w=tw.Variable(1.0)).read(path)
-    with pytest.raises(AssertionError, match="nothing in it was used"):
+    with pytest.raises(AssertionError, match="no value of it was used"):
         status.assert_nontrivial_match()
 
 

@@ -116,6 +116,6 @@ def test_python_code_in_a_gradient_is_not_advised_where_it_cannot_be_saved(tmp_p
         return x * 2.0, lambda g: g * g.numpy()
 
     with pytest.raises(
-        tw.errors.SavingError, match="A file holds ops alone, no py_function$"
+        tw.errors.SavingError, match="A file can contain only ops, no py_function$"
     ):
         through_a_file([traced([])(lambda x: bad(x))], tmp_path)

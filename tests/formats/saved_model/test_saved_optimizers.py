@@ -355,9 +355,9 @@ def test_optimizers_that_no_file_of_ours_has_are_refused(
         ({"optimizer": 7}, "no optimizer 7"),
         ({"variables": [0, 77]}, "no variable 77"),
         ({"variables": [0, 2]}, "does not fit|Unknown variable"),
-        ({"gradients": ["dense", "code"]}, "no kind of gradient"),
-        ({"gradients": ["dense", "sparse"]}, "other gradients"),
-        ({"gradients": ["dense"]}, "other gradients"),
+        ({"gradients": ["dense", "code"]}, "not a kind of gradient"),
+        ({"gradients": ["dense", "sparse"]}, "different number of gradients"),
+        ({"gradients": ["dense"]}, "different number of gradients"),
         ({"more": 1}, "more"),
     ],
 )

@@ -76,6 +76,6 @@ def test_code_that_needs_all_sizes_is_saved_for_those_that_it_was_called_with(tm
     (loaded,) = through_a_file([function], tmp_path)
     np.testing.assert_array_equal(loaded(ROWS), function(ROWS))
     with pytest.raises(
-        ValueError, match=r"without a trace for the shapes \[\(1, 3\)\]"
+        ValueError, match=r"has no saved trace for the shapes \[\(1, 3\)\]"
     ):
         loaded(ROWS[:1])

@@ -69,7 +69,7 @@ def test_deflated_members_are_read(path):
     "name, content, reason",
     [
         ("config.json", b"{", r"\[config\.json\].*JSON"),
-        ("config.json", b"[]", r"must be a JSON object, is list"),
+        ("config.json", b"[]", r"must be a JSON object, got list"),
         ("config.json", b'{"a": 1, "a": 2}', r"'a' twice"),
         ("config.json", None, r"'config\.json'"),
         ("model.weights.h5", b"nothing", r"\[model\.weights\.h5\].*HDF5"),

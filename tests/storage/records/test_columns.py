@@ -22,10 +22,10 @@ def test_a_field_is_converted_and_an_empty_one_has_the_default():
 @pytest.mark.parametrize(
     "default, row, reason",
     [
-        (INT, b"1_0", "no int32"),
-        (INT, b"1.0", "no int32"),
-        (INT, b"99999999999", "no int32"),
-        (FLOAT, b"x", "no float32"),
+        (INT, b"1_0", "not a valid int32"),
+        (INT, b"1.0", "not a valid int32"),
+        (INT, b"99999999999", "not a valid int32"),
+        (FLOAT, b"x", "not a valid float32"),
         (NEEDED, b"", "no default"),
         (INT, b"1,2", "2 fields, not 1"),
     ],

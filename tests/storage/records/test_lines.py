@@ -41,7 +41,7 @@ def test_records_of_one_length_lie_between_header_and_footer(file):
     found = list(read_fixed(path, 2, 1, 2, compression))
     assert found == [(b"ab", 3), (b"cd", 5), (b"ef", 7)]
     assert records(read_fixed(path, 2, 1, 2, compression, 5)) == [b"ef"]
-    with pytest.raises(InvalidArgumentError, match="8 bytes .* no multiple .*=3"):
+    with pytest.raises(InvalidArgumentError, match="8 bytes .* not a multiple .*=3"):
         records(read_fixed(path, 3, 1, 0, compression))
 
 
@@ -51,7 +51,7 @@ def test_a_quoted_field_may_have_several_lines(file):
     assert records(found) == [b'1,"x,\ny"', b"", b"2,z"]
     assert records(read_rows(path, compression, found[0][1])) == [b"", b"2,z"]
     path, compression = file(b'1,"x\n')
-    with pytest.raises(InvalidArgumentError, match="does not end"):
+    with pytest.raises(InvalidArgumentError, match="is not closed"):
         records(read_rows(path, compression))
 
 

@@ -38,7 +38,7 @@ def test_fields_are_read_in_order():
     [
         (b"\x0a\x05ab", "longer than the rest"),
         (b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "longer than the rest"),
-        (b"\x08", "ends inside of an integer"),
+        (b"\x08", "ends inside an integer"),
         (b"\x08" + b"\xff" * 11, "more than 10 bytes"),
         (b"\x0d\1\2", "longer than the rest"),
         (b"\x0b", "of the kind 3"),
@@ -56,5 +56,5 @@ def test_packed_values_are_whole():
         (packed_varints, b"\xff" * 10 + b"\x01"),
         (packed_float, bytes(5)),
     ]:
-        with pytest.raises(InvalidArgumentError, match="no protocol buffer"):
+        with pytest.raises(InvalidArgumentError, match="not a protocol buffer"):
             read(np.frombuffer(data, np.uint8))

@@ -80,7 +80,7 @@ def test_a_function_of_a_gpu_can_be_shown_for_the_cpu(step):
 
 def test_a_function_of_the_cpu_is_not_shown_for_a_gpu():
     concrete = tw.function(tw.tanh).get_concrete_function(tw.constant([1.0]))
-    with pytest.raises(ValueError, match="pretty: 'tanh' is no function of a GPU"):
+    with pytest.raises(ValueError, match="pretty: 'tanh' is not a GPU function"):
         concrete.pretty("cuda")
 
 
