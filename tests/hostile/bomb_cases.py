@@ -111,7 +111,7 @@ def _(path, kind):
 # Saved models.
 
 
-@objects_case("own, lists of lists of lists", "together")
+@objects_case("own, lists of lists of lists", "in total")
 def _(objects):
     nodes = objects["nodes"]
     objects["nodes"][objects["root"]]["attributes"]["w"] = len(nodes)

@@ -150,7 +150,7 @@ def _(config, kind):
     config["config"]["layers"][1]["config"] = None
 
 
-@config_case("a name is a number", "name|lacks")
+@config_case("a name is a number", "name|not in the config")
 def _(config, kind):
     config["config"]["layers"][1]["config"]["name"] = 7
 

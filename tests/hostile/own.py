@@ -210,7 +210,7 @@ def _(file):
     del file["functions/0"]
 
 
-@own_case("own, a variable's flag is a text", MODEL, "number")
+@own_case("own, a variable's flag is a text", MODEL, "integer")
 def _(file):
     file["variables/0"].attrs["trainable"] = "yes"
 

@@ -73,9 +73,7 @@ def test_a_function_with_the_name_of_one_of_keras_is_not_saved(
 ):
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     model.compile("sgd", **arguments)
-    with pytest.raises(
-        ValueError, match="your function 'logcosh' .*Keras loss: dec"
-    ):
+    with pytest.raises(ValueError, match="your function 'logcosh' .*Keras loss: dec"):
         model.save(tmp_path / f"model.{suffix}")
 
 
@@ -101,7 +99,9 @@ def test_an_activation_with_the_name_of_one_of_keras_is_saved_if_registered(
 
 @pytest.mark.parametrize("op", [tw.sin, keras.ops.sin, keras.ops.gelu])
 def test_an_op_that_no_name_stands_for_is_not_saved(op):
-    with pytest.raises(ValueError, match=f"the op '{op.__name__}', .*your own function, dec"):
+    with pytest.raises(
+        ValueError, match=f"the op '{op.__name__}', .*your own function, dec"
+    ):
         keras.activations.serialize(op)
 
 

@@ -155,7 +155,9 @@ def test_arrays_beyond_the_end_of_the_file_are_refused(path):
     assert content.count(old) == 2  # the shape, and its largest
     size, huge = struct.pack("<Q", VALUES.nbytes), struct.pack("<Q", 4 << 40)
     path.write_bytes(content.replace(old, new).replace(size, huge))
-    refused(path, "declares|cannot be read|NumPy|cannot be looked up|cannot be inspected")
+    refused(
+        path, "declares|cannot be read|NumPy|cannot be looked up|cannot be inspected"
+    )
 
 
 def test_chunks_larger_than_their_array_are_refused(path):

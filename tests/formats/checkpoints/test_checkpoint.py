@@ -186,7 +186,9 @@ def test_what_holds_no_state_can_be_an_attribute_and_is_not_saved(value, tmp_pat
     assert checkpoint.best is value
     with pytest.raises(ValueError, match="best cannot be saved"):
         tw.train.Checkpoint(best=value)
-    with pytest.warns(UserWarning, match="still contain the previous v, a Variable.*assign"):
+    with pytest.warns(
+        UserWarning, match="still contain the previous v, a Variable.*assign"
+    ):
         checkpoint.v = value
     path = checkpoint.save(tmp_path / "ckpt")  # the variable, as in TensorFlow
     v.assign(2.0)

@@ -173,5 +173,7 @@ def test_an_op_whose_name_another_has_taken_since_the_trace_is_refused(tmp_path)
     function = traced([None])(lambda x: first(x))
     through_a_file([function], tmp_path)
     elementwise(tripled_for_files)
-    with pytest.raises(tw.errors.SavingError, match="'tripled_for_files'.* a unique name"):
+    with pytest.raises(
+        tw.errors.SavingError, match="'tripled_for_files'.* a unique name"
+    ):
         through_a_file([function], tmp_path)

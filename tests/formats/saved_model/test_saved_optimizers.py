@@ -284,7 +284,7 @@ def test_a_registered_class_is_found_and_another_process_needs_it(tmp_path):
     arguments = [sys.executable, "-m", "tapewright", "verify", str(tmp_path / "module")]
     done = subprocess.run(arguments, capture_output=True, text=True)
     assert done.returncode == 0
-    assert "registered as tests_of_optimizers>Known" in done.stdout
+    assert "registered names tests_of_optimizers>Known" in done.stdout
 
 
 def test_show_names_the_optimizers(tmp_path):

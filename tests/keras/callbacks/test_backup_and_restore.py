@@ -187,7 +187,9 @@ def test_the_only_backup_is_not_passed_over(tmp_path):
 
 def test_a_backup_of_another_model_is_refused_before_a_step(tmp_path):
     begun(tmp_path)
-    with pytest.raises(tw.errors.SavingError, match="does not match the objects|another"):
+    with pytest.raises(
+        tw.errors.SavingError, match="does not match the objects|another"
+    ):
         trainings.train(trainings.stateful_recurrence, more=[Backup(tmp_path)])
 
 
