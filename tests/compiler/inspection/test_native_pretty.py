@@ -189,7 +189,9 @@ def test_machine_code_is_not_shown_where_there_is_none(monkeypatch):
     monkeypatch.setitem(target_settings._offered, "native", offered)
     f = tw.function(lambda x: x + 1.0)
     f(floats(2))
-    with pytest.raises(ValueError, match="no machine code here: llvmlite is not inst"):
+    with pytest.raises(
+        ValueError, match="machine code is not available: llvmlite is not inst"
+    ):
         f.pretty(target="native")
 
 

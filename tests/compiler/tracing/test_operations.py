@@ -70,5 +70,7 @@ def test_names_that_are_not_there_are_errors(graph):
         graph.get_tensor_by_name("matmul_0")
     with pytest.raises(KeyError, match="has 1 outputs, not 'matmul_0:1'"):
         graph.get_tensor_by_name("matmul_0:1")
-    with pytest.raises(ValueError, match="no attribute 'strides'; it has .*transpose_a"):
+    with pytest.raises(
+        ValueError, match="no attribute 'strides'; it has .*transpose_a"
+    ):
         graph.get_operation_by_name("matmul_0").get_attr("strides")
