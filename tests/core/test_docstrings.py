@@ -1,53 +1,8 @@
-"""Docstrings that tables define: all arguments of the signature, in its order."""
-
-import inspect
-import re
+"""Docstrings that tables define; `tests/docs` holds all of them to their signatures."""
 
 import pytest
 
-from tapewright import keras
 from tapewright.core.docstrings import arguments_of, compose
-from tapewright.experimental import numpy as tnp
-
-
-def documented_functions():
-    for space in (keras.ops, keras.ops.image, keras.backend, tnp, tnp.random):
-        for name in space.__all__:
-            value = getattr(space, name)
-            if inspect.isroutine(value) and value.__module__.startswith(space.__name__):
-                yield f"{space.__name__}.{name}", value
-
-
-def arguments(function):
-    """Return the names that the signature has, and the names under ``Args:``."""
-    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-    parameters = inspect.signature(function).parameters.values()
-    section = re.search(
-        r"^Args:\n((?: +.*\n|\n)*)", inspect.getdoc(function) + "\n", re.M
-    )
-    found = re.findall(r"^    ([*\w]+):", section[1], re.M) if section else []
-    expected = [stars.get(p.kind, "") + p.name for p in parameters]
-    return [n for n in expected if n != "name"], [n for n in found if n != "name"]
-
-
-@pytest.mark.parametrize(
-    "space",
-    ["tapewright.keras.ops", "tapewright.keras.backend", tnp.__name__],
-)
-def test_docstrings_list_the_arguments_of_the_signature_in_order(space):
-    wrong = {
-        name: found
-        for name, function in documented_functions()
-        if name.startswith(space)
-        for expected, found in [arguments(function)]
-        if expected != found
-    }
-    assert wrong == {}
-
-
-def test_functions_of_every_space_are_documented():
-    names = {name.rpartition(".")[0] for name, _ in documented_functions()}
-    assert {tnp.__name__, tnp.random.__name__, keras.ops.__name__} <= names
 
 
 def test_arguments_precede_the_first_section():

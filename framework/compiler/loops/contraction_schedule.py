@@ -64,14 +64,16 @@ class Schedule(NamedTuple):
 
 
 def schedule_of(maps, a, b, out, itemsize, unit, limits):
-    """The `Schedule` of a contraction of arrays of these shapes, or None.
+    """Return the `Schedule` of a contraction, or None.
 
     Args:
-        maps: the `IndexMaps` of the contraction.
-        a, b, out: shapes of the operands and of the result.
-        itemsize: bytes of an entry.
-        unit: the `VectorUnit` of the processor.
-        limits: the `Limits` of the program.
+        maps: `IndexMaps` of the contraction.
+        a: Shape of the first operand.
+        b: Shape of the second operand.
+        out: Shape of the result.
+        itemsize: Bytes per entry.
+        unit: `VectorUnit` of the processor.
+        limits: `Limits` of the program.
     """
     found = schedules_of(maps, a, b, out, itemsize, unit, limits)
     return found[0] if found else None

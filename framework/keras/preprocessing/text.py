@@ -140,10 +140,6 @@ class Tokenizer:
     `fit_on_texts` counts the words. No word is encoded as 0, which pads sequences. A
     text may also be a list of words.
 
-    Attributes: ``word_index`` and ``index_word`` map words to integers and back;
-    ``word_counts`` has the number of occurrences, ``word_docs`` and ``index_docs`` the
-    number of texts with each word.
-
     Args:
         num_words: Words encoded as this integer or a larger one are dropped; None keeps
             all.
@@ -156,6 +152,13 @@ class Tokenizer:
         analyzer: Function that splits a text into words, instead of
             `text_to_word_sequence`, or None.
         document_count: Number of texts counted so far.
+
+    Attributes:
+        word_index: Dict from words to integers.
+        index_word: Dict from integers to words.
+        word_counts: Number of occurrences of each word.
+        word_docs: Number of texts with each word.
+        index_docs: Number of texts with each integer.
 
     Example:
         >>> tokenizer = keras.preprocessing.text.Tokenizer(num_words=4, oov_token="?")
