@@ -1,15 +1,15 @@
-"""Time all-reduce and train steps on several processes, and check a model of the cost.
+"""Measure all-reduce and train steps on several processes, and test a cost model.
 
 python benchmarks/distributed.py   (about 30 s; starts mpiexec -n 2, then -n 4)
 
-Each process has one core, as far as there are cores; figures are minima of interleaved
-rounds, of the slowest process. Tables:
+Each process runs on its own core if there are enough cores. Figures are minima over
+interleaved rounds, for the slowest process. Tables:
 
-- all-reduce of tapewright, MPI (`MPI.Allreduce`) and torch (gloo, where it is installed)
-- steps of 784-w-w-10 with BatchNormalization and Adam, traced: one worker with the batch,
-  N workers with a part each, without and with all-reduce, or each with such a batch (the
-  speedup is then in examples a second); the time by `step_seconds`
-- with ``--expect``, the same for workers and networks that are not here
+- all-reduce of tapewright, MPI (`MPI.Allreduce`) and torch (gloo, if it is installed)
+- traced steps of 784-w-w-10 with BatchNormalization and Adam: one worker with the whole
+  batch; N workers with a part each, without and with all-reduce; N workers with a whole
+  batch each (the speedup is then in examples per second); the prediction of `step_seconds`
+- with ``--expect``, predictions for other numbers of workers and other networks
 
 ``--tcp`` sends messages through sockets instead of shared memory (MPICH).
 """
@@ -34,7 +34,7 @@ BATCH, WIDTHS = 256, (256, 512, 1024, 2048)  # 1024: the network of the README's
 SIZES = (0.001, 1, 10, 100)  # MB
 TCP = {"MPIR_CVAR_NOLOCAL": "1", "MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
 UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
-# name: seconds of a message, bytes a second (assumptions)
+# name: seconds per message, bytes per second (assumptions)
 NETWORKS = {"10 Gbit/s, TCP": (30e-6, 1.1e9), "100 Gbit/s, RDMA": (3e-6, 11e9)}
 
 
@@ -42,10 +42,10 @@ NETWORKS = {"10 Gbit/s, TCP": (30e-6, 1.1e9), "100 Gbit/s, RDMA": (3e-6, 11e9)}
 
 
 def all_reduce_seconds(nbytes, workers, latency, copying, bandwidth=math.inf):
-    """Return the seconds of an all-reduce, and how many of them the network takes.
+    """Return the seconds of an all-reduce, and the seconds of its network transfers.
 
-    ``latency``: seconds of a message; ``copying``: seconds a byte for the copies and sums
-    on each worker; ``bandwidth``: bytes a second between two workers.
+    ``latency``: seconds per message; ``copying``: seconds per byte for copies and sums on
+    each worker; ``bandwidth``: bytes per second between two workers.
     """
     if workers == 1:
         return 0.0, 0.0
@@ -60,8 +60,8 @@ def step_seconds(
 ):
     """Return the seconds of a train step on several workers.
 
-    ``own``: those with a part of the batch and without all-reduce. The rest of the backward
-    pass, two thirds of ``own``, hides the network, except for the last of the buckets.
+    ``own``: seconds of a step on a part of the batch, without all-reduce. Two thirds of it,
+    the rest of the backward pass, overlap with network transfers, except for the last bucket.
     """
     total, network = all_reduce_seconds(nbytes, workers, latency, copying, bandwidth)
     buckets = math.ceil(nbytes / bucket)
@@ -73,7 +73,7 @@ def step_seconds(
 
 
 class Job:
-    """The processes of this run, each on a core of its own as far as there are cores."""
+    """The processes of this run, each on its own core if there are enough cores."""
 
     def __init__(self, realtime):
         from mpi4py import MPI
@@ -89,7 +89,7 @@ class Job:
         tw.config.set_threads(1)
 
     def wait(self):
-        """Wait for all processes, without work for the cores."""
+        """Wait for all processes without using the cores."""
         request = self.world.Ibarrier()
         while not request.Test():
             time.sleep(1e-3)
@@ -103,7 +103,7 @@ class Job:
         return self.world.allreduce((time.perf_counter() - begin) / count, self.max)
 
     def seconds_alone(self, call, count=1):
-        """Return the seconds of a call on the first process, while the others wait."""
+        """Return the seconds of a call on the first process while the others wait."""
         self.wait()
         taken = 0.0
         if self.rank == 0:
@@ -115,7 +115,7 @@ class Job:
         return self.world.bcast(taken)
 
     def minima(self, calls, rounds):
-        """Return the least seconds of each ``time()`` of a dictionary, in turns."""
+        """Call each ``time()`` of a dictionary in turn; return their minimum results."""
         best = dict.fromkeys(calls, math.inf)
         for _ in range(rounds):
             for name, measure in calls.items():
@@ -162,7 +162,7 @@ def time_all_reduce(job, rounds):
 def gloo(job):
     """Return ``torch.distributed`` with a group of all processes.
 
-    None without torch, or with processes on several hosts.
+    Return None without torch, or with processes on several hosts.
     """
     if job.world.allreduce(tw.distribute.rank() != tw.distribute.local_rank()):
         return None
@@ -188,7 +188,7 @@ def gloo(job):
 
 
 def make_step(width, batch, reduced):
-    """Return a train step, traced, and the model; ``reduced``: over all processes."""
+    """Return a traced train step and the model; ``reduced``: with all-reduce."""
     import numpy as np
 
     import tapewright as tw
@@ -250,7 +250,7 @@ def time_steps(job, rounds, widths, network):
         )
         tw.distribute.check_variables(model.trainable_variables)
         nbytes = sum(4 * v.numpy().size for v in model.trainable_variables)
-        # several workers of one core take turns
+        # workers that share a core take turns
         own = best["parts"] * math.ceil(job.size / os.cpu_count())
         predicted = step_seconds(own, nbytes, job.size, **network)
         rows.append({"width": width, "bytes": nbytes, **best, "predicted": predicted})
@@ -265,7 +265,7 @@ def time_steps(job, rounds, widths, network):
 
 
 def fit_network(rows, workers):
-    """Return latency, copying: those of all-reduces of the smallest and of 10 MB."""
+    """Return latency and copying, from all-reduces of the smallest size and of 10 MB."""
     seconds = {row["MB"]: row["tapewright"] for row in rows}
     messages = math.ceil(math.log2(workers)) + 2 * (workers - 1)
     small, large = SIZES[0], 10
@@ -274,13 +274,13 @@ def fit_network(rows, workers):
 
 
 def expect(job, row, copying, batch=8192):
-    """Print what the model says of other numbers of workers and other networks."""
+    """Print predictions for other numbers of workers and other networks."""
     part = BATCH // job.size
     each = (row["whole"] - row["part"]) / (BATCH - part)
     fixed = row["whole"] - BATCH * each
     job.say(
-        f"\nexpected for w = {row['width']}: {fixed * 1e3:.2f} ms and {each * 1e6:.1f} us an "
-        f"example; weak: {BATCH} examples each, strong: {batch} of all\n"
+        f"\npredicted for w = {row['width']}: {fixed * 1e3:.2f} ms and {each * 1e6:.1f} us per "
+        f"example; weak: {BATCH} examples each, strong: {batch} in all\n"
         f"{'network':>16} {'workers':>8} {'weak, ms':>9} {'efficiency':>10} "
         f"{'strong, ms':>10} {'speedup':>8}"
     )
@@ -321,7 +321,7 @@ def measure(options):
     }
     network = fit_network(figures["all_reduce"], job.size)
     job.say(
-        f"\nfitted: {network['latency'] * 1e6:.0f} us a message, "
+        f"\nfitted: {network['latency'] * 1e6:.0f} us per message, "
         f"{1e-9 / network['copying']:.2f} GB/s"
     )
     figures["network"] = network
@@ -342,9 +342,9 @@ def main():
     add("--processes", type=lambda t: [*numbers(t.split(","))], default=[2, 4])
     add("--widths", type=lambda t: [*numbers(t.split(","))], default=WIDTHS)
     add("--rounds", type=int, default=7)
-    add("--realtime", action="store_true", help="outrank all else (root)")
-    add("--tcp", action="store_true", help="through sockets, with MPICH")
-    add("--expect", action="store_true", help="print what the model expects elsewhere")
+    add("--realtime", action="store_true", help="run with real-time priority (root)")
+    add("--tcp", action="store_true", help="use sockets, with MPICH")
+    add("--expect", action="store_true", help="print predictions for other systems")
     add("--json", metavar="FILE", help="append the figures to a file")
     options = parser.parse_args()
     if tw.distribute.size() > 1:

@@ -1,9 +1,9 @@
-"""Families of layers, each defined once in the terms of Keras, torch and JAX.
+"""Families of layers, each implemented for Keras, torch and JAX.
 
-A `Layer` has inputs and weights in Keras' layouts. ``torch`` gets them in its fast
-layouts: convolutions and pools see channels first, as views of memory with channels
-last. Where "same" padding is odd, Keras pads more behind and torch in front: torch gets
-mirrored images and kernels, so that both compute the same.
+The inputs and weights of a `Layer` have Keras' layouts. torch gets them in its fastest
+layouts: for convolutions and pooling, channels first, as views of memory with channels last.
+If "same" padding is odd, Keras adds more at the end, torch at the start: torch gets mirrored
+images and kernels, so that both compute the same result.
 """
 
 import math
@@ -23,25 +23,28 @@ __all__ = [
     "Recurrent",
 ]
 
-PLAIN = (None, ())  # a layout: the permutation into torch's order, the axes to mirror
+PLAIN = (None, ())  # layout: permutation to torch's order, axes to mirror
 EPSILON = 1e-3
 
 
 class Layer:
-    """A layer at one size: the base of all families.
+    """A layer of a given size; base class of all families.
 
-    Attributes: ``name``: the class in Keras; ``shape``: of the input; ``units``: of the
-    output, where the family has them; ``layouts``: of the inputs and then the weights.
+    Attributes:
+        name: Name of the class in Keras.
+        shape: Shape of the input.
+        units: Units of the output, if the family has them.
+        layouts: Layouts of the inputs, followed by the layouts of the weights.
 
-    A family computes the same as Keras' class in two methods: ``torch(torch,
-    *tensors)`` and ``jax(jax, *tensors)``, given inputs and then weights.
+    A family implements Keras' class for the peers in the methods ``torch(torch, *tensors)``
+    and ``jax(jax, *tensors)``; the tensors are inputs, followed by weights.
     """
 
     has_units = integers = False
-    comparable = True  # numbers are the same everywhere
+    comparable = True  # results are deterministic
     mirrored = True  # for torch
     call_arguments = {}
-    product = 0  # multiplications and additions of a forward pass
+    product = 0  # multiplications and additions in a forward pass
 
     def __init__(self, name, size, **arguments):
         self.name, self.arguments = name, arguments
@@ -55,7 +58,7 @@ class Layer:
         return [rng.standard_normal(self.shape, "f4")]
 
     def weights(self, rng):
-        """Return kernels that keep the variance of their inputs, and small biases."""
+        """Return kernels that preserve the variance of inputs, and small biases."""
         shapes = self.weight_shapes()
         return [rng.standard_normal(s, "f4") * self.scale(s) for s in shapes]
 
@@ -81,11 +84,11 @@ class Layer:
         return PLAIN
 
     def for_torch(self, arrays):
-        """Inputs and weights as torch takes them."""
+        """Return inputs and weights in torch's layouts."""
         return [to_torch(a, layout) for a, layout in zip(arrays, self.layouts)]
 
     def from_torch(self, gradients):
-        """Their gradients as Keras has them; weights may be left out at the end."""
+        """Return gradients in Keras' layouts; trailing weights may be omitted."""
         pairs = zip(gradients, self.layouts)
         return [from_torch(g, layout) for g, layout in pairs if g is not None]
 
@@ -132,7 +135,7 @@ class Image(Layer):
 
 
 class Convolution(Image):
-    """Every convolution, chosen by Keras' class and arguments, with "same" padding."""
+    """Convolutions, selected by Keras' class and arguments, with "same" padding."""
 
     has_units = True
 
@@ -169,7 +172,7 @@ class Convolution(Image):
 
     @property
     def product(self):
-        # Each entry of a kernel meets each position: of the inputs where transposed.
+        # Each kernel entry is applied at each output position (transposed: input position).
         positions = math.prod(self.shape[:-1])
         if not self.transposed:
             sides = [-(-n // self.stride) for n in self.shape[1:-1]]
@@ -195,7 +198,7 @@ class Convolution(Image):
         convolve = getattr(functional, f"conv{self.rank}d")
         side, covered = self.shape[1], self.dilation * (self.window[0] - 1) + 1
         missing = (-(-side // self.stride) - 1) * self.stride + covered - side
-        if missing < 0 and self.mirrored:  # beyond Keras' windows
+        if missing < 0 and self.mirrored:  # outside of Keras' windows
             x = x[(..., *[slice(-missing, None)] * self.rank)]
         padding = (max(missing, 0) + 1) // 2
         further = self.stride, padding, self.dilation, self.groups
@@ -233,7 +236,7 @@ class Convolution(Image):
 
 
 class Pooling(Image):
-    """Maxima and means over windows with "same" padding, or over everything."""
+    """Maximum and average pooling, over windows with "same" padding or globally."""
 
     def build(self):
         self.mean, self.all = "Average" in self.name, self.name.startswith("Global")
@@ -268,7 +271,7 @@ class Pooling(Image):
 
 
 class Normalization(Image):
-    """Layer, batch (as in training) and group normalization."""
+    """Layer, batch (in training mode) and group normalization."""
 
     def build(self):
         self.arguments = {"epsilon": EPSILON, **self.arguments}
@@ -309,7 +312,7 @@ class Normalization(Image):
 
 
 class Dense(Layer):
-    """A product with an activation."""
+    """Matrix product with an activation."""
 
     has_units = True
 
@@ -345,7 +348,7 @@ def entrywise(jax, name, x):
 
 
 class Entrywise(Layer):
-    """Activations, softmax and dropout: of one input, without weights."""
+    """Activations, softmax and dropout: one input, no weights."""
 
     def build(self):
         self.activation = self.arguments.get("activation")
@@ -369,13 +372,13 @@ class Entrywise(Layer):
         if self.name != "Dropout":
             return entrywise(jax, self.activation, x)
         kept = 1 - self.arguments["rate"]
-        # The key depends on an input, else the mask would be drawn when compiling.
+        # The key depends on an input; otherwise the mask would be a compile-time constant.
         key = jax.random.key(x.ravel()[0].astype("i4"))
         return jax.numpy.where(jax.random.bernoulli(key, kept, x.shape), x / kept, 0)
 
 
 class Join(Image):
-    """Two inputs added, or concatenated along their channels."""
+    """Addition of two inputs, or concatenation along the channels."""
 
     def inputs(self, rng):
         return [*super().inputs(rng), *super().inputs(rng)]
@@ -400,7 +403,7 @@ class Join(Image):
 
 
 class Embedding(Layer):
-    """Rows of a table, with a dense gradient; sizes: batch, time, rows, columns."""
+    """Embedding with a dense gradient; sizes: batch, time, rows, columns."""
 
     has_units = integers = True
 
@@ -443,7 +446,7 @@ class Recurrent(Layer):
         return [(self.shape[-1], width), (self.units, width), bias]
 
     def for_torch(self, arrays):
-        """torch keeps kernels transposed, has two biases and another order of gates."""
+        """Return transposed kernels, two biases, and gates in torch's order."""
         x, kernel, recurrent, bias = arrays
         biases = [bias, np.zeros_like(bias)]
         if self.name == "GRU":
@@ -519,7 +522,7 @@ class Attention(Layer):
         return layer(*inputs, *inputs)
 
     def for_torch(self, arrays):
-        """torch projects queries, keys and values at once."""
+        """Return joint projections of queries, keys and values, as in torch."""
         x, *pairs, out, bias = arrays
         n = self.shape[-1]
         kernel = np.concatenate([w.reshape(n, n) for w in pairs[::2]], 1)

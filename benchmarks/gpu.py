@@ -1,18 +1,18 @@
-"""Time steps on a GPU beside PyTorch and JAX: `works` lists them.
+"""Compare steps on a GPU with PyTorch and JAX; `works` lists them.
 
-    python benchmarks/gpu.py                        (eight works, five minutes)
+    python benchmarks/gpu.py                        (eight workloads, five minutes)
     python benchmarks/gpu.py --works W1,epoch --peers tapewright,torch --rounds 3
     python benchmarks/gpu.py --dry-run              (tiny sizes on the CPU, a minute)
 
-Each implementation has its own process, which is stopped while another one runs, starts
-from the same weights, and must compute the same numbers: the losses and the weights of
-the first steps. The script prints the machine and the versions, then a table with the median
-time of a step and its ratio to that of traced tapewright. A turn of steps is followed by one
-wait for the GPU. Products are float32, unless ``--tf32`` lets all of them round to
-TensorFloat-32. Peers that are not installed are left out.
+Each implementation runs in its own process, which is stopped while another one runs. All
+start from the same weights, and must compute the same losses and weights in the first steps.
+The script prints the machine and the versions, then a table with the median time of a step
+and the ratio of traced tapewright to each peer. After each turn of steps it waits for the GPU
+once. Products are float32; with ``--tf32``, all of them may use TensorFloat-32. Peers that are
+not installed are skipped.
 
-Without a GPU it says so and exits with code 3. ``--dry-run`` goes through the same code on
-the CPU: its times say nothing.
+Without a GPU, it prints a message and exits with code 3. ``--dry-run`` runs the same code on
+the CPU; its times are meaningless.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from works import STEPS
 
 __all__ = ["NO_GPU"]
 
-NO_GPU = 3  # the exit code where there is none
+NO_GPU = 3  # exit code
 IMPLEMENTATIONS = ["tapewright", "tapewright_eager", "torch", "torch_compile", "jax"]
 PACKAGES |= dict.fromkeys(IMPLEMENTATIONS[:2], "tapewright")
 ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
@@ -62,7 +62,7 @@ def why_no_gpu():
 
 
 def machine(dry_run):
-    """Return what the figures are of: the GPU, the versions of CUDA and of libraries."""
+    """Return the GPU and the versions of CUDA and libraries."""
     import tapewright as tw
 
     facts = tw.config.report()["gpu"]
@@ -81,9 +81,9 @@ def machine(dry_run):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--works", default=",".join(STEPS), help="some of them")
-    parser.add_argument("--tf32", action="store_true", help="products may use TF32")
-    parser.add_argument("--dry-run", action="store_true", help="tiny, on the CPU")
+    parser.add_argument("--works", default=",".join(STEPS), help="workloads to run")
+    parser.add_argument("--tf32", action="store_true", help="allow TF32 in products")
+    parser.add_argument("--dry-run", action="store_true", help="tiny sizes, on the CPU")
     options = arguments(parser, IMPLEMENTATIONS, rounds=5, seconds=0.5)
     works = some_of(parser, "--works", options.works, STEPS)
     if options.dry_run:
@@ -91,7 +91,7 @@ def main():
     reason = None if options.dry_run else why_no_gpu()
     if reason:
         print(f"gpu.py has nothing to measure: {reason}", file=sys.stderr)
-        print("gpu.py --dry-run goes through its code on the CPU", file=sys.stderr)
+        print("gpu.py --dry-run runs the same code on the CPU", file=sys.stderr)
         return NO_GPU
     lines = machine(options.dry_run)
     for name, value in lines.items():

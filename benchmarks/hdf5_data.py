@@ -1,10 +1,10 @@
-"""Train on an HDF5 file larger than memory should hold, and measure memory and speed.
+"""Train on a large HDF5 file that is not loaded into memory; measure memory and speed.
 
 python benchmarks/hdf5_data.py   (writes 4 GB into a temporary folder, about half a minute)
 
-One epoch of `fit` on `Dataset.from_hdf5`, shuffled, in a process of its own, then in two:
-the highest memory of each process, the rate, and the accuracy, which shows that the rows
-met their labels. Each process reads its own part. Page caches of the system do not count.
+The script runs one epoch of `fit` on a shuffled `Dataset.from_hdf5`, on one process, then on
+two. It prints the peak memory of each process, the rate, and the accuracy, which shows that
+rows and labels match. Each process reads its own part. The system's page cache is not counted.
 """
 
 import argparse
@@ -28,7 +28,7 @@ AT_ONCE = 1 << 14  # rows to write at once
 
 
 def write(path, rows, chunk_rows):
-    """Write rows of noise, in which a class is marked, and their labels."""
+    """Write rows of noise in which a class is marked, and the labels."""
     rng = np.random.default_rng(0)
     with h5py.File(path, "w") as file:
         chunks = (chunk_rows, FEATURES) if chunk_rows else None
@@ -45,7 +45,7 @@ def write(path, rows, chunk_rows):
 
 
 def train(path):
-    """Train one epoch on the file, on all processes of the job; print what it took."""
+    """Train one epoch on the file, on all processes of the job; print the figures."""
     tw.random.set_seed(0)
     strategy = tw.distribute.MultiWorkerMirroredStrategy()
     with strategy.scope():
@@ -71,9 +71,9 @@ def train(path):
 
 
 def _peak():
-    """Return the most memory that this process has used, in MB."""
+    """Return the peak memory of this process in MB."""
     status = Path("/proc/self/status")
-    if status.exists():  # elsewhere the peak of the starting process counts, too
+    if status.exists():  # on other systems the peak includes the parent process
         (line,) = [t for t in status.read_text().split("\n") if t.startswith("VmHWM")]
         return int(line.split()[1]) * 1024 / 1e6
     unit = 1 if sys.platform == "darwin" else 1024
@@ -87,7 +87,7 @@ def start(count, options, path):
         beside = os.fspath(Path(sys.executable).parent)
         launcher = shutil.which("mpiexec", path=beside) or shutil.which("mpiexec")
         if launcher is None:
-            print(f"{count:9} (there is no mpiexec: pip install mpi4py mpich)")
+            print(f"{count:9} (mpiexec not found: pip install mpi4py mpich)")
             return
         command = [launcher, "-n", str(count), *command]
     subprocess.run(command, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"}, check=True)
@@ -97,9 +97,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add = parser.add_argument
     add("--gigabytes", type=float, default=4.0, help="size of the file")
-    add("--chunk-rows", type=int, default=64, help="rows of a chunk; 0: contiguous")
+    add("--chunk-rows", type=int, default=64, help="rows per chunk; 0: contiguous")
     add("--processes", default="1,2")
-    add("--out", help="folder for the file, which is deleted")
+    add("--out", help="folder for the temporary file")
     add("--file", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.file:
@@ -108,9 +108,9 @@ def main():
     with tempfile.TemporaryDirectory(dir=options.out) as folder:
         path = Path(folder) / "data.h5"
         write(path, int(options.gigabytes * 1e9 / FEATURES / 4), options.chunk_rows)
-        print(f"{path.stat().st_size / 1e9:.2f} GB, {BATCH} rows a batch")
+        print(f"{path.stat().st_size / 1e9:.2f} GB, {BATCH} rows per batch")
         print(
-            "processes  MB, before  MB, highest  seconds    MB/s  accuracy", flush=True
+            "processes  MB, before    MB, peak  seconds    MB/s  accuracy", flush=True
         )
         for count in map(int, options.processes.split(",")):
             start(count, options, path)

@@ -1,7 +1,7 @@
-"""tapewright's part of the external benchmark: TensorFlow's with the import changed.
+"""Implementation of the external benchmark: TensorFlow's, with another import.
 
-Put this folder on the PYTHONPATH of the benchmark's runner. Variants: ``eager``,
-``function``. An epoch of `fit`, saving and loading are Keras' file, likewise.
+Add this folder to the PYTHONPATH of the benchmark's runner. Variants: ``eager``,
+``function``. An epoch of `fit`, saving and loading use Keras' file in the same way.
 """
 
 import sys
@@ -16,7 +16,7 @@ import impl_tf  # noqa: E402
 
 
 class Jacobian(impl_tf.Jac):
-    """The traced one, with its tensors as arguments: constants would be folded away."""
+    """Traced Jacobian, with tensors as arguments: constants would be folded."""
 
     def __init__(self, workload, data, variant):
         tensors = {name: tapewright.constant(value) for name, value in data.items()}
@@ -52,7 +52,7 @@ class Jacobian(impl_tf.Jac):
 
 
 def build(workload, data, variant):
-    """Return the workload, or None if this version does not run it."""
+    """Return the workload, or None if this version does not support it."""
     if workload.startswith("W9"):
         return impl_keras.Epoch(data) if variant == "function" else None
     if workload.startswith("W7"):

@@ -1,20 +1,20 @@
-"""Time every kind of layer at three sizes, forward and backward, beside peers.
+"""Compare all kinds of layers at three sizes, forward and backward, with peers.
 
-    python benchmarks/layers.py                    (some 110 rows, a quarter of an hour)
+    python benchmarks/layers.py                    (about 110 rows, 15 minutes)
     python benchmarks/layers.py --kinds conv,pool --sizes ordinary --peers native,torch
-    python benchmarks/layers.py --memory           (peaks of memory instead of times)
+    python benchmarks/layers.py --memory           (peak memory instead of times)
     python benchmarks/layers.py --read FILE --picture FILE.png     (saved figures)
 
-A row is a layer called and differentiated with respect to its inputs and weights,
-traced: by ``tw.function`` on each target, ``tf.function``, ``jax.jit``, and torch
-eagerly, with channels last. Each implementation has its own process, which is stopped
-while another one runs, gets the same arrays, and must compute the same outputs and
-gradients: ``!`` marks the times of one that does not. Peers that are not installed are
-left out.
+In each row, a layer is called and differentiated with respect to its inputs and weights.
+The call is traced: by ``tw.function`` on each target, ``tf.function`` and ``jax.jit``; torch
+runs eagerly, with channels last. Each implementation runs in its own process, which is
+stopped while another one runs. All get the same arrays, and must compute the same outputs
+and gradients; otherwise their times are marked with ``!``. Peers that are not installed are
+skipped.
 
-The script prints the median in ms, its ratio to the fastest peer, and for layers that
-are products the rate of the native target and of that peer, beside the rate of one
-large matrix product on this machine.
+The script prints the median in ms and its ratio to the fastest peer. For layers that are
+products, it also prints the rate of the native target and of the fastest peer, to compare
+with the rate of one large matrix product on this machine.
 """
 
 import argparse
@@ -47,7 +47,7 @@ IMAGES = (8, 16, 16, 16), (32, 32, 32, 64), (32, 56, 56, 128)
 CONVOLVED = (8, 16, 16, 16, 16), (32, 32, 32, 64, 64), (16, 28, 28, 128, 128)
 ENTRIES = (8, 1024), (32, 32, 32, 64), (64, 56, 56, 64)
 
-# kind -> (family with Keras' class and arguments, input shapes and units by size)
+# kind -> (family with Keras' class and arguments, input shape and units per size)
 KINDS = {
     "conv1d 9": (
         partial(Convolution, "Conv1D", kernel_size=9),
@@ -164,7 +164,7 @@ KINDS = {
 
 
 def make(name, kind, size):
-    """Return ``(step, numbers)``: outputs and gradients, and numbers to compare."""
+    """Return ``(step, numbers)``; ``numbers`` summarizes outputs and gradients."""
     layer = layer_of(kind, size)
     rng = np.random.default_rng(0)
     inputs, weights = layer.inputs(rng), layer.weights(rng)
@@ -199,7 +199,7 @@ def keras_step(name, layer, inputs, weights):
                 tape.watch(x)
             y = layer.keras_call(module, inputs)
         gradients = tape.gradient(y, sources, output_gradients=g)
-        return [y, *map(tf.convert_to_tensor, gradients)]  # of rows: made dense
+        return [y, *map(tf.convert_to_tensor, gradients)]  # of rows; converted to dense
 
     return (lambda: run(inputs, g)), (lambda found: sums([a.numpy() for a in found]))
 
@@ -250,8 +250,8 @@ def torch_step(name, layer, inputs, weights):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kinds", default="", help="parts of names, e.g. conv,pool")
-    parser.add_argument("--sizes", default=",".join(SIZES), help="some of them")
+    parser.add_argument("--kinds", default="", help="parts of names, such as conv,pool")
+    parser.add_argument("--sizes", default=",".join(SIZES), help="sizes to run")
     parser.add_argument("--quick", action="store_true", help="ordinary sizes, 3 rounds")
     options = arguments(parser)
     sizes = options.sizes.split(",")

@@ -1,4 +1,4 @@
-"""What figures are of: the machine, and the versions of what was timed."""
+"""Describe the machine and the versions of the measured libraries."""
 
 import functools
 import importlib.metadata
@@ -26,7 +26,7 @@ DISTRIBUTIONS = (
 
 
 def lines():
-    """Return what is said above a table of a CPU's figures, by title."""
+    """Return the lines above a table of CPU figures, by title."""
     found = {"CPU": cpu(), "BLAS of NumPy": _blas(), "versions": versions()}
     pins = [f"{name}={os.environ[name]}" for name in UNSET if name in os.environ]
     if pins:
@@ -35,7 +35,7 @@ def lines():
 
 
 def cpu():
-    """Return the model, the cores for this process, the widest vectors."""
+    """Return the model, the cores of this process and the widest vectors."""
     try:
         with open("/proc/cpuinfo") as file:
             facts = dict(
@@ -67,7 +67,7 @@ def versions():
 
 
 def _blas():
-    """Return NumPy's BLAS and its kernels, as processes that are timed have them."""
+    """Return NumPy's BLAS and its kernels, as used by the measured processes."""
     facts = _report()["blas"]
     if not facts.get("config"):
         return "unknown"

@@ -1,14 +1,14 @@
-"""Time training steps of whole models, on each target and beside peers.
+"""Compare training steps of whole models, on each target, with peers.
 
-    python benchmarks/models.py                        (eight models, some ten minutes)
+    python benchmarks/models.py                        (eight models, about ten minutes)
     python benchmarks/models.py --models lenet,unet --peers native,torch
 
-A step computes the loss of one batch and its gradients and applies Adam, traced: by
-``tw.function`` on each target, ``tf.function``, ``jax.jit``, and torch eagerly. A model
-is one function over the layers of `families`, so that all have the same layers and
-weights, and must compute the same losses: ``!`` marks the times of one that does not.
-Keras writes networks of `keras.applications` as ``.keras`` files, which tapewright
-opens; they are compared with TensorFlow alone. The table is that of ``layers.py``.
+A step computes the loss of one batch and its gradients, and applies Adam. It is traced by
+``tw.function`` on each target, ``tf.function`` and ``jax.jit``; torch runs eagerly. A model is
+one function over the layers of `families`, so that all libraries use the same layers and
+weights. They must compute the same losses; otherwise their times are marked with ``!``.
+Networks of `keras.applications` are written by Keras as ``.keras`` files and loaded by
+tapewright; they are compared only with TensorFlow. The table has the form of ``layers.py``.
 """
 
 import argparse
@@ -42,11 +42,11 @@ from turns import PACKAGES, serve
 __all__ = ["MODELS", "make"]
 
 RATE, EPSILON = 1e-4, 1e-7
-# Of deep networks with random weights: gradients differ by percents between any two
-# implementations, so that only weights that hardly move give the same losses.
+# Gradients of deep networks with random weights differ by some percent between any two
+# implementations; losses only agree if the weights hardly change.
 SMALL_RATE = 1e-8
-IMAGE = (0, 3, 1, 2)  # the axes of an image, as torch has them
-FOLDER = "BENCHMARKED_MODELS"  # in the environment: where files of Keras lie
+IMAGE = (0, 3, 1, 2)  # axes of an image in torch's order
+FOLDER = "BENCHMARKED_MODELS"  # environment variable with the folder of Keras files
 SIDES, CLASSES = (96, 96, 3), 100  # of their inputs and outputs
 
 
@@ -87,7 +87,7 @@ def lenet(net, x):
 
 
 def resnet20(net, x):
-    """Residual blocks for small images, after He et al. (2015), section 4.2."""
+    """Residual network for small images, after He et al. (2015), section 4.2."""
     x = relu(net, batch_norm(net, conv(net, x, 16)))
     for filters in (16, 32, 64):
         for block in range(3):
@@ -101,7 +101,7 @@ def resnet20(net, x):
 
 
 def unet(net, x):
-    """Four levels down to an eighth of the sides, and up with skip connections."""
+    """U-Net with four levels, down to 1/8 of the resolution, and skip connections."""
 
     def twice(x, filters):
         for _ in range(2):
@@ -126,7 +126,7 @@ def text_lstm(net, x):
 
 
 def vit(net, x, positions):
-    """Four blocks over patches of 4 times 4, and the mean of their outputs."""
+    """Vision transformer: four blocks over 4x4 patches, and the mean of the outputs."""
     x = net.reshape(conv(net, x, 96, 4, strides=4), (64, 96))
     x = net(Join, "Add", x, net(Embedding, "Embedding", positions, units=96, rows=64))
     for _ in range(4):
@@ -157,9 +157,9 @@ def discriminator(net, x):
 
 
 class Network:
-    """A function over layers, whose weights are drawn when it first runs.
+    """A function over layers; its weights are created when it first runs.
 
-    A subclass makes, calls and reshapes with one library.
+    A subclass creates layers, calls them and reshapes with one library.
     """
 
     def __init__(self, function, mirrored=False):
@@ -178,7 +178,7 @@ class Network:
         return self.call(self.layers[self.at - 1], inputs)
 
     def run(self, weights, *inputs):
-        """The outputs, of these weights or, when the network is new, of its own."""
+        """Return the outputs for these weights; a new network creates its weights."""
         self.at, self.next = 0, 0
         self.used = self.weights if weights is None else weights
         return self.function(self, *inputs)
@@ -195,7 +195,7 @@ class Network:
 
 
 class KerasNetwork(Network):
-    """The network as a model of Keras' functional API."""
+    """Network as a functional Keras model."""
 
     def __init__(self, function, mirrored, keras, inputs):
         super().__init__(function)
@@ -243,7 +243,7 @@ class JaxNetwork(Network):
 
 
 class TorchNetwork(Network):
-    """The network on images with channels first, as views of channels last."""
+    """Network on images with channels first, as views of channels last."""
 
     def __init__(self, function, mirrored, inputs):
         import torch
@@ -277,18 +277,18 @@ class TorchNetwork(Network):
 
 @dataclass
 class Model:
-    """A network and its data: shapes without the batch; of the labels, one-hot."""
+    """A network and its data; shapes are without the batch, labels are one-hot."""
 
     function: Callable
     batch: int
     shape: tuple
     labels: tuple
-    mirrored: bool = False  # torch pads on the other side, see `families`
+    mirrored: bool = False  # torch pads on the other side; see `families`
     further: tuple = ()
     peers = None  # all of them
 
     def data(self):
-        """``(inputs, y)``"""
+        """Return ``(inputs, y)``."""
         rng, shape = np.random.default_rng(1), (self.batch, *self.shape)
         if len(shape) == 2:
             x = rng.integers(WORDS, size=shape, dtype="i4")
@@ -299,7 +299,7 @@ class Model:
         return [x, *self.further], np.eye(classes, dtype="f4")[y]
 
     def step(self, name):
-        """``(step, number)`` of an implementation; ``number`` reads the loss."""
+        """Return ``(step, number)`` of an implementation; ``number`` reads the loss."""
         inputs, y = self.data()
         if name == "jax":
             return self.jax_step(inputs, y)
@@ -361,7 +361,7 @@ def keras_step(tf, model, inputs, y, rate=RATE):
 
 @dataclass
 class Application:
-    """A network of `keras.applications`, from a file in the folder ``FOLDER``."""
+    """A network of `keras.applications`, from a file in ``FOLDER``."""
 
     name: str
     batch: int
@@ -382,7 +382,7 @@ class Dcgan:
     batch, peers = 64, None
 
     def data(self):
-        """Noise, images, and labels of generated and real ones."""
+        """Return noise, images, and labels of generated and real images."""
         rng = np.random.default_rng(1)
         z = rng.standard_normal((self.batch, 128), "f4")
         real = rng.random((self.batch, 28, 28, 1), "f4")
@@ -518,7 +518,7 @@ def make(name, which, size):
 
 
 def write_files(folder):
-    """Write the networks of `keras.applications`, with random weights and logits."""
+    """Write networks of `keras.applications` with random weights, without softmax."""
     import keras
 
     for model in MODELS.values():
@@ -534,7 +534,7 @@ def write_files(folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", default=",".join(MODELS), help="some of them")
+    parser.add_argument("--models", default=",".join(MODELS), help="models to run")
     options = arguments(parser, seconds=0.3)
     chosen = {which: MODELS[which] for which in options.models.split(",")}
     if "tensorflow" not in options.peers:

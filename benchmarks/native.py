@@ -1,18 +1,18 @@
-"""Time steps of ordinary models on each target, beside JAX, PyTorch and TensorFlow.
+"""Compare steps of common models on each target with JAX, PyTorch and TensorFlow.
 
     python benchmarks/native.py                     (four workloads, three minutes)
     python benchmarks/native.py --works mlp,row --peers jax,torch --rounds 3
 
-``mlp``: a training step of an MLP 784-128-10, batch 128, with Adam. ``transformer``:
-one of a block with 4 heads, batch 16, 64 tokens of width 128, with Adam. ``lstm``: an
-LSTM of 64 units over [32, 50, 32] and all its gradients. ``row``: one row through an
-MLP 784-128-10.
+``mlp``: a training step of an MLP 784-128-10, batch 128, with Adam. ``transformer``: a
+training step of a block with 4 heads, batch 16, 64 tokens of width 128, with Adam.
+``lstm``: an LSTM of 64 units over [32, 50, 32] and all its gradients. ``row``: one row
+through an MLP 784-128-10.
 
-Each implementation has its own process, which is stopped while another one runs, starts
-from the same weights, and must compute the same numbers. The script prints the median
-time of a step, its ratio to that of the native target, and the time of the first call,
-with tracing and compilation. The cache of machine code is off, unless ``--cached`` is
-given: then a first run fills it. Peers that are not installed are left out.
+Each implementation runs in its own process, which is stopped while another one runs. All
+start from the same weights and must compute the same numbers. The script prints the median
+time of a step, the ratio of the native target to it, and the time of the first call,
+including tracing and compilation. The cache of machine code is disabled, unless ``--cached``
+is given; an extra run then fills it first. Peers that are not installed are skipped.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from turns import PACKAGES, arguments, save, serve, take_turns, working
 __all__ = ["measure"]
 
 IMPLEMENTATIONS = ["native", "numpy", "jax", "torch", "torch_compile", "tensorflow"]
-RATE, EPSILON = 1e-7, 1e-7  # for the rate see `scaling`
+RATE, EPSILON = 1e-7, 1e-7  # for the low rate, see `scaling`
 HEADS = 4
 
 
@@ -149,7 +149,7 @@ def torch_transformer(weights, x, y, compiled):
     joined = np.concatenate([w.reshape(n, n) for w in (wq, wk, wv)], 1)
     bias = np.concatenate([b.reshape(n) for b in (bq, bk, bv)])
     weights = [g1, b1, joined.T, bias, wo.reshape(n, n).T, bo, g2, b2]
-    weights += [w1.T, c1, w2.T, c2]  # torch.nn.Linear keeps them so
+    weights += [w1.T, c1, w2.T, c2]  # the layout of torch.nn.Linear
     weights = [torch.tensor(w.copy(), requires_grad=True) for w in weights]
     x, y = torch.tensor(x), torch.tensor(y)
     adam = torch.optim.Adam(weights, RATE, eps=EPSILON, fused=True)
@@ -327,7 +327,8 @@ def make(name, which):
 def measure(names, which, options):
     """Return the median and the first call of each implementation, in ms.
 
-    Raises: ``RuntimeError`` if an implementation computes other numbers than the first.
+    Raises:
+        RuntimeError: If an implementation computes other numbers than the first one.
     """
     cache = {} if options.cached else {"TAPEWRIGHT_CACHE": "0"}
     with working(names, options.realtime, **cache) as workers:
@@ -360,8 +361,8 @@ def table(which, found):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--works", default=",".join(WORKS), help="some of them")
-    parser.add_argument("--cached", action="store_true", help="read machine code back")
+    parser.add_argument("--works", default=",".join(WORKS), help="workloads to run")
+    parser.add_argument("--cached", action="store_true", help="use cached machine code")
     options = arguments(parser, IMPLEMENTATIONS, rounds=5, seconds=0.3)
     names = options.peers
     results = {}

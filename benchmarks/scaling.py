@@ -316,7 +316,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--quick", action="store_true", help="a few sizes of each sweep")
-    add("--sweeps", default=",".join(SWEEPS), help="sweeps to run, separated by commas")
+    add("--sweeps", default=",".join(SWEEPS), help="sweeps to run")
     add("--sizes", help="sizes to use instead of the defaults, e.g. 32,64")
     add("--read", metavar="FILE", help="show figures saved with --json")
     add("--picture", metavar="FILE", help="draw the times (matplotlib)")

@@ -1,7 +1,7 @@
-"""Tables of timed steps: a row for each case, a column for each implementation.
+"""Print tables of measured steps: one row per case, one column per implementation.
 
-`compare` measures, prints the table and a summary, and draws the ratios to the fastest
-peer. The script's ``make`` takes the name and the size of a case.
+`compare` measures the cases, prints the table and a summary, and draws the ratios to the
+fastest peer. The script's ``make`` accepts the name and the size of a case.
 """
 
 import json
@@ -20,19 +20,19 @@ __all__ = ["Case", "arguments", "compare", "compared", "picture", "sums", "summa
 OURS = ["native", "numpy"]
 PEERS = ["tensorflow", "torch", "jax"]
 TOLERANCE = 1e-3  # of the norm of each array
-# Machine code is compiled in each process: a row stands for a first use.
+# Each process compiles its machine code, as when a layer is first used.
 UNCACHED = {"TAPEWRIGHT_CACHE": "0"}
-LIMITS = 1.0, 1.5  # ratios to the fastest peer that are counted and drawn
+LIMITS = 1.0, 1.5  # ratios to the fastest peer to count and draw
 
 
 @dataclass
 class Case:
-    """A row. ``product``: the multiplications and additions of a forward pass, if known."""
+    """A row; ``product``: multiplications and additions of a forward pass, if known."""
 
     name: str
     size: str
     product: int = 0
-    peers: tuple | None = None  # those that have it: all
+    peers: tuple | None = None  # available in all
 
     def among(self, names):
         return [name for name in names if self.peers is None or name in self.peers]
@@ -41,9 +41,9 @@ class Case:
 def arguments(parser, peers=PEERS, rounds=7, seconds=0.03):
     """Parse the command line, with the options of `compare`."""
     add = parser.add_argument
-    add("--memory", action="store_true", help="peaks of memory instead")
-    add("--minima", action="store_true", help="minima, not medians: a busy machine")
-    add("--read", metavar="FILE", help="show the figures of --json again")
+    add("--memory", action="store_true", help="measure peak memory instead")
+    add("--minima", action="store_true", help="minima, for a busy machine")
+    add("--read", metavar="FILE", help="show figures saved with --json")
     add("--picture", metavar="FILE", help="draw the ratios (matplotlib)")
     return turns.arguments(parser, [*OURS, *peers], rounds, seconds)
 
@@ -68,14 +68,14 @@ def compare(cases, options):
 
 
 def shown(row, options):
-    """Return the row with the statistic that tables show as its ms."""
+    """Return the row with the displayed statistic as its ms."""
     return row | {"ms": row["min"]} if options.minima else row
 
 
 def run(cases, options):
-    """Measure the cases and print each row, on stderr with a bar; save after each row."""
+    """Measure the cases, with a progress bar on stderr; print and save each row."""
     names, results = options.peers, {"matmul": matmul_rate(), "rows": []}
-    print(f"One product of matrices: {results['matmul']:.0f} GFLOP/s\n")
+    print(f"Large matrix product: {results['matmul']:.0f} GFLOP/s\n")
     print(head(names, options.memory), flush=True)
     progress = tqdm(cases, file=sys.stderr, dynamic_ncols=True)
     started = [] if options.memory else names
@@ -98,7 +98,7 @@ def run(cases, options):
 
 
 def measure(workers, case, options):
-    """Return the figures of a row: the ms by implementation, and errors."""
+    """Return the ms and the errors of a row, by implementation."""
     row = {"name": case.name, "size": case.size, "product": case.product, "errors": {}}
     answers = {}
     taking = case.among([worker.name for worker in workers])
@@ -120,7 +120,7 @@ def measure(workers, case, options):
 
 
 def memory(names, case, options):
-    """Return peaks in MB of processes that import, compile and run one layer each."""
+    """Return the peak MB of processes that import, compile and run one layer each."""
     row = {"name": case.name, "size": case.size, "peak": {}, "errors": {}}
     for name in case.among(names):
         with working([name], options.realtime, **UNCACHED) as [worker]:
@@ -156,7 +156,8 @@ def sums(arrays):
 def compared(numbers):
     """Return the implementations whose numbers differ from the median of all.
 
-    Args: ``numbers``: of each a list, like `sums`; the first of each entry is its norm.
+    Args:
+        numbers: Results of `sums`, by implementation.
     """
     shared = min(map(len, numbers.values()), default=0)
     if not shared:
@@ -164,7 +165,7 @@ def compared(numbers):
     found = {name: np.array(sums[:shared]) for name, sums in numbers.items()}
     expected = np.median(list(found.values()), 0)
     norms = abs(expected[:, 0])
-    # The gradient of a bias may be nothing but rounding, as that of keys in attention.
+    # Some gradients are pure rounding errors, such as the bias of keys in attention.
     allowed = TOLERANCE * np.maximum(norms, 1e-3 * norms.max())
     return [
         name
@@ -177,13 +178,13 @@ def compared(numbers):
 
 
 def fastest(row):
-    """Return the fastest peer with right numbers, or None."""
+    """Return the fastest peer with correct numbers, or None."""
     peers = [n for n in row["ms"] if n not in (*OURS, *row["wrong"])]
     return min(peers, key=row["ms"].get, default=None)
 
 
 def ratio(row, name):
-    """Return the time of one of our targets over that of the fastest peer, or None."""
+    """Return the time of a target divided by the time of the fastest peer, or None."""
     peer = fastest(row)
     if peer is None or name not in row["ms"]:
         return None
@@ -191,7 +192,7 @@ def ratio(row, name):
 
 
 def rate(row, name):
-    """Return the GFLOP/s of products: forward, and gradients of both factors."""
+    """Return the GFLOP/s of products, with the gradients of both factors."""
     return 6e-6 * row["product"] / row["ms"][name]
 
 
@@ -234,7 +235,7 @@ def memory_line(row, names):
 
 
 def summary(rows):
-    """Return for each target the median ratio, the counts above `LIMITS`, the worst."""
+    """Return median ratio, counts above `LIMITS` and worst ratio of each target."""
     lines = []
     for name in OURS:
         pairs = [(ratio(row, name), row) for row in rows]
@@ -258,7 +259,7 @@ def summary(rows):
 
 
 def picture(rows, path):
-    """Draw the ratios to the fastest peer: a line for each name, a dot for each size."""
+    """Draw the ratios to the fastest peer: one line per name, one dot per size."""
     import matplotlib
 
     matplotlib.use("Agg")

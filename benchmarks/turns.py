@@ -1,7 +1,7 @@
-"""Run implementations in turns, each in a process that is stopped between its turns.
+"""Run implementations in turns, each in a process that is stopped between turns.
 
-A script starts a `Worker` for each implementation, asks all of them to make the same
-step, lets them take turns, and runs `serve` in their processes.
+A script starts a `Worker` for each implementation, requests the same step from all of them,
+and calls `take_turns`. The processes of the workers run `serve`.
 """
 
 import importlib
@@ -27,7 +27,7 @@ __all__ = [
     "working",
 ]
 
-# name -> package; tapewright's targets go by their own names
+# name -> package; tapewright's targets have their own names
 PACKAGES = {
     "native": "tapewright",
     "numpy": "tapewright",
@@ -39,7 +39,7 @@ PACKAGES = {
     "tensorflow_xla": "tensorflow",
     "tensorflow_eager": "tensorflow",
 }
-# Settings that pin BLAS to other kernels than users have, or compile Python at each import.
+# Settings that change BLAS kernels, or recompile Python modules at each import.
 UNSET = (
     "OPENBLAS_CORETYPE",
     "OPENBLAS_L2_SIZE",
@@ -49,7 +49,7 @@ UNSET = (
 
 
 def inherited():
-    """The environment of processes that are timed: ours, without `UNSET`."""
+    """Return the environment of measured processes: ours without `UNSET`."""
     kept = {k: v for k, v in os.environ.items() if k not in UNSET}
     return {"TF_CPP_MIN_LOG_LEVEL": "2", **kept}
 
@@ -57,7 +57,10 @@ def inherited():
 class Worker:
     """The process of one implementation; `times` collects the seconds of its steps.
 
-    Args: ``name``: one of `PACKAGES`; ``environment``: further variables of its own.
+    Args:
+        name: Name in `PACKAGES`.
+        realtime: If True, run with real-time priority.
+        **environment: Additional environment variables.
     """
 
     def __init__(self, name, realtime=False, **environment):
@@ -70,14 +73,15 @@ class Worker:
             text=True,
             env={**inherited(), "TAPEWRIGHT_TARGET": target, **environment},
         )
-        if realtime:  # the threads that it starts inherit this
+        if realtime:  # inherited by the threads that it starts
             os.sched_setscheduler(self.process.pid, os.SCHED_RR, os.sched_param(1))
-        self._answer()  # the import is done
+        self._answer()  # the import is complete
 
     def ask(self, **request):
         """Return the answer of `serve` to a request.
 
-        Raises: ``RuntimeError`` if the implementation raises.
+        Raises:
+            RuntimeError: If the implementation raises an error.
         """
         self.process.send_signal(signal.SIGCONT)
         self.process.stdin.write(json.dumps(request) + "\n")
@@ -101,7 +105,7 @@ class Worker:
 
 @contextmanager
 def working(names, realtime=False, **environment):
-    """Start workers of these names, until the block ends."""
+    """Start workers with these names; stop them at the end of the block."""
     workers = []
     try:
         for name in names:
@@ -113,9 +117,9 @@ def working(names, realtime=False, **environment):
 
 
 def take_turns(workers, rounds, seconds, between=lambda: None):
-    """Let each worker compute for some ``seconds``, in another order in each round.
+    """Run each worker for ``seconds`` per round, in a different order in each round.
 
-    Before each turn, ``between`` is called.
+    ``between`` is called before each turn.
     """
     for i in range(rounds if workers else 0):
         at = i % len(workers)
@@ -127,10 +131,10 @@ def take_turns(workers, rounds, seconds, between=lambda: None):
 def serve(make, name, checked=4):
     """Answer requests in a worker's process until it is killed.
 
-    Requests: ``make``: arguments of ``make(name, ...)``, which returns ``(step,
-    numbers)``; the answer holds the seconds of the first step, and ``numbers`` of the
-    outputs of ``checked`` steps in turn. ``seconds``: time steps. ``peak``: that of
-    memory in MB.
+    Requests: ``make`` has the arguments of ``make(name, ...)``, which returns ``(step,
+    numbers)``; the answer contains the seconds of the first step, and ``numbers`` of the
+    outputs of the first ``checked`` steps. ``seconds`` measures steps. ``peak`` returns
+    the peak memory in MB.
     """
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # libraries may print
@@ -140,7 +144,7 @@ def serve(make, name, checked=4):
     for line in sys.stdin:
         request = json.loads(line)
         if "make" in request:
-            step = None  # frees the memory of the previous one
+            step = None  # frees the memory of the previous step
             try:
                 step, answer = _made(make, name, request["make"], checked)
             except Exception as error:  # noqa: BLE001  (a peer may lack a layer)
@@ -165,7 +169,7 @@ def _made(make, name, arguments, checked):
 
 
 def _memory(field):
-    """Return a field of the process's memory, in MB (on Linux, else 0)."""
+    """Return a memory statistic of the process in MB (0 except on Linux)."""
     try:
         with open("/proc/self/status") as status:
             lines = dict(line.split(":", 1) for line in status)
@@ -175,10 +179,10 @@ def _memory(field):
 
 
 def timed(step, seconds):
-    """Return seconds a step, of several runs of steps that take ``seconds`` in all.
+    """Return the seconds per step of several runs, which take ``seconds`` in total.
 
-    A run ends with ``step.wait(outputs)``, if a step returns before it is done. It begins
-    with ``step.reset()`` and one more step, both untimed, if a step changes its state.
+    If steps are asynchronous, a run ends with ``step.wait(outputs)``. If steps change
+    their state, a run starts with ``step.reset()`` and an extra step, both not measured.
     """
     wait = getattr(step, "wait", lambda outputs: None)
     reset = getattr(step, "reset", None)
@@ -208,20 +212,20 @@ def timed(step, seconds):
 def arguments(parser, names, rounds, seconds):
     """Parse the command line, with the options that all scripts share.
 
-    Returns the arguments, with ``peers`` as a list of the installed ones.
+    In the result, ``peers`` is the list of the installed implementations.
     """
     add = parser.add_argument
-    add("--peers", default=",".join(names), help="ours included: " + ", ".join(names))
+    add("--peers", default=",".join(names), help="some of " + ", ".join(names))
     add("--rounds", type=int, default=rounds)
-    add("--seconds", type=float, default=seconds, help="of a turn")
-    add("--realtime", action="store_true", help="outrank all else (root)")
-    add("--json", metavar="FILE", help="a file for the figures")
+    add("--seconds", type=float, default=seconds, help="length of a turn")
+    add("--realtime", action="store_true", help="run with real-time priority (root)")
+    add("--json", metavar="FILE", help="file for the figures")
     options = parser.parse_args()
     asked = some_of(parser, "--peers", options.peers, names)
     options.peers = [name for name in asked if _installed(name)]
     missing = [name for name in asked if name not in options.peers]
     if missing:
-        print(f"not installed, left out: {', '.join(missing)}", file=sys.stderr)
+        print(f"not installed, skipped: {', '.join(missing)}", file=sys.stderr)
     if not options.peers:
         parser.error(f"--peers: none of {', '.join(asked)} is installed")
     return options
@@ -233,11 +237,11 @@ def _installed(name):
 
 
 def some_of(parser, option, text, names):
-    """The names that an option lists; the parser ends the process for an unknown one."""
+    """Return the names in an option; unknown names are a parser error."""
     asked = text.split(",")
     for name in asked:
         if name not in names:
-            parser.error(f"{option}: {name!r} is none of {', '.join(names)}")
+            parser.error(f"{option}: {name!r} is not one of {', '.join(names)}")
     return asked
 
 

@@ -1,26 +1,26 @@
-"""The works of `compare.py` and `gpu.py`: their arrays, the same for every library.
+"""Workloads of `compare.py` and `gpu.py`: arrays, the same for every library.
 
-| work | one step |
+| workload | one step |
 | --- | --- |
-| ops | 250 times ``x = tanh(1.01 x + 0.01) - 0.02`` on 4 numbers: 1,000 ops |
-| ops_gradient | the same, with the gradient of the sum of the result by ``x`` |
+| ops | 1,000 ops: 250 times ``x = tanh(1.01 x + 0.01) - 0.02`` on 4 numbers |
+| ops_gradient | the same, with the gradient of the sum of the result with respect to ``x`` |
 | W1 | MLP 784-128-10, batch 128: cross-entropy and an L2 penalty; each gradient clipped by norm; Adam |
 | W2 | GAN, generator 100-128-784 and discriminator 784-128-1, batch 128: both updated by Adam |
-| W3 | MLP 784-256-10, batch 128: cross-entropy and a penalty on the gradient by the inputs; SGD |
+| W3 | MLP 784-256-10, batch 128: cross-entropy and a penalty on the input gradient; SGD |
 | W4 | 784-1024-1024-10 with BatchNormalization, batch 256: cross-entropy, Adam |
 | W10 | two convolutions with pooling, batch 64: cross-entropy, Adam |
-| jacobian | that of two layers 64-128-32 with elu by a batch of 32: [32, 32, 32, 64] |
-| batch_jacobian | its blocks, row by row: [32, 32, 64] |
-| small_jacobian | two layers 5-8-6, a batch of 7: [7, 6, 7, 5] |
-| hessian | that of ``mean(tanh(x k)^2)`` by ``k`` [20, 20], for ``x`` [16, 20] |
+| jacobian | Jacobian of two layers 64-128-32 with ELU, batch 32: [32, 32, 32, 64] |
+| batch_jacobian | its diagonal blocks: [32, 32, 64] |
+| small_jacobian | Jacobian of two layers 5-8-6, batch 7: [7, 6, 7, 5] |
+| hessian | Hessian of ``mean(tanh(x k)^2)`` with respect to ``k`` [20, 20], for ``x`` [16, 20] |
 | row | one row through an MLP 784-128-10, with softmax |
 | epoch | an epoch of an MLP 784-128-10 over 60,000 rows in shuffled batches of 128: Adam |
 | epoch_8 | the same, with 8 steps as one traced function in tapewright |
-| write, read | a file of 200 MB of weights, in the usual format of each library |
+| write, read | a file with 200 MB of weights, in the usual format of each library |
 
-Numbers are float32. Adam is Keras', with epsilon 1e-7 before the bias correction. Steps that
-train return to the first weights before each run that is timed: after some hundred steps on
-one batch, moments of zero gradients are denormal numbers, on which arithmetic is slow.
+All arrays are float32. Adam follows Keras, with epsilon 1e-7 before the bias correction.
+Training steps are reset to the initial weights before each measured run: after some hundred
+steps on one batch, moments of zero gradients become denormal numbers, which are slow.
 """  # noqa: E501
 
 import numpy as np
@@ -49,9 +49,7 @@ FILES = ("write", "read")
 RATES = {"W1": 1e-3, "W2": 2e-4, "W3": 0.1, "W4": 1e-3, "W10": 1e-3, "epoch": 1e-3}
 PENALTIES = {"W1": 0.01, "W3": 0.1}
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-7
-CHECKED = (
-    4  # first steps, whose numbers are compared; epochs among them keep their order
-)
+CHECKED = 4  # number of first steps to compare; their epochs are not shuffled
 
 # (batch, inputs, hidden units) at full size, and tiny
 SIZES = {
@@ -75,7 +73,7 @@ CLASSES, NOISE = 10, 100
 
 
 def arrays(work, tiny):
-    """Return the arrays of a work by name: weights, then ``x``, ``y`` and the like."""
+    """Return the arrays of a workload by name: weights, then ``x``, ``y`` and others."""
     work = work.removesuffix("_8")
     rng = np.random.default_rng(20261120)
     if work.startswith("ops"):
@@ -111,17 +109,17 @@ def arrays(work, tiny):
 
 
 def weights_of(data):
-    """The names of the weights among `arrays`."""
+    """Return the names of the weights in `arrays`."""
     return [name for name in data if name not in ("x", "y", "z")]
 
 
 def batch_of(tiny):
-    """The rows of a batch of `epoch`."""
+    """Return the rows of a batch of `epoch`."""
     return SIZES["epoch"][tiny][0]
 
 
 def sums(arrays):
-    """The norm of each array and its inner product with a random one, as one list."""
+    """Return the norm and a random projection of each array, as one list."""
     return np.ravel(tables.sums(arrays)).tolist()
 
 

@@ -1,4 +1,4 @@
-"""The works in JAX: each step is one compiled function that donates its state."""
+"""Workloads in JAX: each step is one compiled function that donates its state."""
 
 import os
 
@@ -25,7 +25,7 @@ __all__ = ["make"]
 
 
 def make(name, work, tiny, device, folder):
-    """Return ``(step, numbers)`` of a work on ``"GPU"`` or ``"CPU"``."""
+    """Return ``(step, numbers)`` of a workload on ``"GPU"`` or ``"CPU"``."""
     place = jax.devices("gpu" if device == "GPU" else "cpu")[0]
     if place != jax.devices()[0]:
         jax.config.update("jax_default_device", place)
@@ -68,7 +68,7 @@ def _sums(state):
 
 
 def _trained(work, weights):
-    """The compiled step of a work, and its first state: weights, moments, count, others."""
+    """Return the compiled step and its initial state: weights, moments, count, others."""
     zeros = [jnp.zeros_like(w) for w in weights]
     moving = []
     if work == "W4":
@@ -103,7 +103,7 @@ def _entropies(y, logits):
 
 
 def _by_loss(loss_of):
-    """``(loss, gradients, moving)`` of a loss without other state."""
+    """Return ``(loss, gradients, moving)`` of a loss without other state."""
 
     def gradients(weights, moving, *given):
         return *jax.value_and_grad(loss_of)(weights, *given), moving
@@ -248,7 +248,7 @@ def _derivative(work, given):
 
 
 def _file(work, data, folder):
-    """NumPy's file of arrays: JAX has no format of its own."""
+    """Write or read a NumPy file of arrays: JAX has no file format."""
     path = os.path.join(folder, "jax.npz")
     weights = {key: jnp.asarray(value) for key, value in data.items()}
 

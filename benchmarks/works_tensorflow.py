@@ -1,4 +1,4 @@
-"""The works in the names of TensorFlow and Keras: for tapewright and for TensorFlow."""
+"""Workloads with TensorFlow's and Keras' names, for tapewright and TensorFlow."""
 
 import importlib
 import os
@@ -22,12 +22,12 @@ from works import (
 
 __all__ = ["make"]
 
-_STACK = ExitStack()  # holds the device for as long as the process runs
+_STACK = ExitStack()  # keeps the device until the process ends
 tf = None  # the package; the first call of `make` sets it
 
 
 def make(name, work, tiny, device, folder):
-    """Return ``(step, numbers)`` of a work; a GPU stays the current device."""
+    """Return ``(step, numbers)`` of a workload; a GPU remains the current device."""
     global tf
     tf = importlib.import_module(PACKAGES[name])
     if device != "CPU":
@@ -63,7 +63,7 @@ def _waits(step):
 
 
 def _resets(step, variables):
-    """Let ``step.reset()`` return the variables to the values that they have now."""
+    """Add ``step.reset()``, which restores the current values of the variables."""
     first = [(v, v.numpy()) for v in variables]
 
     def reset():
@@ -251,7 +251,7 @@ def _derivative(trace, work, data):
             slope = inner.gradient(loss, k)
         return outer.jacobian(slope, k)
 
-    # Arguments: what is constant may be computed once, while it is traced.
+    # Pass arguments: constants could be folded during tracing.
     given = [tf.constant(value) for value in data.values()]
     call = trace(hessian if work == "hessian" else jacobian)
     return _waits(lambda: call(*given)), (lambda outputs: sums([outputs.numpy()]))
@@ -271,7 +271,7 @@ def _epoch(name, data, steps, batch):
         ]
     )
     model.set_weights([data[key] for key in weights_of(data)])
-    # Keras on TensorFlow chooses XLA by itself, if it is not told.
+    # By default, Keras on TensorFlow decides whether to use XLA.
     compiler = {"jit_compile": name == "tensorflow_xla"} if "tensor" in name else {}
     model.compile(
         keras.optimizers.Adam(RATES["epoch"], epsilon=EPSILON),

@@ -1,7 +1,7 @@
-"""The works in PyTorch: eager, and compiled with ``mode="reduce-overhead"``.
+"""Workloads in PyTorch: eager, and compiled with ``mode="reduce-overhead"``.
 
-Compiled, a step is one function, optimizer included, whose state keeps its addresses, so that
-it becomes one CUDA graph.
+A compiled step is one function, including the optimizer. The addresses of its state do not
+change, so that it becomes one CUDA graph.
 """
 
 import os
@@ -30,9 +30,9 @@ functional = torch.nn.functional
 
 
 def make(name, work, tiny, device, folder):
-    """Return ``(step, numbers)`` of a work on ``"GPU"`` or ``"CPU"``."""
+    """Return ``(step, numbers)`` of a workload on ``"GPU"`` or ``"CPU"``."""
     place = torch.device("cuda" if device == "GPU" else "cpu")
-    # No set_default_device: it slows each call of torch from Python down.
+    # set_default_device is not used: it slows down each call of torch from Python.
     data, work = arrays(work, tiny), work.removesuffix("_8")
     compiled = name == "torch_compile"
     if work in FILES:
@@ -79,7 +79,7 @@ def _hidden(x, w, b):
 
 
 def _loss(work, p, c):
-    """The loss of a work on parameters and constants."""
+    """Return the loss of a workload for parameters and constants."""
     x, y = c["x"], c["y"]
     if work in ("W1", "epoch"):
         w1, b1, w2, b2 = p
@@ -121,7 +121,7 @@ def _entropy_sum(x, p, y):
 
 
 class _Eager:
-    """Autograd and torch's fused optimizers."""
+    """Eager steps, with autograd and torch's fused optimizers."""
 
     def __init__(self, work, weights, given):
         self.work, self.p = work, [w.requires_grad_() for w in weights]
@@ -135,7 +135,7 @@ class _Eager:
     def __call__(self, c):
         loss, gradients = self.gradients(c | {"moving": self.moving})
         for p, g in zip(self.p, gradients, strict=True):
-            p.grad = g.contiguous()  # in the order of p, as fused optimizers demand
+            p.grad = g.contiguous()  # fused optimizers need this layout
         self.count += 1
         if self.work != "W3":  # torch adds epsilon after the bias correction
             corrected = EPSILON / (1 - BETA_2**self.count) ** 0.5
@@ -144,7 +144,7 @@ class _Eager:
         return loss.detach()
 
     def reset(self):
-        """Return to the first weights, with moments of zero."""
+        """Restore the initial weights, and set moments to zero."""
         self.count = 0
         slots = [s for each in self.optimizer.state.values() for s in each.values()]
         _reset([*self.p, *self.moving], self.first, slots)
@@ -170,7 +170,7 @@ class _Eager:
 
 
 class _Compiled:
-    """The whole step, optimizer included, as one compiled function."""
+    """Steps as one compiled function, including the optimizer."""
 
     def __init__(self, work, weights, given):
         self.work, self.p, self.count = work, weights, 0
@@ -242,7 +242,7 @@ def _reset(tensors, values, slots):
 
 
 def _moving(work, weights):
-    """The moving means and variances of W4."""
+    """Return the moving means and variances of W4."""
     makers = (torch.zeros_like, torch.ones_like) * 2 if work == "W4" else ()
     return [make(weights[2]).detach() for make in makers]
 

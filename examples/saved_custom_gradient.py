@@ -7,9 +7,9 @@ Save a function with a custom gradient, and load it in a process without its cod
 
     python examples/saved_custom_gradient.py  (about 3 s; out/saved_custom_gradient.png)
 
-In float32, ``log(1 + exp(x))`` overflows for ``x`` above 88.7, where the gradient of its
-ops is NaN. A hand-written gradient, with `custom_gradient`, is correct everywhere. The
-script saves a module with this function, and with another one that clips its gradient,
+In float32, ``log(1 + exp(x))`` overflows for ``x`` above 88.7, where the gradient of
+its ops is NaN. A hand-written gradient, with `custom_gradient`, is correct everywhere.
+The script saves a module with this function, and with another one that clips its gradient,
 as graphs in one HDF5 file. A new process loads the file and computes first and second
 derivatives. If the module is saved without custom gradients, the loaded function still
 works, but its gradient raises an error.
