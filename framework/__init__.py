@@ -1,6 +1,20 @@
 """tapewright: tape autodiff, NumPy-style ops and Keras-style training on NumPy and CuPy.
 
-Code from TensorFlow's guides runs with the import changed: ``import tapewright as tf``.
+Names, arguments and defaults follow TensorFlow and Keras 3: code from TensorFlow's guides
+runs with ``import tapewright as tf``.
+
+Example:
+    >>> import tapewright as tw
+    >>> x = tw.Variable(3.0)
+    >>> with tw.GradientTape() as tape:
+    ...     y = x**2
+    >>> tape.gradient(y, x).numpy()
+    np.float32(6.0)
+
+`tw.keras` has models, layers and ``fit``, `tw.data` input pipelines, `tw.function` traces
+Python to compiled programs. In the repository, start with ``docs/getting_started.md``;
+``docs/guide/training.md`` covers ``fit`` and custom loops, ``docs/guide/tapes.md``
+gradients, ``docs/coming_from`` the differences from other libraries.
 """
 
 import functools

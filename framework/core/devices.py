@@ -178,17 +178,16 @@ def device_of(array: Any) -> str:
 
 @contextmanager
 def device(name: Any) -> Iterator[None]:
-    """Context manager that creates new arrays on a device.
+    """Context manager that creates new tensors, variables and models on a device.
 
-    Tensors are never moved automatically: an op on tensors of two devices raises an
-    error. "GPU" is the first GPU; if a host runs several processes, each has a
-    different one, selected by local rank. Where there is no GPU, the CPU is used, with
-    one warning per process; `tw.config.set_soft_device_placement` turns this into an
-    error.
+    Ops run on the device of their inputs. Tensors are never moved automatically: an op
+    on tensors of two devices raises an error. Without a GPU, the CPU is used, with one
+    warning per process; `tw.config.set_soft_device_placement` turns this into an error.
 
     Args:
-        name: Name such as "CPU", "GPU" or "/GPU:1", a `LogicalDevice`, or None to stay
-            on the current device.
+        name: Name such as "CPU", "GPU" or "/GPU:1", a `tw.config.LogicalDevice`, or
+            None to stay on the current device. "GPU" is the first GPU; if a host runs
+            several processes, each uses a different one, selected by local rank.
 
     Raises:
         RuntimeError: If no device has this number.

@@ -147,7 +147,9 @@ def register_keras_serializable(
     Registered objects can be loaded from files without ``custom_objects``.
 
     Args:
-        package: Namespace of the name.
+        package: Namespace of the name, such as the name of your project: classes with
+            the same name in two packages do not collide. Files store ``package>name``,
+            so keep it stable.
         name: Name of the object, by default its ``__name__``.
 
     Raises:

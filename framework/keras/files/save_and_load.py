@@ -237,6 +237,9 @@ def load_model(
 ) -> Any:
     """Load a model or layer, with its weights, from a file of `save_model` or Keras.
 
+    A custom layer whose class is not registered runs the graph of its computation that
+    `save_model` stored in the file, including custom gradients.
+
     Args:
         filepath: Path of a file, folder of ``zipped=False``, or binary file object.
         custom_objects: Dict ``{name in the file: class or function}`` of objects that
@@ -248,6 +251,7 @@ def load_model(
     Raises:
         SavingError: If the file is invalid; a ``ValueError`` that names the fault and
             its location.
+        FileNotFoundError: If there is no file at ``filepath``; also a `SavingError`.
 
     Example:
         >>> import os, tempfile

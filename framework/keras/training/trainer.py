@@ -70,12 +70,6 @@ class Trainer(TrainSteps):
     ) -> History:
         """Train the model for ``epochs`` iterations over the data.
 
-        With several workers (see `tw.distribute`) all of them pass the same data.
-        ``batch_size`` is the size of the whole batch: each worker computes its part,
-        and updates and logs are computed from the whole. The workers start with the
-        variables of rank 0, stop as soon as one of them does, and compare digests of
-        all variables after each epoch.
-
         Args:
             x: Inputs: an array, or a list or dict of arrays for several inputs; or a
                 source of whole batches ``(x, y)`` or ``(x, y, sample_weight)``: a
@@ -86,8 +80,8 @@ class Trainer(TrainSteps):
                 default 32, or such that ``steps_per_epoch`` batches cover the arrays.
             epochs: Number of the epoch at which training ends; the number of epochs
                 unless ``initial_epoch`` is set.
-            verbose: 0 for no output, 1 for a progress bar, 2 for plain lines; "auto" is
-                1.
+            verbose: 0 for no output, 1 or "auto" for a progress bar in a terminal or
+                notebook and plain lines elsewhere, 2 for plain lines.
             callbacks: List of `keras.callbacks.Callback` objects, or a
                 `keras.callbacks.CallbackList`.
             validation_split: Fraction of the arrays, between 0 and 1, to evaluate on
@@ -133,6 +127,13 @@ class Trainer(TrainSteps):
             >>> history = model.fit(x, y, epochs=2, validation_split=0.25, verbose=0)
             >>> sorted(history.history), len(history.history["loss"])
             (['loss', 'mae', 'val_loss', 'val_mae'], 2)
+
+        Note:
+            With several workers (see `tw.distribute`) all of them pass the same data.
+            ``batch_size`` is the size of the whole batch: each worker computes its
+            part, and updates and logs are computed from the whole. The workers start
+            with the variables of rank 0, stop as soon as one of them does, and compare
+            digests of all variables after each epoch.
         """
         self._tw_need_compiled("fit")
         first = _as_integer("initial_epoch", initial_epoch)
@@ -318,8 +319,8 @@ class Trainer(TrainSteps):
             y: Labels: an array, or a list or dict of arrays for several outputs.
             batch_size: Number of samples per batch if ``x`` consists of arrays; by
                 default 32, or such that ``steps`` batches cover the arrays.
-            verbose: 0 for no output, 1 for a progress bar, 2 for a plain line; "auto"
-                is 1.
+            verbose: 0 for no output, 1 or "auto" for a progress bar in a terminal or
+                notebook and a plain line elsewhere, 2 for a plain line.
             sample_weight: Weights of the samples ``[samples]``.
             steps: Number of batches to evaluate, by default all.
             callbacks: List of `keras.callbacks.Callback` objects, or a
@@ -396,8 +397,8 @@ class Trainer(TrainSteps):
                 in `fit`; labels in it are ignored.
             batch_size: Number of samples per batch if ``x`` consists of arrays; by
                 default 32, or such that ``steps`` batches cover the arrays.
-            verbose: 0 for no output, 1 for a progress bar, 2 for a plain line; "auto"
-                is 1.
+            verbose: 0 for no output, 1 or "auto" for a progress bar in a terminal or
+                notebook and a plain line elsewhere, 2 for a plain line.
             steps: Number of batches to predict, by default all.
             callbacks: List of `keras.callbacks.Callback` objects, or a
                 `keras.callbacks.CallbackList`.
