@@ -41,7 +41,11 @@ class CompositeTensor:
         raise NotImplementedError(f"{type(self).__name__} must define components")
 
     def with_components(self, components: Sequence[Any]) -> Any:
-        """Return the same value with other component tensors."""
+        """Return the same value with other component tensors.
+
+        Args:
+            components: Tensors in the order of ``components``.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define with_components")
 
     def static_key(self) -> Hashable:
@@ -49,7 +53,11 @@ class CompositeTensor:
         return type(self)
 
     def is_like(self, other: Any) -> bool:
-        """Return whether loops and branches may replace this value by ``other``."""
+        """Return whether loops and branches may replace this value by ``other``.
+
+        Args:
+            other: Any value.
+        """
         return (
             isinstance(other, CompositeTensor)
             and self.static_key() == other.static_key()
@@ -62,7 +70,11 @@ class CompositeTensor:
         )
 
     def with_gradient(self, gradient: Any) -> Any:
-        """Return the gradient of this value from the gradient of its `gradient_part`."""
+        """Return the gradient of this value from the gradient of its `gradient_part`.
+
+        Args:
+            gradient: Gradient of the part.
+        """
         raise TypeError(
             f"gradients with respect to a {type(self).__name__} are not supported"
         )
@@ -76,11 +88,20 @@ class CompositeTensor:
         raise TypeError(f"a {type(self).__name__} has no rows")
 
     def stacked(self, rows: Sequence[Any]) -> Any:
-        """Return a batch of several values like this one, with an additional first axis."""
+        """Return a batch of several values like this one, with an additional first axis.
+
+        Args:
+            rows: Values with the same spec.
+        """
         raise TypeError(f"a {type(self).__name__} cannot be batched")
 
     def apply_op(self, op: Any, inputs: Sequence[Any], attributes: Any) -> Any:
         """Return the result of an op that has this value among its inputs.
+
+        Args:
+            op: The primitive.
+            inputs: Inputs in the order of its signature.
+            attributes: Attributes by name.
 
         Raises:
             TypeError: If the class does not support the op.
@@ -103,21 +124,37 @@ class CompositeSpec(CompositeTensor):
     __slots__ = ()
 
     def is_compatible_with(self, value: Any) -> bool:
-        """Return whether this spec describes a value or another spec."""
+        """Return whether this spec describes a value or another spec.
+
+        Args:
+            value: Value or spec.
+        """
         raise NotImplementedError(
             f"{type(self).__name__} must define is_compatible_with"
         )
 
     def with_shape(self, shape: Any) -> Any:
-        """Return the same spec with another shape."""
+        """Return the same spec with another shape.
+
+        Args:
+            shape: The new shape.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define with_shape")
 
     def batched(self, count: int | None) -> Any:
-        """Return the spec of a batch of ``count`` rows, see `stacked`."""
+        """Return the spec of a batch of rows, see `stacked`.
+
+        Args:
+            count: Number of rows, or None if unknown.
+        """
         raise TypeError(f"a {type(self).__name__} cannot be batched")
 
     def stack_rows(self, rows: Sequence[Any]) -> Any:
-        """Return a batch of rows of this spec."""
+        """Return a batch of rows of this spec.
+
+        Args:
+            rows: Values with this spec.
+        """
         return rows[0].stacked(rows)
 
     def of_a_row(self) -> Any:
@@ -125,5 +162,9 @@ class CompositeSpec(CompositeTensor):
         raise TypeError(f"a {type(self).__name__} has no rows")
 
     def fitted(self, value: Any) -> Any:
-        """Convert a compatible value to the form with the `static_key` of this spec."""
+        """Convert a compatible value to the form with the `static_key` of this spec.
+
+        Args:
+            value: Value that is compatible with this spec.
+        """
         return value

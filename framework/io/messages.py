@@ -667,7 +667,11 @@ class _Parts(Message):
             self._parts[name] = part
 
     def HasField(self, field_name: str) -> bool:
-        """Return whether the message has this part."""
+        """Return whether the message has this part.
+
+        Args:
+            field_name: Name of the part.
+        """
         if field_name not in self._fields:
             raise ValueError(
                 f"{type(self).__name__} has no field {field_name!r}; its fields are "

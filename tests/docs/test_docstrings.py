@@ -10,7 +10,9 @@ import pytest
 
 from ..sources import ROOT
 
-SECTIONS = "Args Attributes Shapes Returns Yields Raises References Example".split()
+SECTIONS = (
+    "Args Attributes Shapes Returns Yields Raises References Example Note".split()
+)
 
 
 def load_namespaces():
@@ -55,6 +57,14 @@ def find_constructor(cls, public):
     return None
 
 
+def members(cls, public):
+    """Yield the names and functions that a class and its private bases define."""
+    for base in cls.__mro__:
+        if base is cls or (is_ours(base) and base not in public):
+            for name, member in vars(base).items():
+                yield name, getattr(member, "__func__", member)
+
+
 def find_documented():
     """``{name: (docstring, function with the signature or None)}`` of public callables."""
     found, namespaces = {}, load_namespaces()
@@ -64,8 +74,7 @@ def find_documented():
         value = entry.value
         if inspect.isclass(value):
             found[entry.name] = inspect.getdoc(value), find_constructor(value, public)
-            for name, member in vars(value).items():
-                member = getattr(member, "__func__", member)
+            for name, member in members(value, public):
                 hidden = (
                     name[0] == "_" or f"{entry.short}.{name}" in namespaces.INTERNAL
                 )

@@ -68,7 +68,11 @@ class Resource:
         raise NotImplementedError(f"{type(self).__name__} must define peek_spec")
 
     def with_handle(self, handle: Any) -> Any:
-        """Return the object in a handle; for a traced handle, a stand-in for it."""
+        """Return the object in a handle; for a traced handle, a stand-in for it.
+
+        Args:
+            handle: Handle, a value or traced.
+        """
         return (
             object_of(handle.array) if type(handle) is Tensor else self.stand_in(handle)
         )

@@ -56,7 +56,11 @@ class MonitorCallback(Callback):
         """Reset the attributes to their values at the beginning of a training."""
 
     def get_monitor_value(self, logs: dict[str, Any]) -> float | None:
-        """Return the monitored value; None, after one warning, if the logs lack it."""
+        """Return the monitored value; None, after one warning, if the logs lack it.
+
+        Args:
+            logs: Metrics of the epoch by name.
+        """
         logs = logs or {}
         value = logs.get(self.monitor)
         if value is None and not self._tw_has_warned:

@@ -66,6 +66,11 @@ class OpMethods(RaggedRows):
     def record_function(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Apply the rule of a composite function; see `dispatch.composite`.
 
+        Args:
+            function: The composite function.
+            args: Its positional arguments.
+            kwargs: Its keyword arguments.
+
         Raises:
             TypeError: If the function has no rule for ragged tensors.
         """

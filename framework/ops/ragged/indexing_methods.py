@@ -92,7 +92,11 @@ class IndexingMethods(RaggedRows):
         return self.rows_at(np.arange(len(self))[part])
 
     def rows_at(self, numbers: Any) -> Self:
-        """Select rows by their numbers, a NumPy array. Not available in traced functions."""
+        """Select rows by their numbers. Not available in traced functions.
+
+        Args:
+            numbers: NumPy array of row numbers.
+        """
         splits = devices.to_numpy(
             known_values("RaggedTensor: rows", "row_splits", self._splits)
         )

@@ -98,6 +98,11 @@ class OpMethods(CompositeTensor):
     def record_function(self, function: Any, args: Any, kwargs: Any) -> Tensor:
         """Apply `tw.shape` or `tw.size`; see `dispatch.composite`.
 
+        Args:
+            function: The composite function.
+            args: Its positional arguments.
+            kwargs: Its keyword arguments.
+
         Raises:
             TypeError: If the function is any other composite.
         """
