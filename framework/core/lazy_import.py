@@ -4,6 +4,8 @@ A missing name raises an error, which may include the reason: see `explain_missi
 """
 
 import sys
+import threading
+from contextlib import nullcontext
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 
@@ -33,12 +35,29 @@ def import_lazily(module, **names):
         if name not in names:
             raise _missing(module, name)
         place, _, member = names[name].partition(":")
-        value = import_module(place)
+        with nullcontext() if _is_importing() else _LOCK:
+            value = import_module(place)
         space[name] = value = getattr(value, member) if member else value
         return value
 
     space["__getattr__"] = find
     space["__dir__"] = lambda: sorted({*space, *names})
+
+
+# Modules import each other in circles: threads that start at two points of a circle would
+# find modules that are half made. So one thread at a time imports what it uses first. It
+# must not wait inside an import, where it holds locks that the other one may need.
+_LOCK = threading.RLock()
+
+
+def _is_importing():
+    frame = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "_find_and_load" and code.co_filename.startswith("<frozen "):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def keep_public(module, *packages):
@@ -121,6 +140,7 @@ class _Aliases:
 
     def __init__(self):
         self.targets = {}
+        self.specs = {}  # first name of a module -> its spec under that name
         self.reasons = {}  # full name of a module -> its public name, who has the reasons
 
     def find_spec(self, fullname, path=None, target=None):
@@ -140,10 +160,14 @@ class _Aliases:
         return spec
 
     def create_module(self, spec):
-        return None
+        # The module itself: another thread may take it before `exec_module` runs.
+        module = import_module(self.resolve(spec.name))
+        self.specs.setdefault(module.__name__, module.__spec__)
+        return module
 
     def exec_module(self, module):
-        sys.modules[module.__name__] = import_module(self.resolve(module.__name__))
+        # That of the alias is in its place.
+        module.__spec__ = self.specs[module.__name__]
 
     def resolve(self, fullname):
         stem, rest = fullname, ""

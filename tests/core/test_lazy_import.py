@@ -23,7 +23,8 @@ def in_a_new_process():
 
 
 def test_import_loads_the_tape_and_the_ops_and_nothing_that_reads_or_writes_files():
-    code = "import sys, numpy, tapewright; print(*sys.modules)"
+    code = "import sys; before = {*sys.modules}; import numpy, tapewright; "
+    code += "print(*sys.modules.keys() - before)"
     found = subprocess.check_output([sys.executable, "-c", code], text=True).split()
     parts = ("data", "datasets", "distribute", "io", "keras", "layers", "optimizers")
     assert not {f"tapewright.{part}" for part in parts} & set(found)
@@ -228,3 +229,63 @@ def test_a_layer_has_its_config_before_keras_is_imported(in_a_new_process):
     code += "config = Dense(1, kernel_regularizer=regularizers.L2(0.5)).get_config(); "
     code += "print(config['kernel_regularizer']['config']['l2'])"
     assert in_a_new_process(code) == ["0.5"]
+
+
+THREADS = """
+import sys, threading
+import tapewright as tw
+
+sys.setswitchinterval(1e-6)
+barrier, failed = threading.Barrier({count}), []
+
+def use(code):
+    barrier.wait()
+    try:
+        exec(code, {{"tw": tw}})
+    except BaseException as error:
+        failed.append((code, error))
+
+threads = [threading.Thread(target=use, args=[code]) for code in {codes}]
+[each.start() for each in threads]
+[each.join() for each in threads]
+assert not failed, failed
+"""
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        ["tw.Model", "tw.layers.Dense", "tw.optimizers.Adam", "tw.nn.relu"],
+        ["from tapewright.nn import relu"] * 3,  # another name of a module
+    ],
+)
+def test_threads_may_be_the_first_to_use_a_name(codes, in_a_new_process):
+    in_a_new_process(THREADS.format(count=len(codes), codes=codes))
+
+
+def test_a_first_use_inside_an_import_waits_for_no_other_thread(in_a_new_process):
+    in_a_new_process(
+        "import threading, sys, types, importlib.util\n"
+        "import tapewright as tw\n"
+        "from tapewright.core import lazy_import\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'user_code':\n"
+        "            return importlib.util.spec_from_loader(name, self)\n"
+        "    def create_module(self, spec): return None\n"
+        "    def exec_module(self, module): tw.linalg\n"
+        "sys.meta_path.append(Finder())\n"
+        "def use(): import user_code\n"
+        "with lazy_import._LOCK:\n"
+        "    thread = threading.Thread(target=use, daemon=True)\n"
+        "    thread.start(); thread.join(30)\n"
+        "    assert not thread.is_alive()\n"
+    )
+
+
+def test_a_module_keeps_its_first_name(in_a_new_process):
+    in_a_new_process(
+        "import sys, tapewright.nn, tapewright.api.nn as module\n"
+        "assert module.__spec__.name == module.__name__ == 'tapewright.api.nn'\n"
+        "assert module is tapewright.nn is sys.modules['tapewright.nn']"
+    )
