@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Iterable
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -229,6 +228,7 @@ def explain_keyword(error: TypeError, function: Any) -> None:
 
 
 _UNEXPECTED = "() got an unexpected keyword argument "
+_FUNCTIONS = (FunctionType, MethodType, staticmethod, classmethod)
 
 
 def explain_uncaught(error: BaseException) -> None:
@@ -237,29 +237,47 @@ def explain_uncaught(error: BaseException) -> None:
     It is for functions that are too fast for `suggesting_arguments`: nothing is found or
     wrapped before the program has ended with the error.
     """
-    title, found, quoted = str(error).partition(_UNEXPECTED)
-    name, _, rest = quoted[1:].partition("'")
-    if type(error) is not TypeError or not found or rest:  # Python 3.13 suggests some
+    if type(error) is not TypeError or error.__traceback__ is None:
         return
-    first, *path = title.split(".")
+    text = error.args[0] if error.args and isinstance(error.args[0], str) else ""
+    title, found, quoted = text.partition(_UNEXPECTED)
+    name, _, rest = quoted[1:].partition("'")
+    if not found or rest:  # Python 3.13 suggests some
+        return
     step = error.__traceback__
-    while step is not None and step.tb_next is not None:
+    while step.tb_next is not None:
         step = step.tb_next
-    own = step and {**step.tb_frame.f_globals, **step.tb_frame.f_locals}.get(first)
-    if own is not None and not str(getattr(own, "__module__", "")).startswith(_PACKAGE):
-        return  # a function of the user has the name
     hints = set()
-    for module in [m for n, m in list(sys.modules.items()) if n.startswith(_PACKAGE)]:
-        function = vars(module).get(first)
-        for part in path:
-            function = getattr(function, part, None)
-        function = inspect.unwrap(function) if callable(function) else None
-        if isinstance(function, FunctionType) and function.__qualname__ == title:
-            if name not in _parameters(function):
-                hints.add(explain_argument(name, _parameters(function)))
+    for function in _functions(step.tb_frame, title):
+        if not str(function.__module__).startswith(f"{_PACKAGE}."):
+            return  # it may be the one that was called
+        if name not in _parameters(function):
+            hints.add(explain_argument(name, _parameters(function)))
     hints.discard("")
     if len(hints) == 1:
-        error.args = (f"{error}{hints.pop()}",)
+        error.args = (f"{text}{hints.pop()}",)
+
+
+def _functions(frame, title):
+    """The functions of this qualified name that the code of a frame can refer to.
+
+    It refers to variables, to their attributes, to the attributes of these, and so on.
+    """
+    code, variables = frame.f_code, {**frame.f_globals, **frame.f_locals}
+    names = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
+    names.add(title.rpartition(".")[2])  # `__init__` stands in no code
+    found, waiting = {}, [variables]
+    while waiting and len(found) < _COMPARED:
+        space = waiting.pop()
+        for value in [space[name] for name in names & space.keys()]:
+            if id(value) not in found:
+                found[id(value)] = value
+                cls = value if isinstance(value, type) else type(value)
+                waiting += [vars(base) for base in cls.__mro__]
+                waiting.append(getattr(value, "__dict__", {}))
+    functions = [each for each in found.values() if isinstance(each, _FUNCTIONS)]
+    functions = [inspect.unwrap(getattr(f, "__func__", f)) for f in functions]
+    return [each for each in functions if getattr(each, "__qualname__", None) == title]
 
 
 def suggesting_methods(cls: Class) -> Class:

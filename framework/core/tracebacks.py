@@ -8,7 +8,7 @@ calls have no overhead.
 
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 
 from .errors import InternalError, VerificationError
@@ -87,7 +87,7 @@ def install_traceback_hooks():
 @contextmanager
 def _filtered(error, trace):
     """Filter the tracebacks of an exception and of those in its chain, inside the block."""
-    if error is not None:
+    with suppress(Exception):  # it looks into objects of the user; the error is printed
         explain_uncaught(error)
     whole = [(each, each.__traceback__) for each in _chain(error)]
     try:

@@ -5,6 +5,7 @@ import pickle
 import re
 import time
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -181,14 +182,30 @@ def test_errors_of_python_name_the_argument_before_they_are_printed(call, end):
     assert str(caught.value).endswith(end)
 
 
-def test_functions_of_users_get_no_suggestions_of_ours():
+OTHER = ModuleType("other_library")
+exec("def softmax(x, axes): return x", vars(OTHER))
+
+
+def call_a_function_of_the_user():
     def softmax(x, axes):
         return x
 
+    softmax(1, dim=2)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        call_a_function_of_the_user,
+        lambda: OTHER.softmax(1, dim=2),
+        lambda: (OTHER.softmax(1, dim=2), tw.nn.softmax(x)),
+    ],
+)
+def test_functions_of_others_get_no_suggestions_of_ours(call):
     with pytest.raises(TypeError) as caught:
-        softmax(1, axsi=2)
+        call()
     explain_uncaught(caught.value)
-    assert str(caught.value).endswith("'axsi'")
+    assert str(caught.value).endswith("'dim'")
 
 
 def test_only_the_best_names_are_suggested_and_none_that_is_unlike():
@@ -226,6 +243,19 @@ def test_names_of_pytorch_are_absent_and_may_be_those_of_users():
     layer.weight = 3
     assert (layer.train(), layer.weight) == ("mine", 3)
     assert pickle.loads(pickle.dumps(layer)).weight == 3
+
+
+@pytest.mark.parametrize("made", [lambda: x, lambda: v, model, optimizers.Adam])
+def test_names_of_pytorch_are_not_listed(made):
+    tables = (OF_TENSORS, OF_LAYERS, OF_OPTIMIZERS)
+    theirs = {name for table in tables for name in table}
+    assert all([hasattr(made(), name) for name in theirs.intersection(dir(made()))])
+
+
+def test_attributes_of_users_with_names_of_pytorch_are_listed():
+    layer = WithNamesOfPyTorch()
+    layer.weight = 3
+    assert {"train", "weight", "built"} <= set(dir(layer)) and "eval" not in dir(layer)
 
 
 def table_rows():

@@ -357,6 +357,29 @@ def test_an_error_that_allows_no_attributes_is_printed(printed):
     ]
 
 
+def test_an_object_that_refuses_to_be_looked_at_hides_no_error(printed):
+    class Unbound:
+        @property
+        def __dict__(self):
+            raise RuntimeError("not bound to a request")
+
+    def misspelt(proxy):
+        return tw.concat([proxy], dim=0)
+
+    assert "unexpected keyword argument 'dim'" in printed(lambda: misspelt(Unbound()))
+
+
+def test_an_error_whose_message_fails_is_printed(printed):
+    class Unreadable(Exception):
+        def __str__(self):
+            raise RuntimeError("no message")
+
+    def fail():
+        raise Unreadable
+
+    assert "Unreadable" in printed(fail)
+
+
 def test_printing_keeps_nothing_alive(capsys):
     gc.collect()
     gc.disable()
