@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import pkgutil
 from collections.abc import Iterable
-from pathlib import Path
 
 from tapewright.core.names_of_pytorch import MODULES
 from tapewright.core.suggestions import did_you_mean
@@ -151,6 +151,6 @@ def _advice():
 @functools.cache
 def known_names() -> dict[str, list[str]]:
     """Return the public names of each namespace of TensorFlow 2.21 and Keras 3.15."""
-    text = Path(__file__).with_name("known_names.txt").read_text(encoding="utf-8")
+    text = pkgutil.get_data(__package__, "known_names.txt").decode()  # also from a zip
     lines = [line.partition(": ") for line in text.splitlines()]
     return {namespace: names.split() for namespace, _, names in lines}

@@ -201,8 +201,9 @@ MODULES = _table(
 class Elsewhere(Replaceable[Any]):
     """An attribute that another library has: reading it tells what to use here.
 
-    It is as if the attribute did not exist: `hasattr` is False, and attributes and methods
-    of users replace it. Other attributes cost nothing, unlike with ``__getattr__``.
+    It is as if the attribute did not exist: `hasattr` is False, `dir` of an object leaves it
+    out, and attributes and methods of users replace it. Other attributes cost nothing,
+    unlike with ``__getattr__``.
     """
 
     def __init__(self, name: str, here: str):
@@ -246,3 +247,14 @@ def explain_elsewhere(cls: type, names: dict[str, str], fixed: str = "") -> None
         if not hasattr(cls, name):
             kind = _Fixed if name == fixed else Elsewhere
             type.__setattr__(cls, name, kind(name, here))
+    type.__setattr__(cls, "__dir__", _present)
+
+
+def _present(owner):
+    """List the attributes of an object without those that are `Elsewhere`."""
+    absent = set()
+    for cls in reversed(type(owner).__mro__):
+        for name, value in vars(cls).items():
+            (absent.add if isinstance(value, Elsewhere) else absent.discard)(name)
+    absent -= getattr(owner, "__dict__", {}).keys()
+    return [name for name in object.__dir__(owner) if name not in absent]
