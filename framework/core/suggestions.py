@@ -109,10 +109,12 @@ def did_you_mean(name: Any, known: Iterable[Any], least: float | None = None) ->
         known: The names that exist.
         least: The least similarity of a name, from 0 to 1; give more for many names.
 
-    >>> did_you_mean("activaton", ["units", "activation"])
-    ". Did you mean 'activation'?"
-    >>> did_you_mean("nothing", ["like", "it"])
-    ''
+    Example:
+        >>> from tapewright.core.suggestions import did_you_mean
+        >>> did_you_mean("activaton", ["units", "activation"])
+        ". Did you mean 'activation'?"
+        >>> did_you_mean("nothing", ["like", "it"])
+        ''
     """
     near = _nearest(str(name), [str(each) for each in known], least)
     return f". Did you mean {' or '.join(map(repr, near))}?" if near else ""
@@ -126,8 +128,10 @@ def suggestion(name: Any, known: Iterable[Any], listing: str = "known are") -> s
         known: The names that exist.
         listing: Words in front of the list.
 
-    >>> suggestion("rat", ["rate", "seed"]), suggestion("other", ["rate", "seed"])
-    (". Did you mean 'rate'?", '; known are rate, seed')
+    Example:
+        >>> from tapewright.core.suggestions import suggestion
+        >>> suggestion("rat", ["rate", "seed"]), suggestion("other", ["rate", "seed"])
+        (". Did you mean 'rate'?", '; known are rate, seed')
     """
     known = [str(each) for each in known]
     hint = did_you_mean(name, known)
@@ -148,8 +152,10 @@ def explain_argument(name: str, known: Iterable[str]) -> str:
         name: The unknown argument.
         known: The arguments that the function has.
 
-    >>> explain_argument("lr", ["learning_rate"]), explain_argument("betas", ["beta_1"])
-    (". Did you mean 'learning_rate'?", ": use 'beta_1' and 'beta_2'")
+    Example:
+        >>> from tapewright.core.suggestions import explain_argument
+        >>> explain_argument("lr", ["learning_rate"]), explain_argument("betas", ["beta_1"])
+        (". Did you mean 'learning_rate'?", ": use 'beta_1' and 'beta_2'")
     """
     known = list(known)
     for here in RENAMED_ARGUMENTS.get(name, ()):
@@ -168,8 +174,10 @@ def unknown_arguments(who: str, unknown: dict[str, Any], known: Iterable[str]) -
         unknown: The unknown arguments, with the values given.
         known: The arguments that it has.
 
-    >>> unknown_arguments("Dense", {"unit": 4}, ["units", "activation"])
-    "Dense: unknown argument 'unit' (given 4). Did you mean 'units'?"
+    Example:
+        >>> from tapewright.core.suggestions import unknown_arguments
+        >>> unknown_arguments("Dense", {"unit": 4}, ["units", "activation"])
+        "Dense: unknown argument 'unit' (given 4). Did you mean 'units'?"
     """
     known = list(known)
     hints = {name: explain_argument(name, known) for name in unknown}

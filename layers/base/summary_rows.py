@@ -64,8 +64,10 @@ def summary_row(operation):
 def _shape_text(shapes):
     """A shape, or a nest of them as Python writes it.
 
-    >>> _shape_text([(None, 8), (None, 2)]), _shape_text({"a": (None, 8)})
-    ('[(None, 8), (None, 2)]', '(None, 8)')
+    Example:
+        >>> from tapewright.layers.base.summary_rows import _shape_text
+        >>> _shape_text([(None, 8), (None, 2)]), _shape_text({"a": (None, 8)})
+        ('[(None, 8), (None, 2)]', '(None, 8)')
     """
     if shapes is None:
         return "?"
@@ -98,8 +100,10 @@ def summary_totals(model):
 def _readable(size):
     """A number of bytes in the largest unit that fits.
 
-    >>> _readable(906 * 4)
-    '3.54 KB'
+    Example:
+        >>> from tapewright.layers.base.summary_rows import _readable
+        >>> _readable(906 * 4)
+        '3.54 KB'
     """
     power = min(int(math.log2(size)) // 10, 5) if size else 0
     return f"{size / 1024**power:.2f} {('B', 'KB', 'MB', 'GB', 'TB', 'PB')[power]}"

@@ -237,13 +237,17 @@ class CSVLogger(Callback):
 
 
 def _short(value):
-    """A number with four digits, and the shape of anything else.
+    """A number with four digits, the shape of an array, and anything else as its text.
 
-    >>> _short(0.123456), _short([1.0, 2.0])
-    ('0.1235', '[2]')
+    Example:
+        >>> from tapewright.keras.callbacks.history import _short
+        >>> _short(0.123456), _short([1.0, 2.0]), _short(None)
+        ('0.1235', '[2]', 'None')
     """
-    shape = np.shape(value)
-    return str(list(shape)) if shape else f"{value:.4g}"
+    array = np.asarray(value)
+    if array.shape:
+        return str(list(array.shape))
+    return f"{array[()]:.4g}" if array.dtype.kind in "iuf" else str(value)
 
 
 def _ends_with_newline(path):

@@ -5,6 +5,7 @@ import csv
 import numpy as np
 import pytest
 
+import tapewright as tw
 from tapewright.keras import callbacks
 from tapewright.keras.callbacks import (
     CallbackList,
@@ -169,3 +170,10 @@ def test_a_history_of_one_epoch_shows_one_value():
     history = callbacks.History()
     history.on_epoch_end(0, {"loss": 0.25})
     assert repr(history) == "<History: 1 epoch, loss 0.25>"
+
+
+def test_a_history_shows_values_that_are_no_numbers():
+    history = callbacks.History()
+    for value in ("low", None):
+        history.on_epoch_end(0, {"rate": value, "loss": tw.constant(0.5)})
+    assert repr(history) == "<History: 2 epochs, rate low -> None, loss 0.5 -> 0.5>"
