@@ -32,8 +32,8 @@ def constructor_call(
         omit: Names of arguments that the constructor does not take, despite ``**kwargs``.
 
     Example:
-        >>> from tapewright.keras import initializers
-        >>> constructor_call(initializers.RandomNormal(stddev=0.1))
+        >>> from tapewright.serialization.constructor_call import constructor_call
+        >>> constructor_call(keras.initializers.RandomNormal(stddev=0.1))
         'RandomNormal(stddev=0.1)'
     """
     cls = type(thing)
