@@ -3,6 +3,7 @@
 A missing name raises an error, which may include the reason: see `explain_missing`.
 """
 
+import os
 import sys
 import threading
 from contextlib import nullcontext
@@ -48,6 +49,15 @@ def import_lazily(module, **names):
 # find modules that are half made. So one thread at a time imports what it uses first. It
 # must not wait inside an import, where it holds locks that the other one may need.
 _LOCK = threading.RLock()
+
+
+def _renew_lock():
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # the thread that holds it may not be in the child
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 def _is_importing():

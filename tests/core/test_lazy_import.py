@@ -1,6 +1,7 @@
 """Modules that few programs use are loaded on first use; their names are there before."""
 
 import importlib
+import os
 import subprocess
 import sys
 from types import ModuleType
@@ -280,6 +281,23 @@ def test_a_first_use_inside_an_import_waits_for_no_other_thread(in_a_new_process
         "    thread = threading.Thread(target=use, daemon=True)\n"
         "    thread.start(); thread.join(30)\n"
         "    assert not thread.is_alive()\n"
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_waits_for_no_thread_of_its_parent(in_a_new_process):
+    in_a_new_process(
+        "import os, threading\n"
+        "import tapewright as tw\n"
+        "from tapewright.core import lazy_import\n"
+        "held, done = threading.Event(), threading.Event()\n"
+        "def hold():\n"
+        "    with lazy_import._LOCK: held.set(); done.wait()\n"
+        "threading.Thread(target=hold).start(); held.wait()\n"
+        "child = os.fork()\n"
+        "if not child: import signal; signal.alarm(30); tw.linalg; os._exit(0)\n"
+        "status = os.waitpid(child, 0)[1]; done.set()\n"
+        "assert status == 0\n"
     )
 
 
