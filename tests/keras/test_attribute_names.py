@@ -33,8 +33,11 @@ EXTENSION_POINTS = {
     "callbacks.Callback": "get_state on_close set_state state_names",
     "metrics.Metric": "_direction",  # Keras reads it of any metric
 }
-# Methods of ours that no code here calls.
-EXTRAS = {"with_name_scope", "get_monitor_value", "plot", "history", "save_on_sigterm"}
+# Methods of ours that no code here calls; notebooks call the last.
+EXTRAS = {
+    *("with_name_scope", "get_monitor_value", "plot", "history", "save_on_sigterm"),
+    "_repr_html_",
+}
 NOT_EXTENDED = {"callbacks.CallbackList", "layers.InputSpec"}
 # Names that were in the way once.
 ORDINARY = """
