@@ -338,8 +338,8 @@ def _show_after_cell(figure):
 
 
 def _show_waiting():
-    for figure in [*_waiting]:
-        sys.modules["IPython"].display.display(figure)
+    while _waiting:  # a figure that cannot be shown is not tried again
+        sys.modules["IPython"].display.display(_waiting.pop(0))
 
 
 def _panels(n, columns, width, height):

@@ -166,13 +166,9 @@ def explain_missing(variables):
     It is empty if no tape has returned None for them.
     """
     paths, lines = {}, []
-    for variable in variables:
-        remains = getattr(variable, "unconnected", None)
-        if remains is None:
-            continue
-        if len(lines) == _LISTED:
-            lines.append(f"\n  and {len(variables) - _LISTED} more")
-            break
+    explained = [v for v in variables if getattr(v, "unconnected", None) is not None]
+    for variable in explained[:_LISTED]:
+        remains = variable.unconnected
         known = paths.get(id(remains))
         if known is None:
             known = paths[id(remains)] = _Paths(remains.tape, remains.targets)
@@ -181,6 +177,8 @@ def explain_missing(variables):
             text = "a gradient function on the path returned None"
             found = Explanation(found.source, "no_derivative", text, found.path)
         lines.append("\n  " + found.in_a_line(variable.path))
+    if len(explained) > _LISTED:
+        lines.append(f"\n  and {len(explained) - _LISTED} more")
     return "".join(lines)
 
 

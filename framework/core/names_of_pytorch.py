@@ -236,17 +236,19 @@ class _Fixed(Elsewhere):
         self.refuse(owner)
 
 
-def explain_elsewhere(cls: type, names: dict[str, str], fixed: str = "") -> None:
+def explain_elsewhere(
+    cls: type, names: dict[str, str], fixed: tuple[str, ...] = ()
+) -> None:
     """Let a class tell what to use instead of the attributes that another library has.
 
     Args:
         cls: The class.
         names: For each name what to use.
-        fixed: The name that no object of the class can have as an attribute either.
+        fixed: Names that no object of the class can have as an attribute either.
     """
     for name, here in names.items():
         if not hasattr(cls, name):
-            kind = _Fixed if name == fixed else Elsewhere
+            kind = _Fixed if name in fixed else Elsewhere
             type.__setattr__(cls, name, kind(name, here))
     type.__setattr__(cls, "__dir__", _present)
 

@@ -62,4 +62,4 @@ class Operators:
         def __getitem__(self, index: Any, /) -> Tensor: ...
 
 
-explain_elsewhere(Operators, OF_TENSORS, fixed="requires_grad")
+explain_elsewhere(Operators, OF_TENSORS, fixed=("requires_grad", "data"))

@@ -50,7 +50,8 @@ class Configured(Reserving):
             registry.register(cls._tw_kind, cls.__name__, cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        if cls.__init__ is object.__init__ and (args or kwargs):
+        is_plain = cls.__init__ is object.__init__ and cls.__new__ is Configured.__new__
+        if is_plain and (args or kwargs):
             # `object` raises for such arguments only where no class has a `__new__`
             raise TypeError(f"{cls.__name__}() accepts no arguments")
         thing = super().__new__(cls)

@@ -368,3 +368,19 @@ def test_a_short_compilation_is_silent_and_leaves_no_thread(caplog):
     with pipeline._telling_if_slow("step"):
         pass
     assert threading.active_count() == before and not caplog.records
+
+
+@pytest.mark.parametrize("name", ["requires_grad", "data"])
+def test_an_attribute_that_would_change_nothing_cannot_be_set(name):
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):
+        setattr(tw.Variable(1.0), name, 2.0)
+
+
+def test_a_class_of_the_user_may_take_its_arguments_in_new():
+    class Scaled(tw.keras.initializers.Initializer):
+        def __new__(cls, scale):
+            made = super().__new__(cls, scale)
+            made.scale = scale
+            return made
+
+    assert Scaled(3.0).scale == 3.0
