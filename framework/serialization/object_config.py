@@ -465,17 +465,18 @@ def class_of(kind: str, config: dict) -> Any:
     only if the module belongs to Keras.
     """
     name, known_as = config["class_name"], config.get("registered_name")
+    noun = "class" if kind == "layer" and reading_file() else kind  # a model, perhaps
     for each in (known_as, name):
         known = get_registered_object(each) if isinstance(each, str) else None
         if known is not None:
             return known
     if isinstance(known_as, str) and ">" in known_as:
-        raise load_error(unknown_name(kind, known_as))
+        raise load_error(unknown_name(noun, known_as))
     module = config.get("module", "keras")
     if module is None or str(module).partition(".")[0] not in _OWN_PACKAGES:
         known = find_in_module(kind, "__main__" if module is None else module, name)
         if known is None:
-            raise load_error(unknown_name(kind, known_as or name))
+            raise load_error(unknown_name(noun, known_as or name))
         return known
     return find(kind, name, any_spelling=True)
 

@@ -111,12 +111,22 @@ def unknown_name(kind: str, name: str, kinds: tuple = ()) -> str:
 
 
 def unregistered(name: str) -> str:
-    """Return the error text that says how to register a user's name."""
+    """Return the error text that says how to make a user's name known.
+
+    The decorator helps with a file only if the name was registered when it was saved.
+    """
     name = str(name)[:200]
+    package, registered, own = name.rpartition(">")
+    given = f"custom_objects={{{name!r}: {own if own.isidentifier() else '...'}}}"
+    decorator = "@keras.saving.register_keras_serializable"
+    if registered:
+        return (
+            f"{name!r} is unknown: decorate {own!r} with {decorator}({package!r}) before "
+            f"loading, or pass {given}"
+        )
     return (
-        f"{name!r} is unknown: if it is yours, decorate it with "
-        "@register_keras_serializable(package=...), or pass "
-        f"custom_objects={{{name!r}: ...}}"
+        f"{name!r} is unknown: pass {given}. Register it with {decorator}() before saving, "
+        "and custom_objects is not needed"
     )
 
 

@@ -202,6 +202,27 @@ def test_a_class_that_was_only_defined_is_not_found_from_a_file():
         )
 
 
+def test_an_unregistered_name_in_a_file_is_answered_with_custom_objects_first():
+    with pytest.raises(tw.errors.SavingError) as error:
+        in_a_file(saving.serialize_keras_object(Scale(2.0)))
+    assert error.value.reason == (
+        "the class 'Scale' is unknown: pass custom_objects={'Scale': Scale}. Register it "
+        "with @keras.saving.register_keras_serializable() before saving, and "
+        "custom_objects is not needed"
+    )
+
+
+def test_a_registered_name_in_a_file_is_answered_with_its_decorator():
+    config = saving.serialize_keras_object(Scale(2.0))
+    with pytest.raises(tw.errors.SavingError) as error:
+        in_a_file({**config, "registered_name": "other>Scale"})
+    assert error.value.reason == (
+        "the class 'other>Scale' is unknown: decorate 'Scale' with "
+        "@keras.saving.register_keras_serializable('other') before loading, or pass "
+        "custom_objects={'other>Scale': Scale}"
+    )
+
+
 def test_custom_objects_are_found_from_a_file():
     assert (
         type(in_a_file(saving.serialize_keras_object(Scale(2.0)), Scale=Scale)) is Scale

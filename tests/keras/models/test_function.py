@@ -64,7 +64,7 @@ def test_models_with_operations_are_saved_and_loaded_with_their_classes(tmp_path
     assert entry["config"] == {"exponent": 2.0, "name": "square"}
     model.save(path)
     with pytest.raises(
-        tw.errors.SavingError, match="'Power' is unknown: if it is yours"
+        tw.errors.SavingError, match="class 'Power' is unknown: pass custom_obj"
     ):
         keras.models.load_model(path)
     known = {"Power": Power, "Split": Split}
