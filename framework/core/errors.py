@@ -80,6 +80,7 @@ __all__ = [
     "UnknownError",
     "VerificationError",
     "as_saving_error",
+    "cast_advice",
     "describe",
     "printable",
     "saving_error",
@@ -290,6 +291,17 @@ def describe(value: Any) -> str:
     if shape is None or dtype is None:
         return type(value).__name__
     return f"shape {tuple(shape)}, {getattr(dtype, 'name', dtype)}"
+
+
+def cast_advice(name: str, dtype: str) -> str:
+    """Return the end of a message: the code that casts an argument.
+
+    Example:
+        >>> from tapewright.core.errors import cast_advice
+        >>> cast_advice("x", "float32")
+        'cast it, for example tw.cast(x, "float32")'
+    """
+    return f'cast it, for example tw.cast({name}, "{dtype}")'
 
 
 def _message(who, what, given):

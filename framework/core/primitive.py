@@ -28,6 +28,7 @@ from .errors import (
     InvalidArgumentError,
     NumericsError,
     OpError,
+    cast_advice,
 )
 from .interpreters import (
     ARRAY_EVAL,
@@ -228,6 +229,10 @@ RuleMaker: TypeAlias = "Callable[[Primitive], Callable[..., Any]]"
 # NumPy's abbreviations of kinds of dtypes, in words.
 _KINDS = {"f": "floating", "V": "floating", "c": "complex", "i": "integer", "u": "integer",
           "b": "boolean", "O": "string"}  # fmt: skip
+
+# Dtype to cast to for an op of several kinds, the first that it has.
+_CASTS = {"f": "float32", "c": "complex64", "i": "int32", "u": "uint8", "b": "bool"}
+_BY_WIDTH = "buifc"
 
 # Phrases in NumPy's errors for dtypes that a function does not take.
 _NO_LOOP = ("ufunc", "numpy boolean", "resolved dtypes", "provide an itemsize")
@@ -629,13 +634,28 @@ class Primitive:
                     first = dtype
                 elif dtype is not first and dtype != first:
                     given = {} if self.variadic else dict(zip(self.inputs, tensors))
-                    raise DTypeError(
-                        self.name,
+                    what = (
                         f"the dtypes must be the same, got {as_dtype(first).name} and "
-                        f"{as_dtype(dtype).name}; "
-                        "cast one to the other",
-                        **given,
+                        f"{as_dtype(dtype).name}{self._advice_on_cast(tensors)}"
                     )
+                    raise DTypeError(self.name, what, **given)
+
+    def _advice_on_cast(self, tensors):
+        """Return the end of a message: how to cast the narrower of two inputs."""
+        names = self.names(tensors)
+        if self.variadic:
+            names = [f"{name}[{i}]" for i, name in enumerate(names)]
+            pairs = list(zip(names, tensors))
+        else:
+            pairs = [p for p in zip(names, tensors) if p[0] in self.same_dtype]
+        dtypes = [tensor.array.dtype for _, tensor in pairs]
+        kinds = [kind_of(dtype) for dtype in dtypes]
+        if not set(kinds) <= set(_BY_WIDTH):
+            return ""  # of strings: no cast
+        widths = [(_BY_WIDTH.index(k), d.itemsize) for k, d in zip(kinds, dtypes)]
+        widest = dtypes[widths.index(max(widths))]
+        name = next(n for (n, _), dtype in zip(pairs, dtypes) if dtype != widest)
+        return f"; {cast_advice(name, as_dtype(widest).name)}"
 
     def names(self, inputs: Sequence[Any]) -> Sequence[str]:
         """Return the name of each input."""
@@ -690,11 +710,16 @@ class Primitive:
             kind_of(x.array.dtype if isinstance(x, Tensor) else x.dtype.dtype)
             in self.kinds
         ):
-            what = f"{name} must not be of half precision; cast converts it"
+            what = (
+                f"{name} must not be of half precision; {cast_advice(name, 'float32')}"
+            )
             return DTypeError(self.name, what, **{name: x})
         *others, last = dict.fromkeys([_KINDS[kind] for kind in self.kinds])
         wanted = f"{', '.join(others)} or {last}" if others else last
-        what = f"{name} must be {wanted}; cast converts it"
+        what = f"{name} must be {wanted}"
+        target = next((_CASTS[kind] for kind in _CASTS if kind in self.kinds), None)
+        if target is not None and x.dtype.name != "string":
+            what += f"; {cast_advice(name, target)}"
         return DTypeError(self.name, what, **{name: x})
 
     def explain(

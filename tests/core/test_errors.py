@@ -310,9 +310,44 @@ def test_infinities_pass_without_a_word_from_numpy():
 @pytest.mark.parametrize("wrap", [tw.constant, tw.Variable, list])
 def test_a_floating_function_refuses_integers(op, wrap):
     with pytest.raises(
-        TypeError, match="must be floating or complex; cast converts it"
+        TypeError, match=r'must be floating or complex; cast it, .* tw\.cast\(\w+, "fl'
     ):
         op(wrap([1, 2]))
+
+
+FLOATS, INTS = np.ones(2, "float32"), np.ones(2, "int32")
+
+
+@pytest.mark.parametrize(
+    "call, code",
+    [
+        (lambda f, i: f + i, 'tw.cast(y, "float32")'),
+        (lambda f, i: i * f, 'tw.cast(x, "float32")'),
+        (lambda f, i: tw.where([True, False], f, i), 'tw.cast(y, "float32")'),
+        (lambda f, i: tw.concat([f, i], 0), 'tw.cast(values[1], "float32")'),
+        (lambda f, i: f + tw.cast(i, "float64"), 'tw.cast(x, "float64")'),
+        (lambda f, i: tw.cast(f, "bool") < i, 'tw.cast(x, "int32")'),
+    ],
+)
+def test_unequal_dtypes_are_answered_with_the_cast_to_the_wider(call, code):
+    with pytest.raises(tw.errors.DTypeError) as error:
+        call(tw.constant(FLOATS), tw.constant(INTS))
+    assert f"; cast it, for example {code}." in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tw.constant(FLOATS) + "a",
+        lambda: 1.0 + tw.constant("a"),
+        lambda: tw.concat([tw.constant(FLOATS), tw.constant(["a"])], 0),
+        lambda: tw.sqrt(tw.constant("a")),
+    ],
+)
+def test_no_cast_is_advised_for_strings(call):
+    with pytest.raises(tw.errors.DTypeError) as error:
+        call()
+    assert "cast" not in str(error.value)
 
 
 def test_an_integer_to_a_floating_power_is_refused():

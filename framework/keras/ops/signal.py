@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tapewright.core.dtypes import float32, float64
-from tapewright.core.errors import DTypeError, ShapeError
+from tapewright.core.errors import DTypeError, ShapeError, cast_advice
 from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import TensorLike
@@ -178,7 +178,8 @@ def _floating(who, x):
     """Return ``x`` as a floating tensor; as in Keras, integers are not cast but rejected."""
     x = convert_to_tensor(x)
     if not x.dtype.is_floating:
-        raise DTypeError(who, "x must be floating; cast it to float32", x=x)
+        what = f"x must be floating; {cast_advice('x', 'float32')}"
+        raise DTypeError(who, what, x=x)
     return x
 
 
@@ -356,7 +357,8 @@ def stft(
     """
     x = convert_to_tensor(x)
     if x.dtype not in (float32, float64):
-        raise DTypeError("stft", "x must be float32 or float64; cast it", x=x)
+        what = f"x must be float32 or float64; {cast_advice('x', 'float32')}"
+        raise DTypeError("stft", what, x=x)
     spectra = centered_stft(
         "stft", x, sequence_length, sequence_stride, fft_length, window, center
     )

@@ -20,7 +20,12 @@ import numpy as np
 from tapewright.core import dtypes
 from tapewright.core.costs import per_input, size_of
 from tapewright.core.dispatch import composite
-from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.errors import (
+    DTypeError,
+    InvalidArgumentError,
+    ShapeError,
+    cast_advice,
+)
 from tapewright.core.parallel import parallel_for
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
@@ -599,7 +604,8 @@ def _avg_pool(rank, *arguments):
 def _pool(who, op, rank, input, ksize, strides, padding, data_format, dilations=None):
     x = convert_to_tensor(input)
     if op is window_mean_p and not x.dtype.is_differentiable:
-        what = "input must be floating or complex; cast converts it"
+        advice = cast_advice("input", "float32")
+        what = f"input must be floating or complex; {advice}"
         raise DTypeError(who, what, input=x)
     for axis, *window in _windows(
         who, rank, x, ksize, strides, padding, data_format, dilations

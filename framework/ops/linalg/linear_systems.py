@@ -12,7 +12,12 @@ import numpy as np
 from tapewright.core import devices
 from tapewright.core.costs import cubic
 from tapewright.core.dtypes import finfo
-from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.errors import (
+    DTypeError,
+    InvalidArgumentError,
+    ShapeError,
+    cast_advice,
+)
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     batch_leading,
@@ -51,8 +56,9 @@ def lapack_dims(op, x):
     if not x.dtype.is_differentiable:
         raise op.dtype_error(x)
     if x.dtype.size == 2:
-        what = f"{op.inputs[0]} must not be of half precision; cast converts it"
-        raise DTypeError(op.name, what, x=x)
+        name = op.inputs[0]
+        what = f"{name} must not be of half precision; {cast_advice(name, 'float32')}"
+        raise DTypeError(op.name, what, **{name: x})
     return dims
 
 

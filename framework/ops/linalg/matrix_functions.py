@@ -12,7 +12,7 @@ import numpy as np
 from tapewright.core.costs import cubic
 from tapewright.core.dispatch import composite
 from tapewright.core.dtypes import as_dtype
-from tapewright.core.errors import DTypeError, InvalidArgumentError
+from tapewright.core.errors import DTypeError, InvalidArgumentError, cast_advice
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import batch_leading
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
@@ -390,7 +390,8 @@ def norm(
         )
     if ord in ("euclidean", 2):
         if not x.dtype.is_differentiable:
-            what = "tensor must be floating or complex; cast converts it"
+            advice = cast_advice("tensor", "float32")
+            what = f"tensor must be floating or complex; {advice}"
             raise DTypeError("norm", what, tensor=x)
         return _euclidean(x, axis, keepdims)
     size = abs(x)

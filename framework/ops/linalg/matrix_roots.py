@@ -14,7 +14,7 @@ import functools
 import numpy as np
 
 from tapewright.core.dtypes import finfo
-from tapewright.core.errors import DTypeError
+from tapewright.core.errors import DTypeError, cast_advice
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import batch_leading
 from tapewright.core.typing import TensorLike
@@ -235,7 +235,7 @@ def logm(xp, input: TensorLike):
 @logm.infer
 def _(input):
     if not input.dtype.is_complex:
-        what = f"input must be complex, got {input.dtype.name}; cast converts it"
+        what = f"input must be complex; {cast_advice('input', 'complex64')}"
         raise DTypeError("logm", what, input=input)
     square_size(logm.primitive, input)
     return input

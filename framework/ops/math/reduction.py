@@ -14,7 +14,12 @@ from tapewright.core import dtypes
 from tapewright.core.blas import sum_of_squares
 from tapewright.core.costs import per_input
 from tapewright.core.dispatch import composite
-from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.errors import (
+    DTypeError,
+    InvalidArgumentError,
+    ShapeError,
+    cast_advice,
+)
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import all_mapped, lift, normalize_axis
 from tapewright.core.symbolic_shape import product
@@ -318,7 +323,8 @@ def reduce_std(
 def _differentiable(who, input_tensor):
     x = convert_to_tensor(input_tensor)
     if not x.dtype.is_differentiable:
-        what = "input_tensor must be floating or complex; cast converts it"
+        advice = cast_advice("input_tensor", "float32")
+        what = f"input_tensor must be floating or complex; {advice}"
         raise DTypeError(who, what, input_tensor=x)
     return x
 

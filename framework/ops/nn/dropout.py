@@ -8,7 +8,12 @@ import numpy as np
 
 from tapewright.core import devices
 from tapewright.core.dispatch import composite
-from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.errors import (
+    DTypeError,
+    InvalidArgumentError,
+    ShapeError,
+    cast_advice,
+)
 from tapewright.core.rules import check_choice
 from tapewright.core.tensor import Tensor, convert_to_tensor, module_of
 from tapewright.core.typing import IntLike, StaticShapeLike, TensorLike
@@ -106,7 +111,8 @@ def apply_dropout(who, x, rate, noise_shape, next_stream):
     """Apply dropout with the noise of ``next_stream()``; a rate of 1 leaves zeros."""
     x = convert_to_tensor(x)
     if not x.dtype.is_floating:
-        raise DTypeError(who, "x must be floating; cast converts it", x=x)
+        what = f"x must be floating; {cast_advice('x', 'float32')}"
+        raise DTypeError(who, what, x=x)
     if _is_number(rate) and rate == 0:
         return x
     shape = _mask_shape(who, x, noise_shape)

@@ -10,7 +10,12 @@ from __future__ import annotations
 from tapewright.core import devices
 from tapewright.core.costs import per_input
 from tapewright.core.dtypes import finfo
-from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.errors import (
+    DTypeError,
+    InvalidArgumentError,
+    ShapeError,
+    cast_advice,
+)
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     batch_leading,
@@ -513,7 +518,8 @@ def _scaled(who, normal, axes, gamma, beta, names=("gamma", "beta")):
 def _floating(who, x):
     x = convert_to_tensor(x)
     if not x.dtype.is_floating:
-        raise DTypeError(who, "x must be floating; cast converts it", x=x)
+        what = f"x must be floating; {cast_advice('x', 'float32')}"
+        raise DTypeError(who, what, x=x)
     return x
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tapewright.core import dtypes
-from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.errors import InvalidArgumentError, cast_advice
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.typing import as_shape
 
@@ -63,7 +63,8 @@ def _variance(
     x = input_tensor
     if not x.dtype.is_differentiable:
         raise TypeError(
-            "reduce_variance: input_tensor must be floating or complex; cast converts it"
+            "reduce_variance: input_tensor must be floating or complex; "
+            + cast_advice("input_tensor", "float32")
         )
     deviation = x - reduce_mean(x, axis, axis is not None)
     return reduce_mean(square(abs(deviation)), axis, keepdims)

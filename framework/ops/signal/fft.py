@@ -19,6 +19,7 @@ from tapewright.core.errors import (
     InvalidArgumentError,
     ShapeError,
     TracingError,
+    cast_advice,
 )
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
@@ -101,7 +102,8 @@ def _differ(axes, rank):
 def _(input, axes, inverse):
     who = "ifft" if inverse else "fft"
     if not input.dtype.is_complex:
-        raise DTypeError(who, "input must be complex; cast converts it", input=input)
+        what = f"input must be complex; {cast_advice('input', 'complex64')}"
+        raise DTypeError(who, what, input=input)
     normalize_axis(who, tuple(axes), input.shape.rank)
     return input
 
@@ -216,7 +218,8 @@ def half_spectrum(xp, input: TensorLike):
 @half_spectrum.infer
 def _(input):
     if input.dtype not in ("float32", "float64"):
-        what = "input_tensor must be floating, float32 or float64; cast converts it"
+        advice = cast_advice("input_tensor", "float32")
+        what = f"input_tensor must be float32 or float64; {advice}"
         raise DTypeError("rfft", what, input_tensor=input)
     if input.shape.rank == 0:
         raise ShapeError("rfft", "input_tensor must have an axis", input_tensor=input)
@@ -618,7 +621,7 @@ def _check_cosine(x, kind, axis, norm):
             f"dct: norm must be None, or 'ortho' for types 2 to 4, got {norm!r}"
         )
     if x.dtype not in ("float32", "float64"):
-        what = "input must be floating, float32 or float64; cast converts it"
+        what = f"input must be float32 or float64; {cast_advice('input', 'float32')}"
         raise DTypeError("dct", what, input=x)
     if x.shape.rank == 0 or x.shape[-1] < 1 + (kind == 1):
         least = 1 + (kind == 1)
