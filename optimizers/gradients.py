@@ -5,7 +5,9 @@ No function changes its arguments.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from tapewright.core.tensor import (
     is_tensor,
     to_array,
 )
+from tapewright.core.variable import Variable
 
 from .flat_buffers import computed_in
 
@@ -31,12 +34,44 @@ __all__ = [
     "all_gather_rows",
     "all_reduce_gradients",
     "check_gradient",
+    "check_is_list",
     "clipping",
+    "in_pairs",
     "to_gradient",
 ]
 
 # The square of a larger factor does not vanish, in float32 too.
 LEAST = 1e-12
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def check_is_list(variables: Any) -> None:
+    """Check that ``apply`` was not given one variable.
+
+    Raises:
+        TypeError: If it was.
+    """
+    if isinstance(variables, Variable):
+        raise TypeError(
+            "apply: gradients and variables must be lists: apply([gradient], [variable]); "
+            f"got the variable '{variables.path}'"
+        )
+
+
+def in_pairs(apply_gradients: Method) -> Method:
+    """Decorator: a call of ``apply_gradients`` with two lists says how to pair them."""
+
+    @functools.wraps(apply_gradients)
+    def call(self, *args, **kwargs):
+        if len(args) > 1:
+            raise TypeError(
+                "apply_gradients: takes one argument, pairs of a gradient and a variable: "
+                f"apply_gradients(zip(gradients, variables)); got {len(args)} arguments"
+            )
+        return apply_gradients(self, *args, **kwargs)
+
+    return call  # type: ignore[return-value]
 
 
 class SparseRows(NamedTuple):

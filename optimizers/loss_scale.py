@@ -32,7 +32,7 @@ from tapewright.serialization import object_config, registry
 from tapewright.serialization.constructor_arguments import constructor_arguments
 from tapewright.serialization.constructor_call import constructor_call
 
-from .gradients import SparseRows
+from .gradients import SparseRows, in_pairs
 from .optimizer import Optimizer
 from .update import dense_on_device
 
@@ -182,6 +182,7 @@ class LossScaleOptimizer(Optimizer):
         """
         return loss * self.dynamic_scale
 
+    @in_pairs
     def apply_gradients(
         self, grads_and_vars: Iterable[tuple[Any, Variable]]
     ) -> Variable:

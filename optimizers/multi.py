@@ -17,6 +17,7 @@ from tapewright.core.variable import Variable, writing
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.constructor_call import constructor_call
 
+from .gradients import check_is_list
 from .loss_scale import LossScaleOptimizer
 from .optimizer import Optimizer
 
@@ -269,6 +270,7 @@ class MultiOptimizer(Optimizer):
         grads: Sequence[Any],
         trainable_variables: Sequence[Variable] | None = None,
     ) -> None:
+        check_is_list(trainable_variables)
         if not len(grads):
             return
         if trainable_variables is None:

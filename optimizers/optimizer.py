@@ -47,7 +47,7 @@ from tapewright.serialization.constructor_arguments import (
 
 from .device_update import device_update
 from .flat_buffers import lay_out
-from .gradients import clipping
+from .gradients import check_is_list, clipping, in_pairs
 from .recording import ReadSettings, are_current
 from .rule_step import RuleStep, update_alone
 from .schedules import LearningRateSchedule
@@ -400,6 +400,7 @@ class Optimizer(State, Configured):
 
     # --- applying gradients
 
+    @in_pairs
     def apply_gradients(
         self, grads_and_vars: Iterable[tuple[Any, Variable]]
     ) -> Variable:
@@ -445,6 +446,7 @@ class Optimizer(State, Configured):
             trainable_variables: Variables, one per gradient; by default the variables
                 that the optimizer was built with.
         """
+        check_is_list(trainable_variables)
         if not len(grads):
             return
         if trainable_variables is None:

@@ -83,7 +83,8 @@ class Update:
         present = [i for i, g in enumerate(grads) if g is not None]
         if not present:
             raise ValueError(
-                "No gradients provided for any variable." + explain_missing(variables)
+                f"No gradients provided for any variable: for {[v.path for v in variables]} "
+                f"the gradient is None.{explain_missing(variables)}"
             )
         self.missing = [v for v, g in zip(variables, grads) if g is None]
         self.present = [(i, variables[i], _spec(variables[i]._array)) for i in present]
@@ -186,7 +187,7 @@ class Update:
         if self.missing:
             warnings.warn(
                 f"Gradients do not exist for variables {[v.path for v in self.missing]} "
-                f"when minimizing the loss.{explain_missing(self.missing)}",
+                f"when minimizing the loss, which keep their values.{explain_missing(self.missing)}",
                 stacklevel=user_stacklevel(),
             )
 

@@ -87,7 +87,8 @@ class Explanation:
         """Return it for a message, with the name that the source has there."""
         path = f"; path: {_shortened(self.path)}" if self.path else ""
         line = f", at {self.line}" if self.line else ""
-        return f"{name!r} ({self.reason}): {self.text}{path}{line}"
+        text = self.text.replace("the source", repr(name))
+        return f"{name!r} ({self.reason}): {text}{path}{line}"
 
     def __repr__(self) -> str:
         lines = [f"{self.source}: {self.reason}", f"    {self.text}"]

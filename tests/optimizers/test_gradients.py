@@ -6,7 +6,7 @@ import pytest
 import tapewright as tw
 from tapewright.core.communication.communicator import Communicator
 from tapewright.core.replica_context import ReplicaContext, in_replica_context
-from tapewright.optimizers import SGD, Adam, gradients
+from tapewright.optimizers import SGD, Adam, LossScaleOptimizer, gradients
 
 from .steps import run, stepped, variable
 
@@ -137,12 +137,37 @@ def test_the_reason_is_known_in_traced_functions(whole):
             _applied(f, a, b)
 
 
+def test_the_reason_speaks_of_the_variable_by_its_name():
+    a, b = variable(1.0, name="a"), variable(1.0, name="b")
+    lines = r"values\.\n  'b' \(unrelated\): the target does not depend on 'b'$"
+    with pytest.warns(UserWarning, match=lines):
+        _applied(lambda: a * 2.0 if b.shape else b, a, b)
+
+
+@pytest.mark.parametrize("make", [SGD, lambda: LossScaleOptimizer(SGD())])
+def test_apply_without_lists_says_how_it_is_called(make):
+    v = variable(1.0)
+    with pytest.raises(TypeError, match=r"must be lists: apply\(\[gradient\], \[v"):
+        make().apply(tw.constant([1.0]), v)
+
+
+@pytest.mark.parametrize("make", [SGD, lambda: LossScaleOptimizer(SGD())])
+def test_apply_gradients_of_two_lists_says_to_zip_them(make):
+    v = variable(1.0)
+    with pytest.raises(
+        TypeError, match=r"apply_gradients\(zip\(gradients, variables\)"
+    ):
+        make().apply_gradients([tw.constant([1.0])], [v])
+
+
 def test_the_error_for_no_gradient_at_all_names_the_reasons():
     a, b = variable(1.0, name="a"), variable(1.0, name="b")
     with pytest.raises(ValueError) as caught:
         _applied(lambda: tw.constant(np.mean(a * b)), a, b)
     first, *lines = str(caught.value).splitlines()
-    assert first == "No gradients provided for any variable."
+    assert first == (
+        "No gradients provided for any variable: for ['a', 'b'] the gradient is None."
+    )
     assert [line[:21] for line in lines] == [
         "  'a' (left_the_tape)",
         "  'b' (left_the_tape)",
