@@ -88,8 +88,10 @@ def _(*values, axis):
     first = _first_of("concat", values)
     (at,) = normalize_axis("concat", axis, first.shape.rank)
     for value in values[1:]:
-        same_rank = value.shape.rank == first.shape.rank
-        if not same_rank or any(
+        if value.shape.rank != first.shape.rank:
+            raise ShapeError("concat", "the tensors must have the same rank; expand_dims "
+                             "adds an axis", first=first, other=value)  # fmt: skip
+        if any(
             i != at and not agree(a, b)
             for i, (a, b) in enumerate(zip(value.shape, first.shape))
         ):

@@ -203,6 +203,9 @@ def matrix_dims(spec, transposed, who, name):
 
 @matmul_primitive.infer
 def _(a, b, transpose_a, transpose_b):
+    if {a.shape.rank, b.shape.rank} in ({1}, {1, 2}):
+        what = "a and b must have two axes or more; tw.tensordot(a, b, 1) takes vectors"
+        raise ShapeError("matmul", what, a=a, b=b)
     m, k = matrix_dims(a, transpose_a, "matmul", "a")
     k2, n = matrix_dims(b, transpose_b, "matmul", "b")
     if not agree(k, k2):

@@ -166,3 +166,10 @@ def test_the_rows_of_an_array_are_stacked():
     rows = np.arange(6.0).reshape(2, 3)
     assert tw.stack(rows).numpy().tolist() == rows.tolist()
     assert tw.stack(rows, axis=1).numpy().tolist() == rows.T.tolist()
+
+
+def test_concat_of_tensors_of_different_ranks_speaks_of_the_ranks():
+    with pytest.raises(
+        tw.errors.ShapeError, match="must have the same rank; expand_dims"
+    ):
+        tw.concat([tw.ones([2]), tw.ones([2, 2])], 0)

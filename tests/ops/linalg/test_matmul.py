@@ -158,3 +158,11 @@ def test_a_product_with_a_lone_zero_keeps_nan_and_infinity(wrap, dtype):
     for product in products:
         lost = ~np.isnan(np.asarray(product).reshape(-1))
         np.testing.assert_array_equal(lost, [False, True, False])
+
+
+@pytest.mark.parametrize("a, b", [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2))])
+def test_a_product_of_vectors_is_refused_with_the_op_that_takes_them(a, b):
+    a, b = tw.ones(a), tw.ones(b)
+    with pytest.raises(tw.errors.ShapeError, match=r"tw\.tensordot\(a, b, 1\)"):
+        a @ b
+    assert tw.tensordot(a, b, 1).numpy().max() == 3.0
