@@ -121,7 +121,8 @@ def _tell(name):
     if not _told.is_set():
         _told.set()
         get_logger().warning(
-            f"compiling {name!r}, which takes a while the first time; "
+            f"compiling {name!r}, which takes a while the first time; later runs of the "
+            "program load it from the cache. "
             "tw.get_logger().setLevel('ERROR') hides this line"
         )
 

@@ -115,8 +115,8 @@ def cupy_module(name: str = "cupy") -> Any:
     except (ImportError, OSError) as error:  # OSError: of a library that it loads
         if getattr(error, "name", None) == "cupy":
             raise RuntimeError(
-                "CuPy is not installed: pip install tapewright[cuda12] or "
-                "tapewright[cuda13]"
+                'CuPy is not installed (pip install "tapewright[cuda12]" or '
+                '"tapewright[cuda13]")'
             ) from error
         raise RuntimeError(f"CuPy cannot be imported: {error}") from error
     return cupy if name == "cupy" else importlib.import_module(name)
@@ -223,7 +223,7 @@ def _is_replaced(name):
     if not count and not placement.told:
         placement.told = True
         warnings.warn(
-            f"device: the CPU is used in place of {name!r}: {flaw}. "
+            f"device: no GPU is available, so {name!r} uses the CPU: {flaw}. "
             "tw.config.set_soft_device_placement(False) makes this an error",
             stacklevel=user_stacklevel(),
         )

@@ -82,7 +82,7 @@ def test_without_a_gpu_the_cpu_takes_its_place_with_one_warning(
     with (
         devices.use_module(strict),
         pytest.warns(
-            UserWarning, match=f"CPU .*'{name}': no driver.*soft_dev"
+            UserWarning, match=f"so '{name}' uses the CPU: no driver.*soft_dev"
         ) as caught,
         devices.device(name),
     ):
