@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+from difflib import get_close_matches
 from collections.abc import Iterable
 
 from tapewright.core.names_of_pytorch import MODULES
@@ -113,7 +114,9 @@ def reason(module: str, name: str, present: Iterable[str]) -> str:
         return f": {library} has {theirs}; tapewright does not"
     if name in MODULES:
         return f": {MODULES[name]}"
-    return did_you_mean(name, [n for n in present if n[0] != "_"], 0.75)
+    hint = did_you_mean(name, [n for n in present if n[0] != "_"], 0.75)
+    near = [] if hint else get_close_matches(name, MODULES, 1, 0.9)
+    return f". Did you mean {near[0]!r}? Here, {MODULES[near[0]]}" if near else hint
 
 
 def _space_of(module):

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
@@ -176,8 +176,7 @@ def device_of(array: Any) -> str:
     return f"/physical_device:GPU:{number}"  # hidden, and used by CuPy alone
 
 
-@contextmanager
-def device(name: Any) -> Iterator[None]:
+def device(name: Any) -> AbstractContextManager[None]:
     """Context manager that creates new tensors, variables and models on a device.
 
     Ops run on the device of their inputs. Tensors are never moved automatically: an op
@@ -198,6 +197,13 @@ def device(name: Any) -> Iterator[None]:
         ...     tw.ones([2]).device
         '/CPU:0'
     """
+    if name is not None:
+        parse_device(name)
+    return _on_device(name)
+
+
+@contextmanager
+def _on_device(name):
     if name is None:
         yield
         return

@@ -150,7 +150,10 @@ MODULES = _table(
     ("export", "tw.saved_model.save"),
     ("save", "model.save(path)"),
     ("load", "tw.keras.models.load_model(path)"),
-    ("cuda", "`with tw.device(name):` around the program"),
+    ("cuda", "`with tw.device(name):` around the program, and "
+     'tw.config.list_physical_devices("GPU") for cuda.is_available()'),
+    ("Module", "tw.keras.Layer or tw.keras.Model, or tw.Module for plain classes"),
+    ("Sequential", "tw.keras.Sequential"),
     ("optim lr_scheduler", "tw.optimizers, and its schedules"),
     ("utils", "tw.data.Dataset for utils.data, tw.keras.utils"),
     ("DataLoader TensorDataset", "tw.data.Dataset.from_tensor_slices"),

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Self, TypeVar
 
+from tapewright.core.naming import snake_case
 from tapewright.core.suggestions import suggestion
 
 from .constructor_arguments import is_own
@@ -88,7 +89,7 @@ def find(kind: str, name: str, any_spelling: bool = False) -> Any:
             if _letters(each) == letters:
                 return find(kind, each)
     if known is None or (reading_file() and not is_own(known)):
-        raise load_error(unknown_name(kind, name))
+        raise load_error(unknown_name(kind, name, any_spelling=any_spelling))
     return known
 
 
@@ -102,11 +103,18 @@ def find_in_module(kind: str, module: str, name: str) -> Any:
     return None if reading_file() else _OBJECTS.get(kind, {}).get(f"{module}:{name}")
 
 
-def unknown_name(kind: str, name: str, kinds: tuple = ()) -> str:
-    """Return the error text for an unknown name, also searched in further kinds."""
+def unknown_name(
+    kind: str, name: str, kinds: tuple = (), any_spelling: bool = False
+) -> str:
+    """Return the error text for an unknown name, also searched in further kinds.
+
+    With ``any_spelling``, as in `find`, a name in lower case suggests such a name.
+    """
     if reading_file():
         return f"the {kind} {unregistered(name)}"
     known = sorted({each for k in (kind, *kinds) for each in _names(k)})
+    if any_spelling and name.islower():
+        known += sorted({snake_case(each) for each in known}.difference(known))
     return f"Unknown {kind} {name!r}{suggestion(name, known)}"
 
 

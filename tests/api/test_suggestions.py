@@ -110,10 +110,10 @@ MISTAKES = {
         lambda: tw.function(one_argument)(X=1),
     # names in text
     "Unknown loss 'mes'. Did you mean 'mse' or 'mae'?": lambda: model().compile(loss="mes"),
-    "Unknown optimizer 'adm'. Did you mean 'Adam'?": lambda: optimizers.get("adm"),
+    "Unknown optimizer 'adm'. Did you mean 'adam'?": lambda: optimizers.get("adm"),
     "Unknown activation 'rellu'. Did you mean 'relu'?":
         lambda: layers.Dense(1, activation="rellu"),
-    "Unknown initializer 'glorot_unifrm'. Did you mean 'GlorotUniform'?":
+    "Unknown initializer 'glorot_unifrm'. Did you mean 'glorot_uniform'?":
         lambda: keras.initializers.get("glorot_unifrm"),
     "Unknown regularizer 'x'; known are L1, L1L2, L2": lambda: keras.regularizers.get("x"),
     "Cannot convert 'flaot32' to a dtype. Did you mean 'float32'?":
@@ -125,12 +125,19 @@ MISTAKES = {
     "got 'mixed_flot16'. Did you mean 'mixed_float16'?":
         lambda: keras.mixed_precision.set_global_policy("mixed_flot16"),
     "got 'cuda:0'. Did you mean 'GPU:0'?": lambda: on_device("cuda:0"),
-    "got 'cuda'. Did you mean 'GPU'?": lambda: on_device("cuda"),
+    "got 'cuda'. Did you mean 'GPU'?": lambda: tw.device("cuda"),
     "got 'mps'; the devices are CPUs, and GPUs of NVIDIA": lambda: on_device("mps"),
     # attributes
     "'tapewright.nn' has no attribute 'relu_'. Did you mean 'relu'?": lambda: tw.nn.relu_,
     "'tapewright.nn' has no attribute 'Linear': use tw.layers.Dense(units)":
         lambda: tw.nn.Linear,
+    "'tapewright.nn' has no attribute 'Module': use tw.keras.Layer or tw.keras.Model":
+        lambda: tw.nn.Module,
+    "'tapewright.nn' has no attribute 'Sequential': use tw.keras.Sequential":
+        lambda: tw.nn.Sequential,
+    'tw.config.list_physical_devices("GPU") for cuda.is_available()': lambda: tw.cuda,
+    "has no attribute 'Lnear'. Did you mean 'Linear'? Here, use tw.layers.Dense(units)":
+        lambda: layers.Lnear,
     "'tapewright' has no attribute 'from_numpy': use tw.convert_to_tensor(a)":
         lambda: tw.from_numpy,
     "'Tensor' object has no attribute 'mean': use tw.reduce_mean(x)": lambda: x.mean(),

@@ -38,7 +38,7 @@ def test_get_hands_on_what_is_a_metric_already():
 
 
 def test_an_unknown_name_is_answered_with_near_ones():
-    with pytest.raises(ValueError, match="metric 'acuracy'.*mean 'Accuracy'"):
+    with pytest.raises(ValueError, match="metric 'acuracy'.*mean 'accuracy'"):
         metrics.get("acuracy")
 
 

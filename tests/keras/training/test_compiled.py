@@ -12,9 +12,9 @@ def test_unknown_names_are_refused_by_compile_with_near_ones():
     model = Sequential([Input((3,)), Dense(1)])
     with pytest.raises(ValueError, match="Did you mean 'mean_squared_error'"):
         model.compile("sgd", "mean_squard_error")
-    with pytest.raises(ValueError, match="'adm'. Did you mean 'Adam'"):
+    with pytest.raises(ValueError, match="'adm'. Did you mean 'adam'"):
         model.compile("adm", "mse")
-    with pytest.raises(ValueError, match="'accuracyy'. Did you mean 'Accuracy'"):
+    with pytest.raises(ValueError, match="'accuracyy'. Did you mean 'accuracy'"):
         model.compile("sgd", "mse", metrics=["accuracyy"])
     with pytest.raises(ValueError, match="loss 'accuracy'"):
         model.compile("sgd", "accuracy")
