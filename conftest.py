@@ -31,6 +31,17 @@ if sys.dont_write_bytecode:  # as in many containers
 # The debugger that doctest makes for each docstring would look at all files of `linecache`.
 doctest._OutputRedirectingPdb.reset = lambda debugger: None
 
+
+def _from_module(finder, module, thing, _as_it_was=doctest.DocTestFinder._from_module):
+    """Return whether a module defines a thing; the errors have a public module's name."""
+    public = getattr(thing, "__module__", None) == "tapewright.errors"
+    if public and isinstance(thing, type):
+        return module.__name__ == "tapewright.core.errors"
+    return _as_it_was(finder, module, thing)
+
+
+doctest.DocTestFinder._from_module = _from_module
+
 # it starts MPI in the process that imports it, and has no examples
 collect_ignore = ["framework/core/communication/mpi.py"]
 if not find_spec("cupy"):  # they derive from its classes

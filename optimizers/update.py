@@ -187,7 +187,8 @@ class Update:
         if self.missing:
             warnings.warn(
                 f"Gradients do not exist for variables {[v.path for v in self.missing]} "
-                f"when minimizing the loss, which keep their values.{explain_missing(self.missing)}",
+                "when minimizing the loss, which keep their values."
+                f"{explain_missing(self.missing)}",
                 stacklevel=user_stacklevel(),
             )
 

@@ -101,7 +101,7 @@ INTERNAL = {
     "config": "apply_defaults autotune_is_on follow_threads functions_are_verified gpu_flaw "
     "graph_pass_is_on load_pipeline_later offer_gpu_target offer_graph_pass offer_target "
     "target_product",
-    "errors": "as_saving_error describe printable saving_error",
+    "errors": "as_saving_error cast_advice describe printable saving_error",
     "nest": "owned_leaves",
 }
 

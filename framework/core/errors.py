@@ -536,7 +536,8 @@ def _saving_error_class(kind):
     if kind is None or not issubclass(kind, OSError) or issubclass(SavingError, kind):
         return SavingError
     base = _SYSTEM_ERRORS.get(kind, OpError)
-    return type("SavingError", (SavingError, base, kind), {"_kind": kind})
+    names = {"_kind": kind, "__module__": _PUBLIC}
+    return type("SavingError", (SavingError, base, kind), names)
 
 
 _SYSTEM_ERRORS = {
@@ -544,3 +545,9 @@ _SYSTEM_ERRORS = {
     FileExistsError: AlreadyExistsError,
     PermissionError: PermissionDeniedError,
 }
+
+_PUBLIC = "tapewright.errors"  # in tracebacks, and in pickles
+
+for _each in list(globals().values()):
+    if isinstance(_each, type) and _each.__module__ == __name__:
+        _each.__module__ = _PUBLIC

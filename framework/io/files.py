@@ -35,7 +35,7 @@ def read_file(filename: TensorLike) -> Tensor:
         >>> tw.io.read_file("missing.txt")
         Traceback (most recent call last):
         ...
-        tapewright.core.errors.NotFoundError: missing.txt: No such file or directory
+        tapewright.errors.NotFoundError: missing.txt: No such file or directory
     """
 
     def call(name):

@@ -366,3 +366,19 @@ def test_errors_describe_values():
     assert errors.describe(np.zeros(2)) == "shape (2,), float64"
     assert errors.describe(tw.TensorSpec([None], "int32")) == "shape (None,), int32"
     assert errors.describe(3) == "int"
+
+
+ERRORS = {n: cls for n, cls in vars(tw.errors).items() if isinstance(cls, type)}
+
+
+@pytest.mark.parametrize("cls", ERRORS.values(), ids=ERRORS)
+def test_an_error_class_has_its_public_name_and_is_pickled_by_it(cls):
+    assert cls.__module__ == "tapewright.errors"
+    assert pickle.loads(pickle.dumps(cls)) is cls
+
+
+def test_an_error_is_unpickled_in_a_new_process():
+    content = pickle.dumps(tw.errors.NotFoundError("missing"))
+    code = f"import pickle; print(repr(pickle.loads({content!r})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "NotFoundError('missing')\n", done.stderr

@@ -261,7 +261,7 @@ def test_the_message_and_its_notes_are_printed_as_they_are(printed):
     error = raised(fit_a_failing_layer)
     message = "".join(traceback.format_exception_only(error))
     assert "in layer 'failing" in message
-    assert text.partition("tapewright.core")[2].count("\n") == message.count("\n")
+    assert text.partition("tapewright.errors")[2].count("\n") == message.count("\n")
 
 
 def test_numpy_called_by_the_user_is_shown(printed):
@@ -294,7 +294,7 @@ def test_a_cause_without_a_line_of_the_user_is_printed_as_its_message(printed):
         raise KeyError("mine") from cause.with_traceback(inner_part(cause))
 
     text = printed(load)
-    assert text.startswith("tapewright.core.errors.ShapeError: matmul: inner")
+    assert text.startswith("tapewright.errors.ShapeError: matmul: inner")
     assert functions_in(text) == ["raised", "load"]
 
 
