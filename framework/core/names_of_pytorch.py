@@ -7,6 +7,7 @@ modules are looked up by `api.missing_names`.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from .reserved_names import Replaceable
@@ -18,6 +19,7 @@ __all__ = [
     "OF_OPTIMIZERS",
     "OF_TENSORS",
     "explain_elsewhere",
+    "numpy_function_here",
 ]
 
 
@@ -200,6 +202,18 @@ MODULES = _table(
     ("clip_grad_norm_", "global_clipnorm= of an optimizer, or tw.clip_by_global_norm"),
     ("vmap", "tw.vectorized_map"),
 )  # fmt: skip
+
+
+def numpy_function_here(name: str) -> str:
+    """Return what to use here for a function of NumPy on a tensor, or "".
+
+    >>> from tapewright.core.names_of_pytorch import numpy_function_here
+    >>> numpy_function_here("mean"), numpy_function_here("sin")
+    ('use tw.reduce_mean(x)', 'use tw.sin')
+    """
+    if name in import_module("tapewright").__all__:
+        return f"use tw.{name}"
+    return OF_TENSORS.get(name) or MODULES.get(name, "")
 
 
 class Elsewhere(Replaceable[Any]):

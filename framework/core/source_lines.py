@@ -12,6 +12,7 @@ __all__ = [
     "line_of_error",
     "lines_are_recorded",
     "record_lines",
+    "user_call",
     "user_code",
     "user_line",
     "user_stacklevel",
@@ -62,6 +63,25 @@ def user_line(always=False):
         return None
     frame, _ = _user_frame()
     return None if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def user_call():
+    """Return the function that the user's innermost line calls, "np.mean", or None."""
+    import ast  # of 5 ms, for errors only
+    import linecache
+
+    frame, _ = _user_frame()
+    if frame is None:
+        return None
+    code = frame.f_code
+    line, end, column, stop = list(code.co_positions())[frame.f_lasti // 2]
+    node = ast.expr(lineno=line, end_lineno=end, col_offset=column, end_col_offset=stop)
+    source = "".join(linecache.getlines(code.co_filename, frame.f_globals))
+    try:
+        call = ast.parse(ast.get_source_segment(source, node), mode="eval").body
+        return ast.unparse(call.func)
+    except (AttributeError, IndexError, SyntaxError, TypeError):
+        return None  # the code has no source, or is no call
 
 
 def is_own_code(filename):

@@ -119,13 +119,16 @@ def _chain(error):
 
 def _user_frames(trace):
     """Return a traceback without frames of tapewright and its libraries, or None."""
-    kept, inside = [], False
+    kept, inside, libraries = [], False, 0
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         inside = is_own_code(file) or (inside and is_library_code(file))
         if not inside:
             kept.append(trace)
+            libraries = libraries + 1 if is_library_code(file) else 0
         trace = trace.tb_next
+    if inside and libraries < len(kept):  # NumPy, say, which was given a tensor
+        del kept[len(kept) - libraries :]
     result = None
     for step in reversed(kept):
         result = TracebackType(result, step.tb_frame, step.tb_lasti, step.tb_lineno)

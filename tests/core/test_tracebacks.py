@@ -456,3 +456,11 @@ def test_the_environment_variable_shows_all_frames(value, is_whole, tmp_path):
     assert functions_in(done.stderr)[:2] == ["<module>", "train"]
     assert bool(ours_in(done.stderr)) is is_whole
     assert "inner dimensions must agree" in done.stderr
+
+
+def test_the_frames_of_numpy_below_the_users_line_are_left_out(printed):
+    def mean(x):
+        return np.mean(x)
+
+    text = printed(lambda: tw.function(mean)(tw.ones([2])))
+    assert functions_in(text)[-1] == "mean" and "site-packages" not in text

@@ -501,7 +501,8 @@ class Function(Generic[P, R]):
         known = [str(error), *getattr(error, "__notes__", ())]
         line = line_of_error(error)
         if line is not None and not any(["function '" in text for text in known]):
-            error.add_note(f"in the function {self._name!r}, {line}")
+            at = "" if any([line in text for text in known]) else f", {line}"
+            error.add_note(f"in the function {self._name!r}{at}")
 
     def _watch(self, key, arguments):
         """Drop the trace when an object among its arguments is garbage collected."""

@@ -23,7 +23,8 @@ from tapewright.core.interpreters import (
     process_op,
     use_interpreters,
 )
-from tapewright.core.source_lines import user_line
+from tapewright.core.names_of_pytorch import numpy_function_here
+from tapewright.core.source_lines import user_call, user_line
 from tapewright.core.symbolic_dim import NeedsSize, NeedsValue
 from tapewright.core.symbolic_shape import (
     SymbolicShape,
@@ -190,10 +191,14 @@ class SymbolicTensor(Tensor):
         )
 
     def __array__(self, dtype=None, copy=None):
+        call = user_call()
+        here = numpy_function_here((call or "").rpartition(".")[2])
+        if not here:
+            place = f"in place of {call}" if call else "of that name"
+            here = f"use the tapewright op {place}"
         self._no_value(
-            "a NumPy function",
-            "Use the tapewright op of that name, or tw.numpy_function to run NumPy "
-            "code in each call",
+            call or "a NumPy function",
+            f"{here[0].upper()}{here[1:]}, or tw.numpy_function, which has no gradient",
         )
 
     def __dlpack__(self, **options):

@@ -481,3 +481,29 @@ def test_a_loop_over_known_steps_needs_no_values_of_a_trace():
         return x
 
     assert total(tw.constant(1.0)).numpy() == 7.0 and not total._eager
+
+
+@pytest.mark.parametrize(
+    "function, call, advice",
+    [
+        (
+            lambda x: np.mean(x),
+            "np.mean",
+            "Use tw.reduce_mean(x), or tw.numpy_function",
+        ),
+        (lambda x: np.sin(x), "np.sin", "Use tw.sin, or tw.numpy_function"),
+        (
+            lambda x: np.median(x),
+            "np.median",
+            "Use the op of tapewright in place of np.median",
+        ),
+    ],
+)
+def test_a_numpy_function_of_a_traced_tensor_is_answered_with_the_op(
+    function, call, advice
+):
+    with pytest.raises(tw.errors.TracingError) as error:
+        tw.function(function)(tw.ones([2]))
+    text = "\n".join([str(error.value), *error.value.__notes__])
+    assert f"{call} needs the value of a tensor" in text and advice in text
+    assert text.count("test_function.py:") == 1
