@@ -4,11 +4,13 @@ No object is built from a file, and no array is read except single numbers such 
 optimizer's step.
 """
 
+import collections
 import math
 import os
 
 import numpy as np
 
+from tapewright.core.naming import snake_case
 from tapewright.formats.checkpoints.checkpoint_file import FORMAT as CHECKPOINT
 from tapewright.formats.saved_model.graph_reader import FAULTS
 from tapewright.formats.saved_model.module_file import FORMAT as SAVED_MODEL
@@ -57,6 +59,7 @@ def describe(path):
             "format": file.format,
             "seal": "intact" if file.root.sealed else "none",
             "custom_classes": sorted(needed_classes(file)),
+            "classes_with_graphs": sorted(classes_with_graphs(file.own_group)),
             **content,
         }
     return {k: v for k, v in description.items() if v not in (None, [], {})}
@@ -113,6 +116,7 @@ def _keras_file(file):
     order = {name: i for i, name in enumerate(classes)}
     layers = [(each, each.arrays) for each in stored_layers(file)]
     rows = [_layer_row(layer, arrays, classes) for layer, arrays in layers]
+    rows += _rows_without_weights(file, rows)
     return {
         "written_by": {key: str(value) for key, value in file.written_by.items()},
         "model": _model(file.config),
@@ -147,6 +151,30 @@ def _layer_row(layer, arrays, classes):
     }
 
 
+def _rows_without_weights(file, rows):
+    """Return a row for each layer of the model's list that has no arrays in the file."""
+    held = {row["name"] for row in rows}
+    places = {"/".join(row["place"].split("/", 2)[:2]) for row in rows}
+    seen, found = collections.Counter(), []
+    for config in _listed_layers(file.config or {}):
+        name, class_name = str(layer_name(config)), str(config.get("class_name"))
+        stem = snake_case(class_name.rpartition(">")[2])
+        number = f"_{seen[stem]}" if seen[stem] else ""
+        seen[stem] += 1
+        if name not in held and f"layers/{stem}{number}" not in places:
+            row = {"name": name, "class": class_name, "place": ""}
+            found.append(row | _totals([]) | {"weights": []})
+    return found
+
+
+def _listed_layers(config):
+    """Return the configs of a model's layers that its summary lists."""
+    layers = model_layers(config)
+    if config.get("class_name") != "Sequential":
+        return layers
+    return [each for each in layers if each.get("class_name") != "InputLayer"]
+
+
 def _model(config):
     if config is None:
         return None
@@ -154,7 +182,7 @@ def _model(config):
     return {
         "class": config.get("class_name"),
         "name": inner.get("name") if isinstance(inner, dict) else None,
-        "layers": len(model_layers(config)),
+        "layers": len(_listed_layers(config)),
     }
 
 

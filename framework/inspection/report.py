@@ -51,16 +51,24 @@ def _facts(description):
     model = description.get("model", {})
     if model:
         name = f"{model['name']!r}, " if model["name"] else ""
-        yield "model", f"{model['class']} {name}{model['layers']} layers"
+        count = f"{model['layers']} layers" if model["layers"] else ""
+        yield "model", f"{model['class']} {name}{count}".rstrip(" ,")
     yield from (
         (key, _value(value)) for key, value in description.get("facts", {}).items()
     )
     yield "optimizer", _optimizer(description.get("optimizer", {}))
     for key, value in description.get("training", {}).items():
         yield key.replace("_", " "), _value(value)
-    classes = description.get("custom_classes")
-    if classes:
-        yield "needs", f"{', '.join(classes)}: must be registered before loading"
+    classes = description.get("custom_classes", [])
+    registered = ", ".join([each for each in classes if ">" in each])
+    others = ", ".join([each for each in classes if ">" not in each])
+    yield "needs", registered and f"{registered}: must be registered before loading"
+    yield (
+        "needs",
+        others and f"{others}: must be passed to load_model as custom_objects",
+    )
+    graphs = ", ".join(description.get("classes_with_graphs", []))
+    yield "graphs", graphs and f"{graphs}: load without their class"
     yield from (("note", note) for note in description.get("notes", []))
 
 

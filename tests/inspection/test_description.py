@@ -30,7 +30,7 @@ def test_a_model_of_keras_is_told_layer_by_layer(kind, tmp_path):
     path = tmp_path / "model"
     files.write(path, kind, training=files.TRAINING)
     told = describe(path)
-    assert told["model"] == {"class": "Sequential", "name": "net", "layers": 4}
+    assert told["model"] == {"class": "Sequential", "name": "net", "layers": 3}
     rows = [(row["name"], row["class"], row["parameters"]) for row in told["layers"]]
     assert rows == [
         ("first", "Dense", 20),
@@ -199,6 +199,52 @@ def test_the_report_tells_what_has_to_be_registered(tmp_path):
     layers = [files.entry("my>Block", name="first")]
     files.write(tmp_path / "m", "h5", files.sequential(layers=layers))
     assert "my>Block: must be registered" in report(describe(tmp_path / "m"))
+
+
+class Twice(tw.keras.layers.Layer):
+    def call(self, inputs):
+        return inputs * 2.0
+
+
+def unregistered_loss(y_true, y_pred):
+    return tw.reduce_mean((y_true - y_pred) ** 2)
+
+
+@pytest.mark.parametrize("suffix", ["h5", "keras"])
+def test_every_layer_of_the_summary_is_listed(suffix, tmp_path):
+    layers = [tw.keras.layers.Dense(2, name="d"), tw.keras.layers.ReLU(name="r")]
+    block = tw.keras.Sequential([tw.keras.layers.Dense(2, name="inner")], name="block")
+    model = tw.keras.Sequential([tw.keras.Input((2,)), *layers, Twice(name="t"), block])
+    model.save(tmp_path / f"m.{suffix}")
+    told = describe(tmp_path / f"m.{suffix}")
+    assert told["model"]["layers"] == len(model.layers) == 4
+    last = "block" if suffix == "h5" else "inner"
+    assert [row["name"] for row in told["layers"] if row["name"] != last] == [
+        "d",
+        "r",
+        "t",
+    ]
+    assert [row["parameters"] for row in told["layers"]].count(0) == 2
+
+
+def test_the_report_tells_of_each_class_whether_the_file_loads_without_it(tmp_path):
+    model = tw.keras.Sequential([tw.keras.Input((2,)), Twice()])
+    model.compile("sgd", unregistered_loss)
+    model.save(tmp_path / "m.keras")
+    text = report(describe(tmp_path / "m.keras"))
+    assert "graphs      Twice: loaded without the class\n" in text
+    assert "needs       unregistered_loss: to be passed to load_model as custom" in text
+
+
+def test_a_model_without_a_list_of_layers_is_told_without_their_number(tmp_path):
+    class Net(tw.keras.Model):
+        def call(self, inputs):
+            return inputs * 2.0
+
+    model = Net(name="net")
+    model(np.ones((1, 2), "f4"))
+    model.save(tmp_path / "m.keras")
+    assert "model       Net 'net'\n" in report(describe(tmp_path / "m.keras"))
 
 
 def test_what_is_damaged_is_not_described(trained, tmp_path):
