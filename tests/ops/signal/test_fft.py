@@ -180,7 +180,7 @@ def test_real_numbers_are_refused_where_complex_ones_are_wanted(op):
 @pytest.mark.parametrize("op", [signal.rfft, signal.rfft2d])
 def test_complex_numbers_and_integers_are_refused_where_real_ones_are_wanted(op):
     for dtype in (tw.complex64, tw.int32):
-        with pytest.raises(tw.errors.DTypeError, match="input_tensor .*floating"):
+        with pytest.raises(tw.errors.DTypeError, match="input_tensor .*float"):
             op(tw.ones((4, 4), dtype))
 
 
@@ -207,7 +207,7 @@ def test_a_cosine_transform_of_an_unknown_kind_is_explained(how, message):
 
 
 def test_cosine_transforms_are_of_floating_numbers():
-    with pytest.raises(tw.errors.DTypeError, match="floating"):
+    with pytest.raises(tw.errors.DTypeError, match="float32 or float64"):
         signal.dct(tw.ones(4, tw.int32))
 
 
