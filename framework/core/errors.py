@@ -299,9 +299,9 @@ def cast_advice(name: str, dtype: str) -> str:
     Example:
         >>> from tapewright.core.errors import cast_advice
         >>> cast_advice("x", "float32")
-        'cast it, for example tw.cast(x, "float32")'
+        'use, for example, tw.cast(x, "float32")'
     """
-    return f'cast it, for example tw.cast({name}, "{dtype}")'
+    return f'use, for example, tw.cast({name}, "{dtype}")'
 
 
 def _message(who, what, given):

@@ -332,7 +332,7 @@ FLOATS, INTS = np.ones(2, "float32"), np.ones(2, "int32")
 def test_unequal_dtypes_are_answered_with_the_cast_to_the_wider(call, code):
     with pytest.raises(tw.errors.DTypeError) as error:
         call(tw.constant(FLOATS), tw.constant(INTS))
-    assert f"; cast it, for example {code}." in str(error.value)
+    assert f"; use, for example, {code}." in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,9 @@ def test_the_report_tells_of_each_class_whether_the_file_loads_without_it(tmp_pa
     model.save(tmp_path / "m.keras")
     text = report(describe(tmp_path / "m.keras"))
     assert "graphs      Twice: load without their class\n" in text
-    assert "needs       unregistered_loss: must be passed to load_model as custo" in text
+    assert (
+        "needs       unregistered_loss: must be passed to load_model as custo" in text
+    )
 
 
 def test_a_model_without_a_list_of_layers_is_told_without_their_number(tmp_path):
