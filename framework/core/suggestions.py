@@ -46,7 +46,6 @@ RENAMED_ARGUMENTS: dict[str, tuple[str, ...]] = {
         ("lr", "learning_rate", "initial_learning_rate"),
         ("betas", "use 'beta_1' and 'beta_2'"),
         ("eps", "epsilon"),
-        ("alpha", "rho", "negative_slope"),
         ("gamma", "decay_rate", "rho"),
         ("max_norm clip_norm", "global_clipnorm", "clipnorm"),
         ("dim dims", "axis", "axes", "perm", "shape"),

@@ -17,7 +17,6 @@ from tapewright.core.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
 )
-from tapewright.serialization.constructor_call import constructor_call
 from tapewright.storage.atomic import writing_whole
 from tapewright.storage.records.paths import as_path, expand_pattern, file_errors
 
@@ -317,7 +316,8 @@ class GFile:
         with file_errors():
             self._file = open(as_path("GFile", name), mode, **text)
 
-    __repr__ = constructor_call
+    def __repr__(self) -> str:
+        return f"GFile(name={self.name!r}, mode={self.mode!r})"
 
     def read(self, n: int = -1) -> Any:
         """Return the next ``n`` characters or bytes, or the rest of the file.

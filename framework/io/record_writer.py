@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tapewright.core.tensor import is_tensor
-from tapewright.serialization.constructor_call import constructor_call
 from tapewright.storage.records.lines import check_compression
 from tapewright.storage.records.paths import as_path, file_errors
 from tapewright.storage.records.tf_records import RecordWriter
@@ -57,7 +56,8 @@ class TFRecordOptions:
         self.compression_type = check_compression("TFRecordOptions", compression_type)
         self.compression_level = -1 if compression_level is None else compression_level
 
-    __repr__ = constructor_call
+    def __repr__(self) -> str:
+        return f"TFRecordOptions(compression_type={self.compression_type!r})"
 
 
 class TFRecordWriter:

@@ -57,7 +57,7 @@ def test_another_number_of_workers_goes_on_to_the_same_results(train):
     train(3, "parts", "arrays", batches=7)
     train(1, "parts", "arrays", batches=6)
     parts, ended = train(2, "parts", "arrays")
-    assert ended.stdout.count("number of workers was 1 and is 2") == 1
+    assert ended.stdout.count("number of workers has changed from 1 to 2") == 1
     found, expected = outcome(parts), outcome(whole)
     assert found.keys() == expected.keys()
     for name, value in expected.items():

@@ -402,7 +402,7 @@ def backup_case(name):
             with warnings.catch_warnings():
                 if name == "double":  # the backup before the last one has to do
                     os.truncate(copy / "latest.h5", 1000)
-                    warnings.filterwarnings("ignore", "a backup is")
+                    warnings.filterwarnings("ignore", "skipping a backup")
                 return fitted(name, 99, copy)
 
     def ask(both):

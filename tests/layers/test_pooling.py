@@ -109,7 +109,7 @@ def test_wrong_arguments_are_named(make, said):
 
 
 def test_inputs_smaller_than_the_window_are_refused():
-    with pytest.raises(tw.errors.ShapeError, match="beyond the input"):
+    with pytest.raises(tw.errors.ShapeError, match="must not exceed the input"):
         MaxPooling2D(3)(numbers(1, 2, 5, 1))
     with pytest.raises(tw.errors.ShapeError, match="must not be smaller than a window"):
         MaxPooling2D(3).compute_output_shape((1, 2, 5, 1))
