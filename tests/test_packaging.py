@@ -197,7 +197,8 @@ def checkout(folder):
     ignored = shutil.ignore_patterns("__pycache__")
     for name in FOLDERS:
         shutil.copytree(ROOT / name, copy / name, ignore=ignored)
-    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
+    shutil.copytree(ROOT / ".build", copy / ".build", ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     return copy
 
@@ -290,7 +291,11 @@ def test_an_sdist_of_a_checkout_with_an_editable_install_has_the_sources(
     (sdist,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         files = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"framework/core/tensor.py", "layers/core.py", "hatch_build.py"} <= files
+    assert {
+        "framework/core/tensor.py",
+        "layers/core.py",
+        ".build/build_hooks.py",
+    } <= files
     assert not any(name.startswith(".editable") for name in files)
 
 
@@ -349,12 +354,12 @@ def test_the_readme_of_an_index_has_no_relative_links(metadata):
 
 
 def test_links_and_pictures_lead_to_the_address_of_the_source():
-    sys.path.insert(0, str(ROOT))
+    sys.path.insert(0, str(ROOT / ".build"))
     try:
         pytest.importorskip("hatchling", reason="building needs the extra test")
-        from hatch_build import with_absolute_links
+        from build_hooks import with_absolute_links
     finally:
-        sys.path.remove(str(ROOT))
+        sys.path.remove(str(ROOT / ".build"))
     text = "![A b](docs/c.png), [d](docs/e.md#f), [g](https://h.i) and [j](#k)"
     assert with_absolute_links(text, "https://l.m/n", "v1") == (
         "![A b](https://l.m/n/raw/v1/docs/c.png), [d](https://l.m/n/blob/v1/docs/e.md#f), "
