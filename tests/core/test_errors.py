@@ -310,7 +310,7 @@ def test_infinities_pass_without_a_word_from_numpy():
 @pytest.mark.parametrize("wrap", [tw.constant, tw.Variable, list])
 def test_a_floating_function_refuses_integers(op, wrap):
     with pytest.raises(
-        TypeError, match=r'must be floating or complex; cast it, .* tw\.cast\(\w+, "fl'
+        TypeError, match=r'must be floating or complex; use, .* tw\.cast\(\w+, "fl'
     ):
         op(wrap([1, 2]))
 

@@ -495,7 +495,7 @@ def test_a_loop_over_known_steps_needs_no_values_of_a_trace():
         (
             lambda x: np.median(x),
             "np.median",
-            "Use the op of tapewright in place of np.median",
+            "Use the tapewright op in place of np.median",
         ),
     ],
 )
