@@ -1,4 +1,4 @@
-"""`tw.test`: checks of derivatives and of ops, and `TestCase`."""
+"""`tw.test`: checks of derivatives and of ops, and `tw.test.TestCase`."""
 
 from tapewright.core.device_lists import (
     gpu_device_name,
