@@ -43,7 +43,9 @@ autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_inherit_docstrings = False
 napoleon_numpy_docstring = False
 napoleon_custom_sections = ["Shapes"]
-napoleon_use_ivar = True  # `Attributes` of a class list its properties, which have entries
+napoleon_use_ivar = (
+    True  # `Attributes` of a class list its properties, which have entries
+)
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_use_type_comments = False  # there are none
