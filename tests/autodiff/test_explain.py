@@ -424,7 +424,9 @@ def test_an_explanation_keeps_no_traced_function_alive(x, v):
         captured = tw.constant(np.ones(100, "float32"))
         weighted = tw.function(lambda a: tw.reduce_sum(a * captured))
         tape, y, _ = spent(lambda _: tw.round(weighted(x * 1.0)) * v, x)
-        path = tape.explain(y, x)[0].path  # with the ops of the function on the stand-in
+        path = tape.explain(y, x)[
+            0
+        ].path  # with the ops of the function on the stand-in
         assert path[0] == "multiply" and path[-1] == "round"
         return tape, weakref.ref(captured.array)
 
