@@ -76,6 +76,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "gallery.in_reading_order",
     "min_reported_time": 1,
     "abort_on_example_error": True,
+    "thumbnail_size": (400, 280),
     "show_signature": False,
     "write_computation_times": False,
     "remove_config_comments": True,
