@@ -61,24 +61,20 @@ def _exclusive():
 
 
 def _drop(*parts):
-    """Close them in this order: now, or when no thread compiles."""
+    """Leave the parts of a library to the next compilation, which closes them in order.
+
+    Code that drops the last reference, or the garbage collector, must not wait for the
+    lock; and only ``with`` releases it for certain if an interrupt arrives.
+    """
     _dropped.append(parts)
-    _close_dropped()
 
 
 def _close_dropped():
-    """Close dropped libraries, unless another thread compiles: then it closes them.
-
-    Code that drops the last reference, or the garbage collector, must not wait for the
-    lock.
-    """
-    if _dropped and _lock.acquire(blocking=False):
-        try:
-            while _dropped:
-                for part in _dropped.popleft():  # closing one may close other libraries
-                    part.close()
-        finally:
-            _lock.release()
+    """Close dropped libraries."""
+    with _lock:
+        while _dropped:
+            for part in _dropped.popleft():  # closing one may drop other libraries
+                part.close()
 
 
 def compiled(text, name="module", symbols=None, level=SPEED_LEVEL):
