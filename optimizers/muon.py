@@ -63,8 +63,7 @@ class Muon(Optimizer):
     References:
         Jordan et al., "Muon: an optimizer for hidden layers in neural networks" (2024).
 
-        Liu et al., "Muon is scalable for LLM training", arXiv 2502.16982 (2025), for
-        the scale of the steps.
+        Liu et al., arXiv 2502.16982 (2025), for the scale of the steps.
 
     Example:
         >>> from tapewright import Variable

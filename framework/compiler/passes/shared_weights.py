@@ -191,7 +191,7 @@ class Stacker:
         return gain
 
     def pair(self, a, b, depth=0):
-        """Return the `Pair` of two values, and its gain; (None, 0) if there is none."""
+        """Return the `Pair` of two values and its gain, or (None, 0) without a pair."""
         both = is_value(a) and is_value(b)
         if both and (a, b) in self.pairs:
             return self.pairs[a, b], 0.0

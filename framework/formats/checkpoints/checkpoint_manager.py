@@ -306,7 +306,7 @@ class CheckpointManager:
     # --- restoring
 
     def restore_or_initialize(self) -> str | None:
-        """Restore the newest undamaged checkpoint, or call ``init_fn`` if there is none.
+        """Restore the newest undamaged checkpoint; call ``init_fn`` if no checkpoint exists.
 
         Damaged files are skipped with a warning.
 
