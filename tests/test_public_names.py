@@ -5,10 +5,13 @@ import importlib
 import importlib.util
 import inspect
 import pkgutil
+import sys
+import typing
 
 import pytest
 
 import tapewright as tw
+from tapewright.core import lazy_import
 
 from .sources import ROOT, paths, source
 
@@ -94,6 +97,16 @@ def test_no_docstring_opens_with_a_question_word():
         if text and text.split()[0].rstrip(",;:") in OPENINGS
     ]
     assert not found
+
+
+def test_a_listing_has_no_names_of_its_tools():
+    for name in sorted(LISTINGS):
+        space = MODULES[f"tapewright.{name}"]
+        tools = [sys, typing.TYPE_CHECKING, *vars(lazy_import).values()]
+        found = [
+            n for n, v in vars(space).items() if any([v is each for each in tools])
+        ]
+        assert not [n for n in found if n[0] != "_"], name
 
 
 # Names that files of the package use, and `tw.config`, `tw.errors`, `tw.nest` leave out.

@@ -56,3 +56,10 @@ class experimental:
     """Names of ``tf.nn.experimental``."""
 
     stateless_dropout = staticmethod(stateless_dropout)
+
+
+del (
+    TYPE_CHECKING,
+    import_lazily,
+    sys,
+)  # this list has no `__all__`: all its names are public

@@ -24,8 +24,9 @@ def import_lazily(module, **names):
 
     Example:
         >>> from types import ModuleType
+        >>> from tapewright.core.lazy_import import import_lazily
         >>> space = ModuleType("space")
-        >>> tw.nn.import_lazily(space, text="json", loads="json:loads")
+        >>> import_lazily(space, text="json", loads="json:loads")
         >>> space.loads("[1, 2]"), dir(space)[-2:]
         ([1, 2], ['loads', 'text'])
     """
