@@ -19,3 +19,9 @@ import_lazily(
     sys.modules[__name__],
     **{name: f"tapewright.autodiff.forward:{name}" for name in __all__},
 )
+
+del (
+    TYPE_CHECKING,
+    import_lazily,
+    sys,
+)  # this list has no `__all__`: all its names are public
