@@ -20,8 +20,4 @@ import_lazily(
     **{name: f"tapewright.autodiff.forward:{name}" for name in __all__},
 )
 
-del (
-    TYPE_CHECKING,
-    import_lazily,
-    sys,
-)  # this list has no `__all__`: all its names are public
+del TYPE_CHECKING, import_lazily, sys  # no public names
