@@ -278,7 +278,8 @@ def built_editable(folder):
 def test_an_editable_install_finds_a_file_that_is_added_later(editable):
     copy, python = editable
     code = "from tapewright.layers.added_later import half; print(half(3.0), half.__module__)"
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    # -E, as a PYTHONPATH comes before the install.
+    done = subprocess.run([python, "-E", "-c", code], capture_output=True, text=True)
     assert done.stdout == "1.5 tapewright.layers.added_later\n", done.stderr
 
 
