@@ -82,7 +82,6 @@ COVERED = {
             ("passes/patterns", "compiler/passes/test_rewrites"),
             ("passes/pooling_passes", "compiler/passes/test_rewrites"),
             ("passes/rewriting", "compiler/passes/test_pipeline"),
-            ("passes/stacks", "compiler/passes/test_shared_weights"),
         ]
     },
     **{

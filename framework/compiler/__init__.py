@@ -8,8 +8,8 @@ passes         a graph becomes a smaller one of the same meaning
 program        a graph becomes a `Program` of array instructions; its passes, its
 verifier
 loops          groups of instructions become nests of loops, for machine code
-targets        a program becomes a callable
-pipeline       the list of all passes, and the steps from a graph to its executable
+targets        lists of passes; a program becomes a callable
+pipeline       the steps from a graph to its executable, for the current target
 inspection     graphs and executables as text, their costs and times
 control_flow   branches, loops and host calls: nodes with regions
 autograph      Python control flow becomes control-flow nodes

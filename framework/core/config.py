@@ -200,13 +200,12 @@ def _default_malloc():
 def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
     """Turn optimization passes over the graphs of traced functions on or off.
 
-    A pass changes how a function is computed, not its results. Three passes change the
-    order of additions, so results may differ by rounding: ``pool_first`` and
-    ``cropped_convolutions``, for max pooling, and ``shared_weights``, which is off by
-    default. ``loop_fusion``, ``native_kernels``, ``slice_loops``, ``sums_for_products``
-    and ``compiled_updates`` generate machine code, whose rounding differs from NumPy's;
-    the NumPy target ignores them. All other passes keep results bit for bit. Functions
-    that are already compiled do not change.
+    ``algebra``, ``constant_folding``, ``common_subexpressions`` and ``overlap_all_reduces``
+    keep results bit for bit. The others run on targets that generate machine code, and
+    change how results are rounded: ``loop_fusion`` merges elementwise ops and reductions into
+    one loop, ``pool_first`` and ``cropped_convolutions`` skip entries that max pooling
+    discards, ``epilogues`` and ``half_factors`` merge products on a GPU with the ops around
+    them. Functions that are already compiled do not change.
 
     Args:
         every: True or False for all passes, or None.
@@ -217,10 +216,10 @@ def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
 
     Example:
         >>> from tapewright import config
-        >>> config.set_graph_passes(False, dead_nodes=True)
+        >>> config.set_graph_passes(False, algebra=True)
         >>> [name for name, on in config.report()["graph_passes"].items() if on]
-        ['dead_nodes']
-        >>> config.set_graph_passes(True, shared_weights=False)
+        ['algebra']
+        >>> config.set_graph_passes(True)
     """
     _load_pipelines()
     if unknown := switches.keys() - _passes.keys():

@@ -17,6 +17,7 @@ from tapewright.compiler import pipeline
 from tapewright.compiler.program import buffer_assignment
 from tapewright.compiler.program.array_instructions import Map
 from tapewright.compiler.program.call_instructions import Store
+from tapewright.compiler.targets.numpy.target import TARGET
 
 from .fuzzing import checking, generating, shrinking
 
@@ -65,14 +66,15 @@ def all_in_one_place(spans):
 
 def with_mistake(mistake):
     """What to patch, so that the pass before the last one makes a mistake."""
-    *passes, right, last = pipeline.PROGRAM_PASSES
+    *passes, right, last = TARGET.program_passes
 
     @functools.wraps(right)
     def wrong(program):
         right(program)
         mistake(program)
 
-    return pipeline, "PROGRAM_PASSES", [*passes, wrong, last]
+    target = TARGET._replace(program_passes=(*passes, wrong, last))
+    return pipeline, "current_target", lambda: target
 
 
 MISTAKES = {

@@ -70,7 +70,6 @@ MEANT = {
     "compiler/control_flow/loop_source.py": {"add"},
     "compiler/control_flow/tensor_array.py": {"concat", "split", "stack", "unstack"},
     "compiler/inspection/pretty.py": {"complex"},
-    "compiler/passes/stacks.py": {"stack"},
     "compiler/tracing/custom_calls.py": {"sizes"},
     "core/primitive.py": {"complex"},
     "core/symbolic_dim.py": {"add"},

@@ -401,6 +401,39 @@ class ConcreteFunction:
             from ..inspection.pretty import executable_text as text
         return text(executable, self.graph)
 
+    def pipeline(self) -> str:
+        """Return the passes of the current target as text, with the sizes they leave.
+
+        A line has the number of nodes of the graph, or of instructions of the program, after
+        a pass.
+
+        Example:
+            >>> import tapewright as tw
+            >>> f = tw.function(lambda x: -tw.negative(x) + 1.0)
+            >>> with tw.config.use_target("numpy"):
+            ...     print(f.get_concrete_function(tw.constant([1.0])).pipeline())
+            function <lambda> on the target numpy
+                 3 nodes         trace
+                 3 nodes         dead_nodes
+                 2 nodes         algebra
+                 2 nodes         dead_stores
+                 2 nodes         constant_folding
+                 2 nodes         common_subexpressions
+                 2 nodes         narrow_control
+                 1 node          dead_nodes
+                 1 instruction   lower
+                 1 instruction   merge_equal
+                 1 instruction   uniform_constants
+                 1 instruction   drop_unused
+                 1 instruction   overlap_all_reduces
+                 1 instruction   row_blocks
+        """
+        if self.specializations is not None:
+            return self._latest("pipeline").pipeline()
+        from ..inspection.pretty import pipeline_text
+
+        return pipeline_text(self.graph)
+
     def _executable_for(self, target):
         if target is None or target == self.executable.target:
             return self.executable

@@ -12,8 +12,8 @@ from ..loops.loop_nest import LoopNest
 from ..loops.pretty import nest_text
 from ..program.array_instructions import Contract
 from ..targets.native import blas
-from ..targets.native.executable import reason_for_numpy
 from ..targets.native.kernel import is_shared
+from ..targets.native.loop_support import reason_for_numpy
 from ..targets.native.products import is_product, product_of
 from ..targets.native.segments import code_of
 from ..targets.native.slice_loop import SliceLoop

@@ -3,8 +3,9 @@
 import os
 import re
 
+from ..pipeline import current_target, stages
 from ..targets.numpy.fused_maps import BlockFunction
-from ..tracing.graph import Effect, Read, Store, is_value
+from ..tracing.graph import Effect, Graph, Read, Store, is_value
 from .costs import instruction_cost, instruction_name
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "executable_text",
     "graph_text",
     "heading",
+    "pipeline_text",
     "quantity",
     "short_line",
     "spec_text",
@@ -111,6 +113,19 @@ def graph_text(graph, indent="", outer=None):
             lines.append(f"{indent}    region {i}:")
             lines.append(graph_text(region, indent + "        ", names))
     lines.append(f"{indent}    return {', '.join(names.of(x) for x in graph.outputs)}")
+    return "\n".join(lines)
+
+
+def pipeline_text(graph):
+    """Format the passes of the current target, with the sizes that they leave."""
+    lines = [f"function {graph.name} on the target {current_target().name}"]
+    for name, made in stages(graph):
+        if isinstance(made, Graph):
+            size = counted(len(made.nodes), "node")
+        else:
+            size = counted(len(made.instructions), "instruction")
+        number, unit = size.split()
+        lines.append(f"{number:>6} {unit:<13} {name}")
     return "\n".join(lines)
 
 

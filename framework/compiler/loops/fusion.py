@@ -17,7 +17,6 @@ def form_loops(
     program,
     is_supported,
     fused=True,
-    sums=True,
     layouts=None,
     *,
     schedule=nests_of,
@@ -27,15 +26,12 @@ def form_loops(
     """Replace instructions that loops can compute by loop nests.
 
     ``is_supported(instruction)`` returns whether the target computes a map, reduction
-    or copy. With ``fused`` False, each instruction gets its own nest; with ``sums``
-    False, products with all-ones arrays stay products. ``layouts`` has the `Layout` of
-    values that are not stored in C order; ``schedule`` makes the nests of a group, see
-    `nests_of`; ``most`` is the maximal weight of a group, see `grouped`;
+    or copy. With ``fused`` False, each instruction gets its own nest. ``layouts`` has the
+    `Layout` of values that are not stored in C order; ``schedule`` makes the nests of a
+    group, see `nests_of`; ``most`` is the maximal weight of a group, see `grouped`;
     ``has_totals``: see `Group`.
     """
     copied_views(program)
-    if sums:
-        sums_for_products(program)
     units = grouped(program, is_supported, most if fused else 1, has_totals)
     stored = _stored(program, units)
     program.instructions = [

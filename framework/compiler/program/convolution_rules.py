@@ -10,8 +10,6 @@ import math
 
 import numpy as np
 
-from tapewright.core.parallel import parallel_for
-from tapewright.ops.array.shape import sum_to_shape, summed_axis
 from tapewright.ops.convolution.correlation import (
     convolve,
     convolve_into,
@@ -24,12 +22,9 @@ from tapewright.ops.convolution.grouped import group_columns_size
 from tapewright.ops.convolution.im2col import turn_into
 from tapewright.ops.convolution.pooling import (
     add_to_maxima_p,
-    in_halves,
     maxima_of_sum,
-    parts_in_cache,
     pick_at_maxima_p,
     spread_means_p,
-    spread_to_halves,
     spread_to_maxima_p,
     window_max_p,
     window_mean_p,
@@ -37,14 +32,12 @@ from tapewright.ops.convolution.pooling import (
 from tapewright.ops.convolution.windows import (
     is_everywhere,
     positions,
-    resized,
     taps,
 )
 from tapewright.ops.nn.activation import relu
 
 from .array_functions import NotTraceable
 from .array_instructions import Contract, Copy, Routine, permutation
-from .array_tracer import ArrayTracer
 from .call_instructions import Opaque
 from .index_maps import IndexMaps, convolution_maps
 from .program import Kind
@@ -205,34 +198,6 @@ def lower_filter_gradient(builder, input, g, *, window, **attributes):
 # ---------------------------------------------------------------------------- pooling
 
 
-def spread(g, input, wins, out=None, *, axis):
-    """`spread_to_maxima` for windows of two, in place if ``input`` is not read later."""
-    if out is None:
-        out = np.empty(input.shape, g.dtype)
-
-    def work(part):
-        arrays = g[part], input[part], wins[part], out[part]
-        spread_to_halves(*arrays, axis=axis)
-
-    parallel_for(work, parts_in_cache(np, axis, out, input, g, wins), out.size)
-    return out
-
-
-def lower_spread_to_maxima(
-    builder, g, input, maxima, *, axis, size, stride, padding, dilation
-):
-    """Lower windows of two, side by side."""
-    window = size, stride, padding, dilation
-    pooled = resized(input.shape, axis, input.shape[axis] // 2)
-    if not in_halves(input.shape, g.dtype, axis, *window) or g.shape != pooled:
-        raise NotTraceable
-    axis, axes, (g, input) = _in_memory_order(input, axis, g, input)
-    wins = builder.scratch(g.shape, bool)
-    operands = (g.buffer, input.buffer, wins)
-    instruction = Routine(spread, operands, builder.node, {"axis": axis}, in_place=1)
-    return builder.made(instruction, input.shape, g.dtype).transpose(axes)
-
-
 def _in_memory_order(like, axis, *arrays):
     """Return ``(axis, axes, arrays)`` in the memory order of one array, and the way back."""
     axes, rank = permutation(like.buffer), like.ndim
@@ -318,26 +283,11 @@ def _zeros(x):
     return np.zeros(shape, x.dtype).transpose(axes)
 
 
-def lower_sum_to_shape(builder, x, *, shape):
-    """Lower sums of images over all axes but one to a product with an all-ones vector."""
-    axes = permutation(x.buffer)
-    kept = [i for i, n in enumerate(shape, x.ndim - len(shape)) if n != 1]
-    simple = axes is not None and len(kept) == 1 and x.dtype.char in "fd"
-    if not simple or x.size < 4096 or axes[kept[0]] != 0:
-        raise NotTraceable
-    inner = ArrayTracer(x.buffer.instruction.viewed, builder)
-    count = x.shape[kept[0]]
-    return summed_axis(np, inner, count, x.size // count, 1).reshape(shape)
-
-
 LOWERING_RULES = {
-    add_to_maxima_p.primitive: lower_add_to_maxima,
     convolve.primitive: lower_convolution,
     filter_gradient.primitive: lower_filter_gradient,
     input_gradient.primitive: lower_input_gradient,
     relu.primitive: lower_relu,
-    spread_to_maxima_p.primitive: lower_spread_to_maxima,
-    sum_to_shape.primitive: lower_sum_to_shape,
 }
 
 # -------------------------------------------------------- where contractions are loops
@@ -431,6 +381,7 @@ def _as_images(op, x, y, shape, attributes):
 
 # Rules for targets that compile loops.
 LOOP_RULES = {
+    add_to_maxima_p.primitive: lower_add_to_maxima,
     **dict.fromkeys(_ROLES, lower_contraction),
     **dict.fromkeys(
         [

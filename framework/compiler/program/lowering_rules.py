@@ -112,7 +112,6 @@ HOST_RULES = (
     lower_clip_by_norm,
     lower_where_positive,
     convolution_rules.lower_relu,
-    convolution_rules.lower_sum_to_shape,
 )
 
 # Whole kernels of which a target knows the meaning: primitive -> class of instructions.

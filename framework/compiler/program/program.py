@@ -94,8 +94,10 @@ class Program:
     numbers of inputs that it may write to. ``commits_once``: its changes of variables
     can all be made at its end. ``fails_late``: an instruction that may fail remains
     behind a change of variables, which is undone if it does. ``collectives``: the nodes
-    that all processes of a job run, in their common order. ``limits``: the `Limits` for
-    all passes and kernels; by default the limits in use.
+    that all processes of a job run, in their common order. ``on_host``: the instructions
+    that the host computes for a GPU. ``overwrites``: a change of a variable overwrites the
+    value that was loaded before. ``remake()`` makes it again, with the settings of now.
+    ``limits``: the `Limits` for all passes and kernels; by default the limits in use.
     """
 
     def __init__(self, graph, aliases_inputs=False, donated_inputs=(), limits=None):
@@ -108,6 +110,7 @@ class Program:
         self.fails_late = False
         self.commits_once = True
         self.collectives = []
+        self.on_host, self.overwrites, self.remake = frozenset(), False, None
 
     def constant(self, value):
         """Return the buffer of a constant array; equal small arrays share one."""

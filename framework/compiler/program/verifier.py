@@ -27,16 +27,13 @@ from .program import Kind
 __all__ = ["verify_memory", "verify_program"]
 
 
-def verify_program(program, after, overwrites=False):
+def verify_program(program, after):
     """Check a program; ``after`` names the pass that has run.
-
-    ``overwrites`` is True if a change of a variable overwrites the value that was
-    loaded before.
 
     Raises:
         VerificationError: If an instruction reads a wrong value, or memory escapes.
     """
-    _Checker(program, {}, f"after {after}", overwrites=overwrites).run()
+    _Checker(program, {}, f"after {after}", overwrites=program.overwrites).run()
 
 
 def verify_memory(program, arrays, updates):

@@ -228,7 +228,6 @@ class Graph(GraphOperations):
         self.aliases = {}  # values of other graphs -> the same values in this graph
         self.finished = False
         self.fallback = None  # the error that ended the trace, if one did
-        self.passes = ()  # names of the passes that have run
         self.verified = set()  # nodes that `verify_graph` has found right
 
     def variables(self):

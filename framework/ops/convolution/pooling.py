@@ -353,12 +353,11 @@ def in_halves(shape, dtype, axis, size, stride, padding, dilation=1):
     return both and found[0][2].start == 0
 
 
-def spread_to_halves(g, input, wins=None, out=None, *, axis):
+def spread_to_halves(g, input, out=None, *, axis):
     """`spread_to_maxima` for windows of two, with a single comparison.
 
     A cotangent is kept or dropped by its bits, which is exact for infinities and NaN as
-    well. ``wins`` is scratch memory for a mask of bytes. ``out`` may be ``input``
-    itself, which is then overwritten.
+    well. ``out`` may be ``input`` itself, which is then overwritten.
     """
     count = input.shape[axis] // 2
     first, second = at(axis, slice(0, 2 * count, 2)), at(axis, slice(1, 2 * count, 2))
@@ -367,8 +366,7 @@ def spread_to_halves(g, input, wins=None, out=None, *, axis):
         shape = np.broadcast_shapes(g.shape, input[first].shape)
         shape = resized(shape, axis, input.shape[axis])
         out = np.empty_like(input, dtype=g.dtype, shape=shape)
-    if wins is None:
-        wins = np.empty_like(input, dtype=bool, shape=input[first].shape)
+    wins = np.empty_like(input, dtype=bool, shape=input[first].shape)
     np.greater_equal(input[first], input[second], out=wins)
     kept = wins.view(np.int8)
     np.negative(kept, out=kept)  # all bits or none

@@ -1,9 +1,9 @@
 """Runs a program eagerly and traced, and tells where the two differ.
 
-Floating results are the same bit for bit unless `shared_weights`, which rounds elsewhere,
-is on, or machine code computes them. Then the program itself says how much rounding
-matters: it runs again, eagerly, with all floating results jiggled by a few units in the
-last place, and where that changes nothing much the traced one has to agree.
+Floating results are the same bit for bit unless machine code computes them. Then the
+program itself says how much rounding matters: it runs again, eagerly, with all floating
+results jiggled by a few units in the last place, and where that changes nothing much the
+traced one has to agree.
 
 A traced branch or loop gives zeros as the gradient of what it does not read, where eager
 code gives nothing; on their way back infinities and NaN make NaN of zeros. So a traced
@@ -328,12 +328,10 @@ def compared(source, zeros=False):
     exact = "EXACT, SPECIAL = True" in source and not re.search(TURNED, source)
     exact = exact and same_calls
     empty = "0" in re.search(r"R, C = (\d+), (\d+)", source).groups()
-    reordering = "EXACT, SPECIAL = False" in source
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         wanted = run(source, zeros=zeros)
-        with tw.config.graph_passes(shared_weights=reordering):
-            found = run(source, traced=True, zeros=zeros)
+        found = run(source, traced=True, zeros=zeros)
         rounding = Rounding(source, zeros)
         for number, (a, b) in enumerate(zip(found, wanted)):
             if (a.error is None) != (b.error is None):

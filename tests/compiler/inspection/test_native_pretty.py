@@ -279,14 +279,6 @@ def test_without_fusion_each_map_and_reduction_is_a_nest():
     np.testing.assert_allclose(y.numpy(), tw.nn.softmax(x).numpy(), 1e-6)
 
 
-def test_updates_can_be_left_to_numpy():
-    from tapewright.compiler.pipeline import make_update
-
-    rule = tw.optimizers.SGD(0.1)
-    with tw.config.graph_passes(compiled_updates=False):
-        assert make_update(rule, np.dtype(np.float32), False, False) is None
-
-
 # ---------------------------------------------------------------------- subscripts
 
 

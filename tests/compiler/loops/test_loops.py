@@ -18,11 +18,13 @@ from tapewright.compiler.loops.statements import (
     Reset,
     Store,
 )
-from tapewright.compiler.pipeline import optimize, optimize_program
+from tapewright.compiler.pipeline import optimize
 from tapewright.compiler.program.array_instructions import View
 from tapewright.compiler.program.limits import DEFAULTS, use_limits
 from tapewright.compiler.program.lowering import lower
+from tapewright.compiler.program.pass_manager import run_passes
 from tapewright.compiler.program.verifier import verify_program
+from tapewright.compiler.targets.target import SIMPLIFICATION
 
 
 def program_of(function, *arrays):
@@ -30,7 +32,7 @@ def program_of(function, *arrays):
     tensors = [tw.constant(a) for a in arrays]
     graph = tw.function(function).get_concrete_function(*tensors).graph
     program = lower(optimize(graph), in_loops=True)
-    optimize_program(program, off=("row_blocks",))
+    run_passes(program, SIMPLIFICATION)
     form_loops(program, lambda each: each.outputs[0].dtype.kind in "fbiu")
     verify_program(program, "forming loops")
     return program

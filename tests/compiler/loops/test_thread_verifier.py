@@ -24,16 +24,18 @@ from tapewright.compiler.loops.thread_statements import (
     thread_statements,
 )
 from tapewright.compiler.loops.thread_verifier import verify_thread_nest
-from tapewright.compiler.pipeline import optimize, optimize_program
+from tapewright.compiler.pipeline import optimize
 from tapewright.compiler.program.lowering import lower
+from tapewright.compiler.program.pass_manager import run_passes
 from tapewright.compiler.program.program import Buffer
+from tapewright.compiler.targets.target import SIMPLIFICATION
 
 
 def nests_of(function, *shapes):
     tensors = [tw.constant(np.ones(shape, np.float32)) for shape in shapes]
     graph = tw.function(function).get_concrete_function(*tensors).graph
     program = lower(optimize(graph), in_loops=True)
-    optimize_program(program, off=("row_blocks",))
+    run_passes(program, SIMPLIFICATION)
     form_loops(program, lambda _: True, schedule=thread_nests, has_totals=False)
     return [each for each in program.instructions if type(each) is ThreadNest]
 

@@ -3,18 +3,13 @@
 import tapewright as tw
 
 from .lines import (
-    BLAS,
     FLOATS,
     REAL,
-    SINGLE,
-    SMALL,
     UPDATE,
     WHOLE,
     Line,
     cell,
-    gradient,
     number,
-    rows_and_weights,
 )
 
 
@@ -50,13 +45,6 @@ def folded(function):
 def unused(x):
     tw.sin(x)
     return x * number(2, x)
-
-
-def layers(x, w, activation=tw.nn.relu, depth=1):
-    v = w[:, :3]
-    for _ in range(depth):
-        x = activation(activation(x @ w) @ v) @ tw.transpose(v)
-    return x
 
 
 PASSES = {
@@ -110,32 +98,5 @@ PASSES = {
         [lambda x, y: (x * y, y * x)],  # their parts are rounded in another order
         operands=2,
         dtypes=("complex64",),
-    ),
-    "shared_weights": Line(
-        [
-            lambda x, y, w: (layers(x, w), layers(y, w)),
-            lambda x, y, w: (layers(x, w), layers(y[:7], w)),
-            lambda x, y, w: layers(y[:1], w, tw.tanh) + layers(x, w, tw.tanh),
-            lambda x, y, w: gradient(
-                lambda w: tw.reduce_sum(layers(x, w)) + tw.reduce_sum(layers(y, w)), w
-            ),
-        ],
-        [
-            lambda x, y, w: (x @ w, y @ tw.abs(w)),
-            lambda x, y, w: (w @ x, w @ y),
-        ],
-        also=[
-            lambda x, y, w: layers(x, w),
-            lambda x, y, w: (
-                tw.tanh(tw.nn.relu(x @ w) @ w[:, :3]),
-                tw.tanh(tw.nn.relu(y @ w) @ w[:, 3:6]),
-            ),
-            lambda x, y, w: layers(x, w, tw.tanh) + layers(y, w, tw.abs),
-        ],
-        operands=3,
-        dtypes=SINGLE,
-        sides=(SMALL, BLAS),
-        exact=False,
-        make=(rows_and_weights,),
     ),
 }

@@ -9,7 +9,6 @@ from .image_lines import (
     CONVOLUTION,
     OF_IMAGES,
     convolved,
-    filters_and_images,
     images,
     pooled,
 )
@@ -102,32 +101,6 @@ FORMS = {
         operands=2,
         dtypes=REAL,
         make=(images,),
-        roles=OF_IMAGES,
-    ),
-    "spread_to_maxima": Line(
-        [
-            lambda x: gradient(lambda x: tw.nn.max_pool2d(x, 2, 2, "VALID"), x),
-        ],
-        dtypes=REAL,
-        make=(lambda dtype, side, count: [images(dtype, 28, 2)[0][:, :6, :6].copy()],),
-        roles=OF_IMAGES,
-    ),
-    "sum_to_shape": Line(
-        [
-            lambda x, f: gradient(
-                lambda b: tw.tanh(convolved(x, f, "SAME") + b), tw.ones([4], x.dtype)
-            )
-        ],
-        [
-            lambda x, f: gradient(
-                lambda b: tw.tanh(convolved(x, f, "SAME") + b), tw.ones([8, 1], x.dtype)
-            )
-        ],
-        operands=2,
-        dtypes=REAL,
-        exact=False,
-        make=(lambda *given: [np.repeat(filters_and_images(*given)[0], 4, 0),
-                              filters_and_images(*given)[1]],),
         roles=OF_IMAGES,
     ),
 }  # fmt: skip

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.passes.shared_weights import shared_weights
-from tapewright.compiler.pipeline import GRAPH_PASSES, optimize
+from tapewright.compiler.pipeline import optimize, stages
+from tapewright.compiler.program.pass_manager import SWITCHES, graph_stages
+from tapewright.compiler.targets.numpy.target import TARGET
 
+from ..changed_passes import change_passes
 from .graphs import X, Y, assert_same, graph_of, names
 
-NAMES = [each.__name__ for each in GRAPH_PASSES]
+NAMES = [each.__name__ for each in TARGET.graph_passes]
 
 
 def step():
@@ -46,29 +48,39 @@ def test_nodes_keep_the_line_of_the_user():
     assert all(__file__ in node.line for node in changed.nodes)
 
 
-def test_a_graph_knows_the_passes_that_made_it():
+def names_of_stages(graph):
+    return [name for name, _ in stages(graph)]
+
+
+def test_the_stages_are_the_passes_of_the_target_in_order(numpy_target):
+    found = names_of_stages(graph_of(lambda x: x * 1.0, X))
+    assert found == [
+        "trace",
+        *NAMES,
+        "lower",
+        *[each.__name__ for each in TARGET.program_passes],
+    ]
+
+
+def test_a_pass_that_is_turned_off_does_not_run():
     graph = graph_of(lambda x: x * 1.0, X)
-    assert graph.passes == ()
-    with tw.config.graph_passes(True):
-        assert optimize(graph).passes == tuple(NAMES)
-    assert "algebra" not in optimize(graph, off=("algebra",)).passes
-
-
-def test_a_pass_that_is_switched_off_is_not_made():
-    def f(x):
-        return x * 1.0
-
     with tw.config.graph_passes(algebra=False):
-        assert names(optimize(graph_of(f, X))) == ["multiply"]
-        assert "algebra" not in optimize(graph_of(f, X)).passes
-    assert names(optimize(graph_of(f, X))) == []
+        assert names(optimize(graph)) == ["multiply"]
+        assert "algebra" not in names_of_stages(graph)
+    assert names(optimize(graph)) == []
 
 
-def test_with_all_passes_off_the_graph_is_that_of_the_trace():
-    function, _ = step()
-    graph = graph_of(function, X, Y)
-    with tw.config.graph_passes(False):
-        assert optimize(graph).nodes == graph.nodes
+def test_every_switch_is_a_pass_or_an_option_of_one():
+    pytest.importorskip("llvmlite")
+    from tapewright.compiler.targets.cuda.target import TARGET as CUDA
+    from tapewright.compiler.targets.native.target import TARGET as NATIVE
+
+    known = {
+        each.__name__
+        for target in (TARGET, NATIVE, CUDA)
+        for each in (*target.graph_passes, *target.program_passes)
+    }
+    assert {*SWITCHES} <= known | {"loop_fusion"}
 
 
 def test_a_pass_that_does_not_exist_is_refused_by_name():
@@ -80,22 +92,23 @@ def test_a_pass_that_does_not_exist_is_refused_by_name():
 
 def test_the_configuration_report_tells_which_passes_are_off(capsys):
     tw.config.show()
-    assert "graph passes all but shared_weights\n" in capsys.readouterr().out
-    with tw.config.graph_passes(algebra=False, dead_nodes=False):
+    assert "graph passes all on\n" in capsys.readouterr().out
+    with tw.config.graph_passes(algebra=False, pool_first=False):
         tw.config.show()
-    assert "graph passes all but dead_nodes, algebra, " in capsys.readouterr().out
-    with tw.config.graph_passes(True):
-        tw.config.show()
-    assert "graph passes all on" in capsys.readouterr().out
+    assert "graph passes all but algebra, pool_first\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", [None, *NAMES])
-def test_a_train_step_gives_the_same_bits_with_each_pass_alone_and_with_none(name):
+def test_a_train_step_gives_the_same_bits_with_each_pass_alone_and_with_none(
+    name, monkeypatch
+):
     X2 = np.where(np.isfinite(X), X, 1.0).astype("f4")
     results = []
-    for switches in ({}, {name: True} if name else {}):
+    for kept in ((), (name,)):
         function, variables = step()
-        with tw.config.graph_passes(False, **switches):
+        with monkeypatch.context() as patch:
+            only = [each for each in TARGET.graph_passes if each.__name__ in kept]
+            change_passes(patch, graph=lambda _, only=only: only)
             traced = tw.function(function)
             losses = [traced(X2, Y).numpy() for _ in range(3)]
         results.append([*losses, *[v.numpy() for v in variables]])
@@ -160,12 +173,13 @@ def test_random_programs_give_the_same_bits_after_each_pass_and_after_all(seed):
         for s in ((2, 3), (2, 3), (3,))
     ]
     graph = graph_of(random_program(seed), *arrays)
-    exact = {p.__name__: p for p in GRAPH_PASSES if p is not shared_weights}
-    for changed in [p(graph) for p in exact.values()]:
+    every = TARGET.graph_passes
+    for changed in [each(graph) for each in every]:
         changed.check()
         assert_same(graph, changed, arrays)
-    for name in [None, *exact]:
-        changed = optimize(graph, off=("shared_weights", name))
+    for left_out in [None, *every]:
+        passes = [each for each in every if each is not left_out]
+        *_, (_, changed) = graph_stages(graph, passes)
         changed.check()
         assert_same(graph, changed, arrays)
         assert len(changed.nodes) <= len(graph.nodes)

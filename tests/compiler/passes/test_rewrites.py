@@ -15,12 +15,13 @@ from collections import Counter
 import pytest
 
 import tapewright as tw
-from tapewright.compiler import pipeline
 from tapewright.compiler.control_flow import loop_node
 from tapewright.compiler.passes import algebra
 from tapewright.compiler.passes.patterns import Rule
 from tapewright.compiler.program.lowering_rules import LOOP_RULES, LOWERING_RULES
+from tapewright.compiler.targets.numpy.target import TARGET as NUMPY
 
+from ..changed_passes import change_passes
 from .algebra_lines import ALGEBRA
 from .graph_lines import PASSES
 from .image_lines import IMAGES
@@ -30,6 +31,10 @@ from .program_lines import FORMS, STEPS
 
 TRY_ALL = os.environ.get("TAPEWRIGHT_TRY_ALL", "") not in ("", "0")
 TABLE = ALGEBRA | PASSES | IMAGES | FORMS | STEPS | LOOPS
+
+
+def _rule(name):
+    return name.partition(",")[0]
 
 
 # ----------------------------------------------------------------------------- counting
@@ -61,10 +66,11 @@ def fired(monkeypatch):
         return counted(rule.name, inner, replaced)(rule, *args)
 
     monkeypatch.setattr(Rule, "apply", applied)
-    for table, changed in (("GRAPH_PASSES", another), ("PROGRAM_PASSES", written)):
-        passes = getattr(pipeline, table)
-        passes = [counted(each.__name__, each, changed) for each in passes]
-        monkeypatch.setattr(pipeline, table, passes)
+
+    def all_counted(changed):
+        return lambda passes: [counted(p.__name__, p, changed) for p in passes]
+
+    change_passes(monkeypatch, all_counted(another), all_counted(written))
     for rules in (LOWERING_RULES, LOOP_RULES):
         for op, rule in list(rules.items()):
             monkeypatch.setitem(rules, op, counted(op.name, rule, replaced))
@@ -87,9 +93,23 @@ def written(program):
     ]
 
 
+# Rule -> the target that has it.
+OF_ONE_TARGET = {
+    **dict.fromkeys([n for n in map(_rule, TABLE) if n.startswith("gelu")], "numpy"),
+    "row_blocks": "numpy",
+    "pool_first": "native",
+    "cropped_convolutions": "native",
+    "add_to_maxima": "native",
+}
+
+
 def every_rule():
-    passes = (*pipeline.GRAPH_PASSES, *pipeline.PROGRAM_PASSES)
-    names = {each.__name__ for each in passes}
+    passes = (*NUMPY.graph_passes, *NUMPY.program_passes)
+    names = {each.__name__ for each in passes} | {
+        "pool_first",
+        "cropped_convolutions",
+        "add_to_maxima",
+    }
     rules = algebra.RULES.names() | {op.name for op in LOWERING_RULES}
     return rules | names | {"owned", "sparse"}
 
@@ -113,10 +133,11 @@ def combinations(line):
 
 @pytest.mark.parametrize("name", TABLE)
 def test_a_rule_fires_where_it_should_and_changes_no_number(name, fired):
-    line, rule = TABLE[name], name.partition(",")[0]
+    line, rule = TABLE[name], _rule(name)
     problems = []
-    own = rule == "row_blocks" or rule.startswith("gelu")  # of one target
-    target = "numpy" if own else tw.config.target()
+    target = OF_ONE_TARGET.get(rule, tw.config.target())
+    if target == "native":
+        pytest.importorskip("llvmlite")
     passes = tw.config.graph_passes(True, **dict.fromkeys(line.off, False))
     with passes, tw.config.use_target(target):
         for dtype, side, make in itertools.product(line.dtypes, line.sides, line.make):

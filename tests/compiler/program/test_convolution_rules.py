@@ -5,12 +5,19 @@ import pytest
 
 import tapewright as tw
 from tapewright import config
-from tapewright.compiler.pipeline import optimize
+from tapewright.compiler.pipeline import optimize, stages
 from tapewright.compiler.program.array_instructions import Map
 from tapewright.compiler.program.call_instructions import Opaque
-from tapewright.ops.convolution import pooling
 
 RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def native_target():
+    """Functions become machine code, in whose pipeline are the passes for pooling."""
+    pytest.importorskip("llvmlite")
+    with config.use_target("native"):
+        yield
 
 
 def numbers(*shape, dtype="float32"):
@@ -211,7 +218,7 @@ def test_pooling_first_gives_the_numbers_of_pooling_last(
     )
 
 
-def test_bias_and_relu_are_applied_after_pooling():
+def test_bias_and_relu_are_applied_after_pooling(native_target):
     x, f, b = numbers(3, 8, 8, 2), numbers(3, 3, 2, 5), numbers(5)
     graph = optimize(concrete(with_gradients(pooled), x, f, b).graph)
     names = ops_of(graph)
@@ -223,7 +230,7 @@ def test_bias_and_relu_are_applied_after_pooling():
     }
 
 
-def test_ties_go_where_eager_mode_sends_them():
+def test_ties_go_where_eager_mode_sends_them(native_target):
     x = tw.constant(RNG.integers(-1, 2, (4, 8, 8, 2)), "float32")
     f = tw.constant(RNG.integers(-1, 2, (3, 3, 2, 3)), "float32")
     b = tw.constant([0.0, 1.0, -1.0])
@@ -252,7 +259,7 @@ def test_infinities_and_nan_pass_as_in_eager_mode():
         lambda y, p: [tw.nn.avg_pool2d(p, 2, 2, "VALID"), tw.nn.relu(p)],
     ],
 )
-def test_other_uses_of_what_is_pooled_are_seen(extra):
+def test_other_uses_of_what_is_pooled_are_seen(extra, native_target):
     x, f, b = numbers(3, 13, 12, 2), numbers(3, 3, 2, 4), numbers(4)
 
     def run(x, f, b):
@@ -266,14 +273,14 @@ def test_other_uses_of_what_is_pooled_are_seen(extra):
     check(run, x, f, b, rtol=1e-4, atol=1e-2)  # of gradients up to 1e4
 
 
-def test_a_bias_that_differs_from_place_to_place_is_added_before():
+def test_a_bias_that_differs_from_place_to_place_is_added_before(native_target):
     x, f, b = numbers(3, 6, 6, 2), numbers(3, 3, 2, 4), numbers(4, 4, 1)
     made = check(with_gradients(pooled), x, f, b)
     names = ops_of(optimize(made.graph))
     assert names.index("add") < names.index("window_max")
 
 
-def test_a_gradient_of_what_relu_gives_is_seen():
+def test_a_gradient_of_what_relu_gives_is_seen(native_target):
     x, f = numbers(3, 8, 8, 2), numbers(3, 3, 2, 4)
 
     def run(x, f):
@@ -291,7 +298,7 @@ def test_a_gradient_of_what_relu_gives_is_seen():
 
 @pytest.mark.parametrize("padding", ["VALID", "SAME"])
 @pytest.mark.parametrize("size", [2, 3, 4])
-def test_places_that_pooling_drops_are_not_computed(padding, size):
+def test_places_that_pooling_drops_are_not_computed(padding, size, native_target):
     x, f, b = numbers(3, 13, 15, 2), numbers(3, 3, 2, 5), numbers(5)
     run = with_gradients(lambda x, f, b: pooled(x, f, b, size, padding))
     made = check(run, x, f, b)
@@ -300,14 +307,14 @@ def test_places_that_pooling_drops_are_not_computed(padding, size):
     assert node.outputs[0].shape[1:3] == tuple([n // size * size for n in places])
 
 
-def test_windows_with_margins_in_front_are_not_cropped():
+def test_windows_with_margins_in_front_are_not_cropped(native_target):
     x, f, b = numbers(3, 13, 13, 2), numbers(3, 3, 2, 5), numbers(5)
     run = with_gradients(lambda x, f, b: pooled(x, f, b, 3, "VALID", "SAME", 2))
     (node,) = nodes_of(optimize(check(run, x, f, b).graph), "convolution")
     assert node.outputs[0].shape[1:3] == (11, 11)
 
 
-def test_strided_and_dilated_convolutions_are_cropped_rightly():
+def test_strided_and_dilated_convolutions_are_cropped_rightly(native_target):
     x, f = numbers(3, 23, 22, 2), numbers(3, 3, 2, 5)
     for options in {"strides": 2}, {"strides": 1, "dilations": 2}:
         run = with_gradients(
@@ -318,7 +325,7 @@ def test_strided_and_dilated_convolutions_are_cropped_rightly():
         check(run, x, f)
 
 
-def test_a_convolution_that_is_also_used_whole_is_not_cropped():
+def test_a_convolution_that_is_also_used_whole_is_not_cropped(native_target):
     x, f = numbers(3, 13, 13, 2), numbers(3, 3, 2, 5)
 
     def run(x, f):
@@ -333,7 +340,7 @@ def test_a_convolution_that_is_also_used_whole_is_not_cropped():
     assert node.outputs[0].shape[1:3] == (11, 11)
 
 
-def test_an_input_that_pooling_drops_does_not_reach_the_gradients():
+def test_an_input_that_pooling_drops_does_not_reach_the_gradients(native_target):
     x = np.array(numbers(2, 9, 9, 1))
     x[0, 8, 8] = np.nan  # seen by the last row and column alone
     x, f = tw.constant(x), numbers(3, 3, 1, 2)
@@ -359,12 +366,21 @@ def test_an_infinite_bias_makes_nan_of_its_negative():
 
 
 @pytest.mark.parametrize("name", ["pool_first", "cropped_convolutions"])
-def test_a_pass_can_be_switched_off(name):
+def test_a_pass_can_be_turned_off(name, native_target):
     x, f, b = numbers(3, 13, 13, 2), numbers(3, 3, 2, 5), numbers(5)
     run = with_gradients(pooled)
     with config.graph_passes(**{name: False}):
         made = check(run, x, f, b)
-        assert name not in optimize(made.graph).passes
+        assert name not in [stage for stage, _ in stages(made.graph)]
+
+
+@pytest.mark.parametrize("padding", ["VALID", "SAME"])
+@pytest.mark.parametrize("size", [2, 3])
+def test_all_bits_are_those_of_eager_mode_on_numpy(size, padding, numpy_target):
+    x, f, b = numbers(3, 13, 14, 2), numbers(3, 3, 2, 5), numbers(5)
+    run = with_gradients(lambda x, f, b: pooled(x, f, b, size, padding))
+    for a, e in zip(tw.function(run)(x, f, b), run(x, f, b), strict=True):
+        np.testing.assert_array_equal(a.numpy(), e.numpy())
 
 
 # ---------------------------------------------------------------------- whole networks
@@ -404,24 +420,6 @@ def test_a_training_step_of_a_convnet_agrees_with_eager_mode():
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-4)
     for a, b in zip(weights, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize("part", [1, 70, 1 << 18])
-def test_halves_are_spread_part_by_part(part, numpy_target, monkeypatch):
-    monkeypatch.setattr(pooling, "PART", part)
-    x, g = numbers(4, 6, 8, 5), numbers(4, 3, 4, 5)
-
-    @tw.function
-    def step(x, g):
-        with tw.GradientTape() as tape:
-            tape.watch(x)
-            y = tw.nn.max_pool2d(x, 2, 2, "SAME")
-        return y, tape.gradient(y, x, output_gradients=g)
-
-    program = step.get_concrete_function(x, g).executable.program
-    assert [each.name for each in program.instructions].count("spread") == 2
-    for a, b in zip(step(x, g), step.python_function(x, g), strict=True):
-        np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
 @pytest.mark.parametrize(("window", "groups"), [(1, 1), (3, 1), (3, 6)])

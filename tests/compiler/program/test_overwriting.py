@@ -38,9 +38,10 @@ def gpu_program():
 def test_a_value_that_is_read_behind_its_overwriting_needs_a_copy(copies, gpu_program):
     if copies:
         copy_overwritten(gpu_program)
-        verify_program(gpu_program, "the test", overwrites=True)
+        verify_program(gpu_program, "the test")
         assert [type(e) for e in gpu_program.instructions].count(Copy) == 1
         return
     verify_program(gpu_program, "the test")
+    gpu_program.overwrites = True
     with pytest.raises(VerificationError, match="holds another value"):
-        verify_program(gpu_program, "the test", overwrites=True)
+        verify_program(gpu_program, "the test")

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler import pipeline
 from tapewright.compiler.program import simplification
 from tapewright.compiler.program.array_instructions import FusedMap
 from tapewright.compiler.program.limits import DEFAULTS
 from tapewright.compiler.program.lowering import lower
 from tapewright.compiler.program.map_fusion import row_blocks
+from tapewright.compiler.targets.numpy.target import TARGET
 
 from ...rounding import assert_as_eager
+from ..changed_passes import change_passes
 
 
 def program_of(function, *args):
@@ -98,18 +99,17 @@ def train_step():
     return [step(X).numpy() for _ in range(3)], v.numpy()
 
 
-@pytest.mark.parametrize("step", pipeline.PROGRAM_PASSES, ids=lambda p: p.__name__)
-def test_without_a_step_the_result_is_the_same(step, monkeypatch):
+@pytest.mark.parametrize("step", TARGET.program_passes, ids=lambda p: p.__name__)
+def test_without_a_step_the_result_is_the_same(step, numpy_target, monkeypatch):
     losses, weights = train_step()
-    others = [each for each in pipeline.PROGRAM_PASSES if each is not step]
-    monkeypatch.setattr(pipeline, "PROGRAM_PASSES", others)
+    change_passes(monkeypatch, program=lambda all_: [e for e in all_ if e is not step])
     plain_losses, plain_weights = train_step()
     np.testing.assert_allclose(losses, plain_losses, rtol=1e-5)
     np.testing.assert_allclose(weights, plain_weights, rtol=1e-5, atol=1e-7)
 
 
 def test_without_any_step_the_result_is_that_of_eager_mode(monkeypatch):
-    monkeypatch.setattr(pipeline, "PROGRAM_PASSES", [])
+    change_passes(monkeypatch, program=lambda _: ())
     losses, weights = train_step()
     tw.config.run_functions_eagerly(True)
     try:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler import pipeline
 from tapewright.compiler.control_flow import loop_node, row_updates
 from tapewright.compiler.control_flow.effects import host_effect
 from tapewright.compiler.program import atomicity, buffer_assignment, lowering
@@ -20,6 +19,8 @@ from tapewright.compiler.program.verifier import verify_program
 from tapewright.core.config import functions_are_verified
 from tapewright.ops.array.scatter import put_row
 from tapewright.optimizers import update
+
+from ..changed_passes import change_passes
 
 N = 4096  # entries: enough for the calls of BLAS
 X = tw.constant(np.linspace(-1, 1, N, dtype=np.float32))
@@ -303,16 +304,19 @@ def misshape(program):
     ],
 )
 def test_a_mistake_of_a_program_pass_is_found(mistake, match, monkeypatch):
-    right, *others = pipeline.PROGRAM_PASSES
+    def wrong(passes):
+        right, *others = passes
 
-    @functools.wraps(right)
-    def wrong(program):
-        right(program)
-        mistake(program)
+        @functools.wraps(right)
+        def wrong(program):
+            right(program)
+            mistake(program)
+
+        return wrong, *others
 
     def f(x):
         return tw.exp(tw.sin(x))
 
     assert_verified(f, X)
-    monkeypatch.setattr(pipeline, "PROGRAM_PASSES", [wrong, *others])
+    change_passes(monkeypatch, program=wrong)
     assert_found(f, X, match=match)

@@ -16,6 +16,8 @@ from tapewright.compiler.tracing.graph_verifier import (
 from tapewright.compiler.tracing.tracer import Tracer
 from tapewright.core import config
 
+from ..changed_passes import change_passes
+
 X = np.array([[1.5, 2.0, 3.0], [-2.0, 0.5, 7.0]], np.float32)
 
 
@@ -251,7 +253,7 @@ def test_stores_that_change_nothing_may_go():
 
 
 def wrong(name, mistake):
-    """The passes of the pipeline, of which one makes a mistake."""
+    """A function of passes: the same ones, of which one makes a mistake."""
 
     def with_mistake(each):
         @functools.wraps(each)
@@ -260,7 +262,7 @@ def wrong(name, mistake):
 
         return spoiling if each.__name__ == name else each
 
-    return [with_mistake(each) for each in pipeline.GRAPH_PASSES]
+    return lambda passes: [with_mistake(each) for each in passes]
 
 
 def widened(graph):
@@ -280,7 +282,7 @@ def widened(graph):
 
 def test_a_mistake_of_a_pass_is_found_when_a_function_is_compiled(monkeypatch):
     passes = wrong("constant_folding", widened)
-    monkeypatch.setattr(pipeline, "GRAPH_PASSES", passes)
+    change_passes(monkeypatch, graph=passes)
     with pytest.raises(tw.errors.VerificationError, match="constant_folding: .*sin"):
         tw.function(chain)(tw.constant(X))
 
@@ -304,5 +306,5 @@ def test_a_mistake_of_the_tracer_is_found_when_a_function_is_traced(monkeypatch)
 def test_nothing_is_verified_where_it_was_not_asked_for(monkeypatch):
     monkeypatch.setattr(config, "_verify", False)
     passes = wrong("constant_folding", widened)
-    monkeypatch.setattr(pipeline, "GRAPH_PASSES", passes)
-    assert pipeline.optimize(graph_of(chain)).passes
+    change_passes(monkeypatch, graph=passes)
+    assert pipeline.optimize(graph_of(chain)).nodes

@@ -27,14 +27,10 @@ from ...program.atomicity import may_fail
 from ...program.call_instructions import Draw, Load, RegionCall, Store
 from ...program.limits import use_limits
 from ...program.program import Kind
-from ...program.verifier import verify_program
 from ..numpy.executable import Executable
 from ..numpy.source import PerInstance, SourceWriter
-from .checks import checks_first
-from .commits import Commits, branch_last
-from .host_values import find_host_values
+from .commits import Commits
 from .kernels.stores import HostStore
-from .kernels.table import form_kernels
 from .kernels.updates import UpdateKernel
 from .memory import DeviceInstance, MemoryPlan
 from .modules import compiled
@@ -46,24 +42,15 @@ __all__ = ["CudaExecutable"]
 
 
 class CudaExecutable(Executable):
-    """An `Executable` for arrays of the module of the current device.
-
-    ``make_program(graph)`` recreates the program when settings of an optimizer change.
-    """
+    """An `Executable` for arrays of the module of the current device."""
 
     target, unit = "cuda", "instruction"
     calls_numpy = False
 
-    def __init__(self, program, name="replay", make_program=None):
-        self.make_program = make_program
+    def __init__(self, program, name="replay"):
         self.xp, self.together, self._one_by_one = current_module(), True, None
         self._lock = threading.Lock()
-        self.on_host = find_host_values(program)
-        branch_last(program)
-        form_kernels(program, self.on_host)
-        checks_first(program)
-        if config.functions_are_verified():
-            verify_program(program, "form_kernels", overwrites=True)
+        self.on_host = program.on_host
         self.checks = [each for each in program.instructions if can_fail(each)]
         self.host_variables = _changed_on_host(program.instructions)
         kernels = [e for e in program.instructions if type(e) is UpdateKernel]
@@ -134,13 +121,9 @@ class CudaExecutable(Executable):
 
     def _compile_again(self):
         """Compile the graph for the current settings of the optimizers."""
-        program, make = self.program, self.make_program
-        lent = {
-            "aliases_inputs": program.aliases_inputs,
-            "donated_inputs": program.donated_inputs,
-        }
+        program = self.program
         with self._lock, use_module(self.xp), use_limits(program.limits):
-            made = CudaExecutable(make(program.graph, **lent), self.name, make)
+            made = CudaExecutable(program.remake(), self.name)
             made = made if self.together else made.one_by_one()
             if self.is_covered:
                 made.cover()
@@ -200,8 +183,7 @@ class _Writer(SourceWriter):
     """
 
     def __init__(self, executable, assignment):
-        make = functools.partial(CudaExecutable, make_program=executable.make_program)
-        super().__init__(assignment, executable.name, make)
+        super().__init__(assignment, executable.name, CudaExecutable)
         self.executable, self.xp = executable, executable.xp
         self.together, self.calls = executable.together, []
         self.segments, self.segment, self.pending = [], None, []

@@ -15,11 +15,11 @@ __all__ = ["draw_first", "find_host_values"]
 
 
 def find_host_values(program):
-    """Assign instructions that only need host variables to the host; return their set.
+    """Assign instructions that only need host variables to the host.
 
-    Their outputs get `Kind.HOST`.
+    They are ``program.on_host``, and their outputs get `Kind.HOST`.
     """
-    found = set()
+    program.on_host = found = set()
     for each in program.instructions:
         if not _is_on_host(each):
             continue
@@ -28,7 +28,6 @@ def find_host_values(program):
             out.kind = Kind.HOST
         if isinstance(each, Opaque) and each.node.op is not None:
             each.function = each.node.op.kernels.plain(np.ndarray)
-    return found
 
 
 def _is_on_host(instruction):
@@ -42,11 +41,10 @@ def _is_on_host(instruction):
     return bool(given) and all([a.kind is Kind.HOST for a in given])
 
 
-def draw_first(program, on_host):
+def draw_first(program):
     """Move NumPy's draws to the front, with their dependencies, instead of between graphs.
 
-    ``on_host`` is the result of `find_host_values`; a draw stays in place if it needs a
-    value that is assigned in the program.
+    A draw stays in place if it needs a value that is assigned in the program.
     """
     assigned, late, moved = set(), set(), set()
     for each in program.instructions:
@@ -55,7 +53,7 @@ def draw_first(program, on_host):
         assigned.update(map(id, each.variables_written))
     for each in program.instructions:
         if type(each) is Draw and all([_is_known(a) for a in each.operands]):
-            needed = _needed(each, on_host)
+            needed = _needed(each, program.on_host)
             moved |= set() if needed & late else needed
     rest = [each for each in program.instructions if each not in moved]
     program.instructions[:] = [e for e in program.instructions if e in moved] + rest

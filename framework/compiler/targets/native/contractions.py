@@ -77,7 +77,7 @@ class ContractionKernel(NativeKernel):
         return bool(_schedules(instruction))
 
     @classmethod
-    def of(cls, program, instruction, is_loop):
+    def of(cls, program, instruction):
         limits = program.limits
         if not config.autotune_is_on():
             return cls(instruction, *_schedules(instruction, limits), limits)

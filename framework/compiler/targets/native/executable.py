@@ -4,23 +4,14 @@ import copy
 
 import numpy as np
 
-from tapewright.core import config
-from tapewright.core.dtypes import kind_of
-
 from ...loops.accesses import layout_of
-from ...loops.fusion import form_loops
-from ...program.array_instructions import Contract, Copy, Map, Reduce, View
-from ...program.call_instructions import RegionCall
-from ...program.rematerialization import rematerialize
+from ...program.array_instructions import View
 from ..numpy.executable import Executable
 from ..numpy.source import PerInstance, SourceWriter
-from .kernels import form_kernels
-from .math_functions import is_supported
 from .output_memory import LEAST, new_array
 from .segments import ARENA, FIRST_ERROR, Segment, code_of, compiled_segments
-from .slicing import form_slices
 
-__all__ = ["NativeExecutable", "is_loop", "reason_for_numpy"]
+__all__ = ["NativeExecutable"]
 
 
 class NativeExecutable(Executable):
@@ -29,14 +20,6 @@ class NativeExecutable(Executable):
     target, unit = "native", "instruction"
 
     def __init__(self, program, name="replay"):
-        is_on = config.graph_pass_is_on
-        if is_on("slice_loops"):
-            rematerialize(program)
-        if is_on("native_kernels"):
-            form_kernels(program, is_loop)
-        form_loops(program, is_loop, is_on("loop_fusion"), is_on("sums_for_products"))
-        if is_on("slice_loops"):
-            form_slices(program)
         self.together, self._one_by_one = True, None
         super().__init__(program, name)
 
@@ -59,53 +42,6 @@ class NativeExecutable(Executable):
         self.regions = writer.regions
         compiled_segments(writer.segments, self.name)
         return written
-
-
-def is_loop(instruction):
-    """Return whether there is machine code for a map, reduction or copy."""
-    return _missing(instruction) is None
-
-
-def reason_for_numpy(instruction):
-    """Return the reason why NumPy, or Python, computes an instruction that is not free."""
-    if instruction.variables_written and not isinstance(instruction, RegionCall):
-        return "writes to variables"
-    if type(instruction) is RegionCall:
-        return "regions are compiled separately"
-    if instruction.has_effect:
-        return "calls Python"
-    if not isinstance(instruction, (Map, Reduce, Copy, Contract)):
-        return f"no machine code for {instruction.name}"
-    arrays = (*instruction.operands, *instruction.outputs)
-    if not all([a.size for a in arrays]):
-        return "the arrays are empty"
-    if type(instruction) is Contract:
-        shapes = " and ".join([str(list(a.shape)) for a in instruction.operands[:2]])
-        return f"no machine code for {instruction.name} of {shapes}"
-    if type(instruction) is Copy and instruction.axis is not None:
-        return "no machine code for this concatenation"
-    return f"no machine code for {_missing(instruction) or instruction.name}"
-
-
-def _missing(instruction):
-    """Return the name of the unsupported part of a map, reduction or copy, or None."""
-    (out,) = instruction.outputs
-    dtypes = [a.dtype for a in instruction.operands]
-    for d in (*dtypes, out.dtype):
-        if kind_of(d) not in "fbiu":
-            return d.name
-    if type(instruction) is Copy:
-        return None
-    if isinstance(instruction, Map):
-        dtypes = instruction.scalar_dtypes
-        if is_supported(instruction.scalar, dtypes, out.dtype):
-            return None
-        return f"{instruction.scalar} of {', '.join([d.name for d in dtypes])}"
-    name = instruction.ufunc.__name__
-    if out.dtype == np.float16:  # whose totals are to be of float32
-        return f"{name}.reduce of {out.dtype.name}"
-    known = name in ("add", "multiply", "maximum", "minimum")
-    return None if known else f"{name}.reduce"
 
 
 class _Writer(SourceWriter):

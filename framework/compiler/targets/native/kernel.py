@@ -35,11 +35,6 @@ class NativeKernel(Kernel):
     slices = None  # the number of slices of its output that it can make one by one
     takes_any_slices = False  # other numbers will do as well
 
-    @classmethod
-    def of(cls, program, instruction, is_loop):
-        """Return the kernel that replaces an instruction, or None; see `form_kernels`."""
-        return cls(instruction, program.limits)
-
     @property
     def work(self):
         """The approximate number of operations."""

@@ -49,16 +49,12 @@ KERNELS = {
 }
 
 
-def form_kernels(program, is_loop):
-    """Replace instructions by their machine code kernels.
-
-    ``is_loop(instruction)`` returns whether loop nests compute a map, reduction or
-    copy.
-    """
+def form_kernels(program):
+    """Replace instructions by their machine code kernels."""
 
     def kernel_of(instruction):
         kind = kernel_for(KERNELS, instruction)
-        kernel = kind and kind.of(program, instruction, is_loop)
+        kernel = kind and kind.of(program, instruction)
         if kernel is not None:
             kernel.operands = tuple(
                 [in_order(program, a, instruction.node) for a in kernel.operands]

@@ -17,7 +17,7 @@ import numpy as np
 from tapewright.core import config
 
 from ...loops.accesses import layout_of
-from ...loops.fusion import form_loops
+from ...loops.fusion import form_loops, sums_for_products
 from ...loops.recurrent_steps import (
     accepts_recurrent,
     initial_rows,
@@ -32,6 +32,7 @@ from ...program.step_tracer import Region, trace_steps
 from . import segments
 from .kernel import Arguments, NativeKernel, call_blocks
 from .llvm_writer import POINTER
+from .loop_support import is_loop
 from .step_products import StepProduct
 
 __all__ = ["StepLoop"]
@@ -79,7 +80,7 @@ class StepLoop(NativeKernel):
     accepts = staticmethod(accepts_recurrent)
 
     @classmethod
-    def of(cls, program, instruction, is_loop):
+    def of(cls, program, instruction):
         steps, batch, _ = instruction.operands[0].shape
         is_packed = steps * batch >= LEAST
         chunks = _chunks(batch) if is_packed else 1
@@ -87,6 +88,7 @@ class StepLoop(NativeKernel):
         if trace is None:
             return None
         layouts = join_in_place(trace, Join, chunks)
+        sums_for_products(trace.program)
         form_loops(trace.program, is_loop, layouts=layouts)
         codes = [
             is_packed and _packed_product(trace, each, chunks) or segments.code_of(each)

@@ -9,8 +9,8 @@ import numpy as np
 from ...loops.fusion import form_loops
 from ...loops.loop_nest import LoopNest
 from . import engine, runtime, trampoline
-from .executable import is_loop
 from .llvm_writer import POINTER, Writer
+from .loop_support import is_loop
 from .loop_writer import write_nest
 
 __all__ = ["compiled_update"]

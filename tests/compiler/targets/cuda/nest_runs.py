@@ -12,15 +12,17 @@ import tapewright as tw
 from tapewright.compiler.loops.fusion import form_loops
 from tapewright.compiler.loops.thread_nest import ThreadNest
 from tapewright.compiler.loops.thread_scheduling import thread_nests
-from tapewright.compiler.pipeline import optimize, optimize_program
+from tapewright.compiler.pipeline import optimize
 from tapewright.compiler.program.array_instructions import Copy, Map, Reduce, View
 from tapewright.compiler.program.lowering import lower
+from tapewright.compiler.program.pass_manager import run_passes
 from tapewright.compiler.program.program import Buffer, Kind, Program
 from tapewright.compiler.program.verifier import verify_program
 from tapewright.compiler.targets.cuda.kernel import function_source
 from tapewright.compiler.targets.cuda.nests import steps_on
 from tapewright.compiler.targets.cuda.prelude import PRELUDE
 from tapewright.compiler.targets.cuda.scalar_functions import is_loop
+from tapewright.compiler.targets.target import SIMPLIFICATION
 
 from ....stand_in.shim import Module
 
@@ -84,7 +86,7 @@ def program_of(function, *arrays):
     tensors = [tw.constant(a) for a in arrays]
     graph = tw.function(function).get_concrete_function(*tensors).graph
     program = lower(optimize(graph), in_loops=True)
-    optimize_program(program, off=("row_blocks",))
+    run_passes(program, SIMPLIFICATION)
     return formed(program)
 
 

@@ -13,7 +13,7 @@ from tapewright.compiler.targets.cuda.products.cublaslt import WORKSPACE
 from tapewright.compiler.targets.cuda.products.cublaslt_header import Epilogue
 from tapewright.compiler.targets.cuda.products.epilogues import (
     EpilogueProduct,
-    fuse_epilogues,
+    epilogues,
 )
 from tapewright.compiler.targets.cuda.products.product import ProductKernel
 from tapewright.core import devices
@@ -156,7 +156,7 @@ def test_epilogues_compute_what_numpy_does(m, n):
     program.inputs[2].source[-1] = np.inf
     wanted = run(program)
     use_kernel(program, ProductKernel)
-    fuse_epilogues(program)
+    epilogues(program)
     found = [each.epilogue for each in program.instructions if _is_fused(each)]
     assert found == [Epilogue.RELU_BIAS, Epilogue.BGRADA]
     for made, exact in zip(run(program, machine=Gpu), wanted, strict=True):

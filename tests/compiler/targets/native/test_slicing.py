@@ -16,11 +16,15 @@ from tapewright import config
 from tapewright.compiler.loops.loop_nest import LoopNest
 from tapewright.compiler.program.array_instructions import Contract
 from tapewright.compiler.program.limits import use_limits
+from tapewright.compiler.program.rematerialization import rematerialize
 from tapewright.compiler.program.verifier import verify_program
 from tapewright.compiler.targets.native import windows
 from tapewright.compiler.targets.native.draws import DrawKernel
 from tapewright.compiler.targets.native.slice_loop import SliceLoop
+from tapewright.compiler.targets.native.slicing import form_slices
 from tapewright.ops.nn.attention import dot_product_attention
+
+from ...changed_passes import change_passes
 
 pytest.importorskip("llvmlite")
 pytestmark = pytest.mark.usefixtures("few_passes")
@@ -38,13 +42,12 @@ def native():
 
 
 @contextlib.contextmanager
-def passes(**switches):
-    before = config.report()["graph_passes"]
-    config.set_graph_passes(**switches)
-    try:
+def sliced(on):
+    """With slice loops, or without them and what is made again for them."""
+    off = () if on else (rematerialize, form_slices)
+    with pytest.MonkeyPatch.context() as patch:
+        change_passes(patch, program=lambda passes: [p for p in passes if p not in off])
         yield
-    finally:
-        config.set_graph_passes(**before)
 
 
 def numbers(rng, *shape, special=False, dtype=np.float32):
@@ -66,7 +69,7 @@ def check(run, *args, least=1, close=2e-6, before=lambda: None):
     Returns the slice loops.
     """
     args = [tw.constant(a) for a in args]
-    with passes(slice_loops=False):
+    with sliced(False):
         plain = tw.function(run)
         before()
         wanted = [x.numpy() for x in plain(*args)]
@@ -419,7 +422,7 @@ def test_scores_are_not_kept_for_the_backward_pass():
     given = [tw.constant(x) for x in attention(rng, batch=4, length=64)]
     sizes = []
     for on in (False, True):
-        with passes(slice_loops=on):
+        with sliced(on):
             traced = tw.function(gradients(dot_product_attention))
             traced(*given)
             program = traced.get_concrete_function(*given).executable.program
@@ -447,7 +450,7 @@ def test_nothing_is_made_again_behind_a_change_of_a_variable():
     for on in (False, True):
         variable = tw.Variable(start)
         optimizer = tw.optimizers.SGD(0.1)
-        with passes(slice_loops=on):
+        with sliced(on):
             traced = tw.function(step)
             found.append([x.numpy() for _ in range(3) for x in traced(variable)])
     for x, y in zip(*found):

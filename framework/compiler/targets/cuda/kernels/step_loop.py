@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tapewright.core.config import graph_pass_is_on
 
 from ....loops.accesses import layout_of
-from ....loops.fusion import form_loops
+from ....loops.fusion import form_loops, sums_for_products
 from ....loops.recurrent_steps import (
     accepts_recurrent,
     initial_rows,
@@ -84,6 +84,7 @@ class StepLoop(CudaKernel):
         _use_products(trace.program)
         layouts = join_in_place(trace, Join)
         fused = graph_pass_is_on("loop_fusion")
+        sums_for_products(trace.program)
         form_loops(
             *(trace.program, is_loop, fused),
             layouts=layouts,

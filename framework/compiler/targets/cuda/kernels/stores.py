@@ -82,6 +82,7 @@ def start_in_memory(buffer):
 
 def copy_overwritten(program):
     """Copy values of variables that are used after an instruction overwrites them."""
+    program.overwrites = True
     rewriter, position = ProgramRewriter(program), {}
     overwritten = {}  # id of a variable -> where it is
     for i, each in enumerate(program.instructions):

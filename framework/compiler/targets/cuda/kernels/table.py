@@ -1,4 +1,4 @@
-"""The table of `CudaKernel`s, and the passes that replace instructions by kernels."""
+"""The table of `CudaKernel`s, and the passes from arrays to kernels."""
 
 from tapewright.core import config
 from tapewright.core.primitive import get_primitive
@@ -15,7 +15,7 @@ from tapewright.ops.convolution.pooling import (
 )
 
 from ....loops.accesses import in_order
-from ....loops.fusion import form_loops
+from ....loops.fusion import form_loops, sums_for_products
 from ....loops.recurrent_steps import RECURRENT
 from ....loops.thread_scheduling import thread_nests
 from ....program.array_instructions import Contract, Copy, Map, Reduce, View
@@ -29,9 +29,9 @@ from ....program.call_instructions import (
 )
 from ....program.kernel import kernel_for, use_kernels
 from ..host_values import draw_first
-from ..products.epilogues import fuse_epilogues
-from ..products.half_factors import read_halves
-from ..products.small_products import sum_small_products
+from ..products.epilogues import epilogues
+from ..products.half_factors import half_factors
+from ..products.small_products import small_products
 from ..scalar_functions import is_loop
 from .arg_reduction import ArgReductionKernel
 from .convolution import ContractionKernel
@@ -60,7 +60,7 @@ from .windows import (
     SpreadMeansKernel,
 )
 
-__all__ = ["KERNELS", "form_kernels", "is_supported"]
+__all__ = ["KERNELS", "KERNEL_PASSES", "is_supported"]
 
 
 def _by_name(kernel, *names):
@@ -114,25 +114,21 @@ def is_supported(instruction):
     return _kernel_for(instruction) is not None
 
 
-def form_kernels(program, on_host=()):
-    """Replace instructions by kernels, except those ``on_host``.
+def form_kernels(program):
+    """Replace instructions by kernels, except those of the host.
 
     The remaining ones are run by CuPy or Python, between two graphs.
     """
-    if config.graph_pass_is_on("small_products"):
-        sum_small_products(program, is_loop)
-    if config.graph_pass_is_on("half_factors"):
-        read_halves(program, ContractionKernel.accepts, on_host)
+    on_host = program.on_host
     use_kernels(program, lambda each: each not in on_host and _kernel_of(program, each))
-    draw_first(program, on_host)
-    if config.graph_pass_is_on("epilogues"):
-        fuse_epilogues(program)
-    copy_overwritten(program)
+
+
+def form_nests(program):
+    """Replace maps, reductions and copies by thread nests."""
     form_loops(
         program,
-        lambda each: each not in on_host and is_loop(each),
+        lambda each: each not in program.on_host and is_loop(each),
         config.graph_pass_is_on("loop_fusion"),
-        config.graph_pass_is_on("sums_for_products"),
         schedule=thread_nests,
         most=MOST,
         has_totals=False,
@@ -142,7 +138,7 @@ def form_kernels(program, on_host=()):
 def _kernel_of(program, instruction):
     """Return the kernel that replaces an instruction, or None."""
     if type(instruction) is Update:
-        return UpdateKernel.of(program, instruction, form_kernels)
+        return UpdateKernel.of(program, instruction, KERNEL_PASSES)
     if type(instruction) is Store:
         return StoreKernel.of(program, instruction)
     kind = _kernel_for(instruction)
@@ -159,3 +155,16 @@ def _kernel_for(instruction):
     if EmptyKernel.accepts(instruction):
         return EmptyKernel
     return kernel_for(KERNELS, instruction)
+
+
+# Passes from arrays to kernels, of a whole program or of an optimizer's update.
+KERNEL_PASSES = (
+    small_products,
+    half_factors,  # of the other products
+    form_kernels,
+    draw_first,
+    epilogues,  # of kernels that compute products
+    copy_overwritten,
+    sums_for_products,
+    form_nests,
+)

@@ -15,6 +15,7 @@ from ....program.array_instructions import Copy, View
 from ....program.array_tracer import ArrayTracer, LoopBuilder
 from ....program.buffer_assignment import BufferAssignment
 from ....program.call_instructions import Update
+from ....program.pass_manager import run_passes
 from ....program.program import Buffer, Kind, Program
 from ....program.variable_update import Rule
 from ....program.verifier import verify_program
@@ -37,8 +38,8 @@ class UpdateKernel(Update):
     gradient_slots = ()
 
     @classmethod
-    def of(cls, program, instruction, form_kernels):
-        """Return the kernel for an `Update`, or None; ``form_kernels(program)`` compiles."""
+    def of(cls, program, instruction, passes):
+        """Return the kernel for an `Update`, or None; ``passes`` form its kernels."""
         step = instruction.update.on_device()
         if step is None:
             return None
@@ -47,7 +48,7 @@ class UpdateKernel(Update):
         kernel = cls(instruction.update, operands, node)
         kernel.step = step
         is_traced = kernel._trace(program.limits)
-        return kernel if is_traced and kernel._form(form_kernels) else None
+        return kernel if is_traced and kernel._form(passes) else None
 
     # --- the program of the step
 
@@ -107,10 +108,10 @@ class UpdateKernel(Update):
                 root = self._roots[x.buffer] = Root("number", (g, i))
                 self.numbers.append((root, x.dtype))
 
-    def _form(self, form_kernels):
+    def _form(self, passes):
         """Compile the program, and assign a place to each of its results."""
         program = self.program
-        form_kernels(program)
+        run_passes(program, passes)
         results = dict(zip(self._flat_buffers(), program.outputs, strict=True))
         if not all(map(is_on_device, _working(program))):
             return False
@@ -121,7 +122,7 @@ class UpdateKernel(Update):
         for array in in_place:
             changed[array].kind = Kind.VARIABLE
         if config.functions_are_verified():
-            verify_program(program, "form_kernels")
+            verify_program(program, "all passes")
         program.outputs = []
         arena = BufferAssignment(program).arena_size
         spaces = [Buffer((arena,), np.dtype(np.uint8), Kind.SCRATCH)]

@@ -19,10 +19,10 @@ from . import epilogue_trials
 from .cublaslt_header import Epilogue
 from .product import ProductKernel, calls_of, problem_of
 
-__all__ = ["EpilogueProduct", "fuse_epilogues"]
+__all__ = ["EpilogueProduct", "epilogues"]
 
 
-def fuse_epilogues(program, is_usable=epilogue_trials.is_usable):
+def epilogues(program, is_usable=epilogue_trials.is_usable):
     """Fuse products with the instructions behind them; ``is_usable(problem)`` may veto."""
     for rewrite in (_bias_and_relu, _bias_gradients):
         rewrite(_Fusion(program, is_usable))

@@ -14,15 +14,15 @@ from ....program.array_instructions import Contract, Map, View
 from ....program.program_rewriter import ProgramRewriter
 from ....program.scalar_functions import cast
 from ....program.simplification import drop_unused
+from ..kernels.convolution import ContractionKernel
 
-__all__ = ["read_halves"]
+__all__ = ["half_factors"]
 
 
-def read_halves(program, is_supported, on_host=()):
+def half_factors(program):
     """Let contractions read half precision arrays instead of their float32 copies.
 
-    ``is_supported(instruction)`` returns whether there is a kernel for one. Copies made
-    ``on_host`` stay, and so do instructions that read them.
+    Copies that the host makes stay, and so do instructions that read them.
     """
     rewriter, instructions = ProgramRewriter(program), program.instructions
     readers = program.readers()
@@ -30,7 +30,7 @@ def read_halves(program, is_supported, on_host=()):
         if type(each) is not Contract:
             continue
         count = len(instructions)
-        halves = [_half_of(program, a, on_host) for a in each.operands]
+        halves = [_half_of(program, a) for a in each.operands]
         if None not in halves:
             new = Contract(
                 each.function,
@@ -41,7 +41,7 @@ def read_halves(program, is_supported, on_host=()):
             )
             for out in _outputs(program, each, readers):
                 (made,) = program.append(new, (out.shape, out.dtype))
-                if is_supported(new):
+                if ContractionKernel.accepts(new):
                     rewriter.replace(out, made)
                     rewriter.put(each, instructions[count:])
                     break
@@ -51,16 +51,16 @@ def read_halves(program, is_supported, on_host=()):
     drop_unused(program)
 
 
-def _half_of(program, buffer, on_host):
+def _half_of(program, buffer):
     """Return the half precision array of which a buffer is a float32 copy, or None.
 
     Views of the copy are appended to the program as views of that array.
     """
     maker = buffer.instruction
-    if maker in on_host:
+    if maker in program.on_host:
         return None
     if type(maker) is View:
-        half = _half_of(program, maker.viewed, on_host)
+        half = _half_of(program, maker.viewed)
         if half is None:
             return None
         view = View(maker.function, half, maker.parameters, maker.node)

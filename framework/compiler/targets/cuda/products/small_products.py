@@ -12,17 +12,15 @@ from ....program.array_functions import NotTraceable
 from ....program.array_instructions import Contract
 from ....program.array_tracer import ArrayTracer, LoopBuilder
 from ....program.program_rewriter import ProgramRewriter
+from ..scalar_functions import is_loop
 
-__all__ = ["sum_small_products"]
+__all__ = ["small_products"]
 
 MOST = 1 << 19  # multiplications
 
 
-def sum_small_products(program, is_supported):
-    """Replace small products of two matrices by multiplications and sums.
-
-    ``is_supported(instruction)`` returns whether nests compute a map or a reduction.
-    """
+def small_products(program):
+    """Replace small products of two matrices by multiplications and sums."""
     rewriter, instructions = ProgramRewriter(program), program.instructions
     for each in list(instructions):
         if not _is_small(each):
@@ -34,7 +32,7 @@ def sum_small_products(program, is_supported):
             out = None
         made = instructions[count:]
         del instructions[count:]
-        if out is not None and all([m.is_free or is_supported(m) for m in made]):
+        if out is not None and all([m.is_free or is_loop(m) for m in made]):
             rewriter.replace(each.outputs[0], out)
             rewriter.put(each, made)
     rewriter.apply()

@@ -8,7 +8,7 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.program.program import Buffer, Kind
 from tapewright.compiler.program.variable_update import DeviceUpdate, UpdateGroup
-from tapewright.compiler.targets.cuda.kernels.table import form_kernels
+from tapewright.compiler.targets.cuda.kernels.table import KERNEL_PASSES
 from tapewright.compiler.targets.cuda.kernels.updates import UpdateKernel
 
 from ..program_runs import NODE, new_program
@@ -289,7 +289,7 @@ def test_what_is_still_read_is_not_written_over(what):
     update = SimpleNamespace(on_device=lambda: step)
     gradient = Buffer((4,), np.dtype("f"), Kind.NEW)
     instruction = SimpleNamespace(update=update, operands=(gradient,), node=NODE)
-    kernel = UpdateKernel.of(new_program(), instruction, form_kernels)
+    kernel = UpdateKernel.of(new_program(), instruction, KERNEL_PASSES)
     assert len(kernel._copied) == copied
 
 

@@ -4,17 +4,19 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.pipeline import optimize, optimize_program
+from tapewright.compiler.pipeline import optimize
 from tapewright.compiler.program.array_instructions import Contract, Map, Reduce
 from tapewright.compiler.program.limits import use_limits
 from tapewright.compiler.program.lowering import lower
+from tapewright.compiler.program.pass_manager import run_passes
 from tapewright.compiler.program.verifier import verify_program
 from tapewright.compiler.targets.cuda.products.cublaslt_header import Epilogue
 from tapewright.compiler.targets.cuda.products.epilogues import (
     EpilogueProduct,
-    fuse_epilogues,
+    epilogues,
 )
 from tapewright.compiler.targets.cuda.products.product import ProductKernel
+from tapewright.compiler.targets.target import SIMPLIFICATION
 from tapewright.core import devices
 from tapewright.errors import VerificationError
 
@@ -49,7 +51,7 @@ def fuse(program):
 
     use_kernel(program, ProductKernel)
     with devices.use_module(xp):
-        fuse_epilogues(program)
+        epilogues(program)
     verify_program(program, "epilogues")
     return [each.epilogue for each in program.instructions if _is_fused(each)]
 
@@ -373,7 +375,7 @@ def test_a_training_step_has_a_call_for_each_product():
         constants = list(map(tw.constant, arrays))
         traced = tw.function(step).get_concrete_function(*constants)
         program = lower(optimize(traced.graph), in_loops=True)
-        optimize_program(program, off=("row_blocks",))
+        run_passes(program, SIMPLIFICATION)
         for buffer, array in zip(program.inputs, arrays, strict=True):
             buffer.source = array
         assert fuse(program) == [RELU_BIAS, BIAS, Epilogue.BGRADA, Epilogue.BGRADA]

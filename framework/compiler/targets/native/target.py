@@ -1,0 +1,35 @@
+"""The pipeline of the native target: loop nests and kernels in machine code."""
+
+from tapewright.core import config
+
+from ...loops.fusion import form_loops, sums_for_products
+from ...passes.pooling_passes import cropped_convolutions, pool_first
+from ...program.rematerialization import rematerialize
+from ..target import CLEANUP, REWRITES, SIMPLIFICATION, Target
+from .executable import NativeExecutable
+from .kernels import form_kernels
+from .loop_support import is_loop
+from .slicing import form_slices
+
+__all__ = ["TARGET"]
+
+
+def form_nests(program):
+    """Replace maps, reductions and copies by loop nests."""
+    form_loops(program, is_loop, config.graph_pass_is_on("loop_fusion"))
+
+
+TARGET = Target(
+    "native",
+    graph_passes=(*REWRITES, pool_first, cropped_convolutions, *CLEANUP),
+    lowering=lambda: {"in_loops": True},
+    program_passes=(
+        *SIMPLIFICATION,
+        rematerialize,
+        form_kernels,
+        sums_for_products,  # those for which there is no kernel
+        form_nests,
+        form_slices,
+    ),
+    executable=NativeExecutable,
+)

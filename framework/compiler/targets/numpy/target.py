@@ -1,0 +1,15 @@
+"""The pipeline of the NumPy target: calls of NumPy, with the bits of eager mode."""
+
+from ...program.map_fusion import row_blocks
+from ..target import CLEANUP, REWRITES, SIMPLIFICATION, Target
+from .executable import Executable
+
+__all__ = ["TARGET"]
+
+TARGET = Target(
+    "numpy",
+    graph_passes=(*REWRITES, *CLEANUP),
+    lowering=dict,
+    program_passes=(*SIMPLIFICATION, row_blocks),
+    executable=Executable,
+)
