@@ -35,7 +35,7 @@ warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tapewright\b
 
 from .api import version
 from .autodiff.gradient_tape import *
-from .core import dtypes
+from .core import dtypes, hooks
 from .core.communication import job as _job  # chooses the GPU of each process
 from .core.devices import device
 from .core.dtypes import *
@@ -577,6 +577,30 @@ import_lazily(
 
 # a file, or an argument that is a name, may be of a layer, a loss, an optimizer, ...
 register_later("", functools.partial(import_module, "tapewright.keras"))
+
+
+@hooks.class_path.fill
+def _class_path(thing):
+    from .keras.files.class_names import class_path
+
+    return class_path(thing)
+
+
+@hooks.translate_op.fill
+def _translate_op(op, inputs, attributes):
+    from .keras.ops.translation import translate
+
+    return translate(op, inputs, attributes)
+
+
+@hooks.translate_function.fill
+def _translate_function(function, args, kwargs):
+    from .keras.ops.translation import translate_function
+
+    return translate_function(function, args, kwargs)
+
+
+hooks.public_names.fill(lambda: __all__)
 
 newaxis = None
 guarantee_const = identity

@@ -27,6 +27,7 @@ from tapewright.core.argument_validation import positive, share, whole
 from tapewright.core.devices import array_module, use_module
 from tapewright.core.dtypes import float32
 from tapewright.core.floatx import floatx
+from tapewright.core.hooks import watch_method
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.names_of_pytorch import OF_OPTIMIZERS, explain_elsewhere
 from tapewright.core.naming import snake_case, unique_name
@@ -36,7 +37,6 @@ from tapewright.core.suggestions import explain_argument
 from tapewright.core.tensor import constant, convert_to_tensor, new_tensor
 from tapewright.core.trackable import assign_pending
 from tapewright.core.variable import Variable, writing
-from tapewright.core.watched_methods import watch_method
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.configured import Configured
 from tapewright.serialization.constructor_arguments import (

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from tapewright.core import devices
+from tapewright.core import devices, hooks
 from tapewright.core.dtypes import finfo
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.interpreters import (
@@ -53,19 +53,11 @@ from .backward import (
 )
 from .jacobian import JacobianPass
 
-__all__ = ["coincide", "pull_back", "second_derivatives", "use_control_flow"]
+__all__ = ["coincide", "pull_back", "second_derivatives"]
 
 # The formula of the part is right beside coinciding values up to the square of their
 # distance, so that it may be differentiated once.
 MOST = 2
-
-_control_flow = None  # (branch, map_fn), which are of a floor above
-
-
-def use_control_flow(branch, map_fn):
-    """Register the functions that trace a branch and a loop."""
-    global _control_flow
-    _control_flow = branch, map_fn
 
 
 def coincide(tape):
@@ -170,7 +162,7 @@ def _can_be_traced(tape, interpreters):
     There must be no outer tape (a Jacobian could not map a branch), all sizes must be
     known, and no factorization may depend on another.
     """
-    if _control_flow is None or interpreters != (active_tracer(),):
+    if interpreters != (active_tracer(),):
         return False
     outputs = [out for _, _, out, _ in tape.confluent]
     if any([has_symbolic_shape(x.shape) for each in outputs for x in each]):
@@ -181,12 +173,11 @@ def _can_be_traced(tape, interpreters):
 
 def _add_traced_parts(tape, cotangents, interpreters):
     """Trace a branch that does the work of `_add_parts` if values coincide."""
-    branch, _ = _control_flow
     # The parts of one factorization do not enter those of another: the order is free.
     for i, ((op, x, outputs, _), *_) in enumerate(_Pass(tape, interpreters).found):
         parts = _Pass(tape.copied(), interpreters).traced_parts
         choices = partial(parts, cotangents, i), lambda: [None]
-        (part,) = branch(f"{op.name}_limits", any_coincide(outputs), choices)
+        (part,) = hooks.branch.call(f"{op.name}_limits", any_coincide(outputs), choices)
         if part is not None:
             old = cotangents.get(x.key)
             cotangents[x.key] = part if old is None else old + part
@@ -265,8 +256,7 @@ class _Pass:
         xp = devices.current_module()
         units = xp.eye(batch * count, dtype=cotangent.array.dtype)
         owners = xp.arange(batch * count) // count
-        _, map_fn = _control_flow
-        rows = map_fn(slopes, (new_tensor(units), new_tensor(owners)))
+        rows = hooks.map_fn.call(slopes, (new_tensor(units), new_tensor(owners)))
         return [reshape(x, (*shape, *tuple(x.shape)[-2:])) for x in rows]
 
     def _pulled_back(self, target, seed, i):

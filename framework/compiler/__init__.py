@@ -16,9 +16,46 @@ autograph      Python control flow becomes control-flow nodes
 function       `tw.function`: arguments, the trace that serves them, calls
 """
 
-from tapewright.core import config
-from tapewright.core.interpreters import load_conversion_later
+from tapewright.core import hooks
 
-# Passes, lowering and target are loaded when the first function is compiled.
-config.load_pipeline_later("tapewright.compiler.pipeline")
-load_conversion_later("tapewright.compiler.autograph.conversion")
+
+@hooks.compiler.fill
+def _compiler():
+    from .pipeline import COMPILER  # with all passes and targets
+
+    return COMPILER
+
+
+@hooks.convert.fill
+def _convert(function):
+    from .autograph.conversion import convert
+
+    return convert(function)
+
+
+@hooks.why_not_converted.fill
+def _why_not_converted():
+    from .autograph.conversion import why_not_converted
+
+    return why_not_converted()
+
+
+@hooks.graph_text.fill
+def _graph_text(graph):
+    from .inspection.pretty import graph_text
+
+    return graph_text(graph)
+
+
+@hooks.branch.fill
+def _branch(title, choice, functions):
+    from .control_flow.cond_node import branch
+
+    return branch(title, choice, functions)
+
+
+@hooks.map_fn.fill
+def _map_fn(function, elements):
+    from .control_flow.map_fn import map_fn
+
+    return map_fn(function, elements)

@@ -12,16 +12,18 @@ import numpy as np
 
 from tapewright.core import config
 from tapewright.core.devices import current_module
+from tapewright.core.hooks import Compiler
 from tapewright.core.logger import get_logger
 
 from .program.lowering import lower
-from .program.pass_manager import graph_stages, program_stages
+from .program.pass_manager import SWITCHES, graph_stages, program_stages
 from .targets.cuda.availability import flaw as cuda_flaw
 from .targets.native import engine
 from .targets.native.availability import availability
 from .targets.numpy.target import TARGET as NUMPY
 
 __all__ = [
+    "COMPILER",
     "current_target",
     "make_executable",
     "make_gather",
@@ -42,8 +44,13 @@ def _native_product():
 SLOW = 2.0  # seconds of compilation without a word
 _told = threading.Event()
 
-config.offer_target("native", availability, engine.description, _native_product)
-config.offer_gpu_target(cuda_flaw)
+COMPILER = Compiler(
+    dict.fromkeys(SWITCHES, True),
+    native_flaw=availability,
+    native_description=engine.description,
+    native_product=_native_product,
+    cuda_flaw=cuda_flaw,
+)
 
 
 def current_target():

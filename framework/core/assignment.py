@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from . import hooks
 from .commit import bind_all
 from .tensor import Tensor
 from .typing import TensorLike
@@ -63,9 +64,9 @@ def assign_all(
 def _cast(variable, value):
     """Cast the value to the dtype of a variable."""
     if isinstance(value, Tensor):  # on its device
-        return variable._cast(value, variable.dtype)
+        return hooks.cast.call(value, variable.dtype)
     if isinstance(value, Variable):
-        return variable._cast(value.read_uncast(), variable.dtype)
+        return hooks.cast.call(value.read_uncast(), variable.dtype)
     return np.asarray(value, variable._array.dtype)
 
 

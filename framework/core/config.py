@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any, Literal, TextIO
+from collections.abc import Iterator
+from typing import Any, TextIO
 
 import numpy as np
 
-from . import blas, cpu, gpu, openblas
+from . import blas, cpu, gpu, hooks, openblas
 from . import config_optimizer as optimizer
 from . import config_threading as threading
 from .device_lists import (
@@ -39,14 +38,11 @@ from .openblas import Unavailable
 from .target_settings import (
     autotune,
     autotune_is_on,
-    current_product,
-    current_target,
-    follow_threads,
-    gpu_target_flaw,
-    offer_gpu_target,
-    offer_target,
+    gpu_flaw,
     set_target,
     set_threads,
+    target,
+    target_product,
     target_report,
     threads,
     use_target,
@@ -63,7 +59,6 @@ __all__ = [
     "experimental",
     "experimental_functions_run_eagerly",
     "experimental_run_functions_eagerly",
-    "follow_threads",
     "functions_are_verified",
     "functions_run_eagerly",
     "get_logical_device_configuration",
@@ -74,10 +69,6 @@ __all__ = [
     "graph_passes",
     "list_logical_devices",
     "list_physical_devices",
-    "load_pipeline_later",
-    "offer_gpu_target",
-    "offer_graph_pass",
-    "offer_target",
     "optimizer",
     "report",
     "run_functions_eagerly",
@@ -112,8 +103,6 @@ ENVIRONMENT = (
 _malloc = {"tuned": False, "note": "not asked for"}
 _run_eagerly = False
 _bucket_bytes = None  # not asked for yet
-_passes = {}  # name -> whether it is on, in the order in which they run
-_pipelines = set()  # modules that offer passes, to load when somebody asks for passes
 _verify = os.environ.get("TAPEWRIGHT_VERIFY", "0") not in ("", "0")
 
 
@@ -221,15 +210,15 @@ def set_graph_passes(every: bool | None = None, /, **switches: bool) -> None:
         ['algebra']
         >>> config.set_graph_passes(True)
     """
-    _load_pipelines()
-    if unknown := switches.keys() - _passes.keys():
+    passes = _passes()
+    if unknown := switches.keys() - passes.keys():
         raise ValueError(
             f"set_graph_passes: there is no pass {', '.join(sorted(unknown))};"
-            f"\n  the passes are {', '.join(_passes)}."
+            f"\n  the passes are {', '.join(passes)}."
         )
     if every is not None:
-        _passes.update(dict.fromkeys(_passes, bool(every)))
-    _passes.update({name: bool(on) for name, on in switches.items()})
+        passes.update(dict.fromkeys(passes, bool(every)))
+    passes.update({name: bool(on) for name, on in switches.items()})
 
 
 @contextlib.contextmanager
@@ -249,35 +238,23 @@ def graph_passes(every: bool | None = None, /, **switches: bool) -> Iterator[Non
         ...     config.report()["graph_passes"]["common_subexpressions"]
         False
     """
-    _load_pipelines()
-    before = dict(_passes)
+    before = dict(_passes())
     set_graph_passes(every, **switches)
     try:
         yield
     finally:
-        _passes.update(before)
+        _passes().update(before)
 
 
-def offer_graph_pass(name: str, on: bool = True) -> None:
-    """Register a pass by name, with its default."""
-    _passes.setdefault(name, on)
-
-
-def load_pipeline_later(module: str) -> None:
-    """Set the module that registers passes when it is imported."""
-    _pipelines.add(module)
-
-
-def _load_pipelines():
-    for module in [*_pipelines]:
-        importlib.import_module(module)
-        _pipelines.discard(module)
+@functools.cache
+def _passes():
+    """Return a dict from the name of each pass to whether it is on, in their order."""
+    return dict(hooks.compiler.call().switches)
 
 
 def graph_pass_is_on(name: str) -> bool:
     """Return whether a pass is turned on."""
-    _load_pipelines()
-    return _passes[name]
+    return _passes()[name]
 
 
 def bucket_bytes() -> int:
@@ -321,31 +298,6 @@ def set_bucket_bytes(nbytes: int) -> None:
     if nbytes < 0:
         raise ValueError(f"set_bucket_bytes: nbytes must not be negative, got {nbytes}")
     _bucket_bytes = int(nbytes)
-
-
-def target() -> Literal["native", "numpy"]:
-    """Return the target that the next function is compiled for.
-
-    Example:
-        >>> from tapewright import config
-        >>> with config.use_target("numpy"):
-        ...     config.target()
-        'numpy'
-    """
-    return current_target(_load_pipelines)
-
-
-def gpu_flaw(xp: Any) -> str | None:
-    """Return why functions on arrays of a GPU module run op by op, or None."""
-    return gpu_target_flaw(xp, _load_pipelines)
-
-
-def target_product() -> Callable[[Any, Any], Any] | None:
-    """Return ``product(a, b)`` for two large matrices on the target; None for NumPy's.
-
-    It returns None for matrices that NumPy should multiply.
-    """
-    return current_product(_load_pipelines)
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
@@ -394,7 +346,6 @@ def report() -> dict[str, Any]:
         >>> sorted(config.report()["blas"])
         ['calls', 'config', 'core', 'library', 'threads']
     """
-    _load_pipelines()
     library = {
         "library": _or_none(openblas.library_file),
         "config": _or_none(openblas.text, "openblas_get_config"),
@@ -409,7 +360,7 @@ def report() -> dict[str, Any]:
         "gpu": _gpu_report(),
         "blas": library | {"calls": blas.note()},
         "malloc": dict(_malloc),
-        "graph_passes": dict(_passes),
+        "graph_passes": dict(_passes()),
         "target": target_report(),
         "cpu_flags": sorted(cpu.vector_flags()),
         "environment": {name: os.environ.get(name) for name in ENVIRONMENT},

@@ -11,11 +11,11 @@ half precision.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from . import hooks
 from .suggestions import suggestion
 
 __all__ = [
@@ -194,8 +194,7 @@ class _UnloadedDType(DType):
         self.dtype = np.dtype(own)
         self.__class__ = DType
         BY_NUMPY[self.dtype] = self
-        for hook in _when_half_is_loaded:
-            hook()
+        hooks.half_is_used.call()
         return self.dtype
 
 
@@ -222,15 +221,6 @@ def bfloat16_is_loaded() -> _python_bool:
 def loaded_halves() -> str:
     """Return NumPy's characters of the half precision dtypes that were used."""
     return "".join([d.dtype.char for d in (float16, bfloat16) if type(d) is DType])
-
-
-_when_half_is_loaded: list[Callable[[], None]] = []
-
-
-def when_half_is_loaded(hook: Callable[[], None]) -> Callable[[], None]:
-    """Call ``hook()`` at the first use of float16 and of bfloat16; return ``hook``."""
-    _when_half_is_loaded.append(hook)
-    return hook
 
 
 def is_bfloat16(dtype: np.dtype[Any]) -> _python_bool:

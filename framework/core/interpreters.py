@@ -11,8 +11,8 @@ The active interpreter of a thread (more precisely, of a context) is one of
 
 import os
 from contextvars import ContextVar
-from importlib import import_module
 
+from . import hooks
 from .errors import TracingError
 
 __all__ = [
@@ -23,16 +23,13 @@ __all__ = [
     "active_interpreters",
     "active_tracer",
     "check_not_traced",
-    "conversion",
     "converted",
-    "load_conversion_later",
     "notify_of_writes",
     "process_op",
     "set_interpreters",
     "use_interpreters",
 ]
 
-_conversion = None
 _INTERPRETER = ContextVar("interpreter", default=None)
 active_interpreter = _INTERPRETER.get
 
@@ -118,18 +115,7 @@ def converted(function):
     tracer = active_tracer()
     if tracer is None or not tracer.converts:
         return function
-    return conversion().convert(function)
-
-
-def load_conversion_later(module):
-    """Set the module that converts Python control flow; it is loaded at first use."""
-    global _conversion
-    _conversion = module
-
-
-def conversion():
-    """Return the module that converts Python control flow."""
-    return import_module(_conversion)
+    return hooks.convert.call(function)
 
 
 def check_not_traced(path):

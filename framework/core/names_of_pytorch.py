@@ -7,9 +7,9 @@ modules are looked up by `api.missing_names`.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
+from . import hooks
 from .reserved_names import Replaceable
 
 __all__ = [
@@ -211,7 +211,7 @@ def numpy_function_here(name: str) -> str:
     >>> numpy_function_here("mean"), numpy_function_here("sin")
     ('use tw.reduce_mean(x)', 'use tw.sin')
     """
-    if name in import_module("tapewright").__all__:
+    if name in hooks.public_names.call():
         return f"use tw.{name}"
     return OF_TENSORS.get(name) or MODULES.get(name, "")
 

@@ -6,16 +6,15 @@ here.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from . import hooks
 from .suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from .primitive import Primitive
 
 __all__ = [
-    "define_ops_later",
     "get_primitive",
     "list_defined_ops",
     "list_ops",
@@ -23,18 +22,6 @@ __all__ = [
 ]
 
 _OPS = {}
-_later = None  # the module that defines all ops of tapewright
-
-
-def define_ops_later(module: str) -> None:
-    """Name the module whose import defines all ops, for lookups of one not yet defined."""
-    global _later
-    _later = module
-
-
-def _define_all():
-    if _later is not None:
-        import_module(_later)
 
 
 def register_op(op: Primitive) -> None:
@@ -45,7 +32,7 @@ def register_op(op: Primitive) -> None:
             refer to ops by name, and would run the wrong one.
     """
     if not op.is_own:
-        _define_all()
+        hooks.define_ops.call()
     known = _OPS.get(op.name)
     if known is not None and known.is_own and not op.is_own:
         raise ValueError(
@@ -64,7 +51,7 @@ def get_primitive(name: str) -> Primitive:
         ValueError: If the name is unknown; the message suggests the nearest names.
     """
     if name not in _OPS:
-        _define_all()
+        hooks.define_ops.call()
     try:
         return _OPS[name]
     except KeyError:
@@ -73,7 +60,7 @@ def get_primitive(name: str) -> Primitive:
 
 def list_ops() -> list[Primitive]:
     """Return every op once."""
-    _define_all()
+    hooks.define_ops.call()
     return list_defined_ops()
 
 

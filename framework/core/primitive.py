@@ -19,10 +19,10 @@ from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
-from . import devices
+from . import devices, hooks
 from .composite import CompositeTensor
 from .dispatch import constant_like, float32, make_entry
-from .dtypes import as_dtype, kind_of, loaded_halves, when_half_is_loaded
+from .dtypes import as_dtype, kind_of, loaded_halves
 from .errors import (
     DTypeError,
     InvalidArgumentError,
@@ -49,7 +49,7 @@ from .tensor import (
     new_tensor,
     to_array,
 )
-from .text import make_text, text_is_used, when_text_is_used
+from .text import make_text, text_is_used
 from .typing import Kernel, Op, P, Rule, TensorLike, converter_of
 from .ufunc_settings import ignoring_float_errors
 
@@ -124,8 +124,8 @@ def _forwarded(kernel, xp, op):
     return None
 
 
-@when_half_is_loaded
-@when_text_is_used
+@hooks.half_is_used.add
+@hooks.text_is_used.add
 def _make_kernels_again():
     for op in list_defined_ops():
         op.kernels.clear()

@@ -1,6 +1,6 @@
 """`Tape`: the interpreter that records ops with the residuals of their gradients."""
 
-from . import tensor as tensors
+from . import hooks
 from .dtypes import DIFFERENTIABLE
 from .interpreters import Interpreter, active_interpreters, process_op
 from .provenance import Provenance, attach_provenance, merge_provenance
@@ -193,6 +193,7 @@ class TapeWithLines(Tape):
             self.lines[output] = user_line()
 
 
+@hooks.export.fill
 def _record_export(tensor, how):
     """Record a conversion to NumPy or Python on the tapes that track the tensor."""
     for interpreter in active_interpreters():
@@ -200,6 +201,3 @@ def _record_export(tensor, how):
             type(tensor.key) is Provenance or tensor.key in interpreter.known
         ):
             interpreter.exports.append((tensor.key, how, user_line()))
-
-
-tensors.export_hook = _record_export

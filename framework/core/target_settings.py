@@ -9,18 +9,17 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
+from . import hooks
+
 __all__ = [
     "MOST_THREADS",
     "autotune",
     "autotune_is_on",
-    "current_product",
-    "current_target",
-    "follow_threads",
-    "gpu_target_flaw",
-    "offer_gpu_target",
-    "offer_target",
+    "gpu_flaw",
     "set_target",
     "set_threads",
+    "target",
+    "target_product",
     "target_report",
     "threads",
     "use_target",
@@ -30,11 +29,9 @@ DEFAULT = "auto"
 MOST_THREADS = 64
 TARGETS = ("auto", "native", "numpy")
 
-_offered = {}  # target -> why it cannot be used, or None; what it is; its product
-_gpu: dict[str, Any] = {}  # "flaw": why functions on a GPU are not compiled, or None
 _asked = {"target": None, "by": ""}  # by a call; None: see the environment
 _autotune = {"on": False}
-_threads = {"asked": None, "followers": []}
+_threads = {"asked": None}
 
 
 def set_target(name: Literal["auto", "native", "numpy"]) -> None:
@@ -88,53 +85,30 @@ def use_target(name: Literal["auto", "native", "numpy"]) -> Iterator[None]:
         _asked.update(before)
 
 
-def offer_target(
-    name: str,
-    flaw: Callable[[], str | None],
-    description: Callable[[], str],
-    product: Callable[[], Callable[[Any, Any], Any]],
-) -> None:
-    """Register a target: the reason if it cannot be used here, and a description.
+def target() -> Literal["native", "numpy"]:
+    """Return the target that the next function is compiled for.
 
-    ``product()`` returns its function of two large matrices, see
-    `config.target_product`.
+    Example:
+        >>> from tapewright import config
+        >>> with config.use_target("numpy"):
+        ...     config.target()
+        'numpy'
     """
-    _offered[name] = (flaw, description, product)
+    return _decided()[0]
 
 
-def current_target(load: Callable[[], None]) -> Literal["native", "numpy"]:
-    """Return the target of the next function; ``load`` registers targets if needed."""
+def target_product() -> Callable[[Any, Any], Any] | None:
+    """Return ``product(a, b)`` for two large matrices on the target; None for NumPy's.
+
+    It returns None for matrices that NumPy should multiply.
+    """
+    return None if target() == "numpy" else hooks.compiler.call().native_product()
+
+
+def gpu_flaw(xp: Any) -> str | None:
+    """Return why functions on arrays of a GPU module run op by op, or None."""
     name, by = _wanted()
-    if name == "numpy":
-        return "numpy"
-    load()
-    return _decided(name, by)[0]
-
-
-def current_product(load: Callable[[], None]) -> Callable[[Any, Any], Any] | None:
-    """Return the product of the `current_target`, or None for NumPy's."""
-    name = current_target(load)
-    return None if name == "numpy" else _offered[name][2]()
-
-
-def offer_gpu_target(flaw: Callable[[Any], str | None]) -> None:
-    """Register the target on a GPU; ``flaw(xp)`` returns why it cannot be used."""
-    _gpu["flaw"] = flaw
-
-
-def gpu_target_flaw(xp: Any, load: Callable[[], None]) -> str | None:
-    """Return why functions on arrays of ``xp`` run op by op, or None if compiled."""
-    name, by = _wanted()
-    if name == "numpy":
-        return by
-    load()
-    return _gpu["flaw"](xp)
-
-
-def decided_target() -> tuple[Literal["native", "numpy"], str]:
-    """Return the target of the next function and the reason for it."""
-    name, by = _decided(*_wanted())
-    return name, by or _offered[name][1]()
+    return by if name == "numpy" else hooks.compiler.call().cuda_flaw(xp)
 
 
 def _wanted():
@@ -146,13 +120,14 @@ def _wanted():
     return name, by
 
 
-def _decided(name, by):
+def _decided():
+    """Return the target of the next function, and why it is NumPy."""
+    name, by = _wanted()
     if name == "numpy":
         return "numpy", by
     if name not in TARGETS:
         return "numpy", f"{by} is not one of {_either()}"
-    flaw, *_ = _offered["native"]
-    reason = flaw()
+    reason = hooks.compiler.call().native_flaw()
     return ("numpy", reason) if reason else ("native", None)
 
 
@@ -162,7 +137,8 @@ def _either():
 
 def target_report() -> dict[str, Any]:
     """Return the target, the reason for it and the threads, for ``report``."""
-    name, note = decided_target()
+    name, note = _decided()
+    note = note or hooks.compiler.call().native_description()
     on = autotune_is_on()
     return {"name": name, "note": note, "threads": threads(), "autotune": on}
 
@@ -237,8 +213,7 @@ def set_threads(n: int | None) -> None:
             )
     before, _threads["asked"] = threads(), n
     if threads() != before:
-        for function in _threads["followers"]:
-            function(threads())
+        hooks.threads_changed.call(threads())
 
 
 def threads() -> int:
@@ -251,11 +226,6 @@ def threads() -> int:
         >>> tw.config.set_threads(None)
     """
     return _threads["asked"] or _first_threads()
-
-
-def follow_threads(function: Callable[[int], object]) -> None:
-    """Call a function with the number of threads whenever it changes."""
-    _threads["followers"].append(function)
 
 
 @functools.cache

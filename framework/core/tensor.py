@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from . import devices
+from . import devices, hooks
 from .composite import CompositeTensor
 from .dtypes import BY_NUMPY, DType, as_dtype, float32, is_bfloat16, kind_of
 from .errors import DTypeError, InvalidArgumentError, ShapeError
@@ -58,7 +58,6 @@ class Tensor(Operators):
     key: Any
     _logits: tuple[Any, str, Any]  # behind probabilities: logits, activation, axis
     _part_of: tuple[Any, Any]  # of v[index]: the variable and the index
-    _assign_part: Callable[[Any, Any, Any], Any]  # from `ops/operators.py`
 
     @property
     def shape(self) -> TensorShape:
@@ -123,7 +122,7 @@ class Tensor(Operators):
                 "a tensor has no attribute 'assign': tensors are immutable; assign to a "
                 "variable, or to a part v[index] of one"
             ) from None
-        return lambda value: Tensor._assign_part(variable, index, value)
+        return lambda value: hooks.assign_part.call(variable, index, value)
 
     def numpy(self) -> Array:
         """Return a copy as a NumPy array, or as a NumPy scalar if the rank is 0.
@@ -139,7 +138,7 @@ class Tensor(Operators):
             array([1., 2.], dtype=float32)
         """
         if self.key is not None:
-            export_hook(self, "numpy()")
+            hooks.export.call(self, "numpy()")
         array = devices.to_numpy(self.array)
         if isinstance(array, np.generic):
             return array
@@ -155,7 +154,7 @@ class Tensor(Operators):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if self.key is not None:
-            export_hook(self, "a NumPy function")
+            hooks.export.call(self, "a NumPy function")
         array = np.asarray(devices.to_numpy(self.array))
         if dtype is not None and array.dtype != dtype:
             return array.astype(dtype)
@@ -174,7 +173,7 @@ class Tensor(Operators):
             TracingError: In a traced function.
         """
         if self.key is not None:
-            export_hook(self, "another library")
+            hooks.export.call(self, "another library")
         if options.pop("copy", None) is False:
             raise BufferError(
                 "copy=False is not supported: tensors are immutable, so other libraries "
@@ -189,7 +188,7 @@ class Tensor(Operators):
 
     def _scalar(self, kind):
         if self.key is not None:
-            export_hook(self, f"{kind.__name__}()")
+            hooks.export.call(self, f"{kind.__name__}()")
         array = devices.to_numpy(self.array)
         if array.size != 1:
             raise TypeError(
@@ -520,17 +519,6 @@ def module_of(tensor: Tensor) -> Any:
     return devices.array_module(type(tensor.array))
 
 
-def export_hook(tensor: Tensor, how: str) -> None:
-    """Hook that is called when a tensor is converted to NumPy or Python; see `tape`."""
-
-
-# ``hook(tensors, dtype)`` packs tensors, cast to a dtype unless it is None. It is an op of
-# `ops/array/joining.py`, so that gradients pass through a list ``[x, y]``.
-pack_hook = None
-# ``hook(value, dtype, hint)`` makes a tensor of symbolic sizes; from `ops/array/sizes.py`.
-size_hook = None
-
-
 def constant(
     value: TensorLike,
     dtype: DTypeLike | None = None,
@@ -614,14 +602,14 @@ def convert_to_tensor(
         parts = [
             convert_to_tensor(v, None if is_tensor(v) else dtype, hint) for v in value
         ]
-        tensor = pack_hook(parts, dtype)
+        tensor = hooks.pack.call(parts, dtype)
     else:
         try:
             return new_tensor(to_array(value, dtype, dtype_hint))
         except TypeError:
             if not has_symbolic_shape(value):
                 raise
-        return size_hook(value, dtype, dtype_hint)
+        return hooks.size_tensor.call(value, dtype, dtype_hint)
     if dtype is not None and tensor.dtype != dtype:
         raise DTypeError(
             "convert_to_tensor", f"dtype must be {as_dtype(dtype).name}", value=tensor

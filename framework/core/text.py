@@ -8,11 +8,11 @@ kind "O", accept them; see ``kinds`` in `primitive`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from . import hooks
 from .typing import Array, Shape
 
 __all__ = [
@@ -24,12 +24,10 @@ __all__ = [
     "to_bytes",
     "to_text",
     "use_text",
-    "when_text_is_used",
     "zeros",
 ]
 
 _used = False
-_when_used: list[Callable[[], None]] = []
 _ENCODING = "utf-8", "surrogateescape"  # as os.fsencode on most systems
 
 
@@ -95,16 +93,9 @@ def text_is_used() -> bool:
     return _used
 
 
-def when_text_is_used(hook: Callable[[], None]) -> Callable[[], None]:
-    """Call ``hook()`` when the first array of strings is created; return ``hook``."""
-    _when_used.append(hook)
-    return hook
-
-
 def use_text() -> None:
     """Declare that arrays of strings exist or will be created."""
     global _used
     if not _used:
         _used = True
-        for hook in _when_used:
-            hook()
+        hooks.text_is_used.call()

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from . import devices
+from . import devices, hooks
 from .autocast import autocast, autocast_dtype
 from .dtypes import BY_NUMPY, DType, as_dtype
 from .errors import DTypeError, InvalidArgumentError, ShapeError
@@ -151,7 +151,6 @@ class Variable(Operators, Guarding):
     constraint: Callable[[Variable], TensorLike] | None = None
     synchronization: Any = VariableSynchronization.AUTO
     aggregation: Any = VariableAggregation.NONE
-    _cast: Callable[[Any, DTypeLike], Tensor]  # the op, from `ops/operators.py`
 
     def __init__(
         self,
@@ -246,7 +245,7 @@ class Variable(Operators, Guarding):
 
     def _read_cast(self):
         """Return the value in the compute dtype of the layer; the cast is an op."""
-        return self._cast(self.read_uncast(), self.dtype)
+        return hooks.cast.call(self.read_uncast(), self.dtype)
 
     def read_uncast(self) -> Tensor:
         """Return the value in the dtype of the variable, without `autocast`."""
@@ -535,7 +534,7 @@ class Variable(Operators, Guarding):
                 and dtype.is_floating
                 and self.dtype.is_floating
             ):
-                value = self._cast(value, self.dtype)
+                value = hooks.cast.call(value, self.dtype)
             return getattr(self, method)(value)
 
     def _cast_to_own(self, value):
@@ -543,7 +542,7 @@ class Variable(Operators, Guarding):
         if getattr(value, "dtype", None) == own:
             return value
         tensor = convert_to_tensor(value, dtype_hint=own)
-        return value if tensor.dtype == own else self._cast(tensor, own)
+        return value if tensor.dtype == own else hooks.cast.call(tensor, own)
 
     def _fitting(self, method, value):
         """Convert ``value`` to an array that fits, and notify the interpreters."""

@@ -1,8 +1,12 @@
 """The ops, one family per file; most families are imported at first use."""
 
-from tapewright.core.op_registry import define_ops_later
+from tapewright.core import hooks
 
-define_ops_later("tapewright.ops.families")
+
+@hooks.define_ops.fill
+def _define_ops():
+    from . import families
+
 
 # isort: off
 from . import operators  # noqa: E402  gives Tensor and Variable their operators

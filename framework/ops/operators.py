@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from tapewright.core import hooks
 from tapewright.core.autocast import autocast, autocast_dtype
 from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.core.operators import Operators
@@ -113,7 +114,7 @@ Operators.__pos__ = conversion.identity
 Operators.__abs__ = elementwise.abs
 Operators.__invert__, Operators.__round__ = _invert, _round
 Operators.__getitem__ = indexing.getitem
-Variable._cast = staticmethod(conversion.cast)
+hooks.cast.fill(conversion.cast)
 
 
 # ------------------------------------------------------------ dtypes of Keras' variables
@@ -196,6 +197,7 @@ def _part(self, index):
     return part
 
 
+@hooks.assign_part.fill
 def _assign_part(variable, index, value):
     """Write ``value`` to the entries that an index picks, in any of its forms.
 
@@ -229,7 +231,6 @@ def _fitting_part(variable, shape, value):
 
 
 Variable.__getitem__ = _part
-Tensor._assign_part = staticmethod(_assign_part)
 
 
 def _assign_rows(write, doc):

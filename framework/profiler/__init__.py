@@ -1,7 +1,7 @@
 """`tw.profiler`: a Chrome trace of a program, and a table of times by op.
 
 During a trace, every kernel is timed, replays read a clock at each instruction (see
-`compiler.inspection.timings`), and the methods in `core.watched_methods` are wrapped.
+`compiler.inspection.timings`), and the methods in `hooks.watched_methods` are wrapped.
 Otherwise nothing is wrapped, without any overhead. On a GPU, which runs asynchronously,
 the GPU's times are recorded as well: see `gpu`.
 """
@@ -33,9 +33,9 @@ from tapewright.compiler.inspection.timings import Timed
 from tapewright.compiler.targets.numpy.executable import Executable
 from tapewright.core import devices
 from tapewright.core.costs import op_cost
+from tapewright.core.hooks import watch_method, watched_methods
 from tapewright.core.primitive import wrap_kernels
 from tapewright.core.typing import P, R
-from tapewright.core.watched_methods import watch_method, watched_methods
 
 from .gpu import GpuRecorder
 from .timeline import Event, chrome_trace, table_rows, table_text, write_json

@@ -8,9 +8,9 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from importlib import import_module
 from typing import Any, NamedTuple
 
+from tapewright.core import hooks
 from tapewright.core.dtypes import DType
 from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.symbolic_shape import static_shapes
@@ -48,7 +48,6 @@ __all__ = [
     "reading_shared",
     "resolve",
     "serialize",
-    "use_class_paths",
 ]
 
 # Packages of which files name the classes that are tapewright's here.
@@ -70,19 +69,6 @@ _ALIKE = (
 
 
 # ------------------------------------------------------------------------------- writing
-
-
-def _class_path(thing):
-    """Import the module that sets the function by `use_class_paths`, and call that."""
-    import_module("tapewright.keras.files.class_names")
-    return globals()["_class_path"](thing)
-
-
-def use_class_paths(class_path: Callable[[Any], tuple]) -> Callable[[Any], tuple]:
-    """Set the function that returns module, name and registered name of built-in objects."""
-    global _class_path
-    _class_path = class_path
-    return class_path
 
 
 def serialize(thing: Any) -> dict:
@@ -109,7 +95,7 @@ def serialize(thing: Any) -> dict:
         module, known_as = cls.__module__, get_registered_name(cls)
         module = None if module == "__main__" else module
     else:
-        module, name, known_as = (*_class_path(thing), None)[:3]
+        module, name, known_as = (*hooks.class_path.call(thing), None)[:3]
     config = {
         "module": module,
         "class_name": name,

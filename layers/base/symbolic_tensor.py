@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from tapewright.compiler.function.concrete_function import UntracedFunction
 from tapewright.compiler.function.function import Function
 from tapewright.compiler.tracing.tracer import AbstractValue
+from tapewright.core import hooks
 from tapewright.core.dtypes import DType, as_dtype
 from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import converted, use_interpreters
@@ -164,8 +165,7 @@ class KerasTensor(Tensor):
             attributes: Its attributes by name.
         """
         refuse_variables(op.name, inputs)
-        translate = registry.find("translation", "keras.ops.translate")
-        outputs = translate(op.name, inputs, attributes)
+        outputs = hooks.translate_op.call(op.name, inputs, attributes)
         return OpCall(op.name, attributes)(*inputs) if outputs is None else outputs
 
     def record_function(
@@ -179,8 +179,7 @@ class KerasTensor(Tensor):
             kwargs: Its keyword arguments.
         """
         refuse_variables(function.__name__, args)
-        translate = registry.find("translation", "keras.ops.translate_function")
-        outputs = translate(function, args, kwargs)
+        outputs = hooks.translate_function.call(function, args, kwargs)
         if outputs is not None:
             return outputs
         try:

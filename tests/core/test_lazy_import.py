@@ -93,12 +93,6 @@ from tapewright.formats.saved_model import saved_effects
 from tapewright.compiler.control_flow.effects import find_effect_maker
 assert all(map(find_effect_maker, ["print", "assert", "assert_near", "check_numerics"]))
 """,
-    # loops that traced gradients of factorizations need
-    """
-from tapewright.autodiff import confluence
-tw.function
-assert confluence._control_flow
-""",
 ]
 
 

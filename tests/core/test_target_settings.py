@@ -6,7 +6,7 @@ import os
 import pytest
 
 import tapewright as tw
-from tapewright.core import config, target_settings
+from tapewright.core import config, hooks, target_settings
 
 from ..forks import Forks
 
@@ -27,15 +27,14 @@ def in_new_process():
 @pytest.fixture
 def offered(monkeypatch):
     """Offer a native target that has the flaws in this list, one for each question."""
-    config.report()  # the real one has been offered by then
     monkeypatch.delenv("TAPEWRIGHT_TARGET", raising=False)
     monkeypatch.setitem(target_settings._asked, "target", None)
     flaws = []
-    monkeypatch.setitem(
-        target_settings._offered,
-        "native",
-        (lambda: flaws[-1] if flaws else None, lambda: "LLVM 99, some CPU"),
+    compiler = hooks.compiler.call()._replace(
+        native_flaw=lambda: flaws[-1] if flaws else None,
+        native_description=lambda: "LLVM 99, some CPU",
     )
+    monkeypatch.setattr(hooks.compiler, "call", lambda: compiler)
     return flaws
 
 
@@ -230,8 +229,8 @@ def test_the_environment_limits_threads(monkeypatch, name, given, count):
 def test_who_follows_is_told_each_change(threads, monkeypatch):
     config.set_threads(2)
     told = []
-    monkeypatch.setitem(target_settings._threads, "followers", [])
-    config.follow_threads(told.append)
+    monkeypatch.setattr(hooks.threads_changed, "listeners", [])
+    hooks.threads_changed.add(told.append)
     for n in (3, 3, tw.constant(5).numpy(), 1):
         config.set_threads(n)
     assert told == [3, 5, 1]

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from tapewright.autodiff.gradient_tape import GradientTape
-from tapewright.core import devices
-from tapewright.core import tensor as tensor_module
+from tapewright.core import devices, hooks
 from tapewright.core.dtypes import as_dtype, kind_of
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.interpreters import (
@@ -131,7 +130,7 @@ def numpy_function(func=None, inp=None, Tout=None, stateful=True, name=None):
     inputs, specs, single = _arguments("numpy_function", func, inp, Tout)
     for x in inputs:
         if x.key is not None:
-            tensor_module.export_hook(x, "numpy_function")
+            hooks.export.call(x, "numpy_function")
 
     def call(*arrays):
         with use_interpreters(()):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tapewright.autodiff import confluence
 from tapewright.core.composite import CompositeTensor
 from tapewright.core.dispatch import composite
 from tapewright.core.dtypes import as_dtype
@@ -29,7 +28,6 @@ from tapewright.ops.ragged.ragged_tensor import RaggedTensorSpec
 
 from ..tracing.graph import Graph, spec_of
 from ..tracing.tracer import Tracer
-from .cond_node import branch
 from .loop_node import LoopTrace
 from .regions import any_traced, described, traced_or_none
 from .tensor_array import TensorArray, as_tensors, stop_gradients
@@ -409,6 +407,3 @@ class _Rows:
             return None
         found = trace.emit(node, inputs)
         return found.carried, found.stacked
-
-
-confluence.use_control_flow(branch, map_fn)

@@ -33,7 +33,7 @@ from tapewright.core.ufunc_settings import ignoring_float_errors
 from tapewright.core.variable import Variable
 
 from ..program.atomicity import written_variables
-from ..tracing.graph import Graph, is_value
+from ..tracing.graph import is_value
 from ..tracing.handles import Resource
 from ..tracing.interpret import interpret
 from ..tracing.linearize import record_call
@@ -581,13 +581,3 @@ def _is_traced_now(x):
 
 def _spec(x):
     return TensorSpec(static_shapes(x.shape), x.dtype)
-
-
-def _graph_text(graph):
-    """Return the text of a graph; its code is loaded when a graph is first printed."""
-    from ..inspection.pretty import graph_text
-
-    return graph_text(graph)
-
-
-Graph.__str__ = _graph_text  # `tracing` itself formats nothing

@@ -17,8 +17,6 @@ SWITCHES = (
     *("pool_first", "cropped_convolutions", "overlap_all_reduces"),
     *("loop_fusion", "epilogues", "half_factors"),
 )
-for _name in SWITCHES:
-    config.offer_graph_pass(_name)
 
 
 def graph_stages(graph, passes):

@@ -7,6 +7,7 @@ variables: `Read`, `Store` at the end of a graph, and `Effect`, which is visible
 the graph (an optimizer's update, random numbers, a printed line).
 """
 
+from tapewright.core import hooks
 from tapewright.core.errors import TracingError
 from tapewright.core.tensor import Tensor
 
@@ -229,6 +230,9 @@ class Graph(GraphOperations):
         self.finished = False
         self.fallback = None  # the error that ended the trace, if one did
         self.verified = set()  # nodes that `verify_graph` has found right
+
+    def __str__(self):
+        return hooks.graph_text.call(self)
 
     def variables(self):
         """Return the variables that the nodes read or write, each once, in that order."""

@@ -13,13 +13,12 @@ from weakref import ref
 
 import numpy as np
 
-from tapewright.core import config
+from tapewright.core import config, hooks
 from tapewright.core.dtypes import BY_NUMPY, as_dtype, kind_of
 from tapewright.core.errors import NoValueError, TracingError
 from tapewright.core.interpreters import (
     Interpreter,
     active_interpreters,
-    conversion,
     process_op,
     use_interpreters,
 )
@@ -223,7 +222,7 @@ class SymbolicTensor(Tensor):
         known = self.known_sizes()
         if known is not None and known.size == 1:
             return bool(known.item())
-        reason = conversion().why_not_converted()
+        reason = hooks.why_not_converted.call()
         self._no_value(
             "a Python condition (if, while, and, or, not, assert)",
             ("" if reason is None else f"The control flow of {reason}. ")

@@ -73,7 +73,6 @@ def is_functional(layer: Any) -> bool:
     return getattr(layer, "_tw_is_functional", False)
 
 
-@object_config.use_class_paths
 def class_path(thing: Any) -> tuple:
     """Return the module, class name and, unless None, registered name of our object."""
     if isinstance(thing, SavedLayer):

@@ -16,7 +16,6 @@ import numpy as np
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.tensor import convert_to_tensor
-from tapewright.serialization import registry
 
 from . import (
     arrays,
@@ -52,10 +51,6 @@ def translate_function(function, args, kwargs):
     bound = inspect.signature(function).bind(*args, **kwargs)
     bound.apply_defaults()
     return rule(**{key: x for key, x in bound.arguments.items() if key != "name"})
-
-
-registry.register("translation", "keras.ops.translate", translate)
-registry.register("translation", "keras.ops.translate_function", translate_function)
 
 
 def _with_numbers(inputs):

@@ -11,7 +11,7 @@ from typing import Annotated, SupportsIndex, TypeAlias
 
 import numpy as np
 
-from tapewright.core import dtypes, tensor
+from tapewright.core import dtypes, hooks, tensor
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.interpreters import ARRAY_EVAL, active_interpreter
@@ -200,11 +200,9 @@ def stack(values: TensorLike, axis: Axis = 0, name: str | None = None) -> Tensor
     return stack_p(values, axis=axis)
 
 
+@hooks.pack.fill
 def _pack(tensors, dtype):
     return stack(tensors if dtype is None else [cast(x, dtype) for x in tensors])
-
-
-tensor.pack_hook = _pack
 
 
 @primitive(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.core import devices, dtypes, tensor
+from tapewright.core import devices, dtypes, hooks
 from tapewright.core.dtypes import kind_of
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.primitive import get_primitive, primitive
@@ -64,6 +64,7 @@ def _(count, dtype):
 # ------------------------------------------------------------------ numbers as tensors
 
 
+@hooks.size_tensor.fill
 def size_tensor(value, dtype=None, hint=None):
     """Convert a formula, or a nest of formulas, numbers and such tensors, to a tensor."""
     entries = np.array(_entries(value), object)
@@ -110,9 +111,6 @@ def _nest(entries):
     if not entries.ndim:
         return entries.item()
     return tuple([_nest(np.asarray(row, object)) for row in entries])
-
-
-tensor.size_hook = size_tensor
 
 
 # ------------------------------------------------------- tensors known to hold formulas

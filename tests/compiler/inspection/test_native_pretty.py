@@ -22,7 +22,7 @@ from tapewright.compiler.loops.statements import (
 )
 from tapewright.compiler.program.array_instructions import Copy
 from tapewright.compiler.program.program import Buffer
-from tapewright.core import target_settings
+from tapewright.core import hooks
 
 pytest.importorskip("llvmlite")
 
@@ -185,8 +185,10 @@ def test_the_other_target_can_be_shown():
 
 
 def test_machine_code_is_not_shown_where_there_is_none(monkeypatch):
-    offered = (lambda: "llvmlite is not installed", lambda: "")
-    monkeypatch.setitem(target_settings._offered, "native", offered)
+    compiler = hooks.compiler.call()._replace(
+        native_flaw=lambda: "llvmlite is not installed"
+    )
+    monkeypatch.setattr(hooks.compiler, "call", lambda: compiler)
     f = tw.function(lambda x: x + 1.0)
     f(floats(2))
     with pytest.raises(

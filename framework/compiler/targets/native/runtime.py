@@ -11,7 +11,7 @@ import os
 import threading
 import time
 
-from tapewright.core import config
+from tapewright.core import config, hooks
 from tapewright.core.target_settings import MOST_THREADS
 
 from . import atomics, engine, thread_pool
@@ -110,7 +110,7 @@ class _Pool:
         self._set = bound("tw_set_threads", None, ctypes.c_int32)
         self._get = bound("tw_get_threads", ctypes.c_int32)
         self._set(config.threads())
-        config.follow_threads(self._set)
+        hooks.threads_changed.add(self._set)
         clock = bound("tw_ticks", ctypes.c_int64)
         bound("tw_set_spin", None, ctypes.c_int64)(int(SPIN * _rate(clock)))
         if hasattr(os, "register_at_fork"):
