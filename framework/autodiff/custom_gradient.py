@@ -23,6 +23,7 @@ from tapewright.core.nest import flatten, pack
 from tapewright.core.primitive import register_gradient
 from tapewright.core.record import Pullback, add_cotangent, fill_missing
 from tapewright.core.stateless_scope import substituted
+from tapewright.core.symbolic_operand import SymbolicOperand
 from tapewright.core.tensor import Tensor, convert_to_tensor, next_key
 from tapewright.core.typing import P, R
 from tapewright.core.user_gradients import from_user, to_user
@@ -200,7 +201,7 @@ def custom_gradient(f=None):
     @functools.wraps(f)
     def decorated(*args, **kwargs):
         for x in args:
-            if hasattr(x, "record_op"):
+            if isinstance(x, SymbolicOperand):
                 raise TypeError(
                     f"{_name(f)} must not be called on a KerasTensor, since a functional "
                     "model would lose its custom gradient; call it in the call() of a "
@@ -427,7 +428,7 @@ def recompute_grad(f: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(f)
     def decorated(*args, **kwargs):
-        if any([hasattr(x, "record_op") for x in flatten([args, kwargs])]):
+        if any([isinstance(x, SymbolicOperand) for x in flatten([args, kwargs])]):
             return f(*args, **kwargs)  # a model consists of ops
 
         @custom_gradient

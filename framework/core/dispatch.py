@@ -14,6 +14,7 @@ import numpy as np
 from .dtypes import kind_of
 from .interpreters import ARRAY_EVAL, active_interpreter
 from .provenance import Provenance, merge_provenance
+from .symbolic_operand import FunctionOverride
 from .tape import Tape
 from .tensor import Tensor, module_of, new_tensor, next_key
 from .typing import P, R
@@ -276,17 +277,14 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
     """Decorator: record a function of several ops as one node of a model.
 
     If a symbolic tensor is among the arguments, the call as a whole is recorded by
-    ``record_function(function, args, kwargs)`` (see `layers.symbolic`), since the
-    tensor has no sizes or values for the ops inside.
+    its `FunctionOverride.record_function`, since the tensor has no sizes or values for
+    the ops inside. Sparse and ragged tensors have rules for some functions.
     """
 
     @functools.wraps(function)
     def entry(*args, **kwargs):
-        for x in args:
-            if hasattr(x, "record_function"):
-                return x.record_function(function, args, kwargs)
-        for x in kwargs.values():
-            if hasattr(x, "record_function"):
+        for x in (*args, *kwargs.values()):
+            if isinstance(x, FunctionOverride):
                 return x.record_function(function, args, kwargs)
         return function(*args, **kwargs)
 

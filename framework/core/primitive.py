@@ -41,6 +41,7 @@ from .provenance import attach_provenance
 from .record import Recorders, parameters
 from .suggestions import unknown_arguments
 from .symbolic_dim import is_symbolic
+from .symbolic_operand import SymbolicOperand
 from .tensor import (
     Tensor,
     TensorSpec,
@@ -672,12 +673,12 @@ class Primitive:
             self.output_specs(specs, attributes)
         if self.grows:
             self._check_fits(inputs, attributes)
+        for x in inputs:
+            if type(x) is not Tensor and isinstance(x, SymbolicOperand):
+                return x.record_op(self, inputs, attributes)
         try:
             result = self.kernels[kind](*arrays, **attributes)
         except Exception as error:
-            for x in inputs:
-                if hasattr(x, "record_op"):  # a `KerasTensor`
-                    return x.record_op(self, inputs, attributes)
             raise self.explain(error, inputs, attributes) from None
         if type(result) is tuple:
             return tuple([new_tensor(array) for array in result])

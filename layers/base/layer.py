@@ -33,6 +33,7 @@ from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.stateless_scope import paired, substituted
 from tapewright.core.suggestions import explain_keyword
+from tapewright.core.symbolic_operand import SymbolicOperand
 from tapewright.core.symbolic_shape import static_shapes
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_composite, is_tensor
 from tapewright.core.trackable import Opaque, assign_pending, making_children
@@ -819,7 +820,9 @@ class Layer(Operation, Tracked, LayerConfig):
         """
         losses, is_outside = flatten(loss), _INSIDE.get() is None
         for each in losses:
-            if not is_tensor(each) or (is_outside and hasattr(each, "record_op")):
+            if not is_tensor(each) or (
+                is_outside and isinstance(each, SymbolicOperand)
+            ):
                 raise ValueError(
                     f"{self._tw_title}: add_loss accepts only tensors computed in call(), "
                     f"got {each!r}"

@@ -25,6 +25,7 @@ from tapewright.core.primitive import get_primitive
 from tapewright.core.provenance import Provenance
 from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.symbolic_dim import NeedsSize
+from tapewright.core.symbolic_operand import SymbolicOperand
 from tapewright.core.symbolic_shape import static_shapes
 from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.tensor_shape import TensorShape
@@ -63,7 +64,7 @@ class KerasHistory(NamedTuple):
     tensor_index: int
 
 
-class KerasTensor(Tensor):
+class KerasTensor(SymbolicOperand, Tensor):
     """Symbolic tensor between the layers of a model: a shape and a dtype, no values.
 
     `Input` returns one. Layers and ops called on it record the call and return symbolic

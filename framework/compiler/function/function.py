@@ -26,6 +26,7 @@ from tapewright.core.interpreters import (
 from tapewright.core.replica_context import replica_context
 from tapewright.core.source_lines import line_of_error, user_line
 from tapewright.core.symbolic_dim import NeedsValue
+from tapewright.core.symbolic_operand import SymbolicOperand
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import P, R
 
@@ -234,7 +235,7 @@ class Function(Generic[P, R]):
         if config.functions_run_eagerly():
             return self._run_python(args, kwargs)
         for x in args:
-            if hasattr(x, "record_op"):  # its ops become part of a model
+            if isinstance(x, SymbolicOperand):  # its ops become part of a model
                 return self._run_python(args, kwargs)
         home = self._home
         if home is not None and args and isinstance(args[0], home):

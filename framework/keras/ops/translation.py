@@ -15,6 +15,7 @@ import numpy as np
 
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.symbolic_operand import SymbolicOperand
 from tapewright.core.tensor import convert_to_tensor
 
 from . import (
@@ -67,7 +68,7 @@ def _number(x):
 
 
 def _is_symbolic(x):
-    return hasattr(x, "record_op")
+    return isinstance(x, SymbolicOperand)
 
 
 def _op(kinds):

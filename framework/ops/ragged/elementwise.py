@@ -9,6 +9,7 @@ import numpy as np
 
 from tapewright.core.composite import CompositeTensor
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.symbolic_operand import FunctionOverride
 from tapewright.core.tensor import convert_to_tensor
 
 from ..array.conversion import cast
@@ -38,7 +39,7 @@ def _loaded(table):
     return table
 
 
-class OpMethods(RaggedRows):
+class OpMethods(FunctionOverride, RaggedRows):
     """See `RaggedTensor`."""
 
     __slots__ = ()

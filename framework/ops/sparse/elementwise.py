@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tapewright.core import dtypes
 from tapewright.core.composite import CompositeTensor
 from tapewright.core.errors import ShapeError
+from tapewright.core.symbolic_operand import FunctionOverride
 from tapewright.core.symbolic_shape import agree
 from tapewright.core.tensor import Tensor, convert_to_tensor, module_of, new_tensor
 
@@ -33,7 +34,7 @@ __all__ = ["OP_RULES", "OpMethods"]
 OP_RULES: dict[Any, Any] = {}
 
 
-class OpMethods(CompositeTensor):
+class OpMethods(FunctionOverride, CompositeTensor):
     """Element-wise ops of `SparseTensor`, which holds the entries."""
 
     __slots__ = ()
