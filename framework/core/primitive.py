@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
@@ -51,6 +51,7 @@ from .tensor import (
     to_array,
 )
 from .text import make_text, text_is_used
+from .traits import Traits
 from .typing import Kernel, Op, P, Rule, TensorLike, converter_of
 from .ufunc_settings import ignoring_float_errors
 
@@ -97,32 +98,22 @@ class _Kernels(dict):
         return _with_strings(self.op, widened(self.op, bound, xp), xp)
 
 
+# Bytecode of kernels that only forward one, two or three inputs to a function of ``xp``.
+_FORWARDING = {
+    (lambda xp, x: xp.f(x)).__code__.co_code,
+    (lambda xp, x, y: xp.f(x, y)).__code__.co_code,
+    (lambda xp, x, y, z: xp.f(x, y, z)).__code__.co_code,
+}
+
+
 def _forwarded(kernel, xp, op):
     """Return the function of ``xp`` to which a kernel only forwards its inputs, or None.
 
     ``def tanh(xp, x): return xp.tanh(x)`` becomes ``np.tanh``, which saves a call.
     """
     code = kernel.__code__
-    if op.attributes or op.variadic or len(code.co_names) != 1 or code.co_freevars:
-        return None  # with one name it has no call but that, and no check
-    calls, token = [], object()
-    markers = [object() for _ in op.inputs]
-
-    class Probe:
-        def __getattr__(self, name):
-            def call(*args):
-                calls.append((name, list(args)))
-                return token
-
-            return call
-
-    try:
-        result = kernel(Probe(), *markers)
-    except Exception:  # the kernel does more with its inputs than forward them
-        return None
-    if result is token and len(calls) == 1 and calls[0][1] == markers:
-        return getattr(xp, calls[0][0])
-    return None
+    forwards = code.co_code in _FORWARDING and not op.attributes
+    return getattr(xp, code.co_names[0]) if forwards else None
 
 
 @hooks.half_is_used.add
@@ -224,9 +215,6 @@ def _rounded(x, dtype):
     return x.astype(dtype) if x.dtype == float32 else x
 
 
-# Make a rule of `rules` for an op.
-RuleMaker: TypeAlias = "Callable[[Primitive], Callable[..., Any]]"
-
 # NumPy's abbreviations of kinds of dtypes, in words.
 _KINDS = {"f": "floating", "V": "floating", "c": "complex", "i": "integer", "u": "integer",
           "b": "boolean", "O": "string"}  # fmt: skip
@@ -242,6 +230,9 @@ _MIXED = (
     *("Unsupported type", "Implicit conversion", "__array_ufunc__"),
     *("__array_function__", "Only cupy arrays"),
 )
+
+
+_TRAITS = Traits.__optional_keys__
 
 
 class Primitive:
@@ -263,42 +254,40 @@ class Primitive:
     device_kernels: dict[str, Callable[..., Any]]
     non_differentiable: set[str]  # inputs whose gradient is None
     entry: Op[..., Any]
+    # Options and traits: see `primitive`.
+    broadcasts: bool = False
+    multiple: bool
+    takes_none: bool = False
+    same_dtype: tuple[str, ...]
+    kinds: str | None
+    half: bool = True
+    linear: Any
+    commutative: bool = False
+    moves: bool = False
+    exact: bool = False
+    view: bool = False
+    new_memory: bool = False
+    keeps_c_order: bool = False
+    may_raise: bool | str
+    ignores_float_errors: bool = False
+    sizes: bool = False
+    grows: bool = False
+    strict: bool = False
+    cost: Any = (0, 0)
+    stable_form: str | None = None
+    collective: bool = False
 
     def __init__(
         self,
         kernel: Callable[..., Any],
         *,
-        name: str | None = None,
-        type_name: str | None = None,
-        broadcasts: bool = False,
-        same_dtype: tuple[str, ...] | None = None,
         multiple: bool = False,
-        takes_none: bool = False,
-        ignores_float_errors: bool = False,
-        floating: bool = False,
-        kinds: str | None = None,
-        half: bool = True,
-        moves: bool = False,
-        may_raise: bool | str | None = None,
-        sizes: bool = False,
-        new_memory: bool = False,
-        keeps_c_order: bool = False,
-        grows: bool = False,
-        strict: bool = False,
-        linear: Any = (),
-        commutative: bool = False,
-        exact: bool = False,
-        view: bool = False,
-        cost: tuple[int, int] | Callable[..., Any] = (0, 0),
-        stable_form: str | None = None,
-        collective: bool = False,
-        no_gradient: bool | Sequence[str] = (),
-        infer: RuleMaker | None = None,
-        batch: RuleMaker | None = None,
-        diagonal: RuleMaker | None = None,
+        **traits: Unpack[Traits],
     ):
+        name, type_name = traits.pop("name", None), traits.pop("type_name", None)
         self.name = name or kernel.__name__.strip("_")
         self.type_name = type_name or "".join(p.title() for p in self.name.split("_"))
+        self._check_traits(traits)
         self.kernel: Callable[..., Any] = kernel
         self.is_own: bool = kernel.__module__.startswith("tapewright.")
         parsed = _parse_signature(self.name, kernel)
@@ -308,31 +297,16 @@ class Primitive:
             raise TypeError(
                 f"{self.name}: an input must not be named 'out', which names the output"
             )
-        # Options and traits: see `primitive`.
-        self.broadcasts: bool = broadcasts
-        self.multiple: bool = multiple
-        self.takes_none: bool = takes_none
-        self.same_dtype: tuple[str, ...] = self.inputs
-        if same_dtype is not None:
-            self.same_dtype = same_dtype
-        kinds = "fc" if floating else kinds
-        self.kinds: str | None = _kinds(kinds, half, moves) if self.inputs else None
-        self.half: bool = half
-        self.moves: bool = moves
-        self.linear: Any = self._linear_groups(linear)
-        self.commutative: bool = commutative
-        self.exact: Any = exact
-        self.view: bool = view
-        self.new_memory: bool = new_memory
-        self.keeps_c_order: bool = keeps_c_order
-        self.may_raise: bool | str = not self.is_own if may_raise is None else may_raise
-        self.ignores_float_errors: bool = ignores_float_errors
-        self.sizes: bool = sizes
-        self.grows: bool = grows
-        self.strict: bool = strict
-        self.cost: Any = cost
-        self.stable_form: Any = stable_form
-        self.collective: bool = collective
+        self.multiple = multiple
+        infer, batch = traits.pop("infer", None), traits.pop("batch", None)
+        diagonal = traits.pop("diagonal", None)
+        no_gradient = traits.pop("no_gradient", ())
+        kinds = "fc" if traits.pop("floating", False) else traits.pop("kinds", None)
+        linear = self._linear_groups(traits.pop("linear", ()))
+        self.same_dtype, self.may_raise = self.inputs, not self.is_own
+        vars(self).update(traits, linear=linear)
+        kinds = _kinds(kinds, self.half, self.moves)
+        self.kinds = kinds if self.inputs else None
         # Set by `rules.elementwise`.
         self.elementwise: bool = False
         self.zero_when: set[frozenset[str]] = set()
@@ -360,6 +334,11 @@ class Primitive:
         if diagonal is not None:
             self.diagonal(diagonal(self))
         register_op(self)
+
+    def _check_traits(self, traits):
+        if unknown := {n: value for n, value in traits.items() if n not in _TRAITS}:
+            known = sorted({*_TRAITS, "multiple"})
+            raise TypeError(unknown_arguments(f"primitive {self.name}", unknown, known))
 
     def __repr__(self) -> str:
         return f"<Primitive {self.name}({', '.join(self.inputs + self.attributes)})>"
@@ -871,13 +850,13 @@ def _as_op_error(error):
 def primitive(kernel: Kernel[P], /) -> Op[P, Tensor]: ...
 @overload
 def primitive(
-    *, multiple: Literal[True], **options: Any
+    *, multiple: Literal[True], **traits: Unpack[Traits]
 ) -> Callable[[Kernel[P]], Op[P, tuple[Tensor, ...]]]: ...
 @overload
 def primitive(
-    **options: Any,
+    *, multiple: Literal[False] = False, **traits: Unpack[Traits]
 ) -> Callable[[Kernel[P]], Op[P, Tensor]]: ...
-def primitive(kernel=None, **options):
+def primitive(kernel=None, **traits):
     """Decorator: define an op by an array kernel ``kernel(xp, inputs..., attributes...)``.
 
     The op has the signature of the kernel: parameters of type `TensorLike` are inputs,
@@ -945,8 +924,8 @@ def primitive(kernel=None, **options):
     The op accepts its inputs and attributes by position or by name, and ``name``.
     """
     if kernel is None:
-        return lambda kernel: primitive(kernel, **options)
-    op = Primitive(kernel, **options)
+        return lambda kernel: primitive(kernel, **traits)
+    op = Primitive(kernel, **traits)
     for registered_name in (op.name, op.type_name):
         if registered_name in _EARLY_GRADIENTS:
             op.registered = _EARLY_GRADIENTS.pop(registered_name)

@@ -15,17 +15,17 @@ None if the input is not mapped), and returns the diagonal axis of the output, o
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from operator import index
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
-from .dtypes import DType
 from .errors import DTypeError, InvalidArgumentError, ShapeError
 from .primitive import get_primitive, primitive
 from .symbolic_dim import NeedsSize
 from .symbolic_shape import agree
 from .tensor import Tensor, TensorSpec
 from .tensor_shape import TensorShape, UnrankedShape
+from .traits import ElementwiseTraits, Traits
 from .typing import Kernel, Op, P
 
 __all__ = [
@@ -333,15 +333,9 @@ def _unions(sets):
 def elementwise(kernel: Kernel[P], /) -> Op[P, Tensor]: ...
 @overload
 def elementwise(
-    *,
-    zero_when: Sequence[set[str]] = (),
-    result_dtype: DType | Callable[[DType], DType] | None = None,
-    broadcasts: bool | None = None,
-    **options: Any,
+    **traits: Unpack[ElementwiseTraits],
 ) -> Callable[[Kernel[P]], Op[P, Tensor]]: ...
-def elementwise(
-    kernel=None, *, zero_when=(), result_dtype=None, broadcasts=None, **options
-):
+def elementwise(kernel=None, *, zero_when=(), result_dtype=None, **traits):
     """Decorator: define an element-wise op whose inputs are broadcast together.
 
     It has the three rules above. ``result_dtype`` is the dtype of the output, or a
@@ -351,12 +345,11 @@ def elementwise(
     """
     if kernel is None:
         return functools.partial(
-            elementwise, zero_when=zero_when, result_dtype=result_dtype,
-            broadcasts=broadcasts, **options,
-        )  # fmt: skip
-    options.setdefault("cost", (1, 0))
-    op = primitive(**options)(kernel).primitive
-    op.broadcasts = len(op.inputs) > 1 if broadcasts is None else broadcasts
+            elementwise, zero_when=zero_when, result_dtype=result_dtype, **traits
+        )
+    traits.setdefault("cost", (1, 0))
+    op = primitive(**traits)(kernel).primitive
+    op.broadcasts = traits.get("broadcasts", len(op.inputs) > 1)
     op.elementwise = True
     op.infer(infer_elementwise(op, result_dtype))
     op.batch(batch_leading(op))
@@ -377,12 +370,11 @@ def check_attributes(op: Any, check: Callable[..., None]) -> None:
     op.primitive.infer(rule)
 
 
-def along_axis(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+def along_axis(**traits: Unpack[Traits]) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: define an op along its attribute ``axis`` that keeps the input's spec.
 
     It includes the rules; see `primitive` for the options.
     """
-    diagonal = diagonal_along_axis if options.get("linear") is True else None
-    return primitive(
-        infer=infer_along_axis, batch=batch_along_axis, diagonal=diagonal, **options
-    )
+    diagonal = diagonal_along_axis if traits.get("linear") is True else None
+    own = Traits(infer=infer_along_axis, batch=batch_along_axis, diagonal=diagonal)
+    return primitive(**own | traits)

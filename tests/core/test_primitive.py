@@ -410,3 +410,12 @@ def test_an_op_of_a_user_needs_a_name_of_its_own(name):
     with pytest.raises(ValueError, match=f"{name}.* of tapewright; choose another"):
         Primitive(lambda xp, x: x, name=name)
     assert get_primitive(name) is known
+
+
+def test_a_misspelt_trait_is_refused_with_the_right_name():
+    with pytest.raises(TypeError, match="'linaer'.*Did you mean 'linear'"):
+        primitive(linaer=True)(lambda xp, x: x)
+    with pytest.raises(
+        TypeError, match="'speed' .*the arguments are batch, broadcasts"
+    ):
+        elementwise(speed=2)(lambda xp, x: x)

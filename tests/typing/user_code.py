@@ -12,6 +12,9 @@ from typing import reveal_type
 import numpy as np
 
 import tapewright as tw
+from tapewright.core.primitive import primitive
+from tapewright.core.rules import elementwise
+from tapewright.core.typing import TensorLike
 from tapewright.keras import ops
 from tapewright.keras.layers import Dense, Layer
 from tapewright.keras.ops import relu
@@ -100,6 +103,22 @@ def clipped(a: tw.Tensor):
 reveal_type(clipped)  # (a: Tensor) -> Tensor
 reveal_type(clipped(x))  # Tensor
 reveal_type(tw.vectorized_map(tw.exp, x))  # Tensor
+
+# --------------------------------------------------------------- primitives of users
+
+
+@elementwise(linear=True, zero_when=[{"values"}], cost=(1, 0))
+def halved(xp, values: TensorLike):
+    return xp.divide(values, 2)
+
+
+@primitive(name="both_halves", multiple=True, same_dtype=())
+def both_halves(xp, values: TensorLike):
+    return xp.divide(values, 2), xp.divide(values, 2)
+
+
+reveal_type(halved)  # Op[(values: TensorLike), Tensor]
+reveal_type(both_halves)  # Op[(values: TensorLike), tuple[Tensor, ...]]
 
 # ------------------------------------------------------------------ traced functions
 
@@ -235,6 +254,10 @@ def wrong_calls():
     clipped(x, 1.0)  # error
     scaled(x, factor="two")  # error
     doubled(b=x)  # error
+    primitive(linaer=True)  # error
+    primitive(kinds=3)  # error
+    elementwise(zero_wen=[{"x"}])  # error
+    elementwise(exact="yes")  # error
     Model().call(x, True)  # error
     pairs.batch("two")  # error
     network.fit(pairs, epochs="two")  # error

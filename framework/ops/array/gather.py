@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
+from tapewright.core.traits import Traits
 from tapewright.core.typing import (
     Axes,
     Axis,
@@ -60,11 +61,10 @@ __all__ = ["boolean_mask", "gather", "gather_nd", "repeat", "reverse_sequence", 
 # ---------------------------------------------------------------------------- gather
 
 
-def index_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+def index_op(**traits: Unpack[Traits]) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an op that moves entries to the positions in ``indices``, or from there."""
-    return primitive(
-        same_dtype=(), may_raise=True, linear=True, no_gradient=("indices",), **options
-    )
+    own = Traits(same_dtype=(), may_raise=True, linear=True, no_gradient=("indices",))
+    return primitive(**own | traits)
 
 
 @index_op(name="gather", type_name="GatherV2", sizes=True, moves=True, new_memory=True)

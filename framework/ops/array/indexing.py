@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, Unpack
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from tapewright.core.tensor import (
     new_tensor,
 )
 from tapewright.core.text import zeros
+from tapewright.core.traits import Traits
 from tapewright.core.typing import (
     Axis,
     DTypeLike,
@@ -685,12 +686,12 @@ def _infer_place(op):
     return _
 
 
-def place_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+def place_op(**traits: Unpack[Traits]) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an op that finds a position along an axis."""
-    return primitive(
-        cost=per_input(1), no_gradient=True, infer=_infer_place,
-        batch=batch_along_axis, **options,
-    )  # fmt: skip
+    own = Traits(
+        cost=per_input(1), no_gradient=True, infer=_infer_place, batch=batch_along_axis
+    )
+    return primitive(**own | traits)
 
 
 @place_op(type_name="ArgMax")

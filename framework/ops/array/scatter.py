@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Unpack
 
 from tapewright.core import devices, text
 from tapewright.core.errors import (
@@ -26,6 +26,7 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
+from tapewright.core.traits import Traits
 from tapewright.core.typing import (
     IntLike,
     Kernel,
@@ -188,14 +189,13 @@ def _batch_rows(op):
     return _
 
 
-def rows_op(
-    *, same_dtype: tuple[str, ...] = ("matrix", "rows"), **options: Any
-) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+def rows_op(**traits: Unpack[Traits]) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an op on the rows of a matrix at ``indices``."""
-    return primitive(
-        same_dtype=same_dtype, may_raise=True, no_gradient=("indices",), infer=infer_like_input,
-        batch=_batch_rows, **options,
+    own = Traits(
+        same_dtype=("matrix", "rows"), may_raise=True, no_gradient=("indices",),
+        infer=infer_like_input, batch=_batch_rows,
     )  # fmt: skip
+    return primitive(**own | traits)
 
 
 @rows_op(type_name="TensorScatterUpdate", sizes=True, linear=True, moves=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
+from tapewright.core.traits import Traits
 from tapewright.core.typing import IntLike, Kernel, Op, P, TensorLike
 
 from ..math.comparison import equal, less, logical_not, masked, where
@@ -152,12 +153,13 @@ def _batch_segments(op):
     return _
 
 
-def segment_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+def segment_op(**traits: Unpack[Traits]) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an op on the entries of each segment."""
-    return primitive(
+    own = Traits(
         same_dtype=(), may_raise=True, grows=True, no_gradient=("segment_ids",),
-        infer=_infer_segments, batch=_batch_segments, cost=per_input(1), **options,
+        infer=_infer_segments, batch=_batch_segments, cost=per_input(1),
     )  # fmt: skip
+    return primitive(**own | traits)
 
 
 def _mapped_behind(x, depth):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, Unpack
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
+from tapewright.core.traits import Traits
 from tapewright.core.typing import (
     Axis,
     DTypeLike,
@@ -248,13 +249,13 @@ def _(g, bias_shape):
     return sum_to_shape(g, bias_shape)
 
 
-def at_maxima(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+def at_maxima(**traits: Unpack[Traits]) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator for ops at the first maximum of each window, linear in their first input."""
-    return primitive(
+    own = Traits(
         same_dtype=("input", "maxima"), ignores_float_errors=True, cost=per_input(1),
-        strict=True,
-        no_gradient=("input", "maxima"), diagonal=diagonal_along_axis, **options,
+        strict=True, no_gradient=("input", "maxima"), diagonal=diagonal_along_axis,
     )  # fmt: skip
+    return primitive(**own | traits)
 
 
 @at_maxima(name="spread_to_maxima", linear=[{"g"}])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias, Unpack
 
 from tapewright.core.costs import per_input
 from tapewright.core.errors import InvalidArgumentError, ShapeError
@@ -21,6 +21,7 @@ from tapewright.core.rules import (
 )
 from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.tensor import Tensor, TensorSpec
+from tapewright.core.traits import Traits
 from tapewright.core.typing import Axis, Kernel, Op, P, TensorLike, as_shape
 
 __all__ = []  # nothing of TensorFlow's: its names are those of the files above
@@ -148,9 +149,10 @@ def resized(shape, axis, extent):
     return (*shape[:place], extent, *shape[place + 1 :])
 
 
-def spatial_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+def spatial_op(**traits: Unpack[Traits]) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator for ops along ``axis``, counted from the end; other axes are kept."""
-    return primitive(batch=batch_leading, diagonal=diagonal_along_axis, **options)
+    own = Traits(batch=batch_leading, diagonal=diagonal_along_axis)
+    return primitive(**own | traits)
 
 
 # ---------------------------------------------------------------------------- patches

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
 from tapewright.core.parallel import parallel_for
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import Tensor
+from tapewright.core.traits import ElementwiseTraits
 from tapewright.core.typing import Kernel, Op, P
 
 __all__ = [
@@ -29,9 +30,12 @@ __all__ = [
 ]
 
 
-def special_function(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+def special_function(
+    **traits: Unpack[ElementwiseTraits],
+) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an `elementwise` op of real numbers, with infinities as valid results."""
-    return elementwise(kinds="f", ignores_float_errors=True, cost=(0, 1), **options)
+    own = ElementwiseTraits(kinds="f", ignores_float_errors=True, cost=(0, 1))
+    return elementwise(**own | traits)
 
 
 _BLOCK = 1 << 16  # entries that one thread works on at once: they stay in the cache

@@ -8,7 +8,7 @@ gradients to the entries they select.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import Tensor, TensorSpec
+from tapewright.core.traits import ElementwiseTraits
 from tapewright.core.typing import Kernel, Op, P, TensorLike
 
 __all__ = [
@@ -46,9 +47,12 @@ __all__ = [
 # ------------------------------------------------------ comparisons, logic, bits
 
 
-def predicate(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+def predicate(
+    **traits: Unpack[ElementwiseTraits],
+) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an `elementwise` op that returns booleans."""
-    return elementwise(result_dtype=dtypes.bool, no_gradient=True, **options)
+    own = ElementwiseTraits(result_dtype=dtypes.bool, no_gradient=True)
+    return elementwise(**own | traits)
 
 
 @predicate(kinds="biufcO", commutative=True, exact=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from tapewright.core.tensor import (
     TensorSpec,
     convert_to_tensor,
 )
+from tapewright.core.traits import ElementwiseTraits
 from tapewright.core.typing import (
     DTypeLike,
     Kernel,
@@ -102,10 +103,11 @@ FIRST = [{"x"}, {"x", "y"}]
 
 
 def arithmetic(
-    *, kinds: str = "iufc", **options: Any
+    **traits: Unpack[ElementwiseTraits],
 ) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an exact `elementwise` op of numbers, including sizes."""
-    return elementwise(kinds=kinds, sizes=True, exact=True, **options)
+    own = ElementwiseTraits(kinds="iufc", sizes=True, exact=True)
+    return elementwise(**own | traits)
 
 
 @arithmetic(type_name="AddV2", kinds="iufcO", linear=True, commutative=True)
@@ -342,13 +344,16 @@ def _(g, x):
     return zero_safe_multiply(g, x)
 
 
-def division(name: str, **options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+def division(
+    op: str, **traits: Unpack[ElementwiseTraits]
+) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an `elementwise` op that divides integers too, but not by 0."""
-    advice = f"a divisor that is not 0: {name}(x, where(y == 0.0, 1.0, y))"
-    return elementwise(
+    advice = f"a divisor that is not 0: {op}(x, where(y == 0.0, 1.0, y))"
+    own = ElementwiseTraits(
         ignores_float_errors=True, kinds="iuf", may_raise="iu", sizes=True,
-        stable_form=advice, **options,
+        stable_form=advice,
     )  # fmt: skip
+    return elementwise(**own | traits)
 
 
 def _check_divisor(xp, who, y):
@@ -821,10 +826,11 @@ def polyval(
 
 
 def transcendental(
-    *, cost: tuple[int, int] = (0, 1), **options: Any
+    **traits: Unpack[ElementwiseTraits],
 ) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an `elementwise` op like `exp`, with infinities and NaN as valid results."""
-    return elementwise(floating=True, ignores_float_errors=True, cost=cost, **options)
+    own = ElementwiseTraits(floating=True, ignores_float_errors=True, cost=(0, 1))
+    return elementwise(**own | traits)
 
 
 @transcendental(

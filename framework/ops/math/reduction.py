@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from tapewright.core.tensor import (
     TensorSpec,
     convert_to_tensor,
 )
+from tapewright.core.traits import Traits
 from tapewright.core.typing import (
     Axes,
     DTypeLike,
@@ -78,17 +79,15 @@ __all__ = [
 
 def reduction(
     *,
-    kinds: str = "iufc",
     result_dtype: dtypes.DType | None = None,
     zero_at_zero: bool = False,
-    cost: Callable[..., Any] | None = None,
-    **options: Any,
+    **traits: Unpack[Traits],
 ) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator: an op over axes, with its shape, batching and diagonal rules.
 
     ``result_dtype`` is set if it differs from the input's dtype. ``zero_at_zero``:
-    zeros result in zero, as they do where the op is ``linear``. ``cost``: one flop per
-    entry by default. The other options are passed to `primitive`.
+    zeros result in zero, as they do where the op is ``linear``. The other options are
+    passed to `primitive`.
     """
 
     def infer(op):
@@ -101,15 +100,11 @@ def reduction(
 
         return _
 
-    diagonal = _diagonal if zero_at_zero or options.get("linear") else None
-    return primitive(
-        kinds=kinds,
-        cost=cost or per_input(1),
-        infer=infer,
-        batch=_batch,
-        diagonal=diagonal,
-        **options,
+    diagonal = _diagonal if zero_at_zero or traits.get("linear") else None
+    own = Traits(
+        kinds="iufc", cost=per_input(1), infer=infer, batch=_batch, diagonal=diagonal
     )
+    return primitive(**own | traits)
 
 
 def _batch(op):

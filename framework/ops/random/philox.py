@@ -11,7 +11,7 @@ passes; see `distributions`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from tapewright.core.errors import (
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, check_at_least, check_attributes
 from tapewright.core.tensor import Tensor, TensorSpec
+from tapewright.core.traits import Traits
 from tapewright.core.typing import (
     DTypeLike,
     IntLike,
@@ -121,11 +122,10 @@ def _batch_one_by_one(op):
     return _
 
 
-def random_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+def random_op(**traits: Unpack[Traits]) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator for ops that draw from a state, and may depend on further inputs."""
-    return primitive(
-        same_dtype=(), grows=True, no_gradient=True, batch=_batch_one_by_one, **options
-    )
+    own = Traits(same_dtype=(), grows=True, no_gradient=True, batch=_batch_one_by_one)
+    return primitive(**own | traits)
 
 
 # ------------------------------------------------------------- of a shape that is told

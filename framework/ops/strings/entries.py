@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import Tensor
 from tapewright.core.text import make_text
+from tapewright.core.traits import ElementwiseTraits
 from tapewright.core.typing import Array, Kernel, Op, P
 
 __all__ = ["map_numbers", "map_text", "string_op"]
 
 
-def string_op(**options: Any) -> Callable[[Kernel[P]], Op[P, Tensor]]:
+def string_op(
+    **traits: Unpack[ElementwiseTraits],
+) -> Callable[[Kernel[P]], Op[P, Tensor]]:
     """Decorator for `elementwise` ops of strings; the inputs may have different dtypes."""
-    options = {"kinds": "O", "no_gradient": True, "new_memory": True, **options}
-    return elementwise(cost=(0, 0), **options)
+    own = ElementwiseTraits(kinds="O", no_gradient=True, new_memory=True, cost=(0, 0))
+    return elementwise(**own | traits)
 
 
 def map_text(function: Callable[[bytes], bytes], texts: Array) -> Array:

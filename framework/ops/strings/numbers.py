@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.rules import check_at_least, check_choice
 from tapewright.core.tensor import Tensor, to_array
 from tapewright.core.text import is_text, make_text
+from tapewright.core.traits import ElementwiseTraits
 from tapewright.core.typing import DTypeLike, IntLike, TensorLike
 
 from .entries import map_numbers, map_text, string_op
@@ -188,8 +189,9 @@ def _column_default(value):
 # --------------------------------------------------------------------------- buckets
 
 
-def _bucket_op(**options):
-    return string_op(result_dtype=dtypes.int64, may_raise=True, **options)
+def _bucket_op(**traits: Unpack[ElementwiseTraits]):
+    own = ElementwiseTraits(result_dtype=dtypes.int64, may_raise=True)
+    return string_op(**own | traits)
 
 
 def _buckets(function, texts, num_buckets):
