@@ -204,10 +204,10 @@ class _Library:
         return c.CFUNCTYPE(None, *kinds)(address)
 
     def address(self, array):
-        try:
+        # The quicker way takes neither read-only nor empty arrays, nor Fortran's order.
+        if array.size and array.flags.carray:
             return self.ctypes.addressof(self.ctypes.c_char.from_buffer(array))
-        except (TypeError, ValueError):  # read-only, or in Fortran's order
-            return array.__array_interface__["data"][0]
+        return array.__array_interface__["data"][0]
 
     def pointer(self, array):
         found = self.ctypes.c_void_p(array.__array_interface__["data"][0])

@@ -63,12 +63,18 @@ def _channel_axis(data_format):
 def multiply_add(xp, x: TensorLike, scale: TensorLike, offset: TensorLike):
     """Compute ``x * scale + offset``: the sum in place saves a pass compared with two ops."""
     product = x * scale
-    if product.ndim and offset.size <= product.size:
-        try:
-            return xp.add(product, offset, out=product)
-        except ValueError:  # the offset has larger axes
-            pass
+    if product.ndim and _broadcasts_to(offset.shape, product.shape):
+        return xp.add(product, offset, out=product)
     return product + offset
+
+
+def _broadcasts_to(shape, whole):
+    """Return whether an array of a shape broadcasts to the shape ``whole``."""
+    extra = len(whole) - len(shape)
+    last = whole[extra:]
+    return extra >= 0 and (
+        shape == last or all([n in (1, m) for n, m in zip(shape, last)])
+    )
 
 
 @multiply_add.vjp("x")
