@@ -24,21 +24,6 @@ __all__ = ["composite", "constant_like", "make_entry"]
 
 ndarray, numpy_float32, float32 = np.ndarray, np.float32, np.dtype(np.float32)
 
-# The decorators of rules, which entries have as attributes.
-RULES = (
-    *(
-        "vjp",
-        "no_gradient",
-        "infer",
-        "batch",
-        "batch_arrays",
-        "diagonal",
-        "densify",
-        "confluent",
-    ),
-    "kernel_for",
-)
-
 # Python numbers as float32 tensors: ufuncs take a rank 0 array in half the time of a Python
 # float. Zeros are not kept: 0.0 == -0.0 would find the other one.
 _CONSTANTS = {}
@@ -266,9 +251,16 @@ def make_entry(op):
     entry.__doc__, entry.__module__ = kernel.__doc__, kernel.__module__
     if is_general:
         entry.__signature__ = _signature(op)
-    for attribute in RULES:
-        setattr(entry, attribute, getattr(op, attribute))
     entry.primitive = op
+    entry.vjp = op.vjp
+    entry.no_gradient = op.no_gradient
+    entry.infer = op.infer
+    entry.batch = op.batch
+    entry.batch_arrays = op.batch_arrays
+    entry.diagonal = op.diagonal
+    entry.densify = op.densify
+    entry.confluent = op.confluent
+    entry.kernel_for = op.kernel_for
     op.entry = entry
     return entry
 

@@ -30,7 +30,7 @@ SQUEEZE, EXPAND = Op(shape.squeeze), Op(shape.expand_dims)
 BROADCAST, SUM_TO = Op(shape.broadcast_to), Op(shape.sum_to_shape)
 CAST, WHERE = Op(conversion.cast_p), Op(comparison.where_p)
 IDENTITY, STOP = Op(conversion.identity), Op(conversion.stop_gradient)
-CONCAT, MATMUL = Op(joining.concat_p), Op(matmul.matmul_primitive)
+CONCAT, MATMUL = Op(joining.concat_p), Op(matmul.matmul_p)
 
 
 def algebra(graph):

@@ -38,7 +38,7 @@ from ..math.comparison import (
 from ..math.elementwise import abs, divide_no_nan
 from ..math.reduction import reduce_any, reduce_max
 from .contraction import einsum
-from .matmul import adjoint, beside, matmul_primitive
+from .matmul import adjoint, beside, matmul_p
 
 __all__ = []
 
@@ -351,5 +351,5 @@ def product(*factors):
     """Return the product of several matrices."""
     result = factors[0]
     for factor in factors[1:]:
-        result = matmul_primitive(result, factor)
+        result = matmul_p(result, factor)
     return result

@@ -47,11 +47,11 @@ from .linear_systems import (
     by_lapack,
     infer_square,
     lapack_dims,
-    solve_primitive,
+    solve_p,
     square_size,
-    triangular_solve_primitive,
+    triangular_solve_p,
 )
-from .matmul import adjoint, beside, matmul_primitive, triangle
+from .matmul import adjoint, beside, matmul_p, triangle
 
 __all__ = [
     "cholesky",
@@ -151,8 +151,8 @@ def _(g, out):
     """Murray, "Differentiation of the Cholesky decomposition" (2016), equation 9."""
     turned = adjoint(out)
     inner = triangle(product(turned, conj(g)), True, True)
-    left = triangular_solve_primitive(turned, inner, False)
-    both = triangular_solve_primitive(turned, adjoint(left), False)
+    left = triangular_solve_p(turned, inner, False)
+    both = triangular_solve_p(turned, adjoint(left), False)
     return conj((both + adjoint(both)) * 0.5)
 
 
@@ -213,7 +213,7 @@ def _qr_square(g_q, g_r, q, r):
     upper = product(g_r, adjoint(r))
     inner = upper + triangle(_skew(along - upper), True, True)
     change = g_q + product(q, inner - along)
-    return adjoint(triangular_solve_primitive(r, adjoint(change), False))
+    return adjoint(triangular_solve_p(r, adjoint(change), False))
 
 
 def qr(
@@ -385,7 +385,7 @@ def _(tensor):
 @singular_values.vjp("tensor")
 def _(g, tensor):
     s, u, v = _svd(tensor)
-    return matmul_primitive(_scaled(conj(u), _tied(g, s)), v, False, True)
+    return matmul_p(_scaled(conj(u), _tied(g, s)), v, False, True)
 
 
 def _tied(g, values):
@@ -655,7 +655,7 @@ def _(g, out, tensor_dtype):
         inner = _eig_inner(g_e, g_v, e, v)
     if g_e is not None:
         inner = _scaled(_unit(v), g_e) + inner
-    change = product(solve_primitive(turned, inner), turned)
+    change = product(solve_p(turned, inner), turned)
     return cast(conj(change), tensor_dtype)
 
 

@@ -32,7 +32,7 @@ from ..array.conversion import conj
 from ..array.shape import reshape, transpose
 from .matmul import adjoint as adjoint_of
 from .matmul import (
-    matmul_primitive,
+    matmul_p,
     matrix_dims,
     matrix_transpose,
     pair,
@@ -135,7 +135,7 @@ def _with_nan(out, lost):
     linear=[{"rhs"}],
     cost=cubic(2 / 3),
 )
-def solve_primitive(xp, matrix: TensorLike, rhs: TensorLike):
+def solve_p(xp, matrix: TensorLike, rhs: TensorLike):
     return by_lapack("solve", NOT_INVERTIBLE, xp.linalg.solve, *_alike(xp, matrix, rhs))
 
 
@@ -165,27 +165,25 @@ def _infer_system(op):
     return infer
 
 
-solve_primitive.infer(_infer_system(solve_primitive.primitive))
+solve_p.infer(_infer_system(solve_p.primitive))
 
 
-@solve_primitive.vjp("rhs")
+@solve_p.vjp("rhs")
 def _(g, matrix):
-    return solve_primitive(matrix_transpose(matrix), g)
+    return solve_p(matrix_transpose(matrix), g)
 
 
-@solve_primitive.vjp("matrix")
+@solve_p.vjp("matrix")
 def _(g, matrix, out):
-    return -matmul_primitive(
-        solve_primitive(matrix_transpose(matrix), g), out, False, True
-    )
+    return -matmul_p(solve_p(matrix_transpose(matrix), g), out, False, True)
 
 
-@solve_primitive.batch
+@solve_p.batch
 def _(mapped, matrix, rhs):
     matrix, rhs = lift(mapped, matrix, rhs)
     if mapped == (False, True) and rhs.array.ndim == 3 and matrix.array.ndim == 2:
-        return _in_one(solve_primitive, matrix, rhs)
-    return solve_primitive(matrix, rhs)
+        return _in_one(solve_p, matrix, rhs)
+    return solve_p(matrix, rhs)
 
 
 def _in_one(solver, matrix, rhs):
@@ -218,7 +216,7 @@ def solve(
                [0.25]], dtype=float32)
     """
     matrix, rhs = pair(matrix, rhs)
-    return solve_primitive(adjoint_of(matrix) if adjoint else matrix, rhs)
+    return solve_p(adjoint_of(matrix) if adjoint else matrix, rhs)
 
 
 @primitive(
@@ -237,7 +235,7 @@ def _inv(xp, input: TensorLike):
 @_inv.vjp("input")
 def _(g, out):
     turned = matrix_transpose(out)
-    return -matmul_primitive(matmul_primitive(turned, g), turned)
+    return -matmul_p(matmul_p(turned, g), turned)
 
 
 def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Tensor:
@@ -277,12 +275,12 @@ def _(g, a, out):
     """Golub & Pereyra (1973), for changes that keep the rank."""
     g = conj(g)
     p, turned = adjoint_of(out), adjoint_of(g)
-    outside = turned - matmul_primitive(a, matmul_primitive(out, turned))
-    inside = turned - matmul_primitive(matmul_primitive(turned, out), a)
+    outside = turned - matmul_p(a, matmul_p(out, turned))
+    inside = turned - matmul_p(matmul_p(turned, out), a)
     change = (
-        matmul_primitive(matmul_primitive(outside, out), p)
-        + matmul_primitive(p, matmul_primitive(out, inside))
-        - matmul_primitive(matmul_primitive(p, g), p)
+        matmul_p(matmul_p(outside, out), p)
+        + matmul_p(p, matmul_p(out, inside))
+        - matmul_p(matmul_p(p, g), p)
     )
     return conj(change)
 
@@ -331,9 +329,7 @@ def pinv(
     linear=[{"rhs"}],
     cost=cubic(0),
 )
-def triangular_solve_primitive(
-    xp, matrix: TensorLike, rhs: TensorLike, lower: bool = True
-):
+def triangular_solve_p(xp, matrix: TensorLike, rhs: TensorLike, lower: bool = True):
     matrix, rhs = _alike(xp, matrix, rhs)
     if matrix.shape[-1] != matrix.shape[-2] or matrix.shape[-1] != rhs.shape[-2]:
         raise ValueError("shapes do not fit")  # `infer` says it better
@@ -376,28 +372,26 @@ def _after_nan(xp, block, rhs, found, lower):
     return xp.where(spoiled, found.dtype.type(np.nan), found)
 
 
-triangular_solve_primitive.infer(_infer_system(triangular_solve_primitive.primitive))
+triangular_solve_p.infer(_infer_system(triangular_solve_p.primitive))
 
 
-@triangular_solve_primitive.vjp("rhs")
+@triangular_solve_p.vjp("rhs")
 def _(g, matrix, lower):
-    return triangular_solve_primitive(matrix_transpose(matrix), g, not lower)
+    return triangular_solve_p(matrix_transpose(matrix), g, not lower)
 
 
-@triangular_solve_primitive.vjp("matrix")
+@triangular_solve_p.vjp("matrix")
 def _(g, matrix, out, lower):
-    solved = triangular_solve_primitive(matrix_transpose(matrix), g, not lower)
-    return triangle(-matmul_primitive(solved, out, False, True), lower)
+    solved = triangular_solve_p(matrix_transpose(matrix), g, not lower)
+    return triangle(-matmul_p(solved, out, False, True), lower)
 
 
-@triangular_solve_primitive.batch
+@triangular_solve_p.batch
 def _(mapped, matrix, rhs, *, lower):
     matrix, rhs = lift(mapped, matrix, rhs)
     if mapped == (False, True) and rhs.array.ndim == 3 and matrix.array.ndim == 2:
-        return _in_one(
-            lambda m, r: triangular_solve_primitive(m, r, lower), matrix, rhs
-        )
-    return triangular_solve_primitive(matrix, rhs, lower)
+        return _in_one(lambda m, r: triangular_solve_p(m, r, lower), matrix, rhs)
+    return triangular_solve_p(matrix, rhs, lower)
 
 
 def triangular_solve(
@@ -428,8 +422,8 @@ def triangular_solve(
     """
     matrix, rhs = pair(matrix, rhs)
     if adjoint:
-        return triangular_solve_primitive(adjoint_of(matrix), rhs, not lower)
-    return triangular_solve_primitive(matrix, rhs, bool(lower))
+        return triangular_solve_p(adjoint_of(matrix), rhs, not lower)
+    return triangular_solve_p(matrix, rhs, bool(lower))
 
 
 def cholesky_solve(
@@ -453,5 +447,5 @@ def cholesky_solve(
                [1.]], dtype=float32)
     """
     chol, rhs = pair(chol, rhs)
-    halfway = triangular_solve_primitive(chol, rhs, True)
-    return triangular_solve_primitive(adjoint_of(chol), halfway, False)
+    halfway = triangular_solve_p(chol, rhs, True)
+    return triangular_solve_p(adjoint_of(chol), halfway, False)

@@ -28,9 +28,9 @@ from .linear_systems import (
     NOT_INVERTIBLE,
     MatrixError,
     square_size,
-    triangular_solve_primitive,
+    triangular_solve_p,
 )
-from .matmul import adjoint, beside, matmul_primitive, triangle
+from .matmul import adjoint, beside, matmul_p, triangle
 
 __all__ = ["lu", "lu_matrix_inverse", "lu_reconstruct", "lu_solve"]
 
@@ -116,12 +116,10 @@ def _(g, out):
     g, (packed, rows) = conj(g[0]), out
     upper = triangle(packed, False)
     lower_turned = adjoint(_unit_lower(packed))
-    inner = _strictly_lower(matmul_primitive(lower_turned, _strictly_lower(g)))
-    inner = inner + triangle(
-        matmul_primitive(triangle(g, False), adjoint(upper)), False
-    )
-    inner = triangular_solve_primitive(lower_turned, inner, False)
-    change = adjoint(triangular_solve_primitive(upper, adjoint(inner), False))
+    inner = _strictly_lower(matmul_p(lower_turned, _strictly_lower(g)))
+    inner = inner + triangle(matmul_p(triangle(g, False), adjoint(upper)), False)
+    inner = triangular_solve_p(lower_turned, inner, False)
+    change = adjoint(triangular_solve_p(upper, adjoint(inner), False))
     return conj(_put_rows(change, rows))
 
 
@@ -202,7 +200,7 @@ def lu_reconstruct(
                [2., 1.]], dtype=float32)
     """
     packed, perm = _factors("lu_reconstruct", lower_upper, perm)
-    product = matmul_primitive(_unit_lower(packed), triangle(packed, False))
+    product = matmul_p(_unit_lower(packed), triangle(packed, False))
     return _put_rows(product, perm)
 
 
@@ -242,8 +240,8 @@ def lu_solve(
     )
     rhs = broadcast_to(rhs, shape=lead + rhs.shape[-2:])
     moved = _take_rows(rhs, broadcast_to(perm, shape=lead + perm.shape[-1:]))
-    halfway = triangular_solve_primitive(_unit_lower(packed), moved, True)
-    return triangular_solve_primitive(packed, halfway, False)
+    halfway = triangular_solve_p(_unit_lower(packed), moved, True)
+    return triangular_solve_p(packed, halfway, False)
 
 
 def lu_matrix_inverse(

@@ -138,7 +138,7 @@ def _affine_cost(inputs, outputs):
     linear="each",
     cost=matmul_cost,
 )
-def matmul_primitive(
+def matmul_p(
     xp,
     a: TensorLike,
     b: TensorLike,
@@ -201,7 +201,7 @@ def matrix_dims(spec, transposed, who, name):
     return (columns, rows) if transposed else (rows, columns)
 
 
-@matmul_primitive.infer
+@matmul_p.infer
 def _(a, b, transpose_a, transpose_b):
     if {a.shape.rank, b.shape.rank} in ({1}, {1, 2}):
         what = "a and b must have two axes or more; tw.tensordot(a, b, 1) takes vectors"
@@ -216,21 +216,21 @@ def _(a, b, transpose_a, transpose_b):
     return TensorSpec(lead + (m, n), same_dtype("matmul", a=a, b=b))
 
 
-@matmul_primitive.vjp("a")
+@matmul_p.vjp("a")
 def _(g, b, transpose_a, transpose_b):
     if transpose_a:
-        return matmul_primitive(b, g, transpose_b, True)
-    return matmul_primitive(g, b, False, not transpose_b)
+        return matmul_p(b, g, transpose_b, True)
+    return matmul_p(g, b, False, not transpose_b)
 
 
-@matmul_primitive.vjp("b")
+@matmul_p.vjp("b")
 def _(g, a, transpose_a, transpose_b):
     if transpose_b:
-        return matmul_primitive(g, a, True, transpose_a)
-    return matmul_primitive(a, g, not transpose_a, False)
+        return matmul_p(g, a, True, transpose_a)
+    return matmul_p(a, g, not transpose_a, False)
 
 
-@matmul_primitive.batch_arrays
+@matmul_p.batch_arrays
 def _(mapped, a, b, transpose_a, transpose_b):
     """Compute ``[..., m, k] @ [k, n]`` as one product of all rows."""
     if a.ndim - mapped[0] != b.ndim - mapped[1] or not (a.size and b.size):
@@ -242,7 +242,7 @@ def _(mapped, a, b, transpose_a, transpose_b):
     return a @ (b.swapaxes(-1, -2) if transpose_b else b)
 
 
-@matmul_primitive.densify
+@matmul_p.densify
 def _(position, axis, a, b, transpose_a, transpose_b):
     """Compute a product summed over the sparse axis: one outer product for each index."""
     x, other = (a, b) if position == 0 else (b, a)
@@ -264,22 +264,22 @@ def _(position, axis, a, b, transpose_a, transpose_b):
     return product.reshape(n, *lead, columns, rows)
 
 
-@matmul_primitive.batch
+@matmul_p.batch
 def _(mapped, a, b, *, transpose_a, transpose_b):
     if mapped == (True, False) and not transpose_a and b.array.ndim == 2:
         return _rows_times(a, b, transpose_b)
-    return matmul_primitive(*lift(mapped, a, b), transpose_a, transpose_b)
+    return matmul_p(*lift(mapped, a, b), transpose_a, transpose_b)
 
 
 def _rows_times(a, b, transpose_b):
     """Compute ``[..., m, k] @ [k, n]`` as one product of all rows."""
     shape = a.array.shape
     rows = reshape(a, (math.prod(shape[:-1]), shape[-1]))
-    product = matmul_primitive(rows, b, False, transpose_b)
+    product = matmul_p(rows, b, False, transpose_b)
     return reshape(product, (*shape[:-1], product.array.shape[-1]))
 
 
-@matmul_primitive.diagonal
+@matmul_p.diagonal
 def _(axes, a, b, *, transpose_a, transpose_b):
     first, second = axes
     if first is not None and second is not None:
@@ -349,8 +349,8 @@ def matmul(
         a, transpose_a = (conj(a), True) if adjoint_a else (a, transpose_a)
         b, transpose_b = (conj(b), True) if adjoint_b else (b, transpose_b)
     if transpose_a or transpose_b:
-        return matmul_primitive(a, b, bool(transpose_a), bool(transpose_b))
-    return matmul_primitive(a, b)
+        return matmul_p(a, b, bool(transpose_a), bool(transpose_b))
+    return matmul_p(a, b)
 
 
 def matvec(
@@ -431,7 +431,7 @@ def _(inputs, kernel, bias):
 
 @affine.vjp("inputs")
 def _(g, kernel):
-    return matmul_primitive(g, kernel, False, True)
+    return matmul_p(g, kernel, False, True)
 
 
 @affine.vjp("kernel")
@@ -440,7 +440,7 @@ def _(g, inputs, inputs_shape, kernel_shape):
         count = math.prod(inputs_shape[:-1])
         inputs = reshape(inputs, (count, inputs_shape[-1]))
         g = reshape(g, (count, kernel_shape[-1]))
-    return matmul_primitive(inputs, g, True, False)
+    return matmul_p(inputs, g, True, False)
 
 
 @affine.vjp("bias")
@@ -452,7 +452,7 @@ def _(g, bias_shape):
 def _(mapped, inputs, kernel, bias):
     if mapped == (True, False, False):
         return affine(inputs, kernel, bias)
-    product = matmul_primitive(*lift(mapped[:2], inputs, kernel))
+    product = matmul_p(*lift(mapped[:2], inputs, kernel))
     if not mapped[2]:
         return product + bias
     rank = product.array.ndim - (mapped[0] or mapped[1])

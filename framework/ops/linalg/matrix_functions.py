@@ -40,7 +40,7 @@ from .matmul import (
     adjoint,
     beside,
     matmul,
-    matmul_primitive,
+    matmul_p,
     matrix_transpose,
     pair,
 )
@@ -170,12 +170,10 @@ def _(g, x):
 def _(g, h, x):
     """Use the inverse: beyond the second derivative a determinant must not be zero."""
     turned = matrix_transpose(inv(x))
-    first, second = (
-        matmul_primitive(turned, matmul_primitive(m, turned, True)) for m in (h, g)
-    )
+    first, second = (matmul_p(turned, matmul_p(m, turned, True)) for m in (h, g))
     along_h, along_g = (reduce_sum(m * turned, (-2, -1), True) for m in (h, g))
-    mixed = matmul_primitive(first, matmul_primitive(g, turned, True))
-    other = matmul_primitive(second, matmul_primitive(h, turned, True))
+    mixed = matmul_p(first, matmul_p(g, turned, True))
+    other = matmul_p(second, matmul_p(h, turned, True))
     both = along_h * along_g - reduce_sum(g * first, (-2, -1), True)
     slope = both * turned - along_g * first - along_h * second + mixed + other
     return det(x)[..., None, None] * slope

@@ -21,7 +21,7 @@ from tapewright.core.tensor import TensorSpec, convert_to_tensor
 
 from ..array.conversion import cast
 from ..array.shape import reshape, transpose
-from ..linalg.matmul import affine, matmul, matmul_primitive
+from ..linalg.matmul import affine, matmul, matmul_p
 from ..math.comparison import greater, masked
 from ..math.scan import cumsum
 
@@ -138,7 +138,7 @@ def outer(states, flow):
     units, width = states.shape[-1], flow.shape[-1]
     count = states.shape[0] * states.shape[1]
     states, flow = reshape(states, (count, units)), reshape(flow, (count, width))
-    return matmul_primitive(states, flow, True, False)
+    return matmul_p(states, flow, True, False)
 
 
 def longer(xp, x, first):

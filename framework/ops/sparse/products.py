@@ -23,7 +23,7 @@ from ..array.segment import (
 )
 from ..array.shape import broadcast_to, expand_dims, reshape, transpose
 from ..array.sorting import searchsorted, sort, unique
-from ..linalg.matmul import affine, matmul_primitive
+from ..linalg.matmul import affine, matmul_p
 from ..math.comparison import greater, greater_equal, less, logical_and, where
 from ..math.elementwise import conj, divide_no_nan, sqrt, square
 from .coordinates import (
@@ -120,7 +120,7 @@ def _affine(inputs, kernel, bias):
     return sparse_dense_matmul(inputs, kernel) + bias
 
 
-OP_RULES[matmul_primitive.primitive] = _matmul
+OP_RULES[matmul_p.primitive] = _matmul
 OP_RULES[affine.primitive] = _affine
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.ops.linalg.matmul import matmul_primitive
+from tapewright.ops.linalg.matmul import matmul_p
 from tapewright.test import (
     case,
     check_op,
@@ -122,7 +122,7 @@ def test_vectors_that_do_not_broadcast_have_no_cross_product():
 
 
 def answer(axes, **flips):
-    rule = matmul_primitive.primitive.diagonal_rule
+    rule = matmul_p.primitive.diagonal_rule
     a, b = (tw.zeros((5, 3, 3)),) * 2
     return rule(axes, a, b, **({"transpose_a": False, "transpose_b": False} | flips))
 
