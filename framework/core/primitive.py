@@ -41,7 +41,7 @@ from .provenance import attach_provenance
 from .record import Recorders, parameters
 from .suggestions import unknown_arguments
 from .symbolic_dim import is_symbolic
-from .symbolic_operand import SymbolicOperand
+from .symbolic_operand import SymbolicOperand, TracedOperand
 from .tensor import (
     Tensor,
     TensorSpec,
@@ -709,9 +709,7 @@ class Primitive:
         if isinstance(error, NumericsError):  # not about shapes
             return error
         for x in inputs:
-            if hasattr(
-                x, "raise_outside_trace"
-            ):  # a traced tensor outside of its trace
+            if isinstance(x, TracedOperand):  # outside of its trace
                 x.raise_outside_trace()
         unchecked = self.infer_rule is None
         if not (unchecked or isinstance(error, (MemoryError, RecursionError))):

@@ -1,14 +1,19 @@
-"""`SymbolicOperand`: operands that record the calls on them, such as `KerasTensor`.
+"""Protocols of operands without values, which higher floors implement.
 
-NumPy's ``__array_function__`` and PyTorch's ``__torch_function__`` are such protocols.
+`SymbolicOperand` is the base of `KerasTensor`, `TracedOperand` of the tensors of a trace.
+Sparse and ragged tensors only have `FunctionOverride`, a protocol like NumPy's
+``__array_function__`` and PyTorch's ``__torch_function__``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-__all__ = ["FunctionOverride", "SymbolicOperand"]
+if TYPE_CHECKING:
+    from .typing import Array
+
+__all__ = ["FunctionOverride", "SymbolicOperand", "TracedOperand"]
 
 
 class FunctionOverride:
@@ -52,3 +57,19 @@ class SymbolicOperand(FunctionOverride):
             attributes: Its attributes by name.
         """
         raise NotImplementedError(f"{type(self).__name__} must define record_op")
+
+
+class TracedOperand:
+    """Base of the tensors of a function that is being traced."""
+
+    __slots__ = ()
+
+    def known_sizes(self) -> Array | None:
+        """Return the sizes in the tensor if it consists of sizes only, else None."""
+        raise NotImplementedError(f"{type(self).__name__} must define known_sizes")
+
+    def raise_outside_trace(self) -> NoReturn:
+        """Raise ``TracingError`` for an op that uses the tensor unseen by the tracer."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must define raise_outside_trace"
+        )

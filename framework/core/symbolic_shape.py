@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from operator import index
 
 from .symbolic_dim import UnknownSize, evaluate, is_symbolic
+from .symbolic_operand import TracedOperand
 from .tensor_shape import TensorShape, UnrankedShape
 
 __all__ = [
@@ -177,9 +178,8 @@ def as_size(n):
     """
     if type(n) is int or type(n) is UnknownSize:
         return n
-    known = getattr(n, "known_sizes", None)
-    if known is not None:
-        entries = known()
+    if isinstance(n, TracedOperand):
+        entries = n.known_sizes()
         if entries is not None and entries.ndim == 0:
             return entries.item()
     return index(n)

@@ -21,6 +21,7 @@ from .errors import DTypeError, InvalidArgumentError, ShapeError
 from .nest import is_nested
 from .operators import Operators
 from .symbolic_dim import is_symbolic
+from .symbolic_operand import TracedOperand
 from .symbolic_shape import has_symbolic_shape
 from .tensor_shape import TensorShape
 from .text import as_text, is_text
@@ -428,7 +429,7 @@ class IndexedSlices(CompositeTensor):
             return TensorShape(None)
         if has_symbolic_shape(self.dense_shape):
             return TensorShape(self.dense_shape)
-        if hasattr(self.dense_shape, "known_sizes"):  # a traced tensor
+        if isinstance(self.dense_shape, TracedOperand):
             known = self.dense_shape.known_sizes()
             rank = self.dense_shape.shape[0]
             return TensorShape(

@@ -5,6 +5,7 @@ import sys
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.source_lines import line_of_error, user_line
+from tapewright.core.symbolic_operand import TracedOperand
 from tapewright.core.tensor import convert_to_tensor, is_tensor
 from tapewright.ops.array.shape import reshape
 
@@ -37,8 +38,8 @@ def is_traced(x):
         return False
     if hasattr(type(x), "__tensor__"):
         x = convert_to_tensor(x)
-    known = getattr(x, "known_sizes", None)
-    return any_traced([x]) and (known is None or known() is None)
+    is_size = isinstance(x, TracedOperand) and x.known_sizes() is not None
+    return any_traced([x]) and not is_size
 
 
 def scalar_condition(test, what):

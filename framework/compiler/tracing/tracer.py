@@ -25,6 +25,7 @@ from tapewright.core.interpreters import (
 from tapewright.core.names_of_pytorch import numpy_function_here
 from tapewright.core.source_lines import user_call, user_line
 from tapewright.core.symbolic_dim import NeedsSize, NeedsValue
+from tapewright.core.symbolic_operand import TracedOperand
 from tapewright.core.symbolic_shape import (
     SymbolicShape,
     has_symbolic_shape,
@@ -131,7 +132,7 @@ class AbstractValue:
     get = __array__  # as of an array on a GPU
 
 
-class SymbolicTensor(Tensor):
+class SymbolicTensor(TracedOperand, Tensor):
     """A tensor of a function that is being traced."""
 
     __slots__ = ("symbol", "tracer")
@@ -175,7 +176,6 @@ class SymbolicTensor(Tensor):
         )
 
     def raise_outside_trace(self):
-        """Raise ``TracingError`` for an op that uses the tensor unseen by the tracer."""
         self._no_value(
             "an op outside the trace",
             "Leave tw.init_scope first, or pass the tensor as an argument",
@@ -206,7 +206,6 @@ class SymbolicTensor(Tensor):
     __dlpack_device__ = __dlpack__
 
     def known_sizes(self):
-        """Return the sizes in the tensor if it consists of sizes only, else None."""
         return known_sizes(self)
 
     def _scalar(self, kind):

@@ -29,6 +29,7 @@ from tapewright.core.rules import (
     normalize_axis,
 )
 from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.symbolic_operand import TracedOperand
 from tapewright.core.symbolic_shape import as_size, has_symbolic_shape
 from tapewright.core.tensor import (
     Tensor,
@@ -283,8 +284,9 @@ def _is_array_index(item):
 
 def is_number(item):
     """Return whether a tensor of rank 0 is a known number or a size, for use in an index."""
-    known = getattr(item, "known_sizes", None)
-    return is_eager(item) if known is None else known() is not None
+    if isinstance(item, TracedOperand):
+        return item.known_sizes() is not None
+    return is_eager(item)
 
 
 def _pick(x, items):

@@ -27,6 +27,7 @@ from tapewright.core.rules import (
     normalize_axis,
 )
 from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.symbolic_operand import TracedOperand
 from tapewright.core.symbolic_shape import agree, as_size
 from tapewright.core.tensor import (
     Tensor,
@@ -384,7 +385,9 @@ Paddings: TypeAlias = Annotated[
 
 
 def _width(n):
-    return n if is_symbolic(n) else as_size(n) if hasattr(n, "known_sizes") else int(n)
+    return (
+        n if is_symbolic(n) else as_size(n) if isinstance(n, TracedOperand) else int(n)
+    )
 
 
 @primitive(
