@@ -14,7 +14,7 @@ from ..program.array_instructions import Copy, Map, Reduce, View
 from ..program.atomicity import may_fail
 from ..program.call_instructions import Load
 from .group import Group, root_of
-from .scheduling import CHEAP, DEAR
+from .schedule import cost_of
 
 __all__ = ["MOST", "grouped"]
 
@@ -319,6 +319,4 @@ class _Grouping:
 
 def _weight(instruction):
     """Return the approximate code size of an instruction."""
-    if isinstance(instruction, Map) and instruction.scalar not in CHEAP:
-        return DEAR
-    return 1
+    return cost_of(instruction.scalar) if isinstance(instruction, Map) else 1

@@ -13,8 +13,6 @@ through two dimensions at once.
 import math
 import re
 
-import numpy as np
-
 from .statements import (
     Accumulate,
     Compute,
@@ -22,9 +20,10 @@ from .statements import (
     Local,
     Loop,
     Reset,
-    Scalar,
     Span,
     Store,
+    identity_of,
+    scalars_read,
     statements_in,
 )
 
@@ -63,7 +62,7 @@ class _Text:
         self.names, self.letters = {}, {}  # locals and values; parts of names of axes
         self.known, self.reads, self.uses = {}, {}, {}  # values: text, arrays, readers
         for _, each in (*statements_in(nest.body), *statements_in(nest.finish)):
-            for value in _values(each):
+            for value in scalars_read(each):
                 self.uses[value] = self.uses.get(value, 0) + 1
         if nest.locals:
             self.lines.append(f"keeps {', '.join(map(self.kept, nest.locals))}")
@@ -167,7 +166,7 @@ class _Text:
                 self.value(each.out, *place, depth, {each.access.array}, rest)
             elif type(each) is Compute:
                 text, bond = self.expression(each)
-                arrays = set().union(*[self.reads[v] for v in _values(each)])
+                arrays = set().union(*[self.reads[v] for v in scalars_read(each)])
                 once = self.uses.get(each.out, 0) == 1 and len(text) <= LONGEST
                 below = [x for x in rest if type(x) is Loop]
                 once = once and not any([_reads(x.body, each.out) for x in below])
@@ -226,21 +225,15 @@ class _Text:
         return f"{name}({', '.join(map(self.text, args))})", ATOM
 
 
-def _values(each):
-    """The values that a statement reads."""
-    found = each.args if type(each) is Compute else [getattr(each, "value", None)]
-    return [value for value in found if type(value) is Scalar and value.value is None]
-
-
 def _reads(body, value):
-    return any([value in _values(each) for _, each in statements_in(body)])
+    return any([value in scalars_read(each) for _, each in statements_in(body)])
 
 
 def _overwritten(arrays, value, rest):
     """Return whether one of the arrays is written before the last use of a value."""
     written = False
     for _, each in statements_in(rest):
-        if written and value in _values(each):
+        if written and value in scalars_read(each):
             return True
         access = getattr(each, "access", None)
         if type(each) is not Load and access is not None:
@@ -251,14 +244,7 @@ def _overwritten(arrays, value, rest):
 def _neutral(reset):
     if reset.ufunc in _NEUTRAL:
         return _NEUTRAL[reset.ufunc]
-    sign = "-" if reset.ufunc == "maximum" else ""
-    dtype = reset.access.array.dtype
-    if dtype.kind == "f":
-        return f"{sign}inf"
-    if dtype.kind == "b":
-        return str(reset.ufunc == "minimum")
-    limits = np.iinfo(dtype)
-    return str(limits.min if sign else limits.max)
+    return str(identity_of(reset.ufunc, reset.access.array.dtype))
 
 
 def _parts(sizes, strides, access):

@@ -113,9 +113,8 @@ def _same_row(held, region):
 def _is_apart(nest, operand, region, width):
     """Return whether a nest reads other columns of a row than a region has."""
     size = region.memory.shape[-1]
-    for _, each in nest.statements():
-        access = getattr(each, "access", None)
-        if access is None or access.array is not operand:
+    for _, access in nest.accesses():
+        if access.array is not operand:
             continue
         along = [(a.extent - 1) * s for a, s in access.strides if 0 <= s < size]
         first = access.offset % size

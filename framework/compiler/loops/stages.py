@@ -1,4 +1,4 @@
-"""Schedule a group as several `LoopNest`, one for each pass over its reduced axes.
+"""Place a group in several `LoopNest`, one for each pass over its reduced axes.
 
 A single nest splits its outer axes into blocks. Where these are a few channels, as for
 batch normalization of images, a few blocks would read columns from memory, pass after
@@ -6,21 +6,11 @@ pass. Here each pass has blocks of whole rows, which store partial sums; the com
 between two passes is a separate small nest.
 """
 
-import math
-
 from ..program.program import Buffer
 from .loop_nest import LoopNest
-from .scheduling import PARTS, Schedule, scheduled
-from .statements import (
-    Access,
-    Axis,
-    Load,
-    Local,
-    Loop,
-    Span,
-    Store,
-    statements_in,
-)
+from .loop_scheduling import PARTS, LoopSchedule, schedule_loops
+from .nest import arrays_of
+from .statements import Access, Axis, Load, Loop, Span, Store, along, size_of
 
 __all__ = ["nests_of"]
 
@@ -28,88 +18,82 @@ CHANNELS = 1 << 10  # the most, each with a sum in every block
 
 
 def nests_of(group, stored, layouts=None):
-    """Return the nests of a group, see `scheduled`."""
+    """Return the nests of a group, see `schedule_loops`."""
     limits = group.limits
     if group.reduced and not layouts:
-        if math.prod([a.extent for a in group.reduced]) >= limits.staged_rows:
+        if size_of(group.reduced) >= limits.staged_rows:
             stages = _Stages(group, stored, {}, limits.strips[0])
             if stages.are_possible():
                 return stages.nests()
-    return [scheduled(group, stored, layouts)]
+    return [schedule_loops(group, stored, layouts)]
 
 
-class _Stages(Schedule):
+class _Stages(LoopSchedule):
     def are_possible(self):
         """Return whether all values belong to the rows, or to one outer axis of channels."""
         if self.outer != [self.lanes] or self.groups is not None:
             return False
         channels, every = {self.lanes}, {self.lanes, *self.reduced}
+        computed = [node for node in self.values if node.access is None]
         return self.lanes.extent <= CHANNELS and all(
             [
                 node.axes in (channels, every) and node.summed in (None, self.reduced)
-                for node in self.walk()
+                for node in computed
             ]
         )
 
     def nests(self):
-        self.kept, self.accumulators, self.filled = {}, {}, set()
-        self.lane_width, found = self.lanes.extent, []
-        for time in self.times():
+        """Return the nests, in order."""
+        self.lane_width, nests = self.lanes.extent, []
+        for level in self.levels():
             self.locals = []
-            found.append(self.small_nest(time) if time % 2 else self.pass_nest(time))
-        return [nest for nest in found if nest is not None]
+            nest = self.small_nest(level) if level % 2 else self.pass_nest(level)
+            nests += [] if nest is None else [nest]
+        return nests
 
-    def small_nest(self, time):
+    def small_nest(self, level):
         """Return the nest for the code between two passes; None if there are only sums."""
-        self.grid, body = (), []
-        self.between(body, time, (self.lanes,), ())
-        if not any([type(each) is Store for _, each in statements_in(body)]):
+        self.grid, body = (), self.between(level)
+        if not arrays_of(body, Store):
             return None
-        return self.made(time, Axis("block", 1), body, [], self.lanes.extent)
+        return self.nest_of(level, Axis("block", 1), body, [], self.lanes.extent)
 
-    def pass_nest(self, time):
-        first, *rest = [a.extent for a in self.passed]
-        row = math.prod(rest) * self.lanes.extent * self.work_of_entry()
-        reductions = self.reductions_of(time)
-        most = PARTS if reductions else 4 * PARTS
-        self.width = max(self.limits.block_work // row, -(-first // most))
-        self.grid = ((self.passed[0], self.width),)
-        blocks = Axis("block", -(-first // self.width))
-        body, finish = [], []
-        self.one_pass(body, time, (self.lanes,), ())
-        for node in reductions:
-            own = self.accumulators[id(node)]
-            sums = self.stores.pop(node.buffer, None) or self.keep_between(node, own)
-            self.accumulators[id(node)] = sums
-            self.add_parts(node, (self.lanes,), own, sums, blocks, body, finish)
-        return self.made(time, blocks, body, finish, self.width * row)
+    def pass_nest(self, level):
+        """Return the nest of a pass, whose blocks store partial sums."""
+        first, *rest = self.passed
+        row = size_of(rest) * self.lanes.extent * self.work_of_entry()
+        sums = self.sums_of(level)
+        most = (
+            PARTS if sums else 4 * PARTS
+        )  # blocks without sums have nothing to add up
+        self.width = max(self.limits.block_work // row, -(-first.extent // most))
+        self.grid = ((first, self.width),)
+        blocks = Axis("block", -(-first.extent // self.width))
+        body, finish = self.one_pass(level), []
+        for node in sums:
+            own = self.memory[node]
+            store = self.stores.pop(node.buffer, None) or self.keep_between(node)
+            self.memory[node] = store
+            self.add_parts(node, (self.lanes,), own, store, blocks, body, finish)
+        return self.nest_of(level, blocks, body, finish, self.width * row)
 
-    def made(self, time, blocks, body, finish, work):
+    def nest_of(self, level, blocks, body, finish, work):
         """Return the nest of these statements."""
-        accesses = [
-            (type(each), each.access.array)
-            for _, each in statements_in([*body, *finish])
-            if type(each) in (Load, Store) and type(each.access.array) is not Local
+        both = [*body, *finish]
+        outputs = [a for a in arrays_of(both, Store) if not a.is_scratch]
+        operands = [a for a in arrays_of(both, Load) if a not in outputs]
+        steps = [
+            each
+            for each in self.group.members
+            if self.level_of_work(self.nodes[each.outputs[0]]) == level
         ]
-        outputs = dict.fromkeys([a for kind, a in accesses if kind is Store])
-        outputs = [a for a in outputs if not a.is_scratch]
-        operands = dict.fromkeys([a for kind, a in accesses if kind is Load])
-        operands = [a for a in operands if a not in outputs]
-        steps = [each for each in self.group.members if self.stage_of(each) == time]
         return LoopNest(
             steps, operands, outputs, blocks, self.grid, body, finish, self.locals, work
         )
 
-    def stage_of(self, instruction):
-        """Return the time of the nest that computes an instruction."""
-        node = self.nodes[instruction.outputs[0]]
-        if node.summed is not None:
-            return node.time - 1
-        return node.time if node.time % 2 else self.pass_of(node.time)
-
     # --- other than in one nest
 
-    def keep_between(self, node, lanes):
+    def keep_between(self, node):
         """Return memory of the program, as another nest reads the value."""
         return Access(Buffer((self.lanes.extent,), node.dtype), 0, ((self.lanes, 1),))
 
@@ -117,10 +101,10 @@ class _Stages(Schedule):
         """Keep nothing: there are too many rows."""
 
     def along_passed(self, body):
+        """Put loops over the reduced axes around a body: a strip of the first one."""
         first, *rest = self.passed
-        for axis in reversed(rest):
-            body = [Loop(axis, Span.WHOLE, 0, body)]
-        return [Loop(first, Span.STRIP, self.width, body)]
+        return [Loop(first, Span.STRIP, self.width, along(rest, body))]
 
     def along_lanes(self, body):
-        return [Loop(self.lanes, Span.WHOLE, 0, body)]
+        """Put a loop over all channels around a body."""
+        return along([self.lanes], body)

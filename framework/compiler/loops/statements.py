@@ -5,6 +5,7 @@ in entries. Between two loops, scalars are kept in `Local` arrays. Nothing here 
 on a target, which prints the statements.
 """
 
+import math
 from enum import Enum
 from typing import NamedTuple
 
@@ -22,7 +23,11 @@ __all__ = [
     "Scalar",
     "Span",
     "Store",
+    "accesses_in",
+    "along",
     "identity_of",
+    "scalars_read",
+    "size_of",
     "statements_in",
 ]
 
@@ -37,6 +42,11 @@ class Axis:
 
     def __repr__(self):
         return f"{self.name}:{self.extent}"
+
+
+def size_of(axes):
+    """Return the number of entries along several axes."""
+    return math.prod([axis.extent for axis in axes])
 
 
 class Local:
@@ -77,6 +87,24 @@ class Access(NamedTuple):
     def stride(self, axis):
         """Return the stride along an axis, 0 if it has none."""
         return dict(self.strides).get(axis, 0)
+
+    def range(self, extents):
+        """Return the first and the last entry, for a number of indices of each axis."""
+        low = high = self.offset
+        for axis, stride in self.strides:
+            reach = stride * (extents[axis] - 1)
+            low, high = low + min(0, reach), high + max(0, reach)
+        return low, high
+
+    @property
+    def is_whole(self):
+        """Return whether it reaches each entry of its array once."""
+        size = 1
+        for axis, stride in sorted(self.strides, key=lambda pair: pair[1]):
+            if axis.extent > 1 and stride != size:
+                return False
+            size *= axis.extent
+        return self.offset == 0 and size == self.array.size
 
 
 class Span(Enum):
@@ -133,13 +161,34 @@ class Accumulate(NamedTuple):
     value: Scalar
 
 
+def along(axes, body):
+    """Put loops over whole axes around a body."""
+    for axis in reversed(axes):
+        body = [Loop(axis, Span.WHOLE, 0, body)]
+    return body
+
+
 def statements_in(body, path=()):
-    """Yield each statement that is not a loop, in order, with the loops around it."""
+    """Yield each statement without a body, in order, with the loops or branches around it."""
     for each in body:
-        if type(each) is Loop:
+        if hasattr(each, "body"):
             yield from statements_in(each.body, (*path, each))
         else:
             yield path, each
+
+
+def accesses_in(body):
+    """Yield ``(path, access)`` of each access to memory outside the nest, in order."""
+    for path, each in statements_in(body):
+        access = getattr(each, "access", None)
+        if access is not None and type(access.array) is not Local:
+            yield path, access
+
+
+def scalars_read(statement):
+    """Return the scalars that a statement reads, other than constants."""
+    args = getattr(statement, "args", None) or [getattr(statement, "value", None)]
+    return [a for a in args if a is not None and a.value is None]
 
 
 def identity_of(ufunc, dtype):

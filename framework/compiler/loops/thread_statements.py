@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from .statements import Scalar
 
-__all__ = ["Begin", "Combine", "Fold", "Guard", "Members", "thread_statements"]
+__all__ = ["Begin", "Combine", "Fold", "Guard", "Members"]
 
 
 class Begin(NamedTuple):
@@ -46,12 +46,3 @@ class Guard(NamedTuple):
     is_first: bool
     zeros: tuple
     body: list
-
-
-def thread_statements(body, path=()):
-    """Yield each statement, in order, with the `Members` and `Guard`s around it."""
-    for each in body:
-        if type(each) in (Members, Guard):
-            yield from thread_statements(each.body, (*path, each))
-        else:
-            yield path, each

@@ -20,12 +20,12 @@ class Value:
     """``function(*args)``, on ``axes``; a load has an ``access`` and no function.
 
     A reduction has ``summed``, the axes that it sums over. ``buffer`` is the buffer of
-    the program, if there is one. ``time`` and ``cost`` are for the scheduler.
+    the program, if there is one. ``level`` and ``cost`` are for the scheduler, see `Schedule`.
     """
 
     __slots__ = (
         *("buffer", "function", "args", "axes", "dtype", "access", "summed"),
-        *("time", "cost"),
+        *("level", "cost"),
     )
 
     def __init__(
@@ -34,7 +34,7 @@ class Value:
         self.function, self.args, self.axes = function, args, frozenset(axes)
         self.dtype, self.buffer = dtype, buffer
         self.access, self.summed = access, summed
-        self.time, self.cost = None, 0
+        self.level, self.cost = None, 0
 
     @property
     def inputs(self):

@@ -24,7 +24,7 @@ class Limits:
     fused_entries: int = 1 << 20
     row_block_bytes: int = 1 << 19
 
-    # --- loop nests, see `group`, `scheduling` and `stages`
+    # --- loop nests, see `group`, `loop_scheduling` and `stages`
 
     small_sum: int = 4096  # entries whose sum may be read in the same nest: one block
     block_work: int = 1 << 16  # operations: some 5 us, ten times what it costs to share

@@ -5,7 +5,7 @@ import pytest
 from nest_interpreter import run_nest
 
 import tapewright as tw
-from tapewright.compiler.loops import scheduling
+from tapewright.compiler.loops import loop_scheduling
 from tapewright.compiler.loops.fusion import form_loops
 from tapewright.compiler.loops.loop_nest import LoopNest
 from tapewright.compiler.loops.statements import (
@@ -298,7 +298,7 @@ def test_local_arrays_fit_the_stack(function):
     program = program_of(function, x)
     for nest in nests(program):
         used = sum([local.size * local.dtype.itemsize for local in nest.locals])
-        assert used <= scheduling.STACK
+        assert used <= loop_scheduling.STACK
     wanted = function(tw.constant(x))
     wanted = wanted if isinstance(wanted, list) else [wanted]
     for found, right in zip(run(program, [x]), wanted, strict=True):
@@ -446,7 +446,7 @@ def twice(nest):
     "damage, message",
     [
         (drop(Store), "never written"),
-        (drop(Reset), "not reset"),
+        (drop(Reset), "not begun"),
         (drop(Load), "used before it is computed"),
         (drop(Compute), "used before it is computed"),
         (drop(Accumulate), "reads an entry that was not stored"),

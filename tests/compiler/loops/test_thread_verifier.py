@@ -1,4 +1,4 @@
-"""Mistakes in nests of threads are found before they run."""
+"""Mistakes in thread nests are found before they run."""
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from tapewright.compiler.loops.statements import (
     Load,
     Scalar,
     Store,
+    statements_in,
 )
 from tapewright.compiler.loops.thread_nest import ThreadNest
 from tapewright.compiler.loops.thread_scheduling import thread_nests
@@ -21,9 +22,8 @@ from tapewright.compiler.loops.thread_statements import (
     Fold,
     Guard,
     Members,
-    thread_statements,
 )
-from tapewright.compiler.loops.thread_verifier import verify_thread_nest
+from tapewright.compiler.loops.verifier import verify_thread_nest
 from tapewright.compiler.pipeline import optimize
 from tapewright.compiler.program.lowering import lower
 from tapewright.compiler.program.pass_manager import run_passes
@@ -211,7 +211,7 @@ def test_a_barrier_that_not_all_threads_reach_is_found(make):
 @pytest.mark.parametrize("make", [softmax_of_rows, sums_of_columns])
 def test_a_sum_that_is_not_combined_is_found(make):
     nest = change(make(), Combine, lambda _: [])
-    assert_found(nest, "is used before all threads have computed it")
+    assert_found(nest, "is used before it is computed")
     assert_found(nest, "is never combined")
 
 
@@ -249,15 +249,15 @@ def test_a_number_that_is_added_once_per_thread_is_found():
 
 def test_a_number_of_a_pass_that_is_used_after_it_is_found():
     nest = softmax_of_rows()
-    (value,) = [e for _, e in thread_statements(nest.body) if type(e) is Store]
+    (value,) = [e for _, e in statements_in(nest.body) if type(e) is Store]
     out = Scalar("twice", np.dtype(np.float32))
     nest.body.append(Compute(out, "add", (value.value, value.value)))
-    assert_found(nest, "is used before all threads have computed it")
+    assert_found(nest, "is used before it is computed")
 
 
 def test_reading_what_another_thread_has_written_is_found():
     nest = sums_of_columns()
-    (store,) = [e for _, e in thread_statements(nest.body) if type(e) is Store]
+    (store,) = [e for _, e in statements_in(nest.body) if type(e) is Store]
     load = Load(Scalar("load", np.dtype(np.float32)), store.access)
     nest.body.append(load)
     assert_found(nest, "reads an entry that another thread has written")
@@ -315,7 +315,7 @@ def test_parts_that_are_not_all_read_are_found():
 
 def test_the_sum_over_one_part_as_a_result_is_found():
     parts, total = sum_in_parts()
-    (store,) = [e for _, e in thread_statements(total.body) if type(e) is Store]
+    (store,) = [e for _, e in statements_in(total.body) if type(e) is Store]
     change(parts, Store, lambda e: [e, e._replace(access=store.access)])
     parts.outputs = (*parts.outputs, store.access.array)
     assert_found(parts, "stores one entry for all indices along")

@@ -17,7 +17,6 @@ from ...loops.thread_statements import (
     Fold,
     Guard,
     Members,
-    thread_statements,
 )
 from .kernel import Launch, Parameter, half_name
 from .scalar_functions import literal, register_type, scalar_function
@@ -260,8 +259,7 @@ def _largest_index(nest):
     """Return the largest number that the index arithmetic can reach."""
     width = nest.geometry.lanes * nest.geometry.blocks
     sizes = [nest.count + width, nest.extent + nest.chunk + nest.geometry.team]
-    for _, each in thread_statements(nest.body):
-        if type(each) in (Load, Store):
-            terms = [abs(s) * (a.extent - 1) for a, s in each.access.strides]
-            sizes.append(each.access.offset + sum(terms))
+    for _, access in nest.accesses():
+        terms = [abs(s) * (a.extent - 1) for a, s in access.strides]
+        sizes.append(access.offset + sum(terms))
     return max(sizes)

@@ -14,7 +14,8 @@ import numpy as np
 from tapewright.core import config
 
 from ...loops.accesses import layout_of, row_major
-from ...loops.loop_nest import LoopNest, accesses_in
+from ...loops.loop_nest import LoopNest
+from ...loops.statements import accesses_in
 from ...program.program import Buffer, Kind
 from . import atomics
 from .kernel import Arguments, NativeKernel, call_blocks, is_shared
@@ -165,15 +166,12 @@ def is_sliced(instruction, array, count):
     """
     size, rest = divmod(array.size, count)
     if type(instruction) is LoopNest:
-        late = [a for _, _, a in accesses_in(instruction.finish)]
+        late = [access.array for _, access in accesses_in(instruction.finish)]
         extents = [axis.extent // width for axis, width in instruction.grid]
         steps = [
-            [
-                dict(access.strides).get(axis, 0) * width
-                for axis, width in instruction.grid
-            ]
-            for _, access, a in accesses_in(instruction.body)
-            if a is array
+            [access.stride(axis) * width for axis, width in instruction.grid]
+            for _, access in accesses_in(instruction.body)
+            if access.array is array
         ]
     elif is_product(instruction):
         product, late = product_of(instruction), ()

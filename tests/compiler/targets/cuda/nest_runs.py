@@ -1,4 +1,4 @@
-"""Programs of maps and reductions as nests of threads, run on the CPU by `shim`.
+"""Programs of maps and reductions as thread nests, run on the CPU by `shim`.
 
 What is no nest is computed by NumPy. Outputs are filled before, and have a margin that must
 not change.
@@ -77,7 +77,7 @@ class Kernel:
 
 def formed(program, most=400):
     form_loops(program, is_loop, schedule=thread_nests, has_totals=False, most=most)
-    verify_program(program, "forming nests of threads")
+    verify_program(program, "forming thread nests")
     return program
 
 

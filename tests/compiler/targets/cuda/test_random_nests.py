@@ -1,4 +1,4 @@
-"""Random programs of maps, reductions and views as nests of threads, against NumPy."""
+"""Random programs of maps, reductions and views as thread nests, against NumPy."""
 
 import random
 
