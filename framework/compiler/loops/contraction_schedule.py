@@ -13,7 +13,7 @@ from .tiling import Tile, can_sum_lanes, tiles_of
 
 __all__ = ["Schedule", "greatest_divisor", "schedule_of", "schedules_of"]
 
-BLOCKS = 8  # or more, if there is work for them
+BLOCKS = 8  # at least, if there is work: threads share them, whatever their number
 
 
 class Schedule(NamedTuple):
@@ -90,23 +90,27 @@ def schedules_of(maps, a, b, out, itemsize, unit, limits, most=1):
     bands = _bands(found, itemsize, accumulates, b_bytes, limits)
     if bands[-1] == 1 and not accumulates:
         found = found._replace(phases=tuple([_all_rows(p) for p in found.phases]))
+    # Only a part of a long second operand stays in the cache: tiles are added to several
+    # times, with another part of the sums each.
     is_long = not accumulates and b_bytes > limits.tiled_bytes
-    is_near = not (accumulates or is_long) and b_bytes <= limits.near_bytes
-    model = _model(found.phases, math.gcd if accumulates or is_long else min)
+    adds_again = accumulates or is_long
+    is_near = not adds_again and b_bytes <= limits.near_bytes
+    # Entries of two tiles that overlap would be added to twice.
+    model = _model(found.phases, math.gcd if adds_again else min)
     can_pack = not accumulates and math.prod(b) * limits.reuse <= found.work
     last = [p.summed[-1].extent if p.summed else 1 for p in found.phases]
-    overlaps = not (accumulates or is_long)
     lanes = all([can_sum_lanes(p, can_pack) for p in found.phases])
-    fit = not overlaps, can_pack, math.gcd(*last), lanes, accumulates or is_near
-    made = []
+    fit = adds_again, can_pack, math.gcd(*last), lanes, accumulates or is_near
+    schedules = []
     for tile in tiles_of(model, unit, *fit, most):
         hoisted = _hoisted(model, tile, itemsize, limits) if is_long else 0
         count = tile.count_along(model)
         shares = _shares(found, count, accumulates, bands, size, limits)
         phases = _phases_of(found.phases, tile, can_pack)
         how = hoisted, is_near and not tile.sums_lanes
-        made.append(Schedule(found, tile, accumulates, *bands, *shares, *how, *phases))
-    return tuple(made)
+        parts = *bands, *shares, *how, *phases
+        schedules.append(Schedule(found, tile, accumulates, *parts))
+    return tuple(schedules)
 
 
 def _phases_of(phases, tile, can_pack):
@@ -126,8 +130,8 @@ def _shares(found, tiles, accumulates, bands, size, limits):
     if found.work >= BLOCKS * limits.contraction_work:
         if accumulates:
             parts = max(1, min(BLOCKS, count, limits.parts_bytes // size))
-        cuts = min(tiles, -(-2 * BLOCKS // (parts if accumulates else count)))
-        cuts = 1 if not accumulates and count >= BLOCKS else cuts
+        if accumulates or count < BLOCKS:  # else there are blocks enough
+            cuts = min(tiles, -(-2 * BLOCKS // (parts if accumulates else count)))
     return parts, cuts
 
 
@@ -151,7 +155,7 @@ def _model(phases, common):
 
 
 def _bands(found, itemsize, accumulates, b_bytes, limits):
-    """``(images, bands of images, rows, bands of rows)``."""
+    """``(images, bands of images, rows, bands of rows)``: as many as fit the cache."""
     batch = found.phases[0].batch.extent
     count = max([phase.rows.extent for phase in found.phases])
     each = math.prod([r.size for r in found.reach[2:]]) * itemsize
@@ -162,6 +166,7 @@ def _bands(found, itemsize, accumulates, b_bytes, limits):
     fit = max(1, (limit - each * (found.row_span - step)) // (each * step + both))
     if fit < count:
         bands = -(-count // fit)
+        # Bands that are summed over must not overlap.
         rows = greatest_divisor(count, fit) if accumulates else -(-count // bands)
         return 1, batch, rows, -(-count // rows)
     image = each * (found.row_span + (count - 1) * step)
@@ -170,7 +175,8 @@ def _bands(found, itemsize, accumulates, b_bytes, limits):
     if found.is_padded or accumulates:
         images = min(images, -(-batch // BLOCKS))
     images = max(images, -(-limits.contraction_work // work), 1)
-    if not accumulates and b_bytes > 4 * limits.tiled_bytes:  # read anew for each band
+    # A large second operand is read anew for each band: then bands have 256 rows or more.
+    if not accumulates and b_bytes > 4 * limits.tiled_bytes:
         images = max(images, -(-256 * each // image))
     images = greatest_divisor(batch, images)
     return images, batch // images, count, 1

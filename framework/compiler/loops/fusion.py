@@ -28,7 +28,7 @@ def form_loops(
     ``is_supported(instruction)`` returns whether the target computes a map, reduction
     or copy. With ``fused`` False, each instruction gets its own nest. ``layouts`` has the
     `Layout` of values that are not stored in C order; ``schedule`` makes the nests of a
-    group, see `nests_of`; ``most`` is the maximal weight of a group, see `grouped`;
+    group, see `nests_of`; ``most`` is the maximal code size of a group, see `grouped`;
     ``has_totals``: see `Group`.
     """
     copied_views(program)

@@ -18,8 +18,9 @@ from .schedule import cost_of
 
 __all__ = ["MOST", "grouped"]
 
-# Weight of a group. LLVM's time grows with its square: a chain of 1,000 tanh took 54 s with
-# 400 in a loop, and takes 0.6 s with 25. Arrays between them stay in the cache.
+# Code size of a group, in single instructions. LLVM's time grows with its square: a chain
+# of 1,000 tanh took 54 s with 400 in a loop, and takes 0.6 s with 25. Arrays between them
+# stay in the cache.
 MOST = 200
 
 
@@ -29,18 +30,17 @@ class Unit:
     def __init__(self, number, group=None):
         self.number, self.group = number, group
         self.members = [] if group is None else group.members
-        self.weight = 0
-        self.before, self.depends = (
-            0,
-            set(),
-        )  # bits of all of them; those known directly
+        self.code_size = 0
+        # The units that must run before: those known directly, and bits of all of them.
+        self.depends = set()
+        self.before = 0
 
 
 def grouped(program, is_supported, most=MOST, has_totals=True):
     """Return the units of a program in execution order: groups and instructions.
 
     ``is_supported(instruction)`` returns whether a target computes a map or reduction;
-    ``most`` is the maximal weight of a group, 1 for one instruction each;
+    ``most`` is the maximal code size of a group, 1 for one instruction each;
     ``has_totals``: see `Group`.
     """
     return _Grouping(program, is_supported, most, has_totals).units()
@@ -50,14 +50,12 @@ class _Grouping:
     def __init__(self, program, is_supported, most, has_totals):
         self.program, self.is_supported, self.most = program, is_supported, most
         self.has_totals = has_totals
-        self.all_units, self.unit_of = (
-            [],
-            {},
-        )  # unit_of: buffer -> the unit that makes it
+        self.all_units = []
+        self.unit_of = {}  # buffer -> the unit that computes it
         self.names = map("i{}".format, itertools.count())
         self.effects = []  # units whose order among variables matters, so far
         self.loads, self.collectives = [], []
-        self.waiting = {}  # output -> cast that is to be placed
+        self.deferred = {}  # output -> cast that no unit computes yet
         self.fallible = []  # units that may raise, which must come before effects
         self.readers = {}  # id of a variable -> units that read its array
         self.loaded = {}  # buffer -> ids of variables
@@ -71,11 +69,11 @@ class _Grouping:
             if not self._is_loop(instruction):
                 self.alone(instruction)
             elif self._widens(instruction):
-                self.waiting[instruction.outputs[0]] = instruction
+                self.deferred[instruction.outputs[0]] = instruction
             else:
-                self.place(instruction)
-        for instruction in self.waiting.values():
-            self.place(instruction)
+                self.add(instruction)
+        for instruction in self.deferred.values():
+            self.add(instruction)
         return self.ordered()
 
     # --- half precision made wider
@@ -92,39 +90,36 @@ class _Grouping:
         widens = is_cast and is_narrow(source.dtype)
         return widens and unit is not None and unit.group is not None
 
-    def place_waiting(self, reader):
-        """Place the deferred casts whose values are now read."""
+    def add_deferred_casts(self, reader):
+        """Add the deferred casts whose values are now read."""
         for a in reader.operands:
-            cast = self.waiting.pop(root_of(a), None)
+            cast = self.deferred.pop(root_of(a), None)
             if cast is not None:
-                self.place(cast, self._is_read_late(cast, reader))
+                self.add(cast, self._is_read_late(cast, reader))
 
     def _is_read_late(self, cast, reader):
         """Return whether a reader of a cast has to wait for more than the cast's group."""
         unit = self.producer(cast.operands[0])
         if not self._is_loop(reader):
-            later = [
-                u.members[0] for u in self.all_units[unit.number + 1 :] if u.members
-            ]
+            after = self.all_units[unit.number + 1 :]
+            later = [u.members[0] for u in after if u.members]
             return any([not self._is_loop(m) and type(m) is not Load for m in later])
         roots = [root_of(a) for a in reader.operands]
-        sources = [
-            self.waiting[a].operands[0] if a in self.waiting else a for a in roots
-        ]
-        makers = {self.producer(a) for a in sources} - {None, unit}
-        return any([maker.before >> unit.number & 1 for maker in makers])
+        casts = self.deferred
+        sources = [casts[a].operands[0] if a in casts else a for a in roots]
+        producers = {self.producer(a) for a in sources} - {None, unit}
+        return any([each.before >> unit.number & 1 for each in producers])
 
     def _is_loop(self, instruction):
         (out, *others) = instruction.outputs or (None,)
         if out is None or others or not out.size:
             return False
-        if type(instruction) is Copy and (instruction.axis is not None):
+        if type(instruction) is Copy and instruction.axis is not None:
             return False
         if not isinstance(instruction, (Map, Reduce, Copy)):
             return False
-        return all([a.size for a in instruction.operands]) and self.is_supported(
-            instruction
-        )
+        is_full = all([a.size for a in instruction.operands])
+        return is_full and self.is_supported(instruction)
 
     # --- what runs before what
 
@@ -153,7 +148,7 @@ class _Grouping:
 
     def alone(self, instruction):
         """Make a unit of one instruction that loops cannot compute."""
-        self.place_waiting(instruction)
+        self.add_deferred_casts(instruction)
         unit = self.new_unit()
         unit.members.append(instruction)
         self.require(unit, map(self.producer, instruction.operands))
@@ -189,17 +184,17 @@ class _Grouping:
 
     def may_join(self, instruction, unit):
         """Return whether a unit may wait for the other operands of an instruction."""
-        bit = 1 << unit.number
-        makers = {self.producer(a) for a in instruction.operands} - {None, unit}
-        return not any([maker.before & bit for maker in makers])
+        producers = {self.producer(a) for a in instruction.operands} - {None, unit}
+        return not any([each.before >> unit.number & 1 for each in producers])
 
     # --- groups
 
-    def place(self, instruction, apart=False):
+    def add(self, instruction, apart=False):
         """Add an instruction to the group of an operand or, if ``apart``, to a new one."""
-        self.place_waiting(instruction)
-        made = {self.producer(a) for a in instruction.operands} - {None}
-        near = [] if apart else [u for u in made if u.group]
+        self.add_deferred_casts(instruction)
+        producers = {self.producer(a) for a in instruction.operands} - {None}
+        near = [] if apart else [u for u in producers if u.group]
+        # The last one first: what depends on a unit keeps instructions out of it.
         near.sort(key=lambda u: -u.number)
         unit = next((u for u in near if self.join(instruction, u)), None)
         if unit is None and type(instruction) is Reduce and not near:
@@ -208,10 +203,10 @@ class _Grouping:
             group = Group(self.names, self.program.limits, self.has_totals)
             group.start(instruction, self.is_read_back)
             unit = self.new_unit(group)
-        unit.weight += _weight(instruction)
+        unit.code_size += _code_size(instruction)
         (out,) = instruction.outputs
         self.unit_of[out] = unit
-        self.require(unit, made)
+        self.require(unit, producers)
         self.note_readers(unit, instruction)
         for other in near:
             if other is not unit:
@@ -219,7 +214,7 @@ class _Grouping:
 
     def join(self, instruction, unit):
         """Add an instruction to a group that computes some of its operands, if possible."""
-        if unit.weight + _weight(instruction) > self.most:
+        if unit.code_size + _code_size(instruction) > self.most:
             return False
         if not self.may_join(instruction, unit):
             return False
@@ -232,7 +227,7 @@ class _Grouping:
         readers = [r for r in self.readers_of[operand] if isinstance(r, Map)]
         units = {self.unit_of.get(r.outputs[0]) for r in readers} - {None}
         for unit in sorted([u for u in units if u.group], key=lambda u: u.number):
-            is_small = unit.weight + _weight(reduction) <= self.most
+            is_small = unit.code_size + _code_size(reduction) <= self.most
             if is_small and self.may_join(reduction, unit):
                 if unit.group.add_total(reduction, self.is_read_back):
                     return unit
@@ -255,7 +250,7 @@ class _Grouping:
 
     def merge(self, instruction, unit, other):
         """Merge two units whose values an instruction reads, if possible."""
-        if unit.weight + other.weight > self.most:
+        if unit.code_size + other.code_size > self.most:
             return
         if self.runs_between(unit, other):
             return
@@ -264,10 +259,10 @@ class _Grouping:
             return
         both.members.sort(key=self.position.__getitem__)
         unit.group, unit.members = both, both.members
-        unit.weight += other.weight
+        unit.code_size += other.code_size
         for out in other.group.axes_of:
             self.unit_of[out] = unit
-        other.group, other.members, other.weight = None, [], 0
+        other.group, other.members, other.code_size = None, [], 0
         self.require(unit, other.depends - {unit})
         other.depends = set()
         for each in self.all_units:
@@ -317,6 +312,6 @@ class _Grouping:
         return done
 
 
-def _weight(instruction):
+def _code_size(instruction):
     """Return the approximate code size of an instruction."""
     return cost_of(instruction.scalar) if isinstance(instruction, Map) else 1

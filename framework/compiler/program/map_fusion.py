@@ -76,6 +76,7 @@ def _chain(program, at, others_order):
     for i in range(at + 1, len(instructions)):
         each = instructions[i]
         seen = {a.base for a in each.operands} | set(each.operands)
+        # A small map, such as the mean of each row, takes part if it reads the chain.
         takes_part = _is_large(each, limits) or seen & made
         fits = takes_part and _fits(each, others_order, limits)
         if fits and _same_rows(each, first):
@@ -143,6 +144,7 @@ def _fused(program, chain, later):
     outputs = [step.outputs[0] for step in chain if step.outputs[0] in needed]
     height = chain[0].outputs[0].shape[0]
     largest = max([a.nbytes for step in chain for a in (*step.operands, *step.outputs)])
+    # The rows of the largest array have `Limits.row_block_bytes`.
     rows = max(1, min(height, program.limits.row_block_bytes * height // largest))
     places, specs = _scratch(chain, outputs, rows)
     return FusedMap(chain, operands, outputs, rows, specs, places)

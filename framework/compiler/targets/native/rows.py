@@ -16,11 +16,10 @@ __all__ = ["gather_rows"]
 BLOCK = 1 << 17  # bytes that a thread takes at a time, at least
 AHEAD = 2  # rows between the one that is asked for and the one that is copied
 LINE = 64
-_READ, _SECOND_CACHE, _DATA = (
-    0,
-    2,
-    1,
-)  # of llvm.prefetch: the first cache holds few lines
+# Arguments of llvm.prefetch: the first cache holds few lines.
+_READ = 0
+_SECOND_CACHE = 2
+_DATA = 1
 
 # The context of the blocks: addresses and integers of 8 bytes each.
 _FIELDS = ("out", "source", "rows", "count", "width", "step")
@@ -94,10 +93,8 @@ def _are_inside(writer, rows, count, size):
 def _write_block(writer):
     """Append ``gather.block(context, block)``: ``step`` rows, or the remaining ones."""
     parameters = [("context", POINTER), ("block", np.int64)]
-    with writer.function("gather.block", parameters, None, "nounwind") as (
-        context,
-        block,
-    ):
+    with writer.function("gather.block", parameters, None, "nounwind") as given:
+        context, block = given
         out, source, rows, count, width, step = [
             writer.load(writer.at(context, n, np.int64), _KINDS[field])
             for n, field in enumerate(_FIELDS)

@@ -35,7 +35,7 @@ from .entries import each_entry, index_type, launch
 
 __all__ = ["StepLoop"]
 
-MOST = 400  # the weight of a group of loops, see `grouped`
+MOST = 400  # the code size of a group, see `grouped`
 _BYTE = bits_of("u1")
 
 

@@ -97,7 +97,7 @@ KERNELS = {
     **_by_name(TopKernel, "top_k"),
 }
 
-MOST = 400  # the weight of a group of loops, see `grouped`
+MOST = 400  # the code size of a group, see `grouped`
 
 
 def is_supported(instruction):
