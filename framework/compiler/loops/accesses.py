@@ -1,10 +1,10 @@
 """Layouts: where in memory each entry of a buffer lies."""
 
-import math
 from typing import NamedTuple
 
 from ..program.array_functions import copy_into
 from ..program.array_instructions import Copy, View
+from .statements import size_of
 
 __all__ = [
     "Layout",
@@ -37,7 +37,7 @@ def row_major(shape):
 def contiguous_entries(accesses, axis):
     """Return how many entries along an axis are read or written contiguously."""
     own = [a for a in accesses if abs(a.stride(axis)) == 1]
-    return sum([math.prod([x.extent for x, _ in a.strides]) for a in own])
+    return sum([size_of(a.axes) for a in own])
 
 
 def longest_stride(accesses, axis):

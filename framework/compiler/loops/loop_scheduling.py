@@ -31,13 +31,13 @@ from .statements import (
     along,
     size_of,
 )
-from .value_graph import Value, ValueGraph
+from .value_graph import ValueGraph
 
-__all__ = ["PARTS", "LoopSchedule", "schedule_loops"]
+__all__ = ["LoopSchedule", "PARTS", "schedule_loops"]
 
 SHORT = 16  # entries of rows that fill no vector
-PARTS = 16  # the most blocks that each have their part of many sums
-STACK = 1 << 19  # bytes of local arrays
+PARTS = 16  # the most blocks that each have their part of many sums, to be added up
+STACK = 1 << 19  # bytes of local arrays, which a block has on the stack of its thread
 
 
 def schedule_loops(group, stored, layouts=None, blocks=None):
@@ -343,34 +343,32 @@ class LoopSchedule(Schedule):
 
     def keep_for_later(self, scope, level):
         """Keep values of this pass that later ones read and that are expensive to compute."""
-        axes, seen = (*self.passed, *self.lane_axes), set()
-        has_room = self.entries_of(axes) <= self.limits.local_entries
+        axes = (*self.passed, *self.lane_axes)
+        if self.entries_of(axes) <= self.limits.local_entries:
+            for node in self.expensive_after(level, scope.known):
+                self.memory[node] = self.keep(node, axes)
+                scope.body.append(Store(self.memory[node], scope.known[node]))
 
-        def visit(node):
-            if type(node) is not Value or node in seen:
-                return
-            if node.summed is not None or node.level % 2:
-                return
+    def expensive_after(self, level, known):
+        """Return the expensive values that passes after a level would compute again.
+
+        ``known`` has the values that the pass of this level has computed.
+        """
+        waiting, seen, expensive = [*self.computed_after(level)][::-1], set(), []
+        while waiting:
+            node = waiting.pop()
+            if node.level % 2 or node in seen:
+                continue
             seen.add(node)
-            is_computed = node in scope.known
-            if node.buffer in self.stores:
-                if is_computed:  # and stored
-                    return
-            elif node in self.memory:
-                return
-            elif is_computed and node.function is not None:
-                if node.cost >= EXPENSIVE and has_room:
-                    wanted.append(node)
-                    return
-            for arg in node.args:
-                visit(arg)
-
-        wanted = []
-        for node in self.computed_after(level):
-            visit(node)
-        for node in wanted:
-            self.memory[node] = self.keep(node, axes)
-            scope.body.append(Store(self.memory[node], scope.known[node]))
+            is_stored = node.buffer in self.stores
+            if node in known if is_stored else node in self.memory:
+                continue  # later passes read it back
+            is_here = node in known and not is_stored and node.function is not None
+            if is_here and node.cost >= EXPENSIVE:
+                expensive.append(node)
+            else:
+                waiting += node.inputs[::-1]
+        return expensive
 
     def computed_after(self, level):
         """Yield the values that later passes store, and the terms of their sums."""
@@ -379,7 +377,7 @@ class LoopSchedule(Schedule):
                 continue
             work = self.level_of_work(node)
             if work > level and work % 2 == 0:
-                yield node if node.summed is None else node.args[0]
+                yield from [node] if node.summed is None else node.inputs
 
     def keep(self, node, axes):
         """Return a local array for the values of a node along these axes."""

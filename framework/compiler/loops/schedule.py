@@ -43,9 +43,7 @@ class Schedule:
         self.group, self.limits = graph.group, graph.group.limits
         self.nodes, self.stores = graph.nodes, graph.stores
         self.reduced, self.outer, self.passed = graph.reduced, graph.outer, graph.passed
-        self.values = [*graph.loads.values(), *graph.walk()]
-        self.accesses = [n.access for n in graph.loads.values()]
-        self.accesses += graph.stores.values()
+        self.values, self.accesses = graph.values, graph.accesses
         self.memory, self.readers = {}, {}
         for node in self.values:
             for a in node.inputs:

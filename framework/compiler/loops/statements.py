@@ -88,13 +88,24 @@ class Access(NamedTuple):
         """Return the stride along an axis, 0 if it has none."""
         return dict(self.strides).get(axis, 0)
 
+    @property
+    def axes(self):
+        """The axes along which it reaches different entries."""
+        return tuple([axis for axis, stride in self.strides if stride])
+
     def range(self, extents):
         """Return the first and the last entry, for a number of indices of each axis."""
         low = high = self.offset
-        for axis, stride in self.strides:
-            reach = stride * (extents[axis] - 1)
+        for axis in self.axes:
+            reach = self.stride(axis) * (extents[axis] - 1)
             low, high = low + min(0, reach), high + max(0, reach)
         return low, high
+
+    def collapse(self, a, b, both):
+        """Return the same access with an axis ``both`` for ``a`` and ``b``, its inner part."""
+        kept = [pair for pair in self.strides if pair[0] is not a]
+        pairs = [(both if axis is b else axis, stride) for axis, stride in kept]
+        return self._replace(strides=tuple(pairs))
 
     @property
     def is_whole(self):

@@ -59,9 +59,8 @@ class ThreadNest(Nest):
 
     def _is_of_one_thread(self, access):
         """Return whether only one thread accesses an entry."""
-        axes = {axis for axis, stride in access.strides if stride}
         needed = {*self.teams, *(self.members if self.geometry.team > 1 else ())}
-        return {a for a in needed if a.extent > 1} <= axes
+        return {a for a in needed if a.extent > 1} <= {*access.axes}
 
     def verify_statements(self, fail):
         verify_thread_nest(self, fail)

@@ -256,8 +256,7 @@ class _Nest(Scope):
         here = list(self.teams)
         if self.inner is not None:  # whose indices the parts share
             here = [a for a in here if a is not self.parts] + list(self.members)
-        own = {axis for axis, _ in access.strides}
-        zeros = tuple([a for a in here if a.extent > 1 and a not in own])
+        zeros = tuple([a for a in here if a.extent > 1 and a not in access.axes])
         body, is_first = self.statements, self.inner is None
         last = body[-1] if body else None
         if type(last) is not Guard or last[:2] != (is_first, zeros):

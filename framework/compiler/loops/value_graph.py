@@ -46,7 +46,8 @@ class ValueGraph:
     """The values of a `Group`, by buffer, with its ``loads`` and ``stores``.
 
     ``stored`` are the values that others read, ``layouts`` the `Layout` of each stored
-    value that is not in C order. ``operands`` are the buffers that are read, in order;
+    value that is not in C order. ``values`` has loads first, and then operands before
+    results. ``operands`` are the buffers that are read, in order;
     ``outer`` and ``passed`` are the axes, in an order that is the same in every
     process, after axes that every array traverses as one were collapsed.
     """
@@ -58,41 +59,49 @@ class ValueGraph:
         self.outer = [a for a in group.axes if a not in reduced]
         self.passed = [a for a in group.axes if a in reduced]
         self.build()
+        self.values = [*self.loads.values(), *self.walk()]
         self.stores = {out: self.access_of(out) for out in stored}
-        self.collapse()
+        while pair := self.collapsible():
+            self.collapse(*pair)
 
     @property
     def reduced(self):
         """The set of axes that passes run over."""
         return frozenset(self.passed)
 
+    @property
+    def accesses(self):
+        """All accesses to memory: those that load, and those that store."""
+        return [*[node.access for node in self.loads.values()], *self.stores.values()]
+
     def build(self):
         """Create the nodes of all values."""
-        group = self.group
-        for each in group.members:
+        for each in self.group.members:
             (out,) = each.outputs
-            if type(each) is Reduce:
-                axes = group.inner[each]
-                (operand,) = each.operands
-                arg = self.argument(operand, operand.shape, axes)
-                summed = frozenset([axes[i] for i in each.axes]) - {None}
-                if not summed:
-                    node = Value("copy", (arg,), set(axes) - {None}, out.dtype, out)
-                else:
-                    own = set(axes) - {None} - summed
-                    node = Value(
-                        each.ufunc.__name__, (arg,), own, out.dtype, out, summed=summed
-                    )
-            else:
-                axes = group.axes_of[out]
-                name = "copy" if type(each) is Copy else each.scalar
-                args = [self.argument(a, out.shape, axes) for a in each.operands]
-                if isinstance(each, Map) and isinstance(each.function, np.ufunc):
-                    kinds = (*[a.dtype for a in each.operands], None)
-                    wanted = each.function.resolve_dtypes(kinds)[: len(args)]
-                    args = [self.converted(a, d) for a, d in zip(args, wanted)]
-                node = Value(name, tuple(args), set(axes) - {None}, out.dtype, out)
-            self.nodes[out] = node
+            is_sum = type(each) is Reduce
+            self.nodes[out] = self.reduced_by(each) if is_sum else self.mapped_by(each)
+
+    def reduced_by(self, reduce):
+        """Return the value of a reduction: a copy along axes of size 1."""
+        (operand,), (out,) = reduce.operands, reduce.outputs
+        axes = self.group.inner[reduce]
+        args = (self.argument(operand, operand.shape, axes),)
+        summed = frozenset([axes[i] for i in reduce.axes]) - {None}
+        own = set(axes) - {None} - summed
+        name = reduce.ufunc.__name__ if summed else "copy"
+        return Value(name, args, own, out.dtype, out, summed=summed or None)
+
+    def mapped_by(self, each):
+        """Return the value of a map or copy, of operands in the dtypes of NumPy's loop."""
+        (out,) = each.outputs
+        axes = self.group.axes_of[out]
+        name = "copy" if type(each) is Copy else each.scalar
+        args = [self.argument(a, out.shape, axes) for a in each.operands]
+        if isinstance(each, Map) and isinstance(each.function, np.ufunc):
+            kinds = (*[a.dtype for a in each.operands], None)
+            wanted = each.function.resolve_dtypes(kinds)[: len(args)]
+            args = [self.converted(a, d) for a, d in zip(args, wanted)]
+        return Value(name, tuple(args), set(axes) - {None}, out.dtype, out)
 
     def converted(self, arg, dtype):
         if arg.dtype == dtype:
@@ -133,58 +142,36 @@ class ValueGraph:
         pairs = [(a, s) for a, s in zip(axes, layout.strides) if a is not None]
         return Access(out, layout.offset, tuple(pairs))
 
-    def collapse(self):
-        """Collapse two axes that every array traverses as one."""
-        every = [*self.walk(), *self.loads.values()]
-        merged = True
-        while merged:
-            merged = False
-            for group in (self.outer, self.passed):
-                for a, b in itertools.permutations(group, 2):
-                    if self.one(a, b, every):
-                        self.replace(a, b, every)
-                        merged = True
-                        break
-                if merged:
-                    break
+    def collapsible(self):
+        """Return two axes that every value has, and every array traverses, as one; or None."""
+        pairs = [itertools.permutations(axes, 2) for axes in (self.outer, self.passed)]
+        sets = [axes for n in self.values for axes in (n.axes, n.summed or ())]
+        for a, b in itertools.chain(*pairs):
+            same = all([(a in axes) == (b in axes) for axes in sets])
+            if same and self.are_like_one(a, b):
+                return a, b
+        return None
 
-    def one(self, a, b, every):
-        for node in every:
-            if (a in node.axes) != (b in node.axes):
-                return False
-            if node.summed and (a in node.summed) != (b in node.summed):
-                return False
-        return self.like_one(a, b)
-
-    def like_one(self, a, b):
+    def are_like_one(self, a, b):
         """Return whether two axes are one in every array that is read or written."""
-        accesses = [node.access for node in self.loads.values()]
-        for access in (*accesses, *self.stores.values()):
-            strides = dict(access.strides)
-            if strides.get(a, 0) != strides.get(b, 0) * b.extent:
-                return False
-        return True
+        return all([x.stride(a) == x.stride(b) * b.extent for x in self.accesses])
 
-    def replace(self, a, b, every):
+    def collapse(self, a, b):
+        """Replace two axes by one, and return it."""
         both = Axis(f"{a.name}{b.name}", a.extent * b.extent)
 
         def swapped(axes):
             return frozenset([both if x is b else x for x in axes if x is not a])
 
-        def moved(access):
-            pairs = [
-                (both if x is b else x, s) for x, s in access.strides if x is not a
-            ]
-            return access._replace(strides=tuple(pairs))
-
-        for node in every:
+        for node in self.values:
             if b in node.axes:
                 node.axes = swapped(node.axes)
             if node.summed and b in node.summed:
                 node.summed = swapped(node.summed)
             if node.access is not None:
-                node.access = moved(node.access)
-        self.stores = {out: moved(access) for out, access in self.stores.items()}
+                node.access = node.access.collapse(a, b, both)
+        stores = self.stores.items()
+        self.stores = {out: x.collapse(a, b, both) for out, x in stores}
         group = self.passed if a in self.passed else self.outer
         group[group.index(b)] = both
         group.remove(a)
@@ -199,56 +186,40 @@ class ValueGraph:
         have at most ``most``. Returns the axis and the size of the groups, or None and
         1.
         """
-        every = [*self.walk(), *self.loads.values()]
         pairs = itertools.product(self.outer, self.passed)
         for a, b in pairs if len(self.passed) > 1 else ():
             if b.extent <= short and a.extent * b.extent <= most:
-                if self.are_groups(a, b, every):
+                if self.are_groups(a, b):
                     self.passed.remove(b)
-                    for node in every:
+                    for node in self.values:
                         if node.summed and a not in node.summed:
                             node.summed -= {b}
                         if a in node.axes:
                             node.axes |= {b}
                     self.outer.append(b)
-                    return self.replace(a, b, every), b.extent
+                    return self.collapse(a, b), b.extent
         return None, 1
 
-    def are_groups(self, a, b, every):
+    def are_groups(self, a, b):
         """Return whether `join_groups` may join two axes, with vectors along them."""
-        accesses = [*[n.access for n in self.loads.values()], *self.stores.values()]
-        if 1 not in [access.stride(b) for access in accesses]:
+        if 1 not in [access.stride(b) for access in self.accesses]:
             return False
-        totals = [n for n in every if n.summed not in (None, self.reduced)]
+        totals = [n for n in self.values if n.summed not in (None, self.reduced)]
         spread = frozenset().union(*[n.axes for n in totals])
-        return bool(set(self.outer) - {a} - spread) and self.like_one(a, b)
+        return bool(set(self.outer) - {a} - spread) and self.are_like_one(a, b)
 
     def walk(self):
         """Return all nodes but loads, operands first."""
-        seen, order = set(), []
-
-        def visit(node):
-            stack = [(node, iter(node.args))]
-            seen.add(id(node))
-            while stack:
-                current, rest = stack[-1]
-                for arg in rest:
-                    if (
-                        type(arg) is Value
-                        and arg.function is not None
-                        and id(arg) not in seen
-                    ):
-                        seen.add(id(arg))
-                        stack.append((arg, iter(arg.args)))
-                        break
-                else:
-                    order.append(current)
-                    stack.pop()
-
+        order = {}
         for node in self.nodes.values():
-            if id(node) not in seen:
-                visit(node)
-        return order
+            stack = [node]
+            while stack:  # graphs are deep: no recursion
+                args = [a for a in stack[-1].inputs if a.function is not None]
+                pending = [a for a in args if a not in order]
+                stack += pending[::-1]
+                if not pending:
+                    order[stack.pop()] = None
+        return list(order)
 
 
 def _uniform(buffer):

@@ -64,7 +64,7 @@ class _Checker:
     def within_bounds(self, each, extents):
         """Check that an access lies inside of its array, for these numbers of indices."""
         access = each.access
-        missing = [axis for axis, _ in access.strides if axis not in extents]
+        missing = [axis for axis in access.axes if axis not in extents]
         if missing:
             self.fail(f"{each} needs an index for {missing[0]}")
             return
@@ -90,8 +90,7 @@ class _Checker:
 
     def written_for(self, each, axes):
         """Check that a store is not repeated along axes that its array lacks."""
-        own = {axis for axis, _ in each.access.strides}
-        if [axis for axis in axes if axis.extent > 1 and axis not in own]:
+        if [a for a in axes if a.extent > 1 and a not in each.access.axes]:
             self.fail(f"{each} writes one entry several times")
 
     def end(self):
@@ -164,7 +163,7 @@ class _LoopChecker(_Checker):
 
     def spans_of_local(self, each, loops):
         """Check that a local array has entries for strips of an axis, or for all of it."""
-        for axis, _ in each.access.strides:
+        for axis in each.access.axes:
             widths = [e.width for e in loops if e.axis is axis and e.span is Span.STRIP]
             width = widths[0] if widths else None
             if self.spans.setdefault((each.access.array, axis), width) != width:
@@ -279,7 +278,7 @@ class _ThreadChecker(_Checker):
 
     def load(self, each, path, known):
         access = each.access
-        self.axes[each.out] = frozenset([axis for axis, s in access.strides if s])
+        self.axes[each.out] = frozenset(access.axes)
         if access.array in self.nest.outputs:
             self.load_back(each, path)
         elif _is_of_parts(access.array) and not access.is_whole:
@@ -304,8 +303,7 @@ class _ThreadChecker(_Checker):
             self.fail(f"{each} runs for indices out of range")
             return
         self.by_one_thread(each, guards[0], _is_inner(path))
-        own = {axis for axis, _ in access.strides}
-        others = self.axes.get(each.value, frozenset()) - own - {None}
+        others = self.axes.get(each.value, frozenset()) - {*access.axes, None}
         if [axis for axis in others if axis.extent > 1]:
             self.fail(f"{each} stores one entry for all indices along {others}")
 
@@ -317,7 +315,7 @@ class _ThreadChecker(_Checker):
             if nest.parts in guard.zeros:
                 self.fail(f"{each} skips all parts but the first")
         self.written_for(each, axes - {*guard.zeros})
-        if [axis for axis, _ in each.access.strides if axis in guard.zeros]:
+        if not {*each.access.axes}.isdisjoint(guard.zeros):
             self.fail(f"{each} skips all indices but the first")
         if nest.geometry.team > 1 and guard.is_first == is_inner:
             who = "the first member" if is_inner else "all members"
@@ -345,4 +343,4 @@ def _is_of_parts(array):
     if parts is None:
         return False
     accesses = [access for _, access in accesses_in(array.instruction.body)]
-    return any([a.array is array and parts in dict(a.strides) for a in accesses])
+    return any([a.array is array and parts in a.axes for a in accesses])
