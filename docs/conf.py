@@ -27,6 +27,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "gallery",
     "reference",
+    "run",
 ]
 exclude_patterns = ["_build"]
 nitpicky = True  # a reference that leads nowhere is an error

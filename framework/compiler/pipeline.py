@@ -17,7 +17,7 @@ from tapewright.core.logger import get_logger
 
 from .program.lowering import lower
 from .program.pass_manager import SWITCHES, graph_stages, program_stages
-from .targets.cuda.availability import flaw as cuda_flaw
+from .targets.cuda.availability import why_unavailable
 from .targets.native import engine
 from .targets.native.availability import availability
 from .targets.numpy.target import TARGET as NUMPY
@@ -49,7 +49,7 @@ COMPILER = Compiler(
     native_flaw=availability,
     native_description=engine.description,
     native_product=_native_product,
-    cuda_flaw=cuda_flaw,
+    cuda_flaw=why_unavailable,
 )
 
 

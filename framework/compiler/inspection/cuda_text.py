@@ -46,7 +46,7 @@ def _segment(segment, names):
 
 
 def _work(instruction, segment, names):
-    steps = steps_of(instruction, segment.places)
+    steps = steps_of(instruction, segment.addresses)
     lines = [f"# {note(instruction)}", call_text(instruction, names)]
     return "\n".join([*lines, *[f"  {_step_text(step)}" for step in steps]])
 

@@ -2,13 +2,13 @@
 
 import functools
 
-__all__ = ["flaw"]
+__all__ = ["why_unavailable"]
 
 PROBE = 'extern "C" __global__ void probe(int* x) { x[0] = 1; }'
 
 
 @functools.cache
-def flaw(xp):
+def why_unavailable(xp):
     """Return None if CUDA graphs can be built with a module, else the reason why not.
 
     ``xp`` is CuPy, or a module like it.

@@ -62,10 +62,10 @@ def branch_last(program):
     statistics and the scale change in any case.
     """
     instructions = program.instructions
-    places = [i for i, each in enumerate(instructions) if _may_be_last(each)]
-    if not places:
+    branches = [i for i, each in enumerate(instructions) if _may_be_last(each)]
+    if not branches:
         return
-    head, tail = instructions[: places[-1]], instructions[places[-1] :]
+    head, tail = instructions[: branches[-1]], instructions[branches[-1] :]
     late = _depending(tail)
     early = [each for each in tail if each not in late]
     late = [each for each in tail if each in late]

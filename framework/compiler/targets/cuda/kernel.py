@@ -2,7 +2,7 @@
 
 A kernel returns the steps that a stream runs for it, one after the other: launches of
 functions in CUDA C, and library calls. A step refers to the memory that it uses by
-places: numbers of addresses. Buffers that share memory share a place.
+addresses: numbers of addresses. Buffers that share memory share one.
 
 Functions are correct for any number of blocks and threads: their loops are grid-stride
 loops. So one thread on a CPU can run the same source.
@@ -108,7 +108,7 @@ class CudaKernel(Kernel):
     ``takes_views``: operands need not be in C order.
 
     If it ``can_fail`` and values are invalid, the steps write ``number``, which the
-    executable sets, to the place ``places[STATUS]`` if it contains 0, by ``atomicCAS``.
+    executable sets, to the place ``addresses[STATUS]`` if it contains 0, by ``atomicCAS``.
     Then nothing is stored in variables.
     """
 
@@ -120,9 +120,9 @@ class CudaKernel(Kernel):
         return self.can_fail  # to raise the error that belongs to them
 
     @abstractmethod
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         """Return the steps: `Launch`es, or objects with ``enqueue``.
 
-        ``places`` maps base buffers (see `layout_of`) to the numbers of their
+        ``addresses`` maps base buffers (see `layout_of`) to the numbers of their
         addresses.
         """

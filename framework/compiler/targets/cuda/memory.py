@@ -17,8 +17,8 @@ from tapewright.core.errors import InvalidArgumentError
 
 from ...program.program import Kind
 from ..numpy.executable import Instance, explained
+from .addresses import Root
 from .copies import copies
-from .places import Root
 
 __all__ = ["DeviceInstance", "MemoryPlan"]
 

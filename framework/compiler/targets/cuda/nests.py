@@ -28,21 +28,21 @@ SHARED = 1 << 15  # bytes in which sums are combined at once
 ALL = "0xffffffffu"  # the threads of a warp
 
 
-def steps_on(nest, places):
+def steps_on(nest, addresses):
     """Return the steps of a `ThreadNest`: one launch. See `CudaKernel.steps_on`."""
-    return [_Function(nest, places).launch()]
+    return [_Function(nest, addresses).launch()]
 
 
 class _Function:
     """Prints the statements of a nest; ``names`` has the names of scalars."""
 
-    def __init__(self, nest, places):
-        self.nest, self.geometry, self.places = nest, nest.geometry, places
+    def __init__(self, nest, addresses):
+        self.nest, self.geometry, self.addresses = nest, nest.geometry, addresses
         self.lines, self.depth, self.names = [], 1, {}
         self.numbers, self.slots = itertools.count(), 0
         self.parameters = {}  # place -> its parameter
         for a in dict.fromkeys([*nest.operands, *nest.outputs]):
-            self.declare(places[a], a.dtype, a in nest.outputs)
+            self.declare(addresses[a], a.dtype, a in nest.outputs)
         is_wide = _largest_index(nest) >= nest.limits.wide_index
         self.index = "long long" if is_wide else "int"
         own, other = ("x", "y") if self.geometry.is_row else ("y", "x")
@@ -143,7 +143,7 @@ class _Function:
 
     def entry(self, access):
         """The entry of memory that an access refers to."""
-        number = list(self.parameters).index(self.places[access.array])
+        number = list(self.parameters).index(self.addresses[access.array])
         terms = [str(access.offset)] if access.offset or not access.strides else []
         for axis, stride in access.strides:
             terms.append(axis.name if stride == 1 else f"{axis.name} * {stride}")

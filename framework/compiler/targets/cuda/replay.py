@@ -40,7 +40,7 @@ class Replay:
         self.may_fail = bool(instance.checks)
         self.versions = self.graph = None
         self.reports = segment.reports
-        where = segment.places.where
+        where = segment.addresses.where
         fixed = [instance.address(root) for root, _ in where]
         self.addresses = [
             None if start is None else start + offset
@@ -191,12 +191,12 @@ class Replay:
 
 
 class Numbers:
-    """The values that the host sends to a segment, as words in the order of their places."""
+    """The values that the host sends to a segment, as words in the order of their addresses."""
 
     def __init__(self, segment, instance):
         plan = instance.plan
         self.target = instance.blocks["number"].data.ptr
-        own = [root for root, _ in segment.places.where if root.kind == "number"]
+        own = [root for root, _ in segment.addresses.where if root.kind == "number"]
         self.words = np.zeros(plan.numbers_size // 8, np.int64)
         space = self.words.view(np.uint8)
         slots, specs = {}, dict(segment.number_specs())

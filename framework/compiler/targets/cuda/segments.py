@@ -9,10 +9,10 @@ addresses are copied to static memory instead. Results are copied out of it.
 import numpy as np
 
 from ...program.program import Kind
+from .addresses import Addresses, Root
 from .kernel import STATUS, Launch, Parameter
 from .kernels.stores import StoreKernel, copy_steps, guarded
 from .kernels.updates import UpdateKernel
-from .places import Places, Root
 from .steps import is_on_device, steps_of
 
 __all__ = ["PINNED", "Segment", "can_fail"]
@@ -35,7 +35,7 @@ class Segment:
 
     ``inputs`` are the buffers that come from outside, ``hosts`` the buffers whose
     values the host sends, ``results`` the buffers copied out of static memory.
-    ``places.where`` has the roots of all addresses. ``numbers`` are the numbers of the
+    ``addresses.where`` has the roots of all addresses. ``numbers`` are the numbers of the
     instructions that can fail.
     """
 
@@ -44,7 +44,7 @@ class Segment:
         self.instructions, self.steps = [], []
         # Sets in the order in which they are met.
         self.inputs, self.hosts, self.results = {}, {}, {}
-        self.places = Places(self._root_of)
+        self.addresses = Addresses(self._root_of)
         self._stored = {}  # id of a variable -> its root from here on
         self._pairs, self._copied = [], set()  # copies to make, what they touch
         self._numbers = numbers  # of failures
@@ -61,7 +61,7 @@ class Segment:
             self._store(instruction, may_have_failed)
             return
         self._flush(may_have_failed)
-        steps = steps_of(instruction, self.places)
+        steps = steps_of(instruction, self.addresses)
         if type(instruction) is UpdateKernel:
             for root, dtype in instruction.numbers:
                 self.plan.number(root, dtype.itemsize)
@@ -69,7 +69,7 @@ class Segment:
         self.steps += steps
         for out in instruction.outputs:
             if not out.size:  # no step needs to write it
-                self.places[out]
+                self.addresses[out]
         workspaces = [getattr(step, "workspace_bytes", 0) for step in steps]
         self.plan.workspace = max([self.plan.workspace, *workspaces])
 
@@ -77,7 +77,7 @@ class Segment:
         """Create the final steps: stores, and the report of a failure."""
         self._flush(may_have_failed)
         if self.reports:
-            status, pinned = self.places[STATUS], self.places[PINNED]
+            status, pinned = self.addresses[STATUS], self.addresses[PINNED]
             whole = np.dtype(np.int32)
             parameters = Parameter(status, whole, True), Parameter(pinned, whole, True)
             self.steps.append(Launch(REPORT, parameters, (1, 1, 1), (1, 1, 1)))
@@ -138,7 +138,7 @@ class Segment:
 
     def _store(self, store, may_have_failed):
         """Copy together with earlier stores, unless that overwrites one of their operands."""
-        pair = store.pair(self.places)
+        pair = store.pair(self.addresses)
         touched = {self._owner_of(place) for place in pair[:2]}
         if not self._copied.isdisjoint(touched):
             self._flush(may_have_failed)
@@ -148,7 +148,7 @@ class Segment:
 
     def _owner_of(self, place):
         """Return a key of the memory of ``place``: a variable may be overwritten in place."""
-        root, offset = self.places.where[place]
+        root, offset = self.addresses.where[place]
         return id(root.key) if root.kind in ("variable", "stored") else (root, offset)
 
     def _flush(self, may_have_failed):
@@ -159,7 +159,7 @@ class Segment:
     def _guarded(self, step):
         if type(step) is not Launch:
             raise NotImplementedError(f"a library call changes variables: {step!r}")
-        return guarded(step, self.places[STATUS])
+        return guarded(step, self.addresses[STATUS])
 
     # --- memory
 

@@ -11,8 +11,8 @@ def is_on_device(instruction):
     return type(instruction) is ThreadNest or hasattr(instruction, "steps_on")
 
 
-def steps_of(instruction, places):
+def steps_of(instruction, addresses):
     """Return the steps of an instruction, see `CudaKernel.steps_on`."""
     if type(instruction) is ThreadNest:
-        return nests.steps_on(instruction, places)
-    return instruction.steps_on(places)
+        return nests.steps_on(instruction, addresses)
+    return instruction.steps_on(addresses)

@@ -212,7 +212,7 @@ def availability():
             f"LLVM {_dotted(version)} is too old, {MINIMUM} is needed: update llvmlite"
         )
     try:
-        return host().flaw or _flaw()
+        return host().why_unavailable or _why_unavailable()
     except Exception as error:
         return f"a test function could not be compiled: {error}"
 
@@ -327,7 +327,7 @@ define double @call(double %x) nounwind {
 """
 
 
-def _flaw():
+def _why_unavailable():
     """Compile and run a loop and a call; return a description of wrong results."""
     _llvm().executionengine.check_jit_execution()
     function = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)

@@ -74,7 +74,7 @@ class Host:
         return self.architecture == "aarch64" or self.has("f16c")
 
     @property
-    def flaw(self):
+    def why_unavailable(self):
         """None, or why machine code is not supported: such machines are untested."""
         if self.architecture not in _UNUSED:
             return f"machine code for {self.architecture} is not supported"

@@ -40,35 +40,35 @@ class _Numbers(dict):
         return self[key]
 
 
-def outputs_of(kernel, arrays, grid=None, block=None, places=(), status=0):
+def outputs_of(kernel, arrays, grid=None, block=None, numbers=(), status=0):
     """The outputs of a kernel and its status, when it runs on the values of operands.
 
-    All memory has other values before, and so has what lies around it. ``places`` are those
+    All memory has other values before, and so has what lies around it. ``numbers`` are those
     of buffers that share memory, if any do; ``status`` is that before.
     """
-    places = _Numbers(places)
-    steps, memory = kernel.steps_on(places), {}
+    numbers = _Numbers(numbers)
+    steps, memory = kernel.steps_on(numbers), {}
     given = dict(zip(kernel.reads, arrays))
     for buffer in (*kernel.operands, *kernel.outputs):
         size = buffer.nbytes + 2 * ROOM
-        memory.setdefault(places[buffer], np.full(size, CANARY, np.uint8))
+        memory.setdefault(numbers[buffer], np.full(size, CANARY, np.uint8))
     for buffer, array in given.items():
-        _inside(memory[places[buffer]], buffer)[...] = array
+        _inside(memory[numbers[buffer]], buffer)[...] = array
     addresses = {place: each.ctypes.data + ROOM for place, each in memory.items()}
     status = np.array([status], np.int32)
-    addresses[places[STATUS]] = status.ctypes.data
+    addresses[numbers[STATUS]] = status.ctypes.data
     module, threads = shim.Module(source_of(steps)), "fibers" if grid else "one"
     for step in steps:
         arguments = [addresses[p.place] for p in step.parameters]
         module.launch(step.name, grid or 1, block or 1, arguments, threads=threads)
     for each in memory.values():
         assert (each[:ROOM] == CANARY).all() and (each[-ROOM:] == CANARY).all()
-    written = {places[out] for out in kernel.outputs}
+    written = {numbers[out] for out in kernel.outputs}
     for buffer, array in given.items():
-        if places[buffer] not in written:
-            after = _inside(memory[places[buffer]], buffer)
+        if numbers[buffer] not in written:
+            after = _inside(memory[numbers[buffer]], buffer)
             assert after.tobytes() == array.tobytes()
-    return [_inside(memory[places[b]], b) for b in kernel.outputs], int(status[0])
+    return [_inside(memory[numbers[b]], b) for b in kernel.outputs], int(status[0])
 
 
 def _inside(memory, buffer):

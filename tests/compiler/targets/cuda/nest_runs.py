@@ -95,7 +95,7 @@ def nests_of(program):
 
 
 def launches_of(nest):
-    """The buffers of a nest, whose numbers are their places, and its launches."""
+    """The buffers of a nest, whose numbers are their addresses, and its launches."""
     buffers = list(dict.fromkeys([*nest.operands, *nest.outputs]))
     return buffers, steps_on(nest, {b: i for i, b in enumerate(buffers)})
 

@@ -17,12 +17,12 @@ from tapewright.compiler.program.program import Buffer, Kind, Program
 from tapewright.compiler.program.program_rewriter import ProgramRewriter
 from tapewright.compiler.program.verifier import verify_program
 from tapewright.compiler.targets.cuda import modules
+from tapewright.compiler.targets.cuda.addresses import Addresses, Root
 from tapewright.compiler.targets.cuda.kernel import (
     CudaKernel,
     Launch,
     function_source,
 )
-from tapewright.compiler.targets.cuda.places import Places, Root
 from tapewright.compiler.targets.cuda.prelude import PRELUDE
 from tapewright.compiler.targets.cuda.products.cublaslt import (
     WORKSPACE,
@@ -112,7 +112,7 @@ class Memory:
 
     def __init__(self):
         self.held = {}
-        self.places = Places(lambda base: (Root("buffer", base), 0))
+        self.numbers = Addresses(lambda base: (Root("buffer", base), 0))
 
     def bytes(self, key):
         """The memory of a base buffer, or the workspace."""
@@ -139,7 +139,7 @@ class Memory:
     def addresses(self):
         return [
             self.bytes(root.key or root.kind).ctypes.data + offset
-            for root, offset in self.places.where
+            for root, offset in self.numbers.where
         ]
 
     def check(self):
@@ -157,7 +157,7 @@ def run(program, *buffers, machine=None, **how):
     verify_program(program, "the test")
     memory = Memory()
     kernels = [each for each in program.instructions if isinstance(each, CudaKernel)]
-    steps = {each: each.steps_on(memory.places) for each in kernels}
+    steps = {each: each.steps_on(memory.numbers) for each in kernels}
     machine = machine or Host
     take = machine(source_of(itertools.chain(*steps.values())), **how)
     for each in program.instructions:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.targets.cuda.availability import flaw
+from tapewright.compiler.targets.cuda.availability import why_unavailable
 from tapewright.core import config
 
 from ....stand_in.cublaslt import provided
@@ -22,12 +22,12 @@ class Hashable(types.SimpleNamespace):
 
 
 def test_a_module_with_everything_has_no_flaw(gpu):
-    flaw.cache_clear()
-    assert flaw(gpu) is None
+    why_unavailable.cache_clear()
+    assert why_unavailable(gpu) is None
 
 
 def test_a_module_without_cuda_compiles_nothing():
-    assert flaw(np) == "numpy cannot compile functions"
+    assert why_unavailable(np) == "numpy cannot compile functions"
 
 
 def test_a_compiler_that_fails_is_the_reason():
@@ -35,17 +35,19 @@ def test_a_compiler_that_fails_is_the_reason():
         raise RuntimeError("no such architecture")
 
     flawed = Hashable(__name__="arrays", RawModule=fails, cuda=None)
-    assert flaw(flawed) == "NVRTC cannot compile: no such architecture"
+    assert why_unavailable(flawed) == "NVRTC cannot compile: no such architecture"
 
 
 def test_products_that_cannot_be_loaded_are_the_reason(gpu):
     def missing():
         raise OSError("libcublasLt.so.12: not found")
 
-    flaw.cache_clear()
+    why_unavailable.cache_clear()
     with provided(missing):
-        assert flaw(gpu) == ("cublasLt cannot be loaded: libcublasLt.so.12: not found")
-    flaw.cache_clear()
+        assert why_unavailable(gpu) == (
+            "cublasLt cannot be loaded: libcublasLt.so.12: not found"
+        )
+    why_unavailable.cache_clear()
 
 
 def test_with_a_flaw_functions_run_op_by_op(gpu, monkeypatch):

@@ -66,7 +66,7 @@ def test_a_result_of_one_graph_is_read_where_it_lies_by_the_next(gpu):
         return z * y
 
     _, second = segments_of(f, tw.constant(X))
-    kinds = [root.kind for root, _ in second.places.where]
+    kinds = [root.kind for root, _ in second.addresses.where]
     assert kinds.count("input") == 1 and ("static" in kinds or "arena" in kinds)
     assert np.allclose(
         tw.function(f)(tw.constant(X)).numpy(), np.exp(X) * (np.exp(X) + 1)
@@ -137,10 +137,10 @@ def test_all_that_changes_variables_behind_a_check_is_guarded(gpu):
     segments = segments_of(lambda x: checked(x, v, w, labels, rule), tw.ones([3]))
     failed = False
     for segment in segments:
-        status = segment.places[STATUS]
+        status = segment.addresses[STATUS]
         variables = {
             n
-            for n, (root, _) in enumerate(segment.places.where)
+            for n, (root, _) in enumerate(segment.addresses.where)
             if root.kind in ("stored", "flat", "variable")
         }
         for step in segment.steps:
@@ -164,8 +164,8 @@ def test_the_last_step_reports_what_was_found(gpu):
     last = segment.steps[-1]
     assert last.body == REPORT and segment.reports
     assert [p.place for p in last.parameters] == [
-        segment.places[STATUS],
-        segment.places[PINNED],
+        segment.addresses[STATUS],
+        segment.addresses[PINNED],
     ]
     assert [can_fail(e) for e in segment.instructions].count(True) >= 1
 
@@ -173,7 +173,7 @@ def test_the_last_step_reports_what_was_found(gpu):
 def test_a_graph_without_checks_reports_nothing(gpu):
     (segment,) = segments_of(lambda x: tw.exp(x), tw.constant(X))
     assert not segment.reports and STATUS not in [
-        r.kind for r, _ in segment.places.where
+        r.kind for r, _ in segment.addresses.where
     ]
 
 
@@ -220,6 +220,6 @@ def test_no_two_values_that_live_together_share_memory_of_the_arena(gpu):
 def test_the_values_of_variables_have_the_addresses_of_their_arrays(gpu):
     v = tw.Variable(X)
     (segment,) = segments_of(lambda x: tw.exp(v * x), tw.constant(X))
-    (root,) = [r for r, _ in segment.places.where if r.kind == "variable"]
+    (root,) = [r for r, _ in segment.addresses.where if r.kind == "variable"]
     assert root.key is v
     assert all([b.kind is not Kind.VARIABLE for b in segment.inputs])

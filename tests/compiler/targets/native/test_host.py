@@ -156,7 +156,7 @@ def test_a_step_is_compiled_without_a_complaint(host, step_texts, silent):
 
 @every_host
 def test_the_self_test_is_compiled_without_a_complaint(host, silent):
-    assert host.flaw is None
+    assert host.why_unavailable is None
     compiled_for(host, engine._TEST)
 
 
@@ -233,9 +233,11 @@ def test_architectures_have_one_name_each():
 def test_a_feature_that_is_switched_off_later_is_off():
     host = Host("x86_64-linux", "generic", ("+avx2", "+fma", "-avx2"))
     assert not host.has("avx2") and host.has("fma")
-    assert host.flaw == "this CPU lacks AVX2 or FMA, or they are switched off"
+    assert (
+        host.why_unavailable == "this CPU lacks AVX2 or FMA, or they are switched off"
+    )
     host = dataclasses.replace(host, features=("-avx2", "+fma", "+avx2"))
-    assert host.flaw is None
+    assert host.why_unavailable is None
 
 
 def test_every_arm_converts_halves_by_itself():

@@ -27,7 +27,7 @@ class ArgReductionKernel(CudaKernel):
             known and x.size and x.shape[instruction.keywords["axis"]] < 1 << 30
         )
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (x,), (out,) = self.operands, self.outputs
         rows = Rows(x, self.replaced.keywords["axis"])
         kind = register_type(x.dtype)
@@ -52,7 +52,7 @@ class ArgReductionKernel(CudaKernel):
   }}
 """
         reads, writes = {"x": x}, {"out": out}
-        return [launch(places, code, rows.threads, reads, writes, rows.block)]
+        return [launch(addresses, code, rows.threads, reads, writes, rows.block)]
 
     def _before(self, a, b):
         """The condition that one entry precedes another, regardless of their indices."""

@@ -48,7 +48,7 @@ def count_parts(loops, maps, size):
     return max(1, min(THREADS // size, length // LEAST, MOST_PARTS))
 
 
-def contract(places, loops, operands, out, parts=1):
+def contract(addresses, loops, operands, out, parts=1):
     """Return the launch that computes ``out``: products of ``operands``, summed.
 
     The loops of the contraction are ``loops``. ``operands`` and ``out`` are pairs of an
@@ -61,10 +61,10 @@ def contract(places, loops, operands, out, parts=1):
     code = _Writer(loops, dict(zip(names, operands)), out, parts).code()
     reads = dict(zip(names, [array.buffer for array in arrays]))
     count = math.prod(out[0].shape)
-    return launch(places, code, count, reads, {"out": out[0].buffer})
+    return launch(addresses, code, count, reads, {"out": out[0].buffer})
 
 
-def sum_parts(places, parts, out):
+def sum_parts(addresses, parts, out):
     """Return the launch that adds up the first axis of a buffer in C order."""
     kind, total, count = index_type(parts), c_type(out.dtype), out.size
     code = f"""\
@@ -75,7 +75,7 @@ def sum_parts(places, parts, out):
     out[i] = total;
   }}
 """
-    return launch(places, code, count, {"parts": parts}, {"out": out})
+    return launch(addresses, code, count, {"parts": parts}, {"out": out})
 
 
 class _Equation(NamedTuple):

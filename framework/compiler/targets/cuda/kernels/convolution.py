@@ -220,18 +220,18 @@ class DirectKernel(CudaKernel):
         (out,), parts = instruction.outputs, _parts(instruction)
         return [((parts, *out.shape), out.dtype)] if parts > 1 else []
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (out,), (a, b, *scratch) = self.outputs, self.operands
         maps = self.replaced.maps
         operands = list(zip(map(array_of, (a, b)), maps.operands))
         if not scratch:
             into = array_of(out), maps.output
-            return [contract(places, maps.loops, operands, into)]
+            return [contract(addresses, maps.loops, operands, into)]
         (parts,) = scratch
         into, count = (array_of(parts), maps.output), parts.shape[0]
         return [
-            contract(places, maps.loops, operands, into, count),
-            sum_parts(places, parts, out),
+            contract(addresses, maps.loops, operands, into, count),
+            sum_parts(addresses, parts, out),
         ]
 
 
@@ -275,7 +275,7 @@ class WindowsKernel(CudaKernel):
         dtype = (*instruction.operands, *instruction.outputs)[images].dtype
         return [(_matrix_shape(windows, dtype, self.limits.windows_bytes), dtype)]
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         windows, steps = windows_of(self.replaced), []
         *arrays, matrix = map(array_of, self.operands)
         arrays.append(array_of(self.outputs[0]))
@@ -284,10 +284,10 @@ class WindowsKernel(CudaKernel):
             stop = min(start + matrix.shape[0], images.shape[0])
             part = images.rows(start, stop), filters, places_of.rows(start, stop)
             part = *part, matrix.rows(0, stop - start)
-            steps += self.part(places, windows, *part, adds=start > 0)
+            steps += self.part(addresses, windows, *part, adds=start > 0)
         return steps
 
-    def part(self, places, windows, images, filters, placed, matrix, adds):
+    def part(self, addresses, windows, images, filters, placed, matrix, adds):
         """Return the steps for some images; ``adds`` to the gradient of the filters."""
         loops, of_images, of_matrix = _matrix_maps(windows, matrix.shape)
         images, whole = (images, of_images), (matrix, of_matrix)
@@ -301,17 +301,17 @@ class WindowsKernel(CudaKernel):
         ]
         made = windows.roles.index(2)
         if made == 0:
-            product = self.product(places, placed, filters.turned, matrix)
-            return [*product, contract(places, loops, [whole], images)]
+            product = self.product(addresses, placed, filters.turned, matrix)
+            return [*product, contract(addresses, loops, [whole], images)]
         factors = (matrix, filters, placed), (matrix.turned, placed, filters)
-        product = self.product(places, *factors[made == 1], adds=adds and made == 1)
-        return [contract(places, loops, [images], whole), *product]
+        product = self.product(addresses, *factors[made == 1], adds=adds and made == 1)
+        return [contract(addresses, loops, [images], whole), *product]
 
-    def product(self, places, a, b, out, adds=False):
+    def product(self, addresses, a, b, out, adds=False):
         (m, k), n = a.shape, b.shape[1]
         product = Product((a.groups,), m, n, k, a.matrix, b.matrix, out.matrix)
         problem = problem_of(product, tf32=self.tf32, adds=adds)
-        return calls_of(product, problem, places, self.limits)
+        return calls_of(product, problem, addresses, self.limits)
 
 
 def _matrix_shape(windows, dtype, room):

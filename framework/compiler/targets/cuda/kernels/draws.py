@@ -58,7 +58,7 @@ class DrawKernel(CudaKernel):
         is_mask = self.replaced.distribution == "dropout_mask"
         return np.dtype(np.float32) if is_mask else out.dtype
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (state, *stream), (out,) = self.reads, self.outputs
         each, kind = 32 // self.drawn.itemsize, index_type(out)
         blocks = -(-out.size // each)
@@ -86,7 +86,7 @@ class DrawKernel(CudaKernel):
       }}
   }}
 """
-        return [launch(places, code, blocks, reads, writes, block=128)]
+        return [launch(addresses, code, blocks, reads, writes, block=128)]
 
     def _key_and_counter(self, has_stream):
         """Declare key and counter of a block, as in `ops.random.philox`."""

@@ -21,5 +21,5 @@ class EmptyKernel(CudaKernel):
         computes = instruction.is_pure and not instruction.is_free
         return bool(instruction.outputs) and is_empty and computes
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         return []

@@ -13,7 +13,7 @@ FEW_ENTRIES = 1 << 30
 _INT32 = np.dtype(np.int32)
 
 
-def launch(places, code, count, reads, writes, block=BLOCK):
+def launch(addresses, code, count, reads, writes, block=BLOCK):
     """Return the `Launch` of ``code`` over ``count`` threads, or the maximum number.
 
     In the code the keys of ``reads`` and ``writes`` are pointers to the first entries
@@ -23,7 +23,7 @@ def launch(places, code, count, reads, writes, block=BLOCK):
     parameters, lines = {}, []
     for given, is_written in ((reads, False), (writes, True)):
         for name, buffer in given.items():
-            place, offset, dtype = _address(places, buffer)
+            place, offset, dtype = _address(addresses, buffer)
             known = parameters.get(place, Parameter(place, dtype, False))
             parameters[place] = known._replace(
                 is_written=known.is_written or is_written
@@ -41,13 +41,13 @@ def launch(places, code, count, reads, writes, block=BLOCK):
     return Launch(body, tuple(parameters.values()), (blocks, 1, 1), (block, 1, 1))
 
 
-def _address(places, buffer):
+def _address(addresses, buffer):
     """Return the number of an address, the entry at which a buffer begins there, the dtype."""
     if buffer == STATUS:
-        return places[STATUS], 0, _INT32
+        return addresses[STATUS], 0, _INT32
     buffer, dtype = buffer if type(buffer) is tuple else (buffer, buffer.dtype)
     base, offset, _ = layout_of(buffer)
-    return places[base], offset, dtype
+    return addresses[base], offset, dtype
 
 
 def each_entry(kind, name, count):

@@ -37,7 +37,7 @@ class GatherKernel(CudaKernel):
         picks = gather.indices.dtype.kind in "iu"
         return bool(whole and picks and bits_of(gather.source.dtype))
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (out,), (source, indices) = self.outputs, self.operands
         lead, size, tail = around(source.shape, self.replaced.axis)
         count, kind, bits = indices.size, index_type(out, source), bits_of(out.dtype)
@@ -55,7 +55,7 @@ class GatherKernel(CudaKernel):
 """
         reads = {"source": (source, bits), "indices": indices}
         writes = {"out": (out, bits), "status": STATUS}
-        return [launch(places, code, out.size, reads, writes)]
+        return [launch(addresses, code, out.size, reads, writes)]
 
 
 class ScatterKernel(CudaKernel):
@@ -90,24 +90,24 @@ class ScatterKernel(CudaKernel):
         _, size, _ = self.around
         return self.operands[1].size > max(FEW, self.limits.team_indices * size)
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         rows, indices, *scratch = self.operands
         reads = {"rows": self._summands(rows)}
         if not scratch:
             code, writes = self._looking_at_all(), {"status": STATUS}
-            return [self._sums(places, code, reads | {"indices": indices}, writes)]
+            return [self._sums(addresses, code, reads | {"indices": indices}, writes)]
         size = _size(self.replaced)
         how = self.number, self.limits, self.skips
-        order = index_order.steps(places, indices, size, scratch, *how)
+        order = index_order.steps(addresses, indices, size, scratch, *how)
         reads |= {"keys": order.keys, "order": order.order}
-        return [*order.steps, self._sums(places, self._looking_up(), reads, {})]
+        return [*order.steps, self._sums(addresses, self._looking_up(), reads, {})]
 
     def _summands(self, array):
         """An array as summands: unsigned integers, whose overflow is defined."""
         dtype = array.dtype
         return (array, dtype if dtype.kind == "f" else bits_of(dtype))
 
-    def _sums(self, places, sum_rows, reads, writes):
+    def _sums(self, addresses, sum_rows, reads, writes):
         """Return the launch in which each thread, or each block, sums output entries."""
         (out,), (rows, indices, *_) = self.outputs, self.operands
         _, size, tail = self.around
@@ -131,7 +131,7 @@ class ScatterKernel(CudaKernel):
 """
         threads, block = (TEAM, TEAM) if self.has_teams else (1, BLOCK)
         writes = {"out": (out, dtype), **writes}
-        return launch(places, code, out.size * threads, reads, writes, block)
+        return launch(addresses, code, out.size * threads, reads, writes, block)
 
     def _looking_at_all(self):
         (out,), (rows, indices) = self.outputs, self.operands
@@ -200,7 +200,7 @@ class SegmentRowsKernel(CudaKernel):
         picks = ids.dtype.kind in "iu"
         return bool(rows.size and out.size and picks and bits_of(rows.dtype))
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (out,), (rows, ids) = self.outputs, self.operands
         kind, bits, tail = (
             index_type(out, rows),
@@ -216,7 +216,7 @@ class SegmentRowsKernel(CudaKernel):
   }}
 """
         reads, writes = {"rows": (rows, bits), "ids": ids}, {"out": (out, bits)}
-        return [launch(places, code, out.size, reads, writes)]
+        return [launch(addresses, code, out.size, reads, writes)]
 
 
 class RangeKernel(CudaKernel):
@@ -230,7 +230,7 @@ class RangeKernel(CudaKernel):
         (x,) = check.operands
         return check.function is check_labels and bool(x.size)
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (labels,), classes = self.operands, self.replaced.keywords["classes"]
         code = f"""\
   {each_entry(index_type(labels), "i", labels.size)}
@@ -238,7 +238,7 @@ class RangeKernel(CudaKernel):
       atomicCAS(status, 0, {self.number});
 """
         reads, writes = {"labels": labels}, {"status": STATUS}
-        return [launch(places, code, labels.size, reads, writes)]
+        return [launch(addresses, code, labels.size, reads, writes)]
 
 
 def _axis(scatter):

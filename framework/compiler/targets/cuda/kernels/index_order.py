@@ -39,21 +39,21 @@ def scratch_specs(count, limits):
     return [*[row] * 4, ((_cut(count, limits).stretches * BYTE,), _INT32)]
 
 
-def steps(places, indices, size, scratch, failure, limits, skips=False):
+def steps(addresses, indices, size, scratch, failure, limits, skips=False):
     """Return the `IndexOrder` of indices from 0 to ``size - 1``; other indices fail.
 
     With ``skips``, negative indices do not fail, and come last.
     """
     if indices.size <= limits.ranked_indices:
-        return _ranked(places, indices, size, scratch, failure, skips)
+        return _ranked(addresses, indices, size, scratch, failure, skips)
     *pairs, counts = scratch
     pairs, found, cut = [pairs[:2], pairs[2:]], [], _cut(indices.size, limits)
     last = size - (not skips)
     for turn in range(-(-max(1, last.bit_length()) // 8)):
         source = indices if turn == 0 else pairs[turn % 2 - 1]
         key = _Key(source, size, failure, 8 * turn, skips)
-        found.append(_counting(places, key, cut, counts))
-        found.append(_moving(places, key, cut, counts, pairs[turn % 2]))
+        found.append(_counting(addresses, key, cut, counts))
+        found.append(_moving(addresses, key, cut, counts, pairs[turn % 2]))
     return IndexOrder(found, *pairs[turn % 2])
 
 
@@ -94,7 +94,7 @@ class _Key:
         return {"status": STATUS} if self.is_first else {}
 
 
-def _ranked(places, indices, size, scratch, failure, skips):
+def _ranked(addresses, indices, size, scratch, failure, skips):
     keys, order = scratch
     key = _Key(indices, size, failure, 0, skips)
     code = f"""\
@@ -110,7 +110,7 @@ def _ranked(places, indices, size, scratch, failure, skips):
   }}
 """
     writes = {"keys": keys, "order": order, **key.written}
-    made = launch(places, code, indices.size, key.read, writes, block=64)
+    made = launch(addresses, code, indices.size, key.read, writes, block=64)
     return IndexOrder([made], keys, order)
 
 
@@ -140,7 +140,7 @@ def _each_stretch(cut, code):
 """
 
 
-def _counting(places, key, cut, counts):
+def _counting(addresses, key, cut, counts):
     """Count the occurrences of each byte in each stretch."""
     code = f"""\
     for (int b = threadIdx.x; b < {BYTE}; b += blockDim.x)
@@ -156,10 +156,10 @@ def _counting(places, key, cut, counts):
 """
     code = f"  __shared__ int found[{BYTE}];\n" + _each_stretch(cut, code)
     writes = {"counts": counts, **key.written}
-    return _launch(places, code, cut, key.read, writes)
+    return _launch(addresses, code, cut, key.read, writes)
 
 
-def _moving(places, key, cut, counts, target):
+def _moving(addresses, key, cut, counts, target):
     """Move the keys of a stretch behind the keys before them, chunk by chunk.
 
     ``next`` is the next position for a key with a byte.
@@ -206,10 +206,10 @@ def _moving(places, key, cut, counts, target):
     shared = f"  __shared__ int next[{BYTE}], totals[{BYTE}], bytes[{CHUNK}];\n"
     keys, order = target
     reads, writes = {**key.read, "counts": counts}, {"keys": keys, "order": order}
-    return _launch(places, shared + _each_stretch(cut, code), cut, reads, writes)
+    return _launch(addresses, shared + _each_stretch(cut, code), cut, reads, writes)
 
 
-def _launch(places, code, cut, reads, writes):
+def _launch(addresses, code, cut, reads, writes):
     """A launch of one block for each stretch."""
-    made = launch(places, code, cut.count, reads, writes, block=256)
+    made = launch(addresses, code, cut.count, reads, writes, block=256)
     return made._replace(grid=(cut.stretches, 1, 1))

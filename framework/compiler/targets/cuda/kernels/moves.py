@@ -38,13 +38,13 @@ class ConcatKernel(CudaKernel):
             start = stop
         return found
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         parts = self.columns
         groups = [parts[i : i + TOGETHER] for i in range(0, len(parts), TOGETHER)]
         whole = parts[-1][-1]
-        return [self._move(places, group, whole) for group in groups]
+        return [self._move(addresses, group, whole) for group in groups]
 
-    def _move(self, places, parts, whole):
+    def _move(self, addresses, parts, whole):
         """Return the launch that fills the columns of some operands, in rows of ``whole``."""
         (out,), bits = self.outputs, bits_of(self.outputs[0].dtype)
         (_, first, _), (_, _, last) = parts[0], parts[-1]
@@ -62,7 +62,7 @@ class ConcatKernel(CudaKernel):
         {chosen};
   }}
 """
-        return launch(places, code, count, reads, {"out": (out, bits)})
+        return launch(addresses, code, count, reads, {"out": (out, bits)})
 
 
 class PlaceKernel(CudaKernel):
@@ -82,10 +82,10 @@ class PlaceKernel(CudaKernel):
             shape += [count] * (type(word) is not int)
         return tuple(shape) == operand.shape  # else NumPy broadcasts
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (operand,), (out,) = self.operands, self.outputs
         axes = _slices(out.shape, self.replaced.keywords["index"])
-        return [_placed(places, out, axes, operand)]
+        return [_placed(addresses, out, axes, operand)]
 
 
 class PadKernel(CudaKernel):
@@ -98,14 +98,14 @@ class PadKernel(CudaKernel):
         (out,) = instruction.outputs
         return bool(out.size and instruction.operands[0].size and bits_of(out.dtype))
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (operand, filling), (out,) = self.operands, self.outputs
         paddings = self.replaced.keywords["paddings"]
         axes = [
             (before + count + after, before, 1, count)
             for count, (before, after) in zip(operand.shape, paddings, strict=True)
         ]
-        return [_placed(places, out, axes, operand, filling)]
+        return [_placed(addresses, out, axes, operand, filling)]
 
 
 class RepeatKernel(CudaKernel):
@@ -118,7 +118,7 @@ class RepeatKernel(CudaKernel):
         (out,) = instruction.outputs
         return bool(out.size and bits_of(out.dtype))
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (operand,), (out,), keywords = (
             self.operands,
             self.outputs,
@@ -133,10 +133,10 @@ class RepeatKernel(CudaKernel):
   }}
 """
         reads, writes = {"x": (operand, bits)}, {"out": (out, bits)}
-        return [launch(places, code, out.size, reads, writes)]
+        return [launch(addresses, code, out.size, reads, writes)]
 
 
-def _placed(places, out, axes, operand, filling=None):
+def _placed(addresses, out, axes, operand, filling=None):
     """Return the launch that writes an operand to slices of the axes, see `_slices`."""
     kind, bits, axes = index_type(out), bits_of(out.dtype), _merged(axes)
     strides, lines = row_major([count for _, _, _, count in axes]), []
@@ -153,7 +153,7 @@ def _placed(places, out, axes, operand, filling=None):
 """
     reads = {"x": (operand, bits)}
     reads |= {} if filling is None else {"filling": (filling, bits)}
-    return launch(places, code, out.size, reads, {"out": (out, bits)})
+    return launch(addresses, code, out.size, reads, {"out": (out, bits)})
 
 
 def _spelled_out(shape, index):
@@ -173,8 +173,8 @@ def _slices(shape, index):
         if type(word) is int:
             found.append((size, word % size, 1, 1))
         else:
-            places = range(*slice(*word).indices(size))
-            found.append((size, places.start, places.step, len(places)))
+            entries = range(*slice(*word).indices(size))
+            found.append((size, entries.start, entries.step, len(entries)))
     return found
 
 

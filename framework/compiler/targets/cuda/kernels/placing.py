@@ -20,7 +20,7 @@ class FlatIndexKernel(CudaKernel):
         (indices,), (out,) = instruction.operands, instruction.outputs
         return bool(out.size and indices.size and indices.dtype.kind in "iu")
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (indices,), (out,) = self.operands, self.outputs
         keywords = self.replaced.keywords
         dims, batch = keywords["dims"], keywords["batch"]
@@ -44,7 +44,7 @@ class FlatIndexKernel(CudaKernel):
   }}
 """
         reads, writes = {"indices": indices}, {"out": out, "status": STATUS}
-        return [launch(places, code, out.size, reads, writes)]
+        return [launch(addresses, code, out.size, reads, writes)]
 
 
 class PlaceAlongKernel(CudaKernel):
@@ -59,7 +59,7 @@ class PlaceAlongKernel(CudaKernel):
         known = indices.dtype.kind in "iu" and x.shape == indices.shape
         return bool(known and x.size and out.size and bits_of(out.dtype))
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (x, indices), (out,) = self.operands, self.outputs
         _, count, tail = around(x.shape, self.replaced.keywords["axis"])
         kind, bits = index_type(x, out), bits_of(out.dtype)
@@ -82,6 +82,6 @@ class PlaceAlongKernel(CudaKernel):
             target | {"status": STATUS},
         )
         return [
-            launch(places, clear, out.size, {}, target),
-            launch(places, code, x.size, reads, writes),
+            launch(addresses, clear, out.size, {}, target),
+            launch(addresses, code, x.size, reads, writes),
         ]

@@ -30,7 +30,7 @@ class RankKernel(CudaKernel):
         fits = size <= MOST and x.size * size <= MOST_PAIRS
         return bool(known and sizes and fits)
 
-    def ranked(self, places, axis, descends, store, writes):
+    def ranked(self, addresses, axis, descends, store, writes):
         """Return the launch in which each entry finds its ``rank`` and ``store`` stores it."""
         (x,) = self.operands
         rows, kind = Rows(x, axis), register_type(x.dtype)
@@ -51,7 +51,7 @@ class RankKernel(CudaKernel):
 {store(rows)}\
   }}
 """
-        return launch(places, code, x.size, {"x": x}, writes)
+        return launch(addresses, code, x.size, {"x": x}, writes)
 
 
 class SortKernel(RankKernel):
@@ -59,7 +59,7 @@ class SortKernel(RankKernel):
 
     __slots__ = ()
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         keywords, (out,) = self.replaced.keywords, self.outputs
 
         def store(rows):
@@ -68,7 +68,7 @@ class SortKernel(RankKernel):
             return f"    out[{place}] = {value};\n"
 
         axis, descends = keywords["axis"], keywords["descending"]
-        return [self.ranked(places, axis, descends, store, {"out": out})]
+        return [self.ranked(addresses, axis, descends, store, {"out": out})]
 
 
 class TopKernel(RankKernel):
@@ -76,7 +76,7 @@ class TopKernel(RankKernel):
 
     __slots__ = ()
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         values, indices = self.outputs
         k, dtype = self.replaced.keywords["k"], c_type(indices.dtype)
 
@@ -89,7 +89,7 @@ class TopKernel(RankKernel):
 """
 
         writes = {"values": values, "indices": indices}
-        return [self.ranked(places, -1, True, store, writes)]
+        return [self.ranked(addresses, -1, True, store, writes)]
 
 
 class InTopKernel(CudaKernel):
@@ -104,7 +104,7 @@ class InTopKernel(CudaKernel):
         fits = predictions.size and predictions.shape[1] <= MOST_CLASSES
         return bool(known and fits and targets.dtype.isnative)
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (targets, predictions), (out,) = self.operands, self.outputs
         rows, kind = Rows(predictions, -1), register_type(predictions.dtype)
         is_float, k = predictions.dtype.kind == "f", self.replaced.keywords["k"]
@@ -133,7 +133,7 @@ class InTopKernel(CudaKernel):
   }}
 """
         reads, writes = {"targets": targets, "x": predictions}, {"out": out}
-        return [launch(places, code, rows.count * TEAM, reads, writes, TEAM)]
+        return [launch(addresses, code, rows.count * TEAM, reads, writes, TEAM)]
 
 
 class SearchKernel(CudaKernel):
@@ -148,7 +148,7 @@ class SearchKernel(CudaKernel):
         whole = row.size and values.size and row.shape[-1] <= MOST_SEARCHED
         return bool(known and row.dtype == values.dtype and whole)
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (row, values), (out,) = self.operands, self.outputs
         rows, count = Rows(row, -1), values.size // Rows(row, -1).count
         kind, searched = register_type(row.dtype), ("other", "own", row.dtype, False)
@@ -175,7 +175,7 @@ class SearchKernel(CudaKernel):
   }}
 """
         reads = {"x": row, "values": values}
-        return [launch(places, code, values.size, reads, {"out": out})]
+        return [launch(addresses, code, values.size, reads, {"out": out})]
 
 
 def _before(a, b, dtype, descends):

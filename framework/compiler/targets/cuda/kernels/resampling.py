@@ -37,7 +37,7 @@ class ResampleKernel(CudaKernel):
         kernel.operands = (*kernel.operands, *map(program.constant, tables))
         return kernel
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (x, picks, *weights), (out,) = self.operands, self.outputs
         axis = self.replaced.keywords["axis"]
         (_, extent, tail), (_, size, _) = around(x.shape, axis), around(out.shape, axis)
@@ -60,7 +60,7 @@ class ResampleKernel(CudaKernel):
 """
         reads = {"x": (x, dtype), "picks": picks}
         reads |= {"weights": weights[0]} if weights else {}
-        return [launch(places, code, out.size, reads, {"out": (out, dtype)})]
+        return [launch(addresses, code, out.size, reads, {"out": (out, dtype)})]
 
 
 def _bands_of(instruction):

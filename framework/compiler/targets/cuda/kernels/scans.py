@@ -31,7 +31,7 @@ class ScanKernel(CudaKernel):
             native and x.size and x.shape[instruction.keywords["axis"]] < 1 << 30
         )
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (x,), (out,) = self.operands, self.outputs
         dtype = x.dtype if x.dtype.kind == "f" else bits_of(x.dtype)
         rows = Rows(x, self.replaced.keywords["axis"])
@@ -43,7 +43,7 @@ class ScanKernel(CudaKernel):
         if rows.have_teams:
             code = f"  __shared__ {register_type(dtype)} parts[{TEAM}];\n{code}"
         reads, writes = {"x": (x, dtype)}, {"out": (out, dtype)}
-        return [launch(places, code, rows.threads, reads, writes, rows.block)]
+        return [launch(addresses, code, rows.threads, reads, writes, rows.block)]
 
     def _numbers(self, dtype):
         """The function of two numbers, its identity element, and the initial value."""

@@ -49,7 +49,7 @@ class Join(CudaKernel):
         """Return False: it only replaces instructions in a `StepLoop`."""
         return False
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         """Return no steps: all entries are already in place."""
         return []
 
@@ -137,36 +137,36 @@ class StepLoop(CudaKernel):
         ]
         self.operands = tuple(arrays)
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         """Return the steps of one time step, repeated at the addresses of each."""
-        found = [self._fill(places, *each) for each in self.filled]
+        found = [self._fill(addresses, *each) for each in self.filled]
         numbers, count = _Numbers(self.slots), self.trace.steps
         steps = [s for e in step_instructions(self.trace) for s in steps_of(e, numbers)]
         for t in reversed(range(count)) if self.trace.backwards else range(count):
-            table = [self._place(places, key, t) for key in numbers.found]
+            table = [self._place(addresses, key, t) for key in numbers.found]
             found += [_moved(step, table) for step in steps]
         return found
 
-    def _fill(self, places, output, row, source):
+    def _fill(self, addresses, output, row, source):
         """Return the launch that writes the initial value of an output."""
         out, bits = self.outputs[output], bits_of(self.outputs[output].dtype)
         if source is None:
-            return zeros(places, out)
+            return zeros(addresses, out)
         count = out.size if row is None else math.prod(out.shape[1:])
         start = 0 if row is None else row % out.shape[0] * count
         code = f"  {each_entry(index_type(out), 'i', count)} out[{start} + i] = x[i];\n"
         reads = {"x": (self.operands[source], bits)}
-        return launch(places, code, count, reads, {"out": (out, bits)})
+        return launch(addresses, code, count, reads, {"out": (out, bits)})
 
-    def _place(self, places, key, t):
+    def _place(self, addresses, key, t):
         """Return the place of a slot, or of the key of a place, in step ``t``."""
         if type(key) is str:
-            return places[key]
+            return addresses[key]
         array = self.operands[key.array] if key.array >= 0 else None
         array = self.outputs[-1 - key.array] if array is None else array
         row = math.prod(array.shape[1:]) * (0 if key.ahead is None else t + key.ahead)
         entries = layout_of(array).offset + row
-        return places.at(array, entries * array.dtype.itemsize + key.offset)
+        return addresses.at(array, entries * array.dtype.itemsize + key.offset)
 
 
 class _Numbers:
@@ -181,7 +181,7 @@ class _Numbers:
 
 
 def _moved(step, table):
-    """Return a step at other places: ``table`` maps each of its places."""
+    """Return a step at other addresses: ``table`` maps each of its addresses."""
     if type(step) is Launch:
         parameters = [p._replace(place=table[p.place]) for p in step.parameters]
         return step._replace(parameters=tuple(parameters))

@@ -13,8 +13,8 @@ from ....program.array_instructions import Copy, View
 from ....program.call_instructions import Load, Store
 from ....program.program import Kind
 from ....program.program_rewriter import ProgramRewriter
+from ..addresses import Root
 from ..kernel import Launch, Parameter
-from ..places import Root
 
 __all__ = [
     "HostStore",
@@ -54,13 +54,13 @@ class StoreKernel(Store):
         """The array of the variable after the store."""
         return Root("stored", self.variable)
 
-    def pair(self, places):
+    def pair(self, addresses):
         """``(from, to, buffer)`` for `copy_steps`."""
         (buffer,) = self.operands
-        return start_of(places, buffer), places.at(self.root), buffer
+        return start_of(addresses, buffer), addresses.at(self.root), buffer
 
-    def steps_on(self, places):
-        return copy_steps([self.pair(places)])
+    def steps_on(self, addresses):
+        return copy_steps([self.pair(addresses)])
 
 
 class HostStore(Store):
@@ -70,9 +70,9 @@ class HostStore(Store):
     kept = ()
 
 
-def start_of(places, buffer):
+def start_of(addresses, buffer):
     """Return the position of the first entry of a buffer in C order, possibly a view."""
-    return places.at(buffer, start_in_memory(buffer))
+    return addresses.at(buffer, start_in_memory(buffer))
 
 
 def start_in_memory(buffer):
@@ -154,7 +154,7 @@ def _copy(program, rewriter, buffer):
 
 
 def copy_steps(pairs):
-    """Return launches that copy ``(from, to, buffer)``: two places, and a spec.
+    """Return launches that copy ``(from, to, buffer)``: two addresses, and a spec.
 
     All are done at once: no pair copies from the target of another.
     """

@@ -20,7 +20,7 @@ from ....program.program import Buffer, Kind, Program
 from ....program.variable_update import Rule
 from ....program.verifier import verify_program
 from ....tracing.graph import Graph, Node
-from ..places import Root
+from ..addresses import Root
 from ..steps import is_on_device, steps_of
 from .stores import copy_steps, start_in_memory, start_of
 
@@ -146,7 +146,7 @@ class UpdateKernel(Update):
 
     # --- its steps
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         """Return the steps of the program, and copies of results to their final arrays."""
         gradients = [a for a in self.operands if not a.is_scratch]
         arena, *spaces = self.scratch
@@ -157,14 +157,14 @@ class UpdateKernel(Update):
             if base in self._roots:
                 return self._roots[base], 0
             if base in outer:
-                root, start = places.locate(outer[base])
+                root, start = addresses.locate(outer[base])
                 return root, start + start_in_memory(outer[base])
             if base.is_constant:
                 return Root("constant", base), 0
-            root, start = places.locate(arena)
+            root, start = addresses.locate(arena)
             return root, start + base.offset
 
-        inner = places.nested(root_of)
+        inner = addresses.nested(root_of)
         steps = [s for each in _working(self.program) for s in steps_of(each, inner)]
         pairs = [(start_of(inner, out), inner[a], out) for out, a in self._copied]
         return steps + copy_steps(pairs)

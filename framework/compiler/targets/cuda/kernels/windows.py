@@ -51,7 +51,7 @@ class WindowKernel(Windows, CudaKernel):
         dtype = self.outputs[0].dtype
         return dtype if dtype.kind == "f" else bits_of(dtype)
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (out,), kind = self.outputs, self.kind
         _, extent, tail = around(out.shape, self.axis)
         code = f"""\
@@ -62,12 +62,12 @@ class WindowKernel(Windows, CudaKernel):
     out[i] = total;
   }}
 """
-        return [self.launched(places, code, out.size)]
+        return [self.launched(addresses, code, out.size)]
 
-    def launched(self, places, code, count):
+    def launched(self, addresses, code, count):
         (out,) = self.outputs
         reads = {f"x{n}": array for n, array in enumerate(self.operands)}
-        return launch(places, code, count, reads, {"out": out})
+        return launch(addresses, code, count, reads, {"out": out})
 
     def load(self, n, place):
         """Entry ``place`` of operand ``n`` along the axis."""
@@ -204,10 +204,10 @@ class SpreadKernel(SpreadToMaxima, WindowKernel):
 {self.each_tap(code, f"own == {self.load(2, 'met')}")}\
 """
 
-    def steps_on(self, places):
-        return [self._pairs(places)] if self.halves else super().steps_on(places)
+    def steps_on(self, addresses):
+        return [self._pairs(addresses)] if self.halves else super().steps_on(addresses)
 
-    def _pairs(self, places):
+    def _pairs(self, addresses):
         """Return the launch in which a thread computes both entries of a window of two.
 
         The larger entry gets the cotangent; the second one if they are unordered.
@@ -232,7 +232,7 @@ class SpreadKernel(SpreadToMaxima, WindowKernel):
     }}
   }}
 """
-        return self.launched(places, code, lead * pairs * tail)
+        return self.launched(addresses, code, lead * pairs * tail)
 
 
 def _indented(code):

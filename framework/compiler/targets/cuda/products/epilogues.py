@@ -52,12 +52,12 @@ class EpilogueProduct(ProductKernel):
         (*_, last) = self.outputs if self.epilogue == Epilogue.BGRADA else self.operands
         return last if self.epilogue.has_vector else None
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         vector, place = self.vector, None
         if vector is not None:
-            place = places[vector], layout_of(vector).offset * vector.dtype.itemsize
+            place = addresses[vector], layout_of(vector).offset * vector.dtype.itemsize
         problem = _problem(self, self.epilogue)
-        return calls_of(self.product, problem, places, self.limits, place)
+        return calls_of(self.product, problem, addresses, self.limits, place)
 
     def verify(self, place_of, fail):
         product, vector = self.product, self.vector

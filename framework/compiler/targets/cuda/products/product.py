@@ -123,13 +123,13 @@ def _count_calls(product):
 # ------------------------------------------------------------------------------- steps
 
 
-def calls_of(product, problem, places, limits, vector=None):
+def calls_of(product, problem, addresses, limits, vector=None):
     """Return the `Multiply` steps of a product.
 
     Args:
         product: The `Product`.
         problem: The problem of one step, see `problem_of`.
-        places: Map of buffers to their places.
+        addresses: Map of buffers to their addresses.
         limits: The `Limits` of the program.
         vector: Place and byte offset of the vector of an epilogue.
     """
@@ -147,8 +147,10 @@ def calls_of(product, problem, places, limits, vector=None):
             count = min(product.batch[inner] - index[inner], most)
             problem = problem._replace(count=count)
         starts = [x.offset + sum(map(operator.mul, x.strides, index)) for x in matrices]
-        at = [(places[x.base], size * n) for x, size, n in zip(matrices, sizes, starts)]
-        steps.append(Multiply(problem, (*at, vector), places[WORKSPACE]))
+        at = [
+            (addresses[x.base], size * n) for x, size, n in zip(matrices, sizes, starts)
+        ]
+        steps.append(Multiply(problem, (*at, vector), addresses[WORKSPACE]))
     return steps
 
 
@@ -170,11 +172,11 @@ def problem_of(product, epilogue=Epilogue.DEFAULT, tf32=False, adds=False):
     return Problem(dtypes, transposes, *layouts, count, epilogue, tf32, adds)
 
 
-def zeros(places, out):
+def zeros(addresses, out):
     """Return a launch that fills a buffer with zeros."""
     kind = index_type(out)
     code = f"  {each_entry(kind, 'i', out.size)} out[i] = 0;\n"
-    return launch(places, code, out.size, {}, {"out": out})
+    return launch(addresses, code, out.size, {}, {"out": out})
 
 
 # ------------------------------------------------------------------------- the kernel
@@ -216,15 +218,15 @@ class ProductKernel(CudaKernel):
         a, b = self.operands[:2]
         return product_of(a, b, self.outputs[0])
 
-    def steps_on(self, places):
+    def steps_on(self, addresses):
         (out,) = self.outputs
         if not out.size:
             return []
         if not self.operands[0].shape[-1]:
-            return [zeros(places, out)]
+            return [zeros(addresses, out)]
         product = self.product
         problem = problem_of(product, tf32=self.tf32)
-        return calls_of(product, problem, places, self.limits)
+        return calls_of(product, problem, addresses, self.limits)
 
 
 def _as_taken(program, instruction):

@@ -87,8 +87,8 @@ def check(function, x, y, weights, how=None):
 def launches_of(function, arrays):
     """The launches of the kernels of a convolution and its gradients."""
     program, _ = program_of(with_gradients(function), arrays)
-    kernels, places = use_kernel(program, ContractionKernel), Memory().places
-    return [step for each in kernels for step in each.steps_on(places)]
+    kernels, addresses = use_kernel(program, ContractionKernel), Memory().numbers
+    return [step for each in kernels for step in each.steps_on(addresses)]
 
 
 # name -> images, filters, and the arguments of the convolution
@@ -231,7 +231,7 @@ def test_images_are_taken_in_parts_where_the_matrix_is_large(
     parts = -(-5 // at_once)
     for each in kernels:
         assert each.scratch[0].shape[0] == at_once
-        kinds = [type(step) for step in each.steps_on(Memory().places)]
+        kinds = [type(step) for step in each.steps_on(Memory().numbers)]
         assert (kinds.count(Launch), kinds.count(Multiply)) == (parts, parts)
 
 
@@ -350,7 +350,7 @@ def test_random_index_maps_compile(stand_in):
     for seed in range(8):
         maps, (a, b, out) = random_maps(np.random.default_rng(seed))
         kernels.append(check_maps(maps, [a, b], out))
-    compile_launches([s for each in kernels for s in each.steps_on(Memory().places)])
+    compile_launches([s for each in kernels for s in each.steps_on(Memory().numbers)])
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -1,4 +1,4 @@
-"""Concatenation and placing in CUDA C: the entries of NumPy's kernels, at their places."""
+"""Concatenation and placing in CUDA C: the entries of NumPy's kernels, at their addresses."""
 
 import numpy as np
 import pytest
@@ -82,8 +82,8 @@ def test_an_array_may_come_twice():
 def test_many_arrays_are_concatenated_by_several_launches(count):
     arrays = [numbers(3, 1 + i % 3) for i in range(count)]
     kernel = check_concat(arrays, 1)
-    places = dict(zip((*kernel.operands, *kernel.outputs), range(count + 1)))
-    assert len(kernel.steps_on(places)) == -(-count // moves.TOGETHER)
+    addresses = dict(zip((*kernel.operands, *kernel.outputs), range(count + 1)))
+    assert len(kernel.steps_on(addresses)) == -(-count // moves.TOGETHER)
 
 
 def test_bits_of_floats_stay_as_they_are():

@@ -1,4 +1,4 @@
-"""Kernels over whole rows in CUDA C: the numbers and places of NumPy's kernels."""
+"""Kernels over whole rows in CUDA C: the numbers and addresses of NumPy's kernels."""
 
 import numpy as np
 import pytest

@@ -161,7 +161,7 @@ def steps_of(name, count, units=5):
     program, copied, _ = program_of(call)
     kernel = StepLoop.of(program, copied)
     program.append(kernel, *[(out.shape, out.dtype) for out in copied.outputs])
-    return kernel.steps_on(Memory().places)
+    return kernel.steps_on(Memory().numbers)
 
 
 @pytest.mark.parametrize("name", LAYERS)

@@ -145,7 +145,7 @@ def test_no_launch_copies_from_where_it_copies_to(program, gpu):
 
 
 def _root(segment, parameter):
-    root, offset = segment.places.where[parameter.place]
+    root, offset = segment.addresses.where[parameter.place]
     return root.kind, (id(root.key), offset)
 
 

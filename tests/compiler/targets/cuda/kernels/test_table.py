@@ -62,7 +62,7 @@ def test_every_instruction_of_the_device_has_steps(gpu):
     f(tw.constant(X))
     (segment,) = executable_of(f, tw.constant(X)).segments
     for each in segment.instructions:
-        assert steps_of(each, segment.places)
+        assert steps_of(each, segment.addresses)
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1])

@@ -71,8 +71,8 @@ def test_cotangents_of_halves_may_be_written_over_the_input(shape, axis):
     g, x = kernel.operands
     assert kernel.in_place_operands == (x,)
     for run in SHAPES:
-        places = {g: 0, x: 1, kernel.outputs[0]: 1}
-        found, _ = outputs_of(kernel, arrays[:2], *run, places=places)
+        addresses = {g: 0, x: 1, kernel.outputs[0]: 1}
+        found, _ = outputs_of(kernel, arrays[:2], *run, numbers=addresses)
         assert_same(found, wanted)
 
 

@@ -85,7 +85,7 @@ CASES = {
     "with itself": (lambda x, w: tw.matmul(x, x) @ w, (2, 90, 90), (90, 90), "half"),
     "windows": (convolution(), (4, 14, 14, 16), (3, 3, 16, 40), "float32"),
     "few windows": (convolution(), (2, 6, 6, 3), (3, 3, 3, 4), "float32"),
-    "places": (convolution(), (4, 14, 14, 16), (1, 1, 16, 40), None),
+    "addresses": (convolution(), (4, 14, 14, 16), (1, 1, 16, 40), None),
     "dilated": (convolution(dilations=2), (4, 14, 14, 16), (3, 3, 16, 40), "float32"),
 }
 CASES |= {

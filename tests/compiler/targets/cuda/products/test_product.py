@@ -104,7 +104,7 @@ def test_zeros_compile_for_three_generations_of_gpus(stand_in):
         a, b = [add_input(program, random(*s, dtype=dtype)) for s in ((3, 0), (0, 2))]
         program.outputs = [add_product(program, a, b)]
         (kernel,) = use_kernel(program, ProductKernel)
-        steps += kernel.steps_on(Memory().places)
+        steps += kernel.steps_on(Memory().numbers)
     compile_launches(steps)
 
 

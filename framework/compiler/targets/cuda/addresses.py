@@ -1,13 +1,13 @@
-"""`Places`: the addresses that the steps of a program use, by number.
+"""`Addresses`: the addresses that the steps of a program use, by number.
 
-A step refers to memory by the number of a place, and gets the address when it is
-captured. Buffers that share memory share a place, so that a kernel has one parameter
+A step refers to memory by the number of an address, and gets the address itself when it
+is captured. Buffers that share memory share a number, so that a kernel has one parameter
 for both.
 """
 
 from ...loops.accesses import layout_of
 
-__all__ = ["Places", "Root"]
+__all__ = ["Addresses", "Root"]
 
 
 class Root:
@@ -31,12 +31,12 @@ class Root:
         return f"<Root {self.kind} {self.key!r}>"
 
 
-class Places:
-    """Numbers of addresses: ``places[buffer]`` belongs to the base of its layout.
+class Addresses:
+    """Numbers of addresses: ``addresses[buffer]`` belongs to the base of its layout.
 
     ``root_of(base)`` returns the `Root` in whose memory a base buffer lies, and its
     byte offset there; a string, like `kernel.STATUS`, is a root of this kind. ``where``
-    lists root and offset of each place.
+    lists root and offset of each address.
     """
 
     def __init__(self, root_of, where=None, numbers=None):
@@ -45,8 +45,8 @@ class Places:
         self._numbers = {} if numbers is None else numbers
 
     def nested(self, root_of):
-        """Return places of other buffers, with the same numbers for the same addresses."""
-        return Places(root_of, self.where, self._numbers)
+        """Return addresses of other buffers, with the same numbers for the same addresses."""
+        return Addresses(root_of, self.where, self._numbers)
 
     def __getitem__(self, buffer):
         number = self._found.get(buffer)
@@ -55,7 +55,7 @@ class Places:
         return number
 
     def at(self, buffer, offset=0):
-        """Return the place this many bytes behind the start of a buffer."""
+        """Return the number of the address this many bytes behind the start of a buffer."""
         root, start = self.locate(buffer)
         key = root, start + offset
         number = self._numbers.setdefault(key, len(self.where))
