@@ -41,10 +41,10 @@ class Gpu:
     def __call__(self, steps, memory):
         cupy, keys = (
             self.cupy,
-            [root.key or root.kind for root, _ in memory.addresses.where],
+            [root.key or root.kind for root, _ in memory.numbers.where],
         )
         held = {key: self.copied(memory.bytes(key)) for key in dict.fromkeys(keys)}
-        offsets = [offset for _, offset in memory.addresses.where]
+        offsets = [offset for _, offset in memory.numbers.where]
         addresses = [held[key].data.ptr + n for key, n in zip(keys, offsets)]
         kernels = {s.name: s for s in steps if s.name != "cublasLtMatmul"}
         functions = {name: self.module.get_function(name) for name in kernels}
