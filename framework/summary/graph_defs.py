@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tapewright.compiler.tracing.graph import Read, Store, is_value, spec_of
+from tapewright.compiler.tracing.graph import Read, Write, is_value, spec_of
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.symbolic_shape import static_shapes
 from tapewright.io.tensor_protos import NUMBERS
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["graph_def", "run_metadata"]
 
-OPS = {Read: "ReadVariableOp", Store: "AssignVariableOp"}
+OPS = {Read: "ReadVariableOp", Write: "AssignVariableOp"}
 RESOURCE = 20  # of types.proto, also for dtypes that it lacks
 
 

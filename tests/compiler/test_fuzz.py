@@ -16,7 +16,7 @@ import pytest
 from tapewright.compiler import pipeline
 from tapewright.compiler.program import buffer_assignment
 from tapewright.compiler.program.array_instructions import Map
-from tapewright.compiler.program.call_instructions import Store
+from tapewright.compiler.program.call_instructions import StoreVariable
 from tapewright.compiler.targets.numpy.target import TARGET
 
 from .fuzzing import checking, generating, shrinking
@@ -56,7 +56,7 @@ def lose_nan(program):
 
 
 def forget_stores(program):
-    stores = [each for each in program.instructions if type(each) is Store]
+    stores = [each for each in program.instructions if type(each) is StoreVariable]
     program.instructions = [e for e in program.instructions if e not in stores[1:]]
 
 

@@ -1,4 +1,4 @@
-"""`Loop`: a region that runs many times, and its gradient, which is another loop.
+"""`LoopNode`: a region that runs many times, and its gradient, which is another loop.
 
 The body receives values carried from step to step, a row of each sliced operand, and
 constants; it yields the carried values, terms of sums, and rows of stacks. The gradient
@@ -46,12 +46,12 @@ from .regions import (
 )
 from .row_updates import writing_body
 
-__all__ = ["Loop", "LoopTrace", "loop"]
+__all__ = ["LoopNode", "LoopTrace", "loop"]
 
 # The spec of a list value: arrays of a loop whose length is not known before.
 
 
-class Loop(RegionNode):
+class LoopNode(RegionNode):
     """Run the first region, the body, for each step, while the second region yields true.
 
     The number of steps is the operand ``count`` (if ``counted``), else ``length``, else
@@ -338,7 +338,7 @@ class Results(NamedTuple):
 
 
 def loop(title, body, carried, sliced=(), constants=(), *, row_specs=None, **settings):
-    """Emit a `Loop`: ``body(carried, slices, constants)`` for each step.
+    """Emit a `LoopNode`: ``body(carried, slices, constants)`` for each step.
 
     The body returns lists of carried values, terms of sums and rows of stacks, where
     None stays None. The result is a `Results`. For ``settings``, see `LoopTrace.node`.
@@ -379,7 +379,7 @@ class LoopTrace:
     def node(
         self, *, count=None, length=None, capacity=None, maximum=None, reverse=False
     ):
-        """Return the `Loop` and its inputs; for the settings and ``count``, see `Loop`.
+        """Return the `LoopNode` and its inputs; for the settings and ``count``, see `LoopNode`.
 
         With a ``length``, the test is omitted.
         """
@@ -400,7 +400,7 @@ class LoopTrace:
         for test in tests:
             test.graph.outputs = [test.value_of(test.results)]
         captured = close_regions(tracers, leading)
-        node = Loop(
+        node = LoopNode(
             [tracer.graph for tracer in tracers],
             carried=len(state) + len(values),
             sliced=len(self.sliced),

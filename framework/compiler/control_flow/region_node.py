@@ -26,7 +26,7 @@ from tapewright.core.symbolic_shape import (
 from tapewright.ops.array.conversion import stop_gradient
 
 from ..tracing.binding import bound_regions
-from ..tracing.graph import Effect, Node, Read, ReadAgain, Store, Value, spec_of
+from ..tracing.graph import Effect, Node, Read, ReadAgain, Value, Write, spec_of
 from ..tracing.handles import HANDLE, ListValue, list_value, object_of, zeros_of
 from .recording import emit, region_gradients
 
@@ -413,7 +413,7 @@ def split_effects(graph):
             tokens += node.outputs
         elif type(node) is ReadAgain:
             pure.append(_cut(node))
-        elif type(node) is not Store:
+        elif type(node) is not Write:
             pure.append(node)
     whole = graph.replaced(full, [*graph.outputs, *tokens])
     rest = graph.replaced(pure, list(graph.outputs))

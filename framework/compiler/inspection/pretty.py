@@ -5,7 +5,7 @@ import re
 
 from ..pipeline import current_target, stages
 from ..targets.numpy.fused_maps import BlockFunction
-from ..tracing.graph import Effect, Graph, Read, Store, is_value
+from ..tracing.graph import Effect, Graph, Read, Write, is_value
 from .costs import instruction_cost, instruction_name
 
 __all__ = [
@@ -135,7 +135,7 @@ def _node_text(node, names):
         (given,) = names.give(node)
         spec = spec_text(node.outputs[0])
         return f"{given} = read '{node.variable.path}' {spec}{where}"
-    if type(node) is Store:
+    if type(node) is Write:
         return f"store '{node.variable.path}' = {names.of(node.inputs[0])}{where}"
     inputs = [names.of(x) for x in node.inputs]
     attributes = [f"{k}={_plain(v)}" for k, v in _shown_attributes(node).items()]
@@ -189,7 +189,7 @@ def dot_text(graph):
         draw(f"{value.name or 'input'}\n{spec_text(value)}", value, ", shape=ellipse")
     for node in graph.nodes:
         label, style = node.name, ""
-        if type(node) in (Read, Store):
+        if type(node) in (Read, Write):
             label, style = f"{node.name} {node.variable.path}", ", style=rounded"
         specs = [spec_text(out) for out in node.outputs]
         here = draw("\n".join([label, *specs]), node, style)

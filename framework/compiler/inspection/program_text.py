@@ -3,7 +3,7 @@
 from tapewright.core.emitter import identifier
 
 from ..program.array_instructions import View
-from ..program.call_instructions import Load, Store
+from ..program.call_instructions import LoadVariable, StoreVariable
 from ..targets.numpy.source import view_text
 from .costs import instruction_cost, instruction_name
 from .pretty import cost_text, short_line, spec_text
@@ -21,7 +21,7 @@ class Names:
         self.known, self.taken, self.opened = {}, set(), opened
         for i, buffer in enumerate(program.inputs):
             self.give(buffer, buffer.source.name or f"x{i}")
-        loads = [each for each in program.instructions if type(each) is Load]
+        loads = [each for each in program.instructions if type(each) is LoadVariable]
         ends = _ends([each.variable.path for each in loads])
         for each in loads:
             self.give(each.outputs[0], ends[each.variable.path])
@@ -109,12 +109,12 @@ def _region_head(executable):
 def line_text(instruction, names, reason):
     """Format a line for a separate instruction; ``reason(instruction)`` explains why."""
     where = short_line(getattr(instruction.node, "line", None))
-    if type(instruction) is Load:
+    if type(instruction) is LoadVariable:
         (out,) = instruction.outputs
         path = instruction.variable.path
         text = f"{names.of(out)} = variable '{path}'"
         return f"{text:<40}  # {spec_text(out)}  {where}"
-    if type(instruction) is Store:
+    if type(instruction) is StoreVariable:
         path = instruction.variable.path
         text = f"variable '{path}' = {names.of(instruction.operands[0])}"
         return f"{text:<40}  # {where}"

@@ -18,7 +18,7 @@ from tapewright.core.dtypes import kind_of
 
 from ..program.program import Kind
 from ..targets.numpy.source import LARGE
-from ..tracing.graph import Read, Store
+from ..tracing.graph import Read, Write
 from .costs import instruction_cost, instruction_name
 from .pretty import counted, quantity, short_line, spec_text
 
@@ -152,7 +152,7 @@ def bytes_without_reuse(graph):
     return sum(
         value.nbytes
         for node in graph.nodes
-        if type(node) not in (Read, Store) and not getattr(node.op, "view", False)
+        if type(node) not in (Read, Write) and not getattr(node.op, "view", False)
         for value in node.outputs
     )
 

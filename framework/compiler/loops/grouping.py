@@ -12,7 +12,7 @@ from tapewright.core.errors import InternalError
 
 from ..program.array_instructions import Copy, Map, Reduce, View
 from ..program.atomicity import may_fail
-from ..program.call_instructions import Load
+from ..program.call_instructions import LoadVariable
 from .group import Group, root_of
 from .schedule import cost_of
 
@@ -103,7 +103,9 @@ class _Grouping:
         if not self._is_loop(reader):
             after = self.all_units[unit.number + 1 :]
             later = [u.members[0] for u in after if u.members]
-            return any([not self._is_loop(m) and type(m) is not Load for m in later])
+            return any(
+                [not self._is_loop(m) and type(m) is not LoadVariable for m in later]
+            )
         roots = [root_of(a) for a in reader.operands]
         casts = self.deferred
         sources = [casts[a].operands[0] if a in casts else a for a in roots]
@@ -152,7 +154,7 @@ class _Grouping:
         unit = self.new_unit()
         unit.members.append(instruction)
         self.require(unit, map(self.producer, instruction.operands))
-        if type(instruction) is Load:
+        if type(instruction) is LoadVariable:
             (out,) = instruction.outputs
             self.loaded[out] = {id(instruction.variable)}
             self.require(unit, self.effects[-1:])

@@ -6,7 +6,7 @@ They write parts of rows in place, and a row is read before it is written.
 from ..program.array_functions import copy_into
 from ..program.array_instructions import Copy, View
 from ..program.program import Buffer, Kind
-from ..program.step_tracer import Memory, Region
+from ..program.step_tracer import Region, StepMemory
 from .accesses import Layout, layout_of
 from .loop_nest import LoopNest
 from .thread_nest import ThreadNest
@@ -41,7 +41,7 @@ def step_instructions(trace):
 
 def initial_rows(memory):
     """Yield pairs of a row, None for all rows, and the buffer that is copied there."""
-    if type(memory.initial) is Memory:
+    if type(memory.initial) is StepMemory:
         yield None, memory.initial.initial
     yield from memory.rows.items()
 

@@ -1,6 +1,6 @@
 """Passes that remove dead code: nodes, assignments, operands and results of regions."""
 
-from ..tracing.graph import Read, Store, is_value
+from ..tracing.graph import Read, Write, is_value
 from .rewriting import rewrite
 
 __all__ = ["dead_nodes", "dead_stores", "narrow_control"]
@@ -19,7 +19,7 @@ def dead_stores(graph):
     for node in graph.nodes:
         if type(node) is Read:
             unchanged[id(node.variable)] = node.outputs[0]
-        elif type(node) is Store:
+        elif type(node) is Write:
             if unchanged.get(id(node.variable)) is node.inputs[0]:
                 gone.add(node)
             else:
@@ -30,7 +30,7 @@ def dead_stores(graph):
     for node in reversed(graph.nodes):
         if node in gone:
             continue
-        if type(node) is Store:
+        if type(node) is Write:
             if id(node.variable) in overwritten:
                 gone.add(node)
             overwritten.add(id(node.variable))

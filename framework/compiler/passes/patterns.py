@@ -16,7 +16,7 @@ from tapewright.core.dtypes import kind_of
 from ..tracing.graph import Value, is_value
 from .rewriting import producer, same_shape, shaped
 
-__all__ = ["Constant", "Number", "Op", "Rule", "Rules", "Term", "uniform"]
+__all__ = ["Constant", "Number", "Op", "RewriteRule", "Rules", "Term", "uniform"]
 
 CONSTANT = "constant"  # in the place of the op that produces an input
 
@@ -116,7 +116,7 @@ def uniform(x):
 # ------------------------------------------------------------------------------ rules
 
 
-class Rule(NamedTuple):
+class RewriteRule(NamedTuple):
     """A pattern and its replacement: a term, a name, or a function that returns one.
 
     The function is called with the node and the input of each name. It returns a term
@@ -159,7 +159,7 @@ class Rules:
     def __init__(self, **table):
         self.by_op = {}
         for name, pairs in table.items():
-            for rule in [Rule(name, *pair) for pair in pairs]:
+            for rule in [RewriteRule(name, *pair) for pair in pairs]:
                 of_op = self.by_op.setdefault(rule.pattern.op, [])
                 of_op.append((rule.needs(), rule))
 

@@ -12,7 +12,7 @@ where Python runs between two commits, the variables are copied before the step:
 `targets/cuda/commits.py`.
 """
 
-from ..tracing.graph import Effect, Read, Store, is_value
+from ..tracing.graph import Effect, Read, Write, is_value
 from .variable_update import VariableUpdate
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
 
 def may_fail(node):
     """Return whether a node may raise when it runs."""
-    if node.is_alias or type(node) in (Read, Store):
+    if node.is_alias or type(node) in (Read, Write):
         return False
     if node.op is None:
         inner = [n for graph in node.regions for n in graph.nodes]
@@ -88,12 +88,12 @@ def commits_once(graph):
             continue
         is_update = type(node) is Effect and isinstance(node.call, VariableUpdate)
         own = {id(v) for v in node.writes}
-        seen = own if type(node) is Store else own | {id(v) for v in node.reads}
-        if type(node) is not Store and not is_update:
+        seen = own if type(node) is Write else own | {id(v) for v in node.reads}
+        if type(node) is not Write and not is_update:
             return False
-        if type(node) is not Store and node.call.runs_user_code and written:
+        if type(node) is not Write and node.call.runs_user_code and written:
             return False  # its code may look at all that was assigned before
-        if type(node) is not Store and not written.isdisjoint(seen):
+        if type(node) is not Write and not written.isdisjoint(seen):
             return False
         written |= own
     return True
@@ -106,7 +106,7 @@ def written_variables(graph):
 
 def _commits(node):
     """Return whether a node changes the value of a variable."""
-    return type(node) is Store or (node.is_effect and bool(node.writes))
+    return type(node) is Write or (node.is_effect and bool(node.writes))
 
 
 def _fixed_nodes(tail):
@@ -116,7 +116,7 @@ def _fixed_nodes(tail):
     for node in tail:
         needs = not made.isdisjoint(_values(node))
         needs = needs or any([called or id(v) in written for v in node.reads])
-        seen = node.is_effect and type(node) is not Store and not _is_safe_update(node)
+        seen = node.is_effect and type(node) is not Write and not _is_safe_update(node)
         free = _sees_no_variables(node)
         if needs or _commits(node) or (seen and (ordered or not free)):
             fixed.add(node)

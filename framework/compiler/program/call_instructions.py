@@ -7,11 +7,11 @@ __all__ = [
     "Draw",
     "EffectCall",
     "Gather",
-    "Load",
+    "LoadVariable",
     "Opaque",
     "RegionCall",
     "Scatter",
-    "Store",
+    "StoreVariable",
     "Update",
 ]
 
@@ -137,7 +137,7 @@ class _OnVariables:
         return self.node.writes
 
 
-class Load(_OnVariables, Instruction):
+class LoadVariable(_OnVariables, Instruction):
     """The array of a variable at this point in the program."""
 
     __slots__ = ()
@@ -150,7 +150,7 @@ class Load(_OnVariables, Instruction):
         return self.node.variable
 
 
-class Store(_OnVariables, Instruction):
+class StoreVariable(_OnVariables, Instruction):
     """The operand becomes the array of a variable."""
 
     __slots__ = ()

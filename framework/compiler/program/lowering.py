@@ -15,14 +15,20 @@ from tapewright.core.primitive import widened
 from tapewright.core.text import use_text
 from tapewright.ops.collective import all_reduce_sum
 
-from ..tracing.graph import Effect, Read, Store, is_value
+from ..tracing.graph import Effect, Read, Write, is_value
 from .all_reduce_instructions import AllReduce
 from .array_functions import NotTraceable, copy_into
 from .array_instructions import Copy
 from .array_tracer import HOST_FREE, ArrayTracer, Builder, LoopBuilder
 from .atomicity import commits_once, fallible_first
-from .call_instructions import EffectCall, Load, Opaque, RegionCall, Update
-from .call_instructions import Store as StoreArray
+from .call_instructions import (
+    EffectCall,
+    LoadVariable,
+    Opaque,
+    RegionCall,
+    StoreVariable,
+    Update,
+)
 from .lowering_rules import (
     HOST_RULES,
     KERNEL_INSTRUCTIONS,
@@ -95,15 +101,15 @@ def _specs(node):
 def _lowered_node(program, node, operands):
     """Lower a node that is not an op; return its outputs."""
     if type(node) is Read:
-        (loaded,) = program.append(Load((), node), *_specs(node))
+        (loaded,) = program.append(LoadVariable((), node), *_specs(node))
         loaded.kind, loaded.source = Kind.VARIABLE, node.variable
         return (loaded,)
-    if type(node) is Store:
+    if type(node) is Write:
         (buffer,) = operands
         if program.aliases_inputs and _may_be_an_input(buffer):
             copy = Copy(copy_into, operands, node)
             operands = program.append(copy, (buffer.shape, buffer.dtype))
-        return program.append(StoreArray(operands, node))
+        return program.append(StoreVariable(operands, node))
     if type(node) is Effect and isinstance(node.call, VariableUpdate):
         return program.append(Update(node.call, operands, node))
     if type(node) is Effect:

@@ -30,10 +30,10 @@ class Region:
         return f"<row t + {self.ahead} of {self.memory}, from {self.start}>"
 
 
-class Memory:
+class StepMemory:
     """An array that the kernel receives or creates; a sequence if it is ``timed``.
 
-    ``initial`` is its initial value: a buffer (an operand), another `Memory` to copy,
+    ``initial`` is its initial value: a buffer (an operand), another `StepMemory` to copy,
     0, or None; ``rows`` has, for a sequence, the buffers that are its rows before the
     loop. ``shape`` has the rows of the part of the batch, buffers have the rows of the
     whole. ``parts`` has for each row ``[(start, stop, value)]``, along the last axis.
@@ -274,7 +274,7 @@ class _StepModule:
         return getattr(np, name)
 
     def _made(self, shape, dtype, initial=None):
-        return Part(Memory(self.trace, shape, dtype, initial))
+        return Part(StepMemory(self.trace, shape, dtype, initial))
 
     def empty(self, shape, dtype):
         return self._made(shape, dtype)
@@ -364,13 +364,13 @@ class StepTrace:
         """Return an operand of the kernel, reduced to one step and some examples."""
         shape = buffer.shape
         if buffer.dtype == bool:
-            self.mask = Memory(self, (1, self.examples), buffer.dtype, buffer)
+            self.mask = StepMemory(self, (1, self.examples), buffer.dtype, buffer)
             return _Mask(self)
         if len(shape) == 3:
             shape = (shape[0] - self.steps + 1, self.examples, shape[2])
         elif is_state:
             shape = (self.examples, shape[1])
-        memory = Memory(self, shape, buffer.dtype, buffer)
+        memory = StepMemory(self, shape, buffer.dtype, buffer)
         memory.is_state = is_state
         if not memory.timed and not is_state:
             value = ArrayTracer(buffer, self.outer)

@@ -3,7 +3,7 @@
 A `Value` is an output of a node, or an input of the graph; a `Node` applies an op to
 values (or to constants, which are plain tensors). The graph is in SSA form: an
 assignment gives a variable another value, so that only few kinds of node access
-variables: `Read`, `Store` at the end of a graph, and `Effect`, which is visible outside
+variables: `Read`, `Write` at the end of a graph, and `Effect`, which is visible outside
 the graph (an optimizer's update, random numbers, a printed line).
 """
 
@@ -19,8 +19,8 @@ __all__ = [
     "Node",
     "Read",
     "ReadAgain",
-    "Store",
     "Value",
+    "Write",
     "is_value",
     "reads_by_time",
     "spec_of",
@@ -151,7 +151,7 @@ class ReadAgain(Node):
         return (self.variable.read_uncast(),)
 
 
-class Store(Node):
+class Write(Node):
     """Store a value in a variable."""
 
     __slots__ = ("variable",)
@@ -314,5 +314,5 @@ def reads_by_time(graph):
         for part in node.regions:
             inner += [read for reads in reads_by_time(part) for read in reads]
         written.update([id(v) for v in node.writes])
-        seen_effect = seen_effect or (node.is_effect and type(node) is not Store)
+        seen_effect = seen_effect or (node.is_effect and type(node) is not Write)
     return initial, later, inner

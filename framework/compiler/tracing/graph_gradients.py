@@ -22,7 +22,7 @@ from tapewright.core.variable import Variable, unwrap_value
 from tapewright.ops.array.conversion import identity, stop_gradient
 from tapewright.ops.array.creation import zeros
 
-from .graph import Graph, Read, Store, Value
+from .graph import Graph, Read, Value, Write
 from .interpret import interpret
 from .tracer import SymbolicTensor
 
@@ -294,7 +294,7 @@ class _Replay:
 
 
 def _stored_by(node):
-    return [node.variable] if type(node) is Store else list(node.writes)
+    return [node.variable] if type(node) is Write else list(node.writes)
 
 
 def _has_effects(node):

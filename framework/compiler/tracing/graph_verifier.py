@@ -8,7 +8,7 @@ from tapewright.core.errors import TracingError, VerificationError
 from tapewright.core.symbolic_shape import equal_for_examples, has_symbolic_shape
 from tapewright.core.tensor import TensorSpec
 
-from .graph import Read, ReadAgain, Store, spec_of
+from .graph import Read, ReadAgain, Write, spec_of
 
 __all__ = ["check_fits", "check_spec", "verify_effects", "verify_graph"]
 
@@ -39,7 +39,7 @@ def _check_node(node, after):
         wanted = [spec_of(x) for x, _ in zip(node.inputs, node.outputs)]
     if wanted is not None:
         _check_outputs(node, wanted)
-    if type(node) is Store:
+    if type(node) is Write:
         check_fits(node.variable, node.inputs[0])
     elif type(node) in (Read, ReadAgain):
         check_fits(node.variable, node.outputs[0])
@@ -115,7 +115,7 @@ def _effects(graph, stores):
     return [
         (node.name, *[id(v) for v in node.writes])
         for node in graph.nodes
-        if node.is_effect and (stores or type(node) is not Store)
+        if node.is_effect and (stores or type(node) is not Write)
     ]
 
 
@@ -136,7 +136,7 @@ def _held(graph):
         if type(node) is Read:
             out = id(node.outputs[0])
             same[out] = held.setdefault(id(node.variable), out)
-        elif type(node) is Store:
+        elif type(node) is Write:
             value = id(node.inputs[0])
             held[id(node.variable)] = same.get(value, value)
         elif node.is_effect:

@@ -18,7 +18,7 @@ from tapewright.core.tape import Tape
 from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
 from tapewright.core.variable import writing
 
-from .graph import Effect, Read, Store, Value
+from .graph import Effect, Read, Value, Write
 
 __all__ = ["interpret", "perform_effect"]
 
@@ -56,7 +56,7 @@ def _run(graph, env, constants, tracer):
         args = [_found(x, env, constants) for x in node.inputs]
         if type(node) is Read:
             outputs = (node.variable.read_uncast(),)
-        elif type(node) is Store:
+        elif type(node) is Write:
             node.variable.assign(args[0])
             continue
         elif type(node) is Effect:

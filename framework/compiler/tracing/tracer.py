@@ -44,7 +44,7 @@ from tapewright.ops.array.conversion import stop_gradient
 from tapewright.ops.array.sizes import known_result, known_sizes
 
 from .custom_calls import CustomCall
-from .graph import Effect, Node, Read, ReadAgain, Store, Value
+from .graph import Effect, Node, Read, ReadAgain, Value, Write
 from .graph_verifier import verify_graph
 from .handles import object_of
 from .lifting import concrete_value, generators
@@ -603,10 +603,10 @@ class Tracer(Interpreter):
         return self.append(node, node.outputs, True)
 
     def store(self, variable):
-        """Add a `Store` of the value that was assigned to a variable, if there is one."""
+        """Add a `Write` of the value that was assigned to a variable, if there is one."""
         if self.assigned.pop(id(variable), None) is not None:
             value = self.value_of(self.bindings[id(variable)])
-            self.graph.nodes.append(Store(variable, value, self.current_line()))
+            self.graph.nodes.append(Write(variable, value, self.current_line()))
 
     def finish(self, outputs):
         """End the trace with these outputs, tensors."""

@@ -10,7 +10,7 @@ import math
 from collections import ChainMap
 
 from tapewright.compiler.control_flow.cond_node import Cond
-from tapewright.compiler.control_flow.loop_node import Loop
+from tapewright.compiler.control_flow.loop_node import LoopNode
 from tapewright.compiler.program.variable_update import VariableUpdate
 from tapewright.compiler.tracing.custom_calls import CustomCall
 from tapewright.compiler.tracing.graph import (
@@ -19,8 +19,8 @@ from tapewright.compiler.tracing.graph import (
     Node,
     Read,
     ReadAgain,
-    Store,
     Value,
+    Write,
     spec_of,
 )
 from tapewright.compiler.tracing.graph_verifier import check_fits
@@ -220,7 +220,7 @@ class GraphReader:
     def _store(self, form, inputs, line, *_):
         variable, (value,) = self._variable(form["store"]), inputs
         check_fits(variable, value)
-        return Store(variable, value, line)
+        return Write(variable, value, line)
 
     def _effect(self, form, inputs, line, *_):
         kind, attributes = form["effect"], decode(form["attributes"])
@@ -310,7 +310,7 @@ class GraphReader:
         settings = {name: decode(x, self.scope) for name, x in settings.items()}
         title = identifier(form["loop"])
         check_settings(settings)
-        node = Loop(
+        node = LoopNode(
             graphs,
             line,
             **settings,

@@ -20,7 +20,7 @@ from collections import ChainMap, OrderedDict
 
 from tapewright.compiler.control_flow.cond_node import Cond
 from tapewright.compiler.control_flow.host_calls import PythonCall
-from tapewright.compiler.control_flow.loop_node import Loop
+from tapewright.compiler.control_flow.loop_node import LoopNode
 from tapewright.compiler.function.coverage import reason_of
 from tapewright.compiler.tracing.custom_calls import CustomCall, finish_gradients
 from tapewright.compiler.tracing.graph import (
@@ -29,7 +29,7 @@ from tapewright.compiler.tracing.graph import (
     Node,
     Read,
     ReadAgain,
-    Store,
+    Write,
     is_value,
 )
 from tapewright.compiler.tracing.tracer import SymbolicTensor, Tracer
@@ -178,7 +178,7 @@ class GraphWriter:
             form = {"read": self.variable(node.variable)}
         elif kind is ReadAgain:
             form = {"read_again": self.variable(node.variable), "in": taken}
-        elif kind is Store:
+        elif kind is Write:
             form = {"store": self.variable(node.variable), "in": taken}
         elif kind is Effect:
             form = {"effect": node.kind, "in": taken}
@@ -188,7 +188,7 @@ class GraphWriter:
             form = self._custom_call(node, taken, known, order)
         elif kind is Cond:
             form = {"cond": node.title, "in": taken, **self._graphs(node, order)}
-        elif kind is Loop:
+        elif kind is LoopNode:
             form = {"loop": node.title, "in": taken, **self._graphs(node, order)}
             form["settings"] = self._settings(node)
         elif kind is PythonCall:

@@ -13,7 +13,7 @@ from .test_branches import check
 def loops_of(function, *args):
     """Return the `Loop` nodes of a trace."""
     graph = tw.function(function).get_concrete_function(*args).graph
-    return [node for node in graph.nodes if type(node).__name__ == "Loop"]
+    return [node for node in graph.nodes if type(node).__name__ == "LoopNode"]
 
 
 def test_while():

@@ -4,7 +4,7 @@ import tapewright as tw
 from tapewright.compiler.passes.algebra import algebra
 from tapewright.compiler.passes.dead_code import dead_nodes, dead_stores
 from tapewright.compiler.pipeline import optimize
-from tapewright.compiler.tracing.graph import Read, Store
+from tapewright.compiler.tracing.graph import Read, Write
 
 from .graphs import X, after, graph_of, names
 
@@ -73,8 +73,8 @@ def test_of_two_stores_without_a_look_between_them_the_second_is_kept():
 
     graph = graph_of(f, X)
     *nodes, store = graph.nodes
-    first = Store(v, graph.inputs[0])
-    last = Store(v, nodes[0].outputs[0])
+    first = Write(v, graph.inputs[0])
+    last = Write(v, nodes[0].outputs[0])
     twice = graph.replaced([*nodes, first, last])
     assert dead_stores(twice).nodes == [*nodes, last]
 
@@ -82,7 +82,7 @@ def test_of_two_stores_without_a_look_between_them_the_second_is_kept():
 def test_a_store_is_kept_where_the_variable_is_read_before_the_next():
     v = tw.Variable(X)
     graph = graph_of(lambda x: tw.exp(x), X)
-    first, read = Store(v, graph.inputs[0]), Read(v)
-    last = Store(v, graph.nodes[0].outputs[0])
+    first, read = Write(v, graph.inputs[0]), Read(v)
+    last = Write(v, graph.nodes[0].outputs[0])
     nodes = [graph.nodes[0], first, read, last]
     assert dead_stores(graph.replaced(nodes)).nodes == nodes

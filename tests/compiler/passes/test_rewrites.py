@@ -17,7 +17,7 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.control_flow import loop_node
 from tapewright.compiler.passes import algebra
-from tapewright.compiler.passes.patterns import Rule
+from tapewright.compiler.passes.patterns import RewriteRule
 from tapewright.compiler.program.lowering_rules import LOOP_RULES, LOWERING_RULES
 from tapewright.compiler.targets.numpy.target import TARGET as NUMPY
 
@@ -62,10 +62,10 @@ def fired(monkeypatch):
     def another(result, graph):
         return result is not graph
 
-    def applied(rule, *args, inner=Rule.apply):
+    def applied(rule, *args, inner=RewriteRule.apply):
         return counted(rule.name, inner, replaced)(rule, *args)
 
-    monkeypatch.setattr(Rule, "apply", applied)
+    monkeypatch.setattr(RewriteRule, "apply", applied)
 
     def all_counted(changed):
         return lambda passes: [counted(p.__name__, p, changed) for p in passes]

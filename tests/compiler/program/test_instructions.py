@@ -15,9 +15,9 @@ from tapewright.compiler.program.array_instructions import (
 from tapewright.compiler.program.call_instructions import (
     Draw,
     Gather,
-    Load,
+    LoadVariable,
     Scatter,
-    Store,
+    StoreVariable,
     Update,
 )
 from tapewright.compiler.program.instruction import Instruction, Memory
@@ -199,7 +199,7 @@ def test_an_update_declares_its_variables_and_the_memory_of_its_gradients():
         v.assign_add(x)
         rule.apply_gradients([(x * 2.0, v), (x[:2], w)])
 
-    store, update = instructions(f, numbers(3), kind=(Store, Update))
+    store, update = instructions(f, numbers(3), kind=(StoreVariable, Update))
     assert store.variable is v and not store.variables_overwritten
     assert {id(v), id(w)} <= {id(each) for each in update.variables_overwritten}
     assert len(update.variables_written) == 2 + 2 * 2 + 1  # slots, and the iteration
@@ -212,8 +212,8 @@ def test_the_statistics_of_a_layer_are_loaded_and_stored():
     layer = tw.layers.BatchNormalization()
     layer.build((None, 3))
     found = instructions(lambda x: layer(x, training=True), numbers(4, 3))
-    stored = {id(each.variable) for each in found if isinstance(each, Store)}
-    loaded = {id(each.variable) for each in found if isinstance(each, Load)}
+    stored = {id(each.variable) for each in found if isinstance(each, StoreVariable)}
+    loaded = {id(each.variable) for each in found if isinstance(each, LoadVariable)}
     assert {id(layer.moving_mean), id(layer.moving_variance)} == stored
     assert stored <= loaded
 

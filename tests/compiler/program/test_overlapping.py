@@ -17,7 +17,11 @@ from tapewright.compiler.program.all_reduce_instructions import (
     StartAllReduce,
     WaitAllReduce,
 )
-from tapewright.compiler.program.call_instructions import RegionCall, Store, Update
+from tapewright.compiler.program.call_instructions import (
+    RegionCall,
+    StoreVariable,
+    Update,
+)
 from tapewright.compiler.program.verifier import verify_program
 from tapewright.core import config
 from tapewright.core.communication.communicator import Communicator, Pending
@@ -603,5 +607,5 @@ def test_a_change_in_place_before_the_wait_is_found(twins, small_buckets, numpy_
 def test_commits_behind_a_wait_stay_behind_it(twins, small_buckets, numpy_target):
     variables = weights()
     program = program_of(lambda x: trained(variables, x), X)
-    commits = [*of_kind(program, Store), *of_kind(program, Update)]
+    commits = [*of_kind(program, StoreVariable), *of_kind(program, Update)]
     assert max(of_kind(program, WaitAllReduce)) < min(commits)

@@ -26,7 +26,7 @@ def gpu_program():
         return before + x
 
     made = make_program(step.get_concrete_function(tw.ones([3])).graph)
-    stores = [e for e in made.instructions if type(e).__name__ == "Store"]
+    stores = [e for e in made.instructions if type(e).__name__ == "StoreVariable"]
     maps = [e for e in made.instructions if type(e).__name__ == "Map"]
     rest = [e for e in made.instructions if e not in (*stores, *maps)]
     kernels = [StoreKernel(e.operands, e.node) for e in stores]

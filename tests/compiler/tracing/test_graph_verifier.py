@@ -8,7 +8,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler import pipeline
-from tapewright.compiler.tracing.graph import Node, Read, ReadAgain, Store, Value
+from tapewright.compiler.tracing.graph import Node, Read, ReadAgain, Value, Write
 from tapewright.compiler.tracing.graph_verifier import (
     verify_effects,
     verify_graph,
@@ -111,7 +111,7 @@ def test_outputs_that_the_op_has_not_are_found():
 
 def test_a_value_that_does_not_fit_its_variable_is_found():
     graph = graph_of(counter())
-    (store, *_) = [n for n in graph.nodes if type(n) is Store]
+    (store, *_) = [n for n in graph.nodes if type(n) is Write]
     store.inputs = (tw.zeros([3]),)
     assert_found(graph, "the variable .* does not fit")
 
@@ -205,7 +205,7 @@ def changed(graph, change):
 
 
 def swap_effects(nodes):
-    i, j = [k for k, n in enumerate(nodes) if n.is_effect and type(n) is not Store]
+    i, j = [k for k, n in enumerate(nodes) if n.is_effect and type(n) is not Write]
     nodes[i], nodes[j] = nodes[j], nodes[i]
 
 
@@ -218,7 +218,7 @@ def double_an_effect(nodes):
 
 
 def lose_the_last_store(nodes):
-    nodes.remove([n for n in nodes if type(n) is Store][-1])
+    nodes.remove([n for n in nodes if type(n) is Write][-1])
 
 
 def read_later(nodes):
@@ -246,7 +246,7 @@ def test_stores_that_change_nothing_may_go():
 
     graph = graph_of(f)
     smaller = pipeline.optimize(graph)
-    assert not [n for n in smaller.nodes if type(n) is Store]
+    assert not [n for n in smaller.nodes if type(n) is Write]
 
 
 # ------------------------------------------------------------------- where it is asked

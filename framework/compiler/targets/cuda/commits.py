@@ -11,8 +11,8 @@ call of a function in C.
 import numpy as np
 
 from ...program.atomicity import may_fail
-from ...program.call_instructions import RegionCall, Store, Update
-from .segments import Segment
+from ...program.call_instructions import RegionCall, StoreVariable, Update
+from .segments import CudaSegment
 
 __all__ = ["Commits", "branch_last"]
 
@@ -20,7 +20,7 @@ __all__ = ["Commits", "branch_last"]
 class Commits:
     """The variables that an executable saves: ``held`` by reference, and ``copied``.
 
-    ``last`` is the `Segment` or the call of regions that makes the last commit and
+    ``last`` is the `CudaSegment` or the call of regions that makes the last commit and
     discards them; if it is None, they are kept to the end.
 
     Args:
@@ -33,9 +33,9 @@ class Commits:
         self.last = last if _forgets(last) and not fails_late else None
         early = [each for each in moments if each is not self.last]
         written = {id(v): v for each in early for v in _written(each)}
-        if type(self.last) is Segment:  # the host counts a step before the launch
+        if type(self.last) is CudaSegment:  # the host counts a step before the launch
             written |= {id(v): v for v in _written(last) if _is_on_host(v)}
-        launches = [each for each in early if type(each) in (Segment, RegionCall)]
+        launches = [each for each in early if type(each) in (CudaSegment, RegionCall)]
         overwritten = {
             id(v) for each in launches for v in _written(each) if not _is_on_host(v)
         }
@@ -51,7 +51,7 @@ def _forgets(moment):
     """
     if type(moment) is RegionCall:
         return moment.node.runs_one_region
-    return type(moment) is Segment
+    return type(moment) is CudaSegment
 
 
 def branch_last(program):
@@ -81,7 +81,7 @@ def _may_be_last(each):
 
 
 def _is_free_to_move(each):
-    return type(each) in (Store, Update) and not may_fail(each.node)
+    return type(each) in (StoreVariable, Update) and not may_fail(each.node)
 
 
 def _depending(tail):
@@ -106,7 +106,7 @@ def _depending(tail):
 
 def _written(moment):
     """Return the variables that a segment or an instruction changes."""
-    parts = moment.instructions if type(moment) is Segment else [moment]
+    parts = moment.instructions if type(moment) is CudaSegment else [moment]
     return [v for each in parts for v in each.variables_written]
 
 

@@ -1,6 +1,6 @@
 """A program for a GPU: CUDA graphs, and CuPy and Python code between them.
 
-Consecutive instructions that have kernels form a `Segment`, one graph. Instructions
+Consecutive instructions that have kernels form a `CudaSegment`, one graph. Instructions
 that depend on host variables alone are computed by NumPy beforehand. A program without
 anything else, such as most training steps, is one launch.
 """
@@ -24,7 +24,7 @@ from tapewright.core.dtypes import kind_of
 from ...program.array_functions import copy_into
 from ...program.array_instructions import View
 from ...program.atomicity import may_fail
-from ...program.call_instructions import Draw, Load, RegionCall, Store
+from ...program.call_instructions import Draw, LoadVariable, RegionCall, StoreVariable
 from ...program.limits import use_limits
 from ...program.program import Kind
 from ..numpy.executable import Executable
@@ -35,7 +35,7 @@ from .kernels.updates import UpdateKernel
 from .memory import DeviceInstance, MemoryPlan
 from .modules import compiled
 from .replay import Replay
-from .segments import Segment, can_fail
+from .segments import CudaSegment, can_fail
 from .steps import is_on_device
 
 __all__ = ["CudaExecutable"]
@@ -214,9 +214,9 @@ class _Writer(SourceWriter):
             return
         elif type(instruction) is View and self.is_made_by_segment(instruction.viewed):
             self.views.append((i, instruction))
-        elif type(instruction) is Load:
+        elif type(instruction) is LoadVariable:
             self.load(i, instruction)
-        elif isinstance(instruction, Store):
+        elif isinstance(instruction, StoreVariable):
             self.store(i, instruction)
         elif instruction in self.executable.on_host:
             self.writes_host = True
@@ -336,7 +336,7 @@ class _Writer(SourceWriter):
             self.flush()
         if self.segment is None:
             name = f"graph_{len(self.segments)}"
-            self.segment = Segment(name, self.executable.plan, self.numbers)
+            self.segment = CudaSegment(name, self.executable.plan, self.numbers)
             self.segments.append(self.segment)
             self.calls.append(self.segment.instructions)
         for out in instruction.outputs:

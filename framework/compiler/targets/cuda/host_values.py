@@ -8,7 +8,7 @@ before a graph is launched, and the graph reads these few numbers from device me
 import numpy as np
 
 from ...program.array_instructions import View
-from ...program.call_instructions import Draw, Load, Opaque, RegionCall
+from ...program.call_instructions import Draw, LoadVariable, Opaque, RegionCall
 from ...program.program import Kind
 
 __all__ = ["draw_first", "find_host_values"]
@@ -31,7 +31,7 @@ def find_host_values(program):
 
 
 def _is_on_host(instruction):
-    if type(instruction) is Load:
+    if type(instruction) is LoadVariable:
         return isinstance(instruction.variable._array, np.ndarray)
     if isinstance(instruction, (Draw, RegionCall)) or instruction.has_effect:
         return False
@@ -48,7 +48,7 @@ def draw_first(program):
     """
     assigned, late, moved = set(), set(), set()
     for each in program.instructions:
-        if type(each) is Load and id(each.variable) in assigned:
+        if type(each) is LoadVariable and id(each.variable) in assigned:
             late.add(each)
         assigned.update(map(id, each.variables_written))
     for each in program.instructions:

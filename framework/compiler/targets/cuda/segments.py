@@ -1,4 +1,4 @@
-"""`Segment`: consecutive instructions on a GPU, captured as one CUDA graph.
+"""`CudaSegment`: consecutive instructions on a GPU, captured as one CUDA graph.
 
 A graph has fixed addresses. The arrays of inputs and variables are used in place, so a
 graph is captured for each set of their addresses. Addresses of variables are the same
@@ -15,7 +15,7 @@ from .kernels.stores import StoreKernel, copy_steps, guarded
 from .kernels.updates import UpdateKernel
 from .steps import is_on_device, steps_of
 
-__all__ = ["PINNED", "Segment", "can_fail"]
+__all__ = ["CudaSegment", "PINNED", "can_fail"]
 
 PINNED = "pinned"  # the root of what the host learns: see `DeviceInstance.report`
 # Tell the number of a failure; else count the report, of which none follows a failure.
@@ -30,7 +30,7 @@ def can_fail(instruction):
     return getattr(instruction, "can_fail", False)
 
 
-class Segment:
+class CudaSegment:
     """Instructions, the steps that compute them, and the memory that these use.
 
     ``inputs`` are the buffers that come from outside, ``hosts`` the buffers whose

@@ -21,7 +21,7 @@ from tapewright.core import config
 from ...program.arena import ALIGNMENT
 from ...program.program import Buffer, Kind
 from . import engine, object_cache
-from .segments import Segment, compiled_segments
+from .segments import NativeSegment, compiled_segments
 
 __all__ = ["fastest", "progress"]
 
@@ -138,7 +138,7 @@ def _compiled(kernel, arrays):
     specs = [(a.shape, a.dtype, kind) for a, kind in zip(kernel.operands, kinds)]
     kernel.operands = tuple([Buffer(*spec) for spec in specs])
     kernel.outputs = tuple([Buffer(a.shape, a.dtype) for a in kernel.replaced.outputs])
-    segment = Segment("segment", 0, kernel.limits)
+    segment = NativeSegment("segment", 0, kernel.limits)
     segment.append(kernel)
     compiled_segments([segment], "autotune")
     given, counts = [], {}

@@ -23,7 +23,7 @@ import numpy as np
 from tapewright.core import openblas
 
 from . import atomics, engine, runtime
-from .llvm_writer import POINTER, Value, Writer
+from .llvm_writer import POINTER, IRValue, Writer
 
 __all__ = [
     "blocks",
@@ -160,7 +160,7 @@ def _transposition(transpose):
 
 
 def _transposition_value(writer, transpose):
-    if not isinstance(transpose, Value):
+    if not isinstance(transpose, IRValue):
         return writer.const(_transposition(transpose), _I32)
     return writer.select(
         transpose, writer.const(TRANSPOSED, _I32), writer.const(PLAIN, _I32)
@@ -168,7 +168,7 @@ def _transposition_value(writer, transpose):
 
 
 def _number(writer, x, dtype):
-    return x if isinstance(x, Value) else writer.const(x, dtype)
+    return x if isinstance(x, IRValue) else writer.const(x, dtype)
 
 
 def _size(writer, n):
@@ -233,7 +233,7 @@ def _write_threads(writer):
     writer.declared["tw_blas"] = (
         "@tw_blas = internal global [64 x i8] zeroinitializer, align 64"
     )
-    state = Value(writer, POINTER, "@tw_blas")
+    state = IRValue(writer, POINTER, "@tw_blas")
     one, zero = writer.const(1, _I32), writer.const(0, _I32)
 
     def place(name):

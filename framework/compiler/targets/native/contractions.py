@@ -23,7 +23,7 @@ from ...loops.tiling import VectorUnit
 from ...program.limits import DEFAULTS
 from . import atomics, autotune, engine
 from .kernel import NativeKernel, block_function, call_blocks, is_shared
-from .llvm_writer import POINTER, Value
+from .llvm_writer import POINTER, IRValue
 from .thin_products import thin_product_of
 
 __all__ = ["ContractionKernel"]
@@ -568,7 +568,7 @@ class _Tile:
             ]
 
     def write(self, a, b, add, loops):
-        writer, zero = self.writer, Value(self.writer, self.vector, "zeroinitializer")
+        writer, zero = self.writer, IRValue(self.writer, self.vector, "zeroinitializer")
         sums = [zero] * len(self.targets)
         if self.functions.adds:
             rounds = writer.select(add, writer.index(1), 0)
@@ -632,7 +632,7 @@ class _Tile:
         if self.step == 1:
             return writer.load_vector(target, self.vector, self.masks[v])
         edge = writer.alloca(self.dtype, lanes)
-        writer.store_vector(Value(writer, self.vector, "zeroinitializer"), edge)
+        writer.store_vector(IRValue(writer, self.vector, "zeroinitializer"), edge)
         self.copy(target, self.step, edge, 1, v)
         return writer.load_vector(edge, self.vector)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import blas, engine, entry, gemm, runtime
-from .llvm_writer import POINTER, Value, Writer
+from .llvm_writer import POINTER, IRValue, Writer
 
 __all__ = ["product"]
 
@@ -90,9 +90,9 @@ _own, _thin = [
 class _Matrix(NamedTuple):
     """A matrix that BLAS can read: plain or transposed, with a leading dimension."""
 
-    start: Value
-    transposed: Value
-    leading: Value
+    start: IRValue
+    transposed: IRValue
+    leading: IRValue
 
     @property
     def steps(self):

@@ -9,7 +9,7 @@ from ...program.array_instructions import View
 from ..numpy.executable import Executable
 from ..numpy.source import PerInstance, SourceWriter
 from .output_memory import LEAST, new_array
-from .segments import ARENA, FIRST_ERROR, Segment, code_of, compiled_segments
+from .segments import ARENA, FIRST_ERROR, NativeSegment, code_of, compiled_segments
 
 __all__ = ["NativeExecutable"]
 
@@ -87,7 +87,7 @@ class _Writer(SourceWriter):
             self.flush()
         if self.segment is None:
             name, size = f"segment_{len(self.segments)}", self.assignment.arena_size
-            self.segment = Segment(name, size, self.program.limits)
+            self.segment = NativeSegment(name, size, self.program.limits)
             self.segments.append(self.segment)
             self.calls.append(self.segment.instructions)
         for out in instruction.outputs:

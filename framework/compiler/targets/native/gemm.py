@@ -21,7 +21,7 @@ import numpy as np
 
 from ...program.limits import DEFAULTS
 from . import atomics, engine, runtime
-from .llvm_writer import POINTER, Value, Writer
+from .llvm_writer import POINTER, IRValue, Writer
 
 __all__ = ["call", "is_efficient", "product", "symbols", "tile_of"]
 
@@ -191,7 +191,7 @@ class _Functions:
         with self.function(self.kernel_name(rows, width), parameters) as given:
             depth, a, b, c, c_row, add = given
             out = {(r, v): self.at(c, c_row * r + v) for r, v in places}
-            zero = Value(writer, self.vector, "zeroinitializer")
+            zero = IRValue(writer, self.vector, "zeroinitializer")
             sums = [zero] * len(places)
             rounds = writer.select(add, writer.index(1), 0)
             with writer.carrying_loop(0, rounds, 1, sums) as (_, sums):
@@ -339,7 +339,7 @@ class _Functions:
             entries = (get["panels"] * get["k"] + 1) * self.tile.panel + right
             size = entries * self.dtype.itemsize + LINE
             memory = writer.call("malloc", [size], POINTER)
-            is_there = memory != Value(writer, POINTER, "null")
+            is_there = memory != IRValue(writer, POINTER, "null")
             start = (0 - writer.address_as_integer(memory)) & (LINE - 1)
             packed = writer.at(memory, start, np.uint8)
             own = number * get["groups"] / get["chunks"]

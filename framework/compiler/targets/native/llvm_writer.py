@@ -1,4 +1,4 @@
-"""Text of LLVM functions: `Writer` appends instructions, `Value` is the result of one.
+"""Text of LLVM functions: `Writer` appends instructions, `IRValue` is the result of one.
 
 Values carry NumPy's dtypes, which distinguish signed and unsigned integers; a bool is
 an ``i1`` in a register and a byte in memory, and bfloat16 an ``i16``. Half precision
@@ -29,7 +29,7 @@ from tapewright.core.dtypes import is_bfloat16
 
 from ...program.limits import DEFAULTS
 
-__all__ = ["POINTER", "Value", "Writer", "llvm_type", "memory_type"]
+__all__ = ["IRValue", "POINTER", "Writer", "llvm_type", "memory_type"]
 
 POINTER = np.dtype("V8")  # an address; no number is of this dtype
 
@@ -58,7 +58,7 @@ def _suffix(dtype):
     return f"f{8 * dtype.itemsize}" if dtype.kind == "f" else llvm_type(dtype)
 
 
-class Value:
+class IRValue:
     """A value in a function: ``text`` is its name or, for a constant, its digits."""
 
     __slots__ = ("writer", "dtype", "text")
@@ -186,7 +186,7 @@ class Writer:
         tail = f" {attributes}" if attributes else ""
         self.lines += [f"{head} @{name}({', '.join(own)}){tail} {{", "entry:"]
         self.block, self._entry = "entry", len(self.lines)
-        yield tuple([Value(self, p[1], f"%{p[0]}") for p in parameters])
+        yield tuple([IRValue(self, p[1], f"%{p[0]}") for p in parameters])
         self.lines.append("}")
         self._names = before
 
@@ -213,7 +213,7 @@ class Writer:
         """Append an instruction with a result; return the result."""
         name = f"%{self.fresh()}"
         self.emit(f"{name} = {text}")
-        return Value(self, dtype, name)
+        return IRValue(self, dtype, name)
 
     def begin(self, block):
         """Begin a block, after the last one has ended in a jump."""
@@ -252,13 +252,13 @@ class Writer:
         self.emit(
             f"{index} = phi i64 [ {start.text}, %{entered} ], [ {after}, %{latch} ]"
         )
-        phis = [Value(self, x.dtype, f"%{self.fresh()}") for x in carried]
+        phis = [IRValue(self, x.dtype, f"%{self.fresh()}") for x in carried]
         place, values = f"  ; values that {head} carries", list(phis)
         above = len(self.lines)  # as many lines precede the place, or more by then
         self.lines.append(place)
-        self.branch(Value(self, np.int64, index) < stop, body, done)
+        self.branch(IRValue(self, np.int64, index) < stop, body, done)
         self.begin(body)
-        yield Value(self, np.int64, index), values
+        yield IRValue(self, np.int64, index), values
         self.jump(latch)
         self.begin(latch)
         self.emit(f"{after} = add nuw nsw i64 {index}, {step.text}")
@@ -299,19 +299,19 @@ class Writer:
         """A constant of a dtype."""
         dtype = np.dtype(dtype)
         if is_bfloat16(dtype):
-            return Value(self, dtype, str(np.asarray(value, dtype).view(np.int16)))
+            return IRValue(self, dtype, str(np.asarray(value, dtype).view(np.int16)))
         if dtype.kind == "f":
             exact = struct.pack(">d", float(dtype.type(value))).hex().upper()
             if dtype.itemsize == 2:
                 exact = f"H{dtype.type(value).view(np.uint16):04X}"
-            return Value(self, dtype, f"0x{exact}")
+            return IRValue(self, dtype, f"0x{exact}")
         if dtype.kind == "b":
-            return Value(self, dtype, "true" if value else "false")
-        return Value(self, dtype, str(int(value)))
+            return IRValue(self, dtype, "true" if value else "false")
+        return IRValue(self, dtype, str(int(value)))
 
     def index(self, n):
         """A 64-bit integer."""
-        return n if isinstance(n, Value) else self.const(n, np.int64)
+        return n if isinstance(n, IRValue) else self.const(n, np.int64)
 
     def address_as_integer(self, pointer):
         """An address as a 64-bit integer."""
@@ -319,7 +319,7 @@ class Writer:
 
     def symbol(self, name):
         """The address of a function or global of the module."""
-        return Value(self, POINTER, f"@{name}")
+        return IRValue(self, POINTER, f"@{name}")
 
     def table(self, name, values):
         """The address of a constant array of numbers or addresses, under a name."""
@@ -334,9 +334,9 @@ class Writer:
 
     def pair(self, a, b):
         """Return two values of one dtype; a Python number takes the dtype of the other."""
-        if not isinstance(a, Value):
+        if not isinstance(a, IRValue):
             a = self.const(a, b.dtype)
-        if not isinstance(b, Value):
+        if not isinstance(b, IRValue):
             b = self.const(b, a.dtype)
         if a.dtype != b.dtype:
             raise TypeError(f"operands must have one dtype, got {a!r} and {b!r}")
@@ -436,13 +436,13 @@ class Writer:
         elif dtype.itemsize < x.dtype.itemsize:
             name = "trunc"
         else:
-            return Value(self, dtype, x.text)
+            return IRValue(self, dtype, x.text)
         return self._converted(name, x, dtype)
 
     def bitcast(self, x, dtype):
         """Reinterpret the bits as another dtype."""
         if llvm_type(x.dtype) == llvm_type(dtype):
-            return Value(self, dtype, x.text)
+            return IRValue(self, dtype, x.text)
         return self._converted("bitcast", x, dtype)
 
     def _converted(self, name, x, dtype):
@@ -490,7 +490,7 @@ class Writer:
         name = f"%{self.fresh()}"
         text = f"alloca [{count} x {memory_type(dtype)}], align {alignment}"
         self.lines.insert(self._entry, f"  {name} = {text}")
-        return Value(self, POINTER, name)
+        return IRValue(self, POINTER, name)
 
     def at(self, pointer, index, dtype):
         """The address of entry ``index`` of an array."""
@@ -518,7 +518,7 @@ class Writer:
         if mask is None:
             return self.load(pointer, vector, f", align {vector.base.itemsize}")
         name = f"llvm.masked.load.{_suffix(vector)}.p0"
-        zero = Value(self, vector, "zeroinitializer")
+        zero = IRValue(self, vector, "zeroinitializer")
         return self.call(name, [pointer, self._alignment(vector), mask, zero], vector)
 
     def store_vector(self, value, pointer, mask=None):

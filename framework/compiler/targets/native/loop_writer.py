@@ -13,7 +13,7 @@ from ...loops.statements import (
     Store,
     identity_of,
 )
-from .llvm_writer import POINTER, Value
+from .llvm_writer import POINTER, IRValue
 from .math_functions import scalar_function
 
 __all__ = ["write_nest"]
@@ -163,7 +163,7 @@ class _Function:
     def store(self, store):
         self.writer.store(self.value(store.value), self.address(store.access))
 
-    def value(self, scalar) -> Value:
+    def value(self, scalar) -> IRValue:
         if scalar.value is not None:
             return self.writer.const(scalar.value, scalar.dtype)
         return self.values[scalar]

@@ -1,6 +1,6 @@
 """Native functions of consecutive instructions of a program.
 
-A `Segment` collects instructions that run as machine code one after the other. It is
+A `NativeSegment` collects instructions that run as machine code one after the other. It is
 called once from Python in each replay with the arrays that it reads and writes. They
 are checked first (`trampoline`); if one is not as expected, the segment does nothing
 and returns True, so that Python calls it again with copies.
@@ -18,7 +18,7 @@ from .llvm_writer import POINTER, Writer
 from .loop_writer import write_nest
 from .products import calls_blas, is_product, product_work, write_product
 
-__all__ = ["ARENA", "FIRST_ERROR", "Segment", "code_of", "compiled_segments"]
+__all__ = ["ARENA", "FIRST_ERROR", "NativeSegment", "code_of", "compiled_segments"]
 
 ARENA = "arena"  # the key of the argument in which all buffers of the arena lie
 
@@ -91,7 +91,7 @@ def code_of(instruction):
     return _Product(instruction) if is_product(instruction) else None
 
 
-class Segment:
+class NativeSegment:
     """Instructions, and the arrays that their function is called with.
 
     ``arrays`` maps base buffers to the number of an argument. Buffers in the arena

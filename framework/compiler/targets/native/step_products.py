@@ -11,7 +11,7 @@ import numpy as np
 
 from . import engine
 from .kernel import Arguments, call_blocks
-from .llvm_writer import POINTER, Value
+from .llvm_writer import POINTER, IRValue
 from .products import is_product, product_of, product_work
 
 __all__ = ["StepProduct"]
@@ -137,7 +137,7 @@ class StepProduct:
         places = [(r, v) for r in range(rows) for v in range(self.vectors)]
         parameters = [("a", POINTER), ("b", POINTER), ("out", POINTER), ("left", _I64)]
         with self.function(writer, name, parameters) as (a, b, out, left):
-            sums = [Value(writer, vector, "zeroinitializer")] * len(places)
+            sums = [IRValue(writer, vector, "zeroinitializer")] * len(places)
             with writer.carrying_loop(0, product.k, 1, sums) as (p, sums):
                 entry, row = (
                     writer.at(a, p, self.dtype),

@@ -20,7 +20,7 @@ are done.
 import numpy as np
 
 from . import atomics, engine
-from .llvm_writer import POINTER, Value
+from .llvm_writer import POINTER, IRValue
 
 __all__ = [
     "restore_float_mode",
@@ -75,7 +75,7 @@ def write_serial_pool(writer):
 
 
 def _place(writer, offset):
-    return atomics.field(writer, Value(writer, POINTER, "@tw_pool"), offset)
+    return atomics.field(writer, IRValue(writer, POINTER, "@tw_pool"), offset)
 
 
 def _i32(writer, n):
@@ -169,7 +169,7 @@ def _take_all(writer, task, first):
         f"[ {next_remaining}, %{body} ]"
     )
     writer.emit(f"{done} = phi i64 [ 0, %{entered} ], [ {next_done}, %{body} ]")
-    remaining, done = Value(writer, _I64, remaining), Value(writer, _I64, done)
+    remaining, done = IRValue(writer, _I64, remaining), IRValue(writer, _I64, done)
     writer.branch(remaining > 0, body, end)
     writer.begin(body)
     atomics.call_address(writer, function, [context, chunks - remaining])
@@ -306,8 +306,8 @@ def _write_start(writer):
     with writer.function("tw_start", parameters, None, attributes, "internal") as (
         count,
     ):
-        null = Value(writer, POINTER, "null")
-        worker = Value(writer, POINTER, "@tw_worker")
+        null = IRValue(writer, POINTER, "null")
+        worker = IRValue(writer, POINTER, "@tw_worker")
         thread = writer.alloca(POINTER)
         blocked, before = writer.alloca(_I64, 16), writer.alloca(_I64, 16)
         with writer.loop(0, 16) as n:

@@ -13,7 +13,7 @@ from tapewright.core.variable import writing
 from ...program.arena import ALIGNMENT
 from ...program.atomicity import written_variables
 from ...program.buffer_assignment import BufferAssignment
-from ...program.call_instructions import Store, Update
+from ...program.call_instructions import StoreVariable, Update
 from ...program.verifier import verify_memory
 from ...tracing.graph import is_value
 from .source import PerInstance, SourceWriter
@@ -38,7 +38,9 @@ class Executable:
     def __init__(self, program, name="replay"):
         self.program, self.name = program, name
         if program.commits_once and self.xp is np:  # a stable sort: they come last
-            program.instructions.sort(key=lambda each: type(each) in (Store, Update))
+            program.instructions.sort(
+                key=lambda each: type(each) in (StoreVariable, Update)
+            )
         self.assignment = BufferAssignment(program)
         self.make_source()
         self._idle = []

@@ -34,11 +34,11 @@ from ...program.call_instructions import (
     Draw,
     EffectCall,
     Gather,
-    Load,
+    LoadVariable,
     Opaque,
     RegionCall,
     Scatter,
-    Store,
+    StoreVariable,
     Update,
 )
 from ...program.program import Kind
@@ -112,7 +112,7 @@ class SourceWriter:
 
     def write(self, i, instruction):
         """Write an instruction, and clear the registers that are not needed after it."""
-        if self.commits_at_end and type(instruction) in (Store, Update):
+        if self.commits_at_end and type(instruction) in (StoreVariable, Update):
             self.commits.append(instruction)
             return
         if instruction.variables_written:
@@ -138,7 +138,7 @@ class SourceWriter:
         """Write one call that makes the optimizer steps and all assignments."""
         *_, last = self.commits
         updates = [each for each in self.commits if type(each) is Update]
-        stores = [each for each in self.commits if type(each) is Store]
+        stores = [each for each in self.commits if type(each) is StoreVariable]
         self.release(len(self.program.instructions) - 1, *self.commits)
         steps = []
         for update in updates:
@@ -225,7 +225,7 @@ class SourceWriter:
         They are reloaded if another thread changes variables in the meantime.
         """
         instructions = self.program.instructions
-        loads = [each for each in instructions if type(each) is Load]
+        loads = [each for each in instructions if type(each) is LoadVariable]
         # A host call may assign, and says nothing about it.
         if len(loads) < 2 or any([each.has_effect for each in instructions]):
             return ()
@@ -233,7 +233,7 @@ class SourceWriter:
         with self.source.block("while True:", loads[0]):
             self.source.emit(f"change = {latest}", loads[0])
             for i, each in enumerate(instructions):
-                if type(each) is Load:
+                if type(each) is LoadVariable:
                     self.write_load(i, each)
             self.source.emit(f"if change is {latest}: break", loads[-1])
         return loads
@@ -372,8 +372,8 @@ METHODS = {
     Scatter: SourceWriter.write_kernel,
     Check: SourceWriter.write_check,
     Draw: SourceWriter.write_kernel,
-    Load: SourceWriter.write_load,
-    Store: SourceWriter.write_store,
+    LoadVariable: SourceWriter.write_load,
+    StoreVariable: SourceWriter.write_store,
     Update: SourceWriter.write_effect,
     EffectCall: SourceWriter.write_effect,
     RegionCall: SourceWriter.write_regions,

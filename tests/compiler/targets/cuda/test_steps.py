@@ -2,7 +2,11 @@
 
 from tapewright.compiler.loops.thread_nest import ThreadNest
 from tapewright.compiler.program.array_instructions import View
-from tapewright.compiler.program.call_instructions import Load, Store, Update
+from tapewright.compiler.program.call_instructions import (
+    LoadVariable,
+    StoreVariable,
+    Update,
+)
 from tapewright.compiler.targets.cuda.kernels.stores import StoreKernel
 from tapewright.compiler.targets.cuda.kernels.updates import UpdateKernel
 from tapewright.compiler.targets.cuda.steps import is_on_device
@@ -15,4 +19,6 @@ def of(kind):
 
 def test_nests_and_kernels_are_and_what_they_replace_is_not():
     assert all([is_on_device(of(k)) for k in (ThreadNest, StoreKernel, UpdateKernel)])
-    assert not any([is_on_device(of(k)) for k in (View, Load, Store, Update)])
+    assert not any(
+        [is_on_device(of(k)) for k in (View, LoadVariable, StoreVariable, Update)]
+    )

@@ -21,7 +21,7 @@ from tapewright.compiler.targets.native import (  # noqa: E402
     runtime,
     thread_pool,
 )
-from tapewright.compiler.targets.native.llvm_writer import POINTER, Value, Writer
+from tapewright.compiler.targets.native.llvm_writer import POINTER, IRValue, Writer
 
 CANARY = 8  # entries on each side of the counts
 needs_threads = pytest.mark.skipif(
@@ -40,7 +40,7 @@ def regions():
     region, which all chunks share, is added by ``nested``.
     """
     writer = Writer()
-    work = Value(writer, POINTER, "@work")
+    work = IRValue(writer, POINTER, "@work")
     writer.declared["work"] = "@work = internal global i64 0"
     with writer.function("count", TASK, None, "nounwind", "internal") as (
         counts,

@@ -6,7 +6,7 @@ import pytest
 import tapewright as tw
 from tapewright import config
 from tapewright.compiler.targets.native import engine
-from tapewright.compiler.targets.native.segments import Segment, code_of
+from tapewright.compiler.targets.native.segments import NativeSegment, code_of
 from tapewright.compiler.targets.native.step_loop import StepLoop
 from tapewright.compiler.targets.native.step_loop import _chunks as chunks_of
 from tapewright.ops.nn.simple_rnn import simple_rnn
@@ -230,13 +230,13 @@ def test_second_derivatives_run_through_loops_as_well(name):
 
 
 def test_cells_that_run_step_by_step_get_rows_and_kernels_in_order(monkeypatch):
-    calls, again = [], Segment.again
+    calls, again = [], NativeSegment.again
 
     def counted(self, *arrays):
         calls.append(self.name)
         return again(self, *arrays)
 
-    monkeypatch.setattr(Segment, "again", counted)
+    monkeypatch.setattr(NativeSegment, "again", counted)
     layer = layers.RNN(layers.LSTMCell(6), return_sequences=True)
     run, x = with_gradients(layer), tw.constant(numbers(3, 20, 4))
     wanted, traced = arrays_of(run(x)), tw.function(run)

@@ -24,8 +24,8 @@ from .contraction import array_of, contract, count_parts, sum_parts
 
 __all__ = [
     "ContractionKernel",
+    "ConvolutionWindows",
     "DirectKernel",
-    "Windows",
     "WindowsKernel",
     "windows_of",
 ]
@@ -34,7 +34,7 @@ __all__ = [
 LARGE, WIDE = 1 << 21, 32
 
 
-class Windows(NamedTuple):
+class ConvolutionWindows(NamedTuple):
     """A convolution or one of its gradients, by the arguments of `convolution_maps`.
 
     ``roles``: the numbers of images, filters and places among the two operands and the
@@ -89,7 +89,7 @@ class Windows(NamedTuple):
 
 
 def windows_of(instruction):
-    """The `Windows` of a contraction, or None."""
+    """The `ConvolutionWindows` of a contraction, or None."""
     maps = instruction.maps
     rank = (len(maps.loops) - 4) // 2
     every = (*maps.operands, maps.output)
@@ -114,7 +114,7 @@ def _windows(roles, loops, of_images, shapes, rank):
     befores = tuple([-index.offset for index in spatial])
     if groups * loops[-1] != images[-1]:
         return None
-    return Windows(
+    return ConvolutionWindows(
         roles,
         images,
         window,

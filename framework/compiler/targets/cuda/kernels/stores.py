@@ -10,7 +10,7 @@ import numpy as np
 from ....loops.accesses import in_order, layout_of
 from ....program.array_functions import copy_into
 from ....program.array_instructions import Copy, View
-from ....program.call_instructions import Load, Store
+from ....program.call_instructions import LoadVariable, StoreVariable
 from ....program.program import Kind
 from ....program.program_rewriter import ProgramRewriter
 from ..addresses import Root
@@ -30,15 +30,15 @@ PAIRS = 64  # copies of one launch
 THREADS, BLOCKS = 256, 132  # of one copy
 
 
-class StoreKernel(Store):
-    """A `Store` that copies. The stored value need not outlive the replay."""
+class StoreKernel(StoreVariable):
+    """A `StoreVariable` that copies. The stored value need not outlive the replay."""
 
     __slots__ = ()
     is_free, kept = False, ()
 
     @classmethod
     def of(cls, program, store):
-        """Return the kernel for a `Store`; for a host variable a `HostStore`, if needed."""
+        """Return the kernel for a `StoreVariable`: for a host variable, a `HostStore`."""
         (buffer,) = store.operands
         if isinstance(store.variable._array, np.ndarray):
             is_there = buffer.is_constant or buffer.kind is Kind.HOST
@@ -63,8 +63,8 @@ class StoreKernel(Store):
         return copy_steps([self.pair(addresses)])
 
 
-class HostStore(Store):
-    """A `Store` of a device value to a host variable, which gets a copy."""
+class HostStore(StoreVariable):
+    """A `StoreVariable` of a device value to a host variable, which gets a copy."""
 
     __slots__ = ()
     kept = ()
@@ -117,7 +117,7 @@ def _sharing(program):
     for each in program.instructions:
         if any([out.kind is Kind.HOST for out in each.outputs]):
             continue
-        if type(each) is Load:
+        if type(each) is LoadVariable:
             found = {id(each.variable)}
         elif each.may_alias:
             found = {v for a in each.operands for v in held.get(a.base, ())}

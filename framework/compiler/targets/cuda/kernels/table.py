@@ -24,7 +24,7 @@ from ....program.call_instructions import (
     Draw,
     Gather,
     Scatter,
-    Store,
+    StoreVariable,
     Update,
 )
 from ....program.kernel import kernel_for, use_kernels
@@ -139,7 +139,7 @@ def _kernel_of(program, instruction):
     """Return the kernel that replaces an instruction, or None."""
     if type(instruction) is Update:
         return UpdateKernel.of(program, instruction, KERNEL_PASSES)
-    if type(instruction) is Store:
+    if type(instruction) is StoreVariable:
         return StoreKernel.of(program, instruction)
     kind = _kernel_for(instruction)
     kernel = kind and kind.of(program, instruction)
