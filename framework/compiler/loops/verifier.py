@@ -183,11 +183,10 @@ class _LoopChecker(_Checker):
     def output(self, each, loops):
         """Check that all blocks together write each entry of an output once."""
         self.write(each, loops)
-        axes = {loop.axis for loop in loops if loop.span is not Span.STRIPS}
         cut = {axis for axis, width in self.nest.grid if width < axis.extent}
-        if self.outside and cut - axes:
+        if self.outside and cut - {e.axis for e in loops if e.span is Span.STRIP}:
             self.fail(f"{each} is repeated in every block")
-        self.written_for(each, axes)
+        self.written_for(each, [e.axis for e in loops if e.span is not Span.STRIPS])
 
 
 class _ThreadChecker(_Checker):

@@ -16,6 +16,8 @@ from tapewright.compiler.loops.statements import (
     Local,
     Loop,
     Reset,
+    Scalar,
+    Span,
     Store,
 )
 from tapewright.compiler.pipeline import optimize
@@ -442,6 +444,26 @@ def twice(nest):
     body.append(body[i])
 
 
+def read_first(nest):
+    body, i = statement(nest, Store)
+    value, access = body[i].value, body[i].access
+    body.insert(i, Load(Scalar("early", value.dtype), access))
+
+
+def nest_in_itself(nest):
+    body, i = statement(nest, Loop)
+    body[i] = body[i]._replace(body=[body[i]])
+
+
+def add_a_block(nest):
+    nest.blocks = Axis("block", nest.blocks.extent + 1)
+
+
+def run_over_all(nest):
+    body, i = statement(nest, Loop)
+    body[i] = body[i]._replace(span=Span.WHOLE)
+
+
 @pytest.mark.parametrize(
     "damage, message",
     [
@@ -454,6 +476,9 @@ def twice(nest):
         (shift(Store), "accesses entries 1"),
         (stretch, "strips of 11.*12.*12"),
         (twice, "written twice"),
+        (read_first, "reads an output before it is written"),
+        (nest_in_itself, "is nested in itself"),
+        (add_a_block, "2 blocks do not match the strips"),
     ],
 )
 def test_the_verifier_sees_damage(damage, message):
@@ -462,3 +487,27 @@ def test_the_verifier_sees_damage(damage, message):
     damage(nest)
     with pytest.raises(tw.errors.VerificationError, match=message):
         verify_program(program, "damage")
+
+
+@pytest.mark.parametrize(
+    "function, message",
+    [
+        (layer_norm, "is repeated in every block"),
+        (batch_norm, "reads entries of .* that were not stored"),
+    ],
+)
+def test_the_verifier_sees_a_loop_over_more_than_its_strip(function, message):
+    with use_limits(block_work=32):
+        program = program_of(function, numbers(12, 9))
+    (nest,) = nests(program)
+    run_over_all(nest)
+    with pytest.raises(tw.errors.VerificationError, match=message):
+        verify_program(program, "damage")
+
+
+@pytest.mark.parametrize("function, count", [(layer_norm, 0), (transposed, 1)])
+def test_an_output_may_overwrite_only_entries_that_are_read_before(function, count):
+    (nest,) = nests(program_of(function, numbers(12, 12)))
+    found = []
+    nest.verify(lambda buffer: (0, 0, 12 * 12 * 8), found.append)
+    assert len(found) == count and all(["still in use" in each for each in found])

@@ -265,6 +265,13 @@ def test_reading_what_another_thread_has_written_is_found():
     assert_found(nest, "reads an entry that was not written")
 
 
+@pytest.mark.parametrize("make, count", [(softmax_of_rows, 0), (sums_of_columns, 1)])
+def test_an_output_may_overwrite_only_entries_of_the_same_thread(make, count):
+    nest, found = make(), []
+    nest.verify(lambda buffer: (0, 0, 50 * 100 * 4), found.append)
+    assert len(found) == count and all(["still in use" in each for each in found])
+
+
 def test_a_store_of_a_value_that_depends_on_further_axes_is_found():
     nest = map_of_matrix()
     rows, columns = nest.teams
