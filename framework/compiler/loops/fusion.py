@@ -7,7 +7,7 @@ from ..program.array_instructions import Contract, Copy, Reduce, View
 from ..program.program_rewriter import ProgramRewriter
 from .accesses import layout_of
 from .group import root_of
-from .grouping import MOST, grouped
+from .grouping import MOST, form_groups
 from .stages import nests_of
 
 __all__ = ["copied_views", "form_loops", "make_views", "sums_for_products"]
@@ -28,11 +28,11 @@ def form_loops(
     ``is_supported(instruction)`` returns whether the target computes a map, reduction
     or copy. With ``fused`` False, each instruction gets its own nest. ``layouts`` has the
     `Layout` of values that are not stored in C order; ``schedule`` makes the nests of a
-    group, see `nests_of`; ``most`` is the maximal code size of a group, see `grouped`;
+    group, see `nests_of`; ``most`` is the maximal code size of a group, see `form_groups`;
     ``has_totals``: see `Group`.
     """
     copied_views(program)
-    units = grouped(program, is_supported, most if fused else 1, has_totals)
+    units = form_groups(program, is_supported, most if fused else 1, has_totals)
     stored = _stored(program, units)
     program.instructions = [
         each

@@ -215,7 +215,7 @@ class Group:
 
     # --- two groups as one
 
-    def joined(self, other, instruction):
+    def merge(self, other, instruction):
         """Return a group with the members of both, or None if they cannot be merged.
 
         ``instruction``, a member of this group, reads values of the other one: it

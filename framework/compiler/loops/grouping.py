@@ -16,7 +16,7 @@ from ..program.call_instructions import LoadVariable
 from .group import Group, root_of
 from .schedule import cost_of
 
-__all__ = ["MOST", "grouped"]
+__all__ = ["MOST", "form_groups"]
 
 # Code size of a group, in single instructions. LLVM's time grows with its square: a chain
 # of 1,000 tanh took 54 s with 400 in a loop, and takes 0.6 s with 25. Arrays between them
@@ -36,7 +36,7 @@ class Unit:
         self.before = 0
 
 
-def grouped(program, is_supported, most=MOST, has_totals=True):
+def form_groups(program, is_supported, most=MOST, has_totals=True):
     """Return the units of a program in execution order: groups and instructions.
 
     ``is_supported(instruction)`` returns whether a target computes a map or reduction;
@@ -154,6 +154,15 @@ class _Grouping:
         unit = self.new_unit()
         unit.members.append(instruction)
         self.require(unit, map(self.producer, instruction.operands))
+        self.keep_order(unit, instruction)
+        held = self.note_readers(unit, instruction)
+        for out in instruction.outputs:
+            self.unit_of[out] = unit
+            if instruction.may_alias:
+                self.loaded[out] = held
+
+    def keep_order(self, unit, instruction):
+        """Keep the order of accesses to variables, of errors before effects, of collectives."""
         if type(instruction) is LoadVariable:
             (out,) = instruction.outputs
             self.loaded[out] = {id(instruction.variable)}
@@ -170,11 +179,6 @@ class _Grouping:
         if instruction.collectives:  # their order is that of all processes
             self.require(unit, self.collectives[-1:])
             self.collectives.append(unit)
-        held = self.note_readers(unit, instruction)
-        for out in instruction.outputs:
-            self.unit_of[out] = unit
-            if instruction.may_alias:
-                self.loaded[out] = held
 
     def note_readers(self, unit, instruction):
         """Note that a unit may read the arrays of variables; return their ids."""
@@ -256,7 +260,7 @@ class _Grouping:
             return
         if self.runs_between(unit, other):
             return
-        both = unit.group.joined(other.group, instruction)
+        both = unit.group.merge(other.group, instruction)
         if both is None:
             return
         both.members.sort(key=self.position.__getitem__)

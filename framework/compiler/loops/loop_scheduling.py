@@ -105,7 +105,8 @@ class LoopSchedule(Schedule):
         elif innermost in self.passed:
             _move_last(self.passed, innermost)
         elif not self.reduced and self.outer:
-            if not self.spread or innermost is not self.outer[0]:
+            is_cut = self.spread and innermost is self.outer[0]
+            if not is_cut:  # into blocks: there may be no other axis for them
                 _move_last(self.outer, innermost)
 
     def innermost(self, axes):
@@ -185,7 +186,7 @@ class LoopSchedule(Schedule):
         prologue, after, finish, scratch = [], [], [], []
         for node in self.totals:
             scratch.append(self.add_up(node, blocks, prologue, after, finish))
-        body = prologue + self.wrapped(self.outer_body()) + after
+        body = prologue + self.wrap_outer(self.outer_body()) + after
         self.finish_numbers(finish)
         return LoopNest(
             self.group.members,
@@ -237,7 +238,7 @@ class LoopSchedule(Schedule):
         finish += along(axes, [Load(result, sum_), Store(store, result)])
         return parts
 
-    def wrapped(self, inner):
+    def wrap_outer(self, inner):
         """Put the loops over the outer axes around a body."""
         body, widths = inner, dict(self.grid)
         for axis in reversed(self.outer):

@@ -118,7 +118,7 @@ class Schedule:
         return contiguous_entries(self.accesses, axis), axis.extent
 
     def stride(self, axis):
-        """Return the longest stride along an axis: outer loops have the longest."""
+        """Return the longest stride along an axis: inner loops stay in near memory."""
         return longest_stride(self.accesses, axis)
 
     # --- values
@@ -163,10 +163,10 @@ class Scope:
             pending = [a for a in needed if a not in self.beside(a)[1]]
             stack += pending
             if not pending:
-                known[current] = self.computed(current, access, body)
+                known[current] = self.compute(current, access, body)
         return self.beside(node)[1][node]
 
-    def computed(self, node, access, body):
+    def compute(self, node, access, body):
         """Append the statement for a value whose arguments are known; return its scalar."""
         out = Scalar(self.schedule.name(node, access), node.dtype)
         if access is not None:

@@ -77,7 +77,7 @@ class _ThreadSchedule(Schedule):
         nest = _Nest(self, self.outer, self.passed)
         for level in self.levels():
             nest.between(level) if level % 2 else nest.one_pass(level)
-        return [nest.finished(geometry)]
+        return [nest.build(geometry)]
 
     def of_expensive_values(self):
         """Yield nests of expensive values that many threads would otherwise recompute."""
@@ -89,7 +89,7 @@ class _ThreadSchedule(Schedule):
             nest = _Nest(self, [a for a in self.every if a in axes], ())
             for node in by_axes[axes]:
                 nest.keep_value(node)
-            yield nest.finished(rows(size_of(nest.teams), 1, self.limits))
+            yield nest.build(rows(size_of(nest.teams), 1, self.limits))
 
     def is_read_along_more(self, node):
         """Return whether values on more axes, not shared by a team, depend on a value."""
@@ -111,7 +111,7 @@ class _ThreadSchedule(Schedule):
                 nest.keep(-1, AGAIN)
             accesses = nest.one_pass(level)
             blocks = -(-size_of(nest.teams) // geometry.lanes)
-            nests.append(nest.finished(geometry._replace(blocks=blocks)))
+            nests.append(nest.build(geometry._replace(blocks=blocks)))
             nests.append(self.adding_nest(level, axis, accesses))
         return nests
 
@@ -122,7 +122,7 @@ class _ThreadSchedule(Schedule):
         nest.between(level + 1)
         nest.keep(level + 1)
         shape = columns if size_of(self.outer) >= NEIGHBOURS else rows
-        return nest.finished(shape(size_of(self.outer), parts.extent, self.limits))
+        return nest.build(shape(size_of(self.outer), parts.extent, self.limits))
 
     def map_nest(self, nodes):
         """Return the nest of a pass without sums, or of a group without: over all axes."""
@@ -130,7 +130,7 @@ class _ThreadSchedule(Schedule):
         for node in nodes:
             if node.buffer in self.stores:
                 nest.store(node)
-        return nest.finished(rows(size_of(self.every), 1, self.limits))
+        return nest.build(rows(size_of(self.every), 1, self.limits))
 
 
 class _Nest(Scope):
@@ -145,7 +145,7 @@ class _Nest(Scope):
         self.teams, self.members, self.parts = teams, members, parts
         self.inner, self.computed_here = None, set()
 
-    def finished(self, geometry):
+    def build(self, geometry):
         """Return the `ThreadNest`."""
         schedule, members = self.schedule, self.schedule.group.members
         own = [m for m in members if m.outputs[0] in self.computed_here - schedule.done]
@@ -189,10 +189,10 @@ class _Nest(Scope):
         In a nest of parts, store the sums of each part; return the accesses by sum.
         """
         sums, stored = self.schedule.sums_of(level), self.schedule.stored_in(level)
-        totals = self.begun(sums)
+        totals = self.begin_sums(sums)
         self.inner = [], {}
         for node, total in totals.items():
-            value = self.converted(self.value(node.args[0]), total.dtype)
+            value = self.convert(self.value(node.args[0]), total.dtype)
             self.inner[0].append(Fold(total, node.function, value))
         for node in stored:
             self.store(node)
@@ -206,8 +206,8 @@ class _Nest(Scope):
             return {}
         return {node: self.store_part(node, totals[node]) for node in sums}
 
-    def begun(self, sums):
-        """Return the scalars in which sums are accumulated."""
+    def begin_sums(self, sums):
+        """Begin sums; return the scalars in which they are accumulated."""
         totals = {node: Scalar("sum", _wide(node)) for node in sums}
         for node, total in totals.items():
             self.body.append(Begin(total, node.function))
@@ -220,7 +220,7 @@ class _Nest(Scope):
             pairs = [(total, node.function) for node, total in totals.items()]
             self.body.append(Combine(tuple(pairs)))
         for node, total in totals.items():
-            self.known[node] = self.converted(total, node.dtype)
+            self.known[node] = self.convert(total, node.dtype)
 
     def store_part(self, node, total):
         """Store a partial sum; return where all of them are."""
@@ -234,7 +234,7 @@ class _Nest(Scope):
 
     def add_parts(self, accesses):
         """Add up partial sums that an earlier nest has stored."""
-        totals, statements = self.begun(accesses), []
+        totals, statements = self.begin_sums(accesses), []
         for node, total in totals.items():
             part = Scalar("part", total.dtype)
             statements.append(Load(part, accesses[node]))
@@ -268,7 +268,7 @@ class _Nest(Scope):
         """The statements that are written now."""
         return self.body if self.inner is None else self.inner[0]
 
-    def converted(self, value, dtype):
+    def convert(self, value, dtype):
         """Convert a scalar to another dtype."""
         if value.dtype == dtype:
             return value
@@ -282,11 +282,11 @@ class _Nest(Scope):
             return self.inner
         return self.body, self.known
 
-    def computed(self, node, access, body):
+    def compute(self, node, access, body):
         """Append the statement for a value, and note that this nest computes it."""
         if access is None:
             self.computed_here.add(node.buffer)
-        return super().computed(node, access, body)
+        return super().compute(node, access, body)
 
 
 def _new_memory(axes, dtype):

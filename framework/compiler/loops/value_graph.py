@@ -79,9 +79,11 @@ class ValueGraph:
         for each in self.group.members:
             (out,) = each.outputs
             is_sum = type(each) is Reduce
-            self.nodes[out] = self.reduced_by(each) if is_sum else self.mapped_by(each)
+            self.nodes[out] = (
+                self.value_of_reduce(each) if is_sum else self.value_of_map(each)
+            )
 
-    def reduced_by(self, reduce):
+    def value_of_reduce(self, reduce):
         """Return the value of a reduction: a copy along axes of size 1."""
         (operand,), (out,) = reduce.operands, reduce.outputs
         axes = self.group.inner[reduce]
@@ -91,7 +93,7 @@ class ValueGraph:
         name = reduce.ufunc.__name__ if summed else "copy"
         return Value(name, args, own, out.dtype, out, summed=summed or None)
 
-    def mapped_by(self, each):
+    def value_of_map(self, each):
         """Return the value of a map or copy, of operands in the dtypes of NumPy's loop."""
         (out,) = each.outputs
         axes = self.group.axes_of[out]
@@ -100,10 +102,10 @@ class ValueGraph:
         if isinstance(each, Map) and isinstance(each.function, np.ufunc):
             kinds = (*[a.dtype for a in each.operands], None)
             wanted = each.function.resolve_dtypes(kinds)[: len(args)]
-            args = [self.converted(a, d) for a, d in zip(args, wanted)]
+            args = [self.convert(a, d) for a, d in zip(args, wanted)]
         return Value(name, tuple(args), set(axes) - {None}, out.dtype, out)
 
-    def converted(self, arg, dtype):
+    def convert(self, arg, dtype):
         if arg.dtype == dtype:
             return arg
         if type(arg) is Scalar:

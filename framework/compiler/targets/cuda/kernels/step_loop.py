@@ -35,7 +35,7 @@ from .entries import each_entry, index_type, launch
 
 __all__ = ["StepLoop"]
 
-MOST = 400  # the code size of a group, see `grouped`
+MOST = 400  # the code size of a group, see `form_groups`
 _BYTE = bits_of("u1")
 
 

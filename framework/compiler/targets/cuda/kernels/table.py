@@ -97,7 +97,7 @@ KERNELS = {
     **_by_name(TopKernel, "top_k"),
 }
 
-MOST = 400  # the code size of a group, see `grouped`
+MOST = 400  # the code size of a group, see `form_groups`
 
 
 def is_supported(instruction):
