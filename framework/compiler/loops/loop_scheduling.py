@@ -187,7 +187,7 @@ class LoopSchedule(Schedule):
         for node in self.totals:
             scratch.append(self.add_up(node, blocks, prologue, after, finish))
         body = prologue + self.wrap_outer(self.outer_body()) + after
-        self.finish_numbers(finish)
+        self.store_ownerless(finish)
         return LoopNest(
             self.group.members,
             [*self.operands, *scratch],
@@ -200,8 +200,8 @@ class LoopSchedule(Schedule):
             self.block_work,
         )
 
-    def finish_numbers(self, finish):
-        """Store the numbers that no block owns: local arrays are gone then."""
+    def store_ownerless(self, finish):
+        """Store the numbers that no block owns, without what blocks keep in local arrays."""
         self.memory = {}
         scope = Scope(self, finish)
         for node in self.nodes.values():
@@ -270,8 +270,9 @@ class LoopSchedule(Schedule):
                 continue
             is_stored = node.buffer in self.stores and not self.is_ownerless(node)
             is_read = self.is_read_later(node)
-            if is_stored or is_read:
-                value = scope.value(node)
+            if not is_stored and not is_read:
+                continue
+            value = scope.value(node)
             if is_stored:
                 body.append(Store(self.stores[node.buffer], value))
             if is_read and node.summed is None:
