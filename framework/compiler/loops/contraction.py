@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..program.index_maps import Affine
 from .accesses import row_major
 
-__all__ = ["Contraction", "Loop", "Phase", "Reach", "contraction_of"]
+__all__ = ["Contraction", "ContractionLoop", "Phase", "Reach", "contraction_of"]
 
 MOST_PHASES = 27
 # Rows that are a multiple of so many entries apart share few lines of a cache; a copy keeps
@@ -20,7 +20,7 @@ MOST_PHASES = 27
 CLASHING, SPREAD = 256, 16
 
 
-class Loop(NamedTuple):
+class ContractionLoop(NamedTuple):
     """A loop: its extent, and its strides in the output and in the operands.
 
     A loop with stride 0 in the output is a reduction.
@@ -65,8 +65,8 @@ class Phase(NamedTuple):
     first. ``offsets`` are the first entries in the output and in the operands.
     """
 
-    batch: Loop
-    rows: Loop
+    batch: ContractionLoop
+    rows: ContractionLoop
     places: tuple
     summed: tuple
     offsets: tuple
@@ -260,7 +260,7 @@ def _phase(loops, maps, shapes, reach):
                 own[n] += factor * stride
         steps.append(own)
         offsets.append(offset)
-    found = [Loop(*each) for each in zip(loops, *steps)]
+    found = [ContractionLoop(*each) for each in zip(loops, *steps)]
     batch, rows, *rest = found
     if maps[0][0].terms != ((0, 1),) or batch.is_summed != rows.is_summed:
         return None
@@ -272,7 +272,7 @@ def _phase(loops, maps, shapes, reach):
                 back = each.extent - 1
                 offsets[1] += back * each.a
                 offsets[2] += back * each.b
-                each = Loop(each.extent, 0, -each.a, -each.b)
+                each = ContractionLoop(each.extent, 0, -each.a, -each.b)
             summed.append(each)
     return Phase(batch, rows, tuple(places), tuple(summed), tuple(offsets))
 
@@ -302,7 +302,7 @@ def _joined(loops):
             outer = made[-1]
             steps = [(o, i * loop.extent) for o, i in zip(outer[1:], loop[1:])]
             if all([o == i for o, i in steps]):
-                made[-1] = Loop(outer.extent * loop.extent, *loop[1:])
+                made[-1] = ContractionLoop(outer.extent * loop.extent, *loop[1:])
                 continue
         made.append(loop)
     return made

@@ -8,15 +8,15 @@ import functools
 import math
 from typing import NamedTuple
 
-from .contraction import Contraction, Loop, Phase, contraction_of
+from .contraction import Contraction, ContractionLoop, Phase, contraction_of
 from .tiling import Tile, can_sum_lanes, tiles_of
 
-__all__ = ["Schedule", "greatest_divisor", "schedule_of", "schedules_of"]
+__all__ = ["ContractionSchedule", "greatest_divisor", "schedule_of", "schedules_of"]
 
 BLOCKS = 8  # at least, if there is work: threads share them, whatever their number
 
 
-class Schedule(NamedTuple):
+class ContractionSchedule(NamedTuple):
     """Tiles, bands and blocks of a contraction.
 
     A block computes the tiles of a band: ``images`` iterations of the first loop and
@@ -64,7 +64,7 @@ class Schedule(NamedTuple):
 
 
 def schedule_of(maps, a, b, out, itemsize, unit, limits):
-    """Return the `Schedule` of a contraction, or None.
+    """Return the `ContractionSchedule` of a contraction, or None.
 
     Args:
         maps: `IndexMaps` of the contraction.
@@ -109,12 +109,12 @@ def schedules_of(maps, a, b, out, itemsize, unit, limits, most=1):
         phases = _phases_of(found.phases, tile, can_pack)
         how = hoisted, is_near and not tile.sums_lanes
         parts = *bands, *shares, *how, *phases
-        schedules.append(Schedule(found, tile, accumulates, *parts))
+        schedules.append(ContractionSchedule(found, tile, accumulates, *parts))
     return tuple(schedules)
 
 
 def _phases_of(phases, tile, can_pack):
-    """Return ``(packed, phases, b_steps, b_size)`` of a `Schedule`."""
+    """Return ``(packed, phases, b_steps, b_size)`` of a `ContractionSchedule`."""
     if not (can_pack and any([_is_scattered(p, tile) for p in phases])):
         return False, phases, tuple([tile.loop_of(p).b * tile.width for p in phases]), 0
     phases, b_steps, sizes = zip(*[_packed(p, tile) for p in phases])
@@ -124,7 +124,7 @@ def _phases_of(phases, tile, can_pack):
 
 
 def _shares(found, tiles, accumulates, bands, size, limits):
-    """Return ``(parts, cuts)`` of a `Schedule`; ``size``: bytes of the output."""
+    """Return ``(parts, cuts)`` of a `ContractionSchedule`; ``size``: bytes of the output."""
     _, image_bands, _, row_bands = bands
     count, parts, cuts = image_bands * row_bands, 1, 1
     if found.work >= BLOCKS * limits.contraction_work:
@@ -138,7 +138,7 @@ def _shares(found, tiles, accumulates, bands, size, limits):
 def _all_rows(phase):
     """Return a phase for bands with all rows, so that a tile may span several rows."""
     places = (phase.rows, *phase.places)
-    return phase._replace(rows=Loop(1, 0, 0, 0), places=places)
+    return phase._replace(rows=ContractionLoop(1, 0, 0, 0), places=places)
 
 
 def _model(phases, common):

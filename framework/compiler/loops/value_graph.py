@@ -1,6 +1,6 @@
 """`ValueGraph`: the values of a group as scalar functions, on as few axes as possible.
 
-A `Value` is the result of an instruction on other values, of a load, or of a cast in
+A `ValueNode` is the result of an instruction on other values, of a load, or of a cast in
 between. Views, copies and casts of operands are gone: the graph has only strided
 accesses and arithmetic.
 """
@@ -13,10 +13,10 @@ from ..program.array_instructions import Copy, Map, Reduce
 from .accesses import Layout, layout_of, row_major
 from .statements import Access, Axis, Scalar
 
-__all__ = ["Value", "ValueGraph"]
+__all__ = ["ValueGraph", "ValueNode"]
 
 
-class Value:
+class ValueNode:
     """``function(*args)``, on ``axes``; a load has an ``access`` and no function.
 
     A reduction has ``summed``, the axes that it sums over. ``buffer`` is the buffer of
@@ -39,7 +39,7 @@ class Value:
     @property
     def inputs(self):
         """The arguments that are not constants."""
-        return [a for a in self.args if type(a) is Value]
+        return [a for a in self.args if type(a) is ValueNode]
 
 
 class ValueGraph:
@@ -91,7 +91,7 @@ class ValueGraph:
         summed = frozenset([axes[i] for i in reduce.axes]) - {None}
         own = set(axes) - {None} - summed
         name = reduce.ufunc.__name__ if summed else "copy"
-        return Value(name, args, own, out.dtype, out, summed=summed or None)
+        return ValueNode(name, args, own, out.dtype, out, summed=summed or None)
 
     def value_of_map(self, each):
         """Return the value of a map or copy, of operands in the dtypes of NumPy's loop."""
@@ -103,14 +103,14 @@ class ValueGraph:
             kinds = (*[a.dtype for a in each.operands], None)
             wanted = each.function.resolve_dtypes(kinds)[: len(args)]
             args = [self.convert(a, d) for a, d in zip(args, wanted)]
-        return Value(name, tuple(args), set(axes) - {None}, out.dtype, out)
+        return ValueNode(name, tuple(args), set(axes) - {None}, out.dtype, out)
 
     def convert(self, arg, dtype):
         if arg.dtype == dtype:
             return arg
         if type(arg) is Scalar:
             return Scalar(None, dtype, np.asarray(arg.value).astype(dtype)[()])
-        return Value("cast", (arg,), arg.axes, dtype)
+        return ValueNode("cast", (arg,), arg.axes, dtype)
 
     def argument(self, buffer, shape, axes):
         """Return the node or constant of an operand, for a result of this shape and axes."""
@@ -133,7 +133,9 @@ class ValueGraph:
         node = self.loads.get(key)
         if node is None:
             access = Access(base, offset, tuple(pairs.items()))
-            node = self.loads[key] = Value(None, (), pairs, buffer.dtype, access=access)
+            node = self.loads[key] = ValueNode(
+                None, (), pairs, buffer.dtype, access=access
+            )
             self.operands[base] = None
         return node
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from tapewright.core import config
 
-from ...loops.contraction import Loop
+from ...loops.contraction import ContractionLoop
 from ...loops.contraction_schedule import schedules_of
 from ...loops.tiling import VectorUnit
 from ...program.limits import DEFAULTS
@@ -231,7 +231,9 @@ class _Functions:
 
     def summed(self, phase):
         """The reduction loops of a tile, outermost first."""
-        rest = phase.summed[len(self.hoisted(phase)) :] or (Loop(1, 0, 0, 0),)
+        rest = phase.summed[len(self.hoisted(phase)) :] or (
+            ContractionLoop(1, 0, 0, 0),
+        )
         if self.schedule.accumulates:
             return (phase.batch, phase.rows, *rest)
         return rest
