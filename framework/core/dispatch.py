@@ -275,7 +275,10 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def entry(*args, **kwargs):
-        for x in (*args, *kwargs.values()):
+        for x in args:
+            if isinstance(x, FunctionOverride):
+                return x.record_function(function, args, kwargs)
+        for x in kwargs.values():
             if isinstance(x, FunctionOverride):
                 return x.record_function(function, args, kwargs)
         return function(*args, **kwargs)

@@ -233,6 +233,12 @@ _MIXED = (
 
 
 _TRAITS = Traits.__optional_keys__
+_DEFAULTS = Traits(
+    broadcasts=False, takes_none=False, half=True, commutative=False, moves=False,
+    exact=False, view=False, new_memory=False, keeps_c_order=False,
+    ignores_float_errors=False, sizes=False, grows=False, strict=False, cost=(0, 0),
+    stable_form=None, collective=False,
+)  # fmt: skip
 
 
 class Primitive:
@@ -255,27 +261,27 @@ class Primitive:
     non_differentiable: set[str]  # inputs whose gradient is None
     entry: Op[..., Any]
     # Options and traits: see `primitive`.
-    broadcasts: bool = False
+    broadcasts: bool
     multiple: bool
-    takes_none: bool = False
+    takes_none: bool
     same_dtype: tuple[str, ...]
     kinds: str | None
-    half: bool = True
+    half: bool
     linear: Any
-    commutative: bool = False
-    moves: bool = False
-    exact: bool = False
-    view: bool = False
-    new_memory: bool = False
-    keeps_c_order: bool = False
+    commutative: bool
+    moves: bool
+    exact: bool
+    view: bool
+    new_memory: bool
+    keeps_c_order: bool
     may_raise: bool | str
-    ignores_float_errors: bool = False
-    sizes: bool = False
-    grows: bool = False
-    strict: bool = False
-    cost: Any = (0, 0)
-    stable_form: str | None = None
-    collective: bool = False
+    ignores_float_errors: bool
+    sizes: bool
+    grows: bool
+    strict: bool
+    cost: Any
+    stable_form: str | None
+    collective: bool
 
     def __init__(
         self,
@@ -304,7 +310,7 @@ class Primitive:
         kinds = "fc" if traits.pop("floating", False) else traits.pop("kinds", None)
         linear = self._linear_groups(traits.pop("linear", ()))
         self.same_dtype, self.may_raise = self.inputs, not self.is_own
-        vars(self).update(traits, linear=linear)
+        vars(self).update(_DEFAULTS | traits, linear=linear)
         kinds = _kinds(kinds, self.half, self.moves)
         self.kinds = kinds if self.inputs else None
         # Set by `rules.elementwise`.
@@ -643,7 +649,11 @@ class Primitive:
 
     def run(self, inputs: Sequence[Tensor], attributes: dict[str, Any]) -> Any:
         """Run the kernel on the arrays of tensors, and wrap its result."""
-        arrays = [x.array for x in inputs]
+        arrays, symbolic = [], None
+        for x in inputs:
+            arrays.append(x.array)
+            if type(x) is not Tensor and isinstance(x, SymbolicOperand):
+                symbolic = x
         if self.kinds and arrays[0].dtype.kind not in self.kinds:
             raise self.dtype_error(inputs[0])
         kind = type(arrays[0]) if arrays else devices.current_module().ndarray
@@ -652,9 +662,8 @@ class Primitive:
             self.output_specs(specs, attributes)
         if self.grows:
             self._check_fits(inputs, attributes)
-        for x in inputs:
-            if type(x) is not Tensor and isinstance(x, SymbolicOperand):
-                return x.record_op(self, inputs, attributes)
+        if symbolic is not None:
+            return symbolic.record_op(self, inputs, attributes)
         try:
             result = self.kernels[kind](*arrays, **attributes)
         except Exception as error:

@@ -16,7 +16,7 @@ RuleMaker: TypeAlias = "Callable[[Primitive], Callable[..., Any]]"
 
 
 class Traits(TypedDict, total=False):
-    """Options of an op; `primitive` explains each, and `Primitive` has the defaults."""
+    """Options of an op; `primitive` explains each, and `primitive.py` has the defaults."""
 
     name: str | None
     type_name: str | None
