@@ -145,10 +145,8 @@ class Resizing(ImageLayer):
         above = (max(rows, columns * self.height // self.width) - rows) // 2
         beside = (max(columns, rows * self.width // self.height) - columns) // 2
         widths = [(0, 0)] * len(images.shape)
-        widths[self._tw_rows], widths[self._tw_columns] = (
-            (above, above),
-            (beside, beside),
-        )
+        widths[self._tw_rows] = (above, above)
+        widths[self._tw_columns] = (beside, beside)
         fill = cast(self.fill_value, images.dtype)
         return pad(images, widths, constant_values=fill)
 

@@ -178,10 +178,8 @@ class MelSpectrogram(Layer):
         edges = np.linspace(*ends, num_mel_bins + 2)
         lower, center, upper = edges[:-2], edges[1:-1], edges[2:]
         mel = _mel(frequencies)[:, None]
-        rising, falling = (
-            (mel - lower) / (center - lower),
-            (upper - mel) / (upper - center),
-        )
+        rising = (mel - lower) / (center - lower)
+        falling = (upper - mel) / (upper - center)
         weights = np.maximum(0.0, np.minimum(rising, falling))
         return convert_to_tensor(np.pad(weights, ((1, 0), (0, 0))), dtype=dtype)
 

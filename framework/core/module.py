@@ -49,9 +49,8 @@ class Module(Reserving, Trackable):
     _tw_name = None
     # A class with methods in which no tensor may replace a variable; see `_tw_refuse_rebound`.
     _tw_keeps_variables = False
-    _tw_rebound: Any = (
-        None  # `Opaque`: attribute -> the variable that a tensor replaced
-    )
+    # `Opaque`: attribute -> the variable that a tensor replaced.
+    _tw_rebound: Any = None
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name[:4] == PREFIX:

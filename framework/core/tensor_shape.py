@@ -214,11 +214,9 @@ class UnrankedShape(TensorShape):
 
     def __new__(cls, input: Any, scope: Any) -> Self:  # noqa: A002  (as in `DimSymbol`)
         shape = tuple.__new__(cls)
-        shape.rank, shape.shape_symbol, shape.scope = (
-            None,
-            DimSymbol(input, None),
-            scope,
-        )
+        shape.rank = None
+        shape.shape_symbol = DimSymbol(input, None)
+        shape.scope = scope
         return shape
 
     @property

@@ -98,10 +98,8 @@ def _made(structure, record, offset):
             part, offset = _made(each, record, offset)
             parts.append(part)
         return tuple(parts), offset
-    shape, dtype = (
-        tuple(structure["shape"]),
-        as_dtype(structure["dtype"]).as_numpy_dtype,
-    )
+    shape = tuple(structure["shape"])
+    dtype = as_dtype(structure["dtype"]).as_numpy_dtype
     if "lengths" in structure:
         entries = []
         for length in structure["lengths"]:

@@ -16,10 +16,9 @@ from .workers import Workers
 __all__ = ["Interleave", "Window", "begin_run", "checked_dataset"]
 
 WHO = "flat_map, interleave: the function"
-AT_ONCE, SPELL = (
-    16,
-    1e-3,
-)  # blocks, and seconds, that a thread reads before it is asked again
+# A thread reads this many blocks, or seconds, before it is asked again.
+AT_ONCE = 16
+SPELL = 1e-3
 
 
 class Interleave(Seeded, Replayed):

@@ -38,9 +38,8 @@ class Records(Node):
                 try:
                     record, place = next(records, (None, None))
                 except Exception:
-                    position["path"] = (
-                        None  # where errors are ignored the next one follows
-                    )
+                    # Where errors are ignored the next one follows.
+                    position["path"] = None
                     raise
                 if place is None:
                     break

@@ -76,10 +76,8 @@ class _Policy(RandomLayer):
             "dtype": self.dtype_policy,
         }
         fixed = {key: value for key, value in more.items() if key != "seed"}
-        warp, colour = (
-            {"interpolation": self.interpolation},
-            {"value_range": self.value_range},
-        )
+        warp = {"interpolation": self.interpolation}
+        colour = {"value_range": self.value_range}
         f = self.factor
         bits = max(1, int(8 * f[1]))
         makers = {

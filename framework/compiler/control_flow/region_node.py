@@ -400,10 +400,8 @@ def split_effects(graph):
             more = [Value(*spec, with_more) for spec in specs]
             with_more.outputs = (*node.outputs, *more)
             tokens += more
-            without.inputs, without.line = (
-                tuple(node.joined(node.inputs, more)),
-                node.line,
-            )
+            without.inputs = tuple(node.joined(node.inputs, more))
+            without.line = node.line
             without.outputs = node.outputs
             full.append(with_more)
             pure.append(without)

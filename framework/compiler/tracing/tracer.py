@@ -276,10 +276,8 @@ def _shape(dims, node=None):
         who, kind = "an input", NeedsSize
         if node is not None:
             sizes = [value.shape for value in node.inputs], node.attributes
-            who, kind = (
-                node.op.name,
-                NeedsSize if has_symbolic_shape(sizes) else NeedsValue,
-            )
+            who = node.op.name
+            kind = NeedsSize if has_symbolic_shape(sizes) else NeedsValue
         raise kind(
             f"{user_line(always=True)}: the shape of the results of {who} is unknown "
             "before it runs; call it outside traced functions, or keep the shape, as "

@@ -29,9 +29,8 @@ FUNCTIONS = (Function, Method, ConcreteFunction)
 # What compiled models keep of their training: made again when it is needed.
 MADE_AGAIN = {"train_function", "test_function", "predict_function"}
 DEEPEST = 200
-MOST = (
-    1_000_000  # items of a list with all that is in it, counted as often as it is there
-)
+# Items of a list with all that is in it, counted as often as it is there.
+MOST = 1_000_000
 
 
 class ObjectWriter:

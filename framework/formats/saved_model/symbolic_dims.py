@@ -262,10 +262,8 @@ def decode_guards(value, pattern):
             symbol, other = _read_symbol(expression[0], 0), expression[1]
             is_size_ = isinstance(other, list)
             other = _read_symbol(other, 0) if is_size_ else decode_shape(other["shape"])
-            symbols, expression = (
-                [symbol, other] if is_size_ else [symbol],
-                (symbol, other),
-            )
+            symbols = [symbol, other] if is_size_ else [symbol]
+            expression = (symbol, other)
         else:
             expression = _read_formula(expression)
             symbols = list(_sizes_of(expression))

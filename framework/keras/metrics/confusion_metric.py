@@ -93,12 +93,10 @@ class ConfusionMetric(Metric):
 
     _tw_kind: str = "metric"  # a base: no name in a config stands for it
     _tw_init_thresholds: Any = None  # the argument of the constructor
-    _tw_top_k: int | None = (
-        None  # positive are only so many of the best scores of a row
-    )
-    _tw_class_id: int | None = (
-        None  # the index on the last axis that counts, None for all
-    )
+    # Positive are only so many of the best scores of a row.
+    _tw_top_k: int | None = None
+    # The index on the last axis that counts, None for all.
+    _tw_class_id: int | None = None
     _tw_label_weights: Any = None  # ``[labels]``, factors of the sample weights
     _tw_multi_label: bool = False  # whether labels are counted one by one
 

@@ -335,10 +335,9 @@ def round(x: TensorLike, decimals: int = 0) -> Tensor:  # noqa: A001
     whole = x.dtype.is_integer
     if decimals == 0 or (whole and decimals > 0):
         return elementwise.round(x)
-    floats, factor = (
-        to_floating(x),
-        10.0 ** max(decimals, -decimals),
-    )  # 0.1 is not exact
+    floats = to_floating(x)
+    # Positive powers, as 0.1 is not exact.
+    factor = 10.0 ** max(decimals, -decimals)
     if decimals < 0:
         return cast(elementwise.round(floats / factor) * factor, x.dtype)
     return cast(elementwise.round(floats * factor) / factor, x.dtype)

@@ -496,10 +496,8 @@ def _searchsorted(
     if lead != other_lead:
         raise InvalidArgumentError("rows differ")
     found = xp.empty(values.shape, out_type)
-    rows, wanted = (
-        sorted_sequence.reshape(-1, size or 1),
-        values.reshape(-1, count or 1),
-    )
+    rows = sorted_sequence.reshape(-1, size or 1)
+    wanted = values.reshape(-1, count or 1)
     flat = found.reshape(-1, count or 1)
     for i in range(len(wanted)):
         row = rows[i] if size else rows.reshape(-1)

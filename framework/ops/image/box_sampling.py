@@ -221,10 +221,8 @@ def _cover(boxes, objects, least):
     objects = floor(objects)
     y1, x1, y2, x2 = (expand_dims(getitem(boxes, (..., i)), 1) for i in range(4))
     top, left, down, right = (getitem(objects, (..., i)) for i in range(4))
-    high, wide = (
-        minimum(y2, down) - maximum(y1, top),
-        minimum(x2, right) - maximum(x1, left),
-    )
+    high = minimum(y2, down) - maximum(y1, top)
+    wide = minimum(x2, right) - maximum(x1, left)
     area = (down - top) * (right - left)
     part = divide_no_nan(maximum(high, 0.0) * maximum(wide, 0.0), area)
     enough = greater_equal(part, cast(least, part.dtype)) & greater_equal(area, 1.0)

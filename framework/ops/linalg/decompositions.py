@@ -323,10 +323,8 @@ def _svd_part(out, slopes):
     rows_u, slope_u = _without_the_null_space(u[..., None, :, :], slope_u, count)
     rows_v, slope_v = _without_the_null_space(v[..., None, :, :], slope_v, count)
     u, v = u[..., :count], v[..., :count]
-    turned_u, turned_v = (
-        product(adjoint(rows_u), slope_u),
-        product(adjoint(rows_v), slope_v),
-    )
+    turned_u = product(adjoint(rows_u), slope_u)
+    turned_v = product(adjoint(rows_v), slope_v)
     inner = difference(turned_u + turned_v)
     inner = masked(inner, beside_diagonal(gaps_of(s, s.dtype)))
     apart = total(turned_u - turned_v)

@@ -227,10 +227,8 @@ def gru(
         Cho et al., "Learning phrase representations using RNN encoder-decoder" (2014),
         in the form of cuDNN.
     """
-    kernel, recurrent_kernel = (
-        convert_to_tensor(kernel),
-        convert_to_tensor(recurrent_kernel),
-    )
+    kernel = convert_to_tensor(kernel)
+    recurrent_kernel = convert_to_tensor(recurrent_kernel)
     units = recurrent_kernel.array.shape[0]
     of_x, of_h = (
         (None, zeros(3 * units, kernel.dtype)) if bias is None else (bias[0], bias[1])

@@ -59,17 +59,13 @@ def linear_to_mel_weight_matrix(
                [0.  , 0.  ]], dtype=float32)
     """
     who = "linear_to_mel_weight_matrix"
-    bands, bins, dtype = (
-        as_int(num_mel_bins),
-        as_int(num_spectrogram_bins),
-        dtypes.as_dtype(dtype),
-    )
+    bands = as_int(num_mel_bins)
+    bins = as_int(num_spectrogram_bins)
+    dtype = dtypes.as_dtype(dtype)
     check_at_least(who, 1, num_mel_bins=bands, num_spectrogram_bins=bins)
-    low, high, rate = (
-        float(lower_edge_hertz),
-        float(upper_edge_hertz),
-        float(sample_rate),
-    )
+    low = float(lower_edge_hertz)
+    high = float(upper_edge_hertz)
+    rate = float(sample_rate)
     if not 0 <= low < high <= rate / 2:
         raise InvalidArgumentError(
             f"{who}: 0 <= lower_edge_hertz < upper_edge_hertz <= sample_rate / 2 must hold, "

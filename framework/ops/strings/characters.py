@@ -246,9 +246,8 @@ def _decoded_parts(who, text, encoding, errors, replacement_char):
             if valid:
                 yield piece[:valid].decode(codec), start, valid
             start += valid
-            size = (
-                _WINDOW  # each error costs no more than a window, not all that follows
-            )
+            # Each error costs no more than a window, not all that follows.
+            size = _WINDOW
             if valid and not is_last and error.end == len(piece):
                 continue  # perhaps the window ends inside of a character
             if errors == "strict":

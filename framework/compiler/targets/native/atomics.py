@@ -135,10 +135,9 @@ def core(writer):
     """Return the number of the core the thread runs on; -1 if that needs a system call."""
     if engine.host().architecture != "x86_64":
         return writer.const(-1, np.int32)
-    name, kind = (
-        "llvm.x86.rdtscp",
-        "{ i64, i32 }",
-    )  # Linux keeps the number beside the clock
+    # Linux keeps the number beside the clock.
+    name = "llvm.x86.rdtscp"
+    kind = "{ i64, i32 }"
     writer.declared[name] = f"declare {kind} @{name}()"
     pair = f"%{writer.fresh()}"
     writer.emit(f"{pair} = call {kind} @{name}()")

@@ -33,9 +33,8 @@ __all__ = [
     "vector_registers",
 ]
 
-MINIMUM = (
-    20  # LLVM's major version; llvmlite 0.45 is the first with its passes and linker
-)
+# LLVM's major version; llvmlite 0.45 is the first with its passes and linker.
+MINIMUM = 20
 
 # O3 takes 3 % longer than O2 and gives the same loops; without unrolling a module takes 15 %
 # less, but loops over a few entries stay loops.

@@ -128,10 +128,8 @@ class _Move:
                 a, b = [strides[axis] for strides in self.strides]
                 with writer.loop(0, count) as i:
                     k = start + i if axis == 0 else i
-                    x, y = (
-                        writer.at(source, k * a, bits),
-                        writer.at(target, k * b, bits),
-                    )
+                    x = writer.at(source, k * a, bits)
+                    y = writer.at(target, k * b, bits)
                     if axis + 1 < len(self.shape):
                         move(axis + 1, x, y, 0, self.shape[axis + 1])
                     else:

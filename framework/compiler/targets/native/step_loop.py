@@ -38,9 +38,8 @@ from .step_products import StepProduct
 __all__ = ["StepLoop"]
 
 FEWEST, MOST = 4, 32  # examples of a chunk
-LEAST = (
-    32  # examples in all steps, from which on a copy of the kernel is worth its time
-)
+# Examples in all steps, from which on a copy of the kernel is worth its time.
+LEAST = 32
 ALIGNMENT = 128  # bytes: memory of chunks is on lines of their own
 
 

@@ -139,10 +139,8 @@ class StepProduct:
         with self.function(writer, name, parameters) as (a, b, out, left):
             sums = [IRValue(writer, vector, "zeroinitializer")] * len(places)
             with writer.carrying_loop(0, product.k, 1, sums) as (p, sums):
-                entry, row = (
-                    writer.at(a, p, self.dtype),
-                    writer.at(b, p * self.width, self.dtype),
-                )
+                entry = writer.at(a, p, self.dtype)
+                row = writer.at(b, p * self.width, self.dtype)
                 right = [
                     writer.load_vector(
                         writer.at(row, v * self.lanes, self.dtype), vector

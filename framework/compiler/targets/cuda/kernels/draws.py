@@ -120,11 +120,9 @@ class DrawKernel(CudaKernel):
 
     def _float(self, word):
         """A float in [0, 1), and the entry of the output that the kernel computes from it."""
-        dtype, drawn, given = (
-            self.outputs[0].dtype,
-            self.drawn,
-            self.replaced.parameters,
-        )
+        dtype = self.outputs[0].dtype
+        drawn = self.drawn
+        given = self.replaced.parameters
         shift, unit = (11, 2.0**-53) if drawn == np.float64 else (8, 2.0**-24)
         lines = [f"{c_type(drawn)} x = ({word} >> {shift}) * {literal(unit, drawn)};"]
         if self.replaced.distribution == "dropout_mask":

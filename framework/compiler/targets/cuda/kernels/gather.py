@@ -202,11 +202,9 @@ class SegmentRowsKernel(CudaKernel):
 
     def steps_on(self, addresses):
         (out,), (rows, ids) = self.outputs, self.operands
-        kind, bits, tail = (
-            index_type(out, rows),
-            bits_of(out.dtype),
-            out.size // ids.size,
-        )
+        kind = index_type(out, rows)
+        bits = bits_of(out.dtype)
+        tail = out.size // ids.size
         entry = f"rows[({kind})id * {tail} + (i - row * {tail})]"
         code = f"""\
   {each_entry(kind, "i", out.size)} {{

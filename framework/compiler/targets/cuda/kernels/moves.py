@@ -119,11 +119,9 @@ class RepeatKernel(CudaKernel):
         return bool(out.size and bits_of(out.dtype))
 
     def steps_on(self, addresses):
-        (operand,), (out,), keywords = (
-            self.operands,
-            self.outputs,
-            self.replaced.keywords,
-        )
+        (operand,) = self.operands
+        (out,) = self.outputs
+        keywords = self.replaced.keywords
         kind, bits, times = index_type(out), bits_of(out.dtype), keywords["times"]
         _, _, tail = around(out.shape, keywords["axis"])
         code = f"""\

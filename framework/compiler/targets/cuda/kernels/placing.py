@@ -77,10 +77,8 @@ class PlaceAlongKernel(CudaKernel):
   }}
 """
         target = {"out": (out, bits)}
-        reads, writes = (
-            {"x": (x, bits), "indices": indices},
-            target | {"status": STATUS},
-        )
+        reads = {"x": (x, bits), "indices": indices}
+        writes = target | {"status": STATUS}
         return [
             launch(addresses, clear, out.size, {}, target),
             launch(addresses, code, x.size, reads, writes),
