@@ -622,6 +622,18 @@ class Function(Generic[P, R]):
             kwargs["target"], target = target, None
         return self._one_of(args, kwargs).pretty(target)
 
+    def pipeline(self, *args: Any, **kwargs: Any) -> str:
+        """Return the compiler's passes as text: see `ConcreteFunction.pipeline`.
+
+        Args:
+            *args: Arguments of a call; without any, the latest trace is shown.
+            **kwargs: Keyword arguments of a call.
+
+        Raises:
+            ValueError: If there are no arguments and the function was not traced yet.
+        """
+        return self._one_of(args, kwargs).pipeline()
+
     def explain(self, *args: Any, repeats: int | None = None, **kwargs: Any) -> Any:
         """Time each call of the executable: see `ConcreteFunction.explain`."""
         concrete, tensors = self._one_of(args, kwargs), ()

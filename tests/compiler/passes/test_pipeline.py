@@ -62,6 +62,28 @@ def test_the_stages_are_the_passes_of_the_target_in_order(numpy_target):
     ]
 
 
+def test_pipeline_lists_passes_and_the_sizes_that_they_leave(numpy_target):
+    f = tw.function(lambda x: -tw.negative(x) + 1.0)
+    with pytest.raises(ValueError, match="was not traced yet"):
+        f.pipeline()
+    title, *lines = f.pipeline(tw.constant([1.0])).splitlines()
+    assert title == "function <lambda> on the target numpy"
+    rows = [line.split() for line in lines]
+    assert [name for *_, name in rows] == names_of_stages(f.concrete_functions[0].graph)
+    assert rows[:3] == [
+        ["3", "nodes", "trace"],
+        ["3", "nodes", "dead_nodes"],
+        ["2", "nodes", "algebra"],
+    ]
+    assert rows[-1] == ["1", "instruction", "row_blocks"]
+
+
+def test_pipeline_shows_the_sizes_of_the_latest_call_of_a_trace_of_all_sizes():
+    f = tw.function(tw.exp, input_signature=[tw.TensorSpec([None])])
+    f(tw.constant([1.0, 2.0]))
+    assert "row_blocks" in f.pipeline() or "form_nests" in f.pipeline()
+
+
 def test_a_pass_that_is_turned_off_does_not_run():
     graph = graph_of(lambda x: x * 1.0, X)
     with tw.config.graph_passes(algebra=False):
