@@ -177,10 +177,9 @@ class Muon(Optimizer):
         return x
 
     def _apply_weight_decay(self, variables) -> None:
-        rate = float(self.learning_rate)
         for variable in variables:
             at = self._get_variable_index(variable)
             matrix = self._velocities[at] is None
             decay = self.weight_decay if matrix else self.adam_weight_decay
             if decay and self._tw_decayed[at]:
-                variable.assign_sub(variable * (rate * decay))
+                self._tw_decay(variable, decay)

@@ -52,6 +52,7 @@ from .recording import ReadSettings, are_current
 from .rule_step import RuleStep, update_alone
 from .schedules import LearningRateSchedule
 from .state import State
+from .traced_step import traced_step
 from .update import Update
 
 if TYPE_CHECKING:
@@ -104,9 +105,11 @@ class Optimizer(State, Configured):
     it. If several replicas step together, their gradients are summed first.
 
     `update_step` updates one variable with ops, as in Keras; the slots are created in
-    `build`. In a traced function its Python code runs in each call, as with
-    `py_function`; it may assign to the variables of the optimizer and to the variables
-    that are updated. `update_block` computes in place, see the second example.
+    `build`. It may assign to the variables of the optimizer and to the variables that
+    are updated. In a traced function it is traced, and again when a setting that it
+    reads has changed; if it needs the value of a tensor, or sets an attribute, its
+    Python code runs in each call, as with `py_function`. `update_block` computes in
+    place, see the second example.
 
     Args:
         learning_rate: Number; `keras.optimizers.schedules.LearningRateSchedule` or
@@ -288,7 +291,7 @@ class Optimizer(State, Configured):
             variable: Variable to update.
             learning_rate: Learning rate of this step, a scalar tensor.
         """
-        step = int(self._iterations._array) // (self.gradient_accumulation_steps or 1)
+        step = int(self._iterations) // (self.gradient_accumulation_steps or 1)
         i = self._get_variable_index(variable)
         update_alone(
             self, step + 1, float(learning_rate), convert_to_tensor(gradient),
@@ -636,6 +639,13 @@ class Optimizer(State, Configured):
             return None
         read = ReadSettings(self, {})
         return device_update(update, self, _block_rule(self, read), read)
+
+    def _tw_traced_step(self, update: Any, dense: bool) -> Any:
+        """Return the graph of a step of a rule in ops; see `traced_step`."""
+        is_own = type(self)._tw_make_step is not Optimizer._tw_make_step
+        if is_own or self._tw_updates_blocks or not dense:
+            return None, None
+        return traced_step(update, self)
 
     @property
     def _tw_rule(self):

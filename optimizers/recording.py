@@ -15,10 +15,12 @@ import numpy as np
 
 from tapewright.compiler.program.array_functions import NotTraceable
 from tapewright.core import blas
+from tapewright.core.variable import Variable
 
 __all__ = [
     "NotRecordable",
     "ReadSettings",
+    "ReadState",
     "Recorded",
     "Recorder",
     "Runner",
@@ -57,22 +59,75 @@ class ReadSettings:
         if inspect.isfunction(method) and name not in vars(optimizer):
             return partial(method, self)
         value = getattr(optimizer, name)
-        if not _is_constant(value) and not isinstance(method, staticmethod):
+        if not isinstance(method, staticmethod) and not self._tw_is_known(name, value):
             raise NotRecordable(f"{name} may change")
-        self._tw_values[name] = value
+        self._tw_values[name] = self._tw_compared(value)
+        return value
+
+    @staticmethod
+    def _tw_is_known(name, value):
+        """Return whether a value cannot change unnoticed."""
+        return _is_constant(value)
+
+    @staticmethod
+    def _tw_compared(value):
+        """Return what later values are compared with."""
         return value
 
     def __setattr__(self, name, value):
         raise NotRecordable(f"{name} is set in each step")
 
 
+class ReadState(ReadSettings):
+    """`ReadSettings` for a rule in ops, which may read variables in attributes, too.
+
+    ``learning_rate`` replaces that of the optimizer.
+    """
+
+    def __init__(self, optimizer, values, learning_rate):
+        super().__init__(optimizer, values)
+        vars(self).update(learning_rate=learning_rate)
+
+    @staticmethod
+    def _tw_is_known(name, value):
+        # Tables under our names stay as they are once the optimizer is built.
+        is_known = _is_constant(value) or bool(_variables_in(value))
+        return is_known or name.startswith("_tw_")
+
+    @staticmethod
+    def _tw_compared(value):
+        return _Variables(_variables_in(value)) or value
+
+
+class _Variables(tuple):
+    """Variables in an attribute."""
+
+
+def _variables_in(value):
+    """Return the variables in an attribute, a tuple; empty if it holds anything else."""
+    items = [value]
+    if isinstance(value, (list, tuple)):
+        items = value
+    elif isinstance(value, dict):
+        items = value.values()
+    are_variables = [isinstance(x, Variable) for x in items if x is not None]
+    return tuple(items) if are_variables and all(are_variables) else ()
+
+
 def are_current(optimizer, values):
     """Return whether an optimizer still has these settings, a dict by name."""
     for name, value in values.items():
         now = getattr(optimizer, name)
-        if now is not value and now != value:
+        if now is not value and not _is_same(now, value):
             return False
     return True
+
+
+def _is_same(now, value):
+    if type(value) is not _Variables:
+        return _is_constant(now) and now == value
+    found = _variables_in(now)
+    return len(found) == len(value) and all(map(operator.is_, found, value))
 
 
 def _is_constant(value):

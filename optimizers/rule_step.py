@@ -36,7 +36,7 @@ from .recording import (
     bound,
 )
 
-__all__ = ["RuleStep", "update_alone"]
+__all__ = ["RuleStep", "clipped_copies", "update_alone"]
 
 
 class RuleStep:
@@ -190,9 +190,10 @@ class RuleStep:
 
     def _clipped_copies(self, gradients):
         """Return clipped copies of the gradients, for code that may keep them."""
-        clips = self._clips(gradients)
+        rule = self.rule
+        limits = rule.clipnorm, rule.clipvalue, rule.global_clipnorm
         specs = [spec for _, _, spec in self.update.present]
-        return [_clipped_copy(*each) for each in zip(gradients, clips, specs)]
+        return clipped_copies(gradients, specs, *limits, self.share)
 
     def _call(self, gradients):
         """Decay the variables, and call ``update_step`` for each."""
@@ -507,6 +508,12 @@ def _gather(xp, view, gradient, clip):
             view[...] = gradient
     else:
         clip(xp, gradient, view)
+
+
+def clipped_copies(gradients, specs, *limits):
+    """Return clipped copies of gradients; ``limits``: as for `clipping`."""
+    clips = clipping(gradients, *limits)
+    return [_clipped_copy(*each) for each in zip(gradients, clips, specs)]
 
 
 def _clipped_copy(gradient, clip, spec):

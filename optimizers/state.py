@@ -348,10 +348,13 @@ class State(Reserving, Trackable):
         """Decay the variables; rules in blocks decay as part of their step."""
         if not self.weight_decay:
             return
-        decay = float(self.learning_rate) * self.weight_decay
         for variable in variables:
             if self._tw_decayed[self._get_variable_index(variable)]:
-                variable.assign_sub(variable * decay)
+                self._tw_decay(variable, self.weight_decay)
+
+    def _tw_decay(self, variable, decay):
+        decay = cast(self.learning_rate, "float64") * decay  # rounded once
+        variable.assign_sub(variable * cast(decay, variable.dtype))
 
     def _tw_excluded_from_weight_decay(self) -> list[Any]:
         """Return the trained variables that do not decay."""

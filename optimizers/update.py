@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ from .gradients import (
     check_gradient,
     to_gradient,
 )
+from .recording import are_current
 
 __all__ = ["Update", "dense_on_device"]
 
@@ -231,6 +233,7 @@ class TracedUpdate(VariableUpdate):
         self.update, self.rule, self.slices = update, rule, slices
         self.gathers = gathers
         self.dense: bool = all([each is None for each in slices])
+        self.read = None  # the settings that the latest traced step has read
         self.__name__ = EFFECT
 
     def make_step(self, *arrays):
@@ -275,6 +278,13 @@ class TracedUpdate(VariableUpdate):
 
     def on_device(self):
         return self.rule._tw_device_update(self.update) if self.dense else None
+
+    def inlined(self):
+        graph, self.read = self.rule._tw_traced_step(self.update, self.dense)
+        return graph
+
+    def guard(self):
+        return None if self.read is None else partial(are_current, self.rule, self.read)
 
     def with_own_memory(self):
         other = copy.copy(self)

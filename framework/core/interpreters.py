@@ -51,6 +51,12 @@ class Interpreter:
     def read_variable(self, variable, tensor):
         """Hook for each read of a Variable; ``tensor`` is the result of the read."""
 
+    def before_value(self, variable):
+        """Hook before Python takes the value of a Variable as a number or an array.
+
+        It may raise to reject that.
+        """
+
     def before_assign(self, variable, method, key):
         """Hook before an assignment to a Variable or to the state of a traced generator.
 

@@ -263,6 +263,12 @@ class Variable(Operators, Guarding):
         tensor.key = self._unwatched_key
         return tensor
 
+    def _concrete(self):
+        """Return the value now, for Python code that computes with it."""
+        for each in active_interpreters():
+            each.before_value(self)
+        return self._value()
+
     read_value = read
     __tensor__ = read
 
@@ -334,17 +340,17 @@ class Variable(Operators, Guarding):
             >>> tw.Variable([1, 2]).numpy()
             array([1, 2], dtype=int32)
         """
-        return self._value().numpy()
+        return self._concrete().numpy()
 
     def to_numpy(self) -> Array:
         """Return a copy as a NumPy array; alias of `numpy` for Matplotlib, pandas."""
         return self.numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return self._value().__array__(dtype, copy)
+        return self._concrete().__array__(dtype, copy)
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self._value().__dlpack__(**options)
+        return self._concrete().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._value().__dlpack_device__()
@@ -354,19 +360,19 @@ class Variable(Operators, Guarding):
         return Reference(self)
 
     def __float__(self) -> float:
-        return float(self._value())
+        return float(self._concrete())
 
     def __int__(self) -> int:
-        return int(self._value())
+        return int(self._concrete())
 
     def __complex__(self) -> complex:
-        return complex(self._value())
+        return complex(self._concrete())
 
     def __bool__(self) -> bool:
-        return bool(self._value())
+        return bool(self._concrete())
 
     def __index__(self) -> int:
-        return self._value().__index__()
+        return self._concrete().__index__()
 
     def __len__(self) -> int:
         return len(self._value())
@@ -375,7 +381,7 @@ class Variable(Operators, Guarding):
         return iter(self.read())
 
     def __format__(self, spec: str) -> str:
-        return format(self._value(), spec) if spec else str(self)
+        return format(self._concrete(), spec) if spec else str(self)
 
     # --- assigning
 

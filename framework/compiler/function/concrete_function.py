@@ -33,6 +33,7 @@ from tapewright.core.ufunc_settings import ignoring_float_errors
 from tapewright.core.variable import Variable
 
 from ..program.atomicity import written_variables
+from ..program.variable_update import updates_in
 from ..tracing.graph import is_value
 from ..tracing.handles import Resource
 from ..tracing.interpret import interpret
@@ -187,6 +188,7 @@ class ConcreteFunction:
         captured = graph.captures.values()
         self.is_steady = all([type(x) is Tensor for x in captured])
         self._executable = self._borrows = None
+        self._guards = []  # what tells whether the executable is valid
         self._lock = threading.Lock()
         self.linearizations = None  # once it is called under a tape
         self.packed = packer(structure)
@@ -276,7 +278,9 @@ class ConcreteFunction:
             captures = self.graph.captures
             if captures:
                 tensors = [*tensors, *captures.values()]
-            executable = self._executable or self.executable
+            executable = self._executable
+            if executable is None or self._guards:
+                executable = self.executable
             outputs = executable.run([x.array for x in tensors])
             return [new_tensor(a) for a in outputs]
         interpreters = active_interpreters()
@@ -314,21 +318,30 @@ class ConcreteFunction:
             return self.specializations.pick(tensors).borrows(tensors)
         if not self.is_compiled or active_interpreter() is not None:
             return False
+        executable = self.executable
         if self._borrows is None:
-            self._borrows = _leaves_inputs(self.executable)
+            self._borrows = _leaves_inputs(executable)
         return self._borrows
 
     @property
     def executable(self):
-        """The `Executable`, compiled on first use."""
-        if self._executable is None:
+        """The `Executable`, compiled on first use, and when settings of optimizers change."""
+        executable = self._executable
+        if executable is None or not all([guard() for guard in self._guards]):
             with self._lock:
-                if self._executable is None:
-                    from ..pipeline import make_executable  # see `compiler`
+                if self._executable is executable:
+                    self._compile()
+                executable = self._executable
+        return executable
 
-                    with use_module(self.module):
-                        self._executable = make_executable(self.graph)
-        return self._executable
+    def _compile(self):
+        from ..pipeline import make_executable  # see `compiler`
+
+        with use_module(self.module):
+            executable = make_executable(self.graph)
+        guards = [update.guard() for update in updates_in(self.graph)]
+        self._executable, self._borrows = executable, None
+        self._guards = [guard for guard in guards if guard is not None]
 
     # --- what it is made of
 

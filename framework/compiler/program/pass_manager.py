@@ -8,6 +8,7 @@ change rounding, the gradient of special values, or what a user reads of a funct
 from tapewright.core import config
 
 from ..tracing.graph_verifier import verify_effects, verify_graph
+from .variable_update import inline_updates
 from .verifier import verify_program
 
 __all__ = ["SWITCHES", "graph_stages", "program_stages", "run_passes"]
@@ -34,6 +35,7 @@ def graph_stages(graph, passes):
         VerificationError: If functions are verified, and a pass makes a mistake.
     """
     verified = config.functions_are_verified()
+    graph = inline_updates(graph)  # first, as passes must keep effects
     if verified:
         verify_graph(graph, "tracing")
     yield "trace", graph

@@ -7,13 +7,21 @@ import numpy as np
 
 from tapewright.core.commit import commit
 
-from ..tracing.graph import Graph, Node
+from ..tracing.graph import Effect, Graph, Node, is_value
 from .array_functions import NotTraceable
 from .array_tracer import ArrayTracer, Builder
 from .limits import DEFAULTS
 from .program import Buffer, Kind, Program
 
-__all__ = ["BlockRule", "DeviceUpdate", "Rule", "UpdateGroup", "VariableUpdate"]
+__all__ = [
+    "BlockRule",
+    "DeviceUpdate",
+    "Rule",
+    "UpdateGroup",
+    "VariableUpdate",
+    "inline_updates",
+    "updates_in",
+]
 
 
 class VariableUpdate(ABC):
@@ -68,6 +76,20 @@ class VariableUpdate(ABC):
 
     def on_device(self):
         """Return the step as a `DeviceUpdate`, or None if it must run in Python."""
+        return None
+
+    def inlined(self):
+        """Return a new graph of the step, whose inputs are gradients, or None.
+
+        None: the step is not made of ops, or its Python code must run in each step.
+        """
+        return None
+
+    def guard(self):
+        """Return a function that tells whether the latest graph of `inlined` is valid.
+
+        None: there is no such graph, or nothing can change it.
+        """
         return None
 
 
@@ -197,3 +219,37 @@ class Rule:
     def raises_on_values(*dtypes):
         """Return whether the arithmetic may raise: see `Primitive.raises_on_values`."""
         return False
+
+
+def inline_updates(graph):
+    """Replace each update whose rule is traced by the nodes of its step.
+
+    They read and store variables like nodes of the graph: a step is fused with what is
+    around it, and a replay calls no Python for it.
+    """
+    nodes = []
+    for node in graph.nodes:
+        inner = node.call.inlined() if _is_update(node) else None
+        nodes += [node] if inner is None else _nodes_for(inner, node.inputs)
+    return graph if nodes == graph.nodes else graph.replaced(nodes)
+
+
+def _nodes_for(inner, inputs):
+    """Return the nodes of a new graph, with other inputs."""
+    inputs = dict(zip(inner.inputs, inputs, strict=True)) | inner.captures
+    for node in inner.nodes:
+        node.inputs = tuple(
+            [inputs.get(x, x) if is_value(x) else x for x in node.inputs]
+        )
+    return inner.nodes
+
+
+def updates_in(graph):
+    """Return the `VariableUpdate` calls of a graph and its regions."""
+    found = [node.call for node in graph.nodes if _is_update(node)]
+    regions = [region for node in graph.nodes for region in node.regions]
+    return found + [update for region in regions for update in updates_in(region)]
+
+
+def _is_update(node):
+    return type(node) is Effect and isinstance(node.call, VariableUpdate)
