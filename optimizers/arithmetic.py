@@ -20,7 +20,9 @@ __all__ = [
     "average",
     "clear",
     "pays",
+    "scratch_count",
     "subtract_scaled",
+    "update",
 ]
 
 # From this many elements on, two passes fewer outweigh the cost of the call, 4 us and
@@ -28,6 +30,35 @@ __all__ = [
 WORTH = 32768
 # The names that Keras gives to the variables.
 AVERAGE, ACCUMULATOR = "average", "gradient_accumulator"
+
+
+def update(rule, method, xp, arrays, scratch, numbers, decays=False, factor=1.0):
+    """Update one block: let the variable decay, then call the method `update_block`.
+
+    Args:
+        rule: Settings of the rule.
+        method: Its `update_block`, bound.
+        xp: Module of the arrays.
+        arrays: Gradient, variable and slots.
+        scratch: As many arrays as `scratch_count`.
+        numbers: Share by which the variable decays, then the coefficients.
+        decays: If False, the variable does not decay.
+        factor: Factor of the gradient, for a rule that takes one.
+    """
+    gradient, variable, *slots = arrays
+    decay, *coefficients = numbers
+    if decays:
+        xp.multiply(variable, decay, out=scratch[0])
+        xp.subtract(variable, scratch[0], out=variable)
+    if rule.takes_factor:
+        coefficients.append(factor)
+    scratch = tuple(scratch) if rule.needs_two else scratch[0]
+    method(xp, gradient, variable, scratch, coefficients, *slots)
+
+
+def scratch_count(rule):
+    """Return the number of scratch arrays that a rule needs."""
+    return 2 if rule.needs_two else 1
 
 
 def approach(xp, mean, x, weight, scratch, factor=1):

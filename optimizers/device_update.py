@@ -43,7 +43,7 @@ class _Step(DeviceUpdate):
         self.block_rule, self.read = block_rule, read
         for name in SETTINGS:
             getattr(read, name)
-        self.count = 1 + block_rule.coefficients
+        self.count = block_rule.numbers
         self.parts = [  # a group of the update, and one of its stretches
             (group, start, stop)
             for group in update.groups
@@ -91,14 +91,10 @@ class _Step(DeviceUpdate):
 
     def _traced(self, xp, part, gradient, flats, numbers, empty):
         """Return the variable and slots of one stretch after the step."""
-        segment, (decay, *coefficients) = part[0].segment, numbers
-        variable, *slots = flats
-        if self.rule.weight_decay and segment.decays:
-            variable -= variable * decay
-        scratch = [empty(variable) for _ in range(self.block_rule.scratch)]
-        function = self.block_rule.function
-        function(xp, gradient, variable, scratch, coefficients, *slots)
-        return [variable, *slots]
+        decays = bool(self.rule.weight_decay and part[0].segment.decays)
+        scratch = [empty(flats[0]) for _ in range(self.block_rule.scratch)]
+        self.block_rule.function(xp, [gradient, *flats], scratch, numbers, decays)
+        return flats
 
     def is_current(self):
         return self.count is not None and are_current(self.rule, self.read._tw_values)

@@ -70,10 +70,15 @@ class Workspace:
             self._spare = self.xp.empty_like(self.scratch)
         return self._spare
 
+    def scratches(self, count, size):
+        """Return one or two scratch arrays of this size."""
+        arrays = (self.scratch, self.spare) if count > 1 else (self.scratch,)
+        return [array[:size] for array in arrays]
+
     @property
     def kind(self):
-        """The module, the dtype of steps, and the count of coefficients."""
-        return self.xp, self.computed, len(self.numbers) - 1
+        """The module, the dtype of steps, and the count of numbers."""
+        return self.xp, self.computed, len(self.numbers)
 
     def prepare(self, values):
         """Set ``numbers`` to the values in the form that ufuncs process fastest."""

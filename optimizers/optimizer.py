@@ -45,6 +45,7 @@ from tapewright.serialization.constructor_arguments import (
     refuse_arguments,
 )
 
+from .arithmetic import scratch_count, update
 from .device_update import device_update
 from .flat_buffers import lay_out
 from .gradients import check_is_list, clipping, in_pairs
@@ -607,7 +608,7 @@ class Optimizer(State, Configured):
     def _tw_compiled_update(
         self, xp: Any, dtype: DTypeLike | None, count: int, decays: Any, scaled: Any
     ) -> Any:
-        """Return `update_block` with ``count`` coefficients as machine code, or None.
+        """Return `update_block` with ``count`` numbers as machine code, or None.
 
         See `make_update`. It is compiled again when a setting that `update_block` reads
         has changed.
@@ -627,7 +628,7 @@ class Optimizer(State, Configured):
             return None
         from tapewright.compiler.pipeline import make_update  # loads all passes
 
-        rule = _block_rule(self, ReadSettings(self, read))._replace(coefficients=count)
+        rule = _block_rule(self, ReadSettings(self, read))._replace(numbers=count)
         return make_update(rule, dtype, decays, scaled)
 
     def _tw_device_update(self, update: Any) -> Any:
@@ -805,19 +806,11 @@ class _Rule:
 
 def _block_rule(rule, reads):
     """Return the `BlockRule` of an optimizer that reads its attributes from ``reads``."""
-    factor = [1.0] if rule._tw_rule.takes_factor else []
-
-    def function(xp, gradient, variable, scratch, coefficients, *slots):
-        scratch = scratch if rule._tw_rule.needs_two else scratch[0]
-        numbers = [*coefficients, *factor]
-        update_block = type(rule).update_block
-        update_block(reads, xp, gradient, variable, scratch, numbers, *slots)
-
+    method = functools.partial(type(rule).update_block, reads)
+    function = functools.partial(update, rule._tw_rule, method)
+    numbers = 1 + rule._tw_coefficient_count
     return BlockRule(
-        function,
-        rule._tw_coefficient_count,
-        len(rule._tw_slots),
-        1 + rule._tw_rule.needs_two,
+        function, numbers, len(rule._tw_slots), scratch_count(rule._tw_rule)
     )
 
 

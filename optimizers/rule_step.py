@@ -23,7 +23,7 @@ from tapewright.core.interpreters import use_interpreters
 from tapewright.core.tensor import new_tensor
 from tapewright.core.variable import Variable
 
-from .arithmetic import accumulate, average, clear, pays
+from .arithmetic import accumulate, average, clear, pays, scratch_count, update
 from .flat_buffers import Workspace
 from .gradients import Scaling, SparseRows, clipping, to_gradient
 from .recording import (
@@ -353,10 +353,7 @@ class _Blocks:
         if known is None:
             kind = *workspace.kind, self.decays, scaled
             compiled = self.rule._tw_compiled_update(*kind)
-            decay, *numbers = workspace.numbers
-            if self.decays:
-                numbers.append(decay)
-            known = self.compiled[key] = compiled, numbers
+            known = self.compiled[key] = compiled, workspace.numbers
         compiled, numbers = known
         return compiled, [*numbers, clip.factor] if scaled else numbers
 
@@ -401,21 +398,15 @@ class _Blocks:
             gradient = runner.array_of(gradient)
             runner.compute(compiled, gradient, variable, *slots, *numbers)
             return
-        decay, *coefficients = workspace.numbers
-        update_block = rule._tw_rule.update_block
+        numbers, method = workspace.numbers, rule._tw_rule.update_block
         if self.read is not None:
-            coefficients = [wrapped(number) for number in coefficients]
-            update_block = partial(type(rule).update_block, self.read)
-        if rule._tw_rule.takes_factor:
-            coefficients.append(1.0 if clip is None else float(clip.factor))
-        variable, buffer = wrapped(variable), wrapped(workspace.scratch[:size])
-        if self.decays:
-            xp.multiply(variable, decay, out=buffer)
-            xp.subtract(variable, buffer, out=variable)
-        if rule._tw_rule.needs_two:
-            buffer = buffer, wrapped(workspace.spare[:size])
-        slots = map(wrapped, slots)
-        update_block(xp, gradient, variable, buffer, coefficients, *slots)
+            numbers = map(wrapped, numbers)
+            method = partial(type(rule).update_block, self.read)
+        arrays = [gradient, *map(wrapped, (variable, *slots))]
+        scratch = workspace.scratches(scratch_count(rule._tw_rule), size)
+        factor = 1.0 if clip is None else float(clip.factor)
+        options = [*map(wrapped, scratch)], numbers, self.decays, factor
+        update(rule._tw_rule, method, xp, arrays, *options)
 
     def _folds(self, clip):
         """Return whether the rule can apply the factor of ``clip`` within its own passes."""
@@ -451,21 +442,12 @@ class _Blocks:
         arrays = [values, *picked]
         if not self.in_place:
             arrays = [x.astype(self.workspace.computed) for x in arrays]
-        self._update_copies(*[x.reshape(-1) for x in arrays])
+        rule, xp = self.rule._tw_rule, self.workspace.xp
+        flat = [x.reshape(-1) for x in arrays]
+        scratch = [xp.empty_like(flat[1]) for _ in range(scratch_count(rule))]
+        update(rule, rule.update_block, xp, flat, scratch, self.workspace.numbers)
         for line, new in zip(lines, arrays[1:]):
             self.runner.call(line.__setitem__, rows, new)
-
-    def _update_copies(self, gradient, variable, *slots):
-        rule, xp = self.rule, self.workspace.xp
-        coefficients = self.workspace.numbers[1:]
-        if rule._tw_rule.takes_factor:
-            coefficients.append(1.0)
-        scratch = xp.empty_like(variable)
-        if rule._tw_rule.needs_two:
-            scratch = scratch, xp.empty_like(variable)
-        rule._tw_rule.update_block(
-            xp, gradient, variable, scratch, coefficients, *slots
-        )
 
 
 def update_alone(rule, step, learning_rate, gradient, variable, slots):
@@ -474,16 +456,11 @@ def update_alone(rule, step, learning_rate, gradient, variable, slots):
     xp = array_module(type(variable._array))
     workspace = Workspace(xp, variable._array.dtype, max(1, variable._array.size))
     numbers = rule.coefficients(step, learning_rate, workspace.computed.type)
-    workspace.prepare(numbers)
-    coefficients, scratch = [*workspace.numbers], workspace.scratch
-    if rule.takes_factor:
-        coefficients.append(1.0)
-    if rule.needs_two:
-        scratch = scratch, workspace.spare
+    workspace.prepare((0, *numbers))
+    scratch = workspace.scratches(scratch_count(rule), variable._array.size)
     arrays = [to_gradient(gradient, variable), *[v._array for v in owners]]
     copies = [xp.array(x, workspace.computed).reshape(-1) for x in arrays]
-    gradient, first, *others = copies
-    rule.update_block(xp, gradient, first, scratch, coefficients, *others)
+    update(rule, rule.update_block, xp, copies, scratch, workspace.numbers)
     for owner, new in zip(owners, copies[1:]):
         new = new.reshape(owner.shape).astype(owner._array.dtype, copy=False)
         owner.assign(new_tensor(new))

@@ -25,27 +25,28 @@ RULES = {
 }
 
 
-def program_of(rule, shape=(7,), dtype=np.float32):
+def program_of(rule, shape=(7,), dtype=np.float32, decays=False):
     rule.build([tw.Variable(np.zeros(shape, dtype))])
-    return rule._tw_block_rule.program(shape, dtype)
+    return rule._tw_block_rule.program(shape, dtype, decays)
 
 
+@pytest.mark.parametrize("decays", [False, True])
 @pytest.mark.parametrize("name", RULES)
-def test_the_program_of_a_rule_does_what_its_blocks_do(name):
+def test_the_program_of_a_rule_does_what_its_blocks_do(name, decays):
     rule, rng = RULES[name], np.random.default_rng(0)
-    program = program_of(rule)
+    program = program_of(rule, decays=decays)
     verify_program(program, "tracing")
     block = rule._tw_block_rule
     arrays = [rng.uniform(0.1, 1, 7).astype(np.float32) for _ in range(2 + block.slots)]
-    numbers = rng.uniform(0.1, 0.9, block.coefficients).astype(np.float32)
-    coefficients = [np.array(n) for n in numbers]
-    found = Executable(program).instance()(*arrays, *coefficients)
+    numbers = rng.uniform(0.1, 0.9, block.numbers).astype(np.float32)
+    numbers = [np.array(n) for n in numbers]
+    found = Executable(program).instance()(*arrays, *numbers)
     scratch = [np.empty(7, np.float32) for _ in range(block.scratch)]
-    gradient, variable, *slots = [a.copy() for a in arrays]
-    block.function(np, gradient, variable, scratch, coefficients, *slots)
-    for a, b in zip(found, (variable, *slots), strict=True):
+    copies = [a.copy() for a in arrays]
+    block.function(np, copies, scratch, numbers, decays)
+    for a, b in zip(found, copies[1:], strict=True):
         np.testing.assert_array_equal(a, b)
-    np.testing.assert_array_equal(gradient, arrays[0])
+    np.testing.assert_array_equal(copies[0], arrays[0])
 
 
 def test_a_rule_that_looks_at_whole_variables_has_no_program():

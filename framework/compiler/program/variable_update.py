@@ -164,24 +164,24 @@ class UpdateGroup(NamedTuple):
 
 
 class BlockRule(NamedTuple):
-    """``function(xp, gradient, variable, scratch, coefficients, *slots)``.
+    """``function(xp, arrays, scratch, numbers, decays)``.
 
-    It changes arrays of one shape and dtype in place: the variable, and ``slots``
-    slots. ``coefficients`` is the number of coefficients, arrays of rank 0; ``scratch``
-    the number of scratch arrays, passed as a list.
+    ``arrays`` are the gradient, the variable and ``slots`` slots, of one shape and
+    dtype; it changes all but the gradient in place. ``numbers`` arrays of rank 0 are
+    the share by which the variable decays first, if ``decays``, and coefficients;
+    ``scratch`` is the number of scratch arrays. Arrays come in lists.
     """
 
     function: object
-    coefficients: int
+    numbers: int
     slots: int
     scratch: int
 
     def program(self, shape, dtype, decays=False, scaled=False):
         """Return the rule as a `Program`, or None if it cannot be traced.
 
-        Inputs: the gradient, the variable, the slots, the coefficients; then, with
-        ``decays``, the share by which the variable decays first, and with ``scaled`` a
-        factor of the gradient. Outputs: the updated variable and slots.
+        Inputs: the gradient, the variable, the slots, the numbers; then, with
+        ``scaled``, a factor of the gradient. Outputs: the updated variable and slots.
         """
         program = Program(Graph("update"), limits=DEFAULTS)  # the code is kept
         builder = Builder(program, Node(Rule, (), {}))
@@ -190,23 +190,18 @@ class BlockRule(NamedTuple):
             buffer = Buffer(shape, np.dtype(dtype), Kind.INPUT)
             return ArrayTracer(buffer, builder, is_new=True)
 
-        gradient, variable = array(shape), array(shape)
-        slots = [array(shape) for _ in range(self.slots)]
-        coefficients = [array(()) for _ in range(self.coefficients)]
-        decay = [array(())] if decays else []
+        arrays = [array(shape) for _ in range(2 + self.slots)]
+        numbers = [array(()) for _ in range(self.numbers)]
         factor = [array(())] if scaled else []
-        inputs = [gradient, variable, *slots, *coefficients, *decay, *factor]
-        program.inputs = [x.buffer for x in inputs]
+        program.inputs = [x.buffer for x in (*arrays, *numbers, *factor)]
         scratch = [array(shape) for _ in range(self.scratch)]
         try:
             for number in factor:
-                gradient = gradient * number
-            for number in decay:
-                variable -= variable * number
-            self.function(np, gradient, variable, scratch, coefficients, *slots)
+                arrays[0] = arrays[0] * number
+            self.function(np, arrays, scratch, numbers, decays)
         except NotTraceable:
             return None
-        program.outputs = [x.buffer for x in (variable, *slots)]
+        program.outputs = [x.buffer for x in arrays[1:]]
         return program
 
 

@@ -217,10 +217,9 @@ SIZES = (1, 2, 63, 64, 65, 1023, 1025, 70_001)
 def test_steps_of_optimizers_touch_their_arrays_alone(native, make):
     rule = getattr(tw.optimizers, make)(0.1)
     rule.build([tw.Variable(np.ones(3, np.float32))])
-    kind = np, np.dtype(np.float32), rule._tw_coefficient_count
-    step = rule._tw_compiled_update(*kind, False, False)
-    slots = rule._tw_block_rule.slots
-    count = len(rule.coefficients(1, 0.1, np.float32))
+    block = rule._tw_block_rule
+    slots, count = block.slots, block.numbers
+    step = rule._tw_compiled_update(np, np.dtype(np.float32), count, False, False)
     numbers = [np.array(0.1, np.float32) for _ in range(count)]
     for size in SIZES:
         room = np.full((slots + 2, size + 64), 7.0, np.float32)
