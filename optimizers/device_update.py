@@ -70,9 +70,8 @@ class _Step(DeviceUpdate):
         ]
 
     def _clipped(self, xp, gradients, empty):
-        rule = self.rule
-        limits = rule.clipnorm, rule.clipvalue, rule.global_clipnorm
-        clips = clipping(gradients, *limits, 1.0 / (rule.loss_scale_factor or 1))
+        share = 1.0 / (self.rule.loss_scale_factor or 1)
+        clips = clipping(gradients, *self.rule._tw_limits, share)
         return [
             x if clip is None else clip(xp, x, empty(x))
             for x, clip in zip(gradients, clips)

@@ -574,7 +574,7 @@ class Optimizer(State, Configured):
         """Return gradients clipped as in an update; None stays None."""
         present = [convert_to_tensor(g) for g in grads if g is not None]
         arrays = [g.array for g in present]
-        clips = clipping(arrays, self.clipnorm, self.clipvalue, self.global_clipnorm)
+        clips = clipping(arrays, *self._tw_limits)
         clipped = iter([_clipped(g, clip) for g, clip in zip(present, clips)])
         return [None if g is None else next(clipped) for g in grads]
 
@@ -596,9 +596,13 @@ class Optimizer(State, Configured):
     @property
     def _tw_changes_gradients(self) -> bool:
         """True if an update modifies the gradients first."""
-        limits = (self.clipnorm, self.clipvalue, self.global_clipnorm)
         scales = (self.loss_scale_factor, self.gradient_accumulation_steps)
-        return any((*limits, *scales)) or not self._tw_updates_blocks
+        return any((*self._tw_limits, *scales)) or not self._tw_updates_blocks
+
+    @property
+    def _tw_limits(self) -> tuple[float | None, ...]:
+        """The limits of gradients, for `clipping`."""
+        return self.clipnorm, self.clipvalue, self.global_clipnorm
 
     @property
     def _tw_block_rule(self) -> Any:

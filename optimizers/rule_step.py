@@ -190,10 +190,8 @@ class RuleStep:
 
     def _clipped_copies(self, gradients):
         """Return clipped copies of the gradients, for code that may keep them."""
-        rule = self.rule
-        limits = rule.clipnorm, rule.clipvalue, rule.global_clipnorm
         specs = [spec for _, _, spec in self.update.present]
-        return clipped_copies(gradients, specs, *limits, self.share)
+        return clipped_copies(gradients, specs, *self.rule._tw_limits, self.share)
 
     def _call(self, gradients):
         """Decay the variables, and call ``update_step`` for each."""
@@ -208,9 +206,7 @@ class RuleStep:
     # --- rules in blocks
 
     def _clips(self, gradients):
-        rule = self.rule
-        limits = rule.clipnorm, rule.clipvalue, rule.global_clipnorm
-        return clipping(gradients, *limits, self.share)
+        return clipping(gradients, *self.rule._tw_limits, self.share)
 
     def _update(self, groups, gradients, runner=None):
         """Update all blocks by ``update_block``, at once or as recorded calls."""
@@ -264,9 +260,8 @@ class Plan:
     def settings_of(step):
         """Return the settings that invalidate a plan, except settings that the rule reads."""
         rule, segments = step.rule, step.update.changed
-        limits = rule.clipnorm, rule.clipvalue, rule.global_clipnorm
         versions = [segment.version for segment in segments]
-        return step.share, *limits, bool(rule.weight_decay), versions
+        return step.share, *rule._tw_limits, bool(rule.weight_decay), versions
 
     def _template(self, step, group):
         segment, flat, recorder = group.segment, group.gradient, Recorder()

@@ -99,7 +99,7 @@ def _rate(tracer, rule):
 
 def _clipped(tracer, update, rule, gradients):
     share = 1.0 / (rule.loss_scale_factor or 1)
-    limits = rule.clipnorm, rule.clipvalue, rule.global_clipnorm
+    limits = rule._tw_limits
     if share == 1 and not any(limits):
         return gradients
     kinds = [spec for _, _, spec in update.present]
