@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tapewright.compiler.tracing.graph import Graph, Store
+from tapewright.compiler.tracing.graph import Graph, Write
 from tapewright.compiler.tracing.tracer import Tracer
 from tapewright.core.communication.job import communicator
 from tapewright.core.dtypes import float32
@@ -116,5 +116,5 @@ def _is_simple(node):
     """Return whether a node is an op, accesses a variable, or is a call made here."""
     is_own = node.name in (RATE, CLIPPING)
     return not node.is_collective and (
-        type(node) is Store or is_own or not node.is_effect
+        type(node) is Write or is_own or not node.is_effect
     )

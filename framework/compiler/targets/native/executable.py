@@ -8,6 +8,7 @@ from ...loops.accesses import layout_of
 from ...program.array_instructions import View
 from ..numpy.executable import Executable
 from ..numpy.source import PerInstance, SourceWriter
+from .in_place import CommitCall
 from .output_memory import LEAST, new_array
 from .segments import ARENA, FIRST_ERROR, NativeSegment, code_of, compiled_segments
 
@@ -21,12 +22,13 @@ class NativeExecutable(Executable):
 
     def __init__(self, program, name="replay"):
         self.together, self._one_by_one = True, None
+        self.in_place = program.in_place
         super().__init__(program, name)
 
     def one_by_one(self):
         if self._one_by_one is None:
             twin = copy.copy(self)
-            twin.together = False
+            twin.together, twin.in_place = False, {}  # a commit is one call
             twin.make_source()
             self._one_by_one = twin
         return self._one_by_one
@@ -35,7 +37,8 @@ class NativeExecutable(Executable):
         return self._calls
 
     def write(self, assignment):
-        writer = _Writer(assignment, self.name, NativeExecutable, self.together)
+        how = self.together, self.in_place
+        writer = _Writer(assignment, self.name, NativeExecutable, *how)
         written = writer.written()
         self.segments, self._calls = writer.segments, writer.calls
         self.calls_numpy = len(self._calls) > len(self.segments)
@@ -50,9 +53,10 @@ class _Writer(SourceWriter):
     ``calls`` has the instructions of each call. Unless ``together``, each has one.
     """
 
-    def __init__(self, assignment, name, compile_program, together):
+    def __init__(self, assignment, name, compile_program, together, in_place):
         super().__init__(assignment, name, compile_program)
         self.together, self.calls = together, []
+        self.in_place = in_place  # see `move_in_place_nests`
         self.segments, self.segment, self.pending = [], None, []
         self.views = self.views_of_python()
         last = self.assignment.last_read
@@ -71,7 +75,31 @@ class _Writer(SourceWriter):
                 needed.update(each.operands)
         return needed
 
+    def write_first_steps(self):
+        """Write a step of all nests that overwrite variables."""
+        if not self.in_place:
+            return [], ()
+        size = self.assignment.arena_size
+        segment = NativeSegment("in_place", size, self.program.limits)
+        pairs = {}
+        for outputs in self.in_place.values():
+            pairs.update(outputs)
+        segment.overwrites = {out: old for out, (_, old) in pairs.items()}
+        for nest in self.in_place:
+            self.allocate(nest, [out for out in nest.outputs if out not in pairs])
+            segment.append(nest)
+        self.segments.append(segment)
+        self.calls.append(segment.instructions)
+        olds = {old: store.variable for store, old in pairs.values()}
+        args = ["None" if a in olds else self.argument(a) for a in segment.arrays]
+        call = self.source.bind("in_place_", CommitCall.of(segment, olds))
+        tag = segment.instructions[0]
+        self.source.emit(f"first = {call}({', '.join(args)})", tag)
+        return ["first"], {store for store, _ in pairs.values()}
+
     def write(self, i, instruction):
+        if instruction in self.in_place:
+            return
         if code_of(instruction) is not None:
             self.add(i, instruction)
             return
@@ -90,7 +118,13 @@ class _Writer(SourceWriter):
             self.segment = NativeSegment(name, size, self.program.limits)
             self.segments.append(self.segment)
             self.calls.append(self.segment.instructions)
-        for out in instruction.outputs:
+        self.allocate(instruction, instruction.outputs)
+        self.segment.append(instruction)
+        self.clear(self.ending.pop(i, ()), instruction)
+
+    def allocate(self, instruction, outputs):
+        """Write the creation of outputs that are new arrays."""
+        for out in outputs:
             if self.own_memory(out) is None:
                 empty = new_array if out.nbytes >= LEAST else np.empty
                 empty, dtype = (
@@ -100,8 +134,6 @@ class _Writer(SourceWriter):
                 self.source.emit(
                     f"{self.register(out)} = {empty}({out.shape}, {dtype})", instruction
                 )
-        self.segment.append(instruction)
-        self.clear(self.ending.pop(i, ()), instruction)
 
     def flush(self):
         """Write the call of the native instructions collected so far."""

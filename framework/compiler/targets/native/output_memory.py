@@ -13,7 +13,7 @@ import threading
 
 import numpy as np
 
-__all__ = ["LEAST", "new_array"]
+__all__ = ["LEAST", "Piece", "new_array"]
 
 LEAST = 1 << 20  # bytes of an array from which on its memory is kept
 MOST = 1 << 28

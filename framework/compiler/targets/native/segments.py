@@ -18,7 +18,14 @@ from .llvm_writer import POINTER, Writer
 from .loop_writer import write_nest
 from .products import calls_blas, is_product, product_work, write_product
 
-__all__ = ["ARENA", "FIRST_ERROR", "NativeSegment", "code_of", "compiled_segments"]
+__all__ = [
+    "ARENA",
+    "FIRST_ERROR",
+    "NativeSegment",
+    "code_of",
+    "compiled_segments",
+    "plain",
+]
 
 ARENA = "arena"  # the key of the argument in which all buffers of the arena lie
 
@@ -101,6 +108,7 @@ class NativeSegment:
     def __init__(self, name, arena_size, limits):
         self.name, self.arena_size, self.limits = name, arena_size, limits
         self.instructions, self.arrays, self.written = [], {}, set()
+        self.overwrites = {}  # outputs -> the buffers whose memory they take
         self.function = None  # the builtin, once it is compiled
 
     def __call__(self, *arrays):
@@ -109,7 +117,7 @@ class NativeSegment:
 
     def again(self, *arrays):
         """Run with copies of arrays that are not contiguous, aligned, in native byte order."""
-        error = self.function(*map(_plain, arrays))
+        error = self.function(*map(plain, arrays))
         if error is True:
             given = [f"{a.dtype} {a.shape}" for a in arrays]
             raise RuntimeError(f"{self.name} does not accept the arrays {given}")
@@ -126,6 +134,7 @@ class NativeSegment:
     def argument(self, buffer):
         """Return the number of the argument in whose memory a buffer lies."""
         key = ARENA if buffer.offset is not None else buffer
+        key = self.overwrites.get(key, key)
         return self.arrays.setdefault(key, len(self.arrays))
 
     @property
@@ -202,7 +211,7 @@ class NativeSegment:
         return places, addresses
 
 
-def _plain(array):
+def plain(array):
     """Return an array of NumPy's own class, aligned, in C order and native byte order."""
     array = np.asarray(array, array.dtype.newbyteorder("="))
     return np.require(array, requirements="CA")

@@ -138,9 +138,9 @@ class SourceWriter:
         """Write one call that makes the optimizer steps and all assignments."""
         *_, last = self.commits
         updates = [each for each in self.commits if type(each) is Update]
-        stores = [each for each in self.commits if type(each) is StoreVariable]
-        self.release(len(self.program.instructions) - 1, *self.commits)
-        steps = []
+        steps, done = self.write_first_steps()
+        stores = [e for e in self.commits if type(e) is StoreVariable and e not in done]
+        self.release(len(self.program.instructions) - 1, *updates, *stores, tag=last)
         for update in updates:
             make = functools.partial(_function_of, update, update.function)
             name = f"{identifier(update.node.name)}_"
@@ -155,6 +155,10 @@ class SourceWriter:
         )
         commits = self.function_name(commit)
         self.source.emit(f"{commits}({steps}, {variables}, {arrays})", last)
+
+    def write_first_steps(self):
+        """Write the first steps of the commit; return their names and their stores."""
+        return [], ()
 
     # --- names
 
@@ -202,7 +206,7 @@ class SourceWriter:
         self.examples[buffer] = spare.reshape(buffer.shape)
         return self.names[buffer]
 
-    def release(self, i, *instructions):
+    def release(self, i, *instructions, tag=None):
         """Clear registers whose arrays are not needed after instructions.
 
         An update copies the arrays of variables that are referenced elsewhere.
@@ -213,7 +217,8 @@ class SourceWriter:
             r for r, base in self.holding.items() if last[base] <= i and r not in own
         ]
         if done:
-            self.source.emit(" = ".join(done) + " = None", instructions[0])
+            tag = tag or instructions[0]
+            self.source.emit(" = ".join(done) + " = None", tag)
             for register in done:
                 del self.holding[register]
 
