@@ -30,6 +30,8 @@ def move_in_place_nests(program):
     Return for each nest the outputs that overwrite a variable: a dict from the buffer
     to its `Store` and the buffer of the old value.
     """
+    if _ALONE is None:
+        return {}
     readers, values, found = program.readers(), {}, {}
     for each in program.instructions:
         if type(each) is Load:
@@ -146,13 +148,18 @@ class _Watched(Commit):
 
 
 def _references_alone():
-    """Return how often an array is referenced in a commit if only its variable has it."""
+    """Return how often an array is referenced in a commit if only its variable has it.
+
+    Returns None if references are not counted.
+    """
     variable, change = SimpleNamespace(_array=np.zeros(1)), _Watched()
+    if not change.in_place:
+        return None
     spec = variable._array.shape, variable._array.dtype
     segment = SimpleNamespace(function=print)  # which is not called
     CommitCall(segment, [variable], [0], [spec])(None).add_to(change)
     (found,) = map(references, change.watched)
-    return found if change.writes else None  # None: every array may be held
+    return found
 
 
 _ALONE = None

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.compiler.targets.native import in_place
 from tapewright.compiler.targets.native.in_place import WORTH
 from tapewright.core.tensor import new_tensor
 
@@ -57,6 +58,12 @@ def test_a_new_value_takes_the_memory_of_the_old_one():
 
 def test_small_values_are_new_arrays():
     v = tw.Variable(np.ones(16, np.float32))
+    assert not overwrites(assigning(v, lambda: v * 0.5))
+
+
+def test_nothing_is_overwritten_where_references_are_not_counted(monkeypatch):
+    monkeypatch.setattr(in_place, "_ALONE", None)
+    v = tw.Variable(values())
     assert not overwrites(assigning(v, lambda: v * 0.5))
 
 
