@@ -9,6 +9,7 @@ are included, as in softmax. Every entry has the same value as without fusion.
 import numpy as np
 
 from .array_instructions import FusedMap, Reduce
+from .call_instructions import Load
 from .instruction import Memory
 from .program_rewriter import ProgramRewriter
 
@@ -84,8 +85,8 @@ def _chain(program, at, others_order):
             made.add(each.outputs[0])
             before += between
             between, end = [], i + 1
-        elif each.is_pure and not seen & made:
-            between.append(each)
+        elif (each.is_pure or type(each) is Load) and not seen & made:
+            between.append(each)  # maps change no variable that is loaded
         else:
             break
     return chain, before, end

@@ -77,6 +77,13 @@ def test_few_long_rows_are_left_alone():
     assert not blocks_of(lambda x: tw.exp(x * x) - x, x)
 
 
+def test_a_chain_goes_on_where_a_variable_is_read():
+    v, w = (tw.Variable(RNG.normal(size=(40, 30)).astype("f4")) for _ in range(2))
+    check(lambda x: (tw.exp(x * v) - w,), normal(40, 30))
+    (block,) = blocks_of(lambda x: (tw.exp(x * v) - w,), normal(40, 30))
+    assert len(block.steps) == 3
+
+
 def test_reductions_of_rows_join_a_chain():
     def function(x, y):
         p = tw.nn.softmax(x)
