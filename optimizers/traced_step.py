@@ -25,6 +25,7 @@ from .schedules import LearningRateSchedule
 __all__ = ["traced_step"]
 
 RATE, CLIPPING = "learning_rate", "clip_gradients"  # the names of calls in a graph
+MOST = 3000  # nodes of a step: LLVM compiles more for longer than ten seconds
 
 
 def traced_step(update, rule):
@@ -47,6 +48,8 @@ def traced_step(update, rule):
     except (TracingError, NotRecordable):
         return None, None
     graph = tracer.graph
+    if len(graph.nodes) > MOST:
+        return None, None
     known = {id(v) for v in (*rule._tw_reads(), *rule._tw_writes(update))}
     accessed = {id(v) for v in graph.variables()}
     if tracer.created or not accessed <= known or not all(map(_is_simple, graph.nodes)):

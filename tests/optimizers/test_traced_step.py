@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.program.call_instructions import Update
-from tapewright.optimizers import Adafactor, LossScaleOptimizer, Muon
+from tapewright.optimizers import Adafactor, LossScaleOptimizer, Muon, traced_step
 from tapewright.optimizers.schedules import ExponentialDecay, LearningRateSchedule
 
 from .test_own_rules import GRADIENTS, RULES, Momentum, OpsAdam, OpsMomentum
@@ -193,6 +193,13 @@ def test_what_may_change_from_step_to_step_runs_as_python(what):
 
 def test_random_numbers_differ_in_each_step():
     assert calls_python(Draws(0.1))
+
+
+def test_a_step_of_very_many_nodes_runs_as_python(monkeypatch):
+    assert not calls_python(OpsAdam(0.1))
+    monkeypatch.setattr(traced_step, "MOST", 10)
+    assert calls_python(OpsAdam(0.1))
+    same(lambda: OpsAdam(0.1))
 
 
 def test_a_scaled_loss_runs_the_rule_as_python():

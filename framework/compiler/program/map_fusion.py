@@ -9,7 +9,7 @@ are included, as in softmax. Every entry has the same value as without fusion.
 import numpy as np
 
 from .array_instructions import FusedMap, Reduce
-from .call_instructions import Load
+from .call_instructions import LoadVariable
 from .instruction import Memory
 from .program_rewriter import ProgramRewriter
 
@@ -85,7 +85,7 @@ def _chain(program, at, others_order):
             made.add(each.outputs[0])
             before += between
             between, end = [], i + 1
-        elif (each.is_pure or type(each) is Load) and not seen & made:
+        elif (each.is_pure or type(each) is LoadVariable) and not seen & made:
             between.append(each)  # maps change no variable that is loaded
         else:
             break

@@ -96,7 +96,8 @@ class Program:
     behind a change of variables, which is undone if it does. ``collectives``: the nodes
     that all processes of a job run, in their common order. ``on_host``: the instructions
     that the host computes for a GPU. ``overwrites``: a change of a variable overwrites the
-    value that was loaded before. ``remake()`` makes it again, with the settings of now.
+    value that was loaded before. ``in_place``: nests that overwrite variables in the
+    commit. ``remake()`` makes it again, with the settings of now.
     ``limits``: the `Limits` for all passes and kernels; by default the limits in use.
     """
 
@@ -111,6 +112,7 @@ class Program:
         self.commits_once = True
         self.collectives = []
         self.on_host, self.overwrites, self.remake = frozenset(), False, None
+        self.in_place = {}
 
     def constant(self, value):
         """Return the buffer of a constant array; equal small arrays share one."""

@@ -56,7 +56,7 @@ class _Writer(SourceWriter):
     def __init__(self, assignment, name, compile_program, together, in_place):
         super().__init__(assignment, name, compile_program)
         self.together, self.calls = together, []
-        self.in_place = in_place  # see `move_in_place_nests`
+        self.in_place = in_place  # see `overwrite_variables`
         self.segments, self.segment, self.pending = [], None, []
         self.views = self.views_of_python()
         last = self.assignment.last_read

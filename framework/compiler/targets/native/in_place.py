@@ -14,32 +14,32 @@ import numpy as np
 from tapewright.core.commit import Commit, references
 
 from ...loops.loop_nest import LoopNest
-from ...program.call_instructions import Load, Store
+from ...program.call_instructions import LoadVariable, StoreVariable, Update
 from .output_memory import Piece
 from .segments import plain
 
-__all__ = ["CommitCall", "move_in_place_nests"]
+__all__ = ["CommitCall", "overwrite_variables"]
 
 # Bytes of a new value from which on it pays to overwrite the old one.
 WORTH = 1 << 16
 
 
-def move_in_place_nests(program):
+def overwrite_variables(program):
     """Move nests whose results are only assigned to the end, if some overwrite variables.
 
-    Return for each nest the outputs that overwrite a variable: a dict from the buffer
-    to its `Store` and the buffer of the old value.
+    ``program.in_place`` has for each nest the outputs that overwrite a variable: a dict
+    from the buffer to its `StoreVariable` and the buffer of the old value.
     """
-    if _ALONE is None:
-        return {}
+    if _ALONE is None or not program.commits_once or program.aliases_inputs:
+        return
     readers, values, found = program.readers(), {}, {}
     for each in program.instructions:
-        if type(each) is Load:
+        if type(each) is LoadVariable:
             values.setdefault(id(each.variable), []).append(each.outputs[0])
     results = set(program.outputs)
     for nest in reversed(program.instructions):
         after = [e for out in nest.outputs for e in readers.get(out, ())]
-        is_last = all([type(e) is Store or e in found for e in after])
+        is_last = all([type(e) is StoreVariable or e in found for e in after])
         if type(nest) is LoopNest and is_last and results.isdisjoint(nest.outputs):
             found[nest] = _overwriting(nest, readers, values)
     kept = {a.base for e in program.instructions for a in e.kept}
@@ -49,10 +49,14 @@ def move_in_place_nests(program):
         for out, (_, old) in [*pairs.items()]:
             if old in kept or old in others:
                 del pairs[out]
-    if not any(found.values()):
-        return {}
-    program.instructions.sort(key=lambda each: each in found)
-    return {each: found[each] for each in program.instructions if each in found}
+    if any(found.values()):
+
+        def position(each):
+            return 2 if type(each) in (StoreVariable, Update) else each in found
+
+        program.instructions.sort(key=position)  # assignments come last
+        order = [each for each in program.instructions if each in found]
+        program.in_place = {each: found[each] for each in order}
 
 
 def _overwriting(nest, readers, values):
@@ -60,7 +64,7 @@ def _overwriting(nest, readers, values):
     pairs = {}
     for out in nest.outputs:
         after = readers.get(out, ())
-        if out.nbytes < WORTH or len(after) != 1 or type(after[0]) is not Store:
+        if out.nbytes < WORTH or len(after) != 1 or type(after[0]) is not StoreVariable:
             continue
         (store,) = after
         old = values.get(id(store.variable), ())

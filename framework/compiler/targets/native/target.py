@@ -7,6 +7,7 @@ from ...passes.pooling_passes import cropped_convolutions, pool_first
 from ...program.rematerialization import rematerialize
 from ..target import CLEANUP, REWRITES, SIMPLIFICATION, Target
 from .executable import NativeExecutable
+from .in_place import overwrite_variables
 from .kernels import form_kernels
 from .loop_support import is_loop
 from .slicing import form_slices
@@ -30,6 +31,7 @@ TARGET = Target(
         sums_for_products,  # those for which there is no kernel
         form_nests,
         form_slices,
+        overwrite_variables,
     ),
     executable=NativeExecutable,
 )
