@@ -32,6 +32,9 @@ def overwrite_variables(program):
     """
     if _ALONE is None or not program.commits_once or program.aliases_inputs:
         return
+    # An update may move variables that it does not write: those beside its own in memory.
+    if any([type(each) is Update for each in program.instructions]):
+        return
     readers, values, found = program.readers(), {}, {}
     for each in program.instructions:
         if type(each) is LoadVariable:

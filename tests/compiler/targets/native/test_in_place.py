@@ -261,3 +261,18 @@ def test_readers_in_other_threads_see_whole_values():
     for thread in threads:
         thread.join()
     assert all(seen) and v.numpy()[0] == 201
+
+
+def test_nothing_is_overwritten_beside_an_update_that_moves_variables():
+    v, w = tw.Variable(values()), tw.Variable(values(1))
+    optimizer = tw.optimizers.Adam(0.05)
+    optimizer.build([v, w])
+
+    @tw.function
+    def step(x):
+        optimizer.apply_gradients([(x, v)])
+        w.assign(tw.tanh(x / w))
+
+    x = tw.constant(values(2))
+    step(x)
+    np.testing.assert_allclose(w.numpy(), np.tanh(values(2) / values(1)), 1e-5)
