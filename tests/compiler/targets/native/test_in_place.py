@@ -265,13 +265,14 @@ def test_readers_in_other_threads_see_whole_values():
 
 def test_nothing_is_overwritten_beside_an_update_that_moves_variables():
     v, w = tw.Variable(values()), tw.Variable(values(1))
-    optimizer = tw.optimizers.Adam(0.05)
+    optimizer = tw.optimizers.Adam(0.05, use_ema=True)
     optimizer.build([v, w])
 
     @tw.function
     def step(x):
+        ratio = x / w
         optimizer.apply_gradients([(x, v)])
-        w.assign(tw.tanh(x / w))
+        w.assign(tw.tanh(ratio))
 
     x = tw.constant(values(2))
     step(x)
