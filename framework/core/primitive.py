@@ -100,9 +100,9 @@ class _Kernels(dict):
 
 # Bytecode of kernels that only forward one, two or three inputs to a function of ``xp``.
 _FORWARDING = {
-    (lambda xp, x: xp.f(x)).__code__.co_code,
-    (lambda xp, x, y: xp.f(x, y)).__code__.co_code,
-    (lambda xp, x, y, z: xp.f(x, y, z)).__code__.co_code,
+    (lambda module, x: module.f(x)).__code__.co_code,
+    (lambda module, x, y: module.f(x, y)).__code__.co_code,
+    (lambda module, x, y, z: module.f(x, y, z)).__code__.co_code,
 }
 
 

@@ -49,8 +49,7 @@ MEANT = {
     "compiler/loops/grouping.py": {"cast"},
     "compiler/loops/pretty.py": {
         *"""add bitwise_and bitwise_or bitwise_xor cast divide equal greater greater_equal
-        less less_equal maximum minimum multiply negative not_equal power reciprocal
-        subtract""".split()
+        less less_equal multiply negative not_equal power reciprocal subtract""".split()
     },
     "compiler/loops/statements.py": {"add", "maximum", "minimum", "multiply"},
     "compiler/loops/thread_scheduling.py": {"add", "cast"},
