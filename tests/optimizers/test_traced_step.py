@@ -11,6 +11,13 @@ from tapewright.optimizers.schedules import ExponentialDecay, LearningRateSchedu
 from .test_own_rules import GRADIENTS, RULES, Momentum, OpsAdam, OpsMomentum
 
 
+@pytest.fixture(autouse=True)
+def cpu(device):
+    """On a GPU, rules in ops run as Python in each step."""
+    with tw.device("CPU"):
+        yield
+
+
 def problem(optimizer, traced):
     v, w = tw.Variable(np.ones((4, 2), "f4")), tw.Variable(np.float32([0.5, -3]))
     step = lambda g: optimizer.apply([g * v, g[0] * 3.0], [v, w])  # noqa: E731

@@ -15,7 +15,7 @@ from tapewright.errors import VerificationError
 
 
 @pytest.fixture
-def gpu_program():
+def gpu_program(numpy_target):
     """A program that reads a variable, stores to it in its place, and uses what it read."""
     v = tw.Variable(np.ones(3, "f"))
 

@@ -303,7 +303,9 @@ def misshape(program):
         (misshape, "after all passes.*NumPy returns"),
     ],
 )
-def test_a_mistake_of_a_program_pass_is_found(mistake, match, monkeypatch):
+def test_a_mistake_of_a_program_pass_is_found(
+    mistake, match, numpy_target, monkeypatch
+):
     def wrong(passes):
         right, *others = passes
 
