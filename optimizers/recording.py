@@ -71,7 +71,7 @@ class ReadSettings:
 
     @staticmethod
     def _tw_compared(value):
-        """Return what later values are compared with."""
+        """Return the value to compare with later ones."""
         return value
 
     def __setattr__(self, name, value):

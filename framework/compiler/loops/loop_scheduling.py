@@ -84,7 +84,7 @@ class LoopSchedule(Schedule):
         self.choose_order()
 
     def cost_to_read(self, node, level):
-        """Return the cost of a value for another one: values between passes are kept."""
+        """Return the cost of reading a value: 1 if it is kept between two passes."""
         return 1 if node.level % 2 else node.cost
 
     # --- order of the axes
@@ -201,7 +201,7 @@ class LoopSchedule(Schedule):
         )
 
     def store_ownerless(self, finish):
-        """Store the numbers that no block owns, without what blocks keep in local arrays."""
+        """Store the numbers that no block owns; they use no local arrays of blocks."""
         self.memory = {}
         scope = Scope(self, finish)
         for node in self.nodes.values():

@@ -1,12 +1,14 @@
 """`Nest`: one instruction that computes several others, statement by statement."""
 
+from abc import ABC, abstractmethod
+
 from ..program.instruction import Instruction, Memory
 from .statements import Local, accesses_in, statements_in
 
 __all__ = ["Nest", "arrays_of"]
 
 
-class Nest(Instruction):
+class Nest(Instruction, ABC):
     """Several instructions, ``steps``, computed at once by the statements of ``body``."""
 
     __slots__ = ("steps", "body")
@@ -36,9 +38,9 @@ class Nest(Instruction):
         """Return all accesses to memory outside the nest, as `accesses_in` yields them."""
         return accesses_in(self.body)
 
+    @abstractmethod
     def indices_at(self, path):
-        """Return the axes of which statements have an index, given those around them."""
-        raise NotImplementedError
+        """Return the axes whose indices a statement has inside the loops ``path``."""
 
     def is_done_with(self, operand, out):
         """Return whether every entry of an operand is read before ``out`` overwrites it.
@@ -55,9 +57,9 @@ class Nest(Instruction):
             is_written = is_written or access.array is out
         return is_written and len(where) == 1
 
+    @abstractmethod
     def verify_statements(self, fail):
         """Call ``fail`` with a description of each error in the statements."""
-        raise NotImplementedError
 
     def verify(self, place_of, fail):
         """Check the statements, and that no output overwrites values read later."""

@@ -8,6 +8,8 @@ between them odd ones.
 `LoopSchedule` places the passes in loops, and `ThreadSchedule` on threads.
 """
 
+from abc import ABC, abstractmethod
+
 from .accesses import contiguous_entries, longest_stride
 from .statements import Compute, Load, Scalar
 
@@ -29,7 +31,7 @@ def cost_of(function):
     return 1 if function is None or function in CHEAP else EXPENSIVE
 
 
-class Schedule:
+class Schedule(ABC):
     """The levels and costs of the values of a group, and where they are kept.
 
     A value has the first level at which it can be computed: that of a pass if it
@@ -74,9 +76,9 @@ class Schedule:
             passes.add(max(evens))
         self.passes = sorted(passes)
 
+    @abstractmethod
     def cost_to_read(self, node, level):
-        """Return the cost of a value for another one at a level."""
-        raise NotImplementedError
+        """Return the cost of reading a value to compute another one at ``level``."""
 
     def levels(self):
         """Return the levels of passes, and of values between them, in order."""

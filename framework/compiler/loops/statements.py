@@ -109,7 +109,7 @@ class Access(NamedTuple):
 
     @property
     def is_whole(self):
-        """Return whether it reaches each entry of its array once."""
+        """Return whether the access reaches each entry of its array exactly once."""
         size = 1
         for axis, stride in sorted(self.strides, key=lambda pair: pair[1]):
             if axis.extent > 1 and stride != size:

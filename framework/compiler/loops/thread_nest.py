@@ -47,7 +47,8 @@ class ThreadNest(Nest):
         return size_of(self.members)
 
     def indices_at(self, path):
-        """Return nothing: one thread reads and writes an entry, see `is_done_with`."""
+        """Return no axes: one thread reads and writes an entry, see `is_done_with`."""
+        return ()
 
     def is_done_with(self, operand, out):
         if operand.dtype != out.dtype:

@@ -44,7 +44,7 @@ class _ThreadSchedule(Schedule):
         self.choose_order()
 
     def cost_to_read(self, node, level):
-        """Return the cost of a value for another one: those of other levels are there."""
+        """Return the cost of reading a value: 0 if another level has already computed it."""
         return node.cost if node.level == level else 0
 
     def choose_order(self):
@@ -277,7 +277,7 @@ class _Nest(Scope):
         return out
 
     def beside(self, node):
-        """Return where a value is computed: what depends on members' axes, in the pass."""
+        """Return the body that computes a value: a pass, if it depends on members' axes."""
         if self.inner is not None and not node.axes.isdisjoint(self.members):
             return self.inner
         return self.body, self.known

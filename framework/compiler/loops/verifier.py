@@ -141,7 +141,7 @@ class _LoopChecker(_Checker):
         self.body(loop.body, (*loops, loop), {*known})
 
     def extents(self, access, loops):
-        """Return the numbers of indices: in a local array, they count from the strip."""
+        """Map each axis with a known index to its extent; a strip's width in local arrays."""
         extents = {axis: axis.extent for axis in self.outside}
         for loop in loops:
             extents[loop.axis] = loop.axis.extent
@@ -234,7 +234,7 @@ class _ThreadChecker(_Checker):
         self.body(each.body, (*path, each), known)
 
     def extents(self, access, path):
-        """Return the numbers of indices: those of members are known in their loop."""
+        """Map each axis with a known index to its extent; members have one inside a pass."""
         inner = self.nest.members if _is_inner(path) else ()
         return {axis: axis.extent for axis in (*self.nest.teams, *inner)}
 

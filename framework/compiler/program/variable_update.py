@@ -86,7 +86,7 @@ class VariableUpdate(ABC):
         return None
 
     def guard(self):
-        """Return a function that tells whether the latest graph of `inlined` is valid.
+        """Return a function that checks the settings of the latest graph of `inlined`.
 
         None: there is no such graph, or nothing can change it.
         """

@@ -145,7 +145,7 @@ def _fits(array, spec):
 
 
 class _Watched(Commit):
-    """A commit that keeps what it is to watch."""
+    """Commit that records the arrays it watches."""
 
     __slots__ = ("watched",)
 

@@ -115,9 +115,9 @@ def is_supported(instruction):
 
 
 def form_kernels(program):
-    """Replace instructions by kernels, except those of the host.
+    """Replace device instructions with kernels.
 
-    The remaining ones are run by CuPy or Python, between two graphs.
+    CuPy or Python runs instructions without a kernel, between two graphs.
     """
     on_host = program.on_host
     use_kernels(program, lambda each: each not in on_host and _kernel_of(program, each))
