@@ -460,9 +460,10 @@ def gan():
     return step, (x, z)
 
 
-def skip_pooling_on_numpy(make):
-    if make is convnet and tw.config.target() == "numpy":
-        pytest.skip("max pooling's gradient is a call there, with a new result")
+def share_of(make):
+    """The memory that a traced step may take, as a share of what an eager one takes."""
+    # On NumPy, the gradient of max pooling is a call whose result is outside of the arena.
+    return 1.5 if make is convnet and tw.config.target() == "numpy" else 1.0
 
 
 def peak_of(call):
@@ -479,7 +480,6 @@ def peak_of(call):
 
 @pytest.mark.parametrize("make", [mlp, convnet, gan])
 def test_a_traced_step_takes_no_more_memory_than_an_eager_one(make):
-    skip_pooling_on_numpy(make)
     step, args = make()
     step(*args)
     step(*args)
@@ -487,16 +487,15 @@ def test_a_traced_step_takes_no_more_memory_than_an_eager_one(make):
     f = tw.function(step)
     f.get_concrete_function(*args).executable  # noqa: B018  (Python's own memory, not arrays')
     traced = peak_of(lambda: [f(*args) for _ in range(2)])
-    assert traced <= eager
+    assert traced <= share_of(make) * eager
 
 
 @pytest.mark.parametrize("make", [mlp, convnet, gan])
 def test_tracing_takes_little_memory_beside_that(make):
-    skip_pooling_on_numpy(make)
     step, args = make()
     step(*args)
     step(*args)
     eager = peak_of(lambda: step(*args))
     # Twice, as garbage of earlier tests may be counted in one of them.
     traced = [peak_of(lambda: tw.function(step)(*args)) for _ in range(2)]
-    assert min(traced) <= 1.1 * eager
+    assert min(traced) <= max(1.1, share_of(make)) * eager
