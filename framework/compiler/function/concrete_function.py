@@ -188,7 +188,7 @@ class ConcreteFunction:
         captured = graph.captures.values()
         self.is_steady = all([type(x) is Tensor for x in captured])
         self._executable = self._borrows = None
-        self._guards = []  # what tells whether the executable is valid
+        self._guards = []  # checks that the executable is still valid
         self._lock = threading.Lock()
         self.linearizations = None  # once it is called under a tape
         self.packed = packer(structure)
