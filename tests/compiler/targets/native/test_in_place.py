@@ -277,3 +277,33 @@ def test_nothing_is_overwritten_beside_an_update_that_moves_variables():
     x = tw.constant(values(2))
     step(x)
     np.testing.assert_allclose(w.numpy(), np.tanh(values(2) / values(1)), 1e-5)
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [lambda x: tw.reverse(x, [0]), tw.transpose],
+    ids=["reversed", "transposed"],
+)
+def test_entries_that_are_read_elsewhere_are_not_overwritten(moved):
+    square = values().reshape(256, 256)
+    v = tw.Variable(square)
+    step = assigning(v, lambda x: moved(v) * 0.5 + x)
+    wanted = moved(tw.constant(square)).numpy() * np.float32(0.5) + 1
+    step(tw.ones([256, 256]))
+    np.testing.assert_allclose(v.numpy(), wanted, 1e-6)
+
+
+def test_an_old_value_that_is_returned_or_assigned_elsewhere_stays():
+    v, w = tw.Variable(values()), tw.Variable(values(1))
+
+    @tw.function
+    def step():
+        old = v.read()
+        w.assign(old)
+        v.assign(old * 0.5)
+        return old
+
+    found = step()
+    for kept in (found, w):
+        np.testing.assert_array_equal(kept.numpy(), values())
+    np.testing.assert_allclose(v.numpy(), values() * np.float32(0.5), 1e-6)
