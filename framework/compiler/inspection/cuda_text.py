@@ -3,7 +3,7 @@
 The content of each CUDA graph follows its name. Arrays are named as in `native_text`.
 """
 
-from ..program.array_instructions import Contract, Copy, Map, Reduce
+from ..program.array_instructions import BoundedRead, Contract, Copy, Map, Reduce
 from ..program.call_instructions import RegionCall
 from ..targets.cuda.kernel import Launch
 from ..targets.cuda.scalar_functions import missing
@@ -78,7 +78,7 @@ def _reason_in(executable):
         if instruction.has_effect:
             return "calls Python"
         name = instruction.name
-        if isinstance(instruction, (Map, Reduce)) or type(instruction) is Copy:
+        if isinstance(instruction, (Map, Reduce, Copy, BoundedRead)):
             name = missing(instruction) or name
         if type(instruction) is Contract:
             shapes = [str(list(a.shape)) for a in instruction.operands[:2]]

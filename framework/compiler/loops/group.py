@@ -10,7 +10,7 @@ outside the group read the total.
 
 import math
 
-from ..program.array_instructions import Map, Reduce, View
+from ..program.array_instructions import BoundedRead, Map, Reduce, View
 from .accesses import relabeled
 from .statements import Axis
 
@@ -64,7 +64,7 @@ class Group:
         returns whether values as large as its operand depend on its result.
         """
         known = {a: self.axes_in(a) for a in own}
-        if None in known.values():
+        if None in known.values() or self._is_read_elsewhere(instruction):
             return False
         if type(instruction) is Reduce:
             (axes,) = known.values()
@@ -74,6 +74,11 @@ class Group:
         if joined:
             self.members.append(instruction)
         return joined
+
+    def _is_read_elsewhere(self, instruction):
+        """Return whether a bounded read is of a value of the group: it needs an array."""
+        is_bounded = type(instruction) is BoundedRead
+        return is_bounded and root_of(instruction.operands[0]) in self.axes_of
 
     def add_total(self, reduction, is_read_back):
         """Add a sum of an array that a map of the group reads whole; return success.
@@ -286,6 +291,8 @@ class Group:
         if sum([v.size for v in self.totals]) > SUMS:
             return False
         for each in self.members:
+            if self._is_read_elsewhere(each):
+                return False
             known = {}
             for a in each.operands:
                 if root_of(a) in self.axes_of:

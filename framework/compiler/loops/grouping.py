@@ -10,7 +10,7 @@ import itertools
 from tapewright.core.dtypes import is_narrow
 from tapewright.core.errors import InternalError
 
-from ..program.array_instructions import Copy, Map, Reduce, View
+from ..program.array_instructions import BoundedRead, Copy, Map, Reduce, View
 from ..program.atomicity import may_fail
 from ..program.call_instructions import LoadVariable
 from .group import Group, root_of
@@ -118,7 +118,7 @@ class _Grouping:
             return False
         if type(instruction) is Copy and instruction.axis is not None:
             return False
-        if not isinstance(instruction, (Map, Reduce, Copy)):
+        if not isinstance(instruction, (Map, Reduce, Copy, BoundedRead)):
             return False
         is_full = all([a.size for a in instruction.operands])
         return is_full and self.is_supported(instruction)

@@ -5,6 +5,7 @@ on sizes alone, and each block stores its partial sums separately; `finish` adds
 up. So the result does not depend on the number of threads.
 """
 
+from .index_splitting import reads_before_writes
 from .nest import Nest
 from .statements import Span, accesses_in
 from .verifier import verify_loop_nest
@@ -41,7 +42,10 @@ class LoopNest(Nest):
 
     def is_done_with(self, operand, out):
         late = [access.array for _, access in accesses_in(self.finish)]
-        return operand not in late and super().is_done_with(operand, out)
+        if operand in late:
+            return False
+        is_done = super().is_done_with(operand, out)
+        return is_done or reads_before_writes(self.body, operand, out)
 
     def verify_statements(self, fail):
         verify_loop_nest(self, fail)

@@ -52,7 +52,7 @@ class Nest(Instruction, ABC):
             if access.array is operand and is_written:
                 return False
             if access.array in (operand, out):
-                entry = access.offset, frozenset(access.strides)
+                entry = access.offset, frozenset(access.strides), access.bounds
                 where.add((self.indices_at(path), *entry))
             is_written = is_written or access.array is out
         return is_written and len(where) == 1

@@ -20,6 +20,7 @@ from .statements import (
     Local,
     Loop,
     Reset,
+    Select,
     Span,
     Store,
     identity_of,
@@ -30,7 +31,7 @@ from .statements import (
 __all__ = ["nest_text"]
 
 LONGEST = 48  # letters of a value that is written where it is used
-ATOM = 9
+CHOICE, ATOM = -1, 9  # how close a choice and a name bind
 
 # Functions of two numbers that have a sign, and how close it binds.
 _SIGNS = {
@@ -142,16 +143,38 @@ class _Text:
                 break
             sizes[wrong - 1] *= sizes.pop(wrong)
             strides.pop(wrong - 1)
-        return [self.sum(offset, terms) for offset, terms in parts]
+        bounds = dict(access.bounds)
+        return [self.sum(offset, terms, bounds) for offset, terms in parts]
 
-    def sum(self, offset, terms):
-        text = "" if terms and not offset else str(offset)
+    def sum(self, offset, terms, bounds):
+        names = []
         for axis, factor in terms:
-            name = self.index(axis)
+            bound, name = bounds.get(axis, range(0)), self.index(axis)
+            if bound.step > 1:
+                name = f"({name} - {bound.start})" if bound.start else name
+                name = f"{name} / {bound.step}"
+            else:
+                offset -= factor * bound.start
+            names.append((name, factor))
+        text = "" if names and offset <= 0 else str(offset)
+        for name, factor in names:
             name = name if abs(factor) == 1 else f"{abs(factor)}*{name}"
             sign = "-" if factor < 0 else "+"
             text = f"{text} {sign} {name}" if text else f"{'-' * (factor < 0)}{name}"
-        return text
+        return f"{text} - {-offset}" if names and offset < 0 else text
+
+    def within(self, bounds):
+        """Return the text of a condition: all indices are in their ranges."""
+        found = []
+        for axis, bound in bounds:
+            name = self.index(axis)
+            low = f"{bound.start} <= " if bound.start >= bound.step else ""
+            high = f" < {bound.stop}" if bound[-1] + bound.step < axis.extent else ""
+            if low or high:
+                found.append(f"{low}{name}{high}")
+            if bound.step > 1:
+                found.append(f"{name} % {bound.step} == {bound.start % bound.step}")
+        return " and ".join(found)
 
     # --- statements
 
@@ -171,6 +194,12 @@ class _Text:
                 below = [x for x in rest if type(x) is Loop]
                 once = once and not any([_reads(x.body, each.out) for x in below])
                 self.value(each.out, text, bond, depth, arrays, rest, once)
+            elif type(each) is Select:
+                one, other = map(self.text, each.args)
+                text = f"{one} if {self.within(each.bounds)} else {other}"
+                arrays = set().union(*[self.reads[v] for v in scalars_read(each)])
+                once = self.uses.get(each.out, 0) == 1 and len(text) <= LONGEST
+                self.value(each.out, text, CHOICE, depth, arrays, rest, once)
             else:
                 self.lines.append("  " * depth + self.statement(each))
 

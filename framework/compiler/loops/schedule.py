@@ -11,7 +11,7 @@ between them odd ones.
 from abc import ABC, abstractmethod
 
 from .accesses import contiguous_entries, longest_stride
-from .statements import Compute, Load, Scalar
+from .statements import Compute, Load, Scalar, Select
 
 __all__ = ["EXPENSIVE", "Schedule", "Scope", "cost_of"]
 
@@ -20,7 +20,7 @@ CHEAP = frozenset(
     """add subtract multiply negative positive maximum minimum fmax fmin absolute square
     greater greater_equal less less_equal equal not_equal logical_and logical_or logical_not
     logical_xor bitwise_and bitwise_or bitwise_xor invert positive_bits kept_bits cast copy
-    where isnan isfinite isinf signbit copysign sign conjugate fabs rint floor ceil
+    where select isnan isfinite isinf signbit copysign sign conjugate fabs rint floor ceil
     trunc""".split()
 )
 EXPENSIVE = 8  # the cost of any other function, in units of these
@@ -177,7 +177,10 @@ class Scope:
         args = tuple([self.value(a) for a in node.args])
         if node.function == "copy":
             return args[0]
-        body.append(Compute(out, node.function, args))
+        if node.function == "select":
+            body.append(Select(out, node.bounds, args))
+        else:
+            body.append(Compute(out, node.function, args))
         return out
 
 

@@ -1,8 +1,9 @@
 """The statements of loop nests: scalar operations, and the loops around them.
 
 Arrays are read and written through an `Access`: an offset and a stride for each axis,
-in entries. Between two loops, scalars are kept in `Local` arrays. Nothing here depends
-on a target, which prints the statements.
+in entries. It may have *bounds*, the indices for which there is an entry; a `Select`
+chooses another value elsewhere. Between two loops, scalars are kept in `Local` arrays.
+Nothing here depends on a target, which prints the statements.
 """
 
 import math
@@ -21,10 +22,12 @@ __all__ = [
     "Loop",
     "Reset",
     "Scalar",
+    "Select",
     "Span",
     "Store",
     "accesses_in",
     "along",
+    "collapse_bounds",
     "identity_of",
     "scalars_read",
     "size_of",
@@ -77,12 +80,15 @@ class Access(NamedTuple):
     """Entry ``offset + sum(stride * index)`` of a buffer, or of a `Local`.
 
     ``strides``: pairs of an axis and a stride. In a local array, the index of an axis
-    counts from the start of the current strip.
+    counts from the start of the current strip. ``bounds``: pairs of an axis and a range
+    of its indices, which are counted from the start of the range, in its steps. There
+    is no entry for other indices: a load yields 0.
     """
 
     array: object
     offset: int
     strides: tuple
+    bounds: tuple = ()
 
     def stride(self, axis):
         """Return the stride along an axis, 0 if it has none."""
@@ -96,8 +102,9 @@ class Access(NamedTuple):
     def range(self, extents):
         """Return the first and the last entry, for a number of indices of each axis."""
         low = high = self.offset
+        counts = {axis: len(indices) for axis, indices in self.bounds}
         for axis in self.axes:
-            reach = self.stride(axis) * (extents[axis] - 1)
+            reach = self.stride(axis) * (counts.get(axis, extents[axis]) - 1)
             low, high = low + min(0, reach), high + max(0, reach)
         return low, high
 
@@ -105,7 +112,8 @@ class Access(NamedTuple):
         """Return the same access with an axis ``both`` for ``a`` and ``b``, its inner part."""
         kept = [pair for pair in self.strides if pair[0] is not a]
         pairs = [(both if axis is b else axis, stride) for axis, stride in kept]
-        return self._replace(strides=tuple(pairs))
+        bounds = collapse_bounds(self.bounds, a, b, both)
+        return self._replace(strides=tuple(pairs), bounds=bounds)
 
     @property
     def is_whole(self):
@@ -115,7 +123,16 @@ class Access(NamedTuple):
             if axis.extent > 1 and stride != size:
                 return False
             size *= axis.extent
-        return self.offset == 0 and size == self.array.size
+        return self.offset == 0 and size == self.array.size and not self.bounds
+
+
+def collapse_bounds(bounds, a, b, both):
+    """Return bounds on ``a`` as bounds on ``both``, of which ``b`` is the inner part."""
+    n = b.extent
+    return tuple([
+        (both, range(r.start * n, r.stop * n)) if axis is a else (axis, r)
+        for axis, r in bounds
+    ])  # fmt: skip
 
 
 class Span(Enum):
@@ -127,12 +144,16 @@ class Span(Enum):
 
 
 class Loop(NamedTuple):
-    """``body`` for each index of ``axis``; ``width`` is the width of strips."""
+    """``body`` for each index of ``axis``; ``width`` is the width of strips.
+
+    ``part``: the range of the indices to which the loop is confined, None for all.
+    """
 
     axis: Axis
     span: Span
     width: int
     body: list
+    part: range | None = None
 
 
 class Load(NamedTuple):
@@ -147,6 +168,17 @@ class Compute(NamedTuple):
 
     out: Scalar
     function: str
+    args: tuple
+
+
+class Select(NamedTuple):
+    """``out =`` the first of two ``args`` for indices within all ``bounds``, else the second.
+
+    ``bounds``: pairs of an axis and a range of its indices, as of an `Access`.
+    """
+
+    out: Scalar
+    bounds: tuple
     args: tuple
 
 

@@ -2,16 +2,16 @@
 
 A `ValueNode` is the result of an instruction on other values, of a load, or of a cast in
 between. Views, copies and casts of operands are gone: the graph has only strided
-accesses and arithmetic.
+accesses with bounds, and arithmetic.
 """
 
 import itertools
 
 import numpy as np
 
-from ..program.array_instructions import Copy, Map, Reduce
+from ..program.array_instructions import BoundedRead, Copy, Map, Reduce
 from .accesses import Layout, layout_of, row_major
-from .statements import Access, Axis, Scalar
+from .statements import Access, Axis, Scalar, collapse_bounds
 
 __all__ = ["ValueGraph", "ValueNode"]
 
@@ -19,21 +19,30 @@ __all__ = ["ValueGraph", "ValueNode"]
 class ValueNode:
     """``function(*args)``, on ``axes``; a load has an ``access`` and no function.
 
-    A reduction has ``summed``, the axes that it sums over. ``buffer`` is the buffer of
-    the program, if there is one. ``level`` and ``cost`` are for the scheduler, see `Schedule`.
+    A reduction has ``summed``, the axes that it sums over; a "select" has the ``bounds``
+    within which it is the first of its arguments. ``buffer`` is the buffer of the
+    program, if there is one. ``level`` and ``cost`` are for the scheduler, see `Schedule`.
     """
 
     __slots__ = (
-        *("buffer", "function", "args", "axes", "dtype", "access", "summed"),
+        *("buffer", "function", "args", "axes", "dtype", "access", "summed", "bounds"),
         *("level", "cost"),
     )
 
     def __init__(
-        self, function, args, axes, dtype, buffer=None, access=None, summed=None
+        self,
+        function,
+        args,
+        axes,
+        dtype,
+        buffer=None,
+        access=None,
+        summed=None,
+        bounds=(),
     ):
         self.function, self.args, self.axes = function, args, frozenset(axes)
         self.dtype, self.buffer = dtype, buffer
-        self.access, self.summed = access, summed
+        self.access, self.summed, self.bounds = access, summed, bounds
         self.level, self.cost = None, 0
 
     @property
@@ -78,9 +87,8 @@ class ValueGraph:
         """Create the nodes of all values."""
         for each in self.group.members:
             (out,) = each.outputs
-            is_sum = type(each) is Reduce
-            self.nodes[out] = (
-                self.value_of_reduce(each) if is_sum else self.value_of_map(each)
+            self.nodes[out] = _VALUES.get(type(each), ValueGraph.value_of_map)(
+                self, each
             )
 
     def value_of_reduce(self, reduce):
@@ -104,6 +112,32 @@ class ValueGraph:
             wanted = each.function.resolve_dtypes(kinds)[: len(args)]
             args = [self.convert(a, d) for a, d in zip(args, wanted)]
         return ValueNode(name, tuple(args), set(axes) - {None}, out.dtype, out)
+
+    def value_of_read(self, each):
+        """Return the value of a bounded read: a load, and another value out of bounds."""
+        (out,), (operand, fill), bounds = each.outputs, each.operands, []
+        axes = self.group.axes_of[out]
+        own, pairs = set(axes) - {None}, {}
+        base, offset, strides = layout_of(operand)
+        for axis, stride, (indices, first, step) in zip(axes, strides, each.positions):
+            offset += first * stride
+            if not indices:
+                args = (self.argument(fill, out.shape, axes),)
+                return ValueNode("copy", args, own, out.dtype, out)
+            if axis is not None:
+                pairs[axis] = step * stride
+                if len(indices) < axis.extent:
+                    bounds.append((axis, indices))
+        value, bounds = _uniform(operand), tuple(bounds)
+        if value is None:
+            access = Access(base, offset, tuple(pairs.items()), bounds)
+            value = self.load(access, operand.dtype)
+        else:
+            value = Scalar(None, operand.dtype, value)
+        if not bounds:
+            return ValueNode("copy", (value,), own, out.dtype, out)
+        args = value, self.argument(fill, out.shape, axes)
+        return ValueNode("select", args, own, out.dtype, out, bounds=bounds)
 
     def convert(self, arg, dtype):
         if arg.dtype == dtype:
@@ -129,14 +163,16 @@ class ValueGraph:
             axis = axes[lead + i]
             if n != 1 and axis is not None and stride:
                 pairs[axis] = pairs.get(axis, 0) + stride
-        key = base, offset, frozenset(pairs.items())
+        return self.load(Access(base, offset, tuple(pairs.items())), buffer.dtype)
+
+    def load(self, access, dtype):
+        """Return the node of a load: one for all accesses to the same entries."""
+        key = access._replace(strides=frozenset(access.strides))
         node = self.loads.get(key)
         if node is None:
-            access = Access(base, offset, tuple(pairs.items()))
-            node = self.loads[key] = ValueNode(
-                None, (), pairs, buffer.dtype, access=access
-            )
-            self.operands[base] = None
+            axes = {*dict(access.strides), *dict(access.bounds)}
+            node = self.loads[key] = ValueNode(None, (), axes, dtype, access=access)
+            self.operands[access.array] = None
         return node
 
     def access_of(self, out):
@@ -158,7 +194,12 @@ class ValueGraph:
 
     def are_like_one(self, a, b):
         """Return whether two axes are one in every array that is read or written."""
-        return all([x.stride(a) == x.stride(b) * b.extent for x in self.accesses])
+        accesses = self.accesses
+        bounds = [n.bounds for n in self.values] + [x.bounds for x in accesses]
+        limited = [(axis, r.step) for each in bounds for axis, r in each]
+        if any([axis is b or axis is a and step > 1 for axis, step in limited]):
+            return False
+        return all([x.stride(a) == x.stride(b) * b.extent for x in accesses])
 
     def collapse(self, a, b):
         """Replace two axes by one, and return it."""
@@ -172,6 +213,7 @@ class ValueGraph:
                 node.axes = swapped(node.axes)
             if node.summed and b in node.summed:
                 node.summed = swapped(node.summed)
+            node.bounds = collapse_bounds(node.bounds, a, b, both)
             if node.access is not None:
                 node.access = node.access.collapse(a, b, both)
         stores = self.stores.items()
@@ -224,6 +266,9 @@ class ValueGraph:
                 if not pending:
                     order[stack.pop()] = None
         return list(order)
+
+
+_VALUES = {Reduce: ValueGraph.value_of_reduce, BoundedRead: ValueGraph.value_of_read}
 
 
 def _uniform(buffer):

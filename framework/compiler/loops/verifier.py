@@ -13,6 +13,7 @@ from .statements import (
     Load,
     Local,
     Reset,
+    Select,
     Span,
     Store,
     accesses_in,
@@ -58,21 +59,29 @@ class _Checker:
             if hasattr(each, "access"):
                 self.within_bounds(each, self.extents(each.access, path))
             self.statement(each, path, known)
-            if type(each) in (Load, Compute):
+            if type(each) in (Load, Compute, Select):
                 known.add(each.out)
 
     def within_bounds(self, each, extents):
         """Check that an access lies inside of its array, for these numbers of indices."""
         access = each.access
-        missing = [axis for axis in access.axes if axis not in extents]
-        if missing:
-            self.fail(f"{each} needs an index for {missing[0]}")
+        if not self.has_indices(each, [*access.axes, *dict(access.bounds)], extents):
             return
+        for axis, indices in access.bounds:
+            if not indices or indices[0] < 0 or indices[-1] >= axis.extent:
+                self.fail(f"{each} is for indices that {axis} does not have")
         low, high = access.range(extents)
         if low < 0 or high >= access.array.size:
             self.fail(
                 f"{each} accesses entries {low} to {high}, out of bounds of {access.array}"
             )
+
+    def has_indices(self, each, axes, extents):
+        """Check that a statement has an index of each of these axes; return success."""
+        missing = [axis for axis in axes if axis not in extents]
+        if missing:
+            self.fail(f"{each} needs an index for {missing[0]}")
+        return not missing
 
     def accumulate(self, each, sum_):
         """Check that a sum was begun by the function that adds it up."""
@@ -150,7 +159,9 @@ class _LoopChecker(_Checker):
         return extents
 
     def statement(self, each, loops, known):
-        if type(each) is Compute:
+        if type(each) is Select:
+            self.has_indices(each, dict(each.bounds), [e.axis for e in loops])
+        if type(each) in (Compute, Select):
             return
         array = each.access.array
         if type(array) is Local:
@@ -268,6 +279,13 @@ class _ThreadChecker(_Checker):
     def compute(self, each, path, known):
         self.depend(each.out, each.args)
 
+    def select(self, each, path, known):
+        bounded = dict(each.bounds)
+        inner = self.nest.members if _is_inner(path) else ()
+        self.has_indices(each, bounded, (*self.nest.teams, *inner))
+        self.depend(each.out, each.args)
+        self.axes[each.out] |= {*bounded}
+
     def depend(self, out, scalars):
         """Record that a scalar depends on the axes of others."""
         axes = [self.axes.get(scalar, frozenset()) for scalar in scalars]
@@ -277,7 +295,7 @@ class _ThreadChecker(_Checker):
 
     def load(self, each, path, known):
         access = each.access
-        self.axes[each.out] = frozenset(access.axes)
+        self.axes[each.out] = frozenset([*access.axes, *dict(access.bounds)])
         if access.array in self.nest.outputs:
             self.load_back(each, path)
         elif _is_of_parts(access.array) and not access.is_whole:
@@ -327,6 +345,7 @@ _CHECKS = {
     Combine: _ThreadChecker.combine,
     Load: _ThreadChecker.load,
     Compute: _ThreadChecker.compute,
+    Select: _ThreadChecker.select,
     Store: _ThreadChecker.store,
 }
 

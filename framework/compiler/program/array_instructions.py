@@ -1,5 +1,7 @@
 """Instructions that are defined entry by entry: maps, sums, products, views."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
@@ -10,15 +12,18 @@ from .index_maps import product_maps
 from .instruction import Instruction, Memory
 
 __all__ = [
+    "BoundedRead",
     "Contract",
     "Copy",
     "FusedMap",
+    "Index",
     "Map",
     "Reduce",
     "Routine",
     "View",
     "identity",
     "permutation",
+    "read_bounded",
 ]
 
 
@@ -223,6 +228,66 @@ class Copy(_Computed):
         keywords = {} if axis is None else {"axis": axis}
         super().__init__(function, operands, node, keywords)
         self.axis = axis
+
+
+class Index(NamedTuple):
+    """``(factor * i + offset) / divisor`` for index ``i``, if it is an integer.
+
+    The factor or the divisor is 1.
+    """
+
+    factor: int = 1
+    offset: int = 0
+    divisor: int = 1
+
+    def positions(self, size, extent):
+        """Return the indices below ``extent`` that lead to one of ``size`` entries.
+
+        These are a range; the first of its entries and the step between them follow.
+        """
+        a, b, d = self
+        if d == 1:
+            low = max(0, -(b // a))
+            high = min(extent, (size - 1 - b) // a + 1)
+            return range(low, max(low, high)), a * low + b, a
+        low = max(-b, -b % d)
+        high = min(extent, d * (size - 1) - b + 1)
+        return range(low, max(low, high), d), (low + b) // d, 1
+
+
+def read_bounded(x, fill, index, out):
+    """Write entries of ``x`` to ``out``, and ``fill`` where there are none."""
+    out[...] = fill
+    found = [
+        Index(*each).positions(n, extent)
+        for each, n, extent in zip(index, x.shape, out.shape, strict=True)
+    ]
+    places = [slice(r.start, r.stop, r.step) for r, _, _ in found]
+    entries = [slice(at, at + len(r) * step, step) for r, at, step in found]
+    out[tuple(places)] = x[tuple(entries)]
+    return out
+
+
+class BoundedRead(_Computed):
+    """Entry ``[i, j, ...]`` of the output is entry ``[index[0](i), index[1](j), ...]``.
+
+    It is an entry of the first operand; where there is none, it is that of the second,
+    which is broadcast. ``index``: an `Index` for each axis.
+    """
+
+    __slots__ = ()
+    scalar = "select"
+
+    def __init__(self, operands, index, node):
+        keywords = {"index": tuple(map(tuple, index))}
+        super().__init__(read_bounded, operands, node, keywords)
+
+    @property
+    def positions(self):
+        """For each axis the valid indices, and the entries to which they lead."""
+        (x, _), (out,) = self.operands, self.outputs
+        axes = zip(self.keywords["index"], x.shape, out.shape, strict=True)
+        return [Index(*each).positions(n, extent) for each, n, extent in axes]
 
 
 class Routine(_Computed):

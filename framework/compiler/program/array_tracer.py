@@ -24,7 +24,7 @@ from .array_functions import (
     copied,
     matmul,
 )
-from .array_instructions import Map, Reduce, View, permutation
+from .array_instructions import BoundedRead, Index, Map, Reduce, View, permutation
 from .call_instructions import Check
 from .program import Buffer, Kind
 
@@ -376,6 +376,20 @@ class LoopBuilder(Builder):
     def may_reduce(self, ufunc, dtype, is_told):
         wide = is_told or dtype.itemsize == 8 or dtype.kind in "fc"
         return dtype.kind != "b" and wide or ufunc in (np.maximum, np.minimum)
+
+    def read(self, x, fill, axes):
+        """Append a `BoundedRead`; return the result.
+
+        ``axes`` maps axes to their `Index` and new size; others are read as they are.
+        """
+        x = self.buffer(x)
+        index, shape = [Index()] * len(x.shape), list(x.shape)
+        for axis, each in axes.items():
+            index[axis], shape[axis] = each
+        if not hasattr(fill, "dtype"):
+            fill = np.asarray(fill, x.dtype)
+        instruction = BoundedRead((x, self.buffer(fill)), index, self.node)
+        return self.made(instruction, tuple(shape), x.dtype)
 
     def unshaped(self, x):
         """Return the array behind a reshaped view, for functions of all entries."""

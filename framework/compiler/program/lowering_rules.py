@@ -5,19 +5,24 @@ the outputs of the kernel. It may raise `NotTraceable`: then the kernel is trace
 called.
 """
 
+import math
+
 import numpy as np
 
 from tapewright.core.blas import sum_of_squares
+from tapewright.core.primitive import get_primitive
 from tapewright.ops.array.gather import gather_p, scatter_rows
+from tapewright.ops.array.indexing import scatter_index
 from tapewright.ops.array.joining import concat_p
+from tapewright.ops.convolution.windows import resized
 from tapewright.ops.math.comparison import where_positive
 from tapewright.ops.math.reduction import clip_by_norm_p
 from tapewright.ops.nn import activation, cross_entropy
 from tapewright.ops.random import philox
 
-from . import convolution_rules
-from .array_functions import NotTraceable, joined
-from .array_instructions import Copy, Routine
+from . import convolution_rules, window_rules
+from .array_functions import NotTraceable, copied, joined
+from .array_instructions import Copy, Index, Routine
 from .call_instructions import Draw, Gather, Scatter
 from .map_fusion import has_rows
 from .scalar_functions import bits_of, kept_bits, positive_bits
@@ -100,10 +105,54 @@ def lower_sparse_cross_entropy(builder, labels, logits):
     return cross_entropy.loss_of_picked(np, logits, picked)
 
 
-# Rules for targets that compile loops, for ops that raise on some values.
+def lower_pad(builder, tensor, constant_values, paddings):
+    """Read the tensor within its bounds, and the constant elsewhere."""
+    sizes = [n + sum(p) for n, p in zip(tensor.shape, paddings, strict=True)]
+    axes = zip(paddings, sizes)
+    return builder.read(
+        tensor,
+        constant_values.reshape(()),
+        {i: (Index(1, -before), n) for i, ((before, _), n) in enumerate(axes)},
+    )
+
+
+def lower_scatter_index(builder, g, shape, index):
+    """Read ``g`` at the places that the index selects, and zeros elsewhere."""
+    index, sizes, axes, turned = list(index), iter(shape), {}, []
+    named = len([i for i in index if i not in ("newaxis", "...")])
+    at = index.index("...") if "..." in index else len(index)
+    index[at : at + 1] = [[None, None, None]] * (len(shape) - named)
+    for word in [word for word in index if word != "newaxis"]:
+        n = next(sizes)
+        word = [word % n, word % n + 1, 1] if type(word) is int else word
+        places = range(*slice(*word).indices(n))
+        turned.append(slice(None, None, -1 if places.step < 0 else 1))
+        places = places if places.step > 0 else places[::-1]
+        axes[len(axes)] = Index(1, -places.start, places.step), n, len(places)
+    part = tuple([count for _, _, count in axes.values()])
+    if math.prod(part) != g.size:  # NumPy broadcasts
+        raise NotTraceable
+    part = g.reshape(part)[tuple(turned)]
+    return builder.read(part, 0, {i: axis[:2] for i, axis in axes.items()})
+
+
+def lower_upsample(builder, images, axis, times):
+    """Broadcast each entry along a new axis behind its own."""
+    shape, at = images.shape, images.ndim + axis + 1
+    each = images.reshape(*shape[:at], 1, *shape[at:])
+    each = np.broadcast_to(each, (*shape[:at], times, *shape[at:]))
+    return copied(builder, each).reshape(resized(shape, axis, shape[axis] * times))
+
+
+# Rules for targets that compile loops: for ops that raise on some values, or that write
+# into parts of an array.
 LOOP_RULES = {
     cross_entropy.sparse_cross_entropy.primitive: lower_sparse_cross_entropy,
+    get_primitive("pad"): lower_pad,
+    get_primitive("upsample"): lower_upsample,
+    scatter_index.primitive: lower_scatter_index,
     **convolution_rules.LOOP_RULES,
+    **window_rules.LOOP_RULES,
 }
 
 # Rules for arithmetic that NumPy computes faster in another way than the kernel's.

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from nest_interpreter import run_nest
+from nest_interpreter import nests, program_of, run
 
 import tapewright as tw
 from tapewright.compiler.loops import loop_scheduling
-from tapewright.compiler.loops.fusion import form_loops
 from tapewright.compiler.loops.loop_nest import LoopNest
 from tapewright.compiler.loops.statements import (
     Accumulate,
@@ -20,59 +19,8 @@ from tapewright.compiler.loops.statements import (
     Span,
     Store,
 )
-from tapewright.compiler.pipeline import optimize
-from tapewright.compiler.program.array_instructions import View
 from tapewright.compiler.program.limits import DEFAULTS, use_limits
-from tapewright.compiler.program.lowering import lower
-from tapewright.compiler.program.pass_manager import run_passes
 from tapewright.compiler.program.verifier import verify_program
-from tapewright.compiler.targets.target import SIMPLIFICATION
-
-
-def program_of(function, *arrays):
-    """The program of a function of tensors, its maps and reductions as loop nests."""
-    tensors = [tw.constant(a) for a in arrays]
-    graph = tw.function(function).get_concrete_function(*tensors).graph
-    program = lower(optimize(graph), in_loops=True)
-    run_passes(program, SIMPLIFICATION)
-    form_loops(program, lambda each: each.outputs[0].dtype.kind in "fbiu")
-    verify_program(program, "forming loops")
-    return program
-
-
-def run(program, arrays, backwards=False):
-    """The outputs of a program, its nests run by their definition, the rest by NumPy."""
-    held = {b: np.ascontiguousarray(a) for b, a in zip(program.inputs, arrays)}
-
-    def array(buffer):
-        if buffer.is_constant and not buffer.is_view:
-            return buffer.source
-        if buffer not in held:
-            held[buffer] = buffer.instruction.apply(array(buffer.instruction.viewed))
-        return held[buffer]
-
-    for each in program.instructions:
-        if type(each) is View:
-            continue
-        if type(each) is LoopNest:
-            for out in (*each.outputs, *each.scratch):
-                held[out] = np.full(out.shape, 99).astype(out.dtype)
-            buffers = (*each.operands, *each.outputs)
-            flat = {b: np.ascontiguousarray(array(b)).reshape(-1) for b in buffers}
-            order = range(each.blocks.extent)
-            run_nest(each, flat, order[::-1] if backwards else order)
-            for out in each.outputs:
-                held[out] = flat[out].reshape(out.shape)
-        else:
-            args = [array(a) for a in each.operands]
-            result = each.function(*args, **each.keywords)
-            results = result if isinstance(result, tuple) else (result,)
-            held.update(zip(each.outputs, map(np.asarray, results)))
-    return [np.array(array(out)) for out in program.outputs]
-
-
-def nests(program):
-    return [each for each in program.instructions if type(each) is LoopNest]
 
 
 def numbers(*shape, dtype=np.float64, seed=0):

@@ -10,8 +10,9 @@ from tapewright.compiler.program.program import Buffer, Kind
 
 
 def kernel_in(table, op):
-    """The class of kernels that the table of a target names for an op."""
-    return table.get(op.primitive) or table[KERNEL_INSTRUCTIONS[op.primitive]]
+    """The class of kernels that the table of a target names for an op, if it does."""
+    instruction = KERNEL_INSTRUCTIONS.get(op.primitive)
+    return table.get(op.primitive) or table.get(instruction)
 
 
 def instruction_of(op, arrays, keywords):

@@ -10,7 +10,7 @@ import itertools
 
 from tapewright.core.errors import InternalError
 
-from ...loops.statements import Compute, Load, Store, identity_of
+from ...loops.statements import Compute, Load, Select, Store, identity_of
 from ...loops.thread_statements import (
     Begin,
     Combine,
@@ -145,14 +145,37 @@ class _Function:
         """The entry of memory that an access refers to."""
         number = list(self.parameters).index(self.addresses[access.array])
         terms = [str(access.offset)] if access.offset or not access.strides else []
+        bounds = dict(access.bounds)
         for axis, stride in access.strides:
-            terms.append(axis.name if stride == 1 else f"{axis.name} * {stride}")
+            index, bound = axis.name, bounds.get(axis, range(0))
+            index = f"({index} - {bound.start})" if bound.start else index
+            index = index if bound.step == 1 else f"{index} / {bound.step}"
+            terms.append(index if stride == 1 else f"{index} * {stride}")
         return f"p{number}[{' + '.join(terms)}]"
+
+    def within(self, bounds):
+        """The condition that indices are in their ranges."""
+        found = []
+        for axis, bound in bounds:
+            name, stop = axis.name, bound[-1] + 1
+            found += [f"{name} >= {bound.start}"] * (bound.start > 0)
+            found += [f"{name} < {stop}"] * (stop < axis.extent)
+            if bound.step > 1:
+                found.append(f"({name} - {bound.start}) % {bound.step} == 0")
+        return " && ".join(found) or "1"
 
     def load(self, each):
         text = self.entry(each.access)
         if name := half_name(each.out.dtype):
             text = f"float_of_{name}({text})"
+        if each.access.bounds:
+            zero = literal(each.out.dtype.type(0), each.out.dtype)
+            text = f"{self.within(each.access.bounds)} ? {text} : {zero}"
+        self.line(f"{self.new(each.out)} = {text};")
+
+    def select(self, each):
+        first, second = map(self.value, each.args)
+        text = f"{self.within(each.bounds)} ? {first} : {second}"
         self.line(f"{self.new(each.out)} = {text};")
 
     def compute(self, each):
@@ -248,6 +271,7 @@ _STATEMENTS = {
     Guard: _Function.guard,
     Load: _Function.load,
     Compute: _Function.compute,
+    Select: _Function.select,
     Store: _Function.store,
     Begin: _Function.begin,
     Fold: _Function.fold,

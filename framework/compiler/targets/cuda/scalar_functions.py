@@ -10,7 +10,7 @@ import numpy as np
 
 from tapewright.core.dtypes import is_bfloat16, kind_of
 
-from ...program.array_instructions import Copy, Map, Reduce
+from ...program.array_instructions import BoundedRead, Copy, Map, Reduce
 from .kernel import c_type
 
 __all__ = [
@@ -100,7 +100,7 @@ def missing(instruction):
         if is_supported(instruction.scalar, dtypes, out.dtype):
             return None
         return f"{instruction.scalar} of {', '.join([d.name for d in dtypes])}"
-    return None if type(instruction) is Copy else instruction.name
+    return None if type(instruction) in (Copy, BoundedRead) else instruction.name
 
 
 def literal(value, dtype):

@@ -1,33 +1,17 @@
 """The table of `NativeKernel`s, and the pass that inserts them into a program."""
 
 from tapewright.core.primitive import get_primitive
-from tapewright.ops.array.indexing import scatter_index
-from tapewright.ops.convolution.pooling import (
-    pick_at_maxima_p,
-    spread_means_p,
-    spread_to_maxima_p,
-    window_max_p,
-    window_mean_p,
-)
 
 from ...loops.accesses import in_order
 from ...loops.recurrent_steps import RECURRENT
-from ...program.array_instructions import Contract, Copy
+from ...program.array_instructions import Contract
 from ...program.call_instructions import Check, Draw, Gather, Scatter
 from ...program.kernel import kernel_for, use_kernels
 from . import autotune
 from .contractions import ContractionKernel
 from .draws import DrawKernel
 from .gather import GatherKernel, RangeKernel, ScatterKernel
-from .moves import ConcatKernel, PlaceKernel
 from .step_loop import StepLoop
-from .windows import (
-    MaxKernel,
-    MeanKernel,
-    PickKernel,
-    SpreadKernel,
-    SpreadMeansKernel,
-)
 
 __all__ = ["KERNELS", "form_kernels"]
 
@@ -35,16 +19,9 @@ __all__ = ["KERNELS", "form_kernels"]
 KERNELS = {
     Check: RangeKernel,
     Contract: ContractionKernel,
-    Copy: ConcatKernel,
     Draw: DrawKernel,
     Gather: GatherKernel,
     Scatter: ScatterKernel,
-    pick_at_maxima_p.primitive: PickKernel,
-    scatter_index.primitive: PlaceKernel,
-    spread_means_p.primitive: SpreadMeansKernel,
-    spread_to_maxima_p.primitive: SpreadKernel,
-    window_max_p.primitive: MaxKernel,
-    window_mean_p.primitive: MeanKernel,
     **dict.fromkeys(map(get_primitive, RECURRENT), StepLoop),
 }
 

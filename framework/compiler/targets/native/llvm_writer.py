@@ -307,6 +307,8 @@ class Writer:
             return IRValue(self, dtype, f"0x{exact}")
         if dtype.kind == "b":
             return IRValue(self, dtype, "true" if value else "false")
+        if dtype.kind == "c":  # which is only moved
+            value = np.asarray(value, dtype).view(f"i{dtype.itemsize}")
         return IRValue(self, dtype, str(int(value)))
 
     def index(self, n):

@@ -4,8 +4,9 @@ import numpy as np
 
 from tapewright.core.dtypes import kind_of
 
-from ...program.array_instructions import Contract, Copy, Map, Reduce
+from ...program.array_instructions import BoundedRead, Contract, Copy, Map, Reduce
 from ...program.call_instructions import RegionCall
+from ...program.kernel import bits_of
 from .math_functions import is_supported
 
 __all__ = ["is_loop", "reason_for_numpy"]
@@ -24,7 +25,7 @@ def reason_for_numpy(instruction):
         return "regions are compiled separately"
     if instruction.has_effect:
         return "calls Python"
-    if not isinstance(instruction, (Map, Reduce, Copy, Contract)):
+    if not isinstance(instruction, (Map, Reduce, Copy, BoundedRead, Contract)):
         return f"no machine code for {instruction.name}"
     arrays = (*instruction.operands, *instruction.outputs)
     if not all([a.size for a in arrays]):
@@ -41,10 +42,11 @@ def _missing(instruction):
     """Return the name of the unsupported part of a map, reduction or copy, or None."""
     (out,) = instruction.outputs
     dtypes = [a.dtype for a in instruction.operands]
+    is_move = type(instruction) in (Copy, BoundedRead)
     for d in (*dtypes, out.dtype):
-        if kind_of(d) not in "fbiu":
+        if kind_of(d) not in "fbiu" and not (is_move and bits_of(d)):
             return d.name
-    if type(instruction) is Copy:
+    if is_move:
         return None
     if isinstance(instruction, Map):
         dtypes = instruction.scalar_dtypes

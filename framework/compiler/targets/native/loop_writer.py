@@ -1,7 +1,11 @@
 """Write loop nests as LLVM functions."""
 
+import functools
+import operator
+
 import numpy as np
 
+from ...loops.index_splitting import split_indices
 from ...loops.statements import (
     Accumulate,
     Compute,
@@ -9,6 +13,7 @@ from ...loops.statements import (
     Local,
     Loop,
     Reset,
+    Select,
     Span,
     Store,
     identity_of,
@@ -68,7 +73,7 @@ class _Function:
                 self.extent = writer.address_as_integer(given[len(self.numbers) - 1])
             if in_blocks:
                 self.indices[self.nest.blocks] = given[-1], None
-            self.statements(body)
+            self.statements(split_indices(body))
             writer.ret()
         inner = writer.merged(inner, start)
         attributes = 'nounwind noinline "prefer-vector-width"="512"'
@@ -91,11 +96,16 @@ class _Function:
 
     def loop(self, loop):
         writer, axis = self.writer, loop.axis
-        before = self.indices.get(axis)
+        before, part = self.indices.get(axis), loop.part
         if loop.span is Span.STRIP:
             start = self.strip_start(axis, loop.width)
-            count = self.strip_count(axis, loop.width, start)
-            with writer.loop(0, count) as k:
+            first, stop = 0, self.strip_count(axis, loop.width, start)
+            if part is not None:
+                first, last = writer.index(part.start) - start, stop
+                first = writer.select(first > 0, first, writer.index(0))
+                stop = writer.index(part.stop) - start
+                stop = writer.select(stop < last, stop, last)
+            with writer.loop(first, stop) as k:
                 self.indices[axis] = start + k, k
                 self.statements(loop.body)
         elif loop.span is Span.STRIPS:
@@ -103,7 +113,9 @@ class _Function:
                 self.indices[axis] = start, start
                 self.statements(loop.body)
         else:
-            with writer.loop(0, axis.extent, metadata=self.metadata(loop)) as index:
+            first, stop = (0, axis.extent) if part is None else (part.start, part.stop)
+            metadata = self.metadata(loop, stop - first)
+            with writer.loop(first, stop, metadata=metadata) as index:
                 self.indices[axis] = index, index
                 self.statements(loop.body)
         if before is None:
@@ -111,7 +123,7 @@ class _Function:
         else:
             self.indices[axis] = before
 
-    def metadata(self, loop):
+    def metadata(self, loop, count):
         """Metadata of a loop: an innermost one without a reduction may be vectorized.
 
         If LLVM unrolls it, sums over rows of 5 keep their totals in registers.
@@ -119,7 +131,7 @@ class _Function:
         kinds = {type(each) for each in loop.body}
         if kinds & {Loop, Accumulate}:
             return ""
-        return self.writer.stays_loop(loop.axis.extent)
+        return self.writer.stays_loop(count)
 
     def strip_start(self, axis, width):
         """The first index of the current strip, of a loop or of the block."""
@@ -146,19 +158,47 @@ class _Function:
     def address(self, access):
         """The address of the entry that an access refers to here."""
         writer, array = self.writer, access.array
-        local = type(array) is Local
+        local, bounds = type(array) is Local, dict(access.bounds)
         index = writer.index(access.offset)
         for axis, stride in access.strides:
             own, k = self.indices[axis]
             term = k if local else own
+            if axis in bounds:  # the first entry of the range for indices out of it
+                term = self.position(term, bounds[axis])
+                term = writer.select(self.is_within({axis: bounds[axis]}), term, 0)
             term = term if stride == 1 else term * stride
             index = term if index.text == "0" else index + term
         pointer = self.pointers[array if local else self.places[array]]
         return writer.at(pointer, index, array.dtype)
 
+    def position(self, index, bound):
+        """The position of an index in a range."""
+        index -= bound.start
+        return index if bound.step == 1 else index / bound.step
+
+    def is_within(self, bounds):
+        """Return whether all indices are in their ranges."""
+        found = []
+        for axis, bound in dict(bounds).items():
+            own, _ = self.indices[axis]
+            found += [own >= bound.start, own < bound.stop]
+            if bound.step > 1:
+                position = self.position(own, bound)
+                found.append(position * bound.step + bound.start == own)
+        return functools.reduce(operator.and_, found)
+
     def load(self, load):
-        dtype = load.access.array.dtype
-        self.values[load.out] = self.writer.load(self.address(load.access), dtype)
+        access, dtype = load.access, load.access.array.dtype
+        value = self.writer.load(self.address(access), dtype)
+        if access.bounds:
+            zero = self.writer.const(0, dtype)
+            value = self.writer.select(self.is_within(access.bounds), value, zero)
+        self.values[load.out] = value
+
+    def select(self, select):
+        args = [self.value(a) for a in select.args]
+        condition = self.is_within(select.bounds)
+        self.values[select.out] = self.writer.select(condition, *args)
 
     def store(self, store):
         self.writer.store(self.value(store.value), self.address(store.access))
@@ -198,6 +238,7 @@ _STATEMENTS = {
     Loop: _Function.loop,
     Load: _Function.load,
     Compute: _Function.compute,
+    Select: _Function.select,
     Store: _Function.store,
     Reset: _Function.reset,
     Accumulate: _Function.accumulate,

@@ -12,9 +12,10 @@ import math
 from tapewright.core.errors import InternalError
 
 from ...loops.accesses import layout_of
+from ...loops.contraction_schedule import greatest_divisor
 from ...loops.fusion import make_views
 from ...loops.loop_nest import LoopNest
-from ...program.array_instructions import View
+from ...program.array_instructions import BoundedRead, View
 from .kernel import NativeKernel
 from .products import is_product, product_of
 from .segments import code_of
@@ -44,16 +45,25 @@ def form_slices(program):
 # ------------------------------------------------------------- slices of an instruction
 
 
-def _count(instruction):
+def _count(instruction, limits):
     """Return the number of slices in which an instruction computes its output, or None."""
     if isinstance(instruction, NativeKernel):
         return instruction.slices
+    if _takes_any(instruction):
+        out = max(instruction.outputs, key=lambda a: a.size)
+        most = out.size // limits.slice_entries
+        return greatest_divisor(out.shape[0], most) if out.shape else None
     count = math.prod(product_of(instruction).batch) if is_product(instruction) else 1
     return count if count > 1 else None
 
 
 def _takes_any(instruction):
-    """Return whether another number of slices is possible: such instructions join others."""
+    """Return whether an instruction has slices, but any number of them: it joins others.
+
+    These are nests with windows, such as pooling: it runs along one axis after another.
+    """
+    if type(instruction) is LoopNest:
+        return any([type(step) is BoundedRead for step in instruction.steps])
     return isinstance(instruction, NativeKernel) and instruction.takes_any_slices
 
 
@@ -63,7 +73,11 @@ def _cut(instruction, count):
         return instruction.in_blocks and instruction.in_blocks(count)
     if isinstance(instruction, NativeKernel):
         return instruction.in_slices(count)
-    return instruction if _count(instruction) == count else None
+    return (
+        instruction
+        if is_product(instruction) and math.prod(product_of(instruction).batch) == count
+        else None
+    )
 
 
 # ------------------------------------------------------------- groups of instructions
@@ -97,7 +111,7 @@ class _Run:
         """Return the instructions, including slice loops, in execution order."""
         in_turn = sorted(enumerate(self.instructions), key=lambda x: _takes_any(x[1]))
         for i, each in in_turn:
-            count = _count(each)
+            count = _count(each, self.limits)
             if not count or count < self.limits.slices or i in self.groups:
                 continue
             first = _cut(each, count)

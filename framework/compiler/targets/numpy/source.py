@@ -20,6 +20,7 @@ from ...program.all_reduce_instructions import (
     WaitAllReduce,
 )
 from ...program.array_instructions import (
+    BoundedRead,
     Contract,
     Copy,
     FusedMap,
@@ -366,6 +367,7 @@ METHODS = {
     FusedMap: SourceWriter.write_fused_map,
     Reduce: SourceWriter.write_computed,
     Contract: SourceWriter.write_computed,
+    BoundedRead: SourceWriter.write_computed,
     Copy: SourceWriter.write_computed,
     Routine: SourceWriter.write_computed,
     View: SourceWriter.write_view,

@@ -4,14 +4,17 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from tapewright.compiler.loops.thread_nest import ThreadNest
 from tapewright.compiler.program.program import Program
 from tapewright.compiler.targets.cuda.kernel import STATUS
 from tapewright.compiler.targets.cuda.kernels.table import KERNELS
 from tapewright.compiler.targets.cuda.modules import source_of
 from tapewright.core.primitive import get_primitive
+from tapewright.ops.convolution.pooling import window_max_p
 
 from ....stand_in import shim
 from ..numpy_kernels import assert_same, instruction_of, kernel_in
+from . import nest_runs
 from .program_runs import compile_launches
 
 CANARY, ROOM = 0xA5, 256
@@ -92,5 +95,20 @@ def check(kind, op, arrays, keywords):
 
 
 def check_op(op, arrays, keywords, seed=None):
-    """`check` the kernel that the table names for an op; there is nothing to draw."""
-    check(kernel_in(KERNELS, op), op, arrays, keywords)
+    """`check` the kernel that the table names for an op, or its nests.
+
+    There is nothing to draw.
+    """
+    kind = kernel_in(KERNELS, op)
+    if kind is not None:
+        check(kind, op, arrays, keywords)
+        return
+    _, wanted = instruction_of(op, arrays, keywords)
+    program = nest_runs.program_of(lambda *given: op(*given, **keywords), *arrays)
+    calls = [each for each in program.instructions if not each.is_free]
+    assert {type(each) for each in calls} <= {ThreadNest}
+    same = assert_same
+    if op is window_max_p:  # of two zeros NumPy has one
+        same = np.testing.assert_array_equal
+    for threads in ("one", "fibers"):
+        same(nest_runs.run(program, arrays, threads), wanted)

@@ -88,9 +88,9 @@ def test_operands_lie_one_behind_the_other_in_an_array(window):
 @pytest.mark.parametrize(
     ("op", "dtype", "window"),
     [
-        (spread_to_maxima_p, "f4", (40, 20, 3, "SAME", 1)),
-        (window_mean_p, "f4", (90, 40, 3, "SAME", 1)),
-        (spread_means_p, "f4", (90, 3, 40, "VALID", 1)),
+        (spread_to_maxima_p, "f4", (180, 70, 3, "SAME", 1)),
+        (window_mean_p, "f4", (190, 70, 3, "SAME", 1)),
+        (spread_means_p, "f4", (190, 3, 70, "VALID", 1)),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )

@@ -3,22 +3,21 @@
 from tapewright.core import config
 from tapewright.core.primitive import get_primitive
 from tapewright.ops.array.gather import flat_index
-from tapewright.ops.array.indexing import scatter_index
 from tapewright.ops.array.segment import segment_rows, unsorted_segment_sum
 from tapewright.ops.array.sorting import in_top_k, place_along_axis
-from tapewright.ops.convolution.pooling import (
-    pick_at_maxima_p,
-    spread_means_p,
-    spread_to_maxima_p,
-    window_max_p,
-    window_mean_p,
-)
 
 from ....loops.accesses import in_order
 from ....loops.fusion import form_loops, sums_for_products
 from ....loops.recurrent_steps import RECURRENT
 from ....loops.thread_scheduling import thread_nests
-from ....program.array_instructions import Contract, Copy, Map, Reduce, View
+from ....program.array_instructions import (
+    BoundedRead,
+    Contract,
+    Copy,
+    Map,
+    Reduce,
+    View,
+)
 from ....program.call_instructions import (
     Check,
     Draw,
@@ -44,7 +43,6 @@ from .gather import (
     SegmentRowsKernel,
     SegmentSumKernel,
 )
-from .moves import ConcatKernel, PadKernel, PlaceKernel, RepeatKernel
 from .placing import FlatIndexKernel, PlaceAlongKernel
 from .ranks import InTopKernel, SearchKernel, SortKernel, TopKernel
 from .resampling import ResampleKernel
@@ -52,13 +50,6 @@ from .scans import ScanKernel
 from .step_loop import StepLoop
 from .stores import StoreKernel, copy_overwritten
 from .updates import UpdateKernel
-from .windows import (
-    MaxKernel,
-    MeanKernel,
-    PickKernel,
-    SpreadKernel,
-    SpreadMeansKernel,
-)
 
 __all__ = ["KERNELS", "KERNEL_PASSES", "is_supported"]
 
@@ -71,24 +62,15 @@ def _by_name(kernel, *names):
 KERNELS = {
     Check: RangeKernel,
     Contract: ContractionKernel,
-    Copy: ConcatKernel,
     Draw: DrawKernel,
     Gather: GatherKernel,
     Scatter: ScatterKernel,
-    pick_at_maxima_p.primitive: PickKernel,
-    scatter_index.primitive: PlaceKernel,
-    spread_means_p.primitive: SpreadMeansKernel,
-    spread_to_maxima_p.primitive: SpreadKernel,
-    window_max_p.primitive: MaxKernel,
-    window_mean_p.primitive: MeanKernel,
     flat_index.primitive: FlatIndexKernel,
     in_top_k.primitive: InTopKernel,
     place_along_axis.primitive: PlaceAlongKernel,
     segment_rows.primitive: SegmentRowsKernel,
     unsorted_segment_sum.primitive: SegmentSumKernel,
     **_by_name(ArgReductionKernel, "argmax", "argmin"),
-    **_by_name(PadKernel, "pad"),
-    **_by_name(RepeatKernel, "upsample"),
     **_by_name(ResampleKernel, "resample", "resample_back"),
     **_by_name(ScanKernel, "cumsum", "cumprod"),
     **_by_name(SearchKernel, "searchsorted"),
@@ -104,13 +86,11 @@ def is_supported(instruction):
     """Return whether there is a kernel for an instruction that nothing else could run."""
     if type(instruction) is View:
         return True
-    if isinstance(instruction, Reduce) and not instruction.operands[0].size:
+    is_read = isinstance(instruction, (Reduce, BoundedRead))
+    if is_read and not instruction.operands[0].size:
         return False
-    if isinstance(instruction, (Map, Reduce)) or type(instruction) is Copy:
-        if getattr(instruction, "axis", None) is None or isinstance(
-            instruction, Reduce
-        ):
-            return is_loop(instruction)
+    if isinstance(instruction, (Map, Reduce, Copy, BoundedRead)):
+        return is_loop(instruction)
     return _kernel_for(instruction) is not None
 
 

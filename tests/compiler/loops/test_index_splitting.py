@@ -1,0 +1,133 @@
+"""Bounds on indices: what a nest computes, before and after its loops are split."""
+
+import numpy as np
+import pytest
+from nest_interpreter import nests, program_of, run
+
+import tapewright as tw
+from tapewright.compiler.loops import index_splitting
+from tapewright.compiler.loops.index_splitting import (
+    MOST,
+    ranges_between,
+    split_indices,
+)
+from tapewright.compiler.loops.statements import Load, Select, statements_in
+from tapewright.compiler.program.array_instructions import (
+    Index,
+    read_bounded,
+)
+from tapewright.compiler.program.limits import use_limits
+
+pytestmark = pytest.mark.usefixtures("few_passes")
+
+
+def gradient(pool):
+    def f(x):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            loss = tw.reduce_sum(pool(x) ** 2)
+        return tape.gradient(loss, x)
+
+    return f
+
+
+def padded(x):
+    return tw.nn.relu(tw.pad(x, [[1, 2], [0, 1], [2, 0]], constant_values=3.0)) + 1.0
+
+
+def sums_of_padded(x):
+    y = tw.pad(x, [[0, 0], [1, 1], [0, 3]], constant_values=2.0)
+    return tw.reduce_sum(y, 1), tw.reduce_max(y, [0, 2])
+
+
+def normalized_padded(x):
+    return tw.nn.softmax(tw.pad(x, [[0, 0], [0, 0], [1, 2]]))
+
+
+def joined(x):
+    return tw.exp(tw.concat([x, x[:, :1], 2.0 * x], 1)), tw.concat([x, x], 2)
+
+
+def placed(x):
+    with tw.GradientTape() as tape:
+        tape.watch(x)
+        loss = tw.reduce_sum(x[:, 1::3, ::-2] ** 2)
+    return tape.gradient(loss, x)
+
+
+def rolled(x):
+    return tw.roll(x, [1, -2], [0, 2]) * x
+
+
+FUNCTIONS = [
+    padded, sums_of_padded, normalized_padded, joined, placed, rolled,
+    lambda x: tw.nn.max_pool1d(x, 3, 2, "SAME"),
+    lambda x: tw.nn.avg_pool1d(x, 2, 3, "SAME"),
+    gradient(lambda x: tw.nn.max_pool1d(x, 3, 2, "SAME")),
+    gradient(lambda x: tw.nn.max_pool1d(x, 2, 2, "VALID")),
+    gradient(lambda x: tw.nn.max_pool1d(x, 5, 3, "SAME")),
+    gradient(lambda x: tw.nn.avg_pool1d(x, 3, 2, "SAME")),
+    gradient(lambda x: tw.nn.avg_pool1d(x, 2, 3, "SAME")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("most", [0, 40, MOST])
+@pytest.mark.parametrize("shape", [(2, 7, 5), (5, 2, 4), (3, 12, 1)], ids=str)
+@pytest.mark.parametrize("number", range(len(FUNCTIONS)))
+def test_split_loops_compute_the_same(number, shape, most, monkeypatch):
+    monkeypatch.setattr(index_splitting, "MOST", most)
+    x, f = np.random.default_rng(0).integers(-4, 5, shape) * 0.5, FUNCTIONS[number]
+    with use_limits(block_work=16, strip=2, strips=(4,)):
+        program = program_of(f, x)
+        for rewrite in (None, split_indices):
+            found = run(program, [x], rewrite=rewrite)
+            for a, b in zip(found, tw.nest.flatten(f(tw.constant(x))), strict=True):
+                np.testing.assert_allclose(a, b, 1e-12)
+    left = [s for nest in nests(program) for s in _bounded(split_indices(nest.body))]
+    assert most < MOST or not left or f is normalized_padded
+
+
+def _bounded(body):
+    """The statements with bounds in a body."""
+    for _, each in statements_in(body):
+        if type(each) is Select or type(each) is Load and each.access.bounds:
+            yield each
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_parts_of_a_loop_are_all_of_it_and_within_bounds_or_not(seed):
+    rng = np.random.default_rng(seed)
+    extent, bounds = int(rng.integers(1, 20)), []
+    for _ in range(rng.integers(1, 4)):
+        start, step = int(rng.integers(extent)), int(rng.integers(1, 4))
+        bounds.append(range(start, int(rng.integers(start, extent)) + 1, step))
+    parts, found = [*ranges_between(range(extent), bounds)], []
+    for part in parts:
+        own = [range(p, part[-1] + part.step, part.step) for p in part[:1]]
+        if part.step > 1:
+            own = [
+                range(part[0] + k, part[-1] + k + 1, part.step)
+                for k in range(part.step)
+            ]
+        for phase in own:
+            found += phase
+            for bound in bounds:
+                assert len({index in bound for index in phase}) == 1, (phase, bound)
+    assert sorted(found) == [*range(extent)]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_bounded_reads_are_those_of_their_definition(seed):
+    rng = np.random.default_rng(seed)
+    n, extent, offset = int(rng.integers(1, 8)), int(rng.integers(1, 12)), 0
+    offset = int(rng.integers(-9, 10))
+    factors = (int(rng.integers(1, 4)), offset, 1), (1, offset, int(rng.integers(1, 4)))
+    x = np.arange(10.0, 10 + n)
+    for index in map(Index._make, factors):
+        wanted = np.full(extent, -1.0)
+        for i in range(extent):
+            at, rest = divmod(index.factor * i + index.offset, index.divisor)
+            if not rest and 0 <= at < n:
+                wanted[i] = x[at]
+        found = read_bounded(x, -1.0, [index], np.empty(extent))
+        np.testing.assert_array_equal(found, wanted)
