@@ -16,6 +16,7 @@ from .statements import Axis
 
 __all__ = ["Group", "root_of"]
 
+SHORT = 64  # entries: some vectors
 SUMS = 4096  # entries of all totals of a group, which each block has on its stack
 
 
@@ -66,6 +67,8 @@ class Group:
         known = {a: self.axes_in(a) for a in own}
         if None in known.values() or self._is_read_elsewhere(instruction):
             return False
+        if not _may_share_loops([*self.members, instruction]):
+            return False
         if type(instruction) is Reduce:
             (axes,) = known.values()
             joined = self._reduce(instruction, axes, is_read_back)
@@ -88,6 +91,8 @@ class Group:
         """
         (operand,) = reduction.operands
         if is_read_back(reduction) or not self.totals and self.reduced is None:
+            return False
+        if not _may_share_loops([*self.members, reduction]):
             return False
         for each in self.members:
             if isinstance(each, Map) and operand in each.operands:
@@ -286,6 +291,8 @@ class Group:
         every, reduced = frozenset(self.axes), self.reduced or frozenset()
         if not self._allow(self._read_here(), every, self.reduced):
             return False
+        if not _may_share_loops(self.members):
+            return False
         if self.spread and not every - reduced - self.spread:
             return False
         if sum([v.size for v in self.totals]) > SUMS:
@@ -317,6 +324,30 @@ class Group:
         if out in self.totals:
             return summed == own or own == every
         return not summed or (own == every and summed == self.reduced)
+
+
+def _may_share_loops(members):
+    """Return whether instructions are fast in the same loops, which bounds may split.
+
+    Loops over a few channels that are joined fill no vectors: there, what follows runs
+    over the whole array in loops of its own.
+    """
+    if len({each.node for each in members}) == 1:
+        return True
+    reads = [each for each in members if type(each) is BoundedRead]
+    return all([_shortest_part(each) >= SHORT for each in reads])
+
+
+def _shortest_part(read):
+    """Return the least number of neighbours in memory that have the same bounds."""
+    (out,), behind = read.outputs, 1
+    for n, (indices, _, _) in zip(out.shape[::-1], read.positions[::-1]):
+        parts = indices.start, len(indices), n - (indices.stop if indices else 0)
+        if len(indices) < n:
+            least = min([part for part in parts if part > 0], default=n)
+            return behind * (1 if indices.step > 1 else least)
+        behind *= n
+    return out.size
 
 
 def _axes_of_sum(axes, gone):

@@ -282,6 +282,10 @@ class BoundedRead(_Computed):
         keywords = {"index": tuple(map(tuple, index))}
         super().__init__(read_bounded, operands, node, keywords)
 
+    def merge_key(self, operands):
+        """Keep reads of ops apart, which need not be in one group."""
+        return (*super().merge_key(operands), id(self.node))
+
     @property
     def positions(self):
         """For each axis the valid indices, and the entries to which they lead."""

@@ -126,10 +126,11 @@ class _Function:
     def metadata(self, loop, count):
         """Metadata of a loop: an innermost one without a reduction may be vectorized.
 
-        If LLVM unrolls it, sums over rows of 5 keep their totals in registers.
+        If LLVM unrolls it, sums over rows of 5 keep their totals in registers, and copies
+        of rows of 12 are vectors of 8 and 4.
         """
         kinds = {type(each) for each in loop.body}
-        if kinds & {Loop, Accumulate}:
+        if kinds & {Loop, Accumulate} or kinds <= {Load, Store}:
             return ""
         return self.writer.stays_loop(count)
 
