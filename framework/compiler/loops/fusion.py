@@ -3,18 +3,12 @@
 import numpy as np
 
 from ..program.array_functions import copy_into
-from ..program.array_instructions import (
-    BoundedRead,
-    Contract,
-    Copy,
-    Index,
-    Reduce,
-    View,
-)
+from ..program.array_instructions import Contract, Copy, Reduce, View
 from ..program.program_rewriter import ProgramRewriter
 from .accesses import layout_of
 from .group import root_of
 from .grouping import MOST, form_groups
+from .read_hoisting import hoist_reads, reads_for_concats
 from .stages import nests_of
 
 __all__ = ["copied_views", "form_loops", "make_views", "sums_for_products"]
@@ -40,6 +34,8 @@ def form_loops(
     """
     copied_views(program)
     reads_for_concats(program, is_supported)
+    if fused:
+        hoist_reads(program, is_supported)
     units = form_groups(program, is_supported, most if fused else 1, has_totals)
     stored = _stored(program, units)
     program.instructions = [
@@ -109,31 +105,6 @@ def copied_views(program):
         program.instructions.pop()
         rewriter.put(view, (copy, again))
         rewriter.replace(out, made)
-    rewriter.apply()
-
-
-def reads_for_concats(program, is_supported):
-    """Replace concatenations by reads of the operands, each within its bounds.
-
-    Entries that are out of bounds of an operand are those of the operands before it.
-    """
-    rewriter = ProgramRewriter(program)
-    for each in program.instructions:
-        if type(each) is not Copy or each.axis is None or not is_supported(each):
-            continue
-        (out,), start, reads = each.outputs, 0, []
-        axis, index = each.axis % len(out.shape), [Index()] * len(out.shape)
-        made = program.constant(np.zeros((), out.dtype))
-        for operand in each.operands:
-            index[axis] = Index(1, -start)
-            start += operand.shape[axis]
-            if operand.size:
-                reads.append(BoundedRead((operand, made), index, each.node))
-                (made,) = program.append(reads[-1], (out.shape, out.dtype))
-                program.instructions.pop()
-        if reads:
-            rewriter.put(each, reads)
-            rewriter.replace(out, made)
     rewriter.apply()
 
 

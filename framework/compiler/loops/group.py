@@ -14,7 +14,7 @@ from ..program.array_instructions import BoundedRead, Map, Reduce, View
 from .accesses import relabeled
 from .statements import Axis
 
-__all__ = ["Group", "root_of"]
+__all__ = ["Group", "has_long_parts", "root_of"]
 
 SHORT = 64  # entries: some vectors
 SUMS = 4096  # entries of all totals of a group, which each block has on its stack
@@ -334,8 +334,12 @@ def _may_share_loops(members):
     """
     if len({each.node for each in members}) == 1:
         return True
-    reads = [each for each in members if type(each) is BoundedRead]
-    return all([_shortest_part(each) >= SHORT for each in reads])
+    return all([has_long_parts(m) for m in members if type(m) is BoundedRead])
+
+
+def has_long_parts(read):
+    """Return whether the loops that are split at the bounds of a read fill vectors."""
+    return _shortest_part(read) >= SHORT
 
 
 def _shortest_part(read):

@@ -124,10 +124,10 @@ class ValueGraph:
             if not indices:
                 args = (self.argument(fill, out.shape, axes),)
                 return ValueNode("copy", args, own, out.dtype, out)
-            if axis is not None:
+            if axis is not None and stride:
                 pairs[axis] = step * stride
-                if len(indices) < axis.extent:
-                    bounds.append((axis, indices))
+            if axis is not None and len(indices) < axis.extent:
+                bounds.append((axis, indices))
         value, bounds = _uniform(operand), tuple(bounds)
         if value is None:
             access = Access(base, offset, tuple(pairs.items()), bounds)

@@ -240,6 +240,12 @@ class Index(NamedTuple):
     offset: int = 0
     divisor: int = 1
 
+    def of(self, other):
+        """Return the index at the index ``other``; None if it is no `Index`."""
+        factor, divisor = self.factor * other.factor, self.divisor * other.divisor
+        offset = self.factor * other.offset + self.offset * other.divisor
+        return Index(factor, offset, divisor) if 1 in (factor, divisor) else None
+
     def positions(self, size, extent):
         """Return the indices below ``extent`` that lead to one of ``size`` entries.
 

@@ -5,7 +5,7 @@ import pytest
 from nest_interpreter import nests, program_of, run
 
 import tapewright as tw
-from tapewright.compiler.loops import index_splitting
+from tapewright.compiler.loops import group, index_splitting
 from tapewright.compiler.loops.index_splitting import (
     MOST,
     ranges_between,
@@ -59,8 +59,20 @@ def rolled(x):
     return tw.roll(x, [1, -2], [0, 2]) * x
 
 
+def maps_in_front(x):
+    row = x[:1, :1]
+    y = tw.concat([tw.nn.relu(x + row), tw.tanh(x[:, :2] * row)], 1)
+    y = tw.pad(tw.abs(y) * 2.0 - 1.0, [[0, 0], [1, 2], [2, 0]], constant_values=7.0)
+    return tw.nn.avg_pool1d(tw.exp(y) - row[..., :1], 2, 2, "VALID")
+
+
+def pooled_padded(x):
+    return tw.nn.max_pool1d(tw.pad(x, [[0, 0], [2, 1], [0, 0]]), 3, 2, "SAME")
+
+
 FUNCTIONS = [
-    padded, sums_of_padded, normalized_padded, joined, placed, rolled,
+    padded, sums_of_padded, normalized_padded, joined, placed, rolled, maps_in_front,
+    pooled_padded,
     lambda x: tw.nn.max_pool1d(x, 3, 2, "SAME"),
     lambda x: tw.nn.avg_pool1d(x, 2, 3, "SAME"),
     gradient(lambda x: tw.nn.max_pool1d(x, 3, 2, "SAME")),
@@ -71,11 +83,13 @@ FUNCTIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("short", [1, 64])
 @pytest.mark.parametrize("most", [0, 40, MOST])
 @pytest.mark.parametrize("shape", [(2, 7, 5), (5, 2, 4), (3, 12, 1)], ids=str)
 @pytest.mark.parametrize("number", range(len(FUNCTIONS)))
-def test_split_loops_compute_the_same(number, shape, most, monkeypatch):
+def test_split_loops_compute_the_same(number, shape, most, short, monkeypatch):
     monkeypatch.setattr(index_splitting, "MOST", most)
+    monkeypatch.setattr(group, "SHORT", short)
     x, f = np.random.default_rng(0).integers(-4, 5, shape) * 0.5, FUNCTIONS[number]
     with use_limits(block_work=16, strip=2, strips=(4,)):
         program = program_of(f, x)
@@ -131,3 +145,26 @@ def test_bounded_reads_are_those_of_their_definition(seed):
                 wanted[i] = x[at]
         found = read_bounded(x, -1.0, [index], np.empty(extent))
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_maps_in_front_of_reads_are_not_stored(monkeypatch):
+    monkeypatch.setattr(group, "SHORT", 1)
+    x = np.ones((3, 4, 5))
+    for f in (maps_in_front, pooled_padded):
+        (nest,) = nests(program_of(f, x))
+        assert [each.size for each in nest.operands] == [x.size] * len(nest.operands)
+
+
+def test_maps_stay_where_more_is_computed_or_read_otherwise(monkeypatch):
+    monkeypatch.setattr(group, "SHORT", 1)
+    x = np.ones((3, 4, 5))
+
+    def overlapping(x):
+        return tw.nn.avg_pool1d(tw.exp(x), 3, 1, "SAME")
+
+    def read_twice(x):
+        y = tw.exp(x)
+        return tw.pad(y, [[0, 0], [1, 1], [0, 0]]), y
+
+    for f in (overlapping, read_twice):
+        assert len(nests(program_of(f, x))) == 2

@@ -132,6 +132,11 @@ class _Function:
         kinds = {type(each) for each in loop.body}
         if kinds & {Loop, Accumulate} or kinds <= {Load, Store}:
             return ""
+        strides = [
+            x.access.stride(loop.axis) for x in loop.body if hasattr(x, "access")
+        ]
+        if not {*strides} <= {0, 1}:
+            return ""
         return self.writer.stays_loop(count)
 
     def strip_start(self, axis, width):

@@ -1,0 +1,164 @@
+"""Move bounded reads in front of the maps whose results they read.
+
+``pad(relu(x))`` becomes ``where(inside, relu(read(x)), 0)``, and so do the operands of a
+concatenation: the maps run in the loops of the read, and their results are never stored.
+"""
+
+import math
+
+import numpy as np
+
+from ..program.array_instructions import BoundedRead, Copy, Index, Map, Reduce, View
+from ..program.program_rewriter import ProgramRewriter
+from ..program.scalar_functions import where
+from ..program.simplification import drop_unused
+from .group import has_long_parts
+
+__all__ = ["hoist_reads", "reads_for_concats"]
+
+
+def reads_for_concats(program, is_supported):
+    """Replace concatenations by reads of the operands, each within its bounds.
+
+    Entries that are out of bounds of an operand are those of the operands before it.
+    """
+    rewriter = ProgramRewriter(program)
+    for each in program.instructions:
+        if type(each) is not Copy or each.axis is None or not is_supported(each):
+            continue
+        (out,), start, reads = each.outputs, 0, []
+        axis, index = each.axis % len(out.shape), [Index()] * len(out.shape)
+        made = program.constant(np.zeros((), out.dtype))
+        for operand in each.operands:
+            index[axis] = Index(1, -start)
+            start += operand.shape[axis]
+            if operand.size:
+                reads.append(BoundedRead((operand, made), index, each.node))
+                (made,) = program.append(reads[-1], (out.shape, out.dtype))
+                program.instructions.pop()
+        if reads:
+            rewriter.put(each, reads)
+            rewriter.replace(out, made)
+    rewriter.apply()
+
+
+def hoist_reads(program, is_supported):
+    """Move bounded reads in front of maps, as far as no value is computed more often."""
+    hoisting = _Hoisting(program, is_supported)
+    for each in list(program.instructions):
+        if type(each) is BoundedRead and hoisting.pays(each):
+            hoisting.apply(each)
+    if hoisting.is_changed:
+        drop_unused(program)
+
+
+class _Hoisting:
+    def __init__(self, program, is_supported):
+        self.program, self.is_supported = program, is_supported
+        self.readers_of, self.is_changed = program.readers(), False
+        self.outputs = {a.base for a in program.outputs}
+
+    # --- when it pays
+
+    def pays(self, read):
+        """Return whether maps in front of a read vanish, and arrays in memory are read.
+
+        No value of a map is computed more often than before.
+        """
+        (source, _), (out,) = read.operands, read.outputs
+        readers = self.readers_of[source]
+        if {type(r) for r in readers} != {BoundedRead} or source in self.outputs:
+            return False
+        if len({r.node for r in readers}) > 1 or not has_long_parts(read):
+            return False
+        entries = [
+            math.prod([len(r) for r, _, _ in each.positions]) for each in readers
+        ]
+        is_read = type(source.instruction) is BoundedRead
+        if not out.size or sum(entries) > source.size and not is_read:
+            return False
+        index = [Index(*each) for each in read.keywords["index"]]
+        return self.is_computed(source) and self.may_move(source, index, source.size)
+
+    def is_computed(self, buffer):
+        """Return whether a map or a bounded read computes a buffer, in loops."""
+        each = buffer.instruction
+        is_map = type(each) in (Map, BoundedRead)
+        return is_map and buffer.size > 0 and self.is_supported(each)
+
+    def is_for_one(self, buffer):
+        """Return whether a single instruction reads a buffer."""
+        return buffer not in self.outputs and len(self.readers_of[buffer]) == 1
+
+    def may_move(self, buffer, index, size):
+        """Return whether a value can be computed from what is in memory, or small."""
+        each = buffer.instruction
+        if type(each) is BoundedRead:
+            own = map(Index._make, each.keywords["index"])
+            index = [i.of(j) for i, j in zip(own, index)]
+            if None in index:
+                return False
+        return all([self.is_at_hand(a, index, size) for a in each.operands])
+
+    def is_at_hand(self, buffer, index, size):
+        if buffer.size < size:
+            return True
+        if self.is_computed(buffer):
+            return self.is_for_one(buffer) and self.may_move(buffer, index, size)
+        return not isinstance(buffer.base.instruction, (Map, Reduce, Copy, BoundedRead))
+
+    # --- the change
+
+    def apply(self, read):
+        """Replace a read by what computes its operand, at the indices that it reads."""
+        program, (source, fill), (out,) = self.program, read.operands, read.outputs
+        rewriter, count = ProgramRewriter(program), len(program.instructions)
+        index = [Index(*each) for each in read.keywords["index"]]
+        self.node = node = read.node
+        made = self.computed(source, index, out.shape)
+        inside = program.constant(np.broadcast_to(True, source.shape))
+        outside = program.constant(np.zeros((), bool))
+        mask = self.add(BoundedRead((inside, outside), index, node), out.shape, bool)
+        made = self.add(Map(where, (mask, made, fill), node), out.shape, out.dtype)
+        rewriter.put(read, program.instructions[count:])
+        del program.instructions[count:]
+        rewriter.replace(out, made)
+        rewriter.apply()
+        self.readers_of, self.is_changed = program.readers(), True
+
+    def computed(self, buffer, index, shape):
+        """Return what computes a buffer, for the entries at these indices."""
+        each, whole = buffer.instruction, buffer.shape
+        if type(each) is Map:
+            operands = [self.operand(a, whole, index, shape) for a in each.operands]
+            again = Map(each.function, operands, each.node, each.keywords)
+        else:
+            source, fill = each.operands
+            own = map(Index._make, each.keywords["index"])
+            fill = self.operand(fill, whole, index, shape)
+            index = [i.of(j) for i, j in zip(own, index)]
+            again = BoundedRead((source, fill), index, each.node)
+        return self.add(again, shape, buffer.dtype)
+
+    def operand(self, buffer, whole, index, shape):
+        """Return the entries of an operand, which may be broadcast, at these indices."""
+        axes = range(len(whole) - len(buffer.shape), len(whole))
+        moved = [i for i in axes if index[i] != Index() or shape[i] != whole[i]]
+        if all([buffer.shape[i - axes.start] == 1 for i in moved]):
+            return buffer
+        if (
+            buffer.shape == whole
+            and self.is_computed(buffer)
+            and self.is_for_one(buffer)
+        ):
+            return self.computed(buffer, index, shape)
+        if buffer.shape != whole:
+            view = View(np.broadcast_to, buffer, (whole,), self.node)
+            buffer = self.add(view, whole, buffer.dtype)
+        zero = self.program.constant(np.zeros((), buffer.dtype))
+        read = BoundedRead((buffer, zero), index, self.node)
+        return self.add(read, shape, buffer.dtype)
+
+    def add(self, instruction, shape, dtype):
+        (made,) = self.program.append(instruction, (tuple(shape), np.dtype(dtype)))
+        return made
