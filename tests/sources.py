@@ -21,7 +21,9 @@ class Source(NamedTuple):
 
     imports: list  # nodes, wherever they stand
     run: list  # those not under ``if TYPE_CHECKING``, which never runs
-    attributes: list  # nodes ``name.attribute``
+    private: list  # nodes ``value._attribute``
+    methods: set  # names that start with an underscore, defined in classes
+    fields: set  # names that start with an underscore, assigned to objects
     docstrings: list
     strings: set  # all constants that are texts
 
@@ -32,10 +34,15 @@ def paths(*folders):
         yield from sorted((ROOT / folder).rglob("*.py"))
 
 
+def is_private(name):
+    """Return whether other folders may not use a name."""
+    return name.startswith("_") and not name.startswith(("__", "_tw_"))
+
+
 @functools.cache
 def source(path):
     """Return the `Source` of a file, parsed once in a process."""
-    found = Source([], [], [], [], set())
+    found = Source([], [], [], set(), set(), [], set())
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for statement in tree.body:
         never = isinstance(statement, ast.If) and (
@@ -47,12 +54,17 @@ def source(path):
                 if not never:
                     found.run.append(node)
             elif isinstance(node, ast.Attribute):
-                if isinstance(node.value, ast.Name):
-                    found.attributes.append(node)
+                if is_private(node.attr):
+                    found.private.append(node)
+                    if isinstance(node.ctx, ast.Store):
+                        found.fields.add(node.attr)
             elif isinstance(node, ast.Constant):
                 if isinstance(node.value, str):
                     found.strings.add(node.value)
             elif isinstance(node, _DOCUMENTED):
                 found.docstrings.append(ast.get_docstring(node))
+                if isinstance(node, ast.ClassDef):
+                    names = [getattr(each, "name", "") for each in node.body]
+                    found.methods.update(filter(is_private, names))
     found.docstrings.append(ast.get_docstring(tree))
     return found

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from .sources import PACKAGES, ROOT, paths, source
+from .sources import PACKAGES, ROOT, is_private, paths, source
 
 # Room -> floor. A room is a folder of `framework/` or one of the top-level folders, and ""
 # the front door. Rooms of one floor do not import each other.
@@ -80,20 +80,25 @@ SOURCES = modules()
 def imports(module, for_types=True):
     """``(module, line)`` for everything that a file of ours imports, wherever it stands;
     with or without what stands under ``if TYPE_CHECKING``."""
-    package = module if is_package(module) else module.rpartition(".")[0]
     here = source(SOURCES[module])
     for node in here.imports if for_types else here.run:
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         else:
-            base = package.split(".")[: -(node.level - 1) or None] if node.level else []
-            name = ".".join([*base, *filter(None, [node.module])])
+            name = base_of(module, node)
             submodules = [f"{name}.{a.name}" for a in node.names]
             if all(s in SOURCES for s in submodules):
                 yield from ((s, node.lineno) for s in submodules)
             else:
                 yield name, node.lineno
                 yield from ((s, node.lineno) for s in submodules if s in SOURCES)
+
+
+def base_of(module, node):
+    """The full name of the module of ``from module import name``."""
+    package = module if is_package(module) else module.rpartition(".")[0]
+    base = package.split(".")[: -(node.level - 1) or None] if node.level else []
+    return ".".join([*base, *filter(None, [node.module])])
 
 
 def room(module):
@@ -265,25 +270,37 @@ def test_files_of_one_room_import_each_other_relatively_and_others_by_full_name(
     assert not wrong, "\n".join(wrong)
 
 
-def test_no_file_reads_a_private_name_of_another():
+# Private methods of `Variable` that all floors call.
+CALLED_FROM_EVERYWHERE = {"_bind", "_fitting"}
+
+
+def test_a_private_name_is_used_in_its_own_folder_alone():
+    methods, fields = {}, set()
+    for path in SOURCES.values():
+        fields |= source(path).fields | source(path).strings  # `__slots__` are strings
+        for name in source(path).methods:
+            methods.setdefault(name, set()).add(path.parent)
     wrong = []
-    for module in SOURCES:
-        modules = set()  # local names of modules of ours
-        for node in source(SOURCES[module]).imports:
-            if not isinstance(node, ast.ImportFrom):
-                continue
-            if not (node.level or node.module.startswith("tapewright")):
-                continue
+    for module, path in SOURCES.items():
+        others = {}  # local names of modules in other folders
+        for node in source(path).imports:
+            base = base_of(module, node) if isinstance(node, ast.ImportFrom) else ""
             for alias in node.names:
-                if alias.name.startswith("_") and not alias.name.startswith("__"):
-                    wrong.append(f"{where(module, node.lineno)}: {alias.name}")
-                modules.add(alias.asname or alias.name)
-        modules &= {name.rpartition(".")[2] for name in SOURCES}
-        for node in source(SOURCES[module]).attributes:
-            if (
-                node.value.id in modules
-                and node.attr.startswith("_")
-                and not node.attr.startswith("__")
-            ):
+                name = f"{base}.{alias.name}"
+                origin = name if name in SOURCES else base
+                if origin in SOURCES and SOURCES[origin].parent != path.parent:
+                    others[alias.asname or alias.name] = name
+                    if is_private(alias.name):
+                        wrong.append(f"{where(module, node.lineno)}: {alias.name}")
+        for node in source(path).private:
+            value, folders = ast.unparse(node.value), methods.get(node.attr, ())
+            is_module = others.get(value) in SOURCES
+            is_method = (
+                value not in ("self", "cls", "super()")  # inherited
+                and folders
+                and path.parent not in folders
+                and node.attr not in fields | CALLED_FROM_EVERYWHERE
+            )
+            if is_module or is_method:
                 wrong.append(f"{where(module, node.lineno)}: {ast.unparse(node)}")
     assert not wrong, "\n".join(wrong)
