@@ -5,7 +5,6 @@ that depend on host variables alone are computed by NumPy beforehand. A program 
 anything else, such as most training steps, is one launch.
 """
 
-import copy
 import functools
 import threading
 
@@ -27,8 +26,8 @@ from ...program.atomicity import may_fail
 from ...program.call_instructions import Draw, LoadVariable, RegionCall, StoreVariable
 from ...program.limits import use_limits
 from ...program.program import Kind
-from ..numpy.executable import Executable
-from ..numpy.source import PerInstance, SourceWriter
+from ..numpy.source import PerInstance
+from ..segmented_executable import SegmentedExecutable, SegmentWriter
 from .commits import Commits
 from .kernels.stores import HostStore
 from .kernels.updates import UpdateKernel
@@ -41,14 +40,14 @@ from .steps import is_on_device
 __all__ = ["CudaExecutable"]
 
 
-class CudaExecutable(Executable):
+class CudaExecutable(SegmentedExecutable):
     """An `Executable` for arrays of the module of the current device."""
 
-    target, unit = "cuda", "instruction"
+    target = "cuda"
     calls_numpy = False
 
     def __init__(self, program, name="replay"):
-        self.xp, self.together, self._one_by_one = current_module(), True, None
+        self.xp = current_module()
         self._lock = threading.Lock()
         self.on_host = program.on_host
         self.checks = [each for each in program.instructions if can_fail(each)]
@@ -59,23 +58,10 @@ class CudaExecutable(Executable):
         super().__init__(program, name)
         self._idle = {}  # GPU and address of a stream -> instances
 
-    def one_by_one(self):
-        if self._one_by_one is None:
-            twin = copy.copy(self)
-            twin.together, twin._idle = False, {}
-            twin.make_source()
-            self._one_by_one = twin
-        return self._one_by_one
-
-    def calls(self):
-        return self._calls
-
     def write(self, assignment):
         self.plan = MemoryPlan()
         writer = _Writer(self, assignment)
-        written = writer.written()
-        self.segments, self._calls = writer.segments, writer.calls
-        self.regions = writer.regions
+        written = self.write_with(writer)
         self.commits = Commits(writer.moments, self.program.fails_late)
         for call, executables in self.regions.items():
             for each in executables if call is not self.commits.last else ():
@@ -176,43 +162,24 @@ def _changed_on_host(instructions):
     return [v for v in written.values() if isinstance(v._array, np.ndarray)]
 
 
-class _Writer(SourceWriter):
-    """Collects instructions of segments, and writes one call per segment.
-
-    ``calls`` has the instructions of each call. Unless ``together``, each has one.
-    """
-
+class _Writer(SegmentWriter):
     def __init__(self, executable, assignment):
-        super().__init__(assignment, executable.name, CudaExecutable)
-        self.executable, self.xp = executable, executable.xp
-        self.together, self.calls = executable.together, []
-        self.segments, self.segment, self.pending = [], None, []
+        super().__init__(executable, assignment)
+        self.xp = executable.xp
         self.views = []  # of what the segment gives, with their numbers
         self.moments = []  # segments and instructions that change variables
         self.numbers = {each: n for n, each in enumerate(executable.checks, 1)}
         self.may_have_failed = False
         self.writes_host = False  # whether an instruction of NumPy's is being written
         self.host_names, self.device_names = {}, {}  # of constants
-        self.needed = self.needed_by_python()
 
     commits_at_end = False  # those of a segment are one launch
 
-    def needed_by_python(self):
-        """The buffers that Python reads, or that are returned."""
-        needed = set(self.program.outputs)
-        for each in reversed(self.program.instructions):
-            if is_on_device(each):
-                continue
-            if type(each) is not View or each.outputs[0] in needed:
-                needed.update(each.operands)
-        return needed
+    def has_code(self, instruction):
+        return is_on_device(instruction)
 
-    def write(self, i, instruction):
-        if is_on_device(instruction):
-            self.add(i, instruction)
-        elif type(instruction) is View and instruction.outputs[0] not in self.needed:
-            return
-        elif type(instruction) is View and self.is_made_by_segment(instruction.viewed):
+    def write_between(self, i, instruction):
+        if type(instruction) is View and self.is_made_by_segment(instruction.viewed):
             self.views.append((i, instruction))
         elif type(instruction) is LoadVariable:
             self.load(i, instruction)
@@ -220,17 +187,17 @@ class _Writer(SourceWriter):
             self.store(i, instruction)
         elif instruction in self.executable.on_host:
             self.writes_host = True
-            super().write(i, instruction)
+            super().write_between(i, instruction)
             self.writes_host = False
         elif instruction.is_free:
-            super().write(i, instruction)
+            super().write_between(i, instruction)
         else:
             self.flush(before=instruction)
             self.calls.append([instruction])
             if instruction.variables_written:
                 self.moments.append(instruction)
             on_host = self.bring_operands(instruction)
-            super().write(i, instruction)
+            super().write_between(i, instruction)
             self.names.update(on_host)
             if type(instruction) is RegionCall:
                 self.look_at_regions(i, instruction)
@@ -261,7 +228,7 @@ class _Writer(SourceWriter):
         if load in self.executable.on_host or self.is_read(load.outputs[0]):
             if self.segment is not None and self.segment.writes(load.variable):
                 self.flush()
-            super().write(i, load)
+            super().write_between(i, load)
 
     def store(self, i, store):
         """Write a store to a host variable, behind the updates that read it."""
@@ -271,7 +238,7 @@ class _Writer(SourceWriter):
             self.flush()
         if not is_copied:
             self.writes_host = True
-            super().write(i, store)
+            super().write_between(i, store)
             self.writes_host = False
             return
         self.release(i, store)
@@ -322,36 +289,20 @@ class _Writer(SourceWriter):
         if self.segment is None:
             super().release(i, instruction)
 
-    def clear(self, registers, tag):
-        """Release arrays, unless a segment is still to be called with them."""
-        if self.segment is None:
-            super().clear(registers, tag)
-        else:
-            self.pending += registers
-
     # --- segments
 
-    def add(self, i, instruction):
-        if not self.together or not (self.segment and self.segment.takes(instruction)):
-            self.flush()
-        if self.segment is None:
-            name = f"graph_{len(self.segments)}"
-            self.segment = CudaSegment(name, self.executable.plan, self.numbers)
-            self.segments.append(self.segment)
-            self.calls.append(self.segment.instructions)
+    def new_segment(self, number):
+        return CudaSegment(f"graph_{number}", self.executable.plan, self.numbers)
+
+    def append(self, i, instruction):
         for out in instruction.outputs:
             if self.is_read(out):
                 self.own_memory(out)
         self.segment.append(instruction, self.may_have_failed)
-        self.clear(self.ending.pop(i, ()), instruction)
         self.may_have_failed = self.may_have_failed or can_fail(instruction)
         self.last = i
 
-    def flush(self, before=None):
-        """Write the call of the current segment, ``before`` an instruction run by Python."""
-        segment, self.segment = self.segment, None
-        if segment is None:
-            return
+    def write_segment(self, segment, before):
         is_seen = before is not None and (before.has_effect or _fails_on_host(before))
         is_seen = is_seen or self.program.fails_late  # changes are undone
         is_seen = is_seen or config.functions_are_verified()
@@ -369,8 +320,6 @@ class _Writer(SourceWriter):
         views, self.views = self.views, []
         for i, view in views:
             self.write(i, view)
-        pending, self.pending = self.pending, []
-        self.clear(pending, tag)
 
     def let_go(self, segment, args):
         """Clear registers that may hold arrays of variables, which the segment changes."""

@@ -1,13 +1,10 @@
 """A program with loop nests as machine code, and the rest as calls of NumPy."""
 
-import copy
-
 import numpy as np
 
 from ...loops.accesses import layout_of
-from ...program.array_instructions import View
-from ..numpy.executable import Executable
-from ..numpy.source import PerInstance, SourceWriter
+from ..numpy.source import PerInstance
+from ..segmented_executable import SegmentedExecutable, SegmentWriter
 from .in_place import CommitCall
 from .output_memory import LEAST, new_array
 from .segments import ARENA, FIRST_ERROR, NativeSegment, code_of, compiled_segments
@@ -15,65 +12,36 @@ from .segments import ARENA, FIRST_ERROR, NativeSegment, code_of, compiled_segme
 __all__ = ["NativeExecutable"]
 
 
-class NativeExecutable(Executable):
+class NativeExecutable(SegmentedExecutable):
     """Like `Executable`, with machine code for as many instructions as possible."""
 
-    target, unit = "native", "instruction"
+    target = "native"
 
-    def __init__(self, program, name="replay"):
-        self.together, self._one_by_one = True, None
-        self.in_place = program.in_place
-        super().__init__(program, name)
-
-    def one_by_one(self):
-        if self._one_by_one is None:
-            twin = copy.copy(self)
-            twin.together, twin.in_place = False, {}  # a commit is one call
-            twin.make_source()
-            self._one_by_one = twin
-        return self._one_by_one
-
-    def calls(self):
-        return self._calls
+    @property
+    def in_place(self):
+        """The nests that overwrite variables: see `overwrite_variables`."""
+        return self.program.in_place if self.together else {}  # a commit is one call
 
     def write(self, assignment):
-        how = self.together, self.in_place
-        writer = _Writer(assignment, self.name, NativeExecutable, *how)
-        written = writer.written()
-        self.segments, self._calls = writer.segments, writer.calls
+        written = self.write_with(_Writer(self, assignment))
         self.calls_numpy = len(self._calls) > len(self.segments)
-        self.regions = writer.regions
-        compiled_segments(writer.segments, self.name)
+        compiled_segments(self.segments, self.name)
         return written
 
 
-class _Writer(SourceWriter):
-    """Collects native instructions, and writes one call for each consecutive run.
-
-    ``calls`` has the instructions of each call. Unless ``together``, each has one.
-    """
-
-    def __init__(self, assignment, name, compile_program, together, in_place):
-        super().__init__(assignment, name, compile_program)
-        self.together, self.calls = together, []
-        self.in_place = in_place  # see `overwrite_variables`
-        self.segments, self.segment, self.pending = [], None, []
-        self.views = self.views_of_python()
+class _Writer(SegmentWriter):
+    def __init__(self, executable, assignment):
+        super().__init__(executable, assignment)
+        self.in_place = executable.in_place
         last = self.assignment.last_read
         for i, instruction in enumerate(self.program.instructions):
-            if code_of(instruction) is not None:
+            if self.has_code(instruction):
                 for a in instruction.operands:  # it reads the arrays that they are of
                     base = layout_of(a).base
                     last[base] = max(i, last.get(base, i))
 
-    def views_of_python(self):
-        """The views that NumPy or the caller reads: machine code does not need them."""
-        needed = set(self.program.outputs)
-        for each in reversed(self.program.instructions):
-            native = code_of(each) is not None
-            if not native and (type(each) is not View or each.outputs[0] in needed):
-                needed.update(each.operands)
-        return needed
+    def has_code(self, instruction):
+        return code_of(instruction) is not None
 
     def write_first_steps(self):
         """Write a step of all nests that overwrite variables."""
@@ -98,48 +66,33 @@ class _Writer(SourceWriter):
         return ["first"], {store for store, _ in pairs.values()}
 
     def write(self, i, instruction):
-        if instruction in self.in_place:
-            return
-        if code_of(instruction) is not None:
-            self.add(i, instruction)
-            return
-        if type(instruction) is View and instruction.outputs[0] not in self.views:
-            return
+        if instruction not in self.in_place:
+            super().write(i, instruction)
+
+    def write_between(self, i, instruction):
         if instruction.has_effect or not instruction.is_free:
             self.flush()
             self.calls.append([instruction])
-        super().write(i, instruction)
+        super().write_between(i, instruction)
 
-    def add(self, i, instruction):
-        if not self.together:
-            self.flush()
-        if self.segment is None:
-            name, size = f"segment_{len(self.segments)}", self.assignment.arena_size
-            self.segment = NativeSegment(name, size, self.program.limits)
-            self.segments.append(self.segment)
-            self.calls.append(self.segment.instructions)
+    def new_segment(self, number):
+        size = self.assignment.arena_size
+        return NativeSegment(f"segment_{number}", size, self.program.limits)
+
+    def append(self, i, instruction):
         self.allocate(instruction, instruction.outputs)
         self.segment.append(instruction)
-        self.clear(self.ending.pop(i, ()), instruction)
 
     def allocate(self, instruction, outputs):
         """Write the creation of outputs that are new arrays."""
         for out in outputs:
             if self.own_memory(out) is None:
-                empty = new_array if out.nbytes >= LEAST else np.empty
-                empty, dtype = (
-                    self.function_name(empty),
-                    self.source.bind("k", out.dtype),
-                )
-                self.source.emit(
-                    f"{self.register(out)} = {empty}({out.shape}, {dtype})", instruction
-                )
+                function = new_array if out.nbytes >= LEAST else np.empty
+                empty = self.function_name(function)
+                array = f"{empty}({out.shape}, {self.source.bind('k', out.dtype)})"
+                self.source.emit(f"{self.register(out)} = {array}", instruction)
 
-    def flush(self):
-        """Write the call of the native instructions collected so far."""
-        segment, self.segment = self.segment, None
-        if segment is None:
-            return
+    def write_segment(self, segment, before):
         args = ", ".join([self.argument(key) for key in segment.arrays])
         call = self.source.bind("native_", PerInstance(lambda *_: segment.function))
         again = self.source.bind("again_", PerInstance(lambda *_: segment.again))
@@ -151,15 +104,6 @@ class _Writer(SourceWriter):
                 fail = self.source.bind("fail_", _Failure(each))
                 bases = self.listed(_bases(each))
                 self.source.emit(f"if error == {number}: {fail}({bases})", each)
-        self.clear(self.pending, tag)
-        self.pending = []
-
-    def clear(self, registers, tag):
-        """Release arrays, unless machine code is still to be called with them."""
-        if self.segment is not None:
-            self.pending += registers
-        else:
-            super().clear(registers, tag)
 
     def argument(self, key):
         """Return the name of an array that a segment is called with."""

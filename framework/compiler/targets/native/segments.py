@@ -123,6 +123,9 @@ class NativeSegment:
             raise RuntimeError(f"{self.name} does not accept the arrays {given}")
         return error
 
+    def takes(self, instruction):
+        return True
+
     def append(self, instruction):
         self.instructions.append(instruction)
         for buffer in (*instruction.operands, *instruction.outputs):
