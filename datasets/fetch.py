@@ -59,7 +59,7 @@ def cache_folder() -> Path:
 def cached(file: RemoteFile, folder: Path) -> Path | None:
     """Return the path of the file in ``folder`` if it exists with the right checksum."""
     path = Path(folder) / file.name
-    return path if path.is_file() and not _flaw(path, file) else None
+    return path if path.is_file() and not _why_invalid(path, file) else None
 
 
 def download(
@@ -82,10 +82,10 @@ def download(
     path = folder / file.name
     failures = []
     if path.is_file():
-        flaw = _flaw(path, file)
-        if not flaw:
+        reason = _why_invalid(path, file)
+        if not reason:
             return path
-        failures.append((str(path), flaw))
+        failures.append((str(path), reason))
     folder.mkdir(parents=True, exist_ok=True)
     for mirror in mirrors:
         try:
@@ -116,7 +116,7 @@ def fetch(url: str, path: Path, checksum: str = "", *, timeout: float = 30.0) ->
 def has_checksum(path: Path, checksum: str) -> bool:
     """Return whether the file has this checksum; the empty string matches any file."""
     path = Path(path)
-    return not _flaw(path, RemoteFile(path.name, checksum))
+    return not _why_invalid(path, RemoteFile(path.name, checksum))
 
 
 class _Refused(Exception):
@@ -130,9 +130,9 @@ def _transfer(url, file, path, timeout):
     try:
         with open(part, "xb") as out:
             _receive(url, file, out, timeout)
-            flaw = _flaw(part, file)
-            if flaw:
-                raise _Refused(flaw)
+            reason = _why_invalid(part, file)
+            if reason:
+                raise _Refused(reason)
             os.fsync(out.fileno())
         os.replace(part, path)
     finally:
@@ -208,8 +208,8 @@ def _copy(response, out, limit, bar):
     return received
 
 
-def _flaw(path, file):
-    """Return the fault of the file at ``path``, its size or checksum, or None."""
+def _why_invalid(path, file):
+    """Return how size or checksum of the file at ``path`` are wrong, or None."""
     import hashlib
 
     size = path.stat().st_size

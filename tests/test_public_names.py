@@ -112,8 +112,8 @@ def test_a_listing_has_no_names_of_its_tools():
 
 # Names that files of the package use, and `tw.config`, `tw.errors`, `tw.nest` leave out.
 INTERNAL = {
-    "config": "apply_defaults autotune_is_on functions_are_verified gpu_flaw "
-    "graph_pass_is_on target_product",
+    "config": "apply_defaults autotune_is_on functions_are_verified "
+    "graph_pass_is_on target_product why_op_by_op",
     "errors": "as_saving_error cast_advice describe printable saving_error",
     "nest": "owned_leaves",
 }

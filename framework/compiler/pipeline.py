@@ -46,10 +46,10 @@ _told = threading.Event()
 
 COMPILER = Compiler(
     dict.fromkeys(SWITCHES, True),
-    native_flaw=availability,
+    why_native_unavailable=availability,
     native_description=engine.description,
     native_product=_native_product,
-    cuda_flaw=why_unavailable,
+    why_op_by_op=why_unavailable,
 )
 
 

@@ -38,7 +38,6 @@ from .openblas import Unavailable
 from .target_settings import (
     autotune,
     autotune_is_on,
-    gpu_flaw,
     set_target,
     set_threads,
     target,
@@ -46,6 +45,7 @@ from .target_settings import (
     target_report,
     threads,
     use_target,
+    why_op_by_op,
 )
 
 __all__ = [
@@ -64,7 +64,6 @@ __all__ = [
     "get_logical_device_configuration",
     "get_soft_device_placement",
     "get_visible_devices",
-    "gpu_flaw",
     "graph_pass_is_on",
     "graph_passes",
     "list_logical_devices",
@@ -86,6 +85,7 @@ __all__ = [
     "threading",
     "threads",
     "use_target",
+    "why_op_by_op",
 ]
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
@@ -373,8 +373,8 @@ def _gpu_report():
     if "cupy" not in sys.modules:
         facts["note"] = f"CuPy is {_cupy()}"
     if facts["note"] is None:
-        flaw = gpu_flaw(sys.modules["cupy"])
-        facts["target"] = f"CuPy, op by op ({flaw})" if flaw else "CUDA graphs"
+        reason = why_op_by_op(sys.modules["cupy"])
+        facts["target"] = f"CuPy, op by op ({reason})" if reason else "CUDA graphs"
     return facts
 
 

@@ -225,11 +225,11 @@ def _is_replaced(name):
     """Return whether the CPU replaces a GPU, and warn about it once."""
     if not placement.soft or parse_device(name)[0] == "CPU":
         return False
-    count, flaw = gpu_count()
+    count, reason = gpu_count()
     if not count and not placement.told:
         placement.told = True
         warnings.warn(
-            f"device: no GPU is available, so {name!r} uses the CPU: {flaw}. "
+            f"device: no GPU is available, so {name!r} uses the CPU: {reason}. "
             "tw.config.set_soft_device_placement(False) makes this an error",
             stacklevel=user_stacklevel(),
         )
@@ -287,11 +287,11 @@ def find_device(
     kind, number = parse_device(name, who)
     if kind == "CPU" and not number:
         return kind, number
-    count, flaw = physical_gpus() if or_hidden else gpu_count()
+    count, why = physical_gpus() if or_hidden else gpu_count()
     if kind == "GPU" and (number or 0) < count:
         return kind, number
     present = ", ".join(["/CPU:0", *[f"/GPU:{i}" for i in range(count)]])
-    reason = f"the devices are {present}" if count else f"{flaw}; there is {present}"
+    reason = f"the devices are {present}" if count else f"{why}; there is {present}"
     raise RuntimeError(f"{who}: there is no {kind} with the name {name!r}: {reason}")
 
 

@@ -268,9 +268,9 @@ def report() -> dict[str, Any]:
     if cupy is None:
         return facts | {"note": "CuPy is not imported"}
     facts |= {"nvrtc": _nvrtc(), "cuda": _cuda(cupy)}
-    count, flaw = devices.gpu_count()
+    count, reason = devices.gpu_count()
     if not count:
-        return facts | {"note": flaw}
+        return facts | {"note": reason}
     try:
         return facts | _current(cupy)
     except Exception as error:  # a report does not fail

@@ -102,11 +102,12 @@ class Compiler(NamedTuple):
     """Facts about the compiler, for `config`."""
 
     switches: dict[str, bool]  # name of each optional pass -> default, in order
-    native_flaw: Callable[[], str | None]  # why machine code is unavailable, or None
+    why_native_unavailable: Callable[[], str | None]  # None if it is available
     native_description: Callable[[], str]
     # returns the product of two large matrices
     native_product: Callable[[], Callable[[Any, Any], Any]]
-    cuda_flaw: Callable[[Any], str | None]  # why a GPU's module runs op by op, or None
+    # why functions on arrays of a GPU's module run op by op, or None
+    why_op_by_op: Callable[[Any], str | None]
 
 
 # Load the passes and targets. Called by `config`.

@@ -15,7 +15,6 @@ __all__ = [
     "MOST_THREADS",
     "autotune",
     "autotune_is_on",
-    "gpu_flaw",
     "set_target",
     "set_threads",
     "target",
@@ -23,6 +22,7 @@ __all__ = [
     "target_report",
     "threads",
     "use_target",
+    "why_op_by_op",
 ]
 
 DEFAULT = "auto"
@@ -105,10 +105,10 @@ def target_product() -> Callable[[Any, Any], Any] | None:
     return None if target() == "numpy" else hooks.compiler.call().native_product()
 
 
-def gpu_flaw(xp: Any) -> str | None:
+def why_op_by_op(xp: Any) -> str | None:
     """Return why functions on arrays of a GPU module run op by op, or None."""
     name, by = _wanted()
-    return by if name == "numpy" else hooks.compiler.call().cuda_flaw(xp)
+    return by if name == "numpy" else hooks.compiler.call().why_op_by_op(xp)
 
 
 def _wanted():
@@ -127,7 +127,7 @@ def _decided():
         return "numpy", by
     if name not in TARGETS:
         return "numpy", f"{by} is not one of {_either()}"
-    reason = hooks.compiler.call().native_flaw()
+    reason = hooks.compiler.call().why_native_unavailable()
     return ("numpy", reason) if reason else ("native", None)
 
 

@@ -230,16 +230,16 @@ def test_a_cuda_failure_is_part_of_the_report(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("flaw", "shown"),
+    ("reason", "shown"),
     [(None, "CUDA graphs"), ("no cublasLt", "op by op (no cublasLt)")],
 )
 def test_show_tells_of_the_gpu_and_how_functions_run_there(
-    monkeypatch, strict, flaw, shown
+    monkeypatch, strict, reason, shown
 ):
     install(monkeypatch, strict)
     monkeypatch.setitem(sys.modules, "cupy", strict)
     monkeypatch.setattr(strict, "__version__", "14.2", raising=False)
-    monkeypatch.setattr(config, "gpu_flaw", lambda xp: flaw)
+    monkeypatch.setattr(config, "why_op_by_op", lambda xp: reason)
     stream = io.StringIO()
     config.show(file=stream)
     text = stream.getvalue()

@@ -26,16 +26,16 @@ def in_new_process():
 
 @pytest.fixture
 def offered(monkeypatch):
-    """Offer a native target that has the flaws in this list, one for each question."""
+    """Offer a native target that is unavailable for the last reason in this list."""
     monkeypatch.delenv("TAPEWRIGHT_TARGET", raising=False)
     monkeypatch.setitem(target_settings._asked, "target", None)
-    flaws = []
+    reasons = []
     compiler = hooks.compiler.call()._replace(
-        native_flaw=lambda: flaws[-1] if flaws else None,
+        why_native_unavailable=lambda: reasons[-1] if reasons else None,
         native_description=lambda: "LLVM 99, some CPU",
     )
     monkeypatch.setattr(hooks.compiler, "call", lambda: compiler)
-    return flaws
+    return reasons
 
 
 def note():

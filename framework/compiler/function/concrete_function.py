@@ -162,7 +162,7 @@ def fitting(value, spec, name):
 def _compiling_module():
     """Return the module of the current device, or NumPy if it does not compile functions."""
     xp = current_module()
-    return xp if xp is np or config.gpu_flaw(xp) is None else np
+    return xp if xp is np or config.why_op_by_op(xp) is None else np
 
 
 class ConcreteFunction:
@@ -310,7 +310,7 @@ class ConcreteFunction:
         if len(modules) > 1:
             return False
         self.module = modules.pop() if modules else current_module()
-        return self.module is np or config.gpu_flaw(self.module) is None
+        return self.module is np or config.why_op_by_op(self.module) is None
 
     def borrows(self, tensors):
         """Return whether no memory of the inputs outlives a replay."""

@@ -186,7 +186,7 @@ def test_the_other_target_can_be_shown():
 
 def test_machine_code_is_not_shown_where_there_is_none(monkeypatch):
     compiler = hooks.compiler.call()._replace(
-        native_flaw=lambda: "llvmlite is not installed"
+        why_native_unavailable=lambda: "llvmlite is not installed"
     )
     monkeypatch.setattr(hooks.compiler, "call", lambda: compiler)
     f = tw.function(lambda x: x + 1.0)

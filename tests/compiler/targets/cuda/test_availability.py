@@ -21,7 +21,7 @@ class Hashable(types.SimpleNamespace):
     __hash__ = object.__hash__
 
 
-def test_a_module_with_everything_has_no_flaw(gpu):
+def test_a_module_with_everything_compiles_functions(gpu):
     why_unavailable.cache_clear()
     assert why_unavailable(gpu) is None
 
@@ -34,8 +34,8 @@ def test_a_compiler_that_fails_is_the_reason():
     def fails(**_):
         raise RuntimeError("no such architecture")
 
-    flawed = Hashable(__name__="arrays", RawModule=fails, cuda=None)
-    assert why_unavailable(flawed) == "NVRTC cannot compile: no such architecture"
+    failing = Hashable(__name__="arrays", RawModule=fails, cuda=None)
+    assert why_unavailable(failing) == "NVRTC cannot compile: no such architecture"
 
 
 def test_products_that_cannot_be_loaded_are_the_reason(gpu):
@@ -50,8 +50,8 @@ def test_products_that_cannot_be_loaded_are_the_reason(gpu):
     why_unavailable.cache_clear()
 
 
-def test_with_a_flaw_functions_run_op_by_op(gpu, monkeypatch):
-    monkeypatch.setattr(config, "gpu_flaw", lambda xp: "no reason")
+def test_for_a_reason_functions_run_op_by_op(gpu, monkeypatch):
+    monkeypatch.setattr(config, "why_op_by_op", lambda xp: "no reason")
     f = tw.function(lambda x: tw.exp(x) * 2.0)
     x = tw.constant([0.0, 1.0])
     new_log()
