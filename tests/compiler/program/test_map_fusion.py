@@ -125,6 +125,16 @@ def test_reductions_that_do_not_keep_rows_end_a_chain():
     check(function, normal(20, 30))
 
 
+@pytest.mark.parametrize("shape", [(40, 30), (5, 40, 30)])
+def test_rows_of_a_transposed_array_are_reduced_alone(shape):
+    def function(x):
+        rows = tw.reduce_max(tw.transpose(x), -1, keepdims=True)
+        return tw.tanh(rows + tw.transpose(x) * 0.5)
+
+    steps = [s.name for each in blocks_of(function, normal(*shape)) for s in each.steps]
+    assert "reduce" not in steps
+
+
 @pytest.mark.parametrize("approximate", [False, True])
 def test_gelu_and_its_slope_share_their_formula(approximate):
     def step(x):
