@@ -129,7 +129,7 @@ def contraction_of(maps, a, b, out):
     ]
     if None in made:
         return None
-    made = _merged(made)
+    made = _simplify(made)
     span, step = _rows(maps_a)
     return Contraction(tuple(made), reach, step, span)
 
@@ -189,12 +189,12 @@ def _residue(loops, maps, axis, r, n):
     }
     loops = list(loops)
     loops[p], loops[t] = -(-(n - r) // s), len(taps)
-    a, b, out = [[_substituted(index, known) for index in each] for each in maps]
+    a, b, out = [[_substitute(index, known) for index in each] for each in maps]
     out[axis] = Affine(((p, s),), r)
     return tuple(loops), (tuple(a), tuple(b), tuple(out))
 
 
-def _substituted(index, known):
+def _substitute(index, known):
     """Replace some loops of an index by other indices."""
     terms, offset = {}, index.offset
     for loop, factor in index.terms:
@@ -277,7 +277,7 @@ def _phase(loops, maps, shapes, reach):
     return Phase(batch, rows, tuple(places), tuple(summed), tuple(offsets))
 
 
-def _merged(phases):
+def _simplify(phases):
     """Drop the loops of extent 1 from phases, and merge pairs of loops that form one."""
     kept = [
         i
@@ -288,14 +288,14 @@ def _merged(phases):
     for phase in phases:
         places = [phase.places[i] for i in kept]
         if len(phases) == 1:
-            places = _joined(sorted(places, key=lambda loop: -abs(loop.out)))
+            places = _merge_nested(sorted(places, key=lambda loop: -abs(loop.out)))
         summed = [each for each in phase.summed if each.extent != 1]
-        summed = _joined(sorted(summed, key=lambda loop: (-loop.a, -abs(loop.b))))
+        summed = _merge_nested(sorted(summed, key=lambda loop: (-loop.a, -abs(loop.b))))
         made.append(phase._replace(places=tuple(places), summed=tuple(summed)))
     return made
 
 
-def _joined(loops):
+def _merge_nested(loops):
     made = []
     for loop in loops:
         if made:

@@ -53,19 +53,19 @@ LARGE = 1 << 18
 # ------------------------------------------------------------------------ convolution
 
 
-def convolved(x, filters, space, out=None, **attributes):
+def run_convolution(x, filters, space, out=None, **attributes):
     """`convolution` into ``[channels, width, height, batch]``."""
     out = None if out is None else out.transpose()
     return convolve_into(np, x, filters, space, out, **attributes).transpose()
 
 
-def convolved_back(g, filters, space, out=None, **attributes):
+def run_input_gradient(g, filters, space, out=None, **attributes):
     """`convolution_input_gradient` into ``[channels, width, height, batch]``."""
     out = None if out is None else out.transpose()
     return input_gradient_into(np, g, filters, space, out, **attributes).transpose()
 
 
-def convolved_filters(x, g, space, out=None, **attributes):
+def run_filter_gradient(x, g, space, out=None, **attributes):
     """`convolution_filter_gradient`."""
     return filter_gradient_into(np, x, g, space, out, **attributes)
 
@@ -151,7 +151,9 @@ def lower_convolution(builder, input, filters, **attributes):
         loops, of_input, of_filters, out = found
         return IndexMaps(loops, (of_input, of_filters), out[::-1])
 
-    made = _contract(builder, convolved, input, filters, size, shape, attributes, maps)
+    made = _contract(
+        builder, run_convolution, input, filters, size, shape, attributes, maps
+    )
     return made.transpose()
 
 
@@ -169,7 +171,7 @@ def lower_input_gradient(builder, g, filters, *, size, **attributes):
         return IndexMaps(loops, (places, of_filters), of_images[::-1])
 
     made = _contract(
-        builder, convolved_back, g, filters, space, shape, {**attributes, "size": size},
+        builder, run_input_gradient, g, filters, space, shape, {**attributes, "size": size},
         maps,
     )  # fmt: skip
     return made.transpose()
@@ -190,7 +192,7 @@ def lower_filter_gradient(builder, input, g, *, window, **attributes):
         return IndexMaps(loops, (of_images, places), of_filters)
 
     return _contract(
-        builder, convolved_filters, input, g, size, shape,
+        builder, run_filter_gradient, input, g, size, shape,
         {**attributes, "window": window}, maps,
     )  # fmt: skip
 
@@ -296,15 +298,15 @@ LOWERING_RULES = {
 def _in_c_order(op):
     """Run the kernel of a convolution or of a gradient, with its result in C order."""
 
-    def contracted(x, y, out=None, **attributes):
+    def contract(x, y, out=None, **attributes):
         made = op.kernel(np, x, y, **attributes)
         if out is None:
             return np.ascontiguousarray(made)
         out[...] = made
         return out
 
-    contracted.__name__ = op.name
-    return contracted
+    contract.__name__ = op.name
+    return contract
 
 
 def lower_contraction(builder, x, y, **attributes):
