@@ -28,7 +28,7 @@ from .thin_products import thin_product_of
 
 __all__ = ["ContractionKernel"]
 
-LINE = 64  # entries: bands of threads begin on lines of their own
+LINE = 64  # entries, one or more lines of the cache, of which no two threads write one
 _I64 = np.dtype(np.int64)
 
 
@@ -39,6 +39,7 @@ def _contraction(instruction):
     a, b = operands = instruction.operands[:2]
     (out,) = instruction.outputs
     known = {x.dtype for x in (a, b, out)} == {out.dtype} and out.dtype.char in "fd"
+    # The axes of the first operand are batch, rows, and at least one more: see `Phase`.
     if not known or len(a.shape) < 3 or not (a.size and b.size and out.size):
         return None
     return instruction.maps, operands, (a.shape, b.shape, out.shape)
@@ -51,6 +52,8 @@ def _schedules(instruction, limits=DEFAULTS, most=1):
         return ()
     maps, _, shapes = found
     width, registers = engine.vector_registers()
+    # CPUs with 64-byte vectors often have one unit for them, or split them: one product
+    # a cycle instead of two.
     rate = 1 if width == 64 else 2
     unit = VectorUnit(width // out.dtype.itemsize, registers, rate)
     return schedules_of(maps, *shapes, out.dtype.itemsize, unit, limits, most)
@@ -140,6 +143,7 @@ class ContractionKernel(NativeKernel):
         schedule, context = self.schedule, arguments.context
         if schedule.packed:
             count = sum([_copies(phase, schedule.tile) for phase in schedule.phases])
+            # An entry that is copied out of order counts as four operations.
             call_blocks(writer, f"{name}.pack", context, count, 4 * schedule.b_size)
 
     def write_slice(self, writer, name, context, number, thread):
@@ -505,11 +509,13 @@ class _Functions:
                 args.append(writer.index(loop.extent))
                 if i + 1 < len(loops):
                     args += [writer.index(loop.a), writer.index(loop.b)]
-            if schedule.accumulates:
+            if schedule.accumulates:  # the outer loops run over the band: see `summed`
                 args[5:11] = [images, *map(writer.index, (batch.a, batch.b)),
                               row_count, *map(writer.index, (rows.a, rows.b))]  # fmt: skip
             writer.call(self.tiles[number], args, declare=False)
 
+        # Either the whole second operand stays in the nearest cache, or what a tile reads of
+        # it, while the tiles of the band read it again.
         if schedule.is_near:
             with (
                 over_band((a, b, out)) as pointers,
