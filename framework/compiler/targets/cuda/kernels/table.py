@@ -79,7 +79,9 @@ KERNELS = {
     **_by_name(TopKernel, "top_k"),
 }
 
-MOST = 400  # the code size of a group, see `form_groups`
+# The code size of a group, see `form_groups`. A chain of 1,000 tanh takes NVRTC 1.9 s, in 20
+# launches; with 200 it takes 2.6 s in 40, with 800 2.2 s in 10.
+MOST = 400
 
 
 def is_supported(instruction):
