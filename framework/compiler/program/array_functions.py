@@ -16,8 +16,8 @@ __all__ = [
     "LOOP_FUNCTIONS",
     "NotTraceable",
     "UFUNCS",
-    "casted",
-    "copied",
+    "cast_to",
+    "copy_array",
     "joined",
     "matmul",
 ]
@@ -96,12 +96,12 @@ def joined(*values, axis, out=None):
     return np.concatenate(values, axis, out)
 
 
-def copied(builder, x):
+def copy_array(builder, x):
     """Return a copy of an array in C order."""
     return builder.made(Copy(copy_into, (x.buffer,), builder.node), x.shape, x.dtype)
 
 
-def casted(builder, x, dtype):
+def cast_to(builder, x, dtype):
     """Return an array in another dtype."""
     if x.dtype.kind == "c" or kind_of(dtype) not in "biufc":
         raise NotTraceable
@@ -171,7 +171,7 @@ def _where(builder, condition, x, y):
     for each in (x, y):
         if not hasattr(each, "dtype") or each.dtype != dtype:  # None equals float64
             traced = hasattr(each, "buffer")
-            each = casted(builder, each, dtype) if traced else np.asarray(each, dtype)
+            each = cast_to(builder, each, dtype) if traced else np.asarray(each, dtype)
         operands.append(builder.buffer(each))
     shape = np.broadcast_shapes(*[a.shape for a in operands])
     return builder.entrywise(where, tuple(operands), shape, dtype)

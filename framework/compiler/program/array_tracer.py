@@ -20,8 +20,8 @@ from .array_functions import (
     LOOP_FUNCTIONS,
     UFUNCS,
     NotTraceable,
-    casted,
-    copied,
+    cast_to,
+    copy_array,
     matmul,
 )
 from .array_instructions import BoundedRead, Index, Map, Reduce, View, permutation
@@ -121,7 +121,7 @@ class ArrayTracer:
     def copy(self, order="C"):
         if order != "C":
             _refuse(self)
-        return copied(self.builder, self)
+        return copy_array(self.builder, self)
 
     def sum(self, axis=None, dtype=None, out=None, keepdims=False, **initial):
         if initial:
@@ -160,7 +160,7 @@ class ArrayTracer:
         dtype = np.dtype(dtype)
         if dtype == self.dtype and not copy:
             return self
-        return casted(self.builder, self, dtype)
+        return cast_to(self.builder, self, dtype)
 
     def __getitem__(self, index):
         index = index if type(index) is tuple else (index,)
