@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from tapewright.core.blas import sum_of_squares
+from tapewright.core.combine_at import combine_at
 from tapewright.core.communication.job import communicator
 from tapewright.core.devices import array_module, to_numpy
 from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import DTypeError, ShapeError
-from tapewright.core.meeting import combine_at
 from tapewright.core.replica_context import replica_context
 from tapewright.core.tensor import (
     IndexedSlices,

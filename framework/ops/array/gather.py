@@ -13,6 +13,7 @@ from typing import Unpack
 import numpy as np
 
 from tapewright.core import devices, dtypes
+from tapewright.core.combine_at import combine_at
 from tapewright.core.costs import per_input
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import (
@@ -22,7 +23,6 @@ from tapewright.core.errors import (
     ShapeError,
     TracingError,
 )
-from tapewright.core.meeting import combine_at
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import all_mapped, normalize_axis
 from tapewright.core.symbolic_shape import agree

@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Unpack
 
 from tapewright.core import devices, text
+from tapewright.core.combine_at import combine_at
 from tapewright.core.errors import (
     InvalidArgumentError,
     OutOfBoundsError,
     ShapeError,
 )
-from tapewright.core.meeting import combine_at
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import all_mapped, infer_like_input, same_dtype
 from tapewright.core.tensor import (

@@ -15,6 +15,7 @@ from typing import Unpack
 import numpy as np
 
 from tapewright.core import devices, dtypes
+from tapewright.core.combine_at import combine_at
 from tapewright.core.costs import per_input
 from tapewright.core.errors import (
     DTypeError,
@@ -23,7 +24,6 @@ from tapewright.core.errors import (
     ShapeError,
 )
 from tapewright.core.interpreters import active_tracer
-from tapewright.core.meeting import combine_at
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     all_mapped,

@@ -21,7 +21,7 @@ def combine_at(xp: Any, ufunc: Any, target: Any, indices: Any, rows: Any) -> Non
 
     Example:
         >>> import numpy as np
-        >>> from tapewright.core.meeting import combine_at
+        >>> from tapewright.core.combine_at import combine_at
         >>> total = np.zeros(3)
         >>> combine_at(np, np.add, total, np.array([0, 2, 0]), np.array([1.0, 2.0, 3.0]))
         >>> total

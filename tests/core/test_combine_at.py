@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapewright.core.meeting import combine_at
+from tapewright.core.combine_at import combine_at
 
 PLACES = np.array([2, 0, 2, 3, 2, 0])
 
