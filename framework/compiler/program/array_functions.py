@@ -18,7 +18,7 @@ __all__ = [
     "UFUNCS",
     "cast_to",
     "copy_array",
-    "joined",
+    "join_into",
     "matmul",
 ]
 
@@ -91,7 +91,7 @@ def copy_into(x, out=None):
     return out
 
 
-def joined(*values, axis, out=None):
+def join_into(*values, axis, out=None):
     """Concatenate ``values`` along ``axis``."""
     return np.concatenate(values, axis, out)
 
@@ -212,7 +212,7 @@ def _concatenate(builder, arrays, axis=0):
     if len({a.dtype for a in operands}) > 1:
         raise NotTraceable
     return builder.made(
-        Copy(joined, operands, builder.node, axis), tuple(shape), operands[0].dtype
+        Copy(join_into, operands, builder.node, axis), tuple(shape), operands[0].dtype
     )
 
 

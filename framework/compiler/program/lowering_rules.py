@@ -21,7 +21,7 @@ from tapewright.ops.nn import activation, cross_entropy
 from tapewright.ops.random import philox
 
 from . import convolution_rules, window_rules
-from .array_functions import NotTraceable, copied, joined
+from .array_functions import NotTraceable, copy_array, join_into
 from .array_instructions import Copy, Index, Routine
 from .call_instructions import Draw, Gather, Scatter
 from .map_fusion import has_rows
@@ -69,7 +69,7 @@ def lower_concat(builder, *values, axis):
     shape = list(values[0].shape)
     shape[axis] = sum([v.shape[axis] for v in values])
     operands = [v.buffer for v in values]
-    instruction = Copy(joined, operands, builder.node, axis)
+    instruction = Copy(join_into, operands, builder.node, axis)
     return builder.made(instruction, tuple(shape), values[0].dtype)
 
 
@@ -141,7 +141,7 @@ def lower_upsample(builder, images, axis, times):
     shape, at = images.shape, images.ndim + axis + 1
     each = images.reshape(*shape[:at], 1, *shape[at:])
     each = np.broadcast_to(each, (*shape[:at], times, *shape[at:]))
-    return copied(builder, each).reshape(resized(shape, axis, shape[axis] * times))
+    return copy_array(builder, each).reshape(resized(shape, axis, shape[axis] * times))
 
 
 # Rules for targets that compile loops: for ops that raise on some values, or that write
