@@ -106,6 +106,14 @@ Aab -> A(a-1)b 1
     {0}[1:]; {0}[:-1]
 Aab Aab -> A(a+a)b 1
     tw.concat([{0}, {1}], 0)
+Aab -> A(a+a)b 1
+    tw.repeat({0}, 2, 0); tw.concat([{0}[::2], {0}[::-1], {0}[1::2]], 0)
+Nab -> N(a+2)b 1.5
+    tw.pad({0}, [[1, 1], [0, 0]]); tw.pad({0}, [[2, 0], [0, 0]], constant_values=3)
+Fab -> Fab 1.5
+    tw.nn.max_pool1d({0}[None], 3, 1, "SAME")[0]; tw.pad({0}[1:], [[0, 1], [0, 0]])
+    tw.nn.avg_pool1d({0}[..., None], 2, 1, "SAME")[..., 0]
+    tw.pad(tw.nn.relu({0})[:, 1:], [[0, 0], [1, 0]])
 A(R+R)b -> ARb 2
     {0}[:R]; {0}[R:]; {0}[::2]; tw.split({0}, 2)[1]
 Aab i -> Ab 1
