@@ -332,9 +332,9 @@ def _may_share_loops(members):
     Loops over a few channels that are joined fill no vectors: there, what follows runs
     over the whole array in loops of its own.
     """
-    if len({each.node for each in members}) == 1:
-        return True
-    return all([has_long_parts(m) for m in members if type(m) is BoundedRead])
+    reads = [each for each in members if type(each) is BoundedRead]
+    nodes = {id(each.node) for each in members} if reads else ()
+    return len(nodes) < 2 or all(map(has_long_parts, reads))
 
 
 def has_long_parts(read):

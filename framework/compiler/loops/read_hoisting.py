@@ -69,7 +69,7 @@ class _Hoisting:
         readers = self.readers_of[source]
         if {type(r) for r in readers} != {BoundedRead} or source in self.outputs:
             return False
-        if len({r.node for r in readers}) > 1 or not has_long_parts(read):
+        if len({id(r.node) for r in readers}) > 1 or not has_long_parts(read):
             return False
         entries = [
             math.prod([len(r) for r, _, _ in each.positions]) for each in readers
