@@ -33,7 +33,7 @@ def reads_for_concats(program, is_supported):
             index[axis] = Index(1, -start)
             start += operand.shape[axis]
             if operand.size:
-                reads.append(BoundedRead((operand, made), index, each.node))
+                reads.append(BoundedRead((operand, made), index, out.shape, each.node))
                 (made,) = program.append(reads[-1], (out.shape, out.dtype))
                 program.instructions.pop()
         if reads:
@@ -118,7 +118,8 @@ class _Hoisting:
         made = self.computed(source, index, out.shape)
         inside = program.constant(np.broadcast_to(True, source.shape))
         outside = program.constant(np.zeros((), bool))
-        mask = self.add(BoundedRead((inside, outside), index, node), out.shape, bool)
+        mask = BoundedRead((inside, outside), index, out.shape, node)
+        mask = self.add(mask, out.shape, bool)
         made = self.add(Map(where, (mask, made, fill), node), out.shape, out.dtype)
         rewriter.put(read, program.instructions[count:])
         del program.instructions[count:]
@@ -137,7 +138,7 @@ class _Hoisting:
             own = map(Index._make, each.keywords["index"])
             fill = self.operand(fill, whole, index, shape)
             index = [i.of(j) for i, j in zip(own, index)]
-            again = BoundedRead((source, fill), index, each.node)
+            again = BoundedRead((source, fill), index, shape, each.node)
         return self.add(again, shape, buffer.dtype)
 
     def operand(self, buffer, whole, index, shape):
@@ -156,7 +157,7 @@ class _Hoisting:
             view = View(np.broadcast_to, buffer, (whole,), self.node)
             buffer = self.add(view, whole, buffer.dtype)
         zero = self.program.constant(np.zeros((), buffer.dtype))
-        read = BoundedRead((buffer, zero), index, self.node)
+        read = BoundedRead((buffer, zero), index, shape, self.node)
         return self.add(read, shape, buffer.dtype)
 
     def add(self, instruction, shape, dtype):

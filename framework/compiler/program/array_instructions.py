@@ -261,8 +261,9 @@ class Index(NamedTuple):
         return range(low, max(low, high), d), (low + b) // d, 1
 
 
-def read_bounded(x, fill, index, out):
-    """Write entries of ``x`` to ``out``, and ``fill`` where there are none."""
+def read_bounded(x, fill, index, shape, out=None):
+    """Return an array of a shape: entries of ``x``, and ``fill`` where there are none."""
+    out = array_module(type(x)).empty(shape, x.dtype) if out is None else out
     out[...] = fill
     found = [
         Index(*each).positions(n, extent)
@@ -278,14 +279,14 @@ class BoundedRead(_Computed):
     """Entry ``[i, j, ...]`` of the output is entry ``[index[0](i), index[1](j), ...]``.
 
     It is an entry of the first operand; where there is none, it is that of the second,
-    which is broadcast. ``index``: an `Index` for each axis.
+    which is broadcast. ``index``: an `Index` for each axis of the ``shape``.
     """
 
     __slots__ = ()
     scalar = "select"
 
-    def __init__(self, operands, index, node):
-        keywords = {"index": tuple(map(tuple, index))}
+    def __init__(self, operands, index, shape, node):
+        keywords = {"index": tuple(map(tuple, index)), "shape": tuple(shape)}
         super().__init__(read_bounded, operands, node, keywords)
 
     def merge_key(self, operands):

@@ -388,7 +388,7 @@ class LoopBuilder(Builder):
             index[axis], shape[axis] = each
         if not hasattr(fill, "dtype"):
             fill = np.asarray(fill, x.dtype)
-        instruction = BoundedRead((x, self.buffer(fill)), index, self.node)
+        instruction = BoundedRead((x, self.buffer(fill)), index, shape, self.node)
         return self.made(instruction, tuple(shape), x.dtype)
 
     def unshaped(self, x):

@@ -111,9 +111,8 @@ def lower_spread_means(builder, g, extent, axis, **window):
     for tap in range(windows.size):
         each = share
         if share.ndim:  # of the window that an entry is read from
-            each = np.empty((extent, *share.shape[1:]), share.dtype)
             index = [windows.index_of_window(tap), *[Index()] * (share.ndim - 1)]
-            read_bounded(share, 0, index, each)
+            each = read_bounded(share, 0, index, (extent, *share.shape[1:]))
         total = total + windows.window(g, tap) * each
     return total
 

@@ -143,7 +143,7 @@ def test_bounded_reads_are_those_of_their_definition(seed):
             at, rest = divmod(index.factor * i + index.offset, index.divisor)
             if not rest and 0 <= at < n:
                 wanted[i] = x[at]
-        found = read_bounded(x, -1.0, [index], np.empty(extent))
+        found = read_bounded(x, -1.0, [index], (extent,))
         np.testing.assert_array_equal(found, wanted)
 
 
