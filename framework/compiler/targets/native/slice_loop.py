@@ -162,11 +162,18 @@ def is_sliced(instruction, array, count):
     """Return whether slice i of an instruction accesses only slice i of an array.
 
     This holds if block 1 accesses entries exactly one slice behind block 0, and so on:
-    the last block could not leave its slice without leaving the array.
+    the last block could not leave its slice without leaving the array. Bounds on the axes
+    of blocks shift what they access.
     """
     size, rest = divmod(array.size, count)
     if type(instruction) is LoopNest:
         late = [access.array for _, access in accesses_in(instruction.finish)]
+        cut = {axis for axis, width in instruction.grid if width < axis.extent}
+        late += [
+            access.array
+            for _, access in accesses_in(instruction.body)
+            if cut & {*dict(access.bounds)}
+        ]
         extents = [axis.extent // width for axis, width in instruction.grid]
         steps = [
             [access.stride(axis) * width for axis, width in instruction.grid]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import tapewright as tw
 from tapewright import config
+from tapewright.compiler.loops import group
 from tapewright.compiler.loops.loop_nest import LoopNest
 from tapewright.compiler.program.array_instructions import BoundedRead, Contract
 from tapewright.compiler.program.limits import use_limits
@@ -280,6 +281,32 @@ def test_windows_of_views(view):
         y = tw.nn.relu(tw.nn.conv2d(x, kernel, 1, "SAME"))
         z = POOLS[kind](VIEWS[view](y), 3, stride, "SAME")
         return tw.tanh(z)
+
+    arrays = numbers(rng, 6, 8, 8, 4), numbers(rng, 3, 3, 4, 4)
+    with use_limits(slice_entries=1):
+        check(gradients(run), *arrays, least=0, close=1e-4)
+
+
+MOVES = {
+    "joined images": lambda y: tw.concat([y, tw.tanh(y)], 0),
+    "joined channels": lambda y: tw.concat([y, tw.tanh(y)], -1),
+    "turned images": lambda y: tw.roll(y, 1, 0),
+    "turned rows": lambda y: tw.roll(y, 1, 1),
+    "padded images": lambda y: tw.pad(y, [[2, 4], [0, 0], [0, 0], [0, 0]]),
+    "padded rows": lambda y: tw.pad(y, [[0, 0], [2, 1], [0, 0], [0, 0]]),
+    "later images": lambda y: tw.pad(y[1:], [[0, 1], [0, 0], [0, 0], [0, 0]]),
+}
+
+
+@pytest.mark.parametrize("short", [1, 64])
+@pytest.mark.parametrize("move", MOVES)
+def test_moves_of_convolutions(move, short, monkeypatch):
+    monkeypatch.setattr(group, "SHORT", short)
+    rng = np.random.default_rng(17)
+
+    def run(x, kernel):
+        y = tw.nn.relu(tw.nn.conv2d(x, kernel, 1, "SAME"))
+        return tw.tanh(MOVES[move](y) * 2.0)
 
     arrays = numbers(rng, 6, 8, 8, 4), numbers(rng, 3, 3, 4, 4)
     with use_limits(slice_entries=1):
