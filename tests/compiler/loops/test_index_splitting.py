@@ -168,3 +168,23 @@ def test_maps_stay_where_more_is_computed_or_read_otherwise(monkeypatch):
 
     for f in (overlapping, read_twice):
         assert len(nests(program_of(f, x))) == 2
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_index_at_an_index_is_one(seed):
+    rng = np.random.default_rng(seed)
+
+    def drawn():
+        a, b = int(rng.integers(1, 4)), int(rng.integers(-5, 6))
+        return Index(a, b, 1) if rng.random() < 0.5 else Index(1, b, a)
+
+    def at(index, i):
+        return (index.factor * i + index.offset) / index.divisor
+
+    outer, inner = drawn(), drawn()
+    both = outer.of(inner)
+    if both is None:
+        assert outer.divisor * inner.divisor > 1 and outer.factor * inner.factor > 1
+        return
+    for i in range(12):
+        assert at(both, i) == pytest.approx(at(outer, at(inner, i)))

@@ -53,8 +53,13 @@ def _count(instruction, limits):
         out = max(instruction.outputs, key=lambda a: a.size)
         most = out.size // limits.slice_entries
         return greatest_divisor(out.shape[0], most) if out.shape else None
-    count = math.prod(product_of(instruction).batch) if is_product(instruction) else 1
+    count = _products(instruction)
     return count if count > 1 else None
+
+
+def _products(instruction):
+    """Return the number of products in a batch, 1 for other instructions."""
+    return math.prod(product_of(instruction).batch) if is_product(instruction) else 1
 
 
 def _takes_any(instruction):
@@ -73,11 +78,7 @@ def _cut(instruction, count):
         return instruction.in_blocks and instruction.in_blocks(count)
     if isinstance(instruction, NativeKernel):
         return instruction.in_slices(count)
-    return (
-        instruction
-        if is_product(instruction) and math.prod(product_of(instruction).batch) == count
-        else None
-    )
+    return instruction if 1 < count == _products(instruction) else None
 
 
 # ------------------------------------------------------------- groups of instructions
