@@ -593,6 +593,9 @@ class Optimizer(State, Configured):
         """Return a step with ``share`` of checked gradients, for a commit."""
         return RuleStep(update, self, gradients, share)
 
+    def _tw_constrain(self, variable):
+        variable.assign(variable.constraint(variable))
+
     @property
     def _tw_changes_gradients(self) -> bool:
         """True if an update modifies the gradients first."""

@@ -25,6 +25,7 @@ __all__ = [
     "Recorder",
     "Runner",
     "Template",
+    "all_current",
     "are_current",
     "bound",
 ]
@@ -60,6 +61,8 @@ class ReadSettings:
             return partial(method, self)
         value = getattr(optimizer, name)
         if not isinstance(method, staticmethod) and not self._tw_is_known(name, value):
+            if isinstance(method, property):
+                return method.fget(self)
             raise NotRecordable(f"{name} may change")
         self._tw_values[name] = self._tw_compared(value)
         return value
@@ -79,14 +82,7 @@ class ReadSettings:
 
 
 class ReadState(ReadSettings):
-    """`ReadSettings` for a rule in ops, which may read variables in attributes, too.
-
-    ``learning_rate`` replaces that of the optimizer.
-    """
-
-    def __init__(self, optimizer, values, learning_rate):
-        super().__init__(optimizer, values)
-        vars(self).update(learning_rate=learning_rate)
+    """`ReadSettings` for code in ops, which may read variables in attributes, too."""
 
     @staticmethod
     def _tw_is_known(name, value):
@@ -112,6 +108,11 @@ def _variables_in(value):
         items = value.values()
     are_variables = [isinstance(x, Variable) for x in items if x is not None]
     return tuple(items) if are_variables and all(are_variables) else ()
+
+
+def all_current(reads):
+    """Return whether objects still have their settings: pairs as for `are_current`."""
+    return all([are_current(*each) for each in reads])
 
 
 def are_current(optimizer, values):

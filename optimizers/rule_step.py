@@ -16,16 +16,17 @@ from functools import partial
 
 import numpy as np
 
-from tapewright.core.commit import bind_all, with_arrays_back
+from tapewright.core.commit import with_arrays_back
 from tapewright.core.communication.job import count_step
 from tapewright.core.devices import array_module, use_module
 from tapewright.core.interpreters import use_interpreters
-from tapewright.core.tensor import new_tensor
+from tapewright.core.tensor import Tensor, new_tensor
 from tapewright.core.variable import Variable
 
 from .arithmetic import accumulate, average, clear, pays, scratch_count, update
 from .flat_buffers import Workspace
 from .gradients import Scaling, SparseRows, clipping, to_gradient
+from .ops_step import take_step
 from .recording import (
     NotRecordable,
     ReadSettings,
@@ -162,46 +163,17 @@ class RuleStep:
     def _assigned(self, variables):
         """Run the step; return the arrays of the variables after it."""
         rule, update = self.rule, self.update
-        if self.every > 1:
-            with self._moved():
-                gradients = self._clipped_copies(self._accumulated())
-                if self.is_due:
-                    clear(update.segments)
-        elif self.is_due:
-            gradients = self._clipped_copies(self.gradients)
-        if self.is_due:
-            self._call(gradients)
-        if rule.use_ema:
-            with self._moved():
-                self._average()
-        for variable, *_ in update.constrained:
-            with use_interpreters(()):
-                variable.assign(variable.constraint(variable))
+        count = int(rule._iterations._array)
+        module = update.present[0][2][2]
+        with use_interpreters(()), _scalars_on(rule, module):
+            take_step(rule, update, count, self.gradients, self.share, self._copies)
         return [variable._array for variable in variables]
 
-    @contextmanager
-    def _moved(self):
-        segments = self.update.segments
-        for segment in segments:
-            segment.move()
-        yield
-        for segment in segments:
-            bind_all(segment.owners, segment.views_of_owners())
-
-    def _clipped_copies(self, gradients):
-        """Return clipped copies of the gradients, for code that may keep them."""
+    def _copies(self, gradients, *limits):
+        """Return clipped copies of gradients, for code that may keep them."""
+        arrays = [g.array if type(g) is Tensor else g for g in gradients]
         specs = [spec for _, _, spec in self.update.present]
-        return clipped_copies(gradients, specs, *self.rule._tw_limits, self.share)
-
-    def _call(self, gradients):
-        """Decay the variables, and call ``update_step`` for each."""
-        rule = self.rule
-        variables = [variable for _, variable, _ in self.update.present]
-        module = self.update.present[0][2][2]
-        with use_interpreters(()), _scalars_on(rule, module):
-            rule._apply_weight_decay(variables)
-            gradients = [new_tensor(array) for array in gradients]
-            rule._backend_update_step(gradients, variables, rule.learning_rate)
+        return [new_tensor(x) for x in clipped_copies(arrays, specs, *limits)]
 
     # --- rules in blocks
 

@@ -41,7 +41,7 @@ from .gradients import (
     check_gradient,
     to_gradient,
 )
-from .recording import are_current
+from .recording import all_current
 
 __all__ = ["Update", "dense_on_device"]
 
@@ -233,7 +233,7 @@ class TracedUpdate(VariableUpdate):
         self.update, self.rule, self.slices = update, rule, slices
         self.gathers = gathers
         self.dense: bool = all([each is None for each in slices])
-        self.read = None  # the settings that the latest traced step has read
+        self.read = None  # what the latest traced step has read, for `all_current`
         self.__name__ = EFFECT
 
     def make_step(self, *arrays):
@@ -284,7 +284,7 @@ class TracedUpdate(VariableUpdate):
         return graph
 
     def guard(self):
-        return None if self.read is None else partial(are_current, self.rule, self.read)
+        return None if self.read is None else partial(all_current, self.read)
 
     def with_own_memory(self):
         other = copy.copy(self)

@@ -140,13 +140,20 @@ def model_step(run_eagerly):
     return lambda: train(data), [*variables, *model.optimizer.variables]
 
 
-def step_of(rule, traced=False, shapes=((20, 30), (30,), (30, 3)), sparse=False):
+def step_of(
+    rule,
+    traced=False,
+    shapes=((20, 30), (30,), (30, 3)),
+    sparse=False,
+    constraint=None,
+):
     """``(step, variables)``; equal calls give steps with equal results."""
     numbers = np.random.default_rng(0)
     trained = [
         tw.Variable(numbers.normal(size=shape).astype("f4"), name=f"v{i}")
         for i, shape in enumerate(shapes)
     ]
+    trained[-1].constraint = constraint
     gradients = [
         tw.constant(numbers.normal(size=v.shape).astype("f4")) for v in trained
     ]

@@ -11,6 +11,7 @@ import pytest
 import tapewright as tw
 from tapewright import keras
 from tapewright.core.commit import Commit
+from tapewright.layers.constraints import MaxNorm
 from tapewright.optimizers import (
     SGD,
     Adafactor,
@@ -72,6 +73,13 @@ RULES = {
 @pytest.mark.parametrize("rule", RULES)
 def test_all_that_belongs_to_a_step_is_in_its_commit(rule, traced):
     check_all(lambda: step_of(RULES[rule], traced), some)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_all_that_belongs_to_a_step_in_ops_is_in_its_commit(traced, target):
+    averages = {"use_ema": True, "ema_overwrite_frequency": 3}
+    rule = lambda: Muon(0.1, gradient_accumulation_steps=2, **averages)  # noqa: E731
+    check_all(lambda: step_of(rule, traced, constraint=MaxNorm(0.5)), some)
 
 
 @pytest.mark.parametrize("rule", [SGD, Adam])

@@ -5,6 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.program.call_instructions import Update
+from tapewright.layers.constraints import Constraint, MaxNorm
 from tapewright.optimizers import Adafactor, LossScaleOptimizer, Muon, traced_step
 from tapewright.optimizers.schedules import ExponentialDecay, LearningRateSchedule
 
@@ -18,34 +19,41 @@ def cpu(device):
         yield
 
 
-def problem(optimizer, traced):
+def problem(optimizer, traced, constraint=None):
     v, w = tw.Variable(np.ones((4, 2), "f4")), tw.Variable(np.float32([0.5, -3]))
+    v.constraint = constraint
     step = lambda g: optimizer.apply([g * v, g[0] * 3.0], [v, w])  # noqa: E731
     return [v, w], tw.function(step) if traced else step
 
 
-def after_steps(optimizer, traced, between=None):
-    variables, step = problem(optimizer, traced)
-    for n, gradient in enumerate(GRADIENTS):
-        if n == 2 and between is not None:
-            between(optimizer)
+def values_after(optimizer, traced, gradients, between=None, constraint=None):
+    """Return for each step the values of all variables after it."""
+    constraint = constraint and constraint()
+    variables, step = problem(optimizer, traced, constraint)
+    values = []
+    for n, gradient in enumerate(gradients):
+        if n == len(gradients) // 2 and between is not None:
+            between(optimizer, constraint)
         step(tw.constant(gradient))
-    return [x.numpy() for x in (*variables, *optimizer.variables)]
+        values += [x.numpy() for x in (*variables, *optimizer.variables)]
+    return values
 
 
-def same(make, between=None):
+def same(make, between=None, constraint=None, gradients=GRADIENTS, rtol=1e-4):
     """Compare traced steps with eager steps: on NumPy they have the same bits."""
+    more = gradients, between, constraint
     with tw.config.use_target("numpy"):
-        eager = after_steps(make(), False, between)
-        for a, b in zip(after_steps(make(), True, between), eager, strict=True):
+        eager = values_after(make(), False, *more)
+        for a, b in zip(values_after(make(), True, *more), eager, strict=True):
             np.testing.assert_array_equal(a, b)
-    for a, b in zip(after_steps(make(), True, between), eager, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+    with tw.config.use_target("native"):
+        for a, b in zip(values_after(make(), True, *more), eager, strict=True):
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-6)
 
 
-def calls_python(optimizer):
+def calls_python(optimizer, constraint=None):
     """Return whether a replay of a step calls the Python code of the optimizer."""
-    _, step = problem(optimizer, True)
+    _, step = problem(optimizer, True, constraint and constraint())
     program = step.get_concrete_function(tw.constant(GRADIENTS[0])).executable.program
     return any([isinstance(each, Update) for each in program.instructions])
 
@@ -72,15 +80,107 @@ def test_traced_steps_are_eager_steps_without_python(what):
     assert not calls_python(TRACED[what]())
 
 
+FACTOR = tw.Variable(0.5)
+MANY = np.random.default_rng(1).normal(size=(13, 4, 2)).astype("f4")
+DECAY = {"weight_decay": 0.1, "clipnorm": 0.5, "loss_scale_factor": 3.0}
+MORE = {
+    "averages": dict(use_ema=True),
+    "averages of one step": dict(use_ema=True, ema_momentum=0.0),
+    "averages that overwrite": dict(
+        use_ema=True, ema_momentum=0.6, ema_overwrite_frequency=3
+    ),
+    "accumulation": dict(gradient_accumulation_steps=3, **DECAY),
+    "accumulation and averages": dict(
+        gradient_accumulation_steps=2,
+        use_ema=True,
+        ema_momentum=0.6,
+        ema_overwrite_frequency=2,
+        weight_decay=0.1,
+    ),
+    "accumulation by a schedule": dict(
+        gradient_accumulation_steps=3,
+        learning_rate=ExponentialDecay(0.3, 2, 0.7),
+        weight_decay=0.1,
+    ),
+}
+OWN = {"Momentum": Momentum, "Moments": RULES["Moments"], "Adam": OpsAdam}
+
+
+@pytest.mark.parametrize("what", MORE)
+@pytest.mark.parametrize("rule", OWN)
+def test_averages_and_sums_of_gradients_are_traced(rule, what):
+    make = lambda: OWN[rule](**({"learning_rate": 0.1} | MORE[what]))  # noqa: E731
+    same(make, gradients=MANY, rtol=1e-6)
+    assert not calls_python(make())
+
+
+class Bounded(Constraint):
+    limits = (-0.5, 0.5)
+
+    def __call__(self, w):
+        return self.cut(tw.convert_to_tensor(w))
+
+    def cut(self, w):
+        return tw.clip_by_value(w, *self.limits)
+
+
+class Counted(Bounded):
+    calls = 0
+
+    def __call__(self, w):
+        self.calls += 1
+        return super().__call__(w) / self.calls
+
+
+CONSTRAINTS = {
+    "a class": (lambda: MaxNorm(0.5), True),
+    "a class of the users": (Bounded, True),
+    "a function": (lambda: lambda w: tw.minimum(w, 0.5), True),
+    "an op": (lambda: tw.nn.relu, True),
+    "a method": (lambda: Bounded().cut, False),
+    "a class with a state": (Counted, False),
+    "a function of values": (lambda: lambda w: w.numpy().clip(-0.5, 0.5), False),
+    "a function of a variable": (lambda: lambda w: tw.minimum(w, FACTOR), False),
+}
+
+
+@pytest.mark.parametrize("what", CONSTRAINTS)
+@pytest.mark.parametrize("options", [{}, MORE["accumulation and averages"]])
+def test_constraints_are_traced_if_they_are_ops(options, what):
+    constraint, is_traced = CONSTRAINTS[what]
+    make = lambda: Momentum(0.3, **options)  # noqa: E731
+    same(make, constraint=constraint, gradients=MANY, rtol=1e-6)
+    assert calls_python(make(), constraint) is not is_traced
+
+
+def test_a_setting_of_a_constraint_counts_when_it_changes():
+    def change(_, constraint):
+        constraint.limits = (-0.2, 0.3)
+
+    same(lambda: Momentum(0.3), change, Bounded, MANY, 1e-6)
+
+
+def test_another_constraint_counts():
+    v = tw.Variable([1.0, 2.0])
+    v.constraint = lambda w: tw.minimum(w, 0.5)
+    optimizer = Momentum(0.0)
+    step = tw.function(lambda: optimizer.apply([tw.ones(2)], [v]))
+    step()
+    assert v.numpy().tolist() == [0.5, 0.5]
+    v.constraint = lambda w: tw.minimum(w, 0.25)
+    step()
+    assert v.numpy().tolist() == [0.25, 0.25]
+
+
 def setting(**values):
-    def change(optimizer):
+    def change(optimizer, _):
         for name, value in values.items():
             setattr(optimizer, name, value)
 
     return change
 
 
-def move_slots(optimizer):
+def move_slots(optimizer, _):
     optimizer.momenta = optimizer.momenta[:1] + [tw.Variable(np.float32([1, 2]))]
 
 
@@ -97,6 +197,41 @@ CHANGES = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_setting_that_changes_after_tracing_counts(what):
     same(lambda: Momentum(0.1), CHANGES[what])
+
+
+CHANGES_OF_MORE = {
+    "the momentum of averages": setting(ema_momentum=0.3),
+    "when averages overwrite": setting(ema_overwrite_frequency=4),
+    "no averages": setting(use_ema=False),
+    "the number of gradients": setting(gradient_accumulation_steps=3),
+    **{name: CHANGES[name] for name in ("weight decay", "loss scale", "the rate")},
+    "clipping": setting(clipnorm=0.1),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES_OF_MORE)
+def test_a_setting_of_averages_and_sums_counts_when_it_changes(what):
+    make = lambda: Momentum(0.1, **MORE["accumulation and averages"])  # noqa: E731
+    same(make, CHANGES_OF_MORE[what], Bounded, MANY, 1e-6)
+
+
+def test_averages_of_variables_without_a_gradient_move():
+    found = []
+    for wrapped in (tw.function, lambda step: step):
+        v, w = tw.Variable([1.0, 2.0]), tw.Variable([3.0])
+        options = {"use_ema": True, "gradient_accumulation_steps": 2}
+        optimizer = Momentum(0.5, ema_momentum=0.5, **options)
+        optimizer.build([v, w])
+        steps = [
+            wrapped(lambda v=v: optimizer.apply([v * 2.0], [v])),  # noqa: B023
+            wrapped(lambda v=v, w=w: optimizer.apply([v, w], [v, w])),  # noqa: B023
+        ]
+        for n in (0, 1, 1, 0, 0, 1, 0, 0):
+            steps[n]()
+            w.assign_add([1.0])
+        found += [[x.numpy() for x in (v, w, *optimizer.variables)]]
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, 1e-6)
 
 
 def test_settings_of_a_step_in_a_loop_count():
@@ -161,9 +296,6 @@ class ReadsList(Momentum):
         super().update_step(gradient, variable, learning_rate * self.factors[-1])
 
 
-FACTOR = tw.Variable(2.0)
-
-
 class ReadsAnotherVariable(Momentum):
     def update_step(self, gradient, variable, learning_rate):
         super().update_step(gradient * FACTOR, variable, learning_rate)
@@ -187,8 +319,6 @@ PYTHON = {
     "a list": lambda: ReadsList(0.1),
     "another variable": lambda: ReadsAnotherVariable(0.1),
     "a rate by a call": lambda: Momentum(lambda: 0.1),
-    "averages": lambda: Momentum(0.1, use_ema=True),
-    "accumulation": lambda: Momentum(0.1, gradient_accumulation_steps=2),
 }
 
 

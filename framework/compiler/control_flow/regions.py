@@ -42,6 +42,10 @@ class RegionTracer(Tracer):
         self.called_host = False
         self.results = None  # what the function returned
 
+    def before_value(self, variable):
+        for each in self.outside or ():
+            each.before_value(variable)
+
     def value_of_variable(self, variable):
         name = id(variable)
         if name in self.bindings or name in self.touched or self.outside is None:
