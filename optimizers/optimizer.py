@@ -651,7 +651,8 @@ class Optimizer(State, Configured):
     def _tw_traced_step(self, update: Any, dense: bool) -> Any:
         """Return the graph of a step of a rule in ops; see `traced_step`."""
         is_own = type(self)._tw_make_step is not Optimizer._tw_make_step
-        if is_own or self._tw_updates_blocks or not dense:
+        advances = self._tw_rule.advance.__func__ is not Optimizer.advance
+        if is_own or advances or self._tw_updates_blocks or not dense:
             return None, None
         return traced_step(update, self)
 

@@ -9,12 +9,14 @@ import inspect
 import operator
 from collections.abc import Callable
 from functools import partial
+from types import FunctionType
 from typing import NamedTuple
 
 import numpy as np
 
 from tapewright.compiler.program.array_functions import NotTraceable
 from tapewright.core import blas
+from tapewright.core.dtypes import DType
 from tapewright.core.variable import Variable
 
 __all__ = [
@@ -33,7 +35,7 @@ __all__ = [
 # Values that cannot change in place, so that a comparison finds that another was set.
 CONSTANTS = (
     *(type(None), bool, int, float, complex, str, bytes),
-    *(np.generic, np.dtype, np.ufunc),
+    *(np.generic, np.dtype, np.ufunc, DType),
 )
 
 
@@ -64,17 +66,17 @@ class ReadSettings:
             if isinstance(method, property):
                 return method.fget(self)
             raise NotRecordable(f"{name} may change")
-        self._tw_values[name] = self._tw_compared(value)
+        value = self._tw_values[name] = self._tw_fixed(name, value)
         return value
 
     @staticmethod
     def _tw_is_known(name, value):
-        """Return whether a value cannot change unnoticed."""
+        """Return whether a value, once fixed, cannot change unnoticed."""
         return _is_constant(value)
 
     @staticmethod
-    def _tw_compared(value):
-        """Return the value to compare with later ones."""
+    def _tw_fixed(name, value):
+        """Return the value for the rule, and to compare with later ones."""
         return value
 
     def __setattr__(self, name, value):
@@ -82,32 +84,55 @@ class ReadSettings:
 
 
 class ReadState(ReadSettings):
-    """`ReadSettings` for code in ops, which may read variables in attributes, too."""
+    """`ReadSettings` for code in ops, which also reads variables, functions and lists."""
+
+    # Tables under our names stay as they are once the optimizer is built.
 
     @staticmethod
     def _tw_is_known(name, value):
-        # Tables under our names stay as they are once the optimizer is built.
-        is_known = _is_constant(value) or bool(_variables_in(value))
-        return is_known or name.startswith("_tw_")
+        return name.startswith("_tw_") or _is_state(value)
 
     @staticmethod
-    def _tw_compared(value):
-        return _Variables(_variables_in(value)) or value
+    def _tw_fixed(name, value):
+        return value if name.startswith("_tw_") else _fixed(value)
 
 
-class _Variables(tuple):
-    """Variables in an attribute."""
+def _is_state(value):
+    """Return whether lists and dicts, nested, hold only constants, variables and functions."""
+    if type(value) in (list, tuple):
+        return all(map(_is_state, value))
+    if type(value) is dict:
+        return all(map(_is_state, value.values()))
+    return _is_constant(value) or isinstance(value, (Variable, FunctionType))
 
 
-def _variables_in(value):
-    """Return the variables in an attribute, a tuple; empty if it holds anything else."""
-    items = [value]
-    if isinstance(value, (list, tuple)):
-        items = value
-    elif isinstance(value, dict):
-        items = value.values()
-    are_variables = [isinstance(x, Variable) for x in items if x is not None]
-    return tuple(items) if are_variables and all(are_variables) else ()
+class _FixedList(list):
+    """Copy of a list that code must not change while it is traced."""
+
+
+class _FixedDict(dict):
+    """Copy of a dict that code must not change while it is traced."""
+
+
+def _fixed(value):
+    """Return a copy of nested lists and dicts that raises when it is changed."""
+    if type(value) is dict:
+        return _FixedDict({key: _fixed(x) for key, x in value.items()})
+    if type(value) is tuple:
+        return tuple(map(_fixed, value))
+    return _FixedList(map(_fixed, value)) if type(value) is list else value
+
+
+def _refuse_change(self, *args, **options):
+    raise NotRecordable("a list or dict is changed in each step")
+
+
+for _name in (
+    "append clear extend insert pop popitem remove reverse setdefault sort update "
+    "__delitem__ __iadd__ __imul__ __ior__ __setitem__"
+).split():
+    for _class in (_FixedList, _FixedDict):
+        setattr(_class, _name, _refuse_change)
 
 
 def all_current(reads):
@@ -125,10 +150,14 @@ def are_current(optimizer, values):
 
 
 def _is_same(now, value):
-    if type(value) is not _Variables:
-        return _is_constant(now) and now == value
-    found = _variables_in(now)
-    return len(found) == len(value) and all(map(operator.is_, found, value))
+    if isinstance(value, dict):
+        same_keys = isinstance(now, dict) and list(now) == list(value)
+        return same_keys and _is_same([*now.values()], [*value.values()])
+    if isinstance(value, (list, tuple)):
+        if not isinstance(now, (list, tuple)) or len(now) != len(value):
+            return False
+        return all(map(operator.is_, now, value)) or all(map(_is_same, now, value))
+    return now is value or (_is_constant(now) and _is_constant(value) and now == value)
 
 
 def _is_constant(value):

@@ -6,7 +6,13 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.program.call_instructions import Update
 from tapewright.layers.constraints import Constraint, MaxNorm
-from tapewright.optimizers import Adafactor, LossScaleOptimizer, Muon, traced_step
+from tapewright.optimizers import (
+    Adafactor,
+    LossScaleOptimizer,
+    Muon,
+    Nadam,
+    traced_step,
+)
 from tapewright.optimizers.schedules import ExponentialDecay, LearningRateSchedule
 
 from .test_own_rules import GRADIENTS, RULES, Momentum, OpsAdam, OpsMomentum
@@ -78,6 +84,60 @@ TRACED = {
 def test_traced_steps_are_eager_steps_without_python(what):
     same(TRACED[what])
     assert not calls_python(TRACED[what]())
+
+
+class Settings(Momentum):
+    """Reads attributes of many kinds."""
+
+    def __init__(self, learning_rate):
+        super().__init__(learning_rate)
+        self.factors = {"f": [0.5, 2.0], "squash": tw.tanh, "dtype": tw.float32}
+        self.none = [None, None]
+
+    def build(self, variables):
+        super().build(variables)
+        names = ["first", "second"]
+        self.pairs = self.add_optimizer_variables(variables, names)  # a tuple of lists
+
+    @property
+    def count(self):
+        return tw.cast(self.iterations + 1, self.factors["dtype"])
+
+    def update_step(self, gradient, variable, learning_rate):
+        first, second = (
+            each[self._get_variable_index(variable)] for each in self.pairs
+        )
+        assert self.none[0] is None
+        first.assign_add(gradient * self.factors["f"][0] / self.count)
+        second.assign(self.factors["squash"](first) * self.factors["f"][-1])
+        super().update_step(second, variable, learning_rate)
+
+
+def change_list(optimizer, _):
+    optimizer.factors["f"][-1] = 0.3
+
+
+def change_dict(optimizer, _):
+    optimizer.factors["squash"] = tw.nn.relu
+
+
+def change_entry(optimizer, _):
+    optimizer.none[1] = 1.0
+
+
+@pytest.mark.parametrize("change", [None, change_list, change_dict, change_entry])
+def test_lists_dicts_functions_and_properties_are_settings(change):
+    same(lambda: Settings(0.1), change)
+    assert not calls_python(Settings(0.1))
+
+
+@pytest.mark.parametrize("shapes", [[(4, 3)], [(4, 3), (3, 3)]])
+def test_a_step_of_muon_for_matrices_alone_calls_no_python(shapes):
+    variables = [tw.Variable(np.eye(*shape, dtype="f4")) for shape in shapes]
+    optimizer = Muon(0.1)
+    step = tw.function(lambda: optimizer.apply([v * 2.0 for v in variables], variables))
+    program = step.get_concrete_function().executable.program
+    assert not any([isinstance(each, Update) for each in program.instructions])
 
 
 FACTOR = tw.Variable(0.5)
@@ -272,6 +332,15 @@ class NeedsNumber(Momentum):
         super().update_step(gradient, variable, rate)
 
 
+class NeedsNumberInBranch(Momentum):
+    def update_step(self, gradient, variable, learning_rate):
+        def smaller():
+            variable.assign_sub(gradient * float(self._learning_rate))
+
+        tw.cond(self.iterations > 2, smaller, lambda: None)
+        super().update_step(gradient, variable, learning_rate)
+
+
 class Branches(Momentum):
     def update_step(self, gradient, variable, learning_rate):
         if self.iterations % 2 == 0:
@@ -296,6 +365,25 @@ class ReadsList(Momentum):
         super().update_step(gradient, variable, learning_rate * self.factors[-1])
 
 
+class KeepsGradient(Momentum):
+    previous = None
+
+    def build(self, variables):
+        super().build(variables)
+        self.previous = [None for _ in variables]
+
+    def update_step(self, gradient, variable, learning_rate):
+        i = self._get_variable_index(variable)
+        if self.previous[i] is not None:
+            super().update_step(gradient + self.previous[i], variable, learning_rate)
+        self.previous[i] = gradient
+
+
+class OpsNadam(Nadam):
+    def update_step(self, gradient, variable, learning_rate):
+        self.assign_sub(variable, gradient * learning_rate)
+
+
 class ReadsAnotherVariable(Momentum):
     def update_step(self, gradient, variable, learning_rate):
         super().update_step(gradient * FACTOR, variable, learning_rate)
@@ -314,7 +402,10 @@ class OfStep(LearningRateSchedule):
 
 PYTHON = {
     "a number": lambda: NeedsNumber(0.1),
+    "a number in a branch": lambda: NeedsNumberInBranch(0.1),
     "a branch": lambda: Branches(0.1),
+    "state in a list": lambda: KeepsGradient(0.1),
+    "state of a rule in blocks": lambda: OpsNadam(0.1),
     "an attribute": lambda: SetsAttribute(0.1),
     "a list": lambda: ReadsList(0.1),
     "another variable": lambda: ReadsAnotherVariable(0.1),
