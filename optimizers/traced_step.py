@@ -15,6 +15,7 @@ import numpy as np
 
 from tapewright.compiler.tracing.graph import Graph, Write
 from tapewright.compiler.tracing.tracer import Tracer
+from tapewright.core import config
 from tapewright.core.communication.job import communicator
 from tapewright.core.dtypes import float32
 from tapewright.core.errors import TracingError
@@ -29,7 +30,7 @@ from .schedules import LearningRateSchedule
 __all__ = ["traced_step"]
 
 RATE, CLIPPING = "learning_rate", "clip_gradients"  # the names of calls in a graph
-MOST = 3000  # nodes of a step: LLVM compiles more for longer than ten seconds
+MOST = 3000  # nodes in machine code: LLVM compiles more for longer than ten seconds
 
 
 def traced_step(update, rule):
@@ -50,7 +51,7 @@ def traced_step(update, rule):
     except (TracingError, NotRecordable):
         return None, None
     graph, nodes = tracer.graph, _all_nodes(tracer.graph)
-    if len(nodes) > MOST:
+    if len(nodes) > MOST and config.target() == "native":
         return None, None
     known = {id(v) for v in (*rule._tw_reads(), *rule._tw_writes(update))}
     accessed = {id(v) for v in graph.variables()}

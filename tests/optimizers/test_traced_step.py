@@ -423,10 +423,12 @@ def test_random_numbers_differ_in_each_step():
     assert calls_python(Draws(0.1))
 
 
-def test_a_step_of_very_many_nodes_runs_as_python(monkeypatch):
+def test_a_step_of_very_many_nodes_is_no_machine_code(monkeypatch):
     assert not calls_python(OpsAdam(0.1))
     monkeypatch.setattr(traced_step, "MOST", 10)
-    assert calls_python(OpsAdam(0.1))
+    for target in ("numpy", "native"):
+        with tw.config.use_target(target):
+            assert calls_python(OpsAdam(0.1)) is (target == "native")
     same(lambda: OpsAdam(0.1))
 
 
