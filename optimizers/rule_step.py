@@ -45,7 +45,7 @@ class RuleStep:
 
     def __init__(self, update, rule, gradients, share=1.0):
         self.update, self.rule, self.gradients = update, rule, gradients
-        made = int(rule._iterations._array)
+        made = self.count = int(rule._iterations._array)
         self.every = rule.gradient_accumulation_steps or 1
         self.steps, self.is_due = made // self.every, (made + 1) % self.every == 0
         self.share = share / (rule.loss_scale_factor or 1)
@@ -163,10 +163,10 @@ class RuleStep:
     def _assigned(self, variables):
         """Run the step; return the arrays of the variables after it."""
         rule, update = self.rule, self.update
-        count = int(rule._iterations._array)
         module = update.present[0][2][2]
+        gradients, share = self.gradients, self.share
         with use_interpreters(()), _scalars_on(rule, module):
-            take_step(rule, update, count, self.gradients, self.share, self._copies)
+            take_step(rule, update, self.count, gradients, share, self._copies)
         return [variable._array for variable in variables]
 
     def _copies(self, gradients, *limits):

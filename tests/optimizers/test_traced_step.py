@@ -7,6 +7,7 @@ import tapewright as tw
 from tapewright.compiler.program.call_instructions import Update
 from tapewright.layers.constraints import Constraint, MaxNorm
 from tapewright.optimizers import (
+    SGD,
     Adafactor,
     LossScaleOptimizer,
     Muon,
@@ -172,6 +173,17 @@ def test_averages_and_sums_of_gradients_are_traced(rule, what):
     make = lambda: OWN[rule](**({"learning_rate": 0.1} | MORE[what]))  # noqa: E731
     same(make, gradients=MANY, rtol=1e-6)
     assert not calls_python(make())
+
+
+@pytest.mark.parametrize("what", MORE)
+def test_averages_and_sums_of_gradients_are_those_of_rules_in_blocks(what):
+    options = {"learning_rate": 0.1, "momentum": 0.9} | MORE[what]
+    found, expected = (
+        values_after(rule(**options), False, MANY, constraint=Bounded)
+        for rule in (OpsMomentum, SGD)
+    )
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 class Bounded(Constraint):
