@@ -53,7 +53,7 @@ def take_step(rule, update, count, gradients, share, clipped):
         sums = [total_of[id(variable)] for variable in variables]
         for total, gradient in zip(sums, clipped(gradients, None, None, None, 1.0)):
             total.assign(cast(_wide(total) + _wide(gradient) * share, total.dtype))
-        cond((count + 1) % every == 0, apply_means, lambda: None)
+        cond(count % every == every - 1, apply_means, lambda: None)
         steps = count // every
     if rule.use_ema:
         _average(rule, update, steps)
@@ -74,7 +74,8 @@ def _average(rule, update, steps):
         else:
             average.assign(variable)
         if every:
-            is_due = (steps + 1) % every == 0
+            # A remainder of ``steps + 1``, from the loop of the step, would split the loop.
+            is_due = steps % every == every - 1
             variable.assign(_choose(is_due, average.read, variable.read))
 
 
