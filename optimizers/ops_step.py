@@ -52,7 +52,8 @@ def take_step(rule, update, count, gradients, share, clipped):
         total_of = {id(variable): total for variable, total in totals}
         sums = [total_of[id(variable)] for variable in variables]
         for total, gradient in zip(sums, clipped(gradients, None, None, None, 1.0)):
-            total.assign(cast(_wide(total) + _wide(gradient) * share, total.dtype))
+            part = _wide(gradient) if share == 1 else _wide(gradient) * share
+            total.assign(cast(_wide(total) + part, total.dtype))
         cond(count % every == every - 1, apply_means, lambda: None)
         steps = count // every
     if rule.use_ema:
@@ -86,7 +87,9 @@ def _moved(mean, x, weight):
 
 def _wide(x):
     """Cast to the dtype in which a step is computed."""
-    return cast(x, computed_in(x.dtype.dtype))
+    dtype = x.dtype.dtype
+    wide = computed_in(dtype)
+    return x if wide is dtype else cast(x, wide)
 
 
 def _choose(condition, x, y):
