@@ -68,15 +68,16 @@ def _average(rule, update, steps):
     As in Keras the first average is the variable itself.
     """
     weight, every = 1 - rule.ema_momentum, rule.ema_overwrite_frequency
+    is_first = steps == 0
+    # A remainder of ``steps + 1``, from the loop of the step, would split the loop.
+    is_due = steps % every == every - 1 if every else False
     for variable, average in _extras(update, AVERAGE):
         if weight != 1:
             moved = partial(_moved, average, variable, weight)
-            average.assign(_choose(steps == 0, variable.read, moved))
+            average.assign(_choose(is_first, variable.read, moved))
         else:
             average.assign(variable)
         if every:
-            # A remainder of ``steps + 1``, from the loop of the step, would split the loop.
-            is_due = steps % every == every - 1
             variable.assign(_choose(is_due, average.read, variable.read))
 
 
