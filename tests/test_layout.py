@@ -43,6 +43,7 @@ AUGMENTATION = """
 COVERED = {
     "layers/conv_lstm.py": "tests/layers/test_recurrent.py",
     "layers/base/symbolic_spec.py": "tests/layers/base/test_symbolic_tensor.py",
+    "optimizers/ops_step.py": "tests/optimizers/test_traced_step.py",
     "optimizers/rule_step.py": "tests/optimizers/test_interrupts.py",
     # every rule against recordings of Keras
     **{f"optimizers/{rule}.py": "tests/optimizers/test_keras.py" for rule in RULES},
