@@ -651,10 +651,11 @@ class Optimizer(State, Configured):
     def _tw_traced_step(self, update: Any, dense: bool) -> Any:
         """Return the graph of a step of a rule in ops; see `traced_step`."""
         is_own = type(self)._tw_make_step is not Optimizer._tw_make_step
-        advances = self._tw_rule.advance.__func__ is not Optimizer.advance
-        if is_own or advances or self._tw_updates_blocks or not dense:
+        if is_own or self._tw_updates_blocks or not dense:
             return None, None
-        return traced_step(update, self)
+        advance = getattr(self._tw_rule.advance, "__func__", None)
+        has_state = advance is not Optimizer.advance  # which Python computes
+        return (None, None) if has_state else traced_step(update, self)
 
     @property
     def _tw_rule(self):

@@ -9,7 +9,6 @@ import inspect
 import operator
 from collections.abc import Callable
 from functools import partial
-from types import FunctionType
 from typing import NamedTuple
 
 import numpy as np
@@ -59,7 +58,8 @@ class ReadSettings:
     def __getattr__(self, name):
         optimizer = self._tw_optimizer
         method = inspect.getattr_static(type(optimizer), name, None)
-        if inspect.isfunction(method) and name not in vars(optimizer):
+        own = getattr(optimizer, "__dict__", ())  # a constraint may have slots instead
+        if inspect.isfunction(method) and name not in own:
             return partial(method, self)
         value = getattr(optimizer, name)
         if not isinstance(method, staticmethod) and not self._tw_is_known(name, value):
@@ -84,12 +84,11 @@ class ReadSettings:
 
 
 class ReadState(ReadSettings):
-    """`ReadSettings` for code in ops, which also reads variables, functions and lists."""
-
-    # Tables under our names stay as they are once the optimizer is built.
+    """`ReadSettings` for code in ops, which also reads variables, lists and dicts."""
 
     @staticmethod
     def _tw_is_known(name, value):
+        # Tables under our names stay as they are once the optimizer is built.
         return name.startswith("_tw_") or _is_state(value)
 
     @staticmethod
@@ -98,12 +97,12 @@ class ReadState(ReadSettings):
 
 
 def _is_state(value):
-    """Return whether lists and dicts, nested, hold only constants, variables and functions."""
+    """Return whether a value is a constant or variable, or nested lists and dicts of these."""
     if type(value) in (list, tuple):
         return all(map(_is_state, value))
     if type(value) is dict:
         return all(map(_is_state, value.values()))
-    return _is_constant(value) or isinstance(value, (Variable, FunctionType))
+    return _is_constant(value) or isinstance(value, Variable)
 
 
 class _FixedList(list):

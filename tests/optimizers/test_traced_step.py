@@ -1,5 +1,7 @@
 """Rules in ops in a traced function: the ops of a step take the place of its Python code."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -92,7 +94,7 @@ class Settings(Momentum):
 
     def __init__(self, learning_rate):
         super().__init__(learning_rate)
-        self.factors = {"f": [0.5, 2.0], "squash": tw.tanh, "dtype": tw.float32}
+        self.factors = {"f": [0.5, 2.0], "dtype": tw.float32}
         self.none = [None, None]
 
     def build(self, variables):
@@ -102,7 +104,8 @@ class Settings(Momentum):
 
     @property
     def count(self):
-        return tw.cast(self.iterations + 1, self.factors["dtype"])
+        count = tw.cast(self.iterations + 1, self.factors["dtype"])
+        return tw.cast(tw.sqrt(count), tw.float32)
 
     def update_step(self, gradient, variable, learning_rate):
         first, second = (
@@ -110,7 +113,7 @@ class Settings(Momentum):
         )
         assert self.none[0] is None
         first.assign_add(gradient * self.factors["f"][0] / self.count)
-        second.assign(self.factors["squash"](first) * self.factors["f"][-1])
+        second.assign(first * self.factors["f"][-1])
         super().update_step(second, variable, learning_rate)
 
 
@@ -119,7 +122,7 @@ def change_list(optimizer, _):
 
 
 def change_dict(optimizer, _):
-    optimizer.factors["squash"] = tw.nn.relu
+    optimizer.factors["dtype"] = tw.float16
 
 
 def change_entry(optimizer, _):
@@ -127,7 +130,7 @@ def change_entry(optimizer, _):
 
 
 @pytest.mark.parametrize("change", [None, change_list, change_dict, change_entry])
-def test_lists_dicts_functions_and_properties_are_settings(change):
+def test_lists_dicts_and_properties_are_settings(change):
     same(lambda: Settings(0.1), change)
     assert not calls_python(Settings(0.1))
 
@@ -196,6 +199,16 @@ class Bounded(Constraint):
         return tw.clip_by_value(w, *self.limits)
 
 
+class Slotted:
+    __slots__ = ("limit",)
+
+    def __init__(self):
+        self.limit = 0.5
+
+    def __call__(self, w):
+        return tw.minimum(w, self.limit)
+
+
 class Counted(Bounded):
     calls = 0
 
@@ -209,7 +222,10 @@ CONSTRAINTS = {
     "a class of the users": (Bounded, True),
     "a function": (lambda: lambda w: tw.minimum(w, 0.5), True),
     "an op": (lambda: tw.nn.relu, True),
+    "a class without a dict": (Slotted, True),
     "a method": (lambda: Bounded().cut, False),
+    "a traced function": (lambda: tw.function(lambda w: tw.minimum(w, 0.5)), False),
+    "a partial function": (lambda: partial(tw.minimum, 0.5), False),
     "a class with a state": (Counted, False),
     "a function of values": (lambda: lambda w: w.numpy().clip(-0.5, 0.5), False),
     "a function of a variable": (lambda: lambda w: tw.minimum(w, FACTOR), False),
@@ -391,6 +407,16 @@ class KeepsGradient(Momentum):
         self.previous[i] = gradient
 
 
+class CallsFunction(Momentum):
+    def __init__(self, learning_rate):
+        super().__init__(learning_rate)
+        values = iter(np.linspace(1, 2, 100))
+        self.factor = lambda: next(values)
+
+    def update_step(self, gradient, variable, learning_rate):
+        super().update_step(gradient * self.factor(), variable, learning_rate)
+
+
 class OpsNadam(Nadam):
     def update_step(self, gradient, variable, learning_rate):
         self.assign_sub(variable, gradient * learning_rate)
@@ -416,6 +442,7 @@ PYTHON = {
     "a number": lambda: NeedsNumber(0.1),
     "a number in a branch": lambda: NeedsNumberInBranch(0.1),
     "a branch": lambda: Branches(0.1),
+    "a function": lambda: CallsFunction(0.1),
     "state in a list": lambda: KeepsGradient(0.1),
     "state of a rule in blocks": lambda: OpsNadam(0.1),
     "an attribute": lambda: SetsAttribute(0.1),
