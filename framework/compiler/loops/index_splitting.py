@@ -70,16 +70,8 @@ class _Part:
         self.axis, self.indices = axis, indices
 
     def is_within(self, bound):
-        """Return whether all indices are in a range, or none; None if only some are."""
-        own = self.indices
-        first, last = own[0] in bound, own[-1] in bound
-        is_in_step = len(own) == 1 or own.step % bound.step == 0
-        if first and last and is_in_step:
-            return True
-        if own[-1] < bound[0] or bound[-1] < own[0]:
-            return False
-        is_offbeat = (own[0] - bound[0]) % bound.step != 0
-        return False if is_in_step and is_offbeat else None
+        """Return whether all indices are in a bound that the loop was split at, or none."""
+        return self.indices[0] in bound
 
     def term(self, stride, bound=None):
         """Return the offset and the stride of an index, counted from the start of a bound."""
@@ -103,7 +95,7 @@ class _Splitter:
             made += (
                 self.loops(each, parts, known)
                 if type(each) is Loop
-                else (self.statement(each, parts, known))
+                else self.statement(each, parts, known)
             )
         return made
 
@@ -154,13 +146,10 @@ class _Splitter:
         return [each._replace(**changes)]
 
     def left(self, bounds, parts):
-        """Return the bounds that are not known to hold, and whether none is broken."""
-        states = [
-            parts[axis].is_within(bound) if axis in parts else None
-            for axis, bound in bounds
-        ]
-        left = [pair for pair, state in zip(bounds, states) if state is None]
-        return tuple(left), False not in states
+        """Return the bounds on other axes, and whether those on these axes hold."""
+        left = tuple([pair for pair in bounds if pair[0] not in parts])
+        known = [pair for pair in bounds if pair[0] in parts]
+        return left, all([parts[axis].is_within(bound) for axis, bound in known])
 
     def access(self, access, parts):
         """Return an access for these parts of the axes; None if it is out of bounds."""
@@ -169,7 +158,7 @@ class _Splitter:
             return None
         offset, pairs, bounds = access.offset, [], dict(access.bounds)
         for axis, stride in access.strides:
-            if axis in parts and axis not in dict(left):
+            if axis in parts:
                 start, stride = parts[axis].term(stride, bounds.get(axis))
                 offset += start
                 axis = parts[axis].axis

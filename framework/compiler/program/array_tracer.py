@@ -26,6 +26,7 @@ from .array_functions import (
 )
 from .array_instructions import BoundedRead, Index, Map, Reduce, View, permutation
 from .call_instructions import Check
+from .instruction import Memory
 from .program import Buffer, Kind
 
 __all__ = ["ArrayTracer", "Builder", "HOST_FREE", "LoopBuilder"]
@@ -321,8 +322,7 @@ class Builder:
 
         Convolutions return transposed arrays: so maps of them run in memory order.
         """
-        permutations = [permutation(a) for a in operands if a.shape == shape]
-        axes = next(filter(None, permutations), None) if len(shape) > 2 else None
+        axes = self.memory_order(operands, shape)
         if axes is None:
             return self.made(Map(function, operands, self.node), shape, dtype)
         back = tuple(sorted(range(len(axes)), key=axes.__getitem__))
@@ -330,6 +330,26 @@ class Builder:
         inner = tuple([shape[i] for i in back])
         made = self.made(Map(function, operands, self.node), inner, dtype)
         return ArrayTracer(made.transpose(axes).buffer, self, is_new=True)
+
+    def memory_order(self, operands, shape):
+        """Return the transposition of a map's result, None for C order.
+
+        NumPy sorts the axes by the strides of the operands; where these differ, the axes
+        stay in C order. Sums in another order would have other bits.
+        """
+        if not any(map(permutation, operands)):
+            return None
+        rank, order = len(shape), []
+        for axis in reversed(range(rank)):  # from the inside out
+            place = len(order)
+            for i in reversed(range(place)):
+                outer = [_is_outer(a, axis, order[i], rank) for a in operands]
+                if True in outer:
+                    break
+                place = i if False in outer else place
+            order.insert(place, axis)
+        order = order[::-1]
+        return tuple(map(order.index, range(rank))) if order != [*range(rank)] else None
 
     def _transposed_back(self, buffer, back):
         """Return a buffer transposed, after adding leading axes of size 1."""
@@ -364,10 +384,37 @@ class Builder:
         return self.into(out, self.made(instruction, tuple(shape), x.dtype))
 
 
+def _is_outer(buffer, axis, other, rank):
+    """Return whether entries along an axis lie further apart than along another one.
+
+    Axes count from the front of arrays of ``rank`` axes. None if there is one entry, or
+    if a kernel chooses the order of its output.
+    """
+    lead = rank - len(buffer.shape)
+    pair = axis - lead, other - lead
+    if min(pair) < 0 or 1 in [buffer.shape[i] for i in pair]:
+        return None
+    made = buffer.instruction
+    if made and made.memory is Memory.ALLOCATED and not made.keeps_c_order:
+        return None
+    places = permutation(buffer) or range(len(buffer.shape))
+    if buffer.is_constant and not buffer.is_view:
+        strides = buffer.source.strides
+        if 0 in [strides[i] for i in pair]:  # one entry, broadcast
+            return None
+        places = [-abs(stride) for stride in strides]
+    return places[pair[0]] < places[pair[1]]
+
+
 class LoopBuilder(Builder):
     """A builder for targets that compile loops, with handlers for more functions."""
 
     functions, compiles_loops = LOOP_FUNCTIONS, True
+
+    def memory_order(self, operands, shape):
+        """Return the transposition of the first operand of this shape that has one."""
+        permutations = [permutation(a) for a in operands if a.shape == shape]
+        return next(filter(None, permutations), None) if len(shape) > 2 else None
 
     def check(self, function, x, keywords):
         """Append a check of the values of an array: ``function`` raises for invalid ones."""

@@ -45,7 +45,7 @@ def buffers_in_other_order(program):
             plain = [_is_in_c_order(a, found) for a in instruction.operands]
             if not instruction.keeps_c_order or not all(plain):
                 found.update([out.base for out in instruction.outputs])
-        elif instruction.broadcasts and len(instruction.outputs[0].shape) > 2:
+        elif instruction.broadcasts and len(instruction.outputs[0].shape) > 1:
             (out,) = instruction.outputs
             full = [a for a in instruction.operands if a.shape == out.shape]
             if any([a.base in found for a in full]):

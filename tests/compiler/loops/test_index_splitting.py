@@ -166,8 +166,14 @@ def test_maps_stay_where_more_is_computed_or_read_otherwise(monkeypatch):
         y = tw.exp(x)
         return tw.pad(y, [[0, 0], [1, 1], [0, 0]]), y
 
-    for f in (overlapping, read_twice):
-        assert len(nests(program_of(f, x))) == 2
+    def read_twice_before(x):
+        y = tw.exp(x)
+        return tw.pad(y * 2.0, [[0, 0], [1, 1], [0, 0]]), y
+
+    for f in (overlapping, read_twice, read_twice_before):
+        found = nests(program_of(f, x))
+        assert len(found) == 2
+        assert [step.name for nest in found for step in nest.steps].count("exp") == 1
 
 
 @pytest.mark.parametrize("seed", range(40))
