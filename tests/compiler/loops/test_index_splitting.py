@@ -70,9 +70,13 @@ def pooled_padded(x):
     return tw.nn.max_pool1d(tw.pad(x, [[0, 0], [2, 1], [0, 0]]), 3, 2, "SAME")
 
 
+def padded_joined(x):
+    return tw.pad(tw.concat([x, x[:, ::-1]], 1), [[0, 0], [1, 1], [0, 2]])
+
+
 FUNCTIONS = [
     padded, sums_of_padded, normalized_padded, joined, placed, rolled, maps_in_front,
-    pooled_padded,
+    pooled_padded, padded_joined,
     lambda x: tw.nn.max_pool1d(x, 3, 2, "SAME"),
     lambda x: tw.nn.avg_pool1d(x, 2, 3, "SAME"),
     gradient(lambda x: tw.nn.max_pool1d(x, 3, 2, "SAME")),
