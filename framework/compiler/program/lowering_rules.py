@@ -23,6 +23,7 @@ from tapewright.ops.random import philox
 from . import convolution_rules, window_rules
 from .array_functions import NotTraceable, copy_array, join_into
 from .array_instructions import Copy, Index, Routine
+from .array_tracer import HOST_FREE
 from .call_instructions import Draw, Gather, Scatter
 from .map_fusion import has_rows
 from .scalar_functions import bits_of, kept_bits, positive_bits
@@ -85,6 +86,8 @@ def lower_gelu(builder, x):
     return builder.node.op.kernel(np, x)
 
 
+DIVISIONS = "floordiv", "floormod", "truncatediv", "truncatemod"
+
 LOWERING_RULES = {
     **{op.primitive: lower_gelu for op in activation.GELU},
     clip_by_norm_p.primitive: lower_clip_by_norm,
@@ -103,6 +106,16 @@ def lower_sparse_cross_entropy(builder, labels, logits):
     hits = labels[..., None] == np.arange(classes)
     picked = np.where(hits, logits, np.zeros((), logits.dtype)).sum(axis=-1)
     return cross_entropy.loss_of_picked(np, logits, picked)
+
+
+def lower_division(builder, x, y):
+    """Trace a division, of integers only by constants other than 0: it cannot raise."""
+    kernel = builder.node.op.kernel
+    if x.dtype.kind == "f":
+        return kernel(HOST_FREE, x, y)
+    if not y.buffer.is_constant or y.buffer.is_view or not y.buffer.source.all():
+        raise NotTraceable
+    return kernel(np, x, y.buffer.source)
 
 
 def lower_pad(builder, tensor, constant_values, paddings):
@@ -148,6 +161,7 @@ def lower_upsample(builder, images, axis, times):
 # into parts of an array.
 LOOP_RULES = {
     cross_entropy.sparse_cross_entropy.primitive: lower_sparse_cross_entropy,
+    **dict.fromkeys(map(get_primitive, DIVISIONS), lower_division),
     get_primitive("pad"): lower_pad,
     get_primitive("upsample"): lower_upsample,
     scatter_index.primitive: lower_scatter_index,

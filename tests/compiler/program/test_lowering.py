@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.program.array_functions import NotTraceable
-from tapewright.compiler.program.array_instructions import View
+from tapewright.compiler.program.array_instructions import Map, View
 from tapewright.compiler.program.array_tracer import ArrayTracer, Builder
 from tapewright.compiler.program.call_instructions import Opaque, RegionCall
 from tapewright.compiler.program.lowering import lower
@@ -193,3 +193,25 @@ def test_a_branch_declares_the_variables_that_it_updates_in_place(updates):
     written = {id(v) for c in calls for v in c.variables_written}
     assert written == {id(v) for c in calls for v in c.variables_overwritten}
     assert (id(variable) in written) is (updates != "neither")
+
+
+DIVISIONS = [tw.floordiv, tw.math.floormod, tw.truncatediv, tw.truncatemod]
+
+
+@pytest.mark.parametrize("divide", DIVISIONS, ids=lambda op: op.__name__)
+@pytest.mark.parametrize("divisor", [3, -4, [1, -2, 3, 7, -7, 100]], ids=str)
+def test_integers_are_divided_by_constants_in_loops(divide, divisor, native_target):
+    x, y = tw.constant([-9, -1, 0, 1, 8, 2**31 - 1]), tw.constant(divisor)
+    graph = tw.function(lambda x: divide(x, y)).get_concrete_function(x).graph
+    program = lower(graph, in_loops=True)
+    assert {type(e) for e in program.instructions} <= {Map, View}
+    np.testing.assert_array_equal(tw.function(divide)(x, y), divide(x, y))
+
+
+@pytest.mark.parametrize("divide", DIVISIONS, ids=lambda op: op.__name__)
+def test_divisions_that_may_raise_are_calls(divide):
+    x = tw.constant([1, 2])
+    for y in (tw.constant([1, 0]), None):
+        f = divide if y is None else lambda x, _, y=y: divide(x, y)
+        graph = tw.function(f).get_concrete_function(x, x).graph
+        assert Opaque in {type(e) for e in lower(graph, in_loops=True).instructions}
