@@ -200,12 +200,14 @@ DIVISIONS = [tw.floordiv, tw.math.floormod, tw.truncatediv, tw.truncatemod]
 
 @pytest.mark.parametrize("divide", DIVISIONS, ids=lambda op: op.__name__)
 @pytest.mark.parametrize("divisor", [3, -4, [1, -2, 3, 7, -7, 100]], ids=str)
-def test_integers_are_divided_by_constants_in_loops(divide, divisor, native_target):
+def test_integers_are_divided_by_constants_in_loops(divide, divisor):
     x, y = tw.constant([-9, -1, 0, 1, 8, 2**31 - 1]), tw.constant(divisor)
     graph = tw.function(lambda x: divide(x, y)).get_concrete_function(x).graph
     program = lower(graph, in_loops=True)
     assert {type(e) for e in program.instructions} <= {Map, View}
-    np.testing.assert_array_equal(tw.function(divide)(x, y), divide(x, y))
+    pytest.importorskip("llvmlite")
+    with tw.config.use_target("native"):
+        np.testing.assert_array_equal(tw.function(divide)(x, y), divide(x, y))
 
 
 @pytest.mark.parametrize("divide", DIVISIONS, ids=lambda op: op.__name__)

@@ -84,6 +84,19 @@ def test_bits_of_floats_stay_as_they_are(native):
     assert joined.numpy().view(np.uint32).tolist() == [*bits, *bits[::-1]]
 
 
+@pytest.mark.parametrize("size", [1000, 70000, 300000])
+def test_blocks_of_joined_arrays_are_added_up_once(native, size):
+    x = np.random.default_rng(0).integers(0, 5, size).astype(np.float32)
+    arrays = [tw.constant(part) for part in np.split(x, [size // 3, size // 2])]
+
+    def f(*parts):
+        joined = tw.concat([*parts, parts[0]], 0) * 2.0
+        return joined, tw.reduce_sum(joined)
+
+    for a, b in zip(tw.function(f)(*arrays), f(*arrays), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 # ------------------------------------------------------------------ margins, repetition
 
 
