@@ -11,6 +11,7 @@ import sys
 import numpy as np
 
 import tapewright as tw
+from tapewright.compiler.loops import index_splitting
 from tapewright.compiler.program import buffer_assignment
 from tapewright.compiler.program.limits import use_limits
 from tapewright.compiler.targets.native.output_memory import new_array
@@ -126,7 +127,8 @@ def products(x):
 
 def moves(x):
     rows = tw.gather(x, tw.constant([0, 0])) * 2.0
-    return tw.concat([x * 3.0, rows], 0), tw.concat([x, x * x], 1)
+    padded = tw.pad(x, [[2, 1], [0, 3]], constant_values=1.0) + 1.0
+    return tw.concat([x * 3.0, rows], 0), tw.concat([x, x * x], 1), padded
 
 
 def pools(x):
@@ -169,6 +171,7 @@ def main():
     buffer_assignment.lay_out = with_pages_between
     executable.Instance = GuardedInstance
     for limits, dtype in (({}, np.float64), (SMALL, np.float32)):
+        index_splitting.MOST = 0 if limits else index_splitting.MOST  # loops stay whole
         with use_limits(**limits):
             for function in FUNCTIONS:
                 for shape in SHAPES:
