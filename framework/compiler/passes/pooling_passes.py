@@ -22,7 +22,7 @@ from tapewright.ops.math import comparison, elementwise
 from tapewright.ops.nn.activation import relu
 
 from ..tracing.graph import is_value
-from .rewriting import is_op, is_static, producer, rewrite
+from .rewriting import is_op, is_static, producer, rewrite, users_of
 
 __all__ = ["cropped_convolutions", "pool_first"]
 
@@ -38,17 +38,6 @@ FILTERS = correlation.filter_gradient.primitive
 
 class _NotExclusive(Exception):
     """Another node depends on a value that was to be replaced."""
-
-
-def _users(graph):
-    """Map each value to the nodes that use it, and None if it is an output."""
-    users = {}
-    for node in graph.nodes:
-        for x in set(filter(is_value, node.inputs)):
-            users.setdefault(x, []).append(node)
-    for x in filter(is_value, graph.outputs):
-        users.setdefault(x, []).append(None)
-    return users
 
 
 def _select(nodes, primitive, value, number):
@@ -197,7 +186,7 @@ def _window(node, value):
 
 def pool_first(graph):
     """Move max pooling in front of ops that commute with it."""
-    users, todo, gone, sums = _users(graph), {}, set(), {}
+    users, todo, gone, sums = users_of(graph), {}, set(), {}
 
     def pool_back(found, rewriter, node, inputs):
         return found.pool_back(rewriter, node, sums)
@@ -295,7 +284,7 @@ class _Cropped(_Pooling):
 
 def cropped_convolutions(graph):
     """Compute only the part of a convolution that the pooling behind it reads."""
-    users, todo = _users(graph), {}
+    users, todo = users_of(graph), {}
     for found in _found(graph.nodes, CONVOLVE, _Cropped, users):
         todo[found.node] = found.crop
         todo.update(dict.fromkeys(found.gradients, found.crop_gradient))

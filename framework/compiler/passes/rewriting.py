@@ -20,6 +20,7 @@ __all__ = [
     "same_attributes",
     "same_shape",
     "shaped",
+    "users_of",
 ]
 
 
@@ -150,3 +151,14 @@ def hashable(value):
         parts = [hashable(x) for x in value]
         return None if None in parts else (kind, *parts)
     return None
+
+
+def users_of(graph):
+    """Map each value to the nodes that use it, and None if it is an output."""
+    users = {}
+    for node in graph.nodes:
+        for x in set(filter(is_value, node.inputs)):
+            users.setdefault(x, []).append(node)
+    for x in filter(is_value, graph.outputs):
+        users.setdefault(x, []).append(None)
+    return users

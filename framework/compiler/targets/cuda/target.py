@@ -3,6 +3,7 @@
 from tapewright.core.devices import current_module
 
 from ...passes.host_constants import host_constants
+from ...passes.padded_convolutions import padded_convolutions
 from ...passes.pooling_passes import cropped_convolutions
 from ..target import CLEANUP, REWRITES, SIMPLIFICATION, Target
 from .checks import checks_first
@@ -23,7 +24,13 @@ def lowering():
 TARGET = Target(
     "cuda",
     # `pool_first` needs to look at values, and one kernel more.
-    graph_passes=(host_constants, *REWRITES, cropped_convolutions, *CLEANUP),
+    graph_passes=(
+        host_constants,
+        *REWRITES,
+        padded_convolutions,
+        cropped_convolutions,
+        *CLEANUP,
+    ),
     lowering=lowering,
     program_passes=(
         *SIMPLIFICATION,

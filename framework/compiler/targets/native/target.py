@@ -3,6 +3,7 @@
 from tapewright.core import config
 
 from ...loops.fusion import form_loops, sums_for_products
+from ...passes.padded_convolutions import padded_convolutions
 from ...passes.pooling_passes import cropped_convolutions, pool_first
 from ...program.rematerialization import rematerialize
 from ..target import CLEANUP, REWRITES, SIMPLIFICATION, Target
@@ -22,7 +23,13 @@ def form_nests(program):
 
 TARGET = Target(
     "native",
-    graph_passes=(*REWRITES, pool_first, cropped_convolutions, *CLEANUP),
+    graph_passes=(
+        *REWRITES,
+        padded_convolutions,
+        pool_first,
+        cropped_convolutions,
+        *CLEANUP,
+    ),
     lowering=lambda: {"in_loops": True},
     program_passes=(
         *SIMPLIFICATION,
