@@ -6,17 +6,24 @@ from nest_interpreter import nests, program_of, run
 
 import tapewright as tw
 from tapewright.compiler.loops import group, index_splitting
+from tapewright.compiler.loops.fusion import form_loops
 from tapewright.compiler.loops.index_splitting import (
     MOST,
     ranges_between,
     split_indices,
 )
-from tapewright.compiler.loops.statements import Load, Select, statements_in
+from tapewright.compiler.loops.stages import nests_of
+from tapewright.compiler.loops.statements import Axis, Load, Select, statements_in
+from tapewright.compiler.loops.thread_scheduling import thread_nests
+from tapewright.compiler.pipeline import optimize
 from tapewright.compiler.program.array_instructions import (
     Index,
     read_bounded,
 )
 from tapewright.compiler.program.limits import use_limits
+from tapewright.compiler.program.lowering import lower
+from tapewright.compiler.program.pass_manager import run_passes
+from tapewright.compiler.targets.target import SIMPLIFICATION
 
 pytestmark = pytest.mark.usefixtures("few_passes")
 
@@ -198,3 +205,57 @@ def test_an_index_at_an_index_is_one(seed):
         return
     for i in range(12):
         assert at(both, i) == pytest.approx(at(outer, at(inner, i)))
+
+
+def bounded_vector(schedule):
+    """The nest of a vector, read from the third index on, on a matrix of its rows."""
+
+    def f(x, y):
+        return tw.pad(x, [[2, 0]])[None] * y
+
+    arrays = np.ones(70), np.ones((3, 72))
+    program = lower(
+        optimize(tw.function(f).get_concrete_function(*arrays).graph), in_loops=True
+    )
+    run_passes(program, SIMPLIFICATION)
+    form_loops(
+        program, lambda _: True, schedule=schedule, has_totals=schedule is nests_of
+    )
+    return program.instructions[-1]
+
+
+def with_bounds(body, change):
+    """Statements with other bounds; ``change`` returns them for an axis and its range."""
+    made = []
+    for each in body:
+        if hasattr(each, "body"):
+            each = each._replace(body=with_bounds(each.body, change))
+        elif type(each) is Select:
+            each = each._replace(bounds=change(*each.bounds[0]))
+        elif type(each) is Load and each.access.bounds:
+            bounds = change(*each.access.bounds[0])
+            each = each._replace(access=each.access._replace(bounds=bounds))
+        made.append(each)
+    return made
+
+
+@pytest.mark.parametrize("schedule", [nests_of, thread_nests])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda axis, r: ((axis, r),), None),
+        (lambda axis, r: ((axis, range(r.start, r.stop + 1)),), "does not have"),
+        (lambda axis, r: ((axis, range(-1, r.stop)),), "does not have"),
+        (lambda axis, r: ((axis, range(r.stop)),), "out of bounds of"),
+        (lambda axis, r: ((axis, range(0)),), "does not have"),
+        (lambda axis, r: ((Axis("other", 72), r),), "needs an index for other"),
+        (lambda axis, r: (), "out of bounds of"),
+    ],
+)
+def test_the_verifier_sees_wrong_bounds(schedule, change, message, monkeypatch):
+    monkeypatch.setattr(group, "SHORT", 1)
+    nest, found = bounded_vector(schedule), []
+    nest.body = with_bounds(nest.body, change)
+    nest.verify_statements(found.append)
+    assert bool(found) == bool(message)
+    assert not message or any([message in each for each in found]), found
