@@ -65,7 +65,7 @@ class Group:
         returns whether values as large as its operand depend on its result.
         """
         known = {a: self.axes_in(a) for a in own}
-        if None in known.values() or self._is_read_elsewhere(instruction):
+        if None in known.values() or self._reads_own_value(instruction):
             return False
         if not _may_share_loops([*self.members, instruction]):
             return False
@@ -78,8 +78,8 @@ class Group:
             self.members.append(instruction)
         return joined
 
-    def _is_read_elsewhere(self, instruction):
-        """Return whether a bounded read is of a value of the group: it needs an array."""
+    def _reads_own_value(self, instruction):
+        """Return whether a bounded read needs a value of the group as an array."""
         is_bounded = type(instruction) is BoundedRead
         return is_bounded and root_of(instruction.operands[0]) in self.axes_of
 
@@ -298,7 +298,7 @@ class Group:
         if sum([v.size for v in self.totals]) > SUMS:
             return False
         for each in self.members:
-            if self._is_read_elsewhere(each):
+            if self._reads_own_value(each):
                 return False
             known = {}
             for a in each.operands:

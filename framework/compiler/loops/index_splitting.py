@@ -1,8 +1,9 @@
-"""Split loops where bounds on their index begin and end (index set splitting).
+"""Split loops at the bounds of their accesses (index set splitting).
 
 In each part of a loop, an index is either always within the bounds of a load, or never,
 so that the part has neither comparisons nor branches, and its loads are vectors. A loop
-with bounds for every second index is unrolled by two.
+with bounds for every second index is unrolled by two. Loops whose code would become long
+keep their comparisons.
 
     for i in 8:                         for i in 1:
       y[i] = x[i - 1] if i >= 1 else 0    y[i] = 0
@@ -10,6 +11,7 @@ with bounds for every second index is unrolled by two.
                                           y[i] = x[i - 1]
 """
 
+import itertools
 import math
 
 from .statements import (
@@ -17,6 +19,7 @@ from .statements import (
     Axis,
     Compute,
     Load,
+    Local,
     Loop,
     Scalar,
     Select,
@@ -25,18 +28,30 @@ from .statements import (
     statements_in,
 )
 
-__all__ = ["reads_before_writes", "split_indices"]
+__all__ = ["ranges_between", "reads_before_writes", "split_indices"]
 
-MOST = 400  # statements; beyond that outer loops keep their comparisons
+# Statements to which a body may grow: more take long to compile. It may also have twice
+# as many as before, so that joins of any number of arrays are split into their parts.
+MOST = 400
 
 
 def split_indices(body):
-    """Return statements without bounds that a loop may be split at."""
+    """Return statements in which loops are split, the inner ones first."""
     bounds = _bounds_in(body)
-    if not bounds:
-        return body
-    axes = _worth_splitting(body, bounds)
-    return _without_unused(_Splitter(bounds, axes).statements(body, {}, {}))
+    for axis in _axes_inside_out(body) if bounds else ():
+        if axis not in bounds:
+            continue
+        parts = ranges_between(range(axis.extent), bounds[axis])
+        parts = [*itertools.islice(parts, MOST + 1)]
+        is_unrolled = max([each.step for each in parts]) > 1
+        if sum([each.step for each in parts]) > MOST:
+            continue
+        if is_unrolled and axis in _axes_of_strips(body):
+            continue
+        made = _drop_unused(_Splitter(axis, parts).statements(body, {}, {}))
+        if _size(made) <= max(MOST, 2 * _size(body)):
+            body = made
+    return body
 
 
 def reads_before_writes(body, operand, out):
@@ -70,7 +85,7 @@ class _Part:
         self.axis, self.indices = axis, indices
 
     def is_within(self, bound):
-        """Return whether all indices are in a bound that the loop was split at, or none."""
+        """Return whether the indices are in a bound of the loop: all of them, or none."""
         return self.indices[0] in bound
 
     def term(self, stride, bound=None):
@@ -85,8 +100,10 @@ class _Part:
 
 
 class _Splitter:
-    def __init__(self, bounds, axes):
-        self.bounds, self.axes = bounds, axes
+    """Splits the loops over an axis into parts, see `ranges_between`."""
+
+    def __init__(self, axis, parts):
+        self.axis, self.parts = axis, parts
 
     def statements(self, body, parts, known):
         """Return a body for these parts of the axes; ``known`` has new scalars for old."""
@@ -102,10 +119,10 @@ class _Splitter:
     def loops(self, loop, parts, known):
         """Return the parts of a loop."""
         axis = loop.axis
-        if loop.span is Span.STRIPS or axis not in self.axes:
+        if loop.span is Span.STRIPS or axis is not self.axis:
             return [loop._replace(body=self.statements(loop.body, parts, known))]
         made = []
-        for indices in ranges_between(range(axis.extent), self.bounds[axis]):
+        for indices in self.parts:
             count, step = len(indices), indices.step
             if step == 1:
                 inner = parts | {axis: _Part(axis, indices)}
@@ -118,7 +135,7 @@ class _Splitter:
                 own = range(first, indices[-1] + first - indices.start + 1, step)
                 inner = parts | {axis: _Part(turns, own)}
                 phases.append(self.statements(loop.body, inner, known))
-            made.append(Loop(turns, Span.WHOLE, 0, _jammed(phases)))
+            made.append(Loop(turns, Span.WHOLE, 0, _jam(phases)))
         return made
 
     def statement(self, each, parts, known):
@@ -140,6 +157,11 @@ class _Splitter:
                 known[each.out] = changes["args"][0 if inside else 1]
                 return []
             changes["bounds"] = left
+        if type(each) is Compute and each.function == "where":
+            condition, *args = changes["args"]
+            if condition.value is not None:  # a selection that is now known
+                known[each.out] = args[0 if condition.value else 1]
+                return []
         if type(each) in (Load, Compute, Select):
             out = Scalar(each.out.name, each.out.dtype)
             known[each.out] = changes["out"] = out
@@ -166,23 +188,31 @@ class _Splitter:
         return Access(access.array, offset, tuple(pairs), left)
 
 
-def _jammed(bodies):
+def _jam(bodies):
     """Return several bodies as one, with common inner loops (unroll and jam).
 
     All loads come first: those in common stay in registers, and what is stored may
-    overwrite what is loaded.
+    overwrite what is loaded. Bodies with local arrays, which each iteration overwrites,
+    follow each other.
     """
     cut = [_cut_at_loops(body) for body in bodies]
     heads = {tuple([loop._replace(body=None) for loop in loops]) for _, loops in cut}
-    if len(heads) > 1:
+    if len(heads) > 1 or any(map(_uses_locals, bodies)):
         return [each for body in bodies for each in body]
     made = []
     for place in range(len(cut[0][0])):
         made += _loads_first([each for pieces, _ in cut for each in pieces[place]])
         inner = [loops[place] for _, loops in cut if place < len(loops)]
         if inner:
-            made.append(inner[0]._replace(body=_jammed([x.body for x in inner])))
+            made.append(inner[0]._replace(body=_jam([x.body for x in inner])))
     return made
+
+
+def _uses_locals(body):
+    arrays = [
+        each.access.array for _, each in statements_in(body) if hasattr(each, "access")
+    ]
+    return any([type(array) is Local for array in arrays])
 
 
 def _loads_first(piece):
@@ -242,25 +272,19 @@ def _bounds_in(body):
     return {axis: list(each) for axis, each in found.items()}
 
 
-def _worth_splitting(body, bounds):
-    """Return the axes whose loops are split: inner ones first, while the code is short."""
-    code, found = len([*statements_in(body)]), []
+def _size(body):
+    """Return the number of statements, without loops."""
+    return len([*statements_in(body)])
+
+
+def _axes_of_strips(body):
+    """Return the axes of loops over a strip."""
     loops = [loop for path, _ in statements_in(body) for loop in path]
-    in_strips = {loop.axis for loop in loops if loop.span is Span.STRIP}
-    for axis in _axes_inside_out(body):
-        if axis not in bounds:
-            continue
-        parts = [*ranges_between(range(axis.extent), bounds[axis])]
-        copies = sum([each.step for each in parts])
-        is_unrolled = max([each.step for each in parts]) > 1
-        if code * copies <= MOST and not (is_unrolled and axis in in_strips):
-            found.append(axis)
-            code *= copies
-    return found
+    return {loop.axis for loop in loops if loop.span is Span.STRIP}
 
 
 def _axes_inside_out(body):
-    """Return the axes of the loops that may be split, the innermost ones first."""
+    """Return the axes of loops, the innermost ones first."""
     depths = {}
     for path, _ in statements_in(body):
         for depth, loop in enumerate(path):
@@ -269,12 +293,12 @@ def _axes_inside_out(body):
     return sorted(depths, key=depths.get, reverse=True)
 
 
-def _without_unused(body, used=None):
+def _drop_unused(body, used=None):
     """Return statements without loads and computations whose results nothing reads."""
     used, kept = set() if used is None else used, []
     for each in reversed(body):
         if type(each) is Loop:
-            each = each._replace(body=_without_unused(each.body, used))
+            each = each._replace(body=_drop_unused(each.body, used))
             kept += [each] if each.body else []
         elif type(each) not in (Load, Compute, Select) or each.out in used:
             used.update(scalars_read(each))

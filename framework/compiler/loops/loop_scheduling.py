@@ -156,8 +156,13 @@ class LoopSchedule(Schedule):
             self.lane_width = dict(self.grid).get(self.lanes, most)
 
     def work_of_entry(self):
-        """Return about how many operations the values of one entry need."""
-        return sum([cost_of(node.function) for node in self.values])
+        """Return about how many operations the values of one entry need.
+
+        Of the loads of joined arrays, each entry is within the bounds of one.
+        """
+        every = [n for n in self.values if n.function != "select"]
+        every = [n for n in every if n.access is None or not n.access.bounds]
+        return max(1, sum([cost_of(node.function) for node in every]))
 
     def width_of_blocks(self, extent, each):
         """Return the width of strips of the outermost axis worth running in parallel."""

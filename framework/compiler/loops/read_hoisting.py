@@ -16,6 +16,8 @@ from .group import has_long_parts
 
 __all__ = ["hoist_reads", "reads_for_concats"]
 
+DEEP = 100  # maps in a chain, which are visited by recursion
+
 
 def reads_for_concats(program, is_supported):
     """Replace concatenations by reads of the operands, each within its bounds.
@@ -74,8 +76,8 @@ class _Hoisting:
         entries = [
             math.prod([len(r) for r, _, _ in each.positions]) for each in readers
         ]
-        is_read = type(source.instruction) is BoundedRead
-        if not out.size or sum(entries) > source.size and not is_read:
+        is_of_read = type(source.instruction) is BoundedRead  # which computes nothing
+        if not out.size or sum(entries) > source.size and not is_of_read:
             return False
         index = [Index(*each) for each in read.keywords["index"]]
         return self.is_computed(source) and self.may_move(source, index, source.size)
@@ -87,24 +89,32 @@ class _Hoisting:
         return is_map and buffer.size > 0 and self.is_supported(each)
 
     def is_for_one(self, buffer):
-        """Return whether a single instruction reads a buffer."""
-        return buffer not in self.outputs and len(self.readers_of[buffer]) == 1
+        """Return whether a single operand of an instruction is this buffer."""
+        readers = self.readers_of[buffer]
+        return buffer not in self.outputs and (
+            sum([each.operands.count(buffer) for each in readers]) == 1
+        )
 
-    def may_move(self, buffer, index, size):
-        """Return whether a value can be computed from what is in memory, or small."""
+    def may_move(self, buffer, index, size, depth=0):
+        """Return whether a value can be computed from what is in memory, or small.
+
+        The operand of a bounded read is in memory.
+        """
         each = buffer.instruction
-        if type(each) is BoundedRead:
-            own = map(Index._make, each.keywords["index"])
-            index = [i.of(j) for i, j in zip(own, index)]
-            if None in index:
-                return False
-        return all([self.is_at_hand(a, index, size) for a in each.operands])
+        if type(each) is Map:
+            operands = each.operands
+            return all([self.is_at_hand(a, index, size, depth + 1) for a in operands])
+        _, fill = each.operands
+        own = map(Index._make, each.keywords["index"])
+        is_index = None not in [i.of(j) for i, j in zip(own, index)]
+        return is_index and self.is_at_hand(fill, index, size, depth + 1)
 
-    def is_at_hand(self, buffer, index, size):
+    def is_at_hand(self, buffer, index, size, depth):
         if buffer.size < size:
             return True
         if self.is_computed(buffer):
-            return self.is_for_one(buffer) and self.may_move(buffer, index, size)
+            is_near = self.is_for_one(buffer) and depth < DEEP
+            return is_near and self.may_move(buffer, index, size, depth)
         return not isinstance(buffer.base.instruction, (Map, Reduce, Copy, BoundedRead))
 
     # --- the change

@@ -76,8 +76,8 @@ def _is_for_convolutions(pad, users):
 
 def _is_spatial(node):
     """Return whether only spatial axes have a margin."""
-    (first, *_, last) = node.attributes["paddings"]
-    return not any(first) and not any(last)
+    paddings = node.attributes["paddings"]
+    return len(paddings) > 2 and not any(paddings[0]) and not any(paddings[-1])
 
 
 def _window(node):

@@ -77,13 +77,34 @@ def pooled_padded(x):
     return tw.nn.max_pool1d(tw.pad(x, [[0, 0], [2, 1], [0, 0]]), 3, 2, "SAME")
 
 
+def gradient_of_normalized(pool):
+    def normalized(x):
+        centered = x - tw.reduce_mean(x, -1, keepdims=True)
+        return pool(
+            centered
+            * tw.math.rsqrt(tw.reduce_mean(centered**2, -1, keepdims=True) + 0.1)
+        )
+
+    return gradient(normalized)
+
+
+def centered_gradient(x):
+    g = gradient(lambda x: tw.nn.avg_pool1d(x, 2, 2, "SAME"))(x)
+    return g - tw.reduce_mean(g, -1, keepdims=True)
+
+
 def padded_joined(x):
     return tw.pad(tw.concat([x, x[:, ::-1]], 1), [[0, 0], [1, 1], [0, 2]])
 
 
 FUNCTIONS = [
     padded, sums_of_padded, normalized_padded, joined, placed, rolled, maps_in_front,
-    pooled_padded, padded_joined,
+    pooled_padded, padded_joined, centered_gradient,
+    gradient_of_normalized(lambda x: tw.nn.max_pool1d(x, 2, 2, "SAME")),
+    gradient_of_normalized(lambda x: tw.nn.max_pool1d(x, 3, 2, "SAME")),
+    gradient_of_normalized(lambda x: tw.nn.avg_pool1d(x, 2, 2, "SAME")),
+    gradient_of_normalized(lambda x: x[:, ::2]),
+    gradient_of_normalized(lambda x: tw.nn.avg_pool2d(x[None], [2, 1], 2, "SAME")),
     lambda x: tw.nn.max_pool1d(x, 3, 2, "SAME"),
     lambda x: tw.nn.avg_pool1d(x, 2, 3, "SAME"),
     gradient(lambda x: tw.nn.max_pool1d(x, 3, 2, "SAME")),
@@ -109,7 +130,41 @@ def test_split_loops_compute_the_same(number, shape, most, short, monkeypatch):
             for a, b in zip(found, tw.nest.flatten(f(tw.constant(x))), strict=True):
                 np.testing.assert_allclose(a, b, 1e-12)
     left = [s for nest in nests(program) for s in _bounded(split_indices(nest.body))]
-    assert most < MOST or not left or f is normalized_padded
+    always_split = padded, joined, placed, rolled, pooled_padded, padded_joined
+    assert most < MOST or not left or f not in always_split
+
+
+POOLS_OF_ROWS = {
+    "max 2": lambda x: tw.nn.max_pool1d(x, 2, 2, "SAME"),
+    "max 3": lambda x: tw.nn.max_pool1d(x, 3, 2, "SAME"),
+    "mean 2": lambda x: tw.nn.avg_pool1d(x, 2, 2, "SAME"),
+    "slice": lambda x: x[:, ::2],
+}
+
+
+@pytest.mark.parametrize("name", POOLS_OF_ROWS)
+def test_unrolled_iterations_do_not_share_local_arrays(name):
+    x, f = np.random.default_rng(0).normal(size=(2, 6, 64)), POOLS_OF_ROWS[name]
+    f = gradient_of_normalized(f)
+    program = program_of(f, x)
+    assert any([len(nest.locals) for nest in nests(program)])
+    for rewrite in (None, split_indices):
+        (found,) = run(program, [x], rewrite=rewrite)
+        np.testing.assert_allclose(found, f(tw.constant(x)), 1e-9, 1e-12)
+
+
+@pytest.mark.parametrize("count", [10, 60, 150])
+def test_joins_are_split_into_their_parts(count, monkeypatch):
+    monkeypatch.setattr(group, "SHORT", 1)
+    arrays = [np.full((2, 1 + i % 3), i) for i in range(count)]
+
+    def f(*arrays):
+        return tw.concat(
+            [x if i % 2 else tw.negative(x) for i, x in enumerate(arrays)], 1
+        )
+
+    for nest in nests(program_of(f, *arrays)):
+        assert not [*_bounded(split_indices(nest.body))]
 
 
 def _bounded(body):

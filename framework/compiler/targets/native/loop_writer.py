@@ -17,11 +17,14 @@ from ...loops.statements import (
     Span,
     Store,
     identity_of,
+    statements_in,
 )
 from .llvm_writer import POINTER, IRValue
 from .math_functions import scalar_function
 
 __all__ = ["write_nest"]
+
+LONG = 64  # statements of a function whose short loops are not unrolled
 
 _REDUCTIONS = {"add": "add", "multiply": "mul"}
 
@@ -73,7 +76,9 @@ class _Function:
                 self.extent = writer.address_as_integer(given[len(self.numbers) - 1])
             if in_blocks:
                 self.indices[self.nest.blocks] = given[-1], None
-            self.statements(split_indices(body))
+            body = split_indices(body)
+            self.is_long = len([*statements_in(body)]) > LONG
+            self.statements(body)
             writer.ret()
         inner = writer.merged(inner, start)
         attributes = 'nounwind noinline "prefer-vector-width"="512"'
@@ -124,18 +129,19 @@ class _Function:
             self.indices[axis] = before
 
     def metadata(self, loop, count):
-        """Metadata of a loop: an innermost one without a reduction may be vectorized.
+        """Keep LLVM from unrolling an innermost loop that it may vectorize as it is.
 
-        If LLVM unrolls it, sums over rows of 5 keep their totals in registers, and copies
-        of rows of 12 are vectors of 8 and 4.
+        Unrolled, sums over rows of 5 keep their totals in registers, copies of rows of
+        12 are vectors of 8 and 4, and strided loads are shuffled. In a function of many
+        loops that would take LLVM too long.
         """
         kinds = {type(each) for each in loop.body}
-        if kinds & {Loop, Accumulate} or kinds <= {Load, Store}:
+        if kinds & {Loop, Accumulate}:
             return ""
         strides = [
             x.access.stride(loop.axis) for x in loop.body if hasattr(x, "access")
         ]
-        if not {*strides} <= {0, 1}:
+        if not self.is_long and (kinds <= {Load, Store} or not {*strides} <= {0, 1}):
             return ""
         return self.writer.stays_loop(count)
 
