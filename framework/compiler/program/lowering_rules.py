@@ -15,6 +15,7 @@ from tapewright.ops.array.gather import gather_p, scatter_rows
 from tapewright.ops.array.indexing import scatter_index
 from tapewright.ops.array.joining import concat_p
 from tapewright.ops.convolution.windows import resized
+from tapewright.ops.math import elementwise
 from tapewright.ops.math.comparison import where_positive
 from tapewright.ops.math.reduction import clip_by_norm_p
 from tapewright.ops.nn import activation, cross_entropy
@@ -86,7 +87,12 @@ def lower_gelu(builder, x):
     return builder.node.op.kernel(np, x)
 
 
-DIVISIONS = "floordiv", "floormod", "truncatediv", "truncatemod"
+DIVISIONS = (
+    elementwise.floordiv,
+    elementwise.floormod,
+    elementwise.truncatediv,
+    elementwise.truncatemod,
+)
 
 LOWERING_RULES = {
     **{op.primitive: lower_gelu for op in activation.GELU},
@@ -161,7 +167,7 @@ def lower_upsample(builder, images, axis, times):
 # into parts of an array.
 LOOP_RULES = {
     cross_entropy.sparse_cross_entropy.primitive: lower_sparse_cross_entropy,
-    **dict.fromkeys(map(get_primitive, DIVISIONS), lower_division),
+    **{op.primitive: lower_division for op in DIVISIONS},
     get_primitive("pad"): lower_pad,
     get_primitive("upsample"): lower_upsample,
     scatter_index.primitive: lower_scatter_index,
