@@ -70,7 +70,7 @@ class _StepTracer(Tracer):
 
 
 class _Settings(ReadState):
-    """The settings of a rule, and those of the constraints of its variables."""
+    """Record the settings of a rule and of the constraints on its variables."""
 
     def __init__(self, rule, values):
         super().__init__(rule, values)

@@ -87,7 +87,7 @@ def _window(node):
 
 
 def _margins(node, size, window, pad):
-    """Return the margins of a convolution of padded images, and those of the images."""
+    """Add the margins of padded images to the margins of their convolution."""
     names = "strides", "padding", "dilations"
     margins, _ = positions(size, window, *[node.attributes[name] for name in names])
     more = pad.attributes["paddings"][1:-1]

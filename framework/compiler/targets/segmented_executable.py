@@ -1,6 +1,7 @@
 """A program cut into segments of generated code, with calls from Python between them."""
 
 import copy
+from abc import ABC, abstractmethod
 
 from ..program.array_instructions import View
 from .numpy.executable import Executable
@@ -34,7 +35,7 @@ class SegmentedExecutable(Executable):
         return written
 
 
-class SegmentWriter(SourceWriter):
+class SegmentWriter(SourceWriter, ABC):
     """Collects instructions into segments, and writes one call per segment.
 
     ``calls`` has the instructions of each call. Unless the executable runs them
@@ -48,20 +49,21 @@ class SegmentWriter(SourceWriter):
         self.segment, self.pending = None, []  # registers to clear behind its call
         self.needed = self.needed_by_python()
 
+    @abstractmethod
     def has_code(self, instruction):
         """Return whether an instruction runs in segments."""
-        raise NotImplementedError
 
+    @abstractmethod
     def new_segment(self, number):
-        raise NotImplementedError
+        """Return an empty segment."""
 
+    @abstractmethod
     def append(self, i, instruction):
         """Append an instruction to the current segment."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write_segment(self, segment, before):
         """Write the call of a segment; ``before`` as for `flush`."""
-        raise NotImplementedError
 
     def needed_by_python(self):
         """The buffers that Python reads, or that are returned."""
