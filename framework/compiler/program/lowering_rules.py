@@ -12,7 +12,7 @@ import numpy as np
 from tapewright.core.blas import sum_of_squares
 from tapewright.core.primitive import get_primitive
 from tapewright.ops.array.gather import gather_p, scatter_rows
-from tapewright.ops.array.indexing import scatter_index
+from tapewright.ops.array.indexing import complete_index, scatter_index
 from tapewright.ops.array.joining import concat_p
 from tapewright.ops.convolution.windows import resized
 from tapewright.ops.math import elementwise
@@ -137,22 +137,25 @@ def lower_pad(builder, tensor, constant_values, paddings):
 
 def lower_scatter_index(builder, g, shape, index):
     """Read ``g`` at the places that the index selects, and zeros elsewhere."""
-    index, sizes, axes, turned = list(index), iter(shape), {}, []
-    named = len([i for i in index if i not in ("newaxis", "...")])
-    at = index.index("...") if "..." in index else len(index)
-    index[at : at + 1] = [[None, None, None]] * (len(shape) - named)
-    for word in [word for word in index if word != "newaxis"]:
-        n = next(sizes)
-        word = [word % n, word % n + 1, 1] if type(word) is int else word
-        places = range(*slice(*word).indices(n))
-        turned.append(slice(None, None, -1 if places.step < 0 else 1))
-        places = places if places.step > 0 else places[::-1]
-        axes[len(axes)] = Index(1, -places.start, places.step), n, len(places)
-    part = tuple([count for _, _, count in axes.values()])
-    if math.prod(part) != g.size:  # NumPy broadcasts
+    places = _selected(shape, index)
+    if math.prod(map(len, places)) != g.size:  # NumPy broadcasts
         raise NotTraceable
-    part = g.reshape(part)[tuple(turned)]
-    return builder.read(part, 0, {i: axis[:2] for i, axis in axes.items()})
+    turns = [slice(None, None, -1 if each.step < 0 else 1) for each in places]
+    places = [each if each.step > 0 else each[::-1] for each in places]
+    indices = [Index(1, -each.start, each.step) for each in places]
+    part = g.reshape([len(each) for each in places])[tuple(turns)]
+    return builder.read(part, 0, dict(enumerate(zip(indices, shape))))
+
+
+def _selected(shape, index):
+    """Return for each axis the range of entries that a basic index selects."""
+    items = [item for item in complete_index(index, len(shape)) if item != "newaxis"]
+    return [
+        range(n)[item : item + 1 or None]
+        if type(item) is int
+        else range(n)[slice(*item)]
+        for n, item in zip(shape, items, strict=True)
+    ]
 
 
 def lower_upsample(builder, images, axis, times):

@@ -151,15 +151,21 @@ def _indexed(shape, index, unknown):
     return np.broadcast_to(np.zeros((), np.int8), shape)[_numpy_index(index)].shape
 
 
+def complete_index(index, rank):
+    """Return the items of a basic index, with a full slice for each axis that it omits."""
+    items = list(index)
+    named = len([item for item in items if item not in ("newaxis", "...")])
+    at = items.index("...") if "..." in items else len(items)
+    items[at : at + 1] = [[None, None, None]] * (rank - named)
+    return items
+
+
 def _indexed_sizes(shape, index):
     """Return the shape of an indexed tensor whose sizes are formulas."""
-    words = list(index)
-    used = len([i for i in words if i not in ("newaxis", "...")])
-    if used > len(shape) or words.count("...") > 1:
+    used = len([i for i in index if i not in ("newaxis", "...")])
+    if used > len(shape) or list(index).count("...") > 1:
         raise OutOfBoundsError(f"too many indices for a tensor of shape {shape}")
-    at = words.index("...") if "..." in words else len(words)
-    words[at : at + 1] = [[None, None, None]] * (len(shape) - used)
-    sizes, dims = iter(shape), []
+    words, sizes, dims = complete_index(index, len(shape)), iter(shape), []
     for word in words:
         if word == "newaxis":
             dims.append(1)
@@ -204,9 +210,7 @@ def _(mapped, x, *, index):
 @getitem_p.diagonal
 def _(axes, x, *, index):
     shape, whole = x.array.shape, [None, None, None]
-    words, used = list(index), len([i for i in index if i not in ("newaxis", "...")])
-    at = words.index("...") if "..." in words else len(words)
-    words[at : at + 1] = [whole] * (len(shape) - used)
+    words = complete_index(index, len(shape))
     axis, outgoing, found = len(shape) + axes[0], [], None
     taken = 0  # axes of x that the words so far have used
     for word in words:
