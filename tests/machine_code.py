@@ -10,12 +10,12 @@ __all__ = ["as_here", "without_passes"]
 _compiled = engine.compiled
 
 
-def without_passes(text, name="module", symbols=None, level=None):
+def without_passes(text, name="module", symbols=None, level=None, kernels=()):
     """`engine.compiled` without LLVM's passes, which take nine tenths of its time."""
     if level is not None:  # it has none anyway, and is kept for all tests
-        return _compiled(text, name, symbols, level)
+        return _compiled(text, name, symbols, level, kernels)
     with mock.patch.object(engine, "CODEGEN_LEVEL", 0):
-        return _compiled(text, name, symbols, 0)
+        return _compiled(text, name, symbols, 0, kernels)
 
 
 def as_here():

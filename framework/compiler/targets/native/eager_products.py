@@ -55,7 +55,7 @@ def _own_product(dtype):
         gemm.call(
             writer, dtype, m, n, k, a.start, a.steps, b.start, b.steps, out, n, True
         )
-    return _compiled(writer, name, gemm.symbols(writer))
+    return _compiled(writer, name, gemm.symbols({*writer.declared}, writer.limits))
 
 
 def _thin_product(dtype):

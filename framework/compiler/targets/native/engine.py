@@ -15,6 +15,7 @@ import threading
 import weakref
 
 from tapewright import __version__
+from tapewright.core import config
 from tapewright.core.cpu import numpy_features
 from tapewright.core.openblas import ctypes
 
@@ -76,31 +77,71 @@ def _close_dropped():
                 part.close()
 
 
-def compiled(text, name="module", symbols=None, level=SPEED_LEVEL):
+def compiled(text, name="module", symbols=None, level=SPEED_LEVEL, kernels=()):
     """Return the `Library` of a module, compiled now or read from the cache on disk.
 
-    ``text`` is LLVM IR, without triple and data layout; ``name`` is for messages and
-    debuggers. ``symbols`` are addresses of the functions that it declares, by name, in
-    addition to the C library; they are bound at load time and are not part of the
-    cached code. ``level`` is the optimization level of LLVM's passes. Text that already
-    keeps its vectors and values in registers needs no passes, which take most of the
-    time.
+    Args:
+        text: LLVM IR, without triple and data layout.
+        name: Name for messages and debuggers.
+        symbols: Addresses of the functions that the modules declare, by name, in
+            addition to the C library; they are bound at load time and are not part of
+            the cached code.
+        level: Optimization level of LLVM's passes. Text that already keeps its vectors
+            and values in registers needs no passes, which take most of the time.
+        kernels: Texts of further modules of the library. Each is compiled and cached by
+            itself, so programs that have a kernel in common compile it once.
 
     Raises:
-        RuntimeError: If LLVM rejects the text or a function is not found.
+        RuntimeError: If LLVM rejects a text or a function is not found.
     """
-    cache = object_cache.current()
-    key = hashlib.sha256("\0".join([maker(), f"O{level}", text]).encode()).digest()
-    code = cache.load(key)
-    if code is None:
-        code = object_code(text, name, level)
-        cache.store(key, code)
-    symbols = symbols or {}
-    missing = [each for each in _DECLARED.findall(text) if not _found(each, symbols)]
+    modules = [(text, level), *[(each, level) for each in kernels]]
+    codes = _object_codes(modules, name)
+    texts = [text for text, _ in modules]
+    names = [each for text in texts for each in _DEFINED.findall(text)]
+    known = {*(symbols or {}), *names}
+    declared = dict.fromkeys([n for text in texts for n in _DECLARED.findall(text)])
+    missing = [each for each in declared if not _found(each, known)]
     if missing:
-        names = ", ".join(missing)
-        raise RuntimeError(f"module {name!r} calls undefined functions: {names}")
-    return Library(code, _DEFINED.findall(text), name, symbols)
+        listed = ", ".join(missing)
+        raise RuntimeError(f"module {name!r} calls undefined functions: {listed}")
+    return Library(codes, names, name, symbols)
+
+
+def _object_codes(modules, name):
+    """Return the object code of each of some ``(text, level)``, as cached on disk."""
+    cache = object_cache.current()
+    keys = [
+        hashlib.sha256("\0".join([maker(), f"O{level}", text]).encode()).digest()
+        for text, level in modules
+    ]
+    found = [cache.load(key) for key in keys]
+    missing = [n for n, code in enumerate(found) if code is None]
+    for n, code in zip(missing, _compile([(*modules[n], name) for n in missing])):
+        cache.store(keys[n], code)
+        found[n] = code
+    return found
+
+
+def _compile(modules):
+    """Compile several modules, each on a thread of its own as far as there are cores."""
+    threads = min(config.threads(), len(modules))
+    if threads < 2:
+        return [object_code(text, name, level) for text, level, name in modules]
+    from concurrent.futures import ThreadPoolExecutor
+
+    # The longest first, so that no thread is left alone with one in the end.
+    order = sorted(range(len(modules)), key=lambda n: -len(modules[n][0]))
+    codes = [None] * len(modules)
+
+    def compile_one(n):
+        text, level, name = modules[n]
+        codes[n] = _object_code(text, name, level)
+
+    with _exclusive(), ThreadPoolExecutor(threads) as pool:
+        _llvm(), host()
+        for _ in pool.map(compile_one, order):
+            pass
+    return codes
 
 
 # Functions of a module that others may call.
@@ -111,8 +152,8 @@ _DEFINED = re.compile(
 _DECLARED = re.compile(r"^declare [^@\n]*@(?!llvm\.)([\w.$-]+)\(", re.MULTILINE)
 
 
-def _found(name, symbols):
-    if name in symbols or _llvm().address_of_symbol(name) is not None:
+def _found(name, known):
+    if name in known or _llvm().address_of_symbol(name) is not None:
         return True
     # LLVM looks through this process only once something has been loaded into it.
     return os.name == "posix" and hasattr(ctypes.CDLL(None), name)
@@ -121,9 +162,18 @@ def _found(name, symbols):
 def object_code(text, name="module", level=SPEED_LEVEL):
     """Compile a module to the bytes of an object file for `host`."""
     with _exclusive():
-        llvm, machine, builder = _llvm(), *_passes(host(), level, CODEGEN_LEVEL)
+        return _object_code(text, name, level)
+
+
+def _object_code(text, name, level):
+    """Compile a module, while this or another thread holds the lock.
+
+    Each module has an LLVM context of its own, so several threads may do so at a time.
+    """
+    llvm, (machine, builder) = _llvm(), _passes(host(), level, CODEGEN_LEVEL)
+    with llvm.create_context() as context:
         try:
-            module = llvm.parse_assembly(text)
+            module = llvm.parse_assembly(text, context)
         except RuntimeError as error:
             raise _refused(name, error) from None
         with module:
@@ -135,11 +185,32 @@ def object_code(text, name="module", level=SPEED_LEVEL):
             except RuntimeError as error:
                 raise _refused(name, error) from None
             passes = builder.getModulePassManager()
-            passes.run(module, builder)
+            _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
             # llvmlite 0.50 forgets to: ObjectRef's empty method hides that of the base.
             llvm.newpassmanagers.NewPassManager._dispose(passes)
             passes.detach()
-            return machine.emit_object(module)
+            return _emitted(machine, module)
+
+
+def _emitted(machine, module):
+    """Return a module as the bytes of an object file."""
+    library = _llvm().ffi.lib
+    with _llvm().ffi.OutputString() as error:
+        emit = _unlocked("LLVMPY_TargetMachineEmitToMemory")
+        buffer = emit(machine, module, True, error)
+        if not buffer:
+            raise RuntimeError(str(error))
+    try:
+        start = library.LLVMPY_GetBufferStart(buffer)
+        return ctypes.string_at(start, library.LLVMPY_GetBufferSize(buffer))
+    finally:
+        library.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+def _unlocked(name):
+    """Return a C function of llvmlite, without the lock that lets in one thread at a time."""
+    function = getattr(_llvm().ffi.lib, name)
+    return getattr(function, "_cfn", function)
 
 
 def _refused(name, error):
@@ -153,11 +224,13 @@ class Library:
     """
 
     # A linker each: one for all would keep 10 KB of each library that it ever held.
-    def __init__(self, code, names, name="module", symbols=None):
+    def __init__(self, codes, names, name="module", symbols=None):
         self.name, self._names, self._tracker = name, names, None
         with _exclusive():
             llvm = _llvm()
-            builder = llvm.JITLibraryBuilder().add_object_img(code)
+            builder = llvm.JITLibraryBuilder()
+            for code in codes:
+                builder.add_object_img(code)
             builder.add_current_process()
             for symbol, address in (symbols or {}).items():
                 builder.import_symbol(symbol, address)
@@ -274,14 +347,23 @@ def _target_machine(host, level):
 _MEMORY = {"reloc": "pic", "codemodel": "small"}
 
 
-@functools.cache
 def _passes(host, level, codegen_level):
-    """Return LLVM's target machine for a `Host`, and the builder of its passes."""
-    llvm, machine = _llvm(), _target_machine(host, codegen_level)
-    options = llvm.create_pipeline_tuning_options(speed_level=level)
-    options.loop_vectorization = options.slp_vectorization = level > 0
-    options.loop_interleaving = options.loop_unrolling = level > 0
-    return machine, llvm.create_pass_builder(machine, options)
+    """Return LLVM's target machine for a `Host`, and the builder of its passes.
+
+    Each thread has its own.
+    """
+    made = vars(_own)
+    key = str((host, level, codegen_level))
+    if key not in made:
+        llvm, machine = _llvm(), _target_machine(host, codegen_level)
+        options = llvm.create_pipeline_tuning_options(speed_level=level)
+        options.loop_vectorization = options.slp_vectorization = level > 0
+        options.loop_interleaving = options.loop_unrolling = level > 0
+        made[key] = machine, llvm.create_pass_builder(machine, options)
+    return made[key]
+
+
+_own = threading.local()
 
 
 def maker():

@@ -87,13 +87,11 @@ def call(writer, dtype, m, n, k, a, a_steps, b, b_steps, c, c_row, parallel):
     writer.call(_name(dtype, parallel), [*sizes, a, b, c])
 
 
-def symbols(writer):
-    """Return the addresses of the functions of this file that a module declares."""
+def symbols(declared, limits):
+    """Return the addresses of those functions of this file that are ``declared``."""
     found = {}
     for dtype in _LETTERS:
-        names = {_name(dtype, parallel) for parallel in (False, True)}
-        if names & set(writer.declared):
-            limits = writer.limits
+        if declared & {_name(dtype, parallel) for parallel in (False, True)}:
             found |= _library(dtype, limits.thread_product, limits.packed_entries)
     return found
 

@@ -36,7 +36,7 @@ def write_nest(writer, nest, name, places, open_axis=None, extent_at=None):
     context)`` the statements after all blocks, if there are any. ``context`` points to
     the addresses of the arrays; ``places`` maps each array to the number of its
     address, which arrays that share memory share. The extent of ``open_axis`` is read
-    at index ``extent_at``. Nests that differ only in their arrays share their code.
+    at index ``extent_at``.
     """
     numbers = list(dict.fromkeys([places[a] for a in (*nest.operands, *nest.outputs)]))
     if open_axis is not None:
@@ -58,11 +58,9 @@ class _Function:
     def write(self, name, body, in_blocks):
         """Write a function that reads the addresses, and the one that it calls with them.
 
-        As parameters, the addresses can be declared not to alias. Neither is compiled
-        twice, as the first is not inlined.
+        As parameters, the addresses can be declared not to alias.
         """
         writer, inner = self.writer, f"{name}.body"
-        start = len(writer.lines)
         arrays = [(f"p{i}", POINTER, "noalias") for i in range(len(self.numbers))]
         block = [("block", np.int64)] if in_blocks else []
         attributes = 'alwaysinline nounwind "prefer-vector-width"="512"'
@@ -80,7 +78,6 @@ class _Function:
             self.is_long = len([*statements_in(body)]) > LONG
             self.statements(body)
             writer.ret()
-        inner = writer.merged(inner, start)
         attributes = 'nounwind noinline "prefer-vector-width"="512"'
         with writer.function(
             name, [("context", POINTER), *block], None, attributes, "internal"

@@ -9,10 +9,17 @@ import numpy as np
 
 from ...loops import matrix_products
 from ...program.array_instructions import Contract
-from . import blas, gemm
+from . import blas, gemm, runtime
 from .llvm_writer import POINTER
 
-__all__ = ["calls_blas", "is_product", "product_of", "product_work", "write_product"]
+__all__ = [
+    "calls_blas",
+    "define_product",
+    "is_product",
+    "product_of",
+    "product_work",
+    "write_product",
+]
 
 
 def is_product(instruction):
@@ -43,53 +50,52 @@ def product_of(instruction):
     return matrix_products.product_of(a, b, instruction.outputs[0])
 
 
-def write_product(writer, instruction, name, places):
-    """Write the helpers of a product; return a function that writes its call.
-
-    ``name`` is the prefix of its helper functions; the call passes the context of the
-    segment.
-    """
+def define_product(writer, instruction, name, places):
+    """Write the function of one product of a batch; a single one needs none."""
     product = product_of(instruction)
-    dtype = instruction.outputs[0].dtype
+    if math.prod(product.batch) > 1:
+        parameters = [("context", POINTER), ("block", np.int64)]
+        with writer.function(name, parameters, None, "nounwind", "internal") as (
+            context,
+            block,
+        ):
+            offsets = _offsets(writer, product, block)
+            _call(writer, instruction, context, places, offsets, False)
+            writer.ret()
 
-    def addresses(context, offsets):
-        for matrix, offset in zip((product.a, product.b, product.out), offsets):
-            place = writer.at(context, places[matrix.base], POINTER)
-            yield writer.at(writer.load(place, POINTER), offset, dtype)
 
-    def call_one(context, offsets, parallel):
-        a, b, out = addresses(context, offsets)
-        sizes = product.m, product.n, product.k
-        if not calls_blas(instruction):
-            gemm.product(
-                writer, dtype, *sizes, a, product.a.steps, b, product.b.steps, out,
-                product.out.rows, parallel,
-            )  # fmt: skip
-            return
-        function = blas.parallel_gemm if parallel else blas.gemm
-        transposes = product.a.transposed, product.b.transposed
-        function(
-            writer, dtype, transposes, *sizes,
-            1.0, a, product.a.rows, b, product.b.rows, 0.0, out, product.out.rows,
-        )  # fmt: skip
-
-    count = math.prod(product.batch)
-    if count == 1:
+def write_product(writer, instruction, name, context, places):
+    """Write the call of a product whose function has a ``name``."""
+    product = product_of(instruction)
+    if math.prod(product.batch) > 1:
+        runtime.parallel(writer, name, context, math.prod(product.batch))
+    else:
         offsets = product.a.offset, product.b.offset, 0
-        return lambda context: call_one(context, offsets, True)
-    parameters = [("context", POINTER), ("block", np.int64)]
-    with writer.function(name, parameters, None, "nounwind", "internal") as (
-        context,
-        i,
-    ):
-        call_one(context, _offsets(writer, product, i), False)
-        writer.ret()
+        _call(writer, instruction, context, places, offsets, True)
 
-    def call(context):
-        function = writer.symbol(name)
-        writer.call("tw_parallel", [function, context, writer.index(count)])
 
-    return call
+def _call(writer, instruction, context, places, offsets, parallel):
+    """Write the call of a function for matrices at some offsets in their arrays."""
+    product, dtype = product_of(instruction), instruction.outputs[0].dtype
+    matrices = product.a, product.b, product.out
+    addresses = [writer.at(context, places[each.base], POINTER) for each in matrices]
+    a, b, out = [
+        writer.at(writer.load(address, POINTER), offset, dtype)
+        for address, offset in zip(addresses, offsets)
+    ]
+    sizes = product.m, product.n, product.k
+    if not calls_blas(instruction):
+        gemm.product(
+            writer, dtype, *sizes, a, product.a.steps, b, product.b.steps, out,
+            product.out.rows, parallel,
+        )  # fmt: skip
+        return
+    function = blas.parallel_gemm if parallel else blas.gemm
+    transposes = product.a.transposed, product.b.transposed
+    function(
+        writer, dtype, transposes, *sizes,
+        1.0, a, product.a.rows, b, product.b.rows, 0.0, out, product.out.rows,
+    )  # fmt: skip
 
 
 def _offsets(writer, product, number):

@@ -7,6 +7,8 @@ and returns True, so that Python calls it again with copies.
 """
 
 import functools
+import hashlib
+import re
 
 import numpy as np
 
@@ -16,7 +18,13 @@ from . import blas, engine, gemm, runtime, trampoline
 from .kernel import Arguments, NativeKernel, call_blocks
 from .llvm_writer import POINTER, Writer
 from .loop_writer import write_nest
-from .products import calls_blas, is_product, product_work, write_product
+from .products import (
+    calls_blas,
+    define_product,
+    is_product,
+    product_work,
+    write_product,
+)
 
 __all__ = [
     "ARENA",
@@ -75,10 +83,10 @@ class _Product:
         self.calls_blas = calls_blas(product)
 
     def define(self, writer, name, places):
-        self.call = write_product(writer, self.product, name, places)
+        define_product(writer, self.product, name, places)
 
     def write(self, writer, name, arguments):
-        self.call(arguments.context)
+        write_product(writer, self.product, name, arguments.context, arguments.places)
 
     def prepare(self, writer, name, arguments):
         pass
@@ -152,27 +160,28 @@ class NativeSegment:
 
     # --- code
 
-    def write(self, writer):
+    def write(self, writer, kernels):
         """Write its functions of a context; return a maker of the Python function.
 
         Each covers only some instructions: for a single function of a thousand calls,
         LLVM takes several times as long to generate code. They return the number of the
-        instruction that failed, or 0.
+        instruction that failed, or 0. The code of the instructions is added to
+        ``kernels``, a `Kernels`.
         """
-        codes = [code_of(each) for each in self.instructions]
-        places, addresses = self.places()
-        names = [f"{self.name}.{i}" for i in range(len(codes))]
-        for name, code in zip(names, codes):
-            code.define(writer, name, places)
         parts, number, parameters = [], 0, [("context", POINTER)]
-        for start in range(0, len(codes), PART):
+        addresses, work = [], 0
+        for start in range(0, len(self.instructions), PART):
             parts.append(f"{self.name}.part_{len(parts)}")
             with writer.function(parts[-1], parameters, np.int64, "nounwind") as (
                 context,
             ):
-                arguments = Arguments(writer, context, places)
-                for i in range(start, min(start + PART, len(codes))):
-                    failed = codes[i].write(writer, names[i], arguments)
+                for each in self.instructions[start : start + PART]:
+                    code, (places, own) = code_of(each), self.places(each)
+                    work += code.work
+                    first = writer.at(context, len(addresses), POINTER)
+                    addresses += own
+                    arguments = Arguments(writer, first, places)
+                    failed = kernels.write(code, arguments)
                     if failed is None:
                         continue
                     number += 1
@@ -184,9 +193,9 @@ class NativeSegment:
             trampoline.function,
             symbols=parts,
             arguments=self.expected(),
-            addresses=list(addresses),
+            addresses=addresses,
             errors=range(FIRST_ERROR, FIRST_ERROR + number),
-            long=sum([code.work for code in codes]) >= LONG,
+            long=work >= LONG,
             calls_blas=self.calls_blas,
         )
 
@@ -199,18 +208,17 @@ class NativeSegment:
             for key, n in self.arrays.items()
         ]
 
-    def places(self):
-        """``(places, addresses)``: the number of each buffer's address, and the reverse.
+    def places(self, instruction):
+        """Return ``(places, addresses)`` of the buffers of an instruction.
 
-        ``addresses`` maps each ``(argument, offset)`` to its number. Buffers that share
-        memory share the number.
+        ``places`` has the number of each buffer's address, ``addresses`` the addresses:
+        pairs of an argument and an offset. Buffers that share memory share the number.
         """
         places, addresses = {}, {}
-        for instruction in self.instructions:
-            for buffer in (*instruction.operands, *instruction.outputs):
-                base = _base(buffer)
-                where = self.argument(base), base.offset or 0
-                places[base] = addresses.setdefault(where, len(addresses))
+        for buffer in (*instruction.operands, *instruction.outputs):
+            base = _base(buffer)
+            where = self.argument(base), base.offset or 0
+            places[base] = addresses.setdefault(where, len(addresses))
         return places, addresses
 
 
@@ -225,15 +233,65 @@ def _base(buffer):
     return layout_of(buffer).base
 
 
+class Kernels:
+    """Modules with the code of instructions, one for all instructions that agree in it.
+
+    A kernel is known by its text, in which arrays are numbered from 0 and functions are
+    named after no program. So a program is a short module that calls kernels, and only
+    those are compiled that no earlier program had: see `engine.compiled`.
+    """
+
+    def __init__(self):
+        self._texts, self._called = {}, {}  # by the name of a kernel
+        self.declared = set()  # names of functions that kernels call
+
+    def write(self, code, arguments):
+        """Write the code of an instruction; return a bool if it can fail."""
+        writer, kernel = arguments.writer, Writer(arguments.writer.limits)
+        code.define(kernel, "kernel", arguments.places)
+        text = kernel.text()
+        name = f"kernel_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        start = len(writer.lines)
+        failed = code.write(writer, name, arguments)
+        if kernel.lines:
+            self._texts[name] = text.replace("@kernel", f"@{name}")
+            self.declared.update(kernel.declared)
+            self._called.setdefault(name, {}).update(
+                dict.fromkeys(
+                    re.findall(rf"@({name}[\w.]*)", "".join(writer.lines[start:]))
+                )
+            )
+        return failed
+
+    def link(self, writer):
+        """Declare the functions that a program calls; return the texts of the kernels."""
+        texts = []
+        for name, text in self._texts.items():
+            for function in self._called[name]:
+                head = re.search(
+                    rf"^define internal (.*) @{function}\((.*)\)", text, re.M
+                )
+                kind, parameters = head.groups()
+                types = re.sub(r" %\w+", "", parameters)
+                writer.declared[function] = f"declare {kind} @{function}({types})"
+                exported = head.group().replace("internal ", "", 1)
+                text = text.replace(head.group(), exported, 1)
+            texts.append(text)
+        return texts
+
+
 def compiled_segments(segments, name):
     """Compile the functions of the segments of a program."""
     if not segments:
         return
-    writer = Writer(segments[0].limits)
-    functions = [segment.write(writer) for segment in segments]
-    symbols = {**runtime.symbols(), **gemm.symbols(writer)}
+    writer, kernels = Writer(segments[0].limits), Kernels()
+    functions = [segment.write(writer, kernels) for segment in segments]
+    texts = kernels.link(writer)
+    symbols = runtime.symbols() | gemm.symbols(
+        kernels.declared | {*writer.declared}, writer.limits
+    )
     if any([segment.calls_blas for segment in segments]):
         symbols |= blas.symbols()
-    library = engine.compiled(writer.text(), name, symbols)
+    library = engine.compiled(writer.text(), name, symbols, kernels=texts)
     for segment, function in zip(segments, functions):
         segment.function = function(segment.name, library)

@@ -170,7 +170,7 @@ def test_programs_of_other_limits_call_products_of_their_own():
     def addresses(**changes):
         writer = Writer(Limits(**changes))
         writer.declared["tw_sgemm_parallel"] = ""
-        return gemm.symbols(writer)
+        return gemm.symbols({*writer.declared}, writer.limits)
 
     own, others = addresses(), addresses(thread_product=1 << 10)
     assert own == addresses(slices=3) and own.keys() == others.keys()

@@ -124,9 +124,9 @@ def step_texts():
     runtime.symbols(), blas.symbols()  # their instructions are this machine's alone
     texts, made = [], engine.compiled
 
-    def compiled(text, *args, **options):
-        texts.append(text)
-        return made(text, *args, **options)
+    def compiled(text, *args, kernels=(), **options):
+        texts.extend([text, *kernels])
+        return made(text, *args, kernels=kernels, **options)
 
     @tw.function
     def step(x, kernel, weights):
