@@ -23,7 +23,7 @@ from ...loops.tiling import VectorUnit
 from ...program.limits import DEFAULTS
 from . import atomics, autotune, engine
 from .kernel import NativeKernel, block_function, call_blocks, is_shared
-from .llvm_writer import POINTER, IRValue
+from .llvm_writer import POINTER, IRValue, Size, sized
 from .thin_products import thin_product_of
 
 __all__ = ["ContractionKernel"]
@@ -191,8 +191,9 @@ class _Functions:
 
     def __init__(self, kernel, writer, name, places):
         self.writer, self.name, self.places = writer, name, places
-        self.schedule, (self.out,) = kernel.schedule, kernel.outputs
-        self.tile, self.phases = self.schedule.tile, self.schedule.phases
+        self.schedule, (self.out,) = sized(kernel.schedule), kernel.outputs
+        self.tile = kernel.schedule.tile
+        self.phases = [self.fixed(phase) for phase in self.schedule.phases]
         self.a, self.b = kernel.operands[:2]
         self.dtype, self.memory = self.out.dtype, kernel.memory_of
         self.threads = kernel.threads
@@ -208,6 +209,13 @@ class _Functions:
         self.thread()
         if schedule.parts > 1:
             self.sum_parts()
+
+    def fixed(self, phase):
+        """Return a phase whose steps through a packed operand are constants."""
+        *outer, last = phase.summed or (None,)
+        if last is None or last.b != self.tile.width:
+            return phase
+        return phase._replace(summed=(*outer, last._replace(b=int(last.b))))
 
     def at(self, pointer, index):
         return self.writer.at(pointer, index, self.dtype)
@@ -254,13 +262,14 @@ class _Functions:
         return not any([self.tile.loop_of(p).extent % width for p in self.phases])
 
     def tile_function(self, number):
-        """Write the function of a tile of a phase; return its name.
+        """Write the function of a tile of a phase; return its name and its sizes.
 
         Parameters: the start of the tile in the operands and in the output; the entries
         left along the vectors; whether to add to the output; for each loop the extent
         and, except for the innermost, the strides in the operands.
         """
-        writer, phase, start = self.writer, self.phases[number], len(self.writer.lines)
+        writer, start = self.writer, len(self.writer.lines)
+        phase = self.phases[number]
         name, summed = f"{self.name}.tile_{number}", self.summed(phase)
         parameters = [("a", POINTER), ("b", POINTER), ("out", POINTER)]
         parameters += [("left", _I64), ("add", np.bool_)]
@@ -272,12 +281,15 @@ class _Functions:
             f'nounwind noinline "prefer-vector-width"="{bits}" '
             f'"min-legal-vector-width"="{bits}"'
         )
-        with writer.function(name, parameters, None, attributes, "internal") as given:
+        with writer.function(
+            name, parameters, None, attributes, "internal", has_sizes=True
+        ) as given:
             a, b, out, left, add, *rest = given
             loops = [rest[i : i + 3] for i in range(0, len(rest), 3)]
             _Tile(self, phase, out, left).write(a, b, add, loops)
             writer.ret()
-        return writer.merged(name, start)
+            sizes = writer.used_sizes
+        return writer.merged(name, start), sizes
 
     # --- copies
 
@@ -289,7 +301,7 @@ class _Functions:
         )
         with function as (arrays, block):
             for number, phase in enumerate(self.phases):
-                own, count = block - first, _copies(phase, self.tile)
+                own, count = block - first, Size(_copies(phase, self.tile))
                 with writer.when((own >= 0) & (own < count)):
                     self.pack_tile(number, *arrays, own)
                 first += count
@@ -308,7 +320,7 @@ class _Functions:
         width, step, count = 1, 0, writer.index(1)
         if _has_width(phase, tile):
             width, step = tile.width, tile.loop_of(before).b
-            source = self.at(source, block * (width * step))
+            source = self.at(source, block * width * step)
             target = self.at(target, block * self.schedule.b_steps[number])
             count = self.least(width, tile.loop_of(phase).extent - block * width)
 
@@ -333,7 +345,7 @@ class _Functions:
     def copy_band(self, source, band, image, row):
         """Copy the part of the first operand that a band reads, padded with zeros."""
         writer, found = self.writer, self.schedule.contraction
-        shape, reach = self.schedule.band_shape, found.reach
+        shape, reach = sized(self.schedule.band_shape), found.reach
         own = [r.extent for r in reach]
         starts = [image, row * found.row_step + reach[1].start]
         starts += [writer.index(r.start) for r in reach[2:]]
@@ -342,7 +354,8 @@ class _Functions:
             last -= 1  # whole axes are copied as one piece
 
         def copy(axis, source, target):
-            step, to = math.prod(own[axis + 1 :]), math.prod(shape[axis + 1 :])
+            step = Size(math.prod(own[axis + 1 :]))
+            to = Size(math.prod(shape[axis + 1 :]))
             if axis < last:
                 with writer.loop(0, shape[axis]) as i:
                     place = starts[axis] + i
@@ -386,7 +399,7 @@ class _Functions:
         """Return the memory of a thread for its copy of a band, or None."""
         if "bands" not in self.memory:
             return None
-        start = thread * _band_size(self.schedule)
+        start = thread * Size(_band_size(self.schedule))
         return self.at(found[self.memory["bands"]], start)
 
     def slice(self):
@@ -394,7 +407,7 @@ class _Functions:
         writer, schedule = self.writer, self.schedule
         add = writer.const(False, np.bool_)
         with self.block_function("slice") as (number, found, arrays):
-            threads = writer.index(self.threads)
+            threads = writer.index(Size(self.threads))
             image = number / threads
             band = self.band_of(found, number - image * threads)
             first = image * schedule.row_bands
@@ -408,10 +421,14 @@ class _Functions:
         """Write the function of a thread, which takes blocks until none are left."""
         writer, schedule = self.writer, self.schedule
         with self.block_function("thread") as (thread, found, (a, b, out)):
-            band, taken = self.band_of(found, thread), writer.loop(0, schedule.blocks)
+            band, blocks = (
+                self.band_of(found, thread),
+                writer.index(Size(schedule.blocks)),
+            )
+            taken = writer.loop(0, blocks)
             if "counter" in self.memory:
                 counter = found[self.memory["counter"]]
-                taken = atomics.taken_from(writer, counter, schedule.blocks)
+                taken = atomics.taken_from(writer, counter, blocks)
             with taken as block:
                 part = block / writer.index(schedule.cuts)
                 cut = block - part * schedule.cuts
@@ -419,8 +436,9 @@ class _Functions:
                     add = writer.const(False, np.bool_)
                     self.band(part, cut, a, b, out, band, add)
                 else:
-                    total = self.at(out, part * self.out.size)
-                    first, stop = self.share(schedule.bands, part, schedule.parts)
+                    total = self.at(out, part * Size(self.out.size))
+                    bands = Size(schedule.bands)
+                    first, stop = self.share(bands, part, schedule.parts)
                     with writer.loop(first, stop) as number:
                         self.band(number, cut, a, b, total, band, number > first)
 
@@ -447,7 +465,7 @@ class _Functions:
         at_out, at_a, at_b = phase.offsets
         a = self.at(arrays[0], moved[1] + at_a)
         if band is not None:
-            batch = batch._replace(a=math.prod(schedule.band_shape[1:]))
+            batch = batch._replace(a=Size(math.prod(schedule.band_shape[1:])))
             a = self.at(band, at_a)
         b = self.at(arrays[1], moved[2] + at_b)
         out = self.at(arrays[2], moved[0] + at_out)
@@ -468,7 +486,7 @@ class _Functions:
                     loop, rounds = phase.places[place], dict(tile.rounds).get(place, 1)
                     i = stack.enter_context(writer.loop(0, loop.extent, rounds))
                     if loop.extent % rounds:  # the last one begins earlier
-                        i = self.least(i, loop.extent - rounds)
+                        i = self.least(i, writer.index(loop.extent) - rounds)
                     pointers = along(loop, pointers, i)
                 yield pointers
 
@@ -478,12 +496,13 @@ class _Functions:
                 yield pointers, writer.index(0)
                 return
             loop = tile.loop_of(phase)
-            first, stop = self.share(tile.count_along(phase), cut, schedule.cuts)
+            count = Size(tile.count_along(phase))
+            first, stop = self.share(count, cut, schedule.cuts)
             with writer.loop(first, stop) as i:
                 start = i * tile.width
                 a, _, out = along(loop, pointers, start)
                 b = self.at(pointers[1], i * schedule.b_steps[number])
-                yield (a, b, out), loop.extent - start
+                yield (a, b, out), writer.index(loop.extent) - start
 
         @contextlib.contextmanager
         def over_hoisted(pointers, add):
@@ -512,7 +531,9 @@ class _Functions:
             if schedule.accumulates:  # the outer loops run over the band: see `summed`
                 args[5:11] = [images, *map(writer.index, (batch.a, batch.b)),
                               row_count, *map(writer.index, (rows.a, rows.b))]  # fmt: skip
-            writer.call(self.tiles[number], args, declare=False)
+            name, sizes = self.tiles[number]
+            args += [writer.index(size) for size in sizes]
+            writer.call(name, args, declare=False)
 
         # Either the whole second operand stays in the nearest cache, or what a tile reads of
         # it, while the tiles of the band read it again.
@@ -534,7 +555,7 @@ class _Functions:
 
     def sum_parts(self):
         """Write the function that adds up the partial sums in order."""
-        writer, size = self.writer, self.out.size
+        writer, size = self.writer, Size(self.out.size)
         most = writer.limits.summed_entries
         function = block_function(
             writer, f"{self.name}.sum", self.places, (self.memory["parts"], self.out)

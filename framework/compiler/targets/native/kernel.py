@@ -18,8 +18,11 @@ __all__ = [
     "NativeKernel",
     "block_function",
     "call_blocks",
+    "copied_context",
     "is_shared",
 ]
+
+_I64 = np.dtype(np.int64)
 
 
 class NativeKernel(Kernel):
@@ -82,17 +85,19 @@ class Arguments:
 def block_function(writer, name, places, buffers):
     """Define ``void name(ptr context, i64 block)``, one block of a kernel's work.
 
-    It is not inlined where it is called, so that LLVM compiles it once.
+    It is not inlined where it is called, so that LLVM compiles it once. Sizes that it
+    uses precede the addresses at ``context``.
     Yields the addresses of buffers that do not overlap, and the number of the block.
     """
     parameters = [(f"p{i}", POINTER, "noalias") for i in range(len(buffers))]
     parameters.append(("block", np.int64))
     attributes = 'alwaysinline nounwind "prefer-vector-width"="512"'
     with writer.function(
-        f"{name}.body", parameters, None, attributes, "internal"
+        f"{name}.body", parameters, None, attributes, "internal", has_sizes=True
     ) as given:
         yield given[:-1], given[-1]
         writer.ret()
+        sizes = writer.used_sizes
     parameters = [("context", POINTER), ("block", np.int64)]
     attributes = 'nounwind noinline "prefer-vector-width"="512"'
     with writer.function(name, parameters, None, attributes, "internal") as (
@@ -101,8 +106,23 @@ def block_function(writer, name, places, buffers):
     ):
         arguments = Arguments(writer, context, places)
         pointers = [arguments[buffer] for buffer in buffers]
-        writer.call(f"{name}.body", [*pointers, block], declare=False)
+        numbers = [writer.number_of(size) for size in sizes]
+        loaded = [writer.load(writer.at(context, -1 - n, _I64), _I64) for n in numbers]
+        writer.call(f"{name}.body", [*pointers, block, *loaded], declare=False)
         writer.ret()
+
+
+def copied_context(writer, context, places, count):
+    """Return a copy of the addresses at ``places`` of a context, and of its sizes.
+
+    It has room for ``count`` addresses. The functions that use sizes are written first.
+    """
+    before = len(writer.sizes)
+    copy = writer.at(writer.alloca(POINTER, before + count), before, POINTER)
+    for place in (*range(-before, 0), *places):
+        word = writer.load(writer.at(context, place, POINTER), POINTER)
+        writer.store(word, writer.at(copy, place, POINTER))
+    return copy
 
 
 def call_blocks(writer, name, context, count, work):

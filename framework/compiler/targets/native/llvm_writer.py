@@ -29,7 +29,7 @@ from tapewright.core.dtypes import is_bfloat16
 
 from ...program.limits import DEFAULTS
 
-__all__ = ["IRValue", "POINTER", "Writer", "llvm_type", "memory_type"]
+__all__ = ["IRValue", "POINTER", "Size", "Writer", "llvm_type", "memory_type", "sized"]
 
 POINTER = np.dtype("V8")  # an address; no number is of this dtype
 
@@ -135,6 +135,62 @@ class IRValue:
         return f"<Value {self.dtype} {self.text}>"
 
 
+class Size(int):
+    """An integer that is an argument of a kernel: other sizes have the same code.
+
+    Each object is an argument of its own, also if another has its value. Sums and
+    multiples remember the arguments that they are computed from. A size of 0 or 1 stays
+    a constant: strides of 0 and 1 and loops of one iteration have better code.
+    """
+
+    terms = None  # of a sum: pairs of a `Size` and a factor, and a number
+
+    @classmethod
+    def _sum(cls, terms, number):
+        made = cls(sum([int(size) * factor for size, factor in terms], number))
+        made.terms = terms, number
+        return made
+
+    @property
+    def parts(self):
+        """``(pairs of a size and a factor, a number)``, whose sum it is."""
+        if self.terms:
+            return self.terms
+        return ([], int(self)) if 0 <= self <= 1 else ([(self, 1)], 0)
+
+    def __add__(self, other):
+        terms, number = self.parts
+        if type(other) is Size:
+            more, constant = other.parts
+            return Size._sum(terms + more, number + constant)
+        return (
+            Size._sum(terms, number + other) if type(other) is int else NotImplemented
+        )
+
+    __radd__ = __add__
+
+    def __mul__(self, other):
+        if type(other) is Size:
+            return Size(int(self) * int(other))
+        if type(other) is not int:
+            return NotImplemented
+        terms, number = self.parts
+        scaled = [(size, factor * other) for size, factor in terms if other]
+        return Size._sum(scaled, number * other)
+
+    __rmul__ = __mul__
+
+
+def sized(value):
+    """Return a tree of tuples with a `Size` for each integer."""
+    if type(value) is int:
+        return Size(value)
+    if not isinstance(value, tuple):
+        return value
+    items = [sized(each) for each in value]
+    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+
+
 # name -> instructions for floats, signed and unsigned integers
 _BINARY = {
     "add": ("fadd", "add", "add"),
@@ -163,32 +219,46 @@ class Writer:
         self._names, self._flags = itertools.count(1), "contract "
         self.block, self._entry = None, 0
         self._merged = {}  # text without a name -> the function that has it, its line
+        self._sizes = {}  # id of a `Size` -> its number, the size
+        self.used_sizes = None  # by this function, if it may use any
+        self._known = {}  # sums of sizes of this function
 
     def text(self):
         """The module: declarations, then functions."""
         return "".join([f"{line}\n" for line in (*self.declared.values(), *self.lines)])
 
+    @property
+    def sizes(self):
+        """The sizes that are arguments of the functions, by their number."""
+        return [size for _, size in self._sizes.values()]
+
     # --- functions and blocks
 
     @contextlib.contextmanager
-    def function(self, name, parameters, result=None, attributes="", linkage=""):
+    def function(
+        self, name, parameters, result=None, attributes="", linkage="", has_sizes=False
+    ):
         """Define a function in the block; yields its parameters.
 
         ``parameters``: pairs of a name and a dtype, with optional attributes as a third
-        item.
+        item. If it ``has_sizes``, those in ``used_sizes`` at the end of the block follow.
         """
         before, self._names = self._names, itertools.count(1)
+        self.used_sizes, self._known = [] if has_sizes else None, {}
         own = [
             f"{llvm_type(p[1])} {' '.join([*p[2:], f'%{p[0]}'])}" for p in parameters
         ]
         kind = "void" if result is None else llvm_type(result)
         head = " ".join(filter(None, ["define", linkage, kind]))
         tail = f" {attributes}" if attributes else ""
-        self.lines += [f"{head} @{name}({', '.join(own)}){tail} {{", "entry:"]
+        start = len(self.lines)
+        self.lines += ["", "entry:"]
         self.block, self._entry = "entry", len(self.lines)
         yield tuple([IRValue(self, p[1], f"%{p[0]}") for p in parameters])
         self.lines.append("}")
-        self._names = before
+        own += [f"i64 %size{n}" for n in range(len(self.used_sizes or ()))]
+        self.lines[start] = f"{head} @{name}({', '.join(own)}){tail} {{"
+        self._names, self.used_sizes = before, None
 
     def merged(self, name, start):
         """Keep one of several functions that differ only in their names; return its name.
@@ -296,7 +366,9 @@ class Writer:
     # --- constants
 
     def const(self, value, dtype):
-        """A constant of a dtype."""
+        """A constant of a dtype, or an argument for a `Size`."""
+        if type(value) is Size and self.used_sizes is not None:
+            return self._argument(value)
         dtype = np.dtype(dtype)
         if is_bfloat16(dtype):
             return IRValue(self, dtype, str(np.asarray(value, dtype).view(np.int16)))
@@ -310,6 +382,40 @@ class Writer:
         if dtype.kind == "c":  # which is only moved
             value = np.asarray(value, dtype).view(f"i{dtype.itemsize}")
         return IRValue(self, dtype, str(int(value)))
+
+    def number_of(self, size):
+        """The number of a `Size` among the arguments of the kernel."""
+        return self._sizes.setdefault(id(size), (len(self._sizes), size))[0]
+
+    def _argument(self, size):
+        """A `Size`, computed on entry from the arguments of the function."""
+        terms, number = size.parts
+        factors = {}
+        for each, factor in terms:
+            factors.setdefault(id(each), [each, 0])[1] += factor
+        key = number, *[(name, factor) for name, (_, factor) in factors.items()]
+        if key in self._known:
+            return self._known[key]
+        total = str(number)
+        for each, factor in factors.values():
+            term = self._size_argument(each)
+            if factor != 1:
+                term = self._on_entry(f"mul i64 {term}, {factor}")
+            total = term if total == "0" else self._on_entry(f"add i64 {total}, {term}")
+        return self._known.setdefault(key, IRValue(self, np.int64, total))
+
+    def _size_argument(self, size):
+        found = [n for n, each in enumerate(self.used_sizes) if each is size]
+        if not found:
+            self.used_sizes.append(size)
+        return f"%size{found[0] if found else len(self.used_sizes) - 1}"
+
+    def _on_entry(self, text):
+        """Insert an instruction on entry of the function; return its name."""
+        name = f"%{self.fresh()}"
+        self.lines.insert(self._entry, f"  {name} = {text}")
+        self._entry += 1
+        return name
 
     def index(self, n):
         """A 64-bit integer."""
@@ -489,10 +595,8 @@ class Writer:
 
     def alloca(self, dtype, count=1, alignment=64):
         """Stack memory of the function, allocated on entry."""
-        name = f"%{self.fresh()}"
         text = f"alloca [{count} x {memory_type(dtype)}], align {alignment}"
-        self.lines.insert(self._entry, f"  {name} = {text}")
-        return IRValue(self, POINTER, name)
+        return IRValue(self, POINTER, self._on_entry(text))
 
     def at(self, pointer, index, dtype):
         """The address of entry ``index`` of an array."""

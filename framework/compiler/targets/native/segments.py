@@ -177,11 +177,12 @@ class NativeSegment:
             ):
                 for each in self.instructions[start : start + PART]:
                     code, (places, own) = code_of(each), self.places(each)
-                    work += code.work
+                    name, sizes = kernels.define(code, places)
+                    addresses += [(trampoline.SIZE, size) for size in reversed(sizes)]
                     first = writer.at(context, len(addresses), POINTER)
                     addresses += own
-                    arguments = Arguments(writer, first, places)
-                    failed = kernels.write(code, arguments)
+                    work += code.work
+                    failed = code.write(writer, name, Arguments(writer, first, places))
                     if failed is None:
                         continue
                     number += 1
@@ -241,50 +242,48 @@ class Kernels:
     those are compiled that no earlier program had: see `engine.compiled`.
     """
 
-    def __init__(self):
-        self._texts, self._called = {}, {}  # by the name of a kernel
+    def __init__(self, limits):
+        self.limits, self._texts = limits, {}  # by the names of kernels
         self.declared = set()  # names of functions that kernels call
 
-    def write(self, code, arguments):
-        """Write the code of an instruction; return a bool if it can fail."""
-        writer, kernel = arguments.writer, Writer(arguments.writer.limits)
-        code.define(kernel, "kernel", arguments.places)
-        text = kernel.text()
+    def define(self, code, places):
+        """Write the kernel of an instruction; return its name, and its sizes."""
+        writer = Writer(self.limits)
+        code.define(writer, "kernel", places)
+        text = writer.text()
         name = f"kernel_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-        start = len(writer.lines)
-        failed = code.write(writer, name, arguments)
-        if kernel.lines:
+        if writer.lines:
             self._texts[name] = text.replace("@kernel", f"@{name}")
-            self.declared.update(kernel.declared)
-            self._called.setdefault(name, {}).update(
-                dict.fromkeys(
-                    re.findall(rf"@({name}[\w.]*)", "".join(writer.lines[start:]))
-                )
-            )
-        return failed
+            self.declared.update(writer.declared)
+        return name, writer.sizes
 
     def link(self, writer):
-        """Declare the functions that a program calls; return the texts of the kernels."""
-        texts = []
-        for name, text in self._texts.items():
-            for function in self._called[name]:
-                head = re.search(
-                    rf"^define internal (.*) @{function}\((.*)\)", text, re.M
-                )
+        """Declare the functions that a program calls; return the texts of the kernels.
+
+        In these, all other functions are internal.
+        """
+        called = {}
+        for function, name in re.findall(r"@((kernel_\w+)[\w.]*)", writer.text()):
+            called.setdefault(name, {})[function] = None
+        for name, functions in called.items():
+            text = self._texts[name]
+            for function in functions:
+                pattern = rf"^define internal (.*) @{function}\((.*)\)"
+                head = re.search(pattern, text, re.MULTILINE)
                 kind, parameters = head.groups()
                 types = re.sub(r" %\w+", "", parameters)
                 writer.declared[function] = f"declare {kind} @{function}({types})"
                 exported = head.group().replace("internal ", "", 1)
                 text = text.replace(head.group(), exported, 1)
-            texts.append(text)
-        return texts
+            self._texts[name] = text
+        return [self._texts[name] for name in called]
 
 
 def compiled_segments(segments, name):
     """Compile the functions of the segments of a program."""
     if not segments:
         return
-    writer, kernels = Writer(segments[0].limits), Kernels()
+    writer, kernels = Writer(segments[0].limits), Kernels(segments[0].limits)
     functions = [segment.write(writer, kernels) for segment in segments]
     texts = kernels.link(writer)
     symbols = runtime.symbols() | gemm.symbols(

@@ -18,7 +18,13 @@ from ...loops.loop_nest import LoopNest
 from ...loops.statements import accesses_in
 from ...program.program import Buffer, Kind
 from . import atomics
-from .kernel import Arguments, NativeKernel, call_blocks, is_shared
+from .kernel import (
+    Arguments,
+    NativeKernel,
+    call_blocks,
+    copied_context,
+    is_shared,
+)
 from .llvm_writer import POINTER
 from .products import is_product, product_of
 
@@ -88,10 +94,12 @@ class SliceLoop(NativeKernel):
             f"{name}.thread", parameters, None, "nounwind noinline", "internal"
         ) as (context, thread):
             arguments = Arguments(writer, context, places)
-            own = writer.alloca(POINTER, 1 + max(own_places.values()))
-            for place in dict.fromkeys([places[base] for base in self.bases]):
-                address = writer.load(writer.at(context, place, POINTER), POINTER)
-                writer.store(address, writer.at(own, place, POINTER))
+            own = copied_context(
+                writer,
+                context,
+                dict.fromkeys([places[base] for base in self.bases]),
+                1 + max(own_places.values()),
+            )
             start = thread * memory.shape[1]
             with atomics.taken_from(writer, arguments[counter], self.count) as number:
                 for local, at in self.locals.items():

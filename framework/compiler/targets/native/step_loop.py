@@ -30,7 +30,7 @@ from ...program.instruction import Instruction
 from ...program.program import Buffer, Kind
 from ...program.step_tracer import Region, trace_steps
 from . import segments
-from .kernel import Arguments, NativeKernel, call_blocks
+from .kernel import Arguments, NativeKernel, call_blocks, copied_context
 from .llvm_writer import POINTER
 from .loop_support import is_loop
 from .step_products import StepProduct
@@ -199,7 +199,7 @@ class StepLoop(NativeKernel):
     def write_chunk(self, writer, name, arguments, number):
         """Append all steps of a chunk of the batch."""
         self.write_initial(writer, arguments, number)
-        context = writer.alloca(POINTER, max(len(self.slots), 1))
+        context = copied_context(writer, arguments.context, (), max(len(self.slots), 1))
         for slot, place in self.slots.items():
             if slot.ahead is None:
                 start = number * slot.chunk + slot.offset

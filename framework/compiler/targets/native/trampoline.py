@@ -13,9 +13,10 @@ import numpy as np
 from . import atomics, blas, engine, entry, object_layout, runtime
 from .llvm_writer import POINTER, Writer
 
-__all__ = ["ANY_SIZE", "Expected", "function", "library"]
+__all__ = ["ANY_SIZE", "SIZE", "Expected", "function", "library"]
 
 ANY_SIZE = -1  # of an axis; all axes of any size have the same one
+SIZE = -1  # in place of an argument: the entry of the context is a number
 
 _I64 = np.dtype(np.int64)
 _HEAD = ("arguments", "addresses", "functions", "releases_gil", "enter", "leave")
@@ -51,10 +52,11 @@ def function(
 
     ``symbols`` are names of functions ``i64 f(ptr context)``, which run in this order
     until one does not return 0. ``arguments`` has an `Expected` each; ``addresses`` has
-    a pair of an argument's number and a byte offset for each entry of the context,
-    which is followed by the sizes of the axes of `ANY_SIZE`. ``errors`` are the results
-    if a function returns 1, 2 and so on. ``long`` says whether other Python threads may
-    run meanwhile; ``calls_blas`` whether products of BLAS run on one thread each.
+    a pair of an argument's number and a byte offset for each entry of the context, or
+    of `SIZE` and a number; the sizes of the axes of `ANY_SIZE` follow. ``errors`` are
+    the results if a function returns 1, 2 and so on. ``long`` says whether other Python
+    threads may run meanwhile; ``calls_blas`` whether products of BLAS run on one thread
+    each.
 
     The function returns True, and does nothing, if an argument is not as expected, else
     None or an error.
@@ -142,13 +144,16 @@ class _Body:
         return carried
 
     def fill(self, context, cursor):
-        """Write the addresses into the context; return the position behind them."""
+        """Write the addresses and sizes into the context; return the position behind."""
         writer, count = self.writer, self.head["addresses"]
         with writer.loop(0, count) as n:
-            argument, offset = [self.word(cursor + n * 2 + i) for i in range(2)]
-            array = entry.argument(writer, self.args, argument)
-            address = writer.at(entry.array_data(writer, array), offset, np.uint8)
-            writer.store(address, writer.at(context, n, POINTER))
+            argument, word = [self.word(cursor + n * 2 + i) for i in range(2)]
+            place = writer.at(context, n, POINTER)
+            writer.store(word, place)
+            with writer.when(argument != SIZE):
+                array = entry.argument(writer, self.args, argument)
+                address = writer.at(entry.array_data(writer, array), word, np.uint8)
+                writer.store(address, place)
         return cursor + count * 2
 
     def run(self, context, cursor):
