@@ -15,6 +15,7 @@ def without_passes(text, name="module", symbols=None, level=None, kernels=()):
     if level is not None:  # it has none anyway, and is kept for all tests
         return _compiled(text, name, symbols, level, kernels)
     with mock.patch.object(engine, "CODEGEN_LEVEL", 0):
+        kernels = [(each, 0) for each, _ in kernels]
         return _compiled(text, name, symbols, 0, kernels)
 
 

@@ -10,7 +10,6 @@ memory of its thread. Loops, tiles and blocks are chosen by
 
 import contextlib
 import copy
-import functools
 import math
 
 import numpy as np
@@ -23,7 +22,7 @@ from ...loops.tiling import VectorUnit
 from ...program.limits import DEFAULTS
 from . import atomics, autotune, engine
 from .kernel import NativeKernel, block_function, call_blocks, is_shared
-from .llvm_writer import POINTER, IRValue, Size, sized
+from .llvm_writer import POINTER, IRValue, Size, Writer, sized
 from .thin_products import thin_product_of
 
 __all__ = ["ContractionKernel"]
@@ -67,6 +66,7 @@ class ContractionKernel(NativeKernel):
     """
 
     __slots__ = ("count", "schedule", "threads")
+    level = 0  # its vectors are written as such, and values are kept in registers
 
     def __init__(self, replaced, schedule, limits):
         self.schedule, self.count = schedule, None
@@ -192,8 +192,8 @@ class _Functions:
     def __init__(self, kernel, writer, name, places):
         self.writer, self.name, self.places = writer, name, places
         self.schedule, (self.out,) = sized(kernel.schedule), kernel.outputs
-        self.tile = kernel.schedule.tile
-        self.phases = [self.fixed(phase) for phase in self.schedule.phases]
+        self.tile, self.phases = kernel.schedule.tile, self.schedule.phases
+        self.tile_phases = kernel.schedule.phases
         self.a, self.b = kernel.operands[:2]
         self.dtype, self.memory = self.out.dtype, kernel.memory_of
         self.threads = kernel.threads
@@ -209,13 +209,6 @@ class _Functions:
         self.thread()
         if schedule.parts > 1:
             self.sum_parts()
-
-    def fixed(self, phase):
-        """Return a phase whose steps through a packed operand are constants."""
-        *outer, last = phase.summed or (None,)
-        if last is None or last.b != self.tile.width:
-            return phase
-        return phase._replace(summed=(*outer, last._replace(b=int(last.b))))
 
     def at(self, pointer, index):
         return self.writer.at(pointer, index, self.dtype)
@@ -262,34 +255,34 @@ class _Functions:
         return not any([self.tile.loop_of(p).extent % width for p in self.phases])
 
     def tile_function(self, number):
-        """Write the function of a tile of a phase; return its name and its sizes.
+        """Write the function of a tile of a phase; return its `Symbol`.
+
+        Its strides are constants, as parts of the instructions that load entries: as
+        arguments they need a register each, and depthwise convolutions take 1.3 to 1.9
+        times as long. So it has a module of its own, and the code around it serves
+        other sizes.
 
         Parameters: the start of the tile in the operands and in the output; the entries
         left along the vectors; whether to add to the output; for each loop the extent
         and, except for the innermost, the strides in the operands.
         """
-        writer, start = self.writer, len(self.writer.lines)
-        phase = self.phases[number]
-        name, summed = f"{self.name}.tile_{number}", self.summed(phase)
+        own = copy.copy(self)
+        own.writer, phase = Writer(self.writer.limits), self.tile_phases[number]
         parameters = [("a", POINTER), ("b", POINTER), ("out", POINTER)]
         parameters += [("left", _I64), ("add", np.bool_)]
-        for i in range(len(summed) - 1):
+        for i in range(len(self.summed(phase)) - 1):
             parameters += [(f"n{i}", _I64), (f"a{i}", _I64), (f"b{i}", _I64)]
         parameters.append(("n", _I64))
         bits = 8 * self.vector.itemsize
         attributes = (
-            f'nounwind noinline "prefer-vector-width"="{bits}" '
-            f'"min-legal-vector-width"="{bits}"'
+            f'nounwind "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
         )
-        with writer.function(
-            name, parameters, None, attributes, "internal", has_sizes=True
-        ) as given:
+        with own.writer.function("tile", parameters, None, attributes) as given:
             a, b, out, left, add, *rest = given
             loops = [rest[i : i + 3] for i in range(0, len(rest), 3)]
-            _Tile(self, phase, out, left).write(a, b, add, loops)
-            writer.ret()
-            sizes = writer.used_sizes
-        return writer.merged(name, start), sizes
+            _Tile(own, phase, out, left).write(a, b, add, loops)
+            own.writer.ret()
+        return self.writer.add_module(own.writer, "tile", ContractionKernel.level)
 
     # --- copies
 
@@ -317,7 +310,7 @@ class _Functions:
             index, block = block - rest * loop.extent, rest
             source = self.at(source, index * before.places[i].b)
             target = self.at(target, index * loop.b)
-        width, step, count = 1, 0, writer.index(1)
+        width, step, count = 1, 1, writer.index(1)
         if _has_width(phase, tile):
             width, step = tile.width, tile.loop_of(before).b
             source = self.at(source, block * width * step)
@@ -327,20 +320,41 @@ class _Functions:
         def copy(loops, source, target):
             if loops:
                 (old, new), *rest = loops
+                if not rest and width == old.b == new.b == 1:
+                    self.move(source, target, writer.index(old.extent))
+                    return
                 with writer.loop(0, old.extent) as i:
                     copy(rest, self.at(source, i * old.b), self.at(target, i * new.b))
-                return
-            with writer.loop(0, count) as i:
-                entry = writer.load(self.at(source, i * step), self.dtype)
-                writer.store(entry, self.at(target, i))
-            self.clear(self.at(target, count), width - count)
+            elif width == 1:
+                writer.store(writer.load(source, self.dtype), target)
+            elif step == 1 < tile.lanes:
+                self.copy_vectors(source, target, count)
+            else:
+                with writer.loop(0, count) as i:
+                    entry = writer.load(self.at(source, i * step), self.dtype)
+                    writer.store(entry, self.at(target, i))
+                self.clear(self.at(target, count), width - count)
 
         copy(list(zip(before.summed, phase.summed)), source, target)
 
+    def copy_vectors(self, source, target, count):
+        """Copy the entries of a tile's vectors, with zeros behind the last one."""
+        lanes, mask = self.tile.lanes, None
+        for v in range(self.tile.vectors):
+            if not self.is_whole:
+                mask = self.writer.first_lanes(count - v * lanes, lanes)
+            vector = self.writer.load_vector(
+                self.at(source, v * lanes), self.vector, mask
+            )
+            self.writer.store_vector(vector, self.at(target, v * lanes))
+
+    def move(self, source, target, count):
+        """Copy ``count`` entries."""
+        self.writer.copy_bytes(target, source, count * self.dtype.itemsize)
+
     def clear(self, target, count):
-        zero = self.writer.const(0, self.dtype)
-        with self.writer.loop(0, count) as i:
-            self.writer.store(zero, self.at(target, i))
+        """Write ``count`` zeros."""
+        self.writer.clear_bytes(target, count * self.dtype.itemsize)
 
     def copy_band(self, source, band, image, row):
         """Copy the part of the first operand that a band reads, padded with zeros."""
@@ -372,9 +386,7 @@ class _Functions:
             count = self.most(count, 0)
             self.clear(target, before * to)
             line, there = self.at(source, low * step), self.at(target, before * to)
-            with writer.loop(0, count * step) as i:
-                entry = writer.load(self.at(line, i), self.dtype)
-                writer.store(entry, self.at(there, i))
+            self.move(line, there, count * step)
             behind = before + count
             self.clear(self.at(target, behind * to), (shape[axis] - behind) * to)
 
@@ -484,9 +496,10 @@ class _Functions:
             with contextlib.ExitStack() as stack:
                 for place in numbers:
                     loop, rounds = phase.places[place], dict(tile.rounds).get(place, 1)
-                    i = stack.enter_context(writer.loop(0, loop.extent, rounds))
+                    step = writer.index(Size(rounds))
+                    i = stack.enter_context(writer.loop(0, loop.extent, step))
                     if loop.extent % rounds:  # the last one begins earlier
-                        i = self.least(i, writer.index(loop.extent) - rounds)
+                        i = self.least(i, writer.index(loop.extent) - step)
                     pointers = along(loop, pointers, i)
                 yield pointers
 
@@ -499,7 +512,7 @@ class _Functions:
             count = Size(tile.count_along(phase))
             first, stop = self.share(count, cut, schedule.cuts)
             with writer.loop(first, stop) as i:
-                start = i * tile.width
+                start = i * Size(tile.width)
                 a, _, out = along(loop, pointers, start)
                 b = self.at(pointers[1], i * schedule.b_steps[number])
                 yield (a, b, out), writer.index(loop.extent) - start
@@ -531,9 +544,8 @@ class _Functions:
             if schedule.accumulates:  # the outer loops run over the band: see `summed`
                 args[5:11] = [images, *map(writer.index, (batch.a, batch.b)),
                               row_count, *map(writer.index, (rows.a, rows.b))]  # fmt: skip
-            name, sizes = self.tiles[number]
-            args += [writer.index(size) for size in sizes]
-            writer.call(name, args, declare=False)
+            tile = writer.as_pointer(writer.argument(self.tiles[number]))
+            atomics.call_address(writer, tile, args)
 
         # Either the whole second operand stays in the nearest cache, or what a tile reads of
         # it, while the tiles of the band read it again.
@@ -562,14 +574,23 @@ class _Functions:
         )
         with function as ((parts, out), block):
             first = block * most
-            with writer.loop(first, self.least(first + most, size)) as i:
-                entries = [
-                    writer.load(self.at(parts, i + part * size), self.dtype)
-                    for part in range(self.schedule.parts)
-                ]
-                writer.store(
-                    functools.reduce(lambda x, y: x + y, entries), self.at(out, i)
-                )
+            lanes = engine.vector_registers()[0] // self.dtype.itemsize
+            stop = self.least(first + most, size)
+            whole = first + (stop - first) / writer.index(lanes) * lanes
+            vector = np.dtype((self.dtype, lanes))
+            for loop, dtype in (
+                ((first, whole, lanes), vector),
+                ((whole, stop), self.dtype),
+            ):
+                with writer.loop(*loop) as i:
+                    total = [writer.load_vector(self.at(parts, i), dtype)]
+                    with writer.carrying_loop(1, self.schedule.parts, 1, total) as (
+                        part,
+                        total,
+                    ):
+                        place = self.at(parts, i + part * size)
+                        total[0] = total[0] + writer.load_vector(place, dtype)
+                    writer.store_vector(total[0], self.at(out, i))
 
 
 class _Tile:

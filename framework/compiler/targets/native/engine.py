@@ -88,13 +88,14 @@ def compiled(text, name="module", symbols=None, level=SPEED_LEVEL, kernels=()):
             the cached code.
         level: Optimization level of LLVM's passes. Text that already keeps its vectors
             and values in registers needs no passes, which take most of the time.
-        kernels: Texts of further modules of the library. Each is compiled and cached by
-            itself, so programs that have a kernel in common compile it once.
+        kernels: Pairs ``(text, level)`` of further modules of the library. Each is
+            compiled and cached by itself, so programs that have a kernel in common
+            compile it once.
 
     Raises:
         RuntimeError: If LLVM rejects a text or a function is not found.
     """
-    modules = [(text, level), *[(each, level) for each in kernels]]
+    modules = [(text, level), *kernels]
     codes = _object_codes(modules, name)
     texts = [text for text, _ in modules]
     names = [each for text in texts for each in _DEFINED.findall(text)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...loops.accesses import layout_of
 from ...program.kernel import Kernel
-from . import runtime
+from . import engine, runtime
 from .llvm_writer import POINTER
 
 __all__ = [
@@ -35,6 +35,7 @@ class NativeKernel(Kernel):
 
     __slots__ = ()
     calls_blas = False
+    level = engine.SPEED_LEVEL  # of LLVM's passes, see `engine.compiled`
     slices = None  # the number of slices of its output that it can make one by one
     takes_any_slices = False  # other numbers will do as well
 
@@ -85,19 +86,19 @@ class Arguments:
 def block_function(writer, name, places, buffers):
     """Define ``void name(ptr context, i64 block)``, one block of a kernel's work.
 
-    It is not inlined where it is called, so that LLVM compiles it once. Sizes that it
-    uses precede the addresses at ``context``.
+    It is not inlined where it is called, so that LLVM compiles it once. The sizes and
+    symbols that it uses precede the addresses at ``context``.
     Yields the addresses of buffers that do not overlap, and the number of the block.
     """
     parameters = [(f"p{i}", POINTER, "noalias") for i in range(len(buffers))]
     parameters.append(("block", np.int64))
     attributes = 'alwaysinline nounwind "prefer-vector-width"="512"'
     with writer.function(
-        f"{name}.body", parameters, None, attributes, "internal", has_sizes=True
+        f"{name}.body", parameters, None, attributes, "internal", has_arguments=True
     ) as given:
         yield given[:-1], given[-1]
         writer.ret()
-        sizes = writer.used_sizes
+        used = writer.used_arguments
     parameters = [("context", POINTER), ("block", np.int64)]
     attributes = 'nounwind noinline "prefer-vector-width"="512"'
     with writer.function(name, parameters, None, attributes, "internal") as (
@@ -106,18 +107,18 @@ def block_function(writer, name, places, buffers):
     ):
         arguments = Arguments(writer, context, places)
         pointers = [arguments[buffer] for buffer in buffers]
-        numbers = [writer.number_of(size) for size in sizes]
+        numbers = [writer.number_of(each) for each in used]
         loaded = [writer.load(writer.at(context, -1 - n, _I64), _I64) for n in numbers]
         writer.call(f"{name}.body", [*pointers, block, *loaded], declare=False)
         writer.ret()
 
 
 def copied_context(writer, context, places, count):
-    """Return a copy of the addresses at ``places`` of a context, and of its sizes.
+    """Return a copy of the addresses at ``places`` of a context, and of its arguments.
 
-    It has room for ``count`` addresses. The functions that use sizes are written first.
+    It has room for ``count`` addresses. The functions with arguments are written first.
     """
-    before = len(writer.sizes)
+    before = len(writer.arguments)
     copy = writer.at(writer.alloca(POINTER, before + count), before, POINTER)
     for place in (*range(-before, 0), *places):
         word = writer.load(writer.at(context, place, POINTER), POINTER)

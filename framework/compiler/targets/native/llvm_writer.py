@@ -20,6 +20,7 @@ entry:
 """
 
 import contextlib
+import hashlib
 import itertools
 import struct
 
@@ -29,7 +30,17 @@ from tapewright.core.dtypes import is_bfloat16
 
 from ...program.limits import DEFAULTS
 
-__all__ = ["IRValue", "POINTER", "Size", "Writer", "llvm_type", "memory_type", "sized"]
+__all__ = [
+    "IRValue",
+    "POINTER",
+    "Size",
+    "Symbol",
+    "Writer",
+    "digest",
+    "llvm_type",
+    "memory_type",
+    "sized",
+]
 
 POINTER = np.dtype("V8")  # an address; no number is of this dtype
 
@@ -138,47 +149,18 @@ class IRValue:
 class Size(int):
     """An integer that is an argument of a kernel: other sizes have the same code.
 
-    Each object is an argument of its own, also if another has its value. Sums and
-    multiples remember the arguments that they are computed from. A size of 0 or 1 stays
-    a constant: strides of 0 and 1 and loops of one iteration have better code.
+    Each object is an argument of its own, also if another has its value. A size of 0
+    or 1 stays a constant: strides of 0 and 1 and loops of one iteration have better
+    code.
     """
 
-    terms = None  # of a sum: pairs of a `Size` and a factor, and a number
+    __slots__ = ()
 
-    @classmethod
-    def _sum(cls, terms, number):
-        made = cls(sum([int(size) * factor for size, factor in terms], number))
-        made.terms = terms, number
-        return made
 
-    @property
-    def parts(self):
-        """``(pairs of a size and a factor, a number)``, whose sum it is."""
-        if self.terms:
-            return self.terms
-        return ([], int(self)) if 0 <= self <= 1 else ([(self, 1)], 0)
+class Symbol(str):
+    """The name of a function whose address is an argument of a kernel."""
 
-    def __add__(self, other):
-        terms, number = self.parts
-        if type(other) is Size:
-            more, constant = other.parts
-            return Size._sum(terms + more, number + constant)
-        return (
-            Size._sum(terms, number + other) if type(other) is int else NotImplemented
-        )
-
-    __radd__ = __add__
-
-    def __mul__(self, other):
-        if type(other) is Size:
-            return Size(int(self) * int(other))
-        if type(other) is not int:
-            return NotImplemented
-        terms, number = self.parts
-        scaled = [(size, factor * other) for size, factor in terms if other]
-        return Size._sum(scaled, number * other)
-
-    __rmul__ = __mul__
+    __slots__ = ()
 
 
 def sized(value):
@@ -189,6 +171,11 @@ def sized(value):
         return value
     items = [sized(each) for each in value]
     return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+
+
+def digest(text):
+    """A name for a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 # name -> instructions for floats, signed and unsigned integers
@@ -219,32 +206,43 @@ class Writer:
         self._names, self._flags = itertools.count(1), "contract "
         self.block, self._entry = None, 0
         self._merged = {}  # text without a name -> the function that has it, its line
-        self._sizes = {}  # id of a `Size` -> its number, the size
-        self.used_sizes = None  # by this function, if it may use any
-        self._known = {}  # sums of sizes of this function
+        self._arguments = {}  # id of a `Size` or `Symbol` -> its number, it
+        self.used_arguments = None  # by this function, if it may use any
+        self.modules = {}  # of functions that kernels call, by their `Symbol`
 
     def text(self):
         """The module: declarations, then functions."""
         return "".join([f"{line}\n" for line in (*self.declared.values(), *self.lines)])
 
     @property
-    def sizes(self):
-        """The sizes that are arguments of the functions, by their number."""
-        return [size for _, size in self._sizes.values()]
+    def arguments(self):
+        """The sizes and symbols that are arguments of the functions, by their number."""
+        return [argument for _, argument in self._arguments.values()]
+
+    def number_of(self, argument):
+        """The number of a `Size` or `Symbol` among the arguments."""
+        count = len(self._arguments)
+        return self._arguments.setdefault(id(argument), (count, argument))[0]
 
     # --- functions and blocks
 
     @contextlib.contextmanager
     def function(
-        self, name, parameters, result=None, attributes="", linkage="", has_sizes=False
+        self,
+        name,
+        parameters,
+        result=None,
+        attributes="",
+        linkage="",
+        has_arguments=False,
     ):
         """Define a function in the block; yields its parameters.
 
         ``parameters``: pairs of a name and a dtype, with optional attributes as a third
-        item. If it ``has_sizes``, those in ``used_sizes`` at the end of the block follow.
+        item. If it ``has_arguments``, ``used_arguments`` at the end of the block follow.
         """
         before, self._names = self._names, itertools.count(1)
-        self.used_sizes, self._known = [] if has_sizes else None, {}
+        self.used_arguments = [] if has_arguments else None
         own = [
             f"{llvm_type(p[1])} {' '.join([*p[2:], f'%{p[0]}'])}" for p in parameters
         ]
@@ -256,9 +254,9 @@ class Writer:
         self.block, self._entry = "entry", len(self.lines)
         yield tuple([IRValue(self, p[1], f"%{p[0]}") for p in parameters])
         self.lines.append("}")
-        own += [f"i64 %size{n}" for n in range(len(self.used_sizes or ()))]
+        own += [f"i64 %size{n}" for n in range(len(self.used_arguments or ()))]
         self.lines[start] = f"{head} @{name}({', '.join(own)}){tail} {{"
-        self._names, self.used_sizes = before, None
+        self._names, self.used_arguments = before, None
 
     def merged(self, name, start):
         """Keep one of several functions that differ only in their names; return its name.
@@ -272,6 +270,16 @@ class Writer:
             del self.lines[start:]
             self.lines[line] = self.lines[line].replace("alwaysinline", "noinline")
         return kept
+
+    def add_module(self, writer, function, level):
+        """Add the module of a function that is called by its address; return its `Symbol`.
+
+        ``writer`` has written it. Functions with the same text are one.
+        """
+        text = writer.text()
+        symbol = Symbol(f"{function}_{digest(text)}")
+        self.modules[symbol] = text.replace(f"@{function}(", f"@{symbol}(", 1), level
+        return symbol
 
     def emit(self, line):
         self.lines.append(f"  {line}")
@@ -367,8 +375,12 @@ class Writer:
 
     def const(self, value, dtype):
         """A constant of a dtype, or an argument for a `Size`."""
-        if type(value) is Size and self.used_sizes is not None:
-            return self._argument(value)
+        if (
+            type(value) is Size
+            and self.used_arguments is not None
+            and value not in (0, 1)
+        ):
+            return self.argument(value)
         dtype = np.dtype(dtype)
         if is_bfloat16(dtype):
             return IRValue(self, dtype, str(np.asarray(value, dtype).view(np.int16)))
@@ -383,39 +395,13 @@ class Writer:
             value = np.asarray(value, dtype).view(f"i{dtype.itemsize}")
         return IRValue(self, dtype, str(int(value)))
 
-    def number_of(self, size):
-        """The number of a `Size` among the arguments of the kernel."""
-        return self._sizes.setdefault(id(size), (len(self._sizes), size))[0]
-
-    def _argument(self, size):
-        """A `Size`, computed on entry from the arguments of the function."""
-        terms, number = size.parts
-        factors = {}
-        for each, factor in terms:
-            factors.setdefault(id(each), [each, 0])[1] += factor
-        key = number, *[(name, factor) for name, (_, factor) in factors.items()]
-        if key in self._known:
-            return self._known[key]
-        total = str(number)
-        for each, factor in factors.values():
-            term = self._size_argument(each)
-            if factor != 1:
-                term = self._on_entry(f"mul i64 {term}, {factor}")
-            total = term if total == "0" else self._on_entry(f"add i64 {total}, {term}")
-        return self._known.setdefault(key, IRValue(self, np.int64, total))
-
-    def _size_argument(self, size):
-        found = [n for n, each in enumerate(self.used_sizes) if each is size]
+    def argument(self, value):
+        """A `Size` or `Symbol` as a 64-bit integer."""
+        found = [n for n, each in enumerate(self.used_arguments) if each is value]
         if not found:
-            self.used_sizes.append(size)
-        return f"%size{found[0] if found else len(self.used_sizes) - 1}"
-
-    def _on_entry(self, text):
-        """Insert an instruction on entry of the function; return its name."""
-        name = f"%{self.fresh()}"
-        self.lines.insert(self._entry, f"  {name} = {text}")
-        self._entry += 1
-        return name
+            self.used_arguments.append(value)
+        number = found[0] if found else len(self.used_arguments) - 1
+        return IRValue(self, np.int64, f"%size{number}")
 
     def index(self, n):
         """A 64-bit integer."""
@@ -424,6 +410,10 @@ class Writer:
     def address_as_integer(self, pointer):
         """An address as a 64-bit integer."""
         return self.assigned(np.int64, f"ptrtoint ptr {pointer.text} to i64")
+
+    def as_pointer(self, number):
+        """An address from a 64-bit integer."""
+        return self.assigned(POINTER, f"inttoptr i64 {number.text} to ptr")
 
     def symbol(self, name):
         """The address of a function or global of the module."""
@@ -452,7 +442,7 @@ class Writer:
 
     def binary(self, name, a, b):
         a, b = self.pair(a, b)
-        kind = a.dtype.kind
+        kind = a.dtype.base.kind
         text = _BINARY[name][0 if kind == "f" else 2 if kind in "ub" else 1]
         flags = self._flags if text in _FLAGGED else ""
         operands = f"{llvm_type(a.dtype)} {a.text}, {b.text}"
@@ -595,8 +585,10 @@ class Writer:
 
     def alloca(self, dtype, count=1, alignment=64):
         """Stack memory of the function, allocated on entry."""
+        name = f"%{self.fresh()}"
         text = f"alloca [{count} x {memory_type(dtype)}], align {alignment}"
-        return IRValue(self, POINTER, self._on_entry(text))
+        self.lines.insert(self._entry, f"  {name} = {text}")
+        return IRValue(self, POINTER, name)
 
     def at(self, pointer, index, dtype):
         """The address of entry ``index`` of an array."""
@@ -611,6 +603,16 @@ class Writer:
         """The address this many bytes away, which may be outside of the array."""
         text = f"getelementptr i8, ptr {pointer.text}, i64 {self.index(count).text}"
         return self.assigned(POINTER, text)
+
+    def copy_bytes(self, target, source, count):
+        """Copy bytes between arrays that do not overlap."""
+        is_volatile = self.const(False, np.bool_)
+        self.call("llvm.memcpy.p0.p0.i64", [target, source, count, is_volatile])
+
+    def clear_bytes(self, target, count):
+        """Write zeros."""
+        args = [target, self.const(0, np.int8), count, self.const(False, np.bool_)]
+        self.call("llvm.memset.p0.i64", args)
 
     def load(self, pointer, dtype, metadata=""):
         dtype = np.dtype(dtype)

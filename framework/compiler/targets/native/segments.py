@@ -7,7 +7,6 @@ and returns True, so that Python calls it again with copies.
 """
 
 import functools
-import hashlib
 import re
 
 import numpy as np
@@ -16,7 +15,7 @@ from ...loops.accesses import layout_of
 from ...loops.loop_nest import LoopNest
 from . import blas, engine, gemm, runtime, trampoline
 from .kernel import Arguments, NativeKernel, call_blocks
-from .llvm_writer import POINTER, Writer
+from .llvm_writer import POINTER, Writer, digest
 from .loop_writer import write_nest
 from .products import (
     calls_blas,
@@ -48,6 +47,7 @@ class _Nest:
     """The code of a `LoopNest`, with the interface of a `NativeKernel`."""
 
     can_fail = calls_blas = False
+    level = engine.SPEED_LEVEL
 
     def __init__(self, nest):
         self.nest, self.work = nest, nest.work * nest.blocks.extent
@@ -77,6 +77,7 @@ class _Product:
     """The code of a product, with the interface of a `NativeKernel`."""
 
     can_fail = False
+    level = engine.SPEED_LEVEL
 
     def __init__(self, product):
         self.product, self.work = product, product_work(product)
@@ -177,8 +178,8 @@ class NativeSegment:
             ):
                 for each in self.instructions[start : start + PART]:
                     code, (places, own) = code_of(each), self.places(each)
-                    name, sizes = kernels.define(code, places)
-                    addresses += [(trampoline.SIZE, size) for size in reversed(sizes)]
+                    name, before = kernels.define(code, places)
+                    addresses += [(trampoline.WORD, each) for each in reversed(before)]
                     first = writer.at(context, len(addresses), POINTER)
                     addresses += own
                     work += code.work
@@ -243,22 +244,23 @@ class Kernels:
     """
 
     def __init__(self, limits):
-        self.limits, self._texts = limits, {}  # by the names of kernels
+        self.limits, self._modules = limits, {}  # name -> text, level
         self.declared = set()  # names of functions that kernels call
 
     def define(self, code, places):
-        """Write the kernel of an instruction; return its name, and its sizes."""
+        """Write the kernel of an instruction; return its name, and its arguments."""
         writer = Writer(self.limits)
         code.define(writer, "kernel", places)
         text = writer.text()
-        name = f"kernel_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        name = f"kernel_{digest(text)}"
         if writer.lines:
-            self._texts[name] = text.replace("@kernel", f"@{name}")
+            self._modules[name] = text.replace("@kernel", f"@{name}"), code.level
+            self._modules.update(writer.modules)
             self.declared.update(writer.declared)
-        return name, writer.sizes
+        return name, writer.arguments
 
     def link(self, writer):
-        """Declare the functions that a program calls; return the texts of the kernels.
+        """Declare the functions that a program calls; return ``(text, level)`` of kernels.
 
         In these, all other functions are internal.
         """
@@ -266,7 +268,7 @@ class Kernels:
         for function, name in re.findall(r"@((kernel_\w+)[\w.]*)", writer.text()):
             called.setdefault(name, {})[function] = None
         for name, functions in called.items():
-            text = self._texts[name]
+            text, level = self._modules[name]
             for function in functions:
                 pattern = rf"^define internal (.*) @{function}\((.*)\)"
                 head = re.search(pattern, text, re.MULTILINE)
@@ -275,8 +277,8 @@ class Kernels:
                 writer.declared[function] = f"declare {kind} @{function}({types})"
                 exported = head.group().replace("internal ", "", 1)
                 text = text.replace(head.group(), exported, 1)
-            self._texts[name] = text
-        return [self._texts[name] for name in called]
+            self._modules[name] = text, level
+        return list(self._modules.values())
 
 
 def compiled_segments(segments, name):

@@ -13,10 +13,10 @@ import numpy as np
 from . import atomics, blas, engine, entry, object_layout, runtime
 from .llvm_writer import POINTER, Writer
 
-__all__ = ["ANY_SIZE", "SIZE", "Expected", "function", "library"]
+__all__ = ["ANY_SIZE", "WORD", "Expected", "function", "library"]
 
 ANY_SIZE = -1  # of an axis; all axes of any size have the same one
-SIZE = -1  # in place of an argument: the entry of the context is a number
+WORD = -1  # in place of an argument: the entry of the context is a number
 
 _I64 = np.dtype(np.int64)
 _HEAD = ("arguments", "addresses", "functions", "releases_gil", "enter", "leave")
@@ -53,7 +53,8 @@ def function(
     ``symbols`` are names of functions ``i64 f(ptr context)``, which run in this order
     until one does not return 0. ``arguments`` has an `Expected` each; ``addresses`` has
     a pair of an argument's number and a byte offset for each entry of the context, or
-    of `SIZE` and a number; the sizes of the axes of `ANY_SIZE` follow. ``errors`` are
+    of `WORD` and a number or the name of a function; the sizes of the axes of
+    `ANY_SIZE` follow. ``errors`` are
     the results if a function returns 1, 2 and so on. ``long`` says whether other Python
     threads may run meanwhile; ``calls_blas`` whether products of BLAS run on one thread
     each.
@@ -64,8 +65,11 @@ def function(
     threads = blas.symbols() if calls_blas else {}
     between = [threads.get(f"tw_blas_{end}", 0) for end in ("enter", "leave")]
     words = [len(arguments), len(addresses), len(symbols), long, *between]
-    for each in (*(argument.words for argument in arguments), *addresses):
-        words.extend(each)
+    for argument in arguments:
+        words.extend(argument.words)
+    for argument, word in addresses:
+        is_name = isinstance(word, str)
+        words += [argument, code.address(word) if is_name else word]
     words.extend([code.address(symbol) for symbol in symbols])
     table = np.array(words, np.int64)
     return entry.builtin(library(), "tw_call", (table, code, *errors), name)
@@ -150,7 +154,7 @@ class _Body:
             argument, word = [self.word(cursor + n * 2 + i) for i in range(2)]
             place = writer.at(context, n, POINTER)
             writer.store(word, place)
-            with writer.when(argument != SIZE):
+            with writer.when(argument != WORD):
                 array = entry.argument(writer, self.args, argument)
                 address = writer.at(entry.array_data(writer, array), word, np.uint8)
                 writer.store(address, place)

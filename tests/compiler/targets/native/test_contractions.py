@@ -257,7 +257,7 @@ def test_equal_contractions_are_compiled_once(monkeypatch):
     compiled = engine.compiled
 
     def seen(text, *args, kernels=()):
-        texts.extend(kernels)
+        texts.extend([each for each, _ in kernels])
         return compiled(text, *args, kernels=kernels)
 
     monkeypatch.setattr(segments.engine, "compiled", seen)
@@ -265,5 +265,5 @@ def test_equal_contractions_are_compiled_once(monkeypatch):
     traced = tw.function(two).get_concrete_function(*map(tw.constant, arrays))
     assert traced.executable.segments
     text = "".join(texts)
-    assert len(re.findall(r"define .*\.tile_0\(", text)) == 1
+    assert len(re.findall(r"define .*@tile_\w+\(", text)) == 1
     assert len(re.findall(r"define .*\.thread\(", text)) == 1

@@ -125,7 +125,7 @@ def step_texts():
     texts, made = [], engine.compiled
 
     def compiled(text, *args, kernels=(), **options):
-        texts.extend([text, *kernels])
+        texts.extend([text, *[each for each, _ in kernels]])
         return made(text, *args, kernels=kernels, **options)
 
     @tw.function

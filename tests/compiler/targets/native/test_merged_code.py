@@ -28,7 +28,7 @@ def texts(monkeypatch):
     found, compiled = [], engine.compiled
 
     def noted(text, *args, kernels=(), **options):
-        found.append("".join([text, *kernels]))
+        found.append("".join([text, *[each for each, _ in kernels]]))
         return compiled(text, *args, kernels=kernels, **options)
 
     monkeypatch.setattr(engine, "compiled", noted)
