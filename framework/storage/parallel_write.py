@@ -12,7 +12,7 @@ import numpy as np
 from tapewright.core.devices import to_numpy
 from tapewright.core.dtypes import kind_of
 
-from .checksum import PIECE, USER_BLOCK
+from .checksum import PIECE, USER_BLOCK, digest
 
 __all__ = ["ParallelWriter", "blocks", "is_written_directly"]
 
@@ -89,9 +89,6 @@ class ParallelWriter:
                 other.result()
 
     def _hash(self, content, offset, numbers):
-        import hashlib
-
         for number in numbers:
             start = USER_BLOCK + number * PIECE - offset
-            piece = content[start : start + PIECE]
-            self.digests[number] = hashlib.sha256(piece).digest()
+            self.digests[number] = digest(content[start : start + PIECE])

@@ -29,7 +29,7 @@ def test_the_digests_of_written_pieces_are_those_of_the_file(path):
     with writing(path.parent / "m2.h5") as root:
         for i in range(4):  # each begins and ends within a piece
             root.array(str(i), BIG.repeat(2 + i, 0))
-        assert len(root.digests) > 30
+        assert len(root.digests) > 12
     assert check_seal(path.parent / "m2.h5")
 
 
