@@ -117,7 +117,7 @@ def _checksum(window, digest, known=()):
 
     def work(i):
         if not hasattr(local, "buffer"):
-            local.buffer = memoryview(bytearray(PIECE))
+            local.buffer = np.empty(PIECE, np.uint8)
         count = window.read_into(local.buffer, starts[i])
         digests[i] = digest(local.buffer[:count])
 
