@@ -21,6 +21,7 @@ entry:
 
 import contextlib
 import hashlib
+import functools
 import itertools
 import struct
 
@@ -47,6 +48,7 @@ POINTER = np.dtype("V8")  # an address; no number is of this dtype
 _TYPES = {"f2": "half", "f4": "float", "f8": "double", "b1": "i1"}
 
 
+@functools.cache
 def llvm_type(dtype):
     """The type of a value in a register; a subarray dtype is a vector."""
     dtype = np.dtype(dtype)
@@ -57,6 +59,7 @@ def llvm_type(dtype):
     return _TYPES.get(dtype.str[1:]) or f"i{8 * dtype.itemsize}"
 
 
+@functools.cache
 def memory_type(dtype):
     """The type of a value in memory."""
     return "i8" if np.dtype(dtype) == bool else llvm_type(dtype)
@@ -212,7 +215,7 @@ class Writer:
 
     def text(self):
         """The module: declarations, then functions."""
-        return "".join([f"{line}\n" for line in (*self.declared.values(), *self.lines)])
+        return "\n".join([*self.declared.values(), *self.lines, ""])
 
     @property
     def arguments(self):
@@ -289,8 +292,8 @@ class Writer:
 
     def assigned(self, dtype, text):
         """Append an instruction with a result; return the result."""
-        name = f"%{self.fresh()}"
-        self.emit(f"{name} = {text}")
+        name = f"%v{next(self._names)}"
+        self.lines.append(f"  {name} = {text}")
         return IRValue(self, dtype, name)
 
     def begin(self, block):
@@ -333,7 +336,8 @@ class Writer:
         phis = [IRValue(self, x.dtype, f"%{self.fresh()}") for x in carried]
         place, values = f"  ; values that {head} carries", list(phis)
         above = len(self.lines)  # as many lines precede the place, or more by then
-        self.lines.append(place)
+        if carried:
+            self.lines.append(place)
         self.branch(IRValue(self, np.int64, index) < stop, body, done)
         self.begin(body)
         yield IRValue(self, np.int64, index), values
@@ -342,12 +346,13 @@ class Writer:
         self.emit(f"{after} = add nuw nsw i64 {index}, {step.text}")
         self.emit(f"br label %{head}{metadata}")
         self.begin(done)
-        at = self.lines.index(place, above)
-        self.lines[at : at + 1] = [
-            f"  {phi.text} = phi {llvm_type(phi.dtype)} "
-            f"[ {first.text}, %{entered} ], [ {last.text}, %{latch} ]"
-            for phi, first, last in zip(phis, carried, values, strict=True)
-        ]
+        if carried:
+            at = self.lines.index(place, above)
+            self.lines[at : at + 1] = [
+                f"  {phi.text} = phi {llvm_type(phi.dtype)} "
+                f"[ {first.text}, %{entered} ], [ {last.text}, %{latch} ]"
+                for phi, first, last in zip(phis, carried, values, strict=True)
+            ]
         values[:] = phis
 
     @contextlib.contextmanager
@@ -382,6 +387,8 @@ class Writer:
         ):
             return self.argument(value)
         dtype = np.dtype(dtype)
+        if dtype.kind in "iu":
+            return IRValue(self, dtype, str(int(value)))
         if is_bfloat16(dtype):
             return IRValue(self, dtype, str(np.asarray(value, dtype).view(np.int16)))
         if dtype.kind == "f":
