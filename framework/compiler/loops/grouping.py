@@ -34,6 +34,7 @@ class Unit:
         # The units that must run before: those known directly, and bits of all of them.
         self.depends = set()
         self.before = 0
+        self.dependents = set()  # the units that have this one in `depends`
 
 
 def form_groups(program, is_supported, most=MOST, has_totals=True):
@@ -140,13 +141,14 @@ class _Grouping:
         for other in others:
             if other is not None and other is not unit and other not in unit.depends:
                 unit.depends.add(other)
+                other.dependents.add(unit)
                 new |= other.before | 1 << other.number
-        if new & ~unit.before:
-            unit.before |= new
-            bit = 1 << unit.number
-            for each in self.all_units:
-                if each.before & bit:
-                    each.before |= new
+        waiting = [unit]
+        while waiting:
+            each = waiting.pop()
+            if new & ~each.before:
+                each.before |= new
+                waiting += each.dependents
 
     def alone(self, instruction):
         """Make a unit of one instruction that loops cannot compute."""
@@ -269,12 +271,13 @@ class _Grouping:
         for out in other.group.axes_of:
             self.unit_of[out] = unit
         other.group, other.members, other.code_size = None, [], 0
-        self.require(unit, other.depends - {unit})
-        other.depends = set()
-        for each in self.all_units:
-            if other in each.depends:
-                each.depends.discard(other)
-                self.require(each, [unit])
+        self.require(unit, other.depends)
+        for each in other.depends:
+            each.dependents.discard(other)
+        for each in other.dependents:
+            each.depends.discard(other)
+            self.require(each, [unit])
+        other.depends, other.dependents = set(), set()
         for readers in self.readers.values():
             if other in readers:
                 readers.discard(other)
@@ -282,15 +285,9 @@ class _Grouping:
 
     def runs_between(self, unit, other):
         """Return whether something must run after one of two units and before the other."""
-        two = 1 << unit.number | 1 << other.number
         before = unit.before | other.before
-        return any(
-            [
-                before >> each.number & 1 and each.before & two
-                for each in self.all_units
-                if each.members and each not in (unit, other)
-            ]
-        )
+        after = (unit.dependents | other.dependents) - {unit, other}
+        return any([before >> each.number & 1 for each in after])
 
     # --- the order
 
@@ -299,17 +296,13 @@ class _Grouping:
         units = [u for u in self.all_units if u.members]
         first = {u: min([self.position[i] for i in u.members]) for u in units}
         waiting = {u: len(u.depends) for u in units}
-        after = {}
-        for u in units:
-            for other in u.depends:
-                after.setdefault(other, []).append(u)
         heap = [(first[u], u.number, u) for u in units if not waiting[u]]
         heapq.heapify(heap)
         done = []
         while heap:
             _, _, unit = heapq.heappop(heap)
             done.append(unit)
-            for other in after.get(unit, ()):
+            for other in unit.dependents:
                 waiting[other] -= 1
                 if not waiting[other]:
                     heapq.heappush(heap, (first[other], other.number, other))
