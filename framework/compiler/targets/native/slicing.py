@@ -8,6 +8,7 @@ product behind it.
 
 import heapq
 import math
+from collections import Counter
 
 from tapewright.core.errors import InternalError
 
@@ -26,20 +27,24 @@ __all__ = ["form_slices"]
 
 def form_slices(program):
     """Replace instructions that pass on large arrays slice by slice by `SliceLoop`s."""
-    kept = {a.base for a in program.outputs}
+    computing = [each for each in program.instructions if type(each) is not View]
+    reads = _count_reads(computing) + Counter([a.base for a in program.outputs])
     instructions, run = [], []
-    for each in program.instructions:
-        if type(each) is View:
-            continue
+    for each in computing:
         if not each.is_barrier:
             run.append(each)
             continue
-        instructions += [*_Run(run, kept, program).ordered(), each]
+        instructions += [*_Run(run, reads, program.limits).ordered(), each]
         run = []
-    instructions += _Run(run, kept, program).ordered()
+    instructions += _Run(run, reads, program.limits).ordered()
     if any([type(each) is SliceLoop for each in instructions]):
         program.instructions = instructions
         make_views(program)
+
+
+def _count_reads(instructions):
+    """Return how many operands of instructions lie in each array."""
+    return Counter([a.base for each in instructions for a in each.operands])
 
 
 # ------------------------------------------------------------- slices of an instruction
@@ -87,13 +92,9 @@ def _cut(instruction, count):
 class _Run:
     """Instructions that may be reordered as far as dependencies allow."""
 
-    def __init__(self, instructions, kept, program):
-        self.instructions, self.kept = instructions, set(kept)
-        self.limits = program.limits
-        own = set(instructions)
-        for each in program.instructions:
-            if each not in own and type(each) is not View:
-                self.kept.update([a.base for a in each.operands])
+    def __init__(self, instructions, reads, limits):
+        self.instructions, self.limits = instructions, limits
+        self.all_reads, self.own_reads = reads, _count_reads(instructions)
         self.made_by = {
             out: i for i, each in enumerate(instructions) for out in each.outputs
         }
@@ -228,7 +229,8 @@ class _Run:
         outputs = []
         for out in made:
             readers = self.read_by.get(out, ())
-            if out in self.kept or any([j not in group.members for j in readers]):
+            is_kept = self.all_reads[out] > self.own_reads[out]
+            if is_kept or any([j not in group.members for j in readers]):
                 outputs.append(out)
         operands = [layout_of(a).base for step in steps for a in step.operands]
         operands = [a for a in dict.fromkeys(operands) if a not in made]
