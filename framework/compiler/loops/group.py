@@ -8,9 +8,10 @@ are *totals*: each block of the nest computes a partial sum, and only instructio
 outside the group read the total.
 """
 
+import functools
 import math
 
-from ..program.array_instructions import BoundedRead, Map, Reduce, View
+from ..program.array_instructions import BoundedRead, Index, Map, Reduce, View
 from .accesses import relabeled
 from .statements import Axis
 
@@ -339,19 +340,25 @@ def _may_share_loops(members):
 
 def has_long_parts(read):
     """Return whether the loops that are split at the bounds of a read fill vectors."""
-    return _shortest_part(read) >= SHORT
+    (source, _), (out,) = read.operands, read.outputs
+    return _shortest_part(read.keywords["index"], source.shape, out.shape) >= SHORT
 
 
-def _shortest_part(read):
-    """Return the least number of neighbours in memory that have the same bounds."""
-    (out,), behind = read.outputs, 1
-    for n, (indices, _, _) in zip(out.shape[::-1], read.positions[::-1]):
+@functools.lru_cache(1 << 10)
+def _shortest_part(index, source, shape):
+    """Return the least number of neighbours in memory that have the same bounds.
+
+    ``index`` and ``shape`` are those of a `BoundedRead` of an array of shape ``source``.
+    """
+    behind = 1
+    for own, size, n in zip(index[::-1], source[::-1], shape[::-1], strict=True):
+        indices, _, _ = Index(*own).positions(size, n)
         parts = indices.start, len(indices), n - (indices.stop if indices else 0)
         if len(indices) < n:
             least = min([part for part in parts if part > 0], default=n)
             return behind * (1 if indices.step > 1 else least)
         behind *= n
-    return out.size
+    return behind
 
 
 def _axes_of_sum(axes, gone):

@@ -50,14 +50,16 @@ def hoist_reads(program, is_supported):
     for each in list(program.instructions):
         if type(each) is BoundedRead and hoisting.pays(each):
             hoisting.apply(each)
-    if hoisting.is_changed:
+    if hoisting.rewriter.instead:
+        hoisting.rewriter.apply()
         drop_unused(program)
 
 
 class _Hoisting:
     def __init__(self, program, is_supported):
         self.program, self.is_supported = program, is_supported
-        self.readers_of, self.is_changed = program.readers(), False
+        self.rewriter = ProgramRewriter(program)
+        self.readers_of = program.readers()  # with all changes so far
         self.outputs = {a.base for a in program.outputs}
 
     # --- when it pays
@@ -122,7 +124,7 @@ class _Hoisting:
     def apply(self, read):
         """Replace a read by what computes its operand, at the indices that it reads."""
         program, (source, fill), (out,) = self.program, read.operands, read.outputs
-        rewriter, count = ProgramRewriter(program), len(program.instructions)
+        count = len(program.instructions)
         index = [Index(*each) for each in read.keywords["index"]]
         self.node = node = read.node
         made = self.computed(source, index, out.shape)
@@ -131,11 +133,18 @@ class _Hoisting:
         mask = BoundedRead((inside, outside), index, out.shape, node)
         mask = self.add(mask, out.shape, bool)
         made = self.add(Map(where, (mask, made, fill), node), out.shape, out.dtype)
-        rewriter.put(read, program.instructions[count:])
+        instead = program.instructions[count:]
         del program.instructions[count:]
-        rewriter.replace(out, made)
-        rewriter.apply()
-        self.readers_of, self.is_changed = program.readers(), True
+        self.rewriter.put(read, instead)
+        self.rewriter.replace(out, made)
+        for a in set(read.operands):
+            self.readers_of[a].remove(read)
+        self.readers_of[made] = self.readers_of.pop(out, [])
+        for reader in self.readers_of[made]:
+            reader.substitute({out: made})
+        for each in instead:
+            for a in set(each.operands):
+                self.readers_of.setdefault(a, []).append(each)
 
     def computed(self, buffer, index, shape):
         """Return what computes a buffer, for the entries at these indices."""
