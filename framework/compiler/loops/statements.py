@@ -113,7 +113,7 @@ class Access(NamedTuple):
         kept = [pair for pair in self.strides if pair[0] is not a]
         pairs = [(both if axis is b else axis, stride) for axis, stride in kept]
         bounds = collapse_bounds(self.bounds, a, b, both)
-        return self._replace(strides=tuple(pairs), bounds=bounds)
+        return Access(self.array, self.offset, tuple(pairs), bounds)
 
     @property
     def is_whole(self):
@@ -128,6 +128,8 @@ class Access(NamedTuple):
 
 def collapse_bounds(bounds, a, b, both):
     """Return bounds on ``a`` as bounds on ``both``, of which ``b`` is the inner part."""
+    if not bounds:
+        return bounds
     n = b.extent
     return tuple([
         (both, range(r.start * n, r.stop * n)) if axis is a else (axis, r)
