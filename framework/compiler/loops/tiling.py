@@ -5,11 +5,12 @@ other loops. Each iteration of the reduction loops loads a few vectors and scala
 reuses each several times. `tiles_of` ranks tiles by a model of the CPU.
 """
 
+import heapq
 import itertools
 import math
 from typing import NamedTuple
 
-__all__ = ["Tile", "VectorUnit", "can_sum_lanes", "candidates", "tiles_of"]
+__all__ = ["Costs", "Tile", "VectorUnit", "can_sum_lanes", "candidates", "tiles_of"]
 
 MOST_VECTORS, MOST_ROUNDS = 8, 28
 # Multiplications of a contraction for which a tile of the largest size is worth its code.
@@ -96,11 +97,13 @@ def tiles_of(
     `can_sum_lanes`; with ``streams``, operands and output are reused so little that
     memory is the bottleneck.
     """
-    found = candidates(phase, unit, accumulates, packs_b, common, sums_lanes)
-    costs = [(_cost(phase, tile, unit, accumulates, streams), tile) for tile in found]
-    costs = sorted([each for each in costs if each[0] < math.inf], key=lambda c: c[0])
-    fit = (tile for _, tile in costs if _registers(phase, tile) < unit.registers)
-    return list(itertools.islice(fit, most)) or [tile for _, tile in costs[:1]]
+    costs = Costs(phase, unit, accumulates, streams)
+    found = costs.ranked(
+        candidates(phase, unit, accumulates, packs_b, common, sums_lanes)
+    )
+    cheapest, found = itertools.tee(found)
+    fit = (tile for tile in found if _registers(phase, tile) < unit.registers)
+    return list(itertools.islice(fit, most)) or list(itertools.islice(cheapest, 1))
 
 
 def candidates(phase, unit, accumulates, packs_b, common=1, sums_lanes=True):
@@ -115,7 +118,7 @@ def candidates(phase, unit, accumulates, packs_b, common=1, sums_lanes=True):
     widths = [n for n in (1, 2, 4) if unit.lanes // n >= min(4, unit.lanes)]
     for along in found or every[-1:]:
         for lanes in [unit.lanes // n for n in widths] if found else [1]:
-            yield from _tiles(phase, along, lanes, accumulates, common)
+            yield from _tiles(phase, along, lanes, unit.registers, accumulates, common)
 
 
 def _loop(phase, along):
@@ -134,7 +137,7 @@ def _is_vector(loop, packs_b):
     return loop.a in (0, 1) and b and (loop.a, loop.b) != (0, 0)
 
 
-def _tiles(phase, along, lanes, accumulates, common):
+def _tiles(phase, along, lanes, registers, accumulates, common):
     loop = _loop(phase, along)
     needed = -(-loop.extent // lanes) if lanes > 1 else 1
     most = MOST_ROUNDS if phase.work >= LARGE else 8
@@ -143,7 +146,10 @@ def _tiles(phase, along, lanes, accumulates, common):
     if along >= 0 and phase.summed and loop.a == 1:
         unrolls = [u for u in range(1, 8) if common % u == 0]
     for vectors in range(1, 1 + (1 if along < 0 else min(needed, MOST_VECTORS))):
-        for rounds in _rounds(phase, places, most // vectors, accumulates):
+        room = (
+            registers - 1 - (1 + vectors if loop.b else 2)
+        )  # for sums, beside operands
+        for rounds in _rounds(phase, places, min(most, room) // vectors, accumulates):
             for unrolled in unrolls:
                 yield Tile(along, lanes, vectors, rounds, unrolled)
 
@@ -166,39 +172,68 @@ def _rounds(phase, places, most, accumulates):
                         yield ((place, r), (other, s))
 
 
-def _cost(phase, tile, unit, accumulates, streams):
-    """Return about how many cycles a phase takes; infinite if registers would spill."""
-    vectors, numbers, live = _loads(phase, tile)
-    sums = tile.vectors * math.prod([rounds for _, rounds in tile.rounds])
-    if sums + min(live, vectors + numbers) >= unit.registers:
-        return math.inf
-    each = 1 / (unit.rate if tile.lanes == unit.lanes else 2)
-    products = sums * tile.unrolled
-    cycles = max(products * each, vectors * each + numbers / 2, LATENCY * tile.unrolled)
-    each = 0.1 + FAR if streams else 0.1
-    cycles += 0.9 * tile.unrolled + 0.1 + each * (vectors + numbers)
-    ends = sums * (2 if accumulates else 1)
-    *outer, last = [each.extent for each in phase.summed] or [1]
-    if tile.sums_lanes:
-        cycles, ends = 1.15 * cycles, ends + 6 * sums
-    elif tile.loop_of(phase).out != 1:
-        ends += 2 * sums * tile.lanes
-    steps = -(-last // (tile.lanes if tile.sums_lanes else tile.unrolled))
-    one = math.prod(outer) * (steps * cycles + 4)
-    if phase.batch.is_summed:
-        one *= phase.rows.extent
-        count = phase.batch.extent
-    else:
-        count = phase.batch.extent * phase.rows.extent
-    for i, place in enumerate(phase.places):
-        width = tile.width if i == tile.along else dict(tile.rounds).get(i, 1)
-        count *= -(-place.extent // width)
-    if streams and not tile.sums_lanes and tile.loop_of(phase).extent > tile.width:
-        count *= APART
-    if streams and not accumulates and len(tile.rounds) > 1:
-        count *= APART
-    is_whole = tile.sums_lanes or tile.loop_of(phase).extent % tile.width == 0
-    return count * (one + ends + 20) * (1 if is_whole else 1.02)
+class Costs:
+    """The costs of the tiles of a phase: about how many cycles the phase takes."""
+
+    def __init__(self, phase, unit, accumulates, streams):
+        self.phase, self.unit = phase, unit
+        self.accumulates, self.streams = accumulates, streams
+        *outer, self.last = [each.extent for each in phase.summed] or [1]
+        self.outer, self.count = math.prod(outer), phase.batch.extent
+        if not phase.batch.is_summed:
+            self.count *= phase.rows.extent
+        self.extents = [place.extent for place in phase.places]
+
+    def ranked(self, tiles):
+        """Yield tiles, cheapest first, without those for which registers would spill.
+
+        Loads are only counted for tiles that would come next without them.
+        """
+        waiting = [(self.of(tile), False, n, tile) for n, tile in enumerate(tiles)]
+        heapq.heapify(waiting)
+        while waiting:
+            cost, is_exact, n, tile = heapq.heappop(waiting)
+            if is_exact:
+                yield tile
+                continue
+            cost = self.of(tile, _loads(self.phase, tile))
+            if cost < math.inf:
+                heapq.heappush(waiting, (cost, True, n, tile))
+
+    def of(self, tile, loads=(0, 0, 0)):
+        """Return the cost of a tile, infinite if registers would spill.
+
+        ``loads`` are the `_loads`; without these, the result is a lower bound.
+        """
+        along, extents = tile.loop_of(self.phase), dict(tile.rounds)
+        sums, unrolled = tile.vectors * math.prod(extents.values()), tile.unrolled
+        vectors, numbers, live = loads
+        if sums + min(live, vectors + numbers) >= self.unit.registers:
+            return math.inf
+        each = 1 / (self.unit.rate if tile.lanes == self.unit.lanes else 2)
+        cycles = max(
+            sums * unrolled * each, vectors * each + numbers / 2, LATENCY * unrolled
+        )
+        each = 0.1 + FAR if self.streams else 0.1
+        cycles += 0.9 * unrolled + 0.1 + each * (vectors + numbers)
+        ends = sums * (2 if self.accumulates else 1)
+        if tile.sums_lanes:
+            cycles, ends = 1.15 * cycles, ends + 6 * sums
+        elif along.out != 1:
+            ends += 2 * sums * tile.lanes
+        steps = -(-self.last // (tile.lanes if tile.sums_lanes else unrolled))
+        one = self.outer * (steps * cycles + 4)
+        if self.phase.batch.is_summed:
+            one *= self.phase.rows.extent
+        count, extents[tile.along] = self.count, tile.width
+        for i, extent in enumerate(self.extents):
+            count *= -(-extent // extents.get(i, 1))
+        if self.streams and not tile.sums_lanes and along.extent > tile.width:
+            count *= APART
+        if self.streams and not self.accumulates and len(tile.rounds) > 1:
+            count *= APART
+        is_whole = tile.sums_lanes or along.extent % tile.width == 0
+        return count * (one + ends + 20) * (1 if is_whole else 1.02)
 
 
 def _registers(phase, tile):
@@ -222,21 +257,24 @@ def _registers(phase, tile):
 
 def _loads(phase, tile):
     """Return the vectors and scalars loaded per iteration, and the registers they need."""
-    points = [(0, 0)]
     loops = [(phase.places[i], rounds) for i, rounds in tile.rounds]
     if phase.summed:
         loops.append((phase.summed[-1], tile.unrolled))
-    for loop, rounds in loops:
-        points = [
-            (a + r * loop.a, b + r * loop.b) for a, b in points for r in range(rounds)
-        ]
     along, vectors, numbers, live = tile.loop_of(phase), 0, 0, 1
-    a, b = map(set, zip(*points))
-    for entries, step, kept in ((a, along.a, 1), (b, along.b, tile.vectors)):
+    a, b = [(each.a, n) for each, n in loops], [(each.b, n) for each, n in loops]
+    for steps, step, kept in ((a, along.a, 1), (b, along.b, tile.vectors)):
         if step:
-            starts = range(0, tile.width * step, tile.lanes * step)
-            vectors += len({n + start for n in entries for start in starts})
+            vectors += _entries_at([*steps, (tile.lanes * step, tile.vectors)])
             live += kept
         else:
-            numbers += len(entries)
+            numbers += _entries_at(steps)
     return vectors, numbers, live
+
+
+def _entries_at(steps):
+    """Return how many entries loops reach, which have these steps and extents."""
+    found = {0}
+    for step, extent in steps:
+        if step:
+            found = {n + i * step for n in found for i in range(extent)}
+    return len(found)
