@@ -180,7 +180,8 @@ class Costs:
         self.accumulates, self.streams = accumulates, streams
         *outer, self.last = [each.extent for each in phase.summed] or [1]
         self.outer, self.count = math.prod(outer), phase.batch.extent
-        if not phase.batch.is_summed:
+        self.sums_rows = phase.batch.is_summed
+        if not self.sums_rows:
             self.count *= phase.rows.extent
         self.extents = [place.extent for place in phase.places]
 
@@ -205,34 +206,34 @@ class Costs:
 
         ``loads`` are the `_loads`; without these, the result is a lower bound.
         """
-        along, extents = tile.loop_of(self.phase), dict(tile.rounds)
-        sums, unrolled = tile.vectors * math.prod(extents.values()), tile.unrolled
-        vectors, numbers, live = loads
-        if sums + min(live, vectors + numbers) >= self.unit.registers:
+        number, lanes, vectors, rounds, unrolled = tile
+        extents, width, sums_lanes = dict(rounds), lanes * vectors, number < 0
+        along, sums = tile.loop_of(self.phase), vectors * math.prod(extents.values())
+        loaded, numbers, live = loads
+        if sums + min(live, loaded + numbers) >= self.unit.registers:
             return math.inf
-        each = 1 / (self.unit.rate if tile.lanes == self.unit.lanes else 2)
-        cycles = max(
-            sums * unrolled * each, vectors * each + numbers / 2, LATENCY * unrolled
-        )
+        each = 1 / (self.unit.rate if lanes == self.unit.lanes else 2)
+        products = sums * unrolled
+        cycles = max(products * each, loaded * each + numbers / 2, LATENCY * unrolled)
         each = 0.1 + FAR if self.streams else 0.1
-        cycles += 0.9 * unrolled + 0.1 + each * (vectors + numbers)
+        cycles += 0.9 * unrolled + 0.1 + each * (loaded + numbers)
         ends = sums * (2 if self.accumulates else 1)
-        if tile.sums_lanes:
+        if sums_lanes:
             cycles, ends = 1.15 * cycles, ends + 6 * sums
         elif along.out != 1:
-            ends += 2 * sums * tile.lanes
-        steps = -(-self.last // (tile.lanes if tile.sums_lanes else unrolled))
+            ends += 2 * sums * lanes
+        steps = -(-self.last // (lanes if sums_lanes else unrolled))
         one = self.outer * (steps * cycles + 4)
-        if self.phase.batch.is_summed:
+        if self.sums_rows:
             one *= self.phase.rows.extent
-        count, extents[tile.along] = self.count, tile.width
+        count, extents[number] = self.count, width
         for i, extent in enumerate(self.extents):
             count *= -(-extent // extents.get(i, 1))
-        if self.streams and not tile.sums_lanes and along.extent > tile.width:
+        if self.streams and not sums_lanes and along.extent > width:
             count *= APART
-        if self.streams and not self.accumulates and len(tile.rounds) > 1:
+        if self.streams and not self.accumulates and len(rounds) > 1:
             count *= APART
-        is_whole = tile.sums_lanes or along.extent % tile.width == 0
+        is_whole = sums_lanes or along.extent % width == 0
         return count * (one + ends + 20) * (1 if is_whole else 1.02)
 
 
