@@ -208,6 +208,7 @@ class Writer:
         self.limits, self.lines, self.declared = limits, [], {}
         self._names, self._flags = itertools.count(1), "contract "
         self.block, self._entry = None, 0
+        self._indices = {}  # integer -> its constant
         self._merged = {}  # text without a name -> the function that has it, its line
         self._arguments = {}  # id of a `Size` or `Symbol` -> its number, it
         self.used_arguments = None  # by this function, if it may use any
@@ -330,8 +331,8 @@ class Writer:
         latch = self.fresh("next")
         self.jump(head)
         self.begin(head)
-        self.emit(
-            f"{index} = phi i64 [ {start.text}, %{entered} ], [ {after}, %{latch} ]"
+        self.lines.append(
+            f"  {index} = phi i64 [ {start.text}, %{entered} ], [ {after}, %{latch} ]"
         )
         phis = [IRValue(self, x.dtype, f"%{self.fresh()}") for x in carried]
         place, values = f"  ; values that {head} carries", list(phis)
@@ -412,7 +413,12 @@ class Writer:
 
     def index(self, n):
         """A 64-bit integer."""
-        return n if isinstance(n, IRValue) else self.const(n, np.int64)
+        if isinstance(n, IRValue):
+            return n
+        known = self._indices.get(n)
+        if known is None:
+            known = self._indices[n] = self.const(n, np.int64)
+        return known
 
     def address_as_integer(self, pointer):
         """An address as a 64-bit integer."""
