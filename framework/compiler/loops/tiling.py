@@ -98,16 +98,23 @@ def tiles_of(
     memory is the bottleneck.
     """
     costs = Costs(phase, unit, accumulates, streams)
-    found = costs.ranked(
-        candidates(phase, unit, accumulates, packs_b, common, sums_lanes)
-    )
-    cheapest, found = itertools.tee(found)
+    kinds = [
+        (lanes, _tiles(phase, along, lanes, unit.registers, accumulates, common))
+        for along, lanes in _vectors(phase, unit, packs_b, sums_lanes)
+    ]
+    cheapest, found = itertools.tee(costs.ranked(kinds))
     fit = (tile for tile in found if _registers(phase, tile) < unit.registers)
     return list(itertools.islice(fit, most)) or list(itertools.islice(cheapest, 1))
 
 
 def candidates(phase, unit, accumulates, packs_b, common=1, sums_lanes=True):
-    """Yield the tiles that `tiles_of` ranks; some may need too many registers.
+    """Yield the tiles that `tiles_of` ranks; some may need too many registers."""
+    for along, lanes in _vectors(phase, unit, packs_b, sums_lanes):
+        yield from _tiles(phase, along, lanes, unit.registers, accumulates, common)
+
+
+def _vectors(phase, unit, packs_b, sums_lanes):
+    """Return pairs of the number of a place along which vectors lie, and their lanes.
 
     If entries are not contiguous along any loop, vectors have one entry.
     """
@@ -116,9 +123,8 @@ def candidates(phase, unit, accumulates, packs_b, common=1, sums_lanes=True):
     if sums_lanes and can_sum_lanes(phase, packs_b):
         found.insert(0, -1)
     widths = [n for n in (1, 2, 4) if unit.lanes // n >= min(4, unit.lanes)]
-    for along in found or every[-1:]:
-        for lanes in [unit.lanes // n for n in widths] if found else [1]:
-            yield from _tiles(phase, along, lanes, unit.registers, accumulates, common)
+    lanes = [unit.lanes // n for n in widths] if found else [1]
+    return [*itertools.product(found or every[-1:], lanes)]
 
 
 def _loop(phase, along):
@@ -146,9 +152,8 @@ def _tiles(phase, along, lanes, registers, accumulates, common):
     if along >= 0 and phase.summed and loop.a == 1:
         unrolls = [u for u in range(1, 8) if common % u == 0]
     for vectors in range(1, 1 + (1 if along < 0 else min(needed, MOST_VECTORS))):
-        room = (
-            registers - 1 - (1 + vectors if loop.b else 2)
-        )  # for sums, beside operands
+        operands = 1 + (vectors if loop.b else bool(loop.a))
+        room = registers - 1 - operands  # for sums
         for rounds in _rounds(phase, places, min(most, room) // vectors, accumulates):
             for unrolled in unrolls:
                 yield Tile(along, lanes, vectors, rounds, unrolled)
@@ -185,21 +190,33 @@ class Costs:
             self.count *= phase.rows.extent
         self.extents = [place.extent for place in phase.places]
 
-    def ranked(self, tiles):
+    def ranked(self, kinds):
         """Yield tiles, cheapest first, without those for which registers would spill.
 
-        Loads are only counted for tiles that would come next without them.
+        ``kinds`` are pairs of a number of lanes and an iterable of its tiles. They are
+        visited, and the loads of a tile counted, only if a lower bound of the cost is
+        below all other costs.
         """
-        waiting = [(self.of(tile), False, n, tile) for n, tile in enumerate(tiles)]
+        waiting = [
+            (self.least(n), 0, (i,), found) for i, (n, found) in enumerate(kinds)
+        ]
         heapq.heapify(waiting)
         while waiting:
-            cost, is_exact, n, tile = heapq.heappop(waiting)
-            if is_exact:
-                yield tile
-                continue
-            cost = self.of(tile, _loads(self.phase, tile))
-            if cost < math.inf:
-                heapq.heappush(waiting, (cost, True, n, tile))
+            cost, steps, number, found = heapq.heappop(waiting)
+            if steps == 2:
+                yield found
+            elif steps == 1:
+                cost = self.of(found, _loads(self.phase, found))
+                if cost < math.inf:
+                    heapq.heappush(waiting, (cost, 2, number, found))
+            else:
+                for i, tile in enumerate(found):
+                    heapq.heappush(waiting, (self.of(tile), 1, (*number, i), tile))
+
+    def least(self, lanes):
+        """Return a lower bound of the cost of tiles with this many lanes."""
+        rate = self.unit.rate if lanes == self.unit.lanes else 2
+        return 0.99 * self.phase.work / (lanes * rate)  # less, as costs are rounded
 
     def of(self, tile, loads=(0, 0, 0)):
         """Return the cost of a tile, infinite if registers would spill.

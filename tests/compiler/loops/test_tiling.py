@@ -57,7 +57,7 @@ def registers_of(phase, tile):
     return sums + max([len(each) for each in live], default=0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     phases(), st.sampled_from(UNITS), *[st.booleans()] * 3, st.sampled_from([1, 4, 6])
 )
@@ -72,6 +72,7 @@ def test_the_tiles_are_those_of_an_exhaustive_search(
         assert costs.of(tile) <= cost
         if cost < math.inf:
             every.append((cost, tile))
+    assert {tile for _, tile in every} <= set(candidates(phase, unit, *kinds))
     every = [tile for _, tile in sorted(every, key=lambda each: each[0])]
     found = tiles_of(phase, unit, *kinds, streams=streams, most=3)
     wanted = []
