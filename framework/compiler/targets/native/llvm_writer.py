@@ -197,6 +197,26 @@ _BINARY = {
 _FLAGGED = ("fadd", "fsub", "fmul", "fdiv", "fneg")
 
 
+@functools.cache
+def _binary(name, dtype, flags):
+    """Return the start of a binary instruction, in front of its operands."""
+    kind = dtype.kind
+    text = _BINARY[name][0 if kind == "f" else 2 if kind in "ub" else 1]
+    return f"{text} {flags if text in _FLAGGED else ''}{llvm_type(dtype)}"
+
+
+@functools.cache
+def _comparison(name, dtype):
+    """Return the start of a comparison, in front of its operands."""
+    if dtype.kind == "f":
+        text = f"fcmp {'une' if name == 'ne' else f'o{name}'}"
+    elif name in ("eq", "ne") or dtype == POINTER:
+        text = f"icmp {name}"
+    else:
+        text = f"icmp {'u' if dtype.kind in 'ub' else 's'}{name}"
+    return f"{text} {llvm_type(dtype)}"
+
+
 class Writer:
     """Appends functions and, inside of one, instructions.
 
@@ -325,27 +345,30 @@ class Writer:
         Yields the index and the list of the values, in which the block stores the next
         values. After the loop the list holds the values of the last iteration.
         """
-        start, stop, step = [self.index(n) for n in (start, stop, step)]
+        start, stop, step = self.index(start), self.index(stop), self.index(step)
         head, body, done = self.fresh("head"), self.fresh("body"), self.fresh("done")
         entered, index, after = self.block, f"%{self.fresh()}", f"%{self.fresh()}"
         latch = self.fresh("next")
-        self.jump(head)
-        self.begin(head)
-        self.lines.append(
-            f"  {index} = phi i64 [ {start.text}, %{entered} ], [ {after}, %{latch} ]"
-        )
+        self.lines += [
+            f"  br label %{head}",
+            f"{head}:",
+            f"  {index} = phi i64 [ {start.text}, %{entered} ], [ {after}, %{latch} ]",
+        ]
         phis = [IRValue(self, x.dtype, f"%{self.fresh()}") for x in carried]
         place, values = f"  ; values that {head} carries", list(phis)
         above = len(self.lines)  # as many lines precede the place, or more by then
         if carried:
             self.lines.append(place)
-        self.branch(IRValue(self, np.int64, index) < stop, body, done)
+        index = IRValue(self, np.int64, index)
+        self.branch(index < stop, body, done)
         self.begin(body)
-        yield IRValue(self, np.int64, index), values
-        self.jump(latch)
-        self.begin(latch)
-        self.emit(f"{after} = add nuw nsw i64 {index}, {step.text}")
-        self.emit(f"br label %{head}{metadata}")
+        yield index, values
+        self.lines += [
+            f"  br label %{latch}",
+            f"{latch}:",
+            f"  {after} = add nuw nsw i64 {index.text}, {step.text}",
+            f"  br label %{head}{metadata}",
+        ]
         self.begin(done)
         if carried:
             at = self.lines.index(place, above)
@@ -460,6 +483,8 @@ class Writer:
         flags = self._flags if text in _FLAGGED else ""
         operands = f"{llvm_type(a.dtype)} {a.text}, {b.text}"
         return self.assigned(a.dtype, f"{text} {flags}{operands}")
+        start = _binary(name, a.dtype, self._flags)
+        return self.assigned(a.dtype, f"{start} {a.text}, {b.text}")
 
     def negative(self, x):
         if x.dtype.kind != "f":
@@ -471,15 +496,8 @@ class Writer:
     def compare(self, name, a, b):
         """Return a bool; for NaN all comparisons but "ne" are false."""
         a, b = self.pair(a, b)
-        if a.dtype.kind == "f":
-            text = f"fcmp {'une' if name == 'ne' else f'o{name}'}"
-        elif name in ("eq", "ne") or a.dtype == POINTER:
-            text = f"icmp {name}"
-        else:
-            text = f"icmp {'u' if a.dtype.kind in 'ub' else 's'}{name}"
-        return self.assigned(
-            np.bool_, f"{text} {llvm_type(a.dtype)} {a.text}, {b.text}"
-        )
+        start = _comparison(name, a.dtype)
+        return self.assigned(np.bool_, f"{start} {a.text}, {b.text}")
 
     def select(self, condition, a, b):
         """``a`` where a bool is true, else ``b``."""
