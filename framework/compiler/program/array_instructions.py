@@ -328,13 +328,14 @@ class View(Instruction):
     ``np.broadcast_to``.
     """
 
-    __slots__ = ("function", "parameters")
+    __slots__ = ("function", "parameters", "_layouts")
     memory, is_pure, is_free = Memory.SHARED, True, True
     has_effect = may_alias = False
 
     def __init__(self, function, operand, parameters, node):
         super().__init__((operand,), node)
         self.function, self.parameters = function, tuple(parameters)
+        self._layouts = {}  # shape, offset and strides of the operand -> layout
 
     @property
     def name(self):
@@ -360,6 +361,13 @@ class View(Instruction):
 
         None where a reshape would have to copy.
         """
+        key = self.viewed.shape, offset, strides
+        if key not in self._layouts:
+            self._layouts[key] = self._layout_in(offset, strides)
+        return self._layouts[key]
+
+    def _layout_in(self, offset, strides):
+        """Return the layout of the view of an array with this offset and strides."""
         shape, dtype = self.viewed.shape, self.viewed.dtype
         reach = [s * (n - 1) for s, n in zip(strides, shape, strict=True) if n]
         low = -sum([r for r in reach if r < 0])
