@@ -92,7 +92,10 @@ class Access(NamedTuple):
 
     def stride(self, axis):
         """Return the stride along an axis, 0 if it has none."""
-        return dict(self.strides).get(axis, 0)
+        for each, stride in self.strides:
+            if each is axis:
+                return stride
+        return 0
 
     @property
     def axes(self):
