@@ -20,8 +20,8 @@ entry:
 """
 
 import contextlib
-import hashlib
 import functools
+import hashlib
 import itertools
 import struct
 
@@ -203,7 +203,7 @@ _FLAGGED = ("fadd", "fsub", "fmul", "fdiv", "fneg")
 @functools.cache
 def _binary(name, dtype, flags):
     """Return the start of a binary instruction, in front of its operands."""
-    kind = dtype.kind
+    kind = dtype.base.kind
     text = _BINARY[name][0 if kind == "f" else 2 if kind in "ub" else 1]
     return f"{text} {flags if text in _FLAGGED else ''}{llvm_type(dtype)}"
 
@@ -278,8 +278,6 @@ class Writer:
         tail = f" {attributes}" if attributes else ""
         start = len(self.lines)
         self.lines += ["", "entry:"]
-        self.block, self._entry = "entry", len(self.lines)
-        self.lines += [f"{head} @{name}({', '.join(own)}){tail} {{", "entry:"]
         self.block, self._entry, self._loops = "entry", len(self.lines), 0
         yield tuple([IRValue(self, p[1], f"%{p[0]}") for p in parameters])
         self.lines.append("}")
@@ -450,6 +448,8 @@ class Writer:
         """A 64-bit integer."""
         if isinstance(n, IRValue):
             return n
+        if type(n) is Size:
+            return self.const(n, np.int64)
         known = self._indices.get(n)
         if known is None:
             known = self._indices[n] = self.const(n, np.int64)
@@ -490,11 +490,6 @@ class Writer:
 
     def binary(self, name, a, b):
         a, b = self.pair(a, b)
-        kind = a.dtype.base.kind
-        text = _BINARY[name][0 if kind == "f" else 2 if kind in "ub" else 1]
-        flags = self._flags if text in _FLAGGED else ""
-        operands = f"{llvm_type(a.dtype)} {a.text}, {b.text}"
-        return self.assigned(a.dtype, f"{text} {flags}{operands}")
         start = _binary(name, a.dtype, self._flags)
         return self.assigned(a.dtype, f"{start} {a.text}, {b.text}")
 
