@@ -241,10 +241,12 @@ class Kernels:
     A kernel is known by its text, in which arrays are numbered from 0 and functions are
     named after no program. So a program is a short module that calls kernels, and only
     those are compiled that no earlier program had: see `engine.compiled`.
+
+    ``modules`` maps names of kernels to ``(text, level of LLVM's passes)``.
     """
 
     def __init__(self, limits):
-        self.limits, self._modules = limits, {}  # name -> text, level
+        self.limits, self.modules = limits, {}
         self.declared = set()  # names of functions that kernels call
 
     def define(self, code, places):
@@ -254,8 +256,8 @@ class Kernels:
         text = writer.text()
         name = f"kernel_{digest(text)}"
         if writer.lines:
-            self._modules[name] = text.replace("@kernel", f"@{name}"), code.level
-            self._modules.update(writer.modules)
+            self.modules[name] = text.replace("@kernel", f"@{name}"), code.level
+            self.modules.update(writer.modules)
             self.declared.update(writer.declared)
         return name, writer.arguments
 
@@ -268,7 +270,7 @@ class Kernels:
         for function, name in re.findall(r"@((kernel_\w+)[\w.]*)", writer.text()):
             called.setdefault(name, {})[function] = None
         for name, functions in called.items():
-            text, level = self._modules[name]
+            text, level = self.modules[name]
             for function in functions:
                 pattern = rf"^define internal (.*) @{function}\((.*)\)"
                 head = re.search(pattern, text, re.MULTILINE)
@@ -277,8 +279,8 @@ class Kernels:
                 writer.declared[function] = f"declare {kind} @{function}({types})"
                 exported = head.group().replace("internal ", "", 1)
                 text = text.replace(head.group(), exported, 1)
-            self._modules[name] = text, level
-        return list(self._modules.values())
+            self.modules[name] = text, level
+        return list(self.modules.values())
 
 
 def compiled_segments(segments, name):

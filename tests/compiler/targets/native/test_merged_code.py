@@ -138,3 +138,74 @@ def test_loops_over_a_few_entries_are_left_for_vectors(texts, columns, stay):
     found = traced(tw.constant(x), tw.constant(x[0]))
     np.testing.assert_array_equal(found, np.maximum(x + x[0], 0))
     assert texts[-1].count(", !llvm.loop !0") == stay
+
+
+@pytest.fixture
+def compiled(tmp_path, monkeypatch):
+    """The texts that LLVM compiles, with an empty cache."""
+    monkeypatch.setenv("TAPEWRIGHT_CACHE", str(tmp_path))
+    found, compile_all = [], engine._compile
+
+    def noted(modules):
+        found.extend([text for text, *_ in modules])
+        return compile_all(modules)
+
+    monkeypatch.setattr(engine, "_compile", noted)
+    return found
+
+
+def convolution(size, channels):
+    x = tw.ones([2, size, size, channels])
+    kernel = tw.ones([3, 3, channels, channels])
+    return tw.function(lambda x, k: tw.nn.conv2d(x, k, 1, "SAME"))(x, kernel)
+
+
+def test_a_changed_program_compiles_only_what_is_new(compiled):
+    x, y = tw.constant(X), tw.ones([5, 7])
+
+    def run(x, y):
+        return tw.exp(tw.reduce_sum(tw.sin(x), 0)), y
+
+    tw.function(run)(x, y)
+    assert any(["define internal" in text for text in compiled])
+    compiled.clear()
+    tw.function(lambda x, y: (*run(x, y), tw.tanh(y)))(x, y)
+    kernels = [text for text in compiled if "define internal" in text]
+    assert len(kernels) == 1 and len(compiled) == 2
+    compiled.clear()
+    tw.function(run)(x, y)
+    assert compiled == []
+
+
+def test_contractions_of_other_sizes_share_their_code(compiled):
+    convolution(12, 16)
+    compiled.clear()
+    np.testing.assert_array_equal(convolution(20, 16)[:, 1:-1, 1:-1], 9 * 16.0)
+    assert not any(
+        [".thread" in text and "define internal" in text for text in compiled]
+    )
+
+
+def test_threads_compile_the_same_code(compiled):
+    convolution(12, 16)
+    modules = [(text, level, "name") for text in compiled for level in (0, 2)]
+    assert len(modules) > 4
+    found = []
+    try:
+        for n in (1, 3):
+            config.set_threads(n)
+            found.append(engine._compile(modules))
+    finally:
+        config.set_threads(None)
+    assert found[0] == found[1] and all(found[0])
+
+
+def test_an_error_of_one_module_is_raised(compiled):
+    wrong = "define i64 @f() { ret i64 %x }"
+    modules = [(wrong, 0, "wrong"), *[(f"; {n}\n", 0, "empty") for n in range(3)]]
+    try:
+        config.set_threads(2)
+        with pytest.raises(RuntimeError, match="LLVM refuses module 'wrong'"):
+            engine._compile(modules)
+    finally:
+        config.set_threads(None)
