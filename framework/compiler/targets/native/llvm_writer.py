@@ -43,6 +43,7 @@ __all__ = [
     "sized",
 ]
 
+_I64 = np.dtype(np.int64)
 POINTER = np.dtype("V8")  # an address; no number is of this dtype
 # Loops of a function that LLVM may unroll. Many unrolled loops are one block, for which its
 # time is quadratic: a join of 300 arrays of 3 x 64 entries took 18 s, and takes 4 s.
@@ -231,7 +232,6 @@ class Writer:
         self.limits, self.lines, self.declared = limits, [], {}
         self._names, self._flags = itertools.count(1), "contract "
         self.block, self._entry, self._loops = None, 0, 0
-        self._indices = {}  # integer -> its constant
         self._merged = {}  # text without a name -> the function that has it, its line
         self._arguments = {}  # id of a `Size` or `Symbol` -> its number, it
         self.used_arguments = None  # by this function, if it may use any
@@ -448,12 +448,7 @@ class Writer:
         """A 64-bit integer."""
         if isinstance(n, IRValue):
             return n
-        if type(n) is Size:
-            return self.const(n, np.int64)
-        known = self._indices.get(n)
-        if known is None:
-            known = self._indices[n] = self.const(n, np.int64)
-        return known
+        return self.const(n, _I64)
 
     def address_as_integer(self, pointer):
         """An address as a 64-bit integer."""

@@ -13,7 +13,7 @@ import numpy as np
 from . import atomics, blas, engine, entry, object_layout, runtime
 from .llvm_writer import POINTER, Writer
 
-__all__ = ["ANY_SIZE", "WORD", "Expected", "function", "library"]
+__all__ = ["ANY_SIZE", "Expected", "WORD", "function", "library"]
 
 ANY_SIZE = -1  # of an axis; all axes of any size have the same one
 WORD = -1  # in place of an argument: the entry of the context is a number
