@@ -148,7 +148,7 @@ class ContractionKernel(NativeKernel):
 
     def write_slice(self, writer, name, context, number, thread):
         number = number * self.threads + thread
-        writer.call(f"{name}.slice", [context, number], declare=False)
+        writer.call(f"{name}.slice", [context, number])
 
     def write(self, writer, name, arguments):
         schedule, context = self.schedule, arguments.context

@@ -93,7 +93,7 @@ class DrawKernel(NativeKernel):
     def write_slice(self, writer, name, context, number, thread):
         blocks = self.blocks // self.count
         with writer.loop(number * blocks, (number + 1) * blocks) as block:
-            writer.call(name, [context, block], declare=False)
+            writer.call(name, [context, block])
 
     def define(self, writer, name, places):
         (state,), (out,) = self.operands, self.outputs

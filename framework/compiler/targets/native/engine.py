@@ -109,10 +109,10 @@ def compiled(text, name="module", symbols=None, level=SPEED_LEVEL, kernels=()):
 
 
 def _object_codes(modules, name):
-    """Return the object code of each of some ``(text, level)``, as cached on disk."""
-    cache = object_cache.current()
+    """Read the object code of modules from the cache, and compile what is missing."""
+    cache, prefix = object_cache.current(), maker()
     keys = [
-        hashlib.sha256("\0".join([maker(), f"O{level}", text]).encode()).digest()
+        hashlib.sha256(f"{prefix}\0O{level}\0{text}".encode()).digest()
         for text, level in modules
     ]
     found = [cache.load(key) for key in keys]
@@ -124,7 +124,14 @@ def _object_codes(modules, name):
 
 
 def _compile(modules):
-    """Compile several modules, each on a thread of its own as far as there are cores."""
+    """Compile modules on up to `config.threads` threads; return their object code.
+
+    Args:
+        modules: Triples of a text, the level of LLVM's passes and a name for messages.
+
+    Raises:
+        RuntimeError: If LLVM rejects a text.
+    """
     threads = min(config.threads(), len(modules))
     if threads < 2:
         return [object_code(text, name, level) for text, level, name in modules]
@@ -140,8 +147,7 @@ def _compile(modules):
 
     with _exclusive(), ThreadPoolExecutor(threads) as pool:
         _llvm(), host()
-        for _ in pool.map(compile_one, order):
-            pass
+        list(pool.map(compile_one, order))  # raises the first error
     return codes
 
 
@@ -167,9 +173,9 @@ def object_code(text, name="module", level=SPEED_LEVEL):
 
 
 def _object_code(text, name, level):
-    """Compile a module, while this or another thread holds the lock.
+    """Compile a module; the caller, or the thread that started it, holds the lock.
 
-    Each module has an LLVM context of its own, so several threads may do so at a time.
+    Each module has its own LLVM context, so several threads can compile at a time.
     """
     llvm, (machine, builder) = _llvm(), _passes(host(), level, CODEGEN_LEVEL)
     with llvm.create_context() as context:
@@ -194,7 +200,7 @@ def _object_code(text, name, level):
 
 
 def _emitted(machine, module):
-    """Return a module as the bytes of an object file."""
+    """Generate code; return the bytes of an object file."""
     library = _llvm().ffi.lib
     with _llvm().ffi.OutputString() as error:
         emit = _unlocked("LLVMPY_TargetMachineEmitToMemory")
@@ -209,7 +215,7 @@ def _emitted(machine, module):
 
 
 def _unlocked(name):
-    """Return a C function of llvmlite, without the lock that lets in one thread at a time."""
+    """Return a C function of llvmlite without llvmlite's lock, which serializes threads."""
     function = getattr(_llvm().ffi.lib, name)
     return getattr(function, "_cfn", function)
 
@@ -353,8 +359,7 @@ def _passes(host, level, codegen_level):
 
     Each thread has its own.
     """
-    made = vars(_own)
-    key = str((host, level, codegen_level))
+    made, key = vars(_own), (host, level, codegen_level)
     if key not in made:
         llvm, machine = _llvm(), _target_machine(host, codegen_level)
         options = llvm.create_pipeline_tuning_options(speed_level=level)

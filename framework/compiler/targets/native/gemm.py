@@ -353,9 +353,9 @@ class _Functions:
                 with self.tiles(get, taken, first) as tile:
                     args = [context, *rows, packed, tile]
                     with writer.when(is_there):
-                        writer.call(f"{self.prefix}_tiles", args, declare=False)
+                        writer.call(f"{self.prefix}_tiles", args)
                     with writer.when(~is_there):
-                        writer.call(f"{self.prefix}_simple", args, declare=False)
+                        writer.call(f"{self.prefix}_simple", args)
             writer.call("free", [memory])
             writer.ret()
 
@@ -387,7 +387,7 @@ class _Functions:
             width = writer.index(width)
             args = [width, count, get["k"], source]
             args += [get["a_column"], get["a_row"], out]
-            writer.call(f"{self.prefix}_pack", args, declare=False)
+            writer.call(f"{self.prefix}_pack", args)
 
     def panels(self, packed):
         return self.at(packed, DEPTH * self.tile.columns)
@@ -420,7 +420,7 @@ class _Functions:
                 source = p * get["b_row"] + start * get["b_column"]
                 args = [width, count, depth, self.at(get["b"], source)]
                 args += [get["b_row"], get["b_column"], right]
-                writer.call(f"{self.prefix}_pack", args, declare=False)
+                writer.call(f"{self.prefix}_pack", args)
                 with writer.loop(0, self.ratio(group[1], tile.rows)) as panel:
                     row, rows = self.panel_rows(group, panel)
                     above, _ = self.window(row, get["m"], tile.panel)
@@ -495,7 +495,7 @@ class _Functions:
                 runtime.parallel(writer, f"{self.prefix}_chunk", context, chunks)
             else:
                 args = [context, writer.index(0)]
-                writer.call(f"{self.prefix}_chunk", args, declare=False)
+                writer.call(f"{self.prefix}_chunk", args)
             writer.ret()
 
     def chunks(self, get):

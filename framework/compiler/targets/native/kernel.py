@@ -101,7 +101,7 @@ def block_function(writer, name, places, buffers):
         used = writer.used_arguments
     parameters = [("context", POINTER), ("block", np.int64)]
     attributes = 'nounwind noinline "prefer-vector-width"="512"'
-    with writer.function(name, parameters, None, attributes, "internal") as (
+    with writer.function(name, parameters, None, attributes) as (
         context,
         block,
     ):
@@ -109,7 +109,7 @@ def block_function(writer, name, places, buffers):
         pointers = [arguments[buffer] for buffer in buffers]
         numbers = [writer.number_of(each) for each in used]
         loaded = [writer.load(writer.at(context, -1 - n, _I64), _I64) for n in numbers]
-        writer.call(f"{name}.body", [*pointers, block, *loaded], declare=False)
+        writer.call(f"{name}.body", [*pointers, block, *loaded])
         writer.ret()
 
 
@@ -131,10 +131,10 @@ def call_blocks(writer, name, context, count, work):
     if is_shared(writer.limits, count, work):
         runtime.parallel(writer, name, context, count)
     elif count == 1:
-        writer.call(name, [context, writer.index(0)], declare=False)
+        writer.call(name, [context, writer.index(0)])
     else:
         with writer.loop(0, count) as block:
-            writer.call(name, [context, block], declare=False)
+            writer.call(name, [context, block])
 
 
 def is_shared(limits, count, work):

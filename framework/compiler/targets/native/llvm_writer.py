@@ -181,7 +181,7 @@ def sized(value):
 
 
 def digest(text):
-    """A name for a text."""
+    """Return a hash of a text, as part of a name."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -232,14 +232,17 @@ class Writer:
         self.limits, self.lines, self.declared = limits, [], {}
         self._names, self._flags = itertools.count(1), "contract "
         self.block, self._entry, self._loops = None, 0, 0
-        self._merged = {}  # text without a name -> the function that has it, its line
+        self._defined = set()  # names of functions
         self._arguments = {}  # id of a `Size` or `Symbol` -> its number, it
         self.used_arguments = None  # by this function, if it may use any
         self.modules = {}  # of functions that kernels call, by their `Symbol`
 
     def text(self):
-        """The module: declarations, then functions."""
-        return "\n".join([*self.declared.values(), *self.lines, ""])
+        """The module: declarations of functions that it does not define, then functions."""
+        declared = [
+            text for name, text in self.declared.items() if name not in self._defined
+        ]
+        return "\n".join([*declared, *self.lines, ""])
 
     @property
     def arguments(self):
@@ -276,6 +279,7 @@ class Writer:
         kind = "void" if result is None else llvm_type(result)
         head = " ".join(filter(None, ["define", linkage, kind]))
         tail = f" {attributes}" if attributes else ""
+        self._defined.add(name)
         start = len(self.lines)
         self.lines += ["", "entry:"]
         self.block, self._entry, self._loops = "entry", len(self.lines), 0
@@ -285,23 +289,10 @@ class Writer:
         self.lines[start] = f"{head} @{name}({', '.join(own)}){tail} {{"
         self._names, self.used_arguments = before, None
 
-    def merged(self, name, start):
-        """Keep one of several functions that differ only in their names; return its name.
-
-        ``name`` was written last, from line ``start`` on. A function with several
-        callers is not inlined, so that LLVM compiles it once.
-        """
-        text = "\n".join(self.lines[start:]).replace(f"@{name}(", "@(", 1)
-        kept, line = self._merged.setdefault(text, (name, start))
-        if kept != name:
-            del self.lines[start:]
-            self.lines[line] = self.lines[line].replace("alwaysinline", "noinline")
-        return kept
-
     def add_module(self, writer, function, level):
-        """Add the module of a function that is called by its address; return its `Symbol`.
+        """Add a module with one function, to be called by its address; return its `Symbol`.
 
-        ``writer`` has written it. Functions with the same text are one.
+        ``writer`` has written the function. Functions with the same text are one.
         """
         text = writer.text()
         symbol = Symbol(f"{function}_{digest(text)}")
@@ -532,12 +523,11 @@ class Writer:
         flags = self._flags if result.kind == "f" else ""
         return self.call(full, args, result, flags=flags)
 
-    def call(self, name, args, result=None, declare=True, flags=""):
-        """Call a function by name, and declare it."""
+    def call(self, name, args, result=None, flags=""):
+        """Call a function by name, and declare it unless the module defines it."""
         types = [llvm_type(a.dtype) for a in args]
         kind = "void" if result is None else llvm_type(result)
-        if declare:
-            self.declared[name] = f"declare {kind} @{name}({', '.join(types)})"
+        self.declared[name] = f"declare {kind} @{name}({', '.join(types)})"
         listed = ", ".join([f"{t} {a.text}" for t, a in zip(types, args)])
         text = f"call {flags}{kind} @{name}({listed})"
         if result is None:

@@ -80,14 +80,14 @@ class _Function:
             writer.ret()
         attributes = 'nounwind noinline "prefer-vector-width"="512"'
         with writer.function(
-            name, [("context", POINTER), *block], None, attributes, "internal"
+            name, [("context", POINTER), *block], None, attributes
         ) as given:
             context, *rest = given
             addresses = [
                 writer.load(writer.at(context, n, POINTER), POINTER)
                 for n in self.numbers
             ]
-            writer.call(inner, [*addresses, *rest], declare=False)
+            writer.call(inner, [*addresses, *rest])
             writer.ret()
 
     # --- statements

@@ -55,7 +55,7 @@ def define_product(writer, instruction, name, places):
     product = product_of(instruction)
     if math.prod(product.batch) > 1:
         parameters = [("context", POINTER), ("block", np.int64)]
-        with writer.function(name, parameters, None, "nounwind", "internal") as (
+        with writer.function(name, parameters, None, "nounwind") as (
             context,
             block,
         ):

@@ -15,7 +15,7 @@ from tapewright.core import config, hooks
 from tapewright.core.target_settings import MOST_THREADS
 
 from . import atomics, engine, thread_pool
-from .llvm_writer import POINTER, IRValue, Writer
+from .llvm_writer import Writer
 
 __all__ = [
     "MOST_THREADS",
@@ -59,7 +59,8 @@ def parallel(writer, function, context, chunks):
     ``ptr`` and ``i64``; ``context`` is a pointer; ``chunks`` is an integer, or a 64-bit
     value.
     """
-    task = IRValue(writer, POINTER, f"@{function}")
+    task = writer.symbol(function)
+    writer.declared.setdefault(function, f"declare void @{function}(ptr, i64)")
     writer.call("tw_parallel", [task, context, writer.index(chunks)])
 
 

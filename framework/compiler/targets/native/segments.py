@@ -7,7 +7,6 @@ and returns True, so that Python calls it again with copies.
 """
 
 import functools
-import re
 
 import numpy as np
 
@@ -66,11 +65,11 @@ class _Nest:
         pass
 
     def write_slice(self, writer, name, context, number, thread):
-        writer.call(name, [context, number], declare=False)
+        writer.call(name, [context, number])
 
     def finish(self, writer, name, arguments):
         if self.nest.finish:
-            writer.call(f"{name}.finish", [arguments.context], declare=False)
+            writer.call(f"{name}.finish", [arguments.context])
 
 
 class _Product:
@@ -93,7 +92,7 @@ class _Product:
         pass
 
     def write_slice(self, writer, name, context, number, thread):
-        writer.call(name, [context, number], declare=False)
+        writer.call(name, [context, number])
 
     finish = prepare
 
@@ -261,27 +260,6 @@ class Kernels:
             self.declared.update(writer.declared)
         return name, writer.arguments
 
-    def link(self, writer):
-        """Declare the functions that a program calls; return ``(text, level)`` of kernels.
-
-        In these, all other functions are internal.
-        """
-        called = {}
-        for function, name in re.findall(r"@((kernel_\w+)[\w.]*)", writer.text()):
-            called.setdefault(name, {})[function] = None
-        for name, functions in called.items():
-            text, level = self.modules[name]
-            for function in functions:
-                pattern = rf"^define internal (.*) @{function}\((.*)\)"
-                head = re.search(pattern, text, re.MULTILINE)
-                kind, parameters = head.groups()
-                types = re.sub(r" %\w+", "", parameters)
-                writer.declared[function] = f"declare {kind} @{function}({types})"
-                exported = head.group().replace("internal ", "", 1)
-                text = text.replace(head.group(), exported, 1)
-            self.modules[name] = text, level
-        return list(self.modules.values())
-
 
 def compiled_segments(segments, name):
     """Compile the functions of the segments of a program."""
@@ -289,12 +267,11 @@ def compiled_segments(segments, name):
         return
     writer, kernels = Writer(segments[0].limits), Kernels(segments[0].limits)
     functions = [segment.write(writer, kernels) for segment in segments]
-    texts = kernels.link(writer)
-    symbols = runtime.symbols() | gemm.symbols(
-        kernels.declared | {*writer.declared}, writer.limits
-    )
+    declared = kernels.declared | {*writer.declared}
+    symbols = runtime.symbols() | gemm.symbols(declared, writer.limits)
     if any([segment.calls_blas for segment in segments]):
         symbols |= blas.symbols()
-    library = engine.compiled(writer.text(), name, symbols, kernels=texts)
+    modules = kernels.modules.values()
+    library = engine.compiled(writer.text(), name, symbols, kernels=modules)
     for segment, function in zip(segments, functions):
         segment.function = function(segment.name, library)

@@ -91,7 +91,7 @@ class SliceLoop(NativeKernel):
             code.define(writer, f"{name}.{i}", own_places)
         parameters = [("context", POINTER), ("thread", _I64)]
         with writer.function(
-            f"{name}.thread", parameters, None, "nounwind noinline", "internal"
+            f"{name}.thread", parameters, None, "nounwind noinline"
         ) as (context, thread):
             arguments = Arguments(writer, context, places)
             own = copied_context(

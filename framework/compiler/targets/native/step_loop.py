@@ -182,7 +182,7 @@ class StepLoop(NativeKernel):
                 source = arguments[self.operands[array]]
                 code.pack(writer, source, arguments[copy], given[1])
                 writer.ret()
-        with writer.function(name, parameters, None, "nounwind", "internal") as (
+        with writer.function(name, parameters, None, "nounwind") as (
             context,
             number,
         ):

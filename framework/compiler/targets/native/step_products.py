@@ -66,7 +66,7 @@ class StepProduct:
             f'nounwind noinline "prefer-vector-width"="{bits}" '
             f'"min-legal-vector-width"="{bits}"'
         )
-        return writer.function(name, parameters, None, attributes, "internal")
+        return writer.function(name, parameters, None, attributes)
 
     # --- the copy
 
@@ -99,10 +99,8 @@ class StepProduct:
     # --- the product
 
     def define(self, writer, name, places):
-        names = {
-            rows: self.tile(writer, f"{name}.{rows}_rows", rows)
-            for rows in dict.fromkeys(self.tiles)
-        }
+        for rows in dict.fromkeys(self.tiles):
+            self.tile(writer, f"{name}.{rows}_rows", rows)
         product = self.product
         parameters = [("context", POINTER), ("panel", _I64)]
         with self.function(writer, name, parameters) as (context, panel):
@@ -122,17 +120,17 @@ class StepProduct:
                     writer.at(out, row * product.out.rows, self.dtype),
                     product.n - first,
                 ]
-                writer.call(names[rows], args, declare=False)
+                writer.call(f"{name}.{rows}_rows", args)
                 row += rows
             writer.ret()
 
     def tile(self, writer, name, rows):
-        """Write the function of a tile; return its name.
+        """Write the function of a tile.
 
         Its parameter ``left`` is the number of columns from the first one of the tile
         to the end.
         """
-        product, start = self.product, len(writer.lines)
+        product = self.product
         vector = np.dtype((self.dtype, self.lanes))
         places = [(r, v) for r in range(rows) for v in range(self.vectors)]
         parameters = [("a", POINTER), ("b", POINTER), ("out", POINTER), ("left", _I64)]
@@ -165,11 +163,10 @@ class StepProduct:
                 target = writer.at(out, target, self.dtype)
                 writer.store_vector(total, target, masks[v])
             writer.ret()
-        return writer.merged(name, start)
 
     def write(self, writer, name, arguments):
         if self.is_shared:
             call_blocks(writer, name, arguments.context, self.panels, self.work)
             return
         with writer.loop(0, self.panels) as panel:
-            writer.call(name, [arguments.context, panel], declare=False)
+            writer.call(name, [arguments.context, panel])

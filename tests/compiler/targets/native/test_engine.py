@@ -172,7 +172,7 @@ def test_functions_of_a_modules_own_have_no_address():
     with writer.function("own", [("x", float)], float, linkage="internal") as (x,):
         writer.ret(x * 2.0)
     with writer.function("seen", [("x", float)], float) as (x,):
-        writer.ret(writer.call("own", [x], np.float64, declare=False) + 1.0)
+        writer.ret(writer.call("own", [x], np.float64) + 1.0)
     library = engine.compiled(writer.text())
     assert called(library, "seen", 4.0) == 9
     with pytest.raises(LookupError, match="'own'.*seen"):
