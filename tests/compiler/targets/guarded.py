@@ -157,6 +157,22 @@ def gradients(x):
     return loss, tape.gradient(loss, x)
 
 
+def convolutions(x):
+    depth = x.shape[-1]
+    filters = [[3, 3, depth, 20], [2, 1, depth, 3], [3, 3, depth, 1]]
+    generator, y = np.random.default_rng(1), []
+    filters = [
+        tw.constant(generator.uniform(-1, 1, f).astype(x.dtype)) for f in filters
+    ]
+    with tw.GradientTape() as tape:
+        tape.watch([x, *filters])
+        y.append(tw.nn.conv2d(x, filters[0], 1, "SAME"))
+        y.append(tw.nn.conv2d(x, filters[1], 2, "VALID"))
+        y.append(tw.nn.depthwise_conv2d(x, filters[2], [1, 1, 1, 1], "SAME"))
+        total = tw.add_n([tw.reduce_sum(each * each) for each in y])
+    return *tape.gradient(total, [x, *filters]), *y
+
+
 FUNCTIONS = [
     softmax, layer_norm, batch_norm, strides, sums, products, moves, pools, gradients,
 ]  # fmt: skip
@@ -164,6 +180,7 @@ SHAPES = [(1, 1), (1, 7), (13, 1), (3, 5), (17, 33), (67, 130), (0, 4)]
 SMALL = dict.fromkeys(("block_work", "local_entries", "small_sum"), 64)
 SMALL |= dict.fromkeys(("shared_work", "shared_product", "thread_product"), 1)
 SMALL |= {"strip": 4, "strips": (8, 4), "kernel_work": 16}
+SMALL |= {"reuse": 1, "contraction_work": 64, "band_bytes": 512, "summed_entries": 16}
 
 
 def main():
@@ -176,6 +193,8 @@ def main():
             for function in FUNCTIONS:
                 for shape in SHAPES:
                     check(function, shape, dtype)
+            for shape in ((2, 9, 9, 20), (3, 6, 7, 5)):
+                check(convolutions, shape, dtype)
     print("no fault")
 
 

@@ -319,6 +319,11 @@ def test_another_text_is_another_object(engine):
     assert call(engine.compiled(TEXT.replace("2.5", "4.5"))) == 5.5
 
 
+def test_another_level_is_another_object(engine):
+    assert [call(engine.compiled(TEXT, level=n)) for n in (0, 2, 0)] == [3.5] * 3
+    assert len(engine.compilations) == 2
+
+
 @pytest.mark.parametrize("change", [flipped(-40), lambda content: content[:-40]])
 def test_a_damaged_object_is_compiled_again_and_replaced(engine, change):
     engine.compiled(TEXT)
