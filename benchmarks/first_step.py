@@ -1,4 +1,4 @@
-"""First training steps: with nothing compiled before, of a changed model, and again.
+"""Time first training steps: with an empty cache, of a changed model, and cached.
 
 Each program is a Keras model, built from the same code with tapewright, with Keras on
 TensorFlow and with Keras on JAX. Each step runs in a process of its own; the time of

@@ -99,7 +99,7 @@ def digest(piece):
 
 @cache
 def _weights():
-    """The weights of the words of a row: random, odd, and the same for ever."""
+    """Return the weights of the words of a row: random, odd, the same in all files."""
     return np.frombuffer(hashlib.shake_128(KIND).digest(ROW), "<u8") | np.uint64(1)
 
 

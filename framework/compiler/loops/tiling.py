@@ -114,7 +114,7 @@ def candidates(phase, unit, accumulates, packs_b, common=1, sums_lanes=True):
 
 
 def _vectors(phase, unit, packs_b, sums_lanes):
-    """Return pairs of the number of a place along which vectors lie, and their lanes.
+    """Return the places along which vectors can lie: pairs of a number and the lanes.
 
     If entries are not contiguous along any loop, vectors have one entry.
     """
@@ -214,7 +214,7 @@ class Costs:
                     heapq.heappush(waiting, (self.of(tile), 1, (*number, i), tile))
 
     def least(self, lanes):
-        """Return a lower bound of the cost of tiles with this many lanes."""
+        """Return a lower bound of the cost of tiles with ``lanes``."""
         rate = self.unit.rate if lanes == self.unit.lanes else 2
         return 0.99 * self.phase.work / (lanes * rate)  # less, as costs are rounded
 
@@ -290,7 +290,7 @@ def _loads(phase, tile):
 
 
 def _entries_at(steps):
-    """Return how many entries loops reach, which have these steps and extents."""
+    """Return the number of entries that loops with these steps and extents reach."""
     found = {0}
     for step, extent in steps:
         if step:

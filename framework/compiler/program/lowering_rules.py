@@ -148,7 +148,7 @@ def lower_scatter_index(builder, g, shape, index):
 
 
 def _selected(shape, index):
-    """Return for each axis the range of entries that a basic index selects."""
+    """Return the range of entries that a basic index selects, for each axis."""
     items = [item for item in complete_index(index, len(shape)) if item != "newaxis"]
     return [
         range(n)[item : item + 1 or None]

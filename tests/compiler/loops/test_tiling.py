@@ -1,4 +1,4 @@
-"""The search for tiles finds what a search through all of them finds."""
+"""Compare the search for tiles with an exhaustive one."""
 
 import math
 
@@ -43,7 +43,7 @@ def loads_of(phase, tile):
 
 
 def registers_of(phase, tile):
-    """Count the registers at each product: of sums, and of entries that are read again."""
+    """Count the registers at each product, for sums and for entries that are read again."""
     along, reads = tile.loop_of(phase), []
     for a, b, _ in tile.products(phase):
         for v in range(tile.vectors):

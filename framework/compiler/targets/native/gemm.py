@@ -88,7 +88,7 @@ def call(writer, dtype, m, n, k, a, a_steps, b, b_steps, c, c_row, parallel):
 
 
 def symbols(declared, limits):
-    """Return the addresses of those functions of this file that are ``declared``."""
+    """Return the addresses of the ``declared`` functions that this file defines."""
     found = {}
     for dtype in _LETTERS:
         if declared & {_name(dtype, parallel) for parallel in (False, True)}:

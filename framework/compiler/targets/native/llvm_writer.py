@@ -154,7 +154,7 @@ class IRValue:
 
 
 class Size(int):
-    """An integer that is an argument of a kernel: other sizes have the same code.
+    """An integer passed to a kernel, whose code serves other values as well.
 
     Each object is an argument of its own, also if another has its value. A size of 0
     or 1 stays a constant: strides of 0 and 1 and loops of one iteration have better
@@ -165,7 +165,7 @@ class Size(int):
 
 
 class Symbol(str):
-    """The name of a function whose address is an argument of a kernel."""
+    """The name of a function whose address is passed to a kernel."""
 
     __slots__ = ()
 
@@ -250,7 +250,7 @@ class Writer:
         return [argument for _, argument in self._arguments.values()]
 
     def number_of(self, argument):
-        """The number of a `Size` or `Symbol` among the arguments."""
+        """Return the number of a `Size` or `Symbol` among the arguments."""
         count = len(self._arguments)
         return self._arguments.setdefault(id(argument), (count, argument))[0]
 
@@ -392,7 +392,7 @@ class Writer:
         return self._as_loop() if 4 <= count < 32 else ""
 
     def _metadata_of_many(self):
-        """Metadata of the next loop of a function, which is empty for the first ones."""
+        """Return the metadata of the next loop: empty for the first ones of a function."""
         self._loops += 1
         return self._as_loop() if self._loops > MOST_UNROLLED else ""
 

@@ -51,7 +51,7 @@ def product_of(instruction):
 
 
 def define_product(writer, instruction, name, places):
-    """Write the function of one product of a batch; a single one needs none."""
+    """Write the function of one product of a batch; a single product has no function."""
     product = product_of(instruction)
     if math.prod(product.batch) > 1:
         parameters = [("context", POINTER), ("block", np.int64)]

@@ -235,7 +235,7 @@ def _base(buffer):
 
 
 class Kernels:
-    """Modules with the code of instructions, one for all instructions that agree in it.
+    """Modules with the code of instructions; equal code is one module.
 
     A kernel is known by its text, in which arrays are numbered from 0 and functions are
     named after no program. So a program is a short module that calls kernels, and only
@@ -249,7 +249,11 @@ class Kernels:
         self.declared = set()  # names of functions that kernels call
 
     def define(self, code, places):
-        """Write the kernel of an instruction; return its name, and its arguments."""
+        """Write the kernel of an instruction.
+
+        Returns:
+            Its name, and its arguments: sizes and symbols that precede its addresses.
+        """
         writer = Writer(self.limits)
         code.define(writer, "kernel", places)
         text = writer.text()

@@ -43,7 +43,7 @@ def form_slices(program):
 
 
 def _count_reads(instructions):
-    """Return how many operands of instructions lie in each array."""
+    """Count the operands of instructions in each array."""
     return Counter([a.base for each in instructions for a in each.operands])
 
 

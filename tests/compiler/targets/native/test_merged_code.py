@@ -1,4 +1,4 @@
-"""Instructions that do the same with other arrays have one kernel."""
+"""Kernels are shared by instructions, programs and processes."""
 
 import re
 
