@@ -34,7 +34,7 @@ from tapewright.serialization.constructor_call import constructor_call
 
 from .gradients import SparseRows, in_pairs
 from .optimizer import Optimizer
-from .update import dense_on_device
+from .update import dense_where_it_pays
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -244,7 +244,7 @@ class LossScaleOptimizer(Optimizer):
         """Record ops that compute scale and counter; the host reads once whether to step."""
         scale, steps = self.dynamic_scale.read(), self.step_counter.read()
         grads = [
-            dense_on_device(self.inner_optimizer, g, v)
+            dense_where_it_pays(self.inner_optimizer, g, v)
             if isinstance(g, IndexedSlices)
             else g
             for g, v in zip(grads, variables)

@@ -16,6 +16,7 @@ import numpy as np
 from tapewright.autodiff.explain import explain_missing
 from tapewright.compiler.control_flow.effects import effect_maker
 from tapewright.compiler.program.variable_update import VariableUpdate
+from tapewright.core import config
 from tapewright.core.commit import commit
 from tapewright.core.devices import array_module
 from tapewright.core.dtypes import kind_of
@@ -43,11 +44,12 @@ from .gradients import (
 )
 from .recording import all_current
 
-__all__ = ["Update", "dense_on_device"]
+__all__ = ["Update", "dense_where_it_pays"]
 
 EFFECT = "apply_gradients"  # the name of an update in a graph
-# Entries of a variable up to which it pays to update rows without a gradient, too.
-LARGE = 1 << 26
+# Entries of a variable up to which it pays to update rows without a gradient, too: in
+# any case, and for each entry of the sparse gradient.
+DENSE = {"native": (1 << 17, 16), "numpy": (1 << 14, 1), "gpu": (1 << 26, 0)}
 
 
 class GradientGroup(NamedTuple):
@@ -166,7 +168,7 @@ class Update:
                 shape = None if hasattr(shape, "symbol") else shape
                 gradient = IndexedSlices(values, indices, shape)
                 if context is None:
-                    gradient = dense_on_device(rule, gradient, variable)
+                    gradient = dense_where_it_pays(rule, gradient, variable)
             else:
                 gradient = convert_to_tensor(gradient, dtype_hint=variable.dtype)
                 check_gradient(gradient.array, variable)
@@ -311,11 +313,11 @@ def _spec(array):
     return array.shape, array.dtype, array_module(type(array))
 
 
-def dense_on_device(rule, gradient, variable):
-    """Return a sparse gradient as a dense one, unless the host processes it.
+def dense_where_it_pays(rule, gradient, variable):
+    """Return a sparse gradient as a dense one where an update is then faster.
 
     Rows of zeros change nothing if ``zero_is_idle``; otherwise the update creates them
-    itself.
+    itself. The host clips the gradients of a GPU, and keeps the sparse ones sparse.
     """
     shape, dtype, xp = _spec(variable._array)
     values = convert_to_tensor(gradient.values, dtype_hint=variable.dtype)
@@ -324,7 +326,10 @@ def dense_on_device(rule, gradient, variable):
     fits = fits and indices.shape.rank == 1 and indices.dtype.is_integer
     fits = fits and bool(shape) and tuple(values.shape)[1:] == shape[1:]
     known = values.dtype.is_floating and kind_of(dtype) == "f"
-    is_small = not rule._tw_rule.zero_is_idle or variable._array.size <= LARGE
-    if xp is np or rule._tw_changes_gradients or not (fits and known and is_small):
+    small, per_entry = DENSE[config.target() if xp is np else "gpu"]
+    most = max(small, per_entry * (values.shape.num_elements() or 0))
+    pays = not rule._tw_rule.zero_is_idle or variable._array.size <= most
+    clips = xp is not np and rule._tw_changes_gradients
+    if clips or not (fits and known and pays):
         return gradient
     return scatter_rows(cast(values, variable.dtype), indices, shape=variable.shape)

@@ -6,7 +6,7 @@ import pytest
 import tapewright as tw
 from tapewright.core.communication.communicator import Communicator
 from tapewright.core.replica_context import ReplicaContext, in_replica_context
-from tapewright.optimizers import SGD, Adam, LossScaleOptimizer, gradients
+from tapewright.optimizers import SGD, Adagrad, Adam, LossScaleOptimizer, gradients
 
 from .steps import run, stepped, variable
 
@@ -367,3 +367,72 @@ def test_rows_of_several_replicas_are_summed_before_they_are_clipped(
         step(tw.ones((3, 1)))
     expected = [-2 / 5**0.5, -1 / 5**0.5, 0, 0]
     np.testing.assert_allclose(v.numpy()[:, 0], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("target", ["native", "numpy"])
+@pytest.mark.parametrize("limits", [{}, {"clipnorm": 1.0}])
+@pytest.mark.parametrize("rule", [SGD, Adagrad, Adam])
+@pytest.mark.parametrize("count, height", [(40, 30), (2000, 700), (3, 20000)])
+def test_traced_steps_with_repeated_rows_compute_as_eager_steps(
+    count, height, rule, limits, target
+):
+    rng = np.random.default_rng(0)
+    start = rng.normal(size=(height, 16)).astype(np.float32)
+    batches = [
+        (rng.integers(0, height, count), rng.normal(size=(count, 16))) for _ in range(3)
+    ]
+
+    def run(wrap):
+        table, bias = tw.Variable(start), tw.Variable(tw.ones(16))
+        optimizer = rule(0.1, **limits)
+
+        def step(indices, values):
+            rows = tw.IndexedSlices(values, indices, table.shape)
+            optimizer.apply([rows, tw.reduce_mean(values, 0)], [table, bias])
+
+        step = wrap(step)
+        for indices, values in batches:
+            step(tw.constant(indices), tw.constant(values, "float32"))
+        return [v.numpy() for v in (table, bias, *optimizer.variables)]
+
+    with tw.config.use_target(target):
+        for traced, eager in zip(run(tw.function), run(lambda step: step)):
+            np.testing.assert_allclose(traced, eager, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "rule, height, is_dense",
+    [(Adam, 10**5, True), (SGD, 10**5, False), (SGD, 99, True)],
+)
+def test_a_traced_step_updates_all_rows_where_that_is_faster(rule, height, is_dense):
+    with tw.device("CPU"):
+        v, optimizer = tw.Variable(tw.zeros((height, 16))), rule(0.1)
+
+        @tw.function
+        def step(indices):
+            rows = tw.IndexedSlices(tw.ones((4, 16)), indices, v.shape)
+            optimizer.apply([rows], [v])
+
+        graph = str(step.get_concrete_function(tw.constant([1, 2, 3, 3])).graph)
+    assert ("scatter_rows" in graph) == is_dense
+
+
+@pytest.mark.parametrize("target", ["native", "numpy"])
+@pytest.mark.parametrize("rule", [SGD, Adam])
+def test_an_index_out_of_range_changes_nothing_in_a_traced_step(rule, target):
+    v, optimizer = tw.Variable(tw.ones((4, 2))), rule(0.1)
+
+    @tw.function
+    def step(indices):
+        optimizer.apply([tw.IndexedSlices(tw.ones((2, 2)), indices, (4, 2))], [v])
+
+    with tw.config.use_target(target):
+        step(tw.constant([0, 1]))
+        before = [each.numpy() for each in (v, *optimizer.variables)]
+        for bad in (4, -1):
+            with pytest.raises(
+                (ValueError, IndexError), match=f"from 0 to 3, got {bad}"
+            ):
+                step(tw.constant([0, bad]))
+        for new, old in zip((v, *optimizer.variables), before):
+            np.testing.assert_array_equal(new.numpy(), old)
