@@ -15,6 +15,7 @@ from tapewright.ops.array.gather import gather_p, scatter_rows
 from tapewright.ops.array.indexing import complete_index, scatter_index
 from tapewright.ops.array.joining import concat_p
 from tapewright.ops.convolution.windows import resized
+from tapewright.ops.linalg.diagonal import embed_diagonal
 from tapewright.ops.math import elementwise
 from tapewright.ops.math.comparison import where_positive
 from tapewright.ops.math.reduction import clip_by_norm_p
@@ -166,6 +167,14 @@ def lower_upsample(builder, images, axis, times):
     return copy_array(builder, each).reshape(resized(shape, axis, shape[axis] * times))
 
 
+def lower_embed_diagonal(builder, x, axis):
+    """Select the entries by comparing the index of the new axis with that of ``axis``."""
+    count = x.shape[axis]
+    sizes = [count if i == axis % x.ndim else 1 for i in range(x.ndim)]
+    picks = np.eye(count, dtype=bool).reshape(count, *sizes)
+    return np.where(picks, x, np.zeros((), x.dtype))
+
+
 # Rules for targets that compile loops: for ops that raise on some values, or that write
 # into parts of an array.
 LOOP_RULES = {
@@ -173,6 +182,7 @@ LOOP_RULES = {
     **{op.primitive: lower_division for op in DIVISIONS},
     get_primitive("pad"): lower_pad,
     get_primitive("upsample"): lower_upsample,
+    embed_diagonal.primitive: lower_embed_diagonal,
     scatter_index.primitive: lower_scatter_index,
     **convolution_rules.LOOP_RULES,
     **window_rules.LOOP_RULES,

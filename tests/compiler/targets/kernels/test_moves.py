@@ -8,6 +8,7 @@ from tapewright.core.primitive import get_primitive
 from tapewright.ops.array.indexing import as_index, scatter_index
 from tapewright.ops.array.joining import concat_p
 from tapewright.ops.image.resampling import upsample
+from tapewright.ops.linalg.diagonal import embed_diagonal
 
 INDICES = [
     np.s_[-1], np.s_[:, 1], np.s_[1:, None, ::-1, ::2], np.s_[..., 1], np.s_[1, 2, 3],
@@ -132,3 +133,13 @@ def test_entries_of_any_width_are_padded(check, dtype):
 def test_entries_are_repeated_along_an_axis(check, dtype, axis, times):
     x = numbers(2, 3, 4, dtype=dtype)
     check(upsample, [x], {"axis": axis, "times": times})
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "?"])
+@pytest.mark.parametrize("axis", [-1, -2, -3])
+@pytest.mark.parametrize("shape", [(2, 3, 4), (40, 1, 33), (1, 1, 300)])
+def test_a_diagonal_is_embedded(check, dtype, axis, shape):
+    x = numbers(*shape, dtype=dtype)
+    if x.dtype.kind == "f":
+        x.flat[:3] = np.nan, np.inf, -0.0
+    check(embed_diagonal, [x], {"axis": axis})
