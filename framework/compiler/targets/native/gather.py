@@ -11,7 +11,13 @@ from tapewright.ops.nn.cross_entropy import check_labels
 from ...program.kernel import around, bits_of
 from .kernel import NativeKernel, block_function, call_blocks
 
-__all__ = ["GatherKernel", "RangeKernel", "ScatterKernel"]
+__all__ = [
+    "GatherKernel",
+    "RangeKernel",
+    "ScatterKernel",
+    "SegmentRowsKernel",
+    "SegmentSumKernel",
+]
 
 MOST_BLOCKS = 16  # of a scatter: each looks at all indices
 
@@ -20,19 +26,19 @@ class GatherKernel(NativeKernel):
     """Gather rows of the first operand at the indices of the second."""
 
     __slots__ = ()
-    can_fail = True
+    can_fail, skips = True, False
 
     @classmethod
     def accepts(cls, gather):
-        whole = gather.source.size and gather.indices.size
-        picks = gather.indices.dtype.kind in "iu"
-        return bool(whole and picks and bits_of(gather.source.dtype))
+        source, indices = gather.operands
+        whole, picks = source.size and indices.size, indices.dtype.kind in "iu"
+        return bool(whole and picks and bits_of(source.dtype))
 
     @property
     def sizes(self):
         """Rows before the axis, along it, entries of a row behind it, and indices."""
         source, indices = self.operands
-        return *around(source.shape, self.replaced.axis), indices.size
+        return *around(source.shape, _axis(self.replaced)), indices.size
 
     @property
     def blocks(self):
@@ -58,14 +64,19 @@ class GatherKernel(NativeKernel):
                 )
                 a = writer.at(source_at, (above * size + index) * tail, bits)
                 b = writer.at(out_at, row * tail, bits)
-                with writer.loop(0, tail) as i:
-                    x = writer.load(writer.at(a, i, bits), bits)
-                    writer.store(x, writer.at(b, i, bits))
+                self.write_row(writer, index, a, b, bits)
+
+    def write_row(self, writer, index, a, b, bits):
+        """Copy a row from ``a`` to ``b``."""
+        with writer.loop(0, self.sizes[2]) as i:
+            x = writer.load(writer.at(a, i, bits), bits)
+            writer.store(x, writer.at(b, i, bits))
 
     def write(self, writer, name, arguments):
         _, indices = self.operands
         _, size, _, count = self.sizes
-        outside = _is_outside(writer, arguments[indices], count, indices.dtype, size)
+        given = arguments[indices], count, indices.dtype, size
+        outside = _is_outside(writer, *given, self.skips)
         go_on, done = writer.fresh("inside"), writer.fresh("gathered")
         writer.branch(outside, done, go_on)
         writer.begin(go_on)
@@ -77,23 +88,26 @@ class GatherKernel(NativeKernel):
 
 
 class ScatterKernel(NativeKernel):
-    """Scatter-add rows of the first operand into zeros at the indices of the second."""
+    """Scatter-add rows of the first operand into zeros at the indices of the second.
+
+    ``skips``: negative indices are ignored, instead of being invalid.
+    """
 
     __slots__ = ()
-    can_fail = True
+    can_fail, skips = True, False
 
     @classmethod
     def accepts(cls, scatter):
-        (out,) = scatter.outputs
-        whole = scatter.rows.size and out.size and out.dtype.kind in "fiu"
-        picks = scatter.indices.dtype.kind in "iu"
+        (rows, indices), (out,) = scatter.operands, scatter.outputs
+        whole = rows.size and out.size and out.dtype.kind in "fiu"
+        picks = indices.dtype.kind in "iu"
         return bool(whole and picks and out.dtype.char != "e")
 
     @property
     def sizes(self):
         """Rows before the axis, along it, entries of a row behind it, and indices."""
         shape = self.outputs[0].shape
-        return *around(shape, self.replaced.axis), self.operands[1].size
+        return *around(shape, _axis(self.replaced)), self.operands[1].size
 
     @property
     def blocks(self):
@@ -132,6 +146,32 @@ class ScatterKernel(NativeKernel):
     write = GatherKernel.write
 
 
+class SegmentSumKernel(ScatterKernel):
+    """`unsorted_segment_sum`: sums of the rows with equal ids, ignoring negative ids."""
+
+    __slots__ = ()
+    skips = True
+
+
+class SegmentRowsKernel(GatherKernel):
+    """`segment_rows`: the row of each id, zeros for an id without a row."""
+
+    __slots__ = ()
+    can_fail = False
+
+    def write_row(self, writer, index, a, b, bits):
+        _, size, tail, _ = self.sizes
+        has_row = (index >= 0) & (index < size)
+        with writer.when(has_row):
+            super().write_row(writer, index, a, b, bits)
+        with writer.when(~has_row), writer.loop(0, tail) as i:
+            writer.store(writer.const(0, bits), writer.at(b, i, bits))
+
+    def write(self, writer, name, arguments):
+        blocks, _ = self.blocks
+        call_blocks(writer, name, arguments.context, blocks, self.work)
+
+
 class RangeKernel(NativeKernel):
     """Check that all labels are at least 0 and less than the number of classes."""
 
@@ -155,13 +195,23 @@ def _index_at(writer, indices, k, dtype):
     return writer.cast(writer.load(writer.at(indices, k, dtype), dtype), np.int64)
 
 
-def _is_outside(writer, indices, count, dtype, size):
-    """Return a bool: whether an index is negative or too large."""
+def _axis(instruction):
+    """Return the axis of the rows; the first axis if the op has no such attribute."""
+    return instruction.keywords.get("axis", 0)
+
+
+def _is_outside(writer, indices, count, dtype, size, skips=False):
+    """Return a bool: whether an index is too large, or negative unless ``skips``."""
     found = writer.alloca(np.int64)
     writer.store(writer.index(0), found)
     with writer.loop(0, count) as k:
-        index = writer.bitcast(_index_at(writer, indices, k, dtype), np.uint64)
-        wrong = writer.cast(index >= writer.const(size, np.uint64), np.int64)
+        index = _index_at(writer, indices, k, dtype)
+        if not skips:  # then negative ones become too large
+            index, size = (
+                writer.bitcast(index, np.uint64),
+                writer.const(size, np.uint64),
+            )
+        wrong = writer.cast(index >= size, np.int64)
         writer.store(writer.load(found, np.int64) | wrong, found)
     return writer.load(found, np.int64) != 0
 

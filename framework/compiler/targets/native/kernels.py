@@ -1,6 +1,7 @@
 """The table of `NativeKernel`s, and the pass that inserts them into a program."""
 
 from tapewright.core.primitive import get_primitive
+from tapewright.ops.array.segment import segment_rows, unsorted_segment_sum
 
 from ...loops.accesses import in_order
 from ...loops.recurrent_steps import RECURRENT
@@ -10,7 +11,13 @@ from ...program.kernel import kernel_for, use_kernels
 from . import autotune
 from .contractions import ContractionKernel
 from .draws import DrawKernel
-from .gather import GatherKernel, RangeKernel, ScatterKernel
+from .gather import (
+    GatherKernel,
+    RangeKernel,
+    ScatterKernel,
+    SegmentRowsKernel,
+    SegmentSumKernel,
+)
 from .step_loop import StepLoop
 
 __all__ = ["KERNELS", "form_kernels"]
@@ -22,6 +29,8 @@ KERNELS = {
     Draw: DrawKernel,
     Gather: GatherKernel,
     Scatter: ScatterKernel,
+    segment_rows.primitive: SegmentRowsKernel,
+    unsorted_segment_sum.primitive: SegmentSumKernel,
     **dict.fromkeys(map(get_primitive, RECURRENT), StepLoop),
 }
 

@@ -7,6 +7,7 @@ import tapewright as tw
 from tapewright import optimizers
 from tapewright.keras import metrics
 from tapewright.ops.array import gather
+from tapewright.optimizers import update
 
 from .runtime_runs import asked, both, executable_of, graphs, new_log
 
@@ -160,7 +161,7 @@ def test_sparse_gradients_that_are_clipped_are_those_of_the_host(limit, gpu):
 
 
 def test_rows_of_a_large_variable_are_updated_alone(gpu, monkeypatch):
-    monkeypatch.setattr("tapewright.optimizers.update.LARGE", 50)
+    monkeypatch.setattr(update, "DENSE", dict.fromkeys(update.DENSE, (50, 0)))
     scattered = []
     original = gather.scatter_rows
     monkeypatch.setattr(

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+import tapewright as tw
 from tapewright.compiler.program.limits import use_limits
 from tapewright.ops.array.gather import gather_p, scatter_rows
+from tapewright.ops.array.segment import segment_rows, unsorted_segment_sum
 
 
 def numbers(*shape, dtype=np.float32):
@@ -75,3 +77,51 @@ def test_rows_are_scattered_to_indices_of_any_integers(scatter, dtype, count):
 def test_nan_and_infinities_add_up(scatter, count):
     special = np.array([np.nan, np.inf, -np.inf, -0.0, 1.0, 3e38], np.float32)
     scatter(3, special[picks(6, count, 2)], picks(3, count))
+
+
+# ---------------------------------------------------------------------------- segments
+
+
+def segment_ids(size, *shape, dtype=np.int64):
+    """Ids of which some are negative, and so name no segment."""
+    return np.random.default_rng(1).integers(-2, size, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u4", "i8"])
+@pytest.mark.parametrize("count, size", [(1, 7), (40, 7), (40, 300), (1100, 300)])
+def test_segments_are_summed_without_negative_ids(check, dtype, count, size):
+    data = np.abs(np.round(numbers(count, 3))).astype(dtype)
+    with use_limits(team_indices=1 << 30):
+        for rows in (data, data[:, 0].copy()):
+            arrays = [rows, segment_ids(size, count, dtype=np.int32)]
+            check(unsorted_segment_sum, arrays, {"num_segments": size})
+
+
+@pytest.mark.parametrize("id", [-1, -(2**40), 0])
+def test_all_ids_may_be_equal_or_of_no_segment(check, id):
+    arrays = [np.ones((50, 2), np.float32), np.full(50, id)]
+    with use_limits(team_indices=1 << 30):
+        check(unsorted_segment_sum, arrays, {"num_segments": 5})
+    check(segment_rows, arrays, {})
+
+
+def test_ids_may_have_several_axes(check):
+    arrays = [np.round(numbers(4, 20, 3)), segment_ids(6, 4, 20)]
+    check(unsorted_segment_sum, arrays, {"num_segments": 6})
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i4", "?", "c8"])
+@pytest.mark.parametrize("ids", [segment_ids(5, 3, 8), segment_ids(5, 90, dtype="i1")])
+def test_rows_of_segments_are_gathered_and_zeros_for_negative_ids(check, dtype, ids):
+    check(segment_rows, [numbers(5, 4, dtype=dtype), ids], {})
+    check(segment_rows, [numbers(5, dtype=dtype), ids], {})
+
+
+@pytest.mark.parametrize("target", ["native", "numpy"], indirect=False)
+@pytest.mark.parametrize("wrong", [3, 2**40])
+def test_an_id_that_is_too_large_raises_in_a_traced_function(target, wrong):
+    with tw.config.use_target(target):
+        total = tw.function(lambda x, ids: tw.math.unsorted_segment_sum(x, ids, 3) * 2)
+        assert total(tw.ones(4), tw.constant([0, 2, -1, 0], tw.int64)).numpy()[0] == 4
+        with pytest.raises(ValueError, match=f"below num_segments .3., got {wrong}"):
+            total(tw.ones(4), tw.constant([0, wrong, -1, 0], tw.int64))
