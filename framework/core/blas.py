@@ -1,9 +1,10 @@
-"""Accumulating products: BLAS calls that NumPy does not offer.
+"""Accumulating products and triangular systems: BLAS calls that NumPy does not offer.
 
 NumPy's products overwrite their output. Its BLAS library can compute
 ``out = alpha * a @ b + beta * out`` in one pass. It is called through ctypes if it is
 an OpenBLAS whose results agree with NumPy's, unless the environment has
-``TAPEWRIGHT_BLAS_CALLS=0``. Otherwise NumPy computes the same in two passes.
+``TAPEWRIGHT_BLAS_CALLS=0``. Otherwise NumPy computes the same in two passes. NumPy has no
+function for triangular systems.
 """
 
 import functools
@@ -20,9 +21,12 @@ __all__ = [
     "note",
     "set_blas_calls",
     "sum_of_squares",
+    "trsm",
 ]
 
-ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112  # cblas.h
+# cblas.h
+ROW_MAJOR, PLAIN, TRANSPOSED = 101, 111, 112
+UPPER, LOWER, NON_UNIT, LEFT = 121, 122, 131, 141
 _LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
 # Entries of a row of `sum_of_squares`: longer rows lose digits, shorter ones take longer.
@@ -86,6 +90,30 @@ def bound_axpby(alpha, x, beta, y):
     """
     library, letter = _library_for(x, y)
     return library.axpby(letter, y.size, alpha, x, beta, y)
+
+
+def trsm(matrix, rhs, lower):
+    """Solve ``matrix @ x = rhs`` for a triangular matrix; None if BLAS is not available.
+
+    The other triangle is not read. The diagonal must not hold zeros.
+
+    Example:
+        >>> from tapewright.core.blas import trsm
+        >>> import numpy as np
+        >>> trsm(np.array([[2.0, 9.0], [1.0, 1.0]]), np.array([[2.0], [3.0]]), True)
+        array([[1.],
+               [2.]])
+    """
+    library, letter = _library(), _LETTERS.get(matrix.dtype)
+    if library is None or letter is None or rhs.dtype != matrix.dtype or not rhs.size:
+        return None
+    layout = _layout(matrix)
+    if layout is None:
+        matrix = np.ascontiguousarray(matrix)
+        layout = _layout(matrix)
+    out = np.array(rhs, order="C")
+    library.trsm(letter, layout, lower, matrix, out)
+    return out
 
 
 def sum_of_squares(xp, x):
@@ -196,6 +224,13 @@ class _Library:
             kinds = self.index, self.real[letter], *vector, self.real[letter], *vector
             # With argument types, ctypes converts the numbers of each call.
             self.functions[f"{letter}axpby"] = self.function(f"{letter}axpby", *kinds)
+            kinds = (
+                *[ctypes.c_int] * 5,
+                *[self.index] * 2,
+                self.real[letter],
+                *vector * 2,
+            )
+            self.functions[f"{letter}trsm"] = self.function(f"{letter}trsm", *kinds)
 
     def function(self, name, *kinds):
         """Return a function that releases the GIL, unlike the functions of `openblas`."""
@@ -228,6 +263,14 @@ class _Library:
         function = self.functions[f"{letter}axpby"]
         x, y = self.address(x), self.address(y)
         return functools.partial(function, size, alpha, x, 1, beta, y, 1)
+
+    def trsm(self, letter, layout, lower, matrix, out):
+        transposition, leading = layout
+        in_memory = LOWER if lower == (transposition == PLAIN) else UPPER
+        self.functions[f"{letter}trsm"](
+            ROW_MAJOR, LEFT, in_memory, transposition, NON_UNIT, *out.shape, 1.0,
+            self.address(matrix), leading, self.address(out), out.shape[1],
+        )  # fmt: skip
 
 
 # ------------------------------------------------------------------------- switching

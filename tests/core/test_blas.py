@@ -105,6 +105,33 @@ def test_sums_of_multiples_refuse_other_shapes():
         blas.axpby(1.0, np.ones(2), 1.0, np.ones(3))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("count", [1, 5, 70])
+def test_a_triangular_system_is_solved_in_any_layout(dtype, layout, lower, count, way):
+    x = matrix(count, 3, dtype, layout, 1)
+    a = matrix(count, count, dtype, layout)
+    a[np.diag_indices(count)] = 100
+    half = np.tril(a) if lower else np.triu(a)
+    rhs = half @ x
+    before = rhs.copy()
+    found = blas.trsm(a, rhs, lower)
+    np.testing.assert_array_equal(rhs, before)
+    if way == "by hand" or config.report()["blas"]["core"] is None:
+        assert found is None
+    else:
+        np.testing.assert_allclose(found, x, rtol=1e-4, atol=1e-4)
+
+
+def test_triangular_systems_of_other_dtypes_are_left_to_others():
+    assert (
+        blas.trsm(np.eye(2, dtype="complex64"), np.ones((2, 1), "complex64"), True)
+        is None
+    )
+    assert blas.trsm(np.eye(2), np.ones((2, 1), "float32"), True) is None
+
+
 def test_the_report_says_how_products_are_called(way):
     known = config.report()["blas"]["core"] is not None
     wanted = "directly" if known else "not used"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tapewright.core import devices
+from tapewright.core.blas import trsm
 from tapewright.core.costs import cubic
 from tapewright.core.dtypes import finfo
 from tapewright.core.errors import (
@@ -333,14 +334,36 @@ def triangular_solve_p(xp, matrix: TensorLike, rhs: TensorLike, lower: bool = Tr
     matrix, rhs = _alike(xp, matrix, rhs)
     if matrix.shape[-1] != matrix.shape[-2] or matrix.shape[-1] != rhs.shape[-2]:
         raise ValueError("shapes do not fit")  # `infer` says it better
-    return _substituted(xp, matrix, rhs, lower)
+    found = _by_blas(matrix, rhs, lower) if xp is np else None
+    return _substituted(xp, matrix, rhs, lower) if found is None else found
+
+
+def _by_blas(matrix, rhs, lower):
+    """Solve each system by BLAS; None if it may not, or if the result holds a NaN.
+
+    NumPy solves a batch of small systems at once.
+    """
+    if matrix.ndim > 2 and matrix.shape[-1] <= BLOCK:
+        return None
+    if (np.diagonal(matrix, axis1=-2, axis2=-1) == 0).any():
+        return None
+    if matrix.ndim == 2:
+        found = trsm(matrix, rhs, lower)
+    else:
+        found = np.empty(rhs.shape, rhs.dtype)
+        for index in np.ndindex(matrix.shape[:-2]):
+            solved = trsm(matrix[index], rhs[index], lower)
+            if solved is None:
+                return None
+            found[index] = solved
+    return None if found is None or np.isnan(found).any() else found
 
 
 BLOCK = 64  # rows up to which LU of a block costs no more than calls for its halves
 
 
 def _substituted(xp, matrix, rhs, lower):
-    """Substitute blockwise: neither NumPy nor a batch on a GPU has a triangular solver.
+    """Substitute blockwise, where there is no triangular solver: NaN, batches, GPUs.
 
     Most of the work is products; only the blocks on the diagonal are LU-factorized.
     """
@@ -361,11 +384,11 @@ def _substituted(xp, matrix, rhs, lower):
 def _after_nan(xp, block, rhs, found, lower):
     """Return NaN from the first row on, in order of substitution, that depends on a NaN."""
     rows = xp.isnan(block).any(-1, keepdims=True)
-    if not rows.any():
+    spoiled = rows | xp.isnan(rhs)
+    if not spoiled.any():
         return found
     order = slice(None) if lower else slice(None, None, -1)
-    spoiled = (rows | xp.isnan(rhs))[..., order, :]
-    spoiled = (xp.cumsum(spoiled, axis=-2) > 0)[..., order, :]
+    spoiled = (xp.cumsum(spoiled[..., order, :], axis=-2) > 0)[..., order, :]
     kept = xp.where(rows, xp.eye(block.shape[-1], dtype=block.dtype), block)
     clean = xp.where(spoiled, rhs.dtype.type(0), rhs)
     found = xp.linalg.solve(kept, clean)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.core import blas
 from tapewright.test import case, check_op, complexes, floats
 
 REGULAR = np.array([[2.0, 0.3, -0.5], [0.4, 1.7, 0.2], [-0.1, 0.6, 2.4]])
@@ -77,8 +78,15 @@ def test_every_rule_agrees_with_its_definition(c):
     check_op(c)
 
 
+@pytest.fixture(params=["by BLAS", "by NumPy"])
+def calls(request):
+    blas.set_blas_calls(request.param == "by BLAS")
+    yield
+    blas.set_blas_calls(True)
+
+
 @pytest.mark.parametrize("lower", [True, False])
-def test_substitution_goes_block_by_block(lower):
+def test_substitution_goes_block_by_block(lower, calls):
     rng = np.random.default_rng(0)
     count = 201
     matrix = rng.normal(size=(2, count, count)) / count + 2 * np.eye(count)
@@ -146,6 +154,23 @@ def test_a_nan_in_a_triangle_spoils_what_is_solved_after_it(lower):
     np.testing.assert_allclose(
         out[before], np.linalg.solve(whole, np.ones((n, 2)))[before]
     )
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("value", [0.0, 1.0])
+@pytest.mark.parametrize("count", [4, 90])
+def test_a_nan_anywhere_spoils_the_same_rows_by_blas(lower, value, count, calls):
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        matrix = np.eye(count) + np.ones((count, count)) / count
+        row, column = sorted(rng.integers(0, count, 2))[:: -1 if lower else 1]
+        matrix[row, column] = np.nan
+        out = tw.linalg.triangular_solve(
+            matrix, np.full((count, 2), value), lower=lower
+        )
+        rows = np.arange(count)
+        after = rows >= row if lower else rows <= row
+        np.testing.assert_array_equal(np.isnan(out.numpy()), np.stack([after] * 2, 1))
 
 
 def test_the_other_half_of_a_triangular_matrix_is_not_read():
