@@ -206,8 +206,9 @@ def _top_k(xp, input: TensorLike, k: int = 1, index_type: DTypeLike = "int32"):
 def _(xp, input, *, k, index_type):
     _check_k(input, k)
     keys = _opposite(np, input)
-    indices = _smallest(keys, k) if 0 < 8 * k < keys.shape[-1] else None
-    if indices is None:
+    if 0 < 8 * k < keys.shape[-1]:
+        indices = _smallest(keys, k)
+    else:
         indices = np.argsort(keys, axis=-1, kind="stable")[..., :k]
     return np.take_along_axis(input, indices, axis=-1), indices.astype(index_type)
 
@@ -218,14 +219,19 @@ def _check_k(input, k):
 
 
 def _smallest(keys, k):
-    """Return the indices of the ``k`` smallest, of equals the first; None if a sort is due."""
-    indices = np.sort(np.argpartition(keys, k - 1, axis=-1)[..., :k], axis=-1)
-    found = np.take_along_axis(keys, indices, axis=-1)
-    last = found.max(axis=-1, keepdims=True)
-    if np.count_nonzero(keys <= last) != found.size:  # ties with what was left out; NaN
-        return None
+    """Return the indices of the ``k`` smallest of each row, of equals the first, sorted."""
+    rows = keys.reshape(-1, keys.shape[-1])
+    picked = rows <= np.partition(rows, k - 1, axis=-1)[:, k - 1 : k]
+    tied = np.count_nonzero(picked, axis=-1) != k  # with entries left out; NaN
+    if tied.any():
+        first = np.argsort(rows[tied], axis=-1, kind="stable")[:, :k]
+        instead = np.zeros((len(first), rows.shape[-1]), bool)
+        np.put_along_axis(instead, first, True, axis=-1)
+        picked[tied] = instead
+    indices = (np.flatnonzero(picked) % rows.shape[-1]).reshape(-1, k)
+    found = np.take_along_axis(rows, indices, axis=-1)
     order = np.argsort(found, axis=-1, kind="stable")
-    return np.take_along_axis(indices, order, axis=-1)
+    return np.take_along_axis(indices, order, axis=-1).reshape(*keys.shape[:-1], k)
 
 
 @_top_k.infer

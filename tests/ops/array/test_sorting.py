@@ -222,3 +222,20 @@ def test_what_is_no_permutation_is_not_inverted(x, device):
 def test_nan_is_in_no_order(op):
     assert not op([1.0, np.nan, 3.0]).numpy()
     assert op([1.0, 2.0, 3.0]).numpy() and op([]).numpy()
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "u1", "i8"])
+@pytest.mark.parametrize("shape", [(60,), (5, 60), (2, 3, 40), (0, 60)])
+def test_few_of_many_are_the_first_of_equals(dtype, shape):
+    rng = np.random.default_rng(0)
+    for k in (1, 4):
+        x = rng.integers(0, 9, shape).astype(dtype)
+        if x.dtype.kind == "f" and x.size:
+            x.reshape(-1)[::7] = np.nan, *[-0.0] * (len(x.reshape(-1)[::7]) - 1)
+            x.reshape(-1)[1::9] = np.inf
+        values, indices = tw.math.top_k(x, k)
+        keys = -x.astype("f8")
+        wanted = np.argsort(keys, axis=-1, kind="stable")[..., :k]
+        np.testing.assert_array_equal(indices.numpy(), wanted)
+        picked = np.take_along_axis(x, wanted, axis=-1)
+        np.testing.assert_array_equal(values.numpy(), picked)
