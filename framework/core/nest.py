@@ -16,8 +16,10 @@ from .composite import CompositeTensor
 from .tensor_shape import TensorShape
 
 __all__ = [
+    "ByType",
     "assert_same_structure",
     "flatten",
+    "is_container",
     "is_nested",
     "map_structure",
     "owned_leaves",
@@ -26,21 +28,35 @@ __all__ = [
 ]
 
 
-class _Containers(dict):
-    """Type -> whether its objects are traversed; a dict for fast lookups."""
+class ByType(dict):
+    """Type -> result of a test of types; a dict for fast lookups.
 
-    def __missing__(self, kind):
-        nested = issubclass(kind, (list, tuple, dict)) and not issubclass(
-            kind, TensorShape
-        )
-        if (
-            "<locals>" not in kind.__qualname__
-        ):  # a class of a function must not be kept
-            self[kind] = nested
-        return nested
+    Example:
+        >>> from tapewright.core.nest import ByType
+        >>> ByType(lambda kind: issubclass(kind, int))[bool]
+        True
+    """
+
+    __slots__ = ("test",)
+
+    def __init__(self, test: Callable[[type], bool]):
+        self.test = test
+
+    def __missing__(self, kind: type) -> bool:
+        result = self.test(kind)
+        # A class of a function must not be kept.
+        if "<locals>" not in kind.__qualname__:
+            self[kind] = result
+        return result
 
 
-_CONTAINERS = _Containers()
+def is_container(kind: type) -> bool:
+    """Return whether objects of this type are traversed, see `is_nested`."""
+    containers = (list, tuple, dict)
+    return issubclass(kind, containers) and not issubclass(kind, TensorShape)
+
+
+_CONTAINERS = ByType(is_container)
 
 
 def is_nested(value: object) -> bool:
@@ -84,17 +100,18 @@ def _expanded(leaves):
 
 def _collect(structure, leaves):
     if not _CONTAINERS[type(structure)]:
-        leaves.append(structure)
+        structure = (structure,)
     elif isinstance(structure, dict):
-        for key in _sorted_keys(structure):
-            _collect(structure[key], leaves)
-    else:
-        for item in structure:
+        structure = [structure[key] for key in _sorted_keys(structure)]
+    for item in structure:
+        if _CONTAINERS[type(item)]:
             _collect(item, leaves)
+        else:
+            leaves.append(item)
 
 
-def owned_leaves(value: Any, in_order: bool = False) -> list[Any]:
-    """Return the leaves of containers in an attribute, visiting each container once.
+def owned_leaves(container: Any, in_order: bool = False) -> list[Any]:
+    """Return the leaves of a container, visiting each container in it once.
 
     Containers may contain themselves. Dicts are traversed in the order of their keys
     or, with ``in_order``, of their entries.
@@ -107,24 +124,21 @@ def owned_leaves(value: Any, in_order: bool = False) -> list[Any]:
         ([1, 3, 2], [1, 2, 3])
     """
     leaves = []
-    _collect_owned(value, in_order, leaves, set())
+    _collect_owned(container, in_order, leaves, {id(container)})
     return leaves
 
 
 def _collect_owned(value, in_order, leaves, seen):
-    if not _CONTAINERS[type(value)]:
-        leaves.append(value)
-    elif value and id(value) not in seen:
-        seen.add(id(value))
-        if isinstance(value, dict):
-            entries = dict(value)  # a copy: other threads may add some
-            keys = entries if in_order else _sorted_keys(entries)
-            value = [entries[key] for key in keys]
-        for item in value:
-            if _CONTAINERS[type(item)]:
-                _collect_owned(item, in_order, leaves, seen)
-            else:
-                leaves.append(item)
+    if isinstance(value, dict):
+        entries = dict(value)  # a copy: other threads may add some
+        keys = entries if in_order else _sorted_keys(entries)
+        value = [entries[key] for key in keys]
+    for item in value:
+        if not _CONTAINERS[type(item)]:
+            leaves.append(item)
+        elif item and id(item) not in seen:
+            seen.add(id(item))
+            _collect_owned(item, in_order, leaves, seen)
 
 
 def _sorted_keys(mapping):
@@ -210,7 +224,10 @@ def _rebuild(structure, leaves):
         twin = copy(structure)  # keeps a default factory, and the order
         twin.update(values)
         return twin
-    items = [_rebuild(item, leaves) for item in structure]
+    items = [
+        _rebuild(item, leaves) if _CONTAINERS[type(item)] else next(leaves)
+        for item in structure
+    ]
     if hasattr(structure, "_fields"):  # named tuple
         return type(structure)(*items)
     return type(structure)(items) if type(structure) is not list else items

@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
-from .nest import is_nested, owned_leaves
+from .nest import ByType, is_nested, owned_leaves
 from .reserved_names import name_in_files
 
 __all__ = [
@@ -85,22 +85,24 @@ def children(item: object) -> list[tuple[Any, Any]] | None:
     return None
 
 
-def owned(owner: object, by_name: bool = False, in_order: bool = False) -> list[Any]:
+def owned(
+    owner: object,
+    by_name: bool = False,
+    in_order: bool = False,
+    among: ByType | None = None,
+) -> list[Any]:
     """Return the leaves of all attributes of an owner, in the order they were set.
 
     With ``by_name`` attributes are sorted by name; with ``in_order`` dicts keep the
-    order of their entries instead of sorting by key.
+    order of their entries instead of sorting by key. Attributes of types that are not
+    ``among`` these are left out; leaves of containers are not tested.
     """
-    attributes = _attributes(owner)
-    if by_name:
-        attributes.sort(key=lambda pair: name_in_files(pair[0]))
-    leaves = []
-    for _, value in attributes:
-        if not is_nested(value):
-            leaves.append(value)
-        elif value:
-            leaves += owned_leaves(value, in_order)
-    return leaves
+    attributes = dict(vars(owner))  # a copy: other threads may add some
+    names = sorted(attributes, key=name_in_files) if by_name else attributes
+    values = [attributes[name] for name in names]
+    if among is not None:
+        values = [value for value in values if among[type(value)]]
+    return owned_leaves(values, in_order)
 
 
 def assign_pending(owner: Trackable) -> None:
@@ -120,7 +122,3 @@ def making_children(owner: Trackable) -> AbstractContextManager[None]:
     """Context that creates children; pending values are assigned to them at its end."""
     pending = owner._tw_pending_values
     return nullcontext() if pending is None else pending.replacing_initial(owner)
-
-
-def _attributes(owner):
-    return [*vars(owner).items()]  # a copy: other threads may add some

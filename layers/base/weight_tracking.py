@@ -15,6 +15,7 @@ from tapewright.core.dtypes import as_dtype
 from tapewright.core.interpreters import converted
 from tapewright.core.module import Module
 from tapewright.core.naming import unique_name
+from tapewright.core.nest import ByType, is_container
 from tapewright.core.own_variables import load_own_variables, save_own_variables
 from tapewright.core.trackable import owned
 from tapewright.core.variable import Variable
@@ -263,7 +264,8 @@ class Tracked(Module):
         """Metrics among the attributes, including inner layers."""
         metrics = []
         for layer, _ in self._tw_walk():
-            metrics += [leaf for leaf in owned(layer) if _is_metric(leaf)]
+            leaves = owned(layer, among=_METRICS)
+            metrics += [leaf for leaf in leaves if _is_metric(leaf)]
         return list({id(metric): metric for metric in metrics}.values())
 
     @property
@@ -335,9 +337,9 @@ class Tracked(Module):
 
     def _tw_parts(self):
         """Yield variables, modules and generators, in order of assignment."""
-        leaves = owned(self, in_order=True)  # files depend on it
-        parts = [leaf for leaf in leaves if isinstance(leaf, _PARTS)]
-        return [part for part in parts if not _is_metric(part)]
+        # In order, on which files depend.
+        leaves = owned(self, in_order=True, among=_TRAVERSED)
+        return [x for x in leaves if isinstance(x, _PARTS) and not _is_metric(x)]
 
     def _tw_walk(self):
         """Yield each layer, this one and all inner layers once, with its `_tw_parts`."""
@@ -371,6 +373,13 @@ class Tracked(Module):
 
 def _is_metric(part):
     return getattr(type(part), "_tw_kind", None) == "metric"  # its state is no weight
+
+
+# Types of attributes: of most of the dozens that a layer has, nothing has to be asked.
+_TRAVERSED = ByType(lambda kind: is_container(kind) or issubclass(kind, _PARTS))
+_METRICS = ByType(
+    lambda kind: is_container(kind) or getattr(kind, "_tw_kind", None) == "metric"
+)
 
 
 def _variables_of(parts):

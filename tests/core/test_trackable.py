@@ -5,6 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import keras
+from tapewright.core.nest import ByType, is_container
 from tapewright.core.trackable import Trackable, child_name, children, owned
 from tapewright.formats.checkpoints.object_tree import explore, is_kept
 
@@ -35,6 +36,17 @@ def test_an_attribute_named_children_is_one_like_any_other():
         "m/children/0",
         "m/__children__",
     ]
+
+
+def test_attributes_of_other_types_are_left_out_and_containers_are_searched():
+    owner = Owner(a=1, b="text", c=[2, {"d": 3.0}], e=None, f=True)
+    whole = ByType(lambda kind: is_container(kind) or issubclass(kind, int))
+    assert owned(owner, among=whole) == [1, 2, 3.0, True]
+
+
+def test_a_container_of_two_attributes_is_searched_once():
+    shared = [1, [2]]
+    assert owned(Owner(a=shared, b=(shared, 3))) == [1, 2, 3]
 
 
 def test_attributes_are_owned_in_the_order_in_which_they_were_set():
