@@ -892,20 +892,27 @@ def _as_source(source, gradient):
 
 def _checked(structure, name, composites=False):
     """Return the leaves, all tensors or variables; with ``composites``, parts of others."""
-    leaves = [unwrap_value(x) for x in flatten(structure)]
-    leaves = [_part(x) for x in leaves] if composites else leaves
-    for leaf in leaves:
-        if isinstance(leaf, IndexedSlices):
-            raise TypeError(
-                f"{name}: IndexedSlices must be made dense by convert_to_tensor"
-            )
-        if not isinstance(leaf, (Tensor, Variable)):
-            raise TypeError(
-                f"{name} must be a tensor or variable, or a nest of them, got "
-                f"{type(leaf).__name__}; results of NumPy or Python are not on the "
-                "tape"
-            )
+    leaves = []
+    for leaf in flatten(structure):
+        if type(leaf) is not Tensor and type(leaf) is not Variable:
+            leaf = unwrap_value(leaf)
+            leaf = _part(leaf) if composites else leaf
+            _check_leaf(leaf, name)
+        leaves.append(leaf)
     return leaves
+
+
+def _check_leaf(leaf, name):
+    if isinstance(leaf, IndexedSlices):
+        raise TypeError(
+            f"{name}: IndexedSlices must be made dense by convert_to_tensor"
+        )
+    if not isinstance(leaf, (Tensor, Variable)):
+        raise TypeError(
+            f"{name} must be a tensor or variable, or a nest of them, got "
+            f"{type(leaf).__name__}; results of NumPy or Python are not on the "
+            "tape"
+        )
 
 
 def _single(value, who, name):

@@ -36,9 +36,7 @@ def _make_constant(number, tensor):
     """
     array = tensor.array
     kind = kind_of(array.dtype)
-    if type(number) is not int and not (type(number) is float and kind in "fc"):
-        return None
-    if kind not in "fciu":
+    if kind not in ("fc" if type(number) is float else "fciu"):
         return None
     try:
         xp = module_of(tensor)
@@ -136,7 +134,9 @@ def _binary_entry(op):
         elif type(x) is not Tensor:
             if type(x) is Variable:
                 return entry(x.read(), y)
-            number, x = x, _make_constant(x, y)
+            number, x = x, None
+            if type(number) is float or type(number) is int:
+                x = constant_like(number, y)
             if x is None:
                 return op.general((number, y), {})
         elif x is y and op.on_itself is not None:
@@ -185,7 +185,8 @@ def _binary_entry(op):
 
 
 def _general_entry(op):
-    count, names, convert = len(op.inputs), op.attributes, op.convert
+    count, names = len(op.inputs), op.attributes
+    converters = [op.convert.get(name) for name in names]
     required = [i for i, name in enumerate(names, 1) if name not in op.defaults]
     least = count + max(required, default=0)
     most = -1 if op.variadic else count + len(names)
@@ -197,14 +198,12 @@ def _general_entry(op):
         attributes = op.defaults
         if len(args) > count:
             attributes = dict(attributes)
-            for name, value in zip(names, args[count:]):
-                try:
-                    attributes[name] = (
-                        convert[name](value) if name in convert else value
-                    )
-                except (TypeError, ValueError) as error:
-                    what = f"{op.name}: argument {name!r}: {error}"
-                    raise type(error)(what) from None
+            try:
+                for name, convert, value in zip(names, converters, args[count:]):
+                    attributes[name] = value if convert is None else convert(value)
+            except (TypeError, ValueError) as error:
+                what = f"{op.name}: argument {name!r}: {error}"
+                raise type(error)(what) from None
             args = args[:count]
         if active_interpreter() is ARRAY_EVAL and not isinstance(args[0], Tensor):
             return kernels[type(args[0])](*args, **attributes)

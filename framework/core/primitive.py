@@ -493,11 +493,11 @@ class Primitive:
             inputs, rest = self._variadic_inputs(args, kwargs)
         else:
             count = len(self.inputs)
-            inputs, rest = list(args[:count]), args[count:]
+            inputs, rest = args[:count], args[count:]
             for name in self.inputs[len(inputs) :]:
                 if name not in kwargs:
                     raise TypeError(f"{self.name}: the argument {name!r} is missing")
-                inputs.append(kwargs.pop(name))
+                inputs += (kwargs.pop(name),)
         if len(rest) > len(self.attributes) and isinstance(rest[-1], str | None):
             rest = rest[:-1]  # the name
         for name, value in zip(self.attributes, rest, strict=False):
@@ -515,10 +515,10 @@ class Primitive:
                 attributes[name] = value if convert is None else convert(value)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"{self.name}: argument {name!r}: {error}") from None
-        for name in self.attributes:
-            if name not in attributes:
-                raise TypeError(f"{self.name}: the argument {name!r} is missing")
-        return tuple(inputs), attributes
+        if len(attributes) < len(self.attributes):
+            name = next(n for n in self.attributes if n not in attributes)
+            raise TypeError(f"{self.name}: the argument {name!r} is missing")
+        return inputs, attributes
 
     def _variadic_inputs(self, args, kwargs):
         name = self.inputs[0]
@@ -585,19 +585,18 @@ class Primitive:
         kin = [
             t for t, n in zip(tensors, names) if t is not None and n in self.same_dtype
         ]
-        like = next(iter(kin or known), None)
-        module = None if like is None else module_of(like)
-        order = list(enumerate(zip(inputs, names)))
+        like = (kin or known or [None])[0]
+        others = [i for i, t in enumerate(tensors) if t is None]
         if self.variadic and not kin:  # in a list, ints take the dtype of the floats
-            order.sort(key=lambda item: type(item[1][0]) is int)
-        for i, (value, name) in order:
-            if tensors[i] is not None:
-                continue
+            others.sort(key=lambda i: type(inputs[i]) is int)
+        for i in others:
+            value, name = inputs[i], names[i]
             if kin and name in self.same_dtype and type(value) in (float, int):
                 tensors[i] = constant_like(value, kin[0])
                 if tensors[i] is not None:
                     continue
             hint = kin[0].array.dtype if kin and name in self.same_dtype else None
+            module = None if like is None else module_of(like)
             try:
                 if is_symbolic(value):
                     tensors[i] = convert_to_tensor(value, dtype_hint=hint)

@@ -174,10 +174,12 @@ def _emit_cotangent(source, op, name, access, width, unbroadcast):
             else:
                 equal = source.bind("equal", definitely_equal)
                 differs = f"not {equal}(d.array.shape, {shape})"
-            sum_to_shape = source.bind(
-                "sum_to_shape", get_primitive("sum_to_shape").entry
-            )
-            source.emit(f"if {differs}: d = {sum_to_shape}(d, {shape})")
+            summing = get_primitive("sum_to_shape")
+            if access:
+                call = f"{source.bind('kernels', summing.kernels)}[type(d)](d, shape={shape})"
+            else:
+                call = f"{source.bind('sum_to_shape', summing.entry)}(d, {shape})"
+            source.emit(f"if {differs}: d = {call}")
         source.emit(f"if {key} in cotangents: d = cotangents[{key}] + d")
         source.emit(f"cotangents[{key}] = d")
 

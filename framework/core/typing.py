@@ -81,10 +81,15 @@ def as_axes(value: Any) -> int | tuple[int, ...] | None:
         raise TypeError(f"axes must be integers, got {value!r}") from None
 
 
+_INT = {int}
+
+
 def as_shape(value: Any) -> tuple[int, ...]:
     """Convert a mixture of ints, tensors and arrays to a tuple of plain ints."""
     if type(value) is int:
         return (value,)
+    if type(value) is tuple and {*map(type, value)} <= _INT:
+        return value
     if isinstance(value, UnrankedShape):
         return value
     try:

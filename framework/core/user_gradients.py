@@ -57,6 +57,6 @@ def from_user(part, on_arrays):
 
 def conjugate(tensor):
     """Return the conjugate of a complex tensor; return real tensors and None unchanged."""
-    if tensor is None or tensor.dtype.dtype.kind != "c":
+    if tensor is None or tensor.array.dtype.kind != "c":
         return tensor
     return get_primitive("conj").entry(tensor)
