@@ -117,29 +117,28 @@ def _binary_entry(op):
             if interpreter.sees_plain_tensors or not plain:
                 return op.general((x, y), {})
             interpreter = None
-        if type(y) is not Tensor:
-            if type(y) is Variable:
-                return entry(x, y.read())
-            number, y = y, None
-            if type(x) is Tensor and (type(number) is float or type(number) is int):
-                kind = type(x.array)  # constant_like, inlined
-                if x.array.dtype is float32 and (
-                    kind is ndarray or kind is numpy_float32
-                ):
-                    y = constants.get(number)
+        if type(x) is not Tensor or type(y) is not Tensor:
+            x = x.read() if type(x) is Variable else x
+            y = y.read() if type(y) is Variable else y
+            if type(y) is not Tensor:
+                number, y = y, None
+                if type(x) is Tensor and (type(number) is float or type(number) is int):
+                    kind = type(x.array)  # constant_like, inlined
+                    if x.array.dtype is float32 and (
+                        kind is ndarray or kind is numpy_float32
+                    ):
+                        y = constants.get(number)
+                    if y is None:
+                        y = _make_constant(number, x)
                 if y is None:
-                    y = _make_constant(number, x)
-            if y is None:
-                return op.general((x, number), {})
-        elif type(x) is not Tensor:
-            if type(x) is Variable:
-                return entry(x.read(), y)
-            number, x = x, None
-            if type(number) is float or type(number) is int:
-                x = constant_like(number, y)
-            if x is None:
-                return op.general((number, y), {})
-        elif x is y and op.on_itself is not None:
+                    return op.general((x, number), {})
+            elif type(x) is not Tensor:
+                number, x = x, None
+                if type(number) is float or type(number) is int:
+                    x = constant_like(number, y)
+                if x is None:
+                    return op.general((number, y), {})
+        if x is y and op.on_itself is not None:
             return op.on_itself(x)
         a, b = x.array, y.array
         if a.dtype is not b.dtype:

@@ -560,15 +560,12 @@ class Primitive:
         """Convert inputs to tensors: read Variables, convert numbers, lists and arrays."""
         tensors, complete = [], True
         for x in inputs:
-            if type(x) is Tensor:
-                tensors.append(x)
-            elif hasattr(type(x), "__tensor__"):
-                tensors.append(x.__tensor__())
-            elif isinstance(x, Tensor):
-                tensors.append(x)
-            else:
-                tensors.append(None)
-                complete = False
+            if type(x) is not Tensor:
+                if hasattr(type(x), "__tensor__"):
+                    x = x.__tensor__()
+                elif not isinstance(x, Tensor):
+                    x, complete = None, False
+            tensors.append(x)
         if not complete:
             self._convert_others(inputs, tensors)
         if len(tensors) > 1:

@@ -4,6 +4,7 @@ If such a tensor was computed from tensors on a tape, it has a `Provenance` in p
 its key. `GradientTape.explain` uses it to explain a None gradient.
 """
 
+import functools
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -55,11 +56,21 @@ def merge_provenance(op, interpreter, keys):
             continue
         if type(key) is not Provenance:
             return _new_provenance(op, interpreter, keys)
-        if found is None or found.within(key):
-            found = key
-        elif not key.within(found):
-            return _new_provenance(op, interpreter, keys)
+        found = key if found is None else _union(found, key)
     return found
+
+
+@functools.lru_cache(1024)
+def _union(first, second):
+    """Return one of two that has all origins, or else a new `Provenance`.
+
+    A program joins the same variables in each of its steps.
+    """
+    if first.within(second):
+        return second
+    if second.within(first):
+        return first
+    return Provenance(first.origins + second.origins)
 
 
 def _new_provenance(op, interpreter, keys):

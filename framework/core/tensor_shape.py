@@ -39,16 +39,18 @@ class TensorShape(tuple[int | Any, ...]):
     rank: int | None
 
     def __new__(cls, dims: StaticShapeLike = ()) -> Self:
-        if isinstance(dims, TensorShape):
-            return dims
-        if dims is None:
-            shape = super().__new__(cls)
-            shape.rank = None
-            return shape
-        if not hasattr(dims, "__iter__"):
-            dims = (dims,)
-        shape = super().__new__(cls, map(_dimension, dims))
-        shape.rank = len(shape)
+        if type(dims) is not tuple:  # the usual case: the shape of an array
+            if isinstance(dims, TensorShape):
+                return dims
+            if dims is None:
+                shape = tuple.__new__(cls)
+                shape.rank = None
+                return shape
+            if not hasattr(dims, "__iter__"):
+                dims = (dims,)
+        sizes = [n if type(n) is int and n >= 0 else _dimension(n) for n in dims]
+        shape = tuple.__new__(cls, sizes)
+        shape.rank = len(sizes)
         return shape
 
     @property
@@ -172,7 +174,7 @@ class TensorShape(tuple[int | Any, ...]):
     def __getitem__(self, index):
         if self.rank is None:
             return TensorShape(None) if isinstance(index, slice) else None
-        item = super().__getitem__(index)
+        item = tuple.__getitem__(self, index)
         return TensorShape(item) if isinstance(index, slice) else item
 
     def __eq__(self, other: object) -> bool:
@@ -264,8 +266,8 @@ def _same_dims(shape, other):
 
 
 def _dimension(value):
-    if value is None or type(value) is int and value >= 0:
-        return value
+    if value is None:
+        return None
     if type(value) is UnknownSize:
         return value.as_dimension()
     try:

@@ -473,6 +473,14 @@ def test_explain_takes_one_target(x):
         tape.explain(y, 3.0)
 
 
+def test_the_same_variables_have_the_same_origins_in_each_step():
+    a, b, c = tw.Variable(1.0), tw.Variable(2.0), tw.Variable(3.0)
+    first, second = [((a + b) * c).key for _ in range(2)]
+    assert first is second
+    assert [o.key for o in first.origins] == [v.serial for v in (a, b, c)]
+    assert ((a * c) + (b * a)).key is not first
+
+
 def test_losses_remember_a_bounded_number_of_origins(v):
     parts = [tw.Variable(float(i)) for i in range(40)]
     with tw.GradientTape() as tape:

@@ -43,6 +43,16 @@ def test_a_python_number_takes_the_dtype_of_the_other_side(x):
     assert (x([1, 2]) + 1).dtype == tw.int32
 
 
+def test_a_number_in_front_keeps_its_sign_and_its_type():
+    x = tw.constant([1.0, 2.0])
+    assert np.signbit((0.0 * x).numpy()).tolist() == [False, False]
+    assert np.signbit((-0.0 * x).numpy()).tolist() == [True, True]
+    for _ in range(2):  # made, then known
+        assert (3 - x).dtype == tw.float32 and (3 - x).numpy().tolist() == [2.0, 1.0]
+        assert (1 / tw.constant([2, 4])).dtype == tw.float64
+        assert (True + x).numpy().tolist() == [2.0, 3.0]
+
+
 def test_unary_operators():
     x = tw.constant([1.0, -2.0])
     assert (-x).numpy().tolist() == [-1.0, 2.0]

@@ -149,8 +149,8 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
     if getattr(x, "dtype", None) == dtype and hasattr(x, "shape"):
         return _as_it_is(x)
     if isinstance(x, np.ndarray | np.generic) or hasattr(x, "dtype"):
-        return cast_p(x, dtype=dtype.name)
-    return cast_p(convert_to_tensor(x), dtype=dtype.name)
+        return cast_p(x, dtype.name)
+    return cast_p(convert_to_tensor(x), dtype.name)
 
 
 def _as_it_is(x):

@@ -498,7 +498,7 @@ def shifted_rows(xp, logits, axis=-1):
     """
     if is_short(xp, logits, axis):
         turned = logits.T.copy(order="C")
-        turned -= turned.max(axis=0)
+        turned -= np.maximum.reduce(turned)
         return turned, 0
     if not logits.size:
         return logits.copy(), axis
@@ -594,7 +594,7 @@ def softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Ten
                [0. , 1. ]], dtype=float32)
     """
     axis = -1 if axis is None else axis
-    return keep_logits(softmax_p(logits, axis=axis), logits, "softmax", axis)
+    return keep_logits(softmax_p(logits, axis), logits, "softmax", axis)
 
 
 def log_softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) -> Tensor:
@@ -608,4 +608,4 @@ def log_softmax(logits: TensorLike, axis: Axis = -1, name: str | None = None) ->
         >>> tw.nn.log_softmax([0.0, 0.0]).numpy()
         array([-0.6931472, -0.6931472], dtype=float32)
     """
-    return log_softmax_p(logits, axis=-1 if axis is None else axis)
+    return log_softmax_p(logits, -1 if axis is None else axis)
