@@ -16,10 +16,13 @@ autograph      Python control flow becomes control-flow nodes
 function       `tw.function`: arguments, the trace that serves them, calls
 """
 
+import functools
+
 from tapewright.core import hooks
 
 
 @hooks.compiler.fill
+@functools.cache  # eager products ask for it, and the import takes a microsecond
 def _compiler():
     from .pipeline import COMPILER  # with all passes and targets
 

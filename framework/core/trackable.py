@@ -98,8 +98,9 @@ def owned(
     ``among`` these are left out; leaves of containers are not tested.
     """
     attributes = dict(vars(owner))  # a copy: other threads may add some
-    names = sorted(attributes, key=name_in_files) if by_name else attributes
-    values = [attributes[name] for name in names]
+    if by_name:
+        attributes = {n: attributes[n] for n in sorted(attributes, key=name_in_files)}
+    values = attributes.values()
     if among is not None:
         values = [value for value in values if among[type(value)]]
     return owned_leaves(values, in_order)

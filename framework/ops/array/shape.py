@@ -494,11 +494,12 @@ def sum_to_shape(xp, x: TensorLike, shape: ShapeLike):
     if x.shape == shape:
         return x
     lead = x.ndim - len(shape)
-    axes = tuple(range(lead))
-    axes += tuple([i for i, n in enumerate(shape, lead) if n == 1 and x.shape[i] != 1])
-    kept = len([n for n, m in zip(shape, x.shape[lead:]) if n == m])
-    if lead < 0 or x.ndim - len(axes) != kept:
-        raise ValueError("shapes do not broadcast")  # `infer` says it better
+    axes = [*range(lead)]
+    if x.shape[lead:] != shape:
+        axes += [i for i, n in enumerate(shape, lead) if n == 1 and x.shape[i] != 1]
+        kept = len([n for n, m in zip(shape, x.shape[lead:]) if n == m])
+        if lead < 0 or x.ndim - len(axes) != kept:
+            raise ValueError("shapes do not broadcast")  # `infer` says it better
     return summed(xp, x, axes).reshape(shape)
 
 

@@ -512,7 +512,7 @@ def softmax_p(xp, logits: TensorLike, axis: Axes = -1):
     weights, lies = shifted_rows(xp, logits, axis)
     xp.exp(weights, out=weights)
     weights /= weights.sum(axis=lies, keepdims=True)
-    return weights.T if is_short(xp, logits, axis) else weights
+    return weights if lies == axis else weights.T
 
 
 @softmax_p.vjp("logits")
@@ -571,7 +571,7 @@ def log_softmax_p(xp, logits: TensorLike, axis: Axes = -1):
         normalize_axis("log_softmax", axis, 0)
     shifted, lies = shifted_rows(xp, logits, axis)
     shifted -= xp.log(xp.exp(shifted).sum(axis=lies, keepdims=True))
-    return shifted.T if is_short(xp, logits, axis) else shifted
+    return shifted if lies == axis else shifted.T
 
 
 @log_softmax_p.vjp("logits")
