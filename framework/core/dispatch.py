@@ -158,20 +158,22 @@ def _binary_entry(op):
                 out.key = merge_provenance(op, None, (key, other))
             return out
         known = interpreter.known
+        lost = False  # whether `explain` may ask for an input that is not tracked
         if x.key in known:
             if y.key in known:
-                pattern = "01" if a.shape == b.shape else None
+                pattern = "01" if a.shape == b.shape else (True, True)
             else:  # the rank is sooner known than two shapes
-                plain = y.key is None and (not b.ndim or a.shape == result.shape)
-                pattern = "0" if plain else None
+                lost = y.key is not None
+                pattern = (
+                    "0" if not b.ndim or a.shape == result.shape else (True, False)
+                )
         elif y.key in known:
-            plain = x.key is None and (not a.ndim or b.shape == result.shape)
-            pattern = "1" if plain else None
+            lost = x.key is not None
+            pattern = "1" if not a.ndim or b.shape == result.shape else (False, True)
         else:
             out.key = merge_provenance(op, interpreter, (x.key, y.key))
             return out
-        # The general recorder sums cotangents down, and leaves out inputs without one.
-        if pattern is None or no_gradient:
+        if lost or no_gradient:
             out.key = None
             interpreter.record(op, (x, y), {}, out)
         else:
