@@ -115,7 +115,7 @@ INTERNAL = {
     "config": "apply_defaults autotune_is_on functions_are_verified "
     "graph_pass_is_on target_product why_op_by_op",
     "errors": "as_saving_error cast_advice describe printable saving_error",
-    "nest": "owned_leaves",
+    "nest": "ByType is_container owned_leaves",
 }
 
 
