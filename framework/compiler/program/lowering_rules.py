@@ -125,6 +125,14 @@ def lower_division(builder, x, y):
     return kernel(np, x, y.buffer.source)
 
 
+def lower_power(builder, x, y):
+    """Compute the powers of common exponents by products and roots."""
+    kernel, exponent = builder.node.op.kernel, y.buffer
+    if exponent.is_constant and not exponent.is_view:
+        kernel = elementwise.power_of(x, exponent.source) or kernel
+    return kernel(HOST_FREE, x, y)
+
+
 def lower_pad(builder, tensor, constant_values, paddings):
     """Read the tensor within its bounds, and the constant elsewhere."""
     sizes = [n + sum(p) for n, p in zip(tensor.shape, paddings, strict=True)]
@@ -180,6 +188,7 @@ def lower_embed_diagonal(builder, x, axis):
 LOOP_RULES = {
     cross_entropy.sparse_cross_entropy.primitive: lower_sparse_cross_entropy,
     **{op.primitive: lower_division for op in DIVISIONS},
+    elementwise.power.primitive: lower_power,
     get_primitive("pad"): lower_pad,
     get_primitive("upsample"): lower_upsample,
     embed_diagonal.primitive: lower_embed_diagonal,

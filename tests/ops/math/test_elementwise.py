@@ -390,3 +390,32 @@ def test_floordiv_is_the_floor_of_the_quotient():
     x, y = [np.inf, -np.inf, 1.0, -1.0, 1.0], [2.0, 2.0, np.inf, 3.0, 0.0]
     result = tw.math.floordiv(x, y).numpy()
     np.testing.assert_array_equal(result, [np.inf, -np.inf, 0, -1, np.inf])
+
+
+AT_EDGES = [
+    0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-39, 2.9e-39, 1e-20,
+    5e-14, 2e19, 1e20, 3e38, -3e38,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["eager", "native", "numpy"])
+@pytest.mark.parametrize("exponent", [-2.0, -1.0, -0.5, 0.5, 2.0, 3.0, 4.0, 5.0, 1.5])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_common_powers_are_those_of_the_general_function(dtype, exponent, how):
+    rng = np.random.default_rng(0)
+    reach = {"f4": 9, "f8": 70}[dtype]
+    numbers = rng.normal(size=2000) * 10.0 ** rng.uniform(-reach, reach, 2000)
+    x = np.concatenate([AT_EDGES, rng.normal(size=500), numbers]).astype(dtype)
+    wide = x.astype("f8")
+    with np.errstate(all="ignore"):  # an array of exponents has no shortcuts in NumPy
+        wanted = np.power(wide, np.full(x.shape, exponent)).astype(dtype)
+    y = tw.constant(exponent, dtype)
+    if how == "eager":
+        found = tw.pow(tw.constant(x), y).numpy()
+    else:
+        with tw.config.use_target(how):
+            found = tw.function(lambda x: tw.pow(x, y))(tw.constant(x)).numpy()
+    np.testing.assert_array_max_ulp(found, wanted, 2)
+    there = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.signbit(found[there]), np.signbit(wanted[there]))
+    np.testing.assert_array_equal(np.isinf(found), np.isinf(wanted))
