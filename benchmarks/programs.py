@@ -390,19 +390,18 @@ def measure(program, options):
         return {worker.name: sorted(worker.times) for worker in running}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--programs", default=",".join(PROGRAMS), help="programs to run"
-    )
-    options = arguments(parser, NAMES, rounds=5, seconds=0.5)
-    programs = some_of(parser, "--programs", options.programs, PROGRAMS)
+def compare(programs, names, description):
+    """Parse the command line, and print a table of the steps of the programs."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--programs", default=",".join(programs), help="rows to run")
+    options = arguments(parser, names, rounds=5, seconds=0.5)
+    chosen = some_of(parser, "--programs", options.programs, programs)
     print(
         f"| median (minimum), ms | {' | '.join(options.peers)} | native / best peer |"
     )
     print(f"| --- {'| ---: ' * (len(options.peers) + 1)}|")
     figures, ratios = {}, []
-    for program in programs:
+    for program in chosen:
         times = figures[program] = measure(program, options)
         cells, middle = [], {}
         for name in options.peers:
@@ -420,4 +419,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--worker"]:
         serve(make, *sys.argv[2:])
     else:
-        main()
+        compare(PROGRAMS, NAMES, __doc__)
