@@ -10,13 +10,15 @@ __all__ = ["as_here", "without_passes"]
 _compiled = engine.compiled
 
 
-def without_passes(text, name="module", symbols=None, level=None, kernels=()):
+def without_passes(
+    text, name="module", symbols=None, level=None, kernels=(), exported=()
+):
     """`engine.compiled` without LLVM's passes, which take nine tenths of its time."""
     if level is not None:  # it has none anyway, and is kept for all tests
-        return _compiled(text, name, symbols, level, kernels)
+        return _compiled(text, name, symbols, level, kernels, exported)
     with mock.patch.object(engine, "CODEGEN_LEVEL", 0):
         kernels = [(each, 0) for each, _ in kernels]
-        return _compiled(text, name, symbols, 0, kernels)
+        return _compiled(text, name, symbols, 0, kernels, exported)
 
 
 def as_here():

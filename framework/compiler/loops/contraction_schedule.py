@@ -4,7 +4,6 @@ A schedule depends on shapes and vector registers alone, so results depend neith
 the number of threads nor on other work. There are several to choose from.
 """
 
-import functools
 import math
 from typing import NamedTuple
 
@@ -81,7 +80,6 @@ def schedule_of(maps, a, b, out, itemsize, unit, limits):
     return found[0] if found else None
 
 
-@functools.lru_cache(512)
 def schedules_of(maps, a, b, out, itemsize, unit, limits, most=1):
     """Return up to ``most`` schedules with different tiles, `schedule_of`'s first."""
     found = contraction_of(maps, a, b, out)

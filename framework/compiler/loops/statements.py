@@ -6,6 +6,7 @@ chooses another value elsewhere. Between two loops, scalars are kept in `Local` 
 Nothing here depends on a target, which prints the statements.
 """
 
+import functools
 import math
 from enum import Enum
 from typing import NamedTuple
@@ -32,6 +33,7 @@ __all__ = [
     "scalars_read",
     "size_of",
     "statements_in",
+    "structure_of",
 ]
 
 
@@ -231,6 +233,46 @@ def accesses_in(body):
         access = getattr(each, "access", None)
         if access is not None and type(access.array) is not Local:
             yield path, access
+
+
+def structure_of(tree, arrays):
+    """Return a tree of statements as text that is equal if at most names differ.
+
+    Axes, scalars and local arrays are numbered, and described where they first occur;
+    ``arrays`` maps each buffer to its description.
+    """
+    numbers, parts = {}, []
+
+    def add(value):
+        kind = type(value)
+        if kind in _PLAIN:
+            parts.append(repr(value))
+        elif isinstance(value, tuple | list):
+            parts.append(f"{kind.__name__}(")
+            for each in value:
+                add(each)
+            parts.append(")")
+        elif kind not in _DESCRIBED:
+            parts.append(arrays[value])
+        elif value in numbers:
+            parts.append(f"#{numbers[value]}")
+        else:
+            numbers[value] = len(numbers)
+            parts.append(f"{kind.__name__} {_DESCRIBED[kind](value)}")
+
+    add(tree)
+    return " ".join(parts)
+
+
+_PLAIN = {int, str, type(None), range, Span}
+_name = functools.cache(str)  # of a dtype
+_DESCRIBED = {
+    Axis: lambda axis: axis.extent,
+    Local: lambda local: f"{_name(local.dtype)} {local.size}",
+    Scalar: lambda scalar: (
+        f"{_name(scalar.dtype)} {type(scalar.value)} {scalar.value!r}"
+    ),
+}
 
 
 def scalars_read(statement):

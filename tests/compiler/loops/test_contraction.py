@@ -141,7 +141,7 @@ def test_schedules_have_all_bands_and_tiles_that_fit(case, unit):
             extent = phase.places[place].extent
             assert rounds <= extent
             assert not (found.accumulates or found.hoisted) or extent % rounds == 0
-    assert schedule_of(maps, a, b, out, 4, unit, DEFAULTS) is found
+    assert schedule_of(maps, a, b, out, 4, unit, DEFAULTS) == found
 
 
 def test_bands_that_are_summed_over_have_both_operands_in_the_cache():

@@ -10,12 +10,14 @@ memory of its thread. Loops, tiles and blocks are chosen by
 
 import contextlib
 import copy
+import functools
 import math
 
 import numpy as np
 
 from tapewright.core import config
 
+from ...loops.accesses import layout_of
 from ...loops.contraction import ContractionLoop
 from ...loops.contraction_schedule import schedules_of
 from ...loops.tiling import VectorUnit
@@ -23,9 +25,10 @@ from ...program.limits import DEFAULTS
 from . import atomics, autotune, engine
 from .kernel import NativeKernel, block_function, call_blocks, is_shared
 from .llvm_writer import POINTER, IRValue, Size, Writer, sized
+from .recall import recall
 from .thin_products import thin_product_of
 
-__all__ = ["ContractionKernel"]
+__all__ = ["ContractionKernel", "recalled_schedules"]
 
 LINE = 64  # entries, one or more lines of the cache, of which no two threads write one
 _I64 = np.dtype(np.int64)
@@ -55,7 +58,13 @@ def _schedules(instruction, limits=DEFAULTS, most=1):
     # a cycle instead of two.
     rate = 1 if width == 64 else 2
     unit = VectorUnit(width // out.dtype.itemsize, registers, rate)
-    return schedules_of(maps, *shapes, out.dtype.itemsize, unit, limits, most)
+    return recalled_schedules(maps, *shapes, out.dtype.itemsize, unit, limits, most)
+
+
+@functools.lru_cache(512)
+def recalled_schedules(*problem):
+    """Return ``schedules_of(*problem)``."""
+    return recall(lambda: schedules_of(*problem), "schedules", problem)
 
 
 class ContractionKernel(NativeKernel):
@@ -135,6 +144,13 @@ class ContractionKernel(NativeKernel):
         twin = copy.copy(self)
         twin.count = count
         return twin
+
+    def code_key(self, places):
+        arrays = (*self.operands, *self.outputs)
+        used = [(arrays.index(a), *layout_of(a)) for a in arrays]
+        used = [(n, places[base], at, base.dtype) for n, base, at, _ in used]
+        how = self.schedule, self.threads, self.count is not None, self.outputs[0].size
+        return *how, *used
 
     def define(self, writer, name, places):
         _Functions(self, writer, name, places).write(self.count is not None)

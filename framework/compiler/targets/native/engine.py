@@ -77,7 +77,9 @@ def _close_dropped():
                 part.close()
 
 
-def compiled(text, name="module", symbols=None, level=SPEED_LEVEL, kernels=()):
+def compiled(
+    text, name="module", symbols=None, level=SPEED_LEVEL, kernels=(), exported=()
+):
     """Return the `Library` of a module, compiled now or read from the cache on disk.
 
     Args:
@@ -91,24 +93,17 @@ def compiled(text, name="module", symbols=None, level=SPEED_LEVEL, kernels=()):
         kernels: Pairs ``(text, level)`` of further modules of the library. Each is
             compiled and cached by itself, so programs that have a kernel in common
             compile it once.
+        exported: Names of functions of the kernels that get an address, as do those of
+            the module itself.
 
     Raises:
         RuntimeError: If LLVM rejects a text or a function is not found.
     """
-    modules = [(text, level), *kernels]
-    codes = _object_codes(modules, name)
-    texts = [text for text, _ in modules]
-    names = [each for text in texts for each in _DEFINED.findall(text)]
-    known = {*(symbols or {}), *names}
-    declared = dict.fromkeys([n for text in texts for n in _DECLARED.findall(text)])
-    missing = [each for each in declared if not _found(each, known)]
-    if missing:
-        listed = ", ".join(missing)
-        raise RuntimeError(f"module {name!r} calls undefined functions: {listed}")
-    return Library(codes, names, name, symbols)
+    codes = _object_codes([(text, level), *kernels], name, symbols or {})
+    return Library(codes, [*_DEFINED.findall(text), *exported], name, symbols)
 
 
-def _object_codes(modules, name):
+def _object_codes(modules, name, symbols):
     """Read the object code of modules from the cache, and compile what is missing."""
     cache, prefix = object_cache.current(), maker()
     keys = [
@@ -117,10 +112,22 @@ def _object_codes(modules, name):
     ]
     found = [cache.load(key) for key in keys]
     missing = [n for n, code in enumerate(found) if code is None]
+    if missing:
+        _check_calls([text for text, _ in modules], name, symbols)
     for n, code in zip(missing, _compile([(*modules[n], name) for n in missing])):
         cache.store(keys[n], code)
         found[n] = code
     return found
+
+
+def _check_calls(texts, name, symbols):
+    """Raise a RuntimeError if modules declare functions that are not found."""
+    known = {*symbols, *[each for text in texts for each in _DEFINED.findall(text)]}
+    declared = dict.fromkeys([n for text in texts for n in _DECLARED.findall(text)])
+    missing = [each for each in declared if not _found(each, known)]
+    if missing:
+        listed = ", ".join(missing)
+        raise RuntimeError(f"module {name!r} calls undefined functions: {listed}")
 
 
 def _compile(modules):

@@ -44,6 +44,9 @@ class NativeKernel(Kernel):
         """The approximate number of operations."""
         return sum([a.size for a in (*self.reads, *self.outputs)])
 
+    def code_key(self, places):
+        """Return everything that `define` writes depends on besides `Limits`, or None."""
+
     def define(self, writer, name, places):
         """Write the functions that `write` calls; their names begin with ``name``."""
 

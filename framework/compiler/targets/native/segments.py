@@ -12,9 +12,10 @@ import numpy as np
 
 from ...loops.accesses import layout_of
 from ...loops.loop_nest import LoopNest
+from ...loops.statements import structure_of
 from . import blas, engine, gemm, runtime, trampoline
 from .kernel import Arguments, NativeKernel, call_blocks
-from .llvm_writer import POINTER, Writer, digest
+from .llvm_writer import POINTER, Symbol, Writer, digest
 from .loop_writer import write_nest
 from .products import (
     calls_blas,
@@ -23,6 +24,7 @@ from .products import (
     product_work,
     write_product,
 )
+from .recall import recall
 
 __all__ = [
     "ARENA",
@@ -50,6 +52,13 @@ class _Nest:
 
     def __init__(self, nest):
         self.nest, self.work = nest, nest.work * nest.blocks.extent
+
+    def code_key(self, places):
+        nest = self.nest
+        arrays = {a: f"@{n} {a.dtype}" for a, n in places.items()}
+        used = [places[a] for a in (*nest.operands, *nest.outputs)]
+        parts = nest.blocks, nest.grid, nest.locals, nest.body, nest.finish
+        return used, structure_of(parts, arrays)
 
     def define(self, writer, name, places):
         write_nest(writer, self.nest, name, places)
@@ -81,6 +90,9 @@ class _Product:
     def __init__(self, product):
         self.product, self.work = product, product_work(product)
         self.calls_blas = calls_blas(product)
+
+    def code_key(self, places):
+        pass
 
     def define(self, writer, name, places):
         define_product(writer, self.product, name, places)
@@ -247,6 +259,7 @@ class Kernels:
     def __init__(self, limits):
         self.limits, self.modules = limits, {}
         self.declared = set()  # names of functions that kernels call
+        self._known = {}  # key of the code -> the result of `define`
 
     def define(self, code, places):
         """Write the kernel of an instruction.
@@ -254,15 +267,31 @@ class Kernels:
         Returns:
             Its name, and its arguments: sizes and symbols that precede its addresses.
         """
-        writer = Writer(self.limits)
-        code.define(writer, "kernel", places)
-        text = writer.text()
-        name = f"kernel_{digest(text)}"
-        if writer.lines:
-            self.modules[name] = text.replace("@kernel", f"@{name}"), code.level
-            self.modules.update(writer.modules)
-            self.declared.update(writer.declared)
-        return name, writer.arguments
+        make = functools.partial(_kernel, code, places, self.limits)
+        key = code.code_key(places)
+        if key is None:
+            return self._add(*make())
+        key = repr(key)  # in which 0.0 and -0.0 differ
+        if key not in self._known:
+            self._known[key] = self._add(*recall(make, "kernel", key, self.limits))
+        return self._known[key]
+
+    def _add(self, name, arguments, modules, declared):
+        self.modules.update(modules)
+        self.declared.update(declared)
+        return name, arguments
+
+
+def _kernel(code, places, limits):
+    """Write a kernel; return its name, arguments, modules, and the functions it calls."""
+    writer = Writer(limits)
+    code.define(writer, "kernel", places)
+    text = writer.text()
+    name = f"kernel_{digest(text)}"
+    if not writer.lines:
+        return name, writer.arguments, {}, ()
+    own = {name: (text.replace("@kernel", f"@{name}"), code.level)}
+    return name, writer.arguments, own | writer.modules, tuple(writer.declared)
 
 
 def compiled_segments(segments, name):
@@ -275,7 +304,10 @@ def compiled_segments(segments, name):
     symbols = runtime.symbols() | gemm.symbols(declared, writer.limits)
     if any([segment.calls_blas for segment in segments]):
         symbols |= blas.symbols()
-    modules = kernels.modules.values()
-    library = engine.compiled(writer.text(), name, symbols, kernels=modules)
+    modules = kernels.modules
+    tiles = [each for each in modules if type(each) is Symbol]
+    library = engine.compiled(
+        writer.text(), name, symbols, kernels=modules.values(), exported=tiles
+    )
     for segment, function in zip(segments, functions):
         segment.function = function(segment.name, library)

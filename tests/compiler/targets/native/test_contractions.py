@@ -17,6 +17,7 @@ from tapewright.compiler.loops import tiling
 from tapewright.compiler.program.array_instructions import Contract
 from tapewright.compiler.program.limits import DEFAULTS, use_limits
 from tapewright.compiler.targets.native import (
+    contractions,
     engine,
     segments,
 )
@@ -42,10 +43,8 @@ MANY = settings(
 
 @pytest.fixture(autouse=True)
 def native():
-    schedules.schedules_of.cache_clear()
     with config.use_target("native"):
         yield
-    schedules.schedules_of.cache_clear()
     config.set_threads(None)
 
 
@@ -160,7 +159,6 @@ def test_sums_are_those_of_the_definition(case, dtype):
 def test_bands_parts_and_tiles_of_other_sizes(small_blocks, case, registers):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "vector_registers", lambda: registers)
-        schedules.schedules_of.cache_clear()
         check(case)
 
 
@@ -175,7 +173,7 @@ def test_all_tiles_give_the_same_sums(small_blocks, case, registers, number, is_
     with pytest.MonkeyPatch.context() as patch, use_limits(**far):
         patch.setattr(engine, "vector_registers", lambda: registers)
         patch.setattr(schedules, "tiles_of", some_tile)
-        schedules.schedules_of.cache_clear()
+        patch.setattr(contractions, "recalled_schedules", schedules.schedules_of)
         check(case)
 
 
@@ -256,9 +254,9 @@ def test_equal_contractions_are_compiled_once(monkeypatch):
     texts = []
     compiled = engine.compiled
 
-    def seen(text, *args, kernels=()):
+    def seen(text, *args, kernels=(), **options):
         texts.extend([each for each, _ in kernels])
-        return compiled(text, *args, kernels=kernels)
+        return compiled(text, *args, kernels=kernels, **options)
 
     monkeypatch.setattr(segments.engine, "compiled", seen)
     arrays = whole((2, 8, 8, 16), "float32"), whole((3, 3, 16, 16), "float32")

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import tapewright as tw
 from tapewright import config
-from tapewright.compiler.loops import contraction_schedule as schedules
 from tapewright.compiler.targets.native import engine, thin_products
 from tapewright.compiler.targets.native.contractions import ContractionKernel
 
@@ -31,7 +30,6 @@ REGISTERS = [(64, 32), (32, 16), (16, 32)]  # AVX-512, AVX2, Arm's
 def native():
     with config.use_target("native"):
         yield
-    schedules.schedules_of.cache_clear()
     config.set_threads(None)
 
 
@@ -99,7 +97,6 @@ LARGE = {
 @pytest.mark.parametrize("case", LARGE.values(), ids=list(LARGE))
 def test_sizes_that_are_faster_here(case, registers, monkeypatch):
     monkeypatch.setattr(engine, "vector_registers", lambda: registers)
-    schedules.schedules_of.cache_clear()
     m, k, n, first, second = case
     a, b = whole((k, m) if first else (m, k)), whole((n, k) if second else (k, n))
     turned = lambda x, is_turned: x.T if is_turned else x  # noqa: E731

@@ -1,0 +1,42 @@
+"""Results of pure functions of the compiler, kept on disk beside machine code.
+
+They are read with ``pickle`` from the cache folder, whose machine code is run anyway.
+"""
+
+import functools
+import hashlib
+import pickle
+from pathlib import Path
+
+from . import engine, object_cache
+
+__all__ = ["recall"]
+
+
+def recall(make, *key):
+    """Return ``make()``, or the result that an earlier call, or process, has stored.
+
+    Args:
+        make: Function without arguments or effects.
+        *key: Everything that the result depends on besides the source of the compiler
+            and this CPU. It is compared by its ``repr``.
+    """
+    cache = object_cache.current()
+    cpu = engine.maker(), engine.vector_registers(), engine.converts_halves()
+    parts = ["recall", _source(), repr(cpu), repr(key)]
+    name = hashlib.sha256("\0".join(parts).encode()).digest()
+    content = cache.load(name)
+    if content is not None:
+        return pickle.loads(content)
+    result = make()
+    cache.store(name, pickle.dumps(result))
+    return result
+
+
+@functools.cache
+def _source():
+    """Return a hash of the source of the compiler."""
+    found = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[2].rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()
