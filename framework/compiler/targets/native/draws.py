@@ -112,18 +112,21 @@ class DrawKernel(NativeKernel):
             each = 32 // self.drawn.itemsize  # entries of four words
             target = writer.at(out_at, start, out.dtype)
             first, whole = start / each, count / each
-            with writer.loop(0, whole) as k:
+            # In vectors of 128-bit products it would take 1.3 times as long, and LLVM
+            # three times.
+            with writer.loop(0, whole, metadata=writer.as_written()) as k:
                 self.write_group(
                     writer, words, first + k, writer.at(target, k * each, out.dtype)
                 )
-            left = count - whole * each
-            with writer.when(left != 0):
-                room = writer.alloca(out.dtype, each)
-                self.write_group(writer, words, first + whole, room)
-                with writer.loop(0, left) as i:
-                    x = writer.load(writer.at(room, i, out.dtype), out.dtype)
-                    at = whole * each + i
-                    writer.store(x, writer.at(target, at, out.dtype))
+            if out.size % each:
+                left = count - whole * each
+                with writer.when(left != 0):
+                    room = writer.alloca(out.dtype, each)
+                    self.write_group(writer, words, first + whole, room)
+                    with writer.loop(0, left) as i:
+                        x = writer.load(writer.at(room, i, out.dtype), out.dtype)
+                        at = whole * each + i
+                        writer.store(x, writer.at(target, at, out.dtype))
 
     def write_group(self, writer, state, number, target):
         """Write the entries that come from one block of four words."""

@@ -401,6 +401,15 @@ class Writer:
         self.declared["!0"] = '!0 = distinct !{!0, !{!"llvm.loop.unroll.disable"}}'
         return ", !llvm.loop !0"
 
+    def as_written(self):
+        """Metadata of a loop that is neither unrolled nor vectorized."""
+        no = (
+            '!{!"llvm.loop.unroll.disable"}',
+            '!{!"llvm.loop.vectorize.enable", i1 0}',
+        )
+        self.declared["!1"] = f"!1 = distinct !{{!1, {', '.join(no)}}}"
+        return ", !llvm.loop !1"
+
     # --- constants
 
     def const(self, value, dtype):
