@@ -389,14 +389,14 @@ class Writer:
         LLVM would first unroll a few dozen iterations, and then find few vectors in
         them. It is one node for all loops, so that equal functions have the same text.
         """
-        return self._as_loop() if 4 <= count < 32 else ""
+        return self.rolled() if 4 <= count < 32 else ""
 
     def _metadata_of_many(self):
         """Return the metadata of the next loop: empty for the first ones of a function."""
         self._loops += 1
-        return self._as_loop() if self._loops > MOST_UNROLLED else ""
+        return self.rolled() if self._loops > MOST_UNROLLED else ""
 
-    def _as_loop(self):
+    def rolled(self):
         """Metadata of a loop that is not unrolled."""
         self.declared["!0"] = '!0 = distinct !{!0, !{!"llvm.loop.unroll.disable"}}'
         return ", !llvm.loop !0"

@@ -24,6 +24,7 @@ from .math_functions import scalar_function
 
 __all__ = ["write_nest"]
 
+MANY = 64  # iterations inside of an outer loop that is not unrolled
 LONG = 64  # statements of a function whose short loops are not unrolled
 
 _REDUCTIONS = {"add": "add", "multiply": "mul"}
@@ -126,13 +127,17 @@ class _Function:
             self.indices[axis] = before
 
     def metadata(self, loop, count):
-        """Keep LLVM from unrolling an innermost loop that it may vectorize as it is.
+        """Keep LLVM from unrolling a loop that is as fast as it is.
 
-        Unrolled, sums over rows of 5 keep their totals in registers, copies of rows of
-        12 are vectors of 8 and 4, and strided loads are shuffled. In a function of many
-        loops that would take LLVM too long.
+        This is an outer loop around many iterations, of which copies save nothing, or
+        an innermost loop that LLVM may vectorize. Unrolled, sums over rows of 5 keep
+        their totals in registers, copies of rows of 12 are vectors of 8 and 4, and
+        strided loads are shuffled. In a function of many loops that would take LLVM too
+        long.
         """
         kinds = {type(each) for each in loop.body}
+        if Loop in kinds and _entries(loop.body) >= MANY:
+            return self.writer.rolled()
         if kinds & {Loop, Accumulate}:
             return ""
         strides = [
@@ -241,6 +246,12 @@ class _Function:
         else:
             total = scalar_function(writer, each.ufunc, [total, value], dtype)
         writer.store(total, address)
+
+
+def _entries(body):
+    """Return the most iterations that the loops of a body run together."""
+    loops = [each for each in body if type(each) is Loop]
+    return max([loop.axis.extent * _entries(loop.body) for loop in loops], default=1)
 
 
 _STATEMENTS = {
