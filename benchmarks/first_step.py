@@ -1,14 +1,18 @@
 """Time first training steps: with an empty cache, of a changed model, and cached.
 
 Each program is a Keras model, built from the same code with tapewright, with Keras on
-TensorFlow and with Keras on JAX. Each step runs in a process of its own; the time of
-``train_on_batch`` includes tracing and compilation, not imports. ``changed`` is the first
+TensorFlow and with Keras on JAX, which has no tapes, and so not the last two programs.
+Each step runs in a process of its own; the time of ``train_on_batch`` includes tracing
+and compilation, not imports. ``changed`` is the first
 step of a slightly changed model after the first one, with what it has left in
 tapewright's cache; ``cached`` the same model in a new process. The peers have no cache.
 """
 
 import argparse
+import functools
+import importlib
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -21,7 +25,9 @@ from turns import inherited
 PEERS = ("tapewright", "tensorflow", "jax")
 
 
-# --- programs: each returns the inputs, what the last layer reads, and the shape of a batch
+# --- programs: each returns a compiled model, and the shape of a batch
+
+# Those of a classifier return the inputs, what the last layer reads, and the shape.
 
 
 def mlp(keras, changed):
@@ -126,12 +132,118 @@ def mobilenet(keras, changed):
     return model.input, x, (16, *shape)
 
 
+def classifier(make, keras, changed):
+    inputs, x, shape = make(keras, changed)
+    outputs = keras.layers.Dense(10, activation="softmax")(x)
+    model = keras.Model(inputs, outputs)
+    model.compile("adam", "sparse_categorical_crossentropy")
+    return model, shape
+
+
+# --- programs with train steps of their own, for which a tape is needed
+
+
+def sam(keras, changed):
+    """A convnet with sharpness-aware minimization: two gradients in a step."""
+    tf = tapes()
+
+    class Sharpness(keras.Model):
+        def gradients(self, images, labels):
+            with tf.GradientTape() as tape:
+                answers = self(images, training=True)
+                loss = self.compute_loss(images, labels, answers)
+            return loss, tape.gradient(loss, self.trainable_variables)
+
+        def train_step(self, data):
+            images, labels, *_ = data
+            weights = self.trainable_variables
+            loss, gradients = self.gradients(images, labels)
+            norm = tf.sqrt(sum([tf.reduce_sum(g * g) for g in gradients]))
+            steps = [0.05 * g / (norm + 1e-12) for g in gradients]
+            for weight, step in zip(weights, steps):
+                weight.assign_add(step)
+            _, gradients = self.gradients(images, labels)
+            for weight, step in zip(weights, steps):
+                weight.assign_sub(step)
+            self.optimizer.apply_gradients(zip(gradients, weights))
+            return {"loss": loss}
+
+    inputs, x, shape = convnet(keras, changed)
+    model = Sharpness(inputs, keras.layers.Dense(10, activation="softmax")(x))
+    model.compile("adam", "sparse_categorical_crossentropy")
+    return model, shape
+
+
+def wgan(keras, changed):
+    """A WGAN with a gradient penalty: a step of the critic and one of the generator."""
+    tf, layers, noise = tapes(), keras.layers, 64
+    critic, generator = keras.Sequential(), keras.Sequential()
+    critic.add(layers.Input((28, 28, 1)))
+    for size in (32, 48 if changed else 64):
+        critic.add(layers.Conv2D(size, 5, strides=2, padding="same"))
+        critic.add(layers.LeakyReLU(0.2))
+    critic.add(layers.Flatten())
+    critic.add(layers.Dense(1))
+    generator.add(layers.Input((noise,)))
+    generator.add(layers.Dense(7 * 7 * 64))
+    generator.add(layers.Reshape((7, 7, 64)))
+    for size in (64, 32):
+        generator.add(layers.BatchNormalization())
+        generator.add(layers.LeakyReLU(0.2))
+        generator.add(
+            layers.Conv2DTranspose(size, 5, strides=2, padding="same", use_bias=False)
+        )
+    generator.add(layers.Conv2D(1, 5, padding="same", activation="tanh"))
+
+    class Wasserstein(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.critic, self.generator = critic, generator
+            self.other = keras.optimizers.Adam(2e-4, 0.5)
+
+        def train_step(self, data):
+            images, *_ = data
+            count = images.shape[0]
+            weights = self.critic.trainable_variables
+            made = self.generator(tf.random.normal((count, noise)), training=True)
+            with tf.GradientTape() as tape:
+                shares = tf.random.uniform((count, 1, 1, 1))
+                between = images + shares * (made - images)
+                with tf.GradientTape() as inner:
+                    inner.watch(between)
+                    answer = self.critic(between, training=True)
+                slopes = inner.gradient(answer, between)
+                norms = tf.sqrt(tf.reduce_sum(slopes * slopes, axis=[1, 2, 3]) + 1e-12)
+                scores = [self.critic(x, training=True) for x in (made, images)]
+                loss = tf.reduce_mean(scores[0]) - tf.reduce_mean(scores[1])
+                loss += 10.0 * tf.reduce_mean((norms - 1.0) ** 2)
+            found = tape.gradient(loss, weights)
+            self.optimizer.apply_gradients(zip(found, weights))
+            weights = self.generator.trainable_variables
+            with tf.GradientTape() as tape:
+                made = self.generator(tf.random.normal((count, noise)), training=True)
+                other = -tf.reduce_mean(self.critic(made, training=True))
+            self.other.apply_gradients(zip(tape.gradient(other, weights), weights))
+            return {"loss": loss, "generator": other}
+
+    model = Wasserstein()
+    model.compile(keras.optimizers.Adam(2e-4, 0.5))
+    return model, (64, 28, 28, 1)
+
+
+CLASSIFIERS = (
+    mlp, convnet, transformer, recurrent, unet, xception, densenet, mobilenet,
+)  # fmt: skip
+TAPED = (sam, wgan)
 PROGRAMS = {
-    each.__name__: each
-    for each in (
-        mlp, convnet, transformer, recurrent, unet, xception, densenet, mobilenet,
-    )
-}  # fmt: skip
+    **{each.__name__: functools.partial(classifier, each) for each in CLASSIFIERS},
+    **{each.__name__: each for each in TAPED},
+}
+
+
+def tapes():
+    """Return the module whose tapes the train steps use."""
+    return sys.modules.get("tapewright") or importlib.import_module("tensorflow")
 
 
 # --- one step
@@ -149,15 +261,13 @@ def first_step(peer, name, changed):
         import keras
     import numpy as np
 
-    inputs, x, shape = PROGRAMS[name](keras, changed)
-    outputs = keras.layers.Dense(10, activation="softmax")(x)
-    model = keras.Model(inputs, outputs)
-    model.compile("adam", "sparse_categorical_crossentropy")
+    model, shape = PROGRAMS[name](keras, changed)
     generator = np.random.default_rng(0)
     images = generator.normal(size=shape).astype(np.float32)
     labels = generator.integers(0, 10, shape[0])
     start = time.perf_counter()
-    loss = float(np.ravel(model.train_on_batch(images, labels))[0])
+    losses = model.train_on_batch(images, labels, return_dict=True)
+    loss = float(losses["loss"])
     seconds = time.perf_counter() - start
     print(json.dumps({"seconds": seconds, "loss": loss}))
 
@@ -186,7 +296,8 @@ def measure(name, peers, rounds):
                 "cached": run("tapewright", name, False, cache),
             }
         for peer in peers:
-            times[peer] = run(peer, name, False, "")
+            has_tapes = peer != "jax" or name not in [each.__name__ for each in TAPED]
+            times[peer] = run(peer, name, False, "") if has_tapes else math.nan
         found = {key: min(t, found.get(key, t)) for key, t in times.items()}
     return found
 
@@ -218,10 +329,10 @@ def main():
             *shares,
             row["changed"] / row["cold"],
         ]
-        cells = " | ".join([f"{each:.2f}" for each in numbers])
+        cells = " | ".join(["" if each != each else f"{each:.2f}" for each in numbers])
         print(f"| {name} | {cells} |", flush=True)
     for peer in peers:
-        found = [row["cold"] / row[peer] for row in figures.values()]
+        found = [row["cold"] / row[peer] for row in figures.values() if row[peer] > 0]
         print(f"\nmedian of cold / {peer}: {statistics.median(found):.2f}")
     if given.json:
         with open(given.json, "w") as file:
