@@ -19,7 +19,7 @@ __all__ = ["ObjectCache", "current"]
 
 LIMIT = 256 << 20  # bytes in a folder
 KEPT = 3 / 4  # of the limit, once it is passed
-STORES_BETWEEN_CHECKS = 100
+CHECKS = 128  # of so many keys one checks the folder, which takes longer than the rest
 UNUSED = 3600  # seconds: a file read later is marked as used, one half written is left
 
 HEADER = struct.Struct("<8s32sQ32s")  # magic, key, length and hash of the object
@@ -50,7 +50,6 @@ class ObjectCache:
 
     def __init__(self, folder, note=None):
         self.folder, self.note = folder, note or _short(folder)
-        self._stores = 0
 
     def load(self, key):
         """Return the object code for a 32-byte key, or None if there is no trusted file."""
@@ -81,9 +80,8 @@ class ObjectCache:
         try:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
             self._check(os.lstat(self.folder), stat.S_ISDIR, self.folder)
-            if self._stores % STORES_BETWEEN_CHECKS == 0:
+            if key[0] % CHECKS == 0:  # keys are hashes
                 self.trim()
-            self._stores += 1
             handle, temporary = tempfile.mkstemp(".tmp", dir=self.folder)  # mode 0600
             try:
                 with open(handle, "wb") as file:
