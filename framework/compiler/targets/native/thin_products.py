@@ -3,7 +3,8 @@
 `gemm` packs both matrices, which pays if a copy is reused many times: not for a few
 rows, as in a small batch. Its tiles are whole vectors of columns, so BLAS is called for
 fewer columns: contractions can have vectors along the rows or along the sum, too.
-Products for which this is not faster are left to `products`: see `is_thin`.
+Products for which this is not faster are left to `products`: see `is_thin`. A batch of
+small products is one contraction, instead of a call for each.
 """
 
 from typing import NamedTuple
@@ -18,6 +19,9 @@ FEW = 48  # rows of a product that is faster without copies
 LEAST = 1 << 21  # multiplications from which on BLAS is slower for a few columns
 SHORT, LEAST_SHORT = 64, 1 << 19  # the same of sums that are not longer
 PAGE = 1 << 12  # bytes: rows that lie so far apart, or twice, take each other's place
+SMALL = (
+    1 << 13
+)  # multiplications of a product of a batch, up to which a call costs more
 ROWS, FEWEST = 64, 16  # of a block into which the first matrix is cut, if it is longer
 
 
@@ -36,6 +40,8 @@ class ThinProduct(NamedTuple):
 def thin_product_of(instruction):
     """Return the `ThinProduct` of an instruction, or None if it is left to `products`."""
     product = product_of(instruction)
+    if product is not None and _is_small(product):
+        return _small_products(product)
     if product is None or not is_thin(product, instruction.outputs[0].dtype):
         return None
     m, n, k, a, b, _ = product[1:]
@@ -59,6 +65,31 @@ def thin_product_of(instruction):
     return ThinProduct(maps, (a.base, b.base), (shape_a, shape_b, shape_out))
 
 
+def _is_small(product):
+    """Return whether a call for each product of a batch would take most of the time."""
+    m, n, k, a, b, _ = product[1:]
+    if len(product.batch) != 1 or m * n * k > SMALL or a.base.is_constant:
+        return False
+    return _is_batch(a, m, k) and _is_batch(b, k, n)
+
+
+def _is_batch(matrices, rows, columns):
+    """Return whether matrices follow each other in C order, each possibly transposed."""
+    follow = not matrices.offset and matrices.strides == (rows * columns,)
+    return follow and _is_dense(matrices, rows, columns)
+
+
+def _small_products(product):
+    (count,), m, n, k, a, b, _ = product
+    each, row, column, term = [Affine(((i, 1),)) for i in range(4)]
+    of_a = (each, term, row) if a.transposed else (each, row, term)
+    of_b = (each, column, term) if b.transposed else (each, term, column)
+    shape_a = (count, k, m) if a.transposed else (count, m, k)
+    shape_b = (count, n, k) if b.transposed else (count, k, n)
+    maps = IndexMaps((count, m, n, k), (of_a, of_b), (each, row, column))
+    return ThinProduct(maps, (a.base, b.base), (shape_a, shape_b, (count, m, n)))
+
+
 def is_thin(product, dtype):
     """Return whether the code here is clearly faster than `products`."""
     (m, n, k), lanes = (product.m, product.n, product.k), gemm.tile_of(dtype).lanes
@@ -78,8 +109,11 @@ def is_thin(product, dtype):
 
 def _is_whole(matrix, rows, columns):
     """Return whether a matrix is a whole array in C order, possibly transposed."""
-    if matrix.offset or matrix.base.size != rows * columns:
-        return False
+    whole = not matrix.offset and matrix.base.size == rows * columns
+    return whole and _is_dense(matrix, rows, columns)
+
+
+def _is_dense(matrix, rows, columns):
     return matrix.rows == (rows if matrix.transposed else columns)
 
 
