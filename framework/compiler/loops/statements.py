@@ -236,7 +236,7 @@ def accesses_in(body):
 
 
 def structure_of(tree, arrays):
-    """Return a tree of statements as text that is equal if at most names differ.
+    """Describe a tree of statements: trees that differ only in names have the same text.
 
     Axes, scalars and local arrays are numbered, and described where they first occur;
     ``arrays`` maps each buffer to its description.
@@ -269,10 +269,15 @@ _name = functools.cache(str)  # of a dtype
 _DESCRIBED = {
     Axis: lambda axis: axis.extent,
     Local: lambda local: f"{_name(local.dtype)} {local.size}",
-    Scalar: lambda scalar: (
-        f"{_name(scalar.dtype)} {type(scalar.value)} {scalar.value!r}"
-    ),
+    Scalar: lambda scalar: f"{_name(scalar.dtype)} {_bits(scalar)}",
 }
+
+
+def _bits(scalar):
+    """Return the bits of a constant: its ``repr`` may lack digits, or the sign of a NaN."""
+    if scalar.value is None:
+        return None
+    return np.asarray(scalar.value, scalar.dtype).tobytes().hex()
 
 
 def scalars_read(statement):

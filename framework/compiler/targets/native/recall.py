@@ -3,7 +3,6 @@
 They are read with ``pickle`` from the cache folder, whose machine code is run anyway.
 """
 
-import functools
 import hashlib
 import pickle
 from pathlib import Path
@@ -23,7 +22,7 @@ def recall(make, *key):
     """
     cache = object_cache.current()
     cpu = engine.maker(), engine.vector_registers(), engine.converts_halves()
-    parts = ["recall", _source(), repr(cpu), repr(key)]
+    parts = ["recall", SOURCE, repr(cpu), repr(key)]
     name = hashlib.sha256("\0".join(parts).encode()).digest()
     content = cache.load(name)
     if content is not None:
@@ -33,10 +32,12 @@ def recall(make, *key):
     return result
 
 
-@functools.cache
 def _source():
     """Return a hash of the source of the compiler."""
     found = hashlib.sha256()
     for path in sorted(Path(__file__).parents[2].rglob("*.py")):
         found.update(path.read_bytes())
     return found.hexdigest()
+
+
+SOURCE = _source()  # read at import: files that change later are not the code that runs

@@ -51,7 +51,7 @@ def test_another_cpu_or_source_is_another_result(monkeypatch):
     found.append(recall.recall(make, "x"))
     monkeypatch.setattr(recall.engine, "vector_registers", lambda: (16, 7))
     found.append(recall.recall(make, "x"))
-    monkeypatch.setattr(recall, "_source", lambda: "changed")
+    monkeypatch.setattr(recall, "SOURCE", "changed")
     found.append(recall.recall(make, "x"))
     assert [n for n, _ in found] == [1, 2, 3]
 
@@ -105,6 +105,27 @@ def step(x, k, y, stride=1):
         z = tw.nn.max_pool2d(z[:, 1:], 2, 2, "SAME")
         loss = tw.reduce_sum(z * tw.nn.softmax(z))
     return loss, tape.gradient(loss, [x, k])
+
+
+ALIKE = [(np.nan, -np.nan), (0.0, -0.0), (1000.00006, 1000.00012)]
+
+
+@pytest.mark.parametrize("values", ALIKE, ids=str)
+def test_constants_that_print_alike_are_not_one(values):
+    x = tw.constant([1.0, -1.0])
+    with np.printoptions(legacy="1.13"):
+        for value in np.array(values, np.float32):
+            constant = tw.constant(value)
+            choose = tw.function(lambda x, c=constant: tw.where(x > 0, x, c))
+            assert choose(x).numpy()[1].tobytes() == value.tobytes()
+
+
+def test_a_kernel_for_other_threads_is_another_one(seen):
+    x, k = images(8, 32, 32, 8), images(3, 3, 8, 8)
+    for threads in (1, 2, 3):
+        config.set_threads(threads)
+        tw.function(lambda x, k: tw.nn.conv2d(x, k, 1, "SAME"))(x, k)
+    config.set_threads(None)
 
 
 def test_kernels_of_one_key_have_one_text(seen):
