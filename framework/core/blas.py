@@ -95,7 +95,8 @@ def bound_axpby(alpha, x, beta, y):
 def trsm(matrix, rhs, lower):
     """Solve ``matrix @ x = rhs`` for a triangular matrix; None if BLAS is not available.
 
-    The other triangle is not read. The diagonal must not hold zeros.
+    The other triangle is not read. The diagonal must not hold zeros, or subnormal
+    numbers, whose inverses overflow.
 
     Example:
         >>> from tapewright.core.blas import trsm

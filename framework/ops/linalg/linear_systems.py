@@ -339,13 +339,15 @@ def triangular_solve_p(xp, matrix: TensorLike, rhs: TensorLike, lower: bool = Tr
 
 
 def _by_blas(matrix, rhs, lower):
-    """Solve each system by BLAS; None if it may not, or if the result holds a NaN.
+    """Solve each system with BLAS; return None if it cannot, or if the result holds a NaN.
 
-    NumPy solves a batch of small systems at once.
+    Batches of small systems are left to NumPy, which solves all of them in one call.
     """
     if matrix.ndim > 2 and matrix.shape[-1] <= BLOCK:
         return None
-    if (np.diagonal(matrix, axis1=-2, axis2=-1) == 0).any():
+    # BLAS multiplies by the inverses of the diagonal, which must be finite.
+    diagonal = np.diagonal(matrix, axis1=-2, axis2=-1)
+    if (np.abs(diagonal) < finfo(matrix.dtype).tiny).any():
         return None
     if matrix.ndim == 2:
         found = trsm(matrix, rhs, lower)

@@ -173,6 +173,14 @@ def test_a_nan_anywhere_spoils_the_same_rows_by_blas(lower, value, count, calls)
         np.testing.assert_array_equal(np.isnan(out.numpy()), np.stack([after] * 2, 1))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_triangle_may_have_a_diagonal_whose_inverse_overflows(dtype, calls):
+    tiny = np.finfo(dtype).tiny / 8
+    matrix = np.array([[tiny, 0], [1, 1]], dtype)
+    x = tw.linalg.triangular_solve(matrix, np.array([[tiny], [3]], dtype))
+    np.testing.assert_allclose(x.numpy(), [[1], [2]])
+
+
 def test_the_other_half_of_a_triangular_matrix_is_not_read():
     x = tw.linalg.triangular_solve([[2.0, np.nan], [0.0, 1.0]], [[2.0], [3.0]])
     assert x.numpy().tolist() == [[1.0], [3.0]]
