@@ -205,13 +205,10 @@ def _is_outside(writer, indices, count, dtype, size, skips=False):
     found = writer.alloca(np.int64)
     writer.store(writer.index(0), found)
     with writer.loop(0, count) as k:
-        index = _index_at(writer, indices, k, dtype)
-        if not skips:  # then negative ones become too large
-            index, size = (
-                writer.bitcast(index, np.uint64),
-                writer.const(size, np.uint64),
-            )
-        wrong = writer.cast(index >= size, np.int64)
+        index, limit = _index_at(writer, indices, k, dtype), writer.index(size)
+        if not skips or dtype.kind == "u":  # then negative ones become too large
+            index, limit = [writer.bitcast(x, np.uint64) for x in (index, limit)]
+        wrong = writer.cast(index >= limit, np.int64)
         writer.store(writer.load(found, np.int64) | wrong, found)
     return writer.load(found, np.int64) != 0
 
