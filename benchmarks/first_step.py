@@ -1,11 +1,11 @@
 """Time first training steps: with an empty cache, of a changed model, and cached.
 
 Each program is a Keras model, built from the same code with tapewright, with Keras on
-TensorFlow and with Keras on JAX, which has no tapes, and so not the last two programs.
-Each step runs in a process of its own; the time of ``train_on_batch`` includes tracing
-and compilation, not imports. ``changed`` is the first
-step of a slightly changed model after the first one, with what it has left in
-tapewright's cache; ``cached`` the same model in a new process. The peers have no cache.
+TensorFlow and with Keras on JAX. The last two programs need a tape, so not on JAX. Each
+step runs in a process of its own; the time of ``train_on_batch`` includes tracing and
+compilation, not imports. ``changed`` is the first step of a slightly changed model after
+the first one, with what it has left in tapewright's cache; ``cached`` the same model in a
+new process. The peers have no cache.
 """
 
 import argparse
@@ -333,7 +333,8 @@ def main():
         print(f"| {name} | {cells} |", flush=True)
     for peer in peers:
         found = [row["cold"] / row[peer] for row in figures.values() if row[peer] > 0]
-        print(f"\nmedian of cold / {peer}: {statistics.median(found):.2f}")
+        if found:
+            print(f"\nmedian of cold / {peer}: {statistics.median(found):.2f}")
     if given.json:
         with open(given.json, "w") as file:
             json.dump(figures, file, indent=1)

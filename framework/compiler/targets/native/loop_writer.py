@@ -127,13 +127,12 @@ class _Function:
             self.indices[axis] = before
 
     def metadata(self, loop, count):
-        """Keep LLVM from unrolling a loop that is as fast as it is.
+        """Keep LLVM from unrolling a loop that would not be faster.
 
-        This is an outer loop around many iterations, of which copies save nothing, or
-        an innermost loop that LLVM may vectorize. Unrolled, sums over rows of 5 keep
-        their totals in registers, copies of rows of 12 are vectors of 8 and 4, and
-        strided loads are shuffled. In a function of many loops that would take LLVM too
-        long.
+        This is an outer loop around many iterations, or an innermost loop that LLVM may
+        vectorize. Unrolled, sums over rows of 5 keep their totals in registers, copies
+        of rows of 12 are vectors of 8 and 4, and strided loads are shuffled. In a
+        function of many loops that would take LLVM too long.
         """
         kinds = {type(each) for each in loop.body}
         if Loop in kinds and _entries(loop.body) >= MANY:

@@ -19,7 +19,7 @@ __all__ = ["ObjectCache", "current"]
 
 LIMIT = 256 << 20  # bytes in a folder
 KEPT = 3 / 4  # of the limit, once it is passed
-CHECKS = 128  # of so many keys one checks the folder, which takes longer than the rest
+CHECKS = 128  # one store in so many checks the folder, which takes longer than the rest
 UNUSED = 3600  # seconds: a file read later is marked as used, one half written is left
 
 HEADER = struct.Struct("<8s32sQ32s")  # magic, key, length and hash of the object

@@ -19,9 +19,7 @@ FEW = 48  # rows of a product that is faster without copies
 LEAST = 1 << 21  # multiplications from which on BLAS is slower for a few columns
 SHORT, LEAST_SHORT = 64, 1 << 19  # the same of sums that are not longer
 PAGE = 1 << 12  # bytes: rows that lie so far apart, or twice, take each other's place
-SMALL = (
-    1 << 13
-)  # multiplications of a product of a batch, up to which a call costs more
+SMALL = 1 << 13  # multiplications of one of a batch, up to which a call costs more
 ROWS, FEWEST = 64, 16  # of a block into which the first matrix is cut, if it is longer
 
 
