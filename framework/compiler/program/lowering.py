@@ -30,6 +30,7 @@ from .call_instructions import (
     Update,
 )
 from .lowering_rules import (
+    CPU_LOOP_RULES,
     HOST_RULES,
     KERNEL_INSTRUCTIONS,
     LOOP_RULES,
@@ -182,6 +183,8 @@ def _lowered_in_loops(program, node, operands, xp):
     An op that raises on some values is computed by NumPy, which checks them.
     """
     op = node.op
+    if op in CPU_LOOP_RULES and xp is np:
+        return _traced(LoopBuilder(program, node), xp, operands, CPU_LOOP_RULES[op])
     if op in LOOP_RULES:
         return _traced(LoopBuilder(program, node), xp, operands, LOOP_RULES[op])
     if op.raises_on_values(*[a.dtype for a in operands]) or op in KERNEL_INSTRUCTIONS:

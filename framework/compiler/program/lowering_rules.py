@@ -15,6 +15,7 @@ from tapewright.ops.array.gather import gather_p, scatter_rows
 from tapewright.ops.array.indexing import complete_index, scatter_index
 from tapewright.ops.array.joining import concat_p
 from tapewright.ops.convolution.windows import resized
+from tapewright.ops.image import resampling
 from tapewright.ops.linalg.diagonal import embed_diagonal
 from tapewright.ops.math import elementwise
 from tapewright.ops.math.comparison import where_positive
@@ -30,7 +31,16 @@ from .call_instructions import Draw, Gather, Scatter
 from .map_fusion import has_rows
 from .scalar_functions import bits_of, kept_bits, positive_bits
 
-__all__ = ["HOST_RULES", "KERNEL_INSTRUCTIONS", "LOOP_RULES", "LOWERING_RULES"]
+__all__ = [
+    "CPU_LOOP_RULES",
+    "HOST_RULES",
+    "KERNEL_INSTRUCTIONS",
+    "LOOP_RULES",
+    "LOWERING_RULES",
+]
+
+# Of resampling by loops, whose code grows with both.
+MOST_PARTS, MOST_TERMS = 8, 16
 
 
 def lower_where_positive(builder, x, y):
@@ -183,6 +193,56 @@ def lower_embed_diagonal(builder, x, axis):
     return np.where(picks, x, np.zeros((), x.dtype))
 
 
+def lower_resample(builder, images, axis, size, method, antialias):
+    """Sum weighted neighbours, as `_banded`."""
+    matrix = resampling.matrix_of(size, images.shape[axis], method, antialias)
+    return _banded(builder, images, axis, matrix)
+
+
+def lower_resample_back(builder, g, extent, axis, size, method, antialias):
+    """Sum weighted neighbours by the transposed matrix, as `_banded`."""
+    matrix = resampling.matrix_of(size, extent, method, antialias)
+    return _banded(builder, g, axis, matrix.T)
+
+
+def _banded(builder, x, axis, matrix):
+    """Multiply an axis by a banded matrix, if one of its sizes divides the other.
+
+    Entry ``times * i + r`` of the result is a sum over entries ``step * i + offset``,
+    with few offsets for each ``r``.
+    """
+    count, extent = matrix.shape
+    times, step = max(count // extent, 1), max(extent // count, 1)
+    if count * step != extent * times or times > MOST_PARTS or x.dtype.kind != "f":
+        raise NotTraceable
+    parts = [
+        _weighted_sum(builder, x, axis, matrix[r::times], step) for r in range(times)
+    ]
+    if times == 1:
+        return parts[0]
+    shape, at = list(x.shape), x.ndim + axis
+    shape[at] = count
+    return np.stack(parts, at + 1).reshape(shape)
+
+
+def _weighted_sum(builder, x, axis, rows, step):
+    """Multiply an axis by a matrix whose band moves by ``step`` columns a row."""
+    (count, extent), total = rows.shape, None
+    at, columns = np.nonzero(rows)
+    offsets = np.unique(columns - step * at) if len(at) else np.array([extent])
+    if len(offsets) > MOST_TERMS:
+        raise NotTraceable
+    for offset in offsets.tolist():
+        column = step * np.arange(count) + offset
+        inside = (column >= 0) & (column < extent)
+        weights = np.where(inside, rows[np.arange(count), column % extent], 0)
+        weights = weights.astype(x.dtype).reshape(-1, *(1,) * (-axis - 1))
+        entries = builder.read(x, 0, {x.ndim + axis: (Index(step, offset), count)})
+        term = entries * weights
+        total = term if total is None else total + term
+    return total
+
+
 # Rules for targets that compile loops: for ops that raise on some values, or that write
 # into parts of an array.
 LOOP_RULES = {
@@ -195,6 +255,12 @@ LOOP_RULES = {
     scatter_index.primitive: lower_scatter_index,
     **convolution_rules.LOOP_RULES,
     **window_rules.LOOP_RULES,
+}
+
+# Further ones for the CPU; a GPU has kernels of its own for these ops.
+CPU_LOOP_RULES = {
+    resampling.resample.primitive: lower_resample,
+    resampling.resample_back.primitive: lower_resample_back,
 }
 
 # Rules for arithmetic that NumPy computes faster in another way than the kernel's.

@@ -62,7 +62,7 @@ KERNELS = {
 }
 
 
-def _matrix(size, extent, method, antialias):
+def matrix_of(size, extent, method, antialias):
     """Return ``[size, extent]``: the weight of each old entry in each new one."""
     scale = extent / size
     if method == "nearest":  # in single precision, as TensorFlow has it
@@ -95,7 +95,7 @@ def bands(size, extent, method, antialias, transposed):
 
     The weights are None if all are 1.
     """
-    matrix = _matrix(size, extent, method, antialias)
+    matrix = matrix_of(size, extent, method, antialias)
     matrix = matrix.T if transposed else matrix
     used = matrix != 0
     first = used.argmax(1)
@@ -151,11 +151,11 @@ def _(images, axis, size, method, antialias):
 
 @resample.vjp("images")
 def _(g, images_shape, axis, size, method, antialias):
-    return _resample_back(g, images_shape[axis], axis, size, method, antialias)
+    return resample_back(g, images_shape[axis], axis, size, method, antialias)
 
 
 @spatial_op(type_name="ScaleAndTranslateGrad", strict=True, linear=True)
-def _resample_back(
+def resample_back(
     xp,
     g: TensorLike,
     extent: int,
@@ -170,7 +170,7 @@ def _resample_back(
     return _sampled(xp, g, axis, *bands(size, extent, method, antialias, True))
 
 
-@_resample_back.infer
+@resample_back.infer
 def _(g, extent, axis, size, method, antialias):
     normalize_axis("resize", axis, g.shape.rank)
     check_choice("resize", "method", method, METHODS)
@@ -183,7 +183,7 @@ def _(g, extent, axis, size, method, antialias):
     return TensorSpec(resized(tuple(g.shape), axis, extent), g.dtype)
 
 
-@_resample_back.vjp("g")
+@resample_back.vjp("g")
 def _(c, axis, size, method, antialias):
     return resample(c, axis, size, method, antialias)
 

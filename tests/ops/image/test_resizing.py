@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.ops.convolution.windows import fold
-from tapewright.ops.image.resampling import _resample_back, resample
+from tapewright.ops.image.resampling import METHODS, resample, resample_back
 from tapewright.ops.image.resizing import resize_keeping_dtype
 from tapewright.test import case, check_op, floats
 
@@ -158,7 +158,7 @@ def test_the_ops_explain_what_does_not_fit():
     with pytest.raises(TypeError, match="'bilinear'.*got int32"):
         resample(tw.ones((2, 2), tw.int32), -2, 3, "bilinear")
     with pytest.raises(tw.errors.ShapeError, match="axis -2.*size 3"):
-        _resample_back(tw.ones((2, 2)), 4, -2, 3, "bilinear")
+        resample_back(tw.ones((2, 2)), 4, -2, 3, "bilinear")
     with pytest.raises(tw.errors.ShapeError, match="axis -3.*size 3"):
         fold(tw.ones((2, 2, 1)), 4, -2, 1, "VALID")
 
@@ -172,3 +172,35 @@ def test_many_repetitions_of_an_entry_are_made_at_once():
     assert y.shape == (1, 2, 3 << 20, 1)
     np.testing.assert_array_equal(y.numpy()[:, :, :: 1 << 20], x.numpy())
     np.testing.assert_array_equal(tape.gradient(total, x), 2.0 * x.numpy() * (1 << 20))
+
+
+RATIOS = [
+    ((2, 5, 6, 3), (10, 12)), ((2, 6, 8, 1), (3, 4)), ((1, 4, 4, 2), (16, 8)),
+    ((1, 9, 6, 2), (3, 18)), ((1, 3, 3, 2), (3, 3)), ((1, 1, 4, 2), (8, 8)),
+    ((1, 5, 5, 2), (7, 8)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("shape, size", RATIOS)
+@pytest.mark.parametrize("antialias", [False, True])
+def test_traced_images_and_their_gradients_are_those_of_eager_mode(
+    method, shape, size, antialias, few_passes
+):
+    x = tw.constant(np.random.default_rng(0).normal(size=shape), "float64")
+
+    def resized(x):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            y = tw.image.resize(x, size, method, antialias=antialias)
+            loss = tw.reduce_sum(y**3)
+        return y, tape.gradient(loss, x)
+
+    with tw.config.use_target("native"):
+        traced = tw.function(resized)
+        for found, wanted in zip(traced(x), resized(x)):
+            np.testing.assert_allclose(found.numpy(), wanted.numpy(), 1e-11, 1e-11)
+        text = traced.get_concrete_function(x).pretty()
+    divides = all(n % m == 0 or m % n == 0 for n, m in zip(shape[1:3], size))
+    if divides and method in ("area", "bilinear", "bicubic", "nearest"):
+        assert "no machine code" not in text
