@@ -479,6 +479,7 @@ def test_the_same_variables_have_the_same_origins_in_each_step():
     assert first is second
     assert [o.key for o in first.origins] == [v.serial for v in (a, b, c)]
     assert ((a * c) + (b * a)).key is not first
+    assert [o.key for o in (a + a * b).key.origins] == [a.serial, b.serial]
 
 
 def test_losses_remember_a_bounded_number_of_origins(v):

@@ -417,6 +417,31 @@ def test_a_traced_step_updates_all_rows_where_that_is_faster(rule, height, is_de
     assert ("scatter_rows" in graph) == is_dense
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_a_traced_sparse_gradient_takes_the_dtype_of_the_variable(dtype):
+    v = tw.Variable(tw.ones((4, 2), dtype))
+
+    @tw.function
+    def step(values):
+        SGD(0.5).apply([tw.IndexedSlices(values, [1, 1], (4, 2))], [v])
+
+    step(tw.ones((2, 2)))
+    assert v.dtype == dtype and v.numpy()[:, 0].tolist() == [1, 0, 1, 1]
+
+
+@pytest.mark.parametrize("ids, shape", [([[0], [1]], (4, 2)), ([0, 1], (5, 2))])
+def test_a_traced_sparse_gradient_of_another_shape_is_refused(ids, shape):
+    v = tw.Variable(tw.ones((4, 2)))
+
+    @tw.function
+    def step(values):
+        SGD(0.5).apply([tw.IndexedSlices(values, ids, shape)], [v])
+
+    with pytest.raises(ValueError, match="shape"):
+        step(tw.ones((2, 2)))
+    assert v.numpy().min() == 1
+
+
 @pytest.mark.parametrize("target", ["native", "numpy"])
 @pytest.mark.parametrize("rule", [SGD, Adam])
 def test_an_index_out_of_range_changes_nothing_in_a_traced_step(rule, target):

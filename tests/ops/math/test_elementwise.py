@@ -392,6 +392,14 @@ def test_floordiv_is_the_floor_of_the_quotient():
     np.testing.assert_array_equal(result, [np.inf, -np.inf, 0, -1, np.inf])
 
 
+@pytest.mark.parametrize("how", ["eager", "native", "numpy"])
+def test_a_power_has_the_rank_of_an_exponent_of_one_entry(how):
+    with tw.config.use_target("numpy" if how == "eager" else how):
+        run = (lambda f: f) if how == "eager" else tw.function
+        cube = run(lambda x: tw.pow(x, tw.constant([[3.0]])))
+        assert cube(tw.constant(2.0)).numpy().tolist() == [[8.0]]
+
+
 AT_EDGES = [
     0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-39, 2.9e-39, 1e-20,
     5e-14, 2e19, 1e20, 3e38, -3e38,

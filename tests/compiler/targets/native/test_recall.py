@@ -11,6 +11,16 @@ from tests.compiler.fuzzing import checking, generating
 
 import tapewright as tw
 from tapewright import config
+from tapewright.compiler.loops.statements import (
+    Access,
+    Axis,
+    Compute,
+    Loop,
+    Scalar,
+    Span,
+    Store,
+    structure_of,
+)
 from tapewright.compiler.targets.native import contractions, recall, segments
 
 pytest.importorskip("llvmlite")
@@ -120,12 +130,29 @@ def test_constants_that_print_alike_are_not_one(values):
             assert choose(x).numpy()[1].tobytes() == value.tobytes()
 
 
-def test_a_kernel_for_other_threads_is_another_one(seen):
-    x, k = images(8, 32, 32, 8), images(3, 3, 8, 8)
-    for threads in (1, 2, 3):
-        config.set_threads(threads)
-        tw.function(lambda x, k: tw.nn.conv2d(x, k, 1, "SAME"))(x, k)
-    config.set_threads(None)
+ARRAY = object()
+
+
+def described(extent=4, dtype="f4", value=1.0, offset=0, about="@0", name="i"):
+    axis, x = Axis(name, extent), Scalar(name, np.dtype(dtype))
+    access = Access(ARRAY, offset, ((axis, 1),))
+    body = [Compute(x, "add", (x, Scalar(None, x.dtype, value))), Store(access, x)]
+    return structure_of([Loop(axis, Span.WHOLE, 0, body)], {ARRAY: about})
+
+
+def test_a_structure_shows_all_but_names():
+    changes = {"extent": 5, "dtype": "f8", "value": 2.0, "offset": 1, "about": "@1"}
+    texts = [described(), *[described(**{k: v}) for k, v in changes.items()]]
+    assert len({*texts}) == 6 and described(name="j") == texts[0]
+
+
+def test_programs_that_differ_in_one_respect_have_different_kernels(seen):
+    k, x = images(3, 3, 4, 4), images(4, 6, 6, 4)
+    for run in (
+        lambda: tw.function(lambda x: tw.nn.conv2d(x[:3], k, 1, "SAME"))(x),
+        lambda: tw.function(lambda x: tw.nn.conv2d(x[1:], k, 1, "SAME"))(x),
+    ):
+        run()
 
 
 def test_kernels_of_one_key_have_one_text(seen):
