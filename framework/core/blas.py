@@ -333,6 +333,11 @@ def _agrees():
                 call()
                 if not np.array_equal(out, wanted):
                     return False
+        triangle = np.tril(a[:5, :5], -1) + np.eye(5, dtype=dtype)
+        for matrix, lower in ((triangle, True), (triangle.T, False)):
+            found = trsm(matrix, matrix @ a[:5, :3], lower)
+            if found is None or not np.array_equal(found, a[:5, :3]):
+                return False
         x, y = a.ravel(), a[::-1].ravel()
         wanted = 3 * x + y
         axpby(3.0, x, 1.0, y)

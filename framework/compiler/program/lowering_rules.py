@@ -98,6 +98,14 @@ def lower_gelu(builder, x):
     return builder.node.op.kernel(np, x)
 
 
+def lower_power(builder, x, y):
+    """Compute the powers of common exponents by products and roots."""
+    kernel, exponent = builder.node.op.kernel, y.buffer
+    if exponent.is_constant and not exponent.is_view:
+        kernel = elementwise.power_of(x, exponent.source) or kernel
+    return kernel(np, x, y)
+
+
 DIVISIONS = (
     elementwise.floordiv,
     elementwise.floormod,
@@ -109,6 +117,7 @@ LOWERING_RULES = {
     **{op.primitive: lower_gelu for op in activation.GELU},
     clip_by_norm_p.primitive: lower_clip_by_norm,
     concat_p.primitive: lower_concat,
+    elementwise.power.primitive: lower_power,
     where_positive.primitive: lower_where_positive,
     **convolution_rules.LOWERING_RULES,
 }
@@ -133,14 +142,6 @@ def lower_division(builder, x, y):
     if not y.buffer.is_constant or y.buffer.is_view or not y.buffer.source.all():
         raise NotTraceable
     return kernel(np, x, y.buffer.source)
-
-
-def lower_power(builder, x, y):
-    """Compute the powers of common exponents by products and roots."""
-    kernel, exponent = builder.node.op.kernel, y.buffer
-    if exponent.is_constant and not exponent.is_view:
-        kernel = elementwise.power_of(x, exponent.source) or kernel
-    return kernel(HOST_FREE, x, y)
 
 
 def lower_pad(builder, tensor, constant_values, paddings):

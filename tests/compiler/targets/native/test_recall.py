@@ -21,6 +21,7 @@ from tapewright.compiler.loops.statements import (
     Store,
     structure_of,
 )
+from tapewright.compiler.program.limits import use_limits
 from tapewright.compiler.targets.native import contractions, recall, segments
 
 pytest.importorskip("llvmlite")
@@ -153,6 +154,13 @@ def test_programs_that_differ_in_one_respect_have_different_kernels(seen):
         lambda: tw.function(lambda x: tw.nn.conv2d(x[1:], k, 1, "SAME"))(x),
     ):
         run()
+
+
+def test_kernels_for_other_limits_have_other_keys(seen):
+    x, k, y = images(2, 16, 16, 4), images(3, 3, 4, 8), images(2, 16, 16, 8)
+    for entries in (64, 128):
+        with use_limits(summed_entries=entries, contraction_work=1 << 8):
+            tw.function(step)(x, k, y)
 
 
 def test_kernels_of_one_key_have_one_text(seen):
