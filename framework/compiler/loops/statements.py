@@ -241,17 +241,17 @@ def structure_of(tree, arrays):
     Axes, scalars and local arrays are numbered, and described where they first occur;
     ``arrays`` maps each buffer to its description.
     """
-    numbers, parts = {}, []
-
-    def add(value):
+    numbers, parts, waiting = {}, [], [tree]
+    while waiting:
+        value = waiting.pop()
         kind = type(value)
-        if kind in _PLAIN:
+        if value is _END:
+            parts.append(")")
+        elif kind in _PLAIN:
             parts.append(repr(value))
         elif isinstance(value, tuple | list):
             parts.append(f"{kind.__name__}(")
-            for each in value:
-                add(each)
-            parts.append(")")
+            waiting += [_END, *reversed(value)]
         elif kind not in _DESCRIBED:
             parts.append(arrays[value])
         elif value in numbers:
@@ -259,11 +259,10 @@ def structure_of(tree, arrays):
         else:
             numbers[value] = len(numbers)
             parts.append(f"{kind.__name__} {_DESCRIBED[kind](value)}")
-
-    add(tree)
     return " ".join(parts)
 
 
+_END = object()  # of a tuple or list
 _PLAIN = {int, str, type(None), range, Span}
 _name = functools.cache(str)  # of a dtype
 _DESCRIBED = {

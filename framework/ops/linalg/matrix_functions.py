@@ -498,7 +498,7 @@ def lstsq(
             nearly so, with no digits left.
 
     Example:
-        >>> tw.linalg.lstsq([[1.0], [1.0]], [[1.0], [3.0]]).numpy()
+        >>> tw.linalg.lstsq([[2.0], [0.0]], [[4.0], [3.0]]).numpy()
         array([[2.]], dtype=float32)
     """
     matrix, rhs = pair(matrix, rhs)

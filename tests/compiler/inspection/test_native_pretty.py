@@ -117,9 +117,9 @@ def test_a_product_names_transposed_matrices_shapes_and_blocks():
 
 def test_a_stack_of_products_is_counted():
     text = tw.function(tw.matmul).get_concrete_function(
-        floats(6, 8, 4), floats(6, 4, 3)
+        floats(6, 32, 24), floats(6, 24, 16)
     ).pretty()  # fmt: skip
-    assert "6 x [8,4] @ [4,3], in parallel" in text
+    assert "6 x [32,24] @ [24,16], in parallel" in text
 
 
 def test_slices_and_strides_are_seen_in_the_subscripts():

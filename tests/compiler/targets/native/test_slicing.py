@@ -19,6 +19,7 @@ from tapewright.compiler.program.array_instructions import BoundedRead, Contract
 from tapewright.compiler.program.limits import use_limits
 from tapewright.compiler.program.rematerialization import rematerialize
 from tapewright.compiler.program.verifier import verify_program
+from tapewright.compiler.targets.native import thin_products
 from tapewright.compiler.targets.native.draws import DrawKernel
 from tapewright.compiler.targets.native.slice_loop import SliceLoop
 from tapewright.compiler.targets.native.slicing import form_slices
@@ -33,7 +34,8 @@ SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 1e30], np.float32)
 
 
 @pytest.fixture(autouse=True)
-def native():
+def native(monkeypatch):
+    monkeypatch.setattr(thin_products, "SMALL", 0)  # as if the products were large
     again = {"again_bytes": 0, "again_ratio": 1}
     with use_limits(sliced_bytes=0, slices=2, **again, shared_work=1):
         with config.use_target("native"):
