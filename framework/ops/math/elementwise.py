@@ -920,7 +920,8 @@ _POWERS = {
 
 def power_of(x, y):
     """Return a kernel for the power of ``x`` by an array with one common exponent, or None."""
-    if y.ndim or x.dtype.char not in "fd" or x.dtype != y.dtype:
+    # Of one number the general function is fast enough, and more exact: `1 - beta**t`.
+    if y.ndim or not x.ndim or x.dtype.char not in "fd" or x.dtype != y.dtype:
         return None
     return _POWERS.get(y.item())
 
