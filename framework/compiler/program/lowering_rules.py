@@ -117,7 +117,6 @@ LOWERING_RULES = {
     **{op.primitive: lower_gelu for op in activation.GELU},
     clip_by_norm_p.primitive: lower_clip_by_norm,
     concat_p.primitive: lower_concat,
-    elementwise.power.primitive: lower_power,
     where_positive.primitive: lower_where_positive,
     **convolution_rules.LOWERING_RULES,
 }
