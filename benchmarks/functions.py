@@ -82,7 +82,7 @@ def hessian_vector_product(tf, x, w1, w2, v1, v2):
 @function((2000, 2), (2, 64), scaled(0.1, 64, 64), scaled(0.1, 64, 1))
 @gradient(of=(1, 2, 3))
 def eikonal(tf, x, w1, w2, w3):
-    """A network of sines with a loss of its slope (SIREN)."""
+    """Penalize the slope of a network of sines (SIREN)."""
     with tf.GradientTape() as tape:
         tape.watch(x)
         y = tf.sin(tf.sin(3.0 * x @ w1) @ w2) @ w3

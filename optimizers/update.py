@@ -314,7 +314,7 @@ def _spec(array):
 
 
 def dense_where_it_pays(rule, gradient, variable):
-    """Return a sparse gradient as a dense one where an update is then faster.
+    """Convert a sparse gradient to a dense one if that makes the update faster.
 
     Rows of zeros change nothing if ``zero_is_idle``; otherwise the update creates them
     itself. The host clips the gradients of a GPU, and keeps the sparse ones sparse.

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class ByType(dict):
-    """Type -> result of a test of types; a dict for fast lookups.
+    """Cache the results of a predicate on types; a dict for fast lookups.
 
     Example:
         >>> from tapewright.core.nest import ByType

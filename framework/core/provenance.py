@@ -62,7 +62,7 @@ def merge_provenance(op, interpreter, keys):
 
 @functools.lru_cache(1024)
 def _union(first, second):
-    """Return one of two that has all origins, or else a new `Provenance`.
+    """Merge two: return the one that has all origins, or a new `Provenance`.
 
     A program joins the same variables in each of its steps.
     """

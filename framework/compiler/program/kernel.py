@@ -10,7 +10,7 @@ from .instruction import Instruction, Memory
 from .program import Buffer, Kind
 from .program_rewriter import ProgramRewriter
 
-__all__ = ["Kernel", "around", "bits_of", "kernel_for", "use_kernels"]
+__all__ = ["Kernel", "around", "axis_of_rows", "bits_of", "kernel_for", "use_kernels"]
 
 
 class Kernel(Instruction, ABC):
@@ -87,6 +87,11 @@ def use_kernels(program, kernel_of):
             rewriter.put(each, program.instructions[count:])
         del program.instructions[count:]
     rewriter.apply()
+
+
+def axis_of_rows(instruction):
+    """Return the axis of a gather or scatter; the first axis if the op has no attribute."""
+    return instruction.keywords.get("axis", 0)
 
 
 def around(shape, axis):

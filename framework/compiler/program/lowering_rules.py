@@ -186,7 +186,7 @@ def lower_upsample(builder, images, axis, times):
 
 
 def lower_embed_diagonal(builder, x, axis):
-    """Select the entries by comparing the index of the new axis with that of ``axis``."""
+    """Keep ``x`` where the index along the new axis equals the index along ``axis``."""
     count = x.shape[axis]
     sizes = [count if i == axis % x.ndim else 1 for i in range(x.ndim)]
     picks = np.eye(count, dtype=bool).reshape(count, *sizes)
@@ -194,13 +194,13 @@ def lower_embed_diagonal(builder, x, axis):
 
 
 def lower_resample(builder, images, axis, size, method, antialias):
-    """Sum weighted neighbours, as `_banded`."""
+    """Apply the matrix of the resampling, by `_banded`."""
     matrix = resampling.matrix_of(size, images.shape[axis], method, antialias)
     return _banded(builder, images, axis, matrix)
 
 
 def lower_resample_back(builder, g, extent, axis, size, method, antialias):
-    """Sum weighted neighbours by the transposed matrix, as `_banded`."""
+    """Apply the transposed matrix of the resampling, by `_banded`."""
     matrix = resampling.matrix_of(size, extent, method, antialias)
     return _banded(builder, g, axis, matrix.T)
 

@@ -365,7 +365,7 @@ BLOCK = 64  # rows up to which LU of a block costs no more than calls for its ha
 
 
 def _substituted(xp, matrix, rhs, lower):
-    """Substitute blockwise, where there is no triangular solver: NaN, batches, GPUs.
+    """Substitute block by block: for NaN, batches of small systems, and GPUs.
 
     Most of the work is products; only the blocks on the diagonal are LU-factorized.
     """

@@ -8,7 +8,7 @@ import numpy as np
 
 from tapewright.ops.nn.cross_entropy import check_labels
 
-from ...program.kernel import around, bits_of
+from ...program.kernel import around, axis_of_rows, bits_of
 from .kernel import NativeKernel, block_function, call_blocks
 
 __all__ = [
@@ -38,7 +38,7 @@ class GatherKernel(NativeKernel):
     def sizes(self):
         """Rows before the axis, along it, entries of a row behind it, and indices."""
         source, indices = self.operands
-        return *around(source.shape, _axis(self.replaced)), indices.size
+        return *around(source.shape, axis_of_rows(self.replaced)), indices.size
 
     @property
     def blocks(self):
@@ -107,7 +107,7 @@ class ScatterKernel(NativeKernel):
     def sizes(self):
         """Rows before the axis, along it, entries of a row behind it, and indices."""
         shape = self.outputs[0].shape
-        return *around(shape, _axis(self.replaced)), self.operands[1].size
+        return *around(shape, axis_of_rows(self.replaced)), self.operands[1].size
 
     @property
     def blocks(self):
@@ -195,13 +195,8 @@ def _index_at(writer, indices, k, dtype):
     return writer.cast(writer.load(writer.at(indices, k, dtype), dtype), np.int64)
 
 
-def _axis(instruction):
-    """Return the axis of the rows; the first axis if the op has no such attribute."""
-    return instruction.keywords.get("axis", 0)
-
-
 def _is_outside(writer, indices, count, dtype, size, skips=False):
-    """Return a bool: whether an index is too large, or negative unless ``skips``."""
+    """Return True if an index is too large, or negative; ``skips`` allows negative ones."""
     found = writer.alloca(np.int64)
     writer.store(writer.index(0), found)
     with writer.loop(0, count) as k:

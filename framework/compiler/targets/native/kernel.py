@@ -45,7 +45,10 @@ class NativeKernel(Kernel):
         return sum([a.size for a in (*self.reads, *self.outputs)])
 
     def code_key(self, places):
-        """Return everything that `define` writes depends on besides `Limits`, or None."""
+        """Return the cache key of the text that `define` writes; None if it is not cached.
+
+        It contains everything that the text depends on, except the `Limits`.
+        """
 
     def define(self, writer, name, places):
         """Write the functions that `write` calls; their names begin with ``name``."""

@@ -248,7 +248,7 @@ class _Function:
 
 
 def _entries(body):
-    """Return the most iterations that the loops of a body run together."""
+    """Count the iterations of the longest nest of loops in a body."""
     loops = [each for each in body if type(each) is Loop]
     return max([loop.axis.extent * _entries(loop.body) for loop in loops], default=1)
 

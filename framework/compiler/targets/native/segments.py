@@ -92,7 +92,7 @@ class _Product:
         self.calls_blas = calls_blas(product)
 
     def code_key(self, places):
-        """Return None: the code of a call is written sooner than it is looked up."""
+        """Return None: writing a call takes less time than a lookup."""
 
     def define(self, writer, name, places):
         define_product(writer, self.product, name, places)

@@ -64,7 +64,7 @@ def thin_product_of(instruction):
 
 
 def _is_small(product):
-    """Return whether a call for each product of a batch would take most of the time."""
+    """Return whether a batch holds products that are too small for a call each."""
     m, n, k, a, b, _ = product[1:]
     if len(product.batch) != 1 or m * n * k > SMALL or a.base.is_constant:
         return False

@@ -8,7 +8,7 @@ that the rows of an entry are adjacent.
 
 from tapewright.ops.nn.cross_entropy import check_labels
 
-from ....program.kernel import around, bits_of
+from ....program.kernel import around, axis_of_rows, bits_of
 from ..kernel import STATUS, CudaKernel, c_type
 from . import index_order
 from .entries import BLOCK, each_entry, index_type, launch
@@ -82,7 +82,7 @@ class ScatterKernel(CudaKernel):
     @property
     def around(self):
         """Entries of the output before the axis, along it, and behind it."""
-        return around(self.outputs[0].shape, _axis(self.replaced))
+        return around(self.outputs[0].shape, axis_of_rows(self.replaced))
 
     @property
     def has_teams(self):
@@ -239,15 +239,10 @@ class RangeKernel(CudaKernel):
         return [launch(addresses, code, labels.size, reads, writes)]
 
 
-def _axis(scatter):
-    """The axis of the rows; the first axis if the op has no such attribute."""
-    return scatter.keywords.get("axis", 0)
-
-
 def _size(scatter):
     """The number of rows along the axis of a scatter."""
     (out,) = scatter.outputs
-    return out.shape[_axis(scatter)]
+    return out.shape[axis_of_rows(scatter)]
 
 
 def _whole(entry):
