@@ -53,12 +53,12 @@ FOLDERS = {
         "autograph",
         "function",
     ],
-    "formats": ["checkpoints", "saved_model", ""],
+    "formats": ["checkpoints", "saved_model", "onnx", "libraries", ""],
 }
 ALLOWED_OUTSIDE = {"numpy", "h5py", "tqdm", "cupy", "tapewright"}
 # Extras, imported where they are used: inside functions.
 ALLOWED_OUTSIDE |= {"llvmlite", "matplotlib", "ml_dtypes", "mpi4py", "nccl", "pydot"}
-ALLOWED_OUTSIDE |= {"PIL", "tensorboardX"}
+ALLOWED_OUTSIDE |= {"PIL", "onnx", "safetensors", "tensorboardX"}
 ALLOWED_OUTSIDE |= {"cuda"}  # what CuPy brings to find CUDA's libraries
 
 
@@ -235,6 +235,7 @@ def test_nothing_else_is_depended_on():
         ("cupy", "tapewright.core.devices"),
         ("ml_dtypes", "tapewright.core.dtypes"),
         ("PIL", "tapewright.storage.records.images"),
+        ("onnx", "tapewright.formats.onnx.package"),
         ("tensorboardX", "tapewright.summary.event_file"),
         ("cuda", "tapewright.compiler.targets.cuda.products.cublaslt"),
         ("llvmlite", "tapewright.compiler.targets.native.engine"),

@@ -144,11 +144,11 @@ def test_the_dependencies_are_three():
     assert names(SETTINGS["project"]["dependencies"]) == ["numpy", "h5py", "tqdm"]
 
 
-def test_the_extras_are_fourteen():
+def test_the_extras_are_sixteen():
     extras = SETTINGS["project"]["optional-dependencies"]
     expected = (
-        "cuda12 cuda13 bfloat16 native mpi nccl plot graphviz image tensorboard docs "
-        "test test-cuda lint"
+        "cuda12 cuda13 bfloat16 native mpi nccl plot graphviz image tensorboard onnx "
+        "safetensors docs test test-cuda lint"
     )
     assert list(extras) == expected.split()
     assert names(extras["cuda12"]) == ["cupy-cuda12x"]

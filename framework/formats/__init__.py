@@ -2,4 +2,5 @@
 
 saved_model   a `Module` with its functions as graphs, custom gradients included
 checkpoints   the values of objects that code creates, by their paths
+onnx          traced functions as ONNX graphs, and back
 """

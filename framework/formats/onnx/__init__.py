@@ -1,0 +1,4 @@
+"""ONNX files: traced functions as ONNX graphs, and back.
+
+package   the package onnx
+"""
