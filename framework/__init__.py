@@ -85,7 +85,18 @@ if TYPE_CHECKING:  # names that are loaded at their first use
         linalg,
         lookup,
     )
-    from .api import math, nest, nn, queue, ragged, raw_ops, saved_model, sets, signal
+    from .api import (
+        math,
+        nest,
+        nn,
+        onnx,
+        queue,
+        ragged,
+        raw_ops,
+        saved_model,
+        sets,
+        signal,
+    )
     from .api import sparse, strings, train
     from .autodiff import testing
     from .autodiff.custom_gradient import *
@@ -341,6 +352,7 @@ __all__ = [
     "ones",
     "ones_initializer",
     "ones_like",
+    "onnx",
     "optimizers",
     "pad",
     "plot",
@@ -536,6 +548,7 @@ import_lazily(
     lookup="tapewright.api.lookup",
     losses="tapewright.keras.losses",
     metrics="tapewright.keras.metrics",
+    onnx="tapewright.api.onnx",
     ones_initializer="tapewright.layers.initializers:Ones",
     optimizers="tapewright.optimizers",
     plot="tapewright.plot",
@@ -617,7 +630,7 @@ explain_missing(
     ),
     *"compat.v1 compat.v1.logging config.optimizer config.threading".split(),
     *"autodiff autograph image linalg lookup math math.special nest nn profiler".split(),
-    *"data.experimental io io.gfile ragged saved_model sets signal sparse strings".split(),
+    *"data.experimental io io.gfile onnx ragged saved_model sets signal sparse strings".split(),
     *"experimental experimental.numpy experimental.numpy.random".split(),
     *"queue random summary test train version".split(),
     *"distribute.cluster_resolver layers optimizers optimizers.schedules".split(),

@@ -178,7 +178,8 @@ def test_folders_of_a_room_build_on_those_before_them():
 
 # Folders whose docstrings list what is in them, a line each.
 LISTING = (
-    "storage formats formats/checkpoints formats/saved_model keras/files inspection"
+    "storage formats formats/checkpoints formats/saved_model formats/onnx "
+    "formats/onnx/to_onnx keras/files inspection"
 ).split()
 
 

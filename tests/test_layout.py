@@ -41,6 +41,16 @@ AUGMENTATION = """
 """.split()
 # File -> the tests that cover it, where these have another name.
 COVERED = {
+    "framework/formats/onnx/graph_writer.py": "tests/formats/onnx/test_save.py",
+    "framework/formats/onnx/operands.py": "tests/formats/onnx/test_save.py",
+    "framework/formats/onnx/to_onnx/arrays.py": "tests/formats/onnx/test_ops.py",
+    "framework/formats/onnx/to_onnx/control_flow.py": "tests/formats/onnx/test_save.py",
+    "framework/formats/onnx/to_onnx/elementwise.py": "tests/formats/onnx/test_ops.py",
+    "framework/formats/onnx/to_onnx/gradients.py": "tests/formats/onnx/test_ops.py",
+    "framework/formats/onnx/to_onnx/products.py": "tests/formats/onnx/test_ops.py",
+    "framework/formats/onnx/to_onnx/recurrent.py": "tests/formats/onnx/test_save.py",
+    "framework/formats/onnx/to_onnx/reductions.py": "tests/formats/onnx/test_ops.py",
+    "framework/formats/onnx/to_onnx/windows.py": "tests/formats/onnx/test_layers.py",
     "layers/conv_lstm.py": "tests/layers/test_recurrent.py",
     "layers/base/symbolic_spec.py": "tests/layers/base/test_symbolic_tensor.py",
     "optimizers/ops_step.py": "tests/optimizers/test_traced_step.py",

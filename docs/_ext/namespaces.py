@@ -32,7 +32,7 @@ NAMESPACES = """
     math math.special nest dtypes errors config data data.experimental datasets
     datasets.digits datasets.mnist datasets.fashion_mnist datasets.cifar10
     datasets.cifar100 datasets.imdb datasets.reuters
-    datasets.boston_housing datasets.california_housing saved_model io io.gfile train
+    datasets.boston_housing datasets.california_housing saved_model onnx io io.gfile train
     distribute distribute.cluster_resolver debugging profiler plot summary test version
     compat
     compat.v1 compat.v1.logging config.optimizer config.threading

@@ -66,7 +66,7 @@ ADVICE: tuple[tuple[str, str, str], ...] = (
      " LinearOperatorIdentity LinearOperatorLowerTriangular", "a matrix and tw.linalg.matmul"),
     ("tf.nn", "fractional_max_pool", "tw.nn.max_pool2d"),
     ("tf.nn", "fractional_avg_pool", "tw.nn.avg_pool2d"),
-    ("keras", "export", "tw.saved_model.save"),
+    ("keras", "export", "Model.export, tw.saved_model.save"),
     ("keras", "wrappers", "a custom class with fit and predict"),
     ("keras", "visualization", "tw.plot"),
     ("keras", "quantizers Quantizer distillation SymbolicScope", ""),

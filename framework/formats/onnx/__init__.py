@@ -1,4 +1,8 @@
-"""ONNX files: traced functions as ONNX graphs, and back.
+"""ONNX files: traced functions as ONNX graphs.
 
-package   the package onnx
+package        the package onnx
+operands       tensors of the graph that is written, and plans to compute them
+to_onnx        translations of ops, a table for each family
+graph_writer   the graph of a trace as ONNX nodes and constants
+save           the model around it, and its file
 """

@@ -11,6 +11,7 @@ Modules::
     shards                weights split into several files
     custom_layer_graphs   calls of custom layers, as graphs
     keras_objects         objects, and arguments of calls, as JSON: ``keras.saving``
+    export                `Model.export`: an ONNX file
     file_editor           `KerasFileEditor`: edit the weights of a file as a dict
     functional_config     layers and the calls between them
     operations            operations between layers: to Keras' classes, and back

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from tapewright.compiler.tracing.tracer import EagerFallback
 from tapewright.core.errors import ShapeError
 from tapewright.core.naming import unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.reserved_names import Replaceable
-from tapewright.core.suggestions import suggesting_arguments, suggestion
+from tapewright.core.suggestions import (
+    suggesting_arguments,
+    suggestion,
+)
 from tapewright.core.symbolic_shape import static_shapes
 from tapewright.core.tensor import convert_to_tensor, is_composite
 from tapewright.core.trackable import Opaque
@@ -503,21 +506,44 @@ class Model(Trainer, Layer):
 
         save_model(self, filepath, overwrite, zipped, **kwargs)
 
-    def export(self, filepath: str, *args: Any, **options: Any) -> NoReturn:
-        """Raise ``NotImplementedError``: TensorFlow's SavedModel format is not supported.
+    @suggesting_arguments
+    def export(
+        self,
+        filepath: str | PathLike[str],
+        format: str | None = None,  # noqa: A002
+        verbose: bool | None = None,
+        input_signature: Sequence[Any] | None = None,
+    ) -> None:
+        """Export the model for inference in other runtimes, as an ONNX file.
+
+        Inputs and outputs have the names of the model's; open sizes stay open. Custom
+        layers become the ops they consist of: see `tw.onnx.save`.
 
         Args:
-            filepath: Ignored.
-            *args: Ignored.
-            **options: Ignored.
+            filepath: Path of the file.
+            format: "onnx", the default for a path that ends in ``.onnx``. Other formats
+                of Keras are not supported: `save` writes a ``.keras`` file, which Keras
+                loads and exports.
+            verbose: If True, print the path, the inputs and the outputs.
+            input_signature: The arguments of the call, with a `TensorSpec` for each
+                tensor; only a model whose inputs are unknown needs it.
+
+        Raises:
+            NotImplementedError: If the format is another one.
+            SavingError: If an op has no equivalent in ONNX (a ValueError and OSError).
+            ImportError: If the package onnx is not installed.
+
+        Example:
+            >>> import os, tempfile
+            >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+            >>> path = os.path.join(tempfile.mkdtemp(), "model.onnx")
+            >>> model.export(path)
+            >>> os.path.getsize(path) > 0
+            True
         """
-        raise NotImplementedError(
-            f"{self._tw_title}: export({filepath!r}) is not supported: it "
-            "would write TensorFlow, ONNX and other formats. "
-            "tw.saved_model.save(model, path) saves the model as a function "
-            "that tw.saved_model.load runs without its code; "
-            "model.save(path) writes a file that Keras can load and export"
-        )
+        from ..files.export import export_model
+
+        export_model(self, filepath, format, verbose, input_signature)
 
     @suggesting_arguments
     def save_weights(

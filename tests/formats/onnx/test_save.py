@@ -1,0 +1,312 @@
+"""`tw.onnx.save`: names, sizes, control flow, gradients, errors."""
+
+import os
+
+import numpy as np
+import pytest
+
+import tapewright as tw
+from tapewright import keras
+from tapewright.core.errors import SavingError
+from tapewright.formats.onnx import save as saving
+
+from .runtime import load, onnx, run, same_as_eager
+
+RNG = np.random.default_rng(5)
+
+
+def ops_of(model):
+    return [node.op_type for node in model.graph.node]
+
+
+def draws(*shapes):
+    return [RNG.standard_normal(shape, "f4") for shape in shapes]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.onnx"
+
+
+# ------------------------------------------------------------------- names and sizes
+
+
+def test_names_and_open_sizes_are_declared(path):
+    def function(image, weights):
+        return {"b": image * 2, "a": image + weights}
+
+    signature = [
+        tw.TensorSpec([None, None, 3], name="image"),
+        tw.TensorSpec([None, None, 3], name="weights"),
+    ]
+    tw.onnx.save(function, signature, path)
+    model = load(path)
+
+    def shown(values):
+        return {
+            v.name: [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim]
+            for v in values
+        }
+
+    sizes = ["batch", "image_1", 3]  # both inputs must have them
+    assert shown(model.graph.input) == {"image": sizes, "weights": sizes}
+    assert shown(model.graph.output) == {"a": sizes, "b": sizes}
+    x, y = draws((2, 4, 3), (2, 4, 3))
+    a, b = run(path, x, y)
+    np.testing.assert_array_equal(a, x + y)
+    np.testing.assert_array_equal(b, x * 2)
+
+
+def test_outputs_may_get_names(path):
+    signature = [tw.TensorSpec([2])]
+    tw.onnx.save(lambda x: (x, x + 1), signature, path, output_names=["same", "next"])
+    assert [v.name for v in load(path).graph.output] == ["same", "next"]
+    with pytest.raises(ValueError, match="output_names must have 2 names"):
+        tw.onnx.save(lambda x: (x, x + 1), signature, path, output_names=["same"])
+
+
+def test_weights_have_their_paths(path):
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="out")])
+    model.export(path)
+    names = [tensor.name for tensor in load(path).graph.initializer]
+    assert [name.rpartition("out/")[2] for name in names] == ["kernel", "bias"]
+
+
+def test_a_size_that_must_be_a_number_is_declared_as_one(path):
+    table = tw.constant(draws((5, 3))[0])
+    tw.onnx.save(lambda x: x + table, [tw.TensorSpec([None, 3])], path)
+    (dim, _) = load(path).graph.input[0].type.tensor_type.shape.dim
+    assert dim.dim_value == 5
+
+
+def test_a_run_with_sizes_that_the_trace_excludes_fails(path):
+    layer = keras.layers.CenterCrop(3, 4)
+    same_as_eager(layer, [tw.TensorSpec([None, None, None, 1])], draws((2, 8, 9, 1)),
+                  path=path)  # fmt: skip
+    (entry,) = load(path).metadata_props
+    assert entry.key == "tapewright.sizes"
+    assert "inputs_1" in entry.value
+    with pytest.raises(Exception, match="sizes must satisfy"):
+        run(path, *draws((2, 2, 2, 1)))
+
+
+def test_code_that_needs_a_size_is_refused(path):
+    def function(x):
+        return tw.add_n([x[i] for i in range(int(x.shape[0]))])
+
+    with pytest.raises(SavingError, match="give the size in the signature"):
+        tw.onnx.save(function, [tw.TensorSpec([None, 3])], path)
+    assert not path.exists()
+
+
+def test_a_shape_computed_from_open_sizes(path):
+    def function(x):
+        n, m = tw.shape(x)[0], tw.shape(x)[1]
+        rows = tw.reshape(x, [m, n])
+        both = tw.concat([rows, tw.zeros([m, 2])], 1)
+        return (
+            tw.reshape(both, [-1]),
+            tw.range(n * m // 2),
+            tw.cast(n, tw.float32) / 2.0,
+        )
+
+    signature = [tw.TensorSpec([None, None])]
+    same_as_eager(function, signature, draws((3, 5)), draws((1, 2)), path=path)
+
+
+# ----------------------------------------------------------------------- what is saved
+
+
+def test_a_concrete_function_and_an_input_signature(path):
+    @tw.function(input_signature=[tw.TensorSpec([None, 2])])
+    def function(x):
+        return tw.tanh(x)
+
+    (x,) = draws((3, 2))
+    for given in (function, function.get_concrete_function()):
+        tw.onnx.save(given, None, path)
+        np.testing.assert_allclose(run(path, x)[0], np.tanh(x), rtol=1e-5)
+
+
+def test_constants_are_folded(path):
+    weight = tw.Variable(draws((3, 3))[0])
+
+    def function(x):
+        return tw.matmul(x, tw.transpose(weight * 2.0) + 1.0)
+
+    model = same_as_eager(function, [tw.TensorSpec([2, 3])], draws((2, 3)), path=path)
+    assert ops_of(model) == ["MatMul", "Identity"]
+
+
+def test_convolutions_stay_with_channels_first(path):
+    model = keras.Sequential(
+        [
+            keras.Input((16, 16, 3)),
+            keras.layers.Conv2D(4, 3, padding="same"),
+            keras.layers.BatchNormalization(),
+            keras.layers.ReLU(),
+            keras.layers.MaxPooling2D(2),
+            keras.layers.ZeroPadding2D(1),
+            keras.layers.DepthwiseConv2D(3, strides=2),
+            keras.layers.GlobalAveragePooling2D(),
+        ]
+    )
+    model.export(path)
+    saved = load(path)
+    assert ops_of(saved) == [
+        "Transpose", "Conv", "Mul", "Add", "Relu", "MaxPool", "Pad", "Conv", "ReduceMean",
+        "Identity",
+    ]  # fmt: skip
+    (x,) = draws((2, 16, 16, 3))
+    wanted = model(x, training=False).numpy()
+    np.testing.assert_allclose(run(path, x)[0], wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("mask", [False, True])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "SimpleRNN"])
+def test_recurrent_layers(kind, mask, path):
+    layer = getattr(keras.layers, kind)(5, return_sequences=True, return_state=True)
+    embedding = keras.layers.Embedding(9, 4, mask_zero=mask)
+    calls = [[RNG.integers(0, 4, s).astype("i4")] for s in ((3, 6), (1, 2))]
+    signature = [tw.TensorSpec([None, None], tw.int32)]
+    model = same_as_eager(lambda x: layer(embedding(x)), signature, *calls, path=path)
+    found = {"LSTM", "GRU", "RNN", "Scan"} & {*ops_of(model)}
+    assert found == {"Scan" if mask else kind.removeprefix("Simple")}
+
+
+def test_control_flow(path):
+    @tw.function
+    def function(x, n):
+        y = x * 2 if tw.reduce_sum(x) > 0 else x - 1
+        for i in tw.range(n):
+            y = tw.tanh(y) + tw.cast(i, tw.float32)
+        while tw.reduce_sum(y) < 50.0:
+            y = y * 1.5 + 1
+        choice = tw.switch_case(n, [lambda: x, lambda: x + 1, lambda: x * 3])
+        return y, choice
+
+    signature = [tw.TensorSpec([4, 3]), tw.TensorSpec([], tw.int32)]
+    (x,) = draws((4, 3))
+    calls = [(abs(x), np.int32(3)), (-abs(x), np.int32(1)), (x, np.int32(0))]
+    model = same_as_eager(function, signature, *calls, path=path)
+    assert {"If", "Loop"} <= {*ops_of(model)}
+
+
+def test_loops_over_rows_of_an_open_size(path):
+    weight = tw.Variable(draws((3, 3))[0])
+
+    @tw.function
+    def function(rows):
+        squares = tw.map_fn(lambda row: row * row, rows)
+        sums = tw.scan(lambda a, b: tw.tanh(a + b @ weight), rows[:, None])
+        return squares, sums
+
+    calls = [draws((5, 3)), draws((2, 3))]
+    same_as_eager(function, [tw.TensorSpec([None, 3])], *calls, path=path)
+
+
+def test_gradients_are_part_of_a_function(path):
+    model = keras.Sequential(
+        [
+            keras.Input((3,)),
+            keras.layers.Dense(8, activation="gelu"),
+            keras.layers.LayerNormalization(),
+            keras.layers.Dense(8, activation="silu"),
+            keras.layers.Dense(4, activation="softplus"),
+            keras.layers.Dense(1, activation="tanh"),
+        ]
+    )
+
+    def forces(x):
+        with tw.GradientTape() as tape:
+            tape.watch(x)
+            energy = tw.reduce_sum(model(x)) + tw.reduce_sum(tw.nn.softmax(x) ** 2)
+        return energy, -tape.gradient(energy, x)
+
+    calls = [draws((5, 3)), draws((1, 3))]
+    same_as_eager(forces, [tw.TensorSpec([None, 3])], *calls, path=path)
+
+
+def test_custom_gradients_and_layers_are_their_ops(path):
+    @tw.custom_gradient
+    def clipped(x):
+        return tw.tanh(x), lambda g: tw.clip_by_value(g, -1.0, 1.0)
+
+    class Scale(keras.layers.Layer):
+        def build(self, shape):
+            self.scale = self.add_weight(shape=(shape[-1],), initializer="ones")
+
+        def call(self, x):
+            return clipped(x) * self.scale
+
+    layer = Scale()
+    layer(np.ones((1, 3), "f4"))
+    model = same_as_eager(layer, [tw.TensorSpec([None, 3])], draws((2, 3)), path=path)
+    assert ops_of(model) == ["Tanh", "Mul", "Identity"]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", "uint8", "int64", "bool"])
+def test_other_dtypes(dtype, path):
+    x = RNG.integers(0, 2, (3, 4)).astype(dtype)
+    signature = [tw.TensorSpec([None, 4], dtype)]
+    same_as_eager(lambda x: tw.concat([x, x], 0)[::-1], signature, [x], path=path)
+
+
+# ------------------------------------------------------------------------ what is not
+
+
+def test_all_ops_without_an_equivalent_are_named(path):
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, name="near")])
+
+    def function(x):
+        return tw.math.lgamma(model(x)), tw.signal.rfft(x)
+
+    with pytest.raises(SavingError) as error:
+        tw.onnx.save(function, [tw.TensorSpec([2, 4])], path)
+    text = str(error.value)
+    assert "lgamma (" in text and "rfft (" in text
+    assert "test_save.py:" in text and "near/bias" in text
+    assert not path.exists()
+
+
+def test_assigned_variables_are_refused(path):
+    counter = tw.Variable(0.0)
+
+    def function(x):
+        counter.assign_add(1.0)
+        return x + counter
+
+    with pytest.raises(SavingError, match="assigns the variable"):
+        tw.onnx.save(function, [tw.TensorSpec([2])], path)
+
+
+def test_complex_tensors_are_refused(path):
+    with pytest.raises(SavingError, match="is complex"):
+        tw.onnx.save(lambda x: x, [tw.TensorSpec([2], tw.complex64)], path)
+
+
+def test_inputs_of_unknown_rank_are_refused(path):
+    with pytest.raises(SavingError, match="unknown rank"):
+        tw.onnx.save(lambda x: x + 1, [tw.TensorSpec(None)], path)
+
+
+def test_an_error_keeps_the_older_file(path):
+    tw.onnx.save(lambda x: x + 1, [tw.TensorSpec([2])], path)
+    before = path.read_bytes()
+    with pytest.raises(SavingError):
+        tw.onnx.save(tw.math.lgamma, [tw.TensorSpec([2])], path)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_large_constants_are_stored_beside_the_model(path, monkeypatch):
+    monkeypatch.setattr(saving, "LARGEST", 1 << 12)
+    weight = tw.Variable(draws((40, 50))[0])
+    function, (x,) = lambda x: x @ weight + 1.0, draws((2, 40))
+    tw.onnx.save(function, [tw.TensorSpec([None, 40])], path)
+    assert sorted(os.listdir(path.parent)) == ["model.onnx", "model.onnx.data"]
+    np.testing.assert_allclose(run(path, x)[0], function(x), rtol=1e-5, atol=1e-6)
+    stored = onnx.load(str(path))
+    np.testing.assert_array_equal(
+        onnx.numpy_helper.to_array(stored.graph.initializer[0]), weight
+    )
