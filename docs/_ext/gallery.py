@@ -16,7 +16,7 @@ ORDER = [
     *("mnist_fit", "mnist_mlp", "mnist_cnn", "text_lstm", "compiled_step"),
     *("sigmoid_derivative", "newton_hessian", "jacobian_patches", "pinn"),
     *("input_gradient_regularization", "gan", "wgan_gp", "dcgan_model"),
-    *("save_and_reload", "saved_custom_gradient"),
+    *("save_and_reload", "saved_custom_gradient", "serve"),
     *("distributed_mnist", "distributed_loop"),
 ]
 
