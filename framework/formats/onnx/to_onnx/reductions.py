@@ -6,13 +6,12 @@ import numpy as np
 
 from tapewright.core.symbolic_dim import is_symbolic
 
-from ..operands import Deferred, Operand, Plan
+from ..operands import Deferred, First, Operand, Plan, channels_first
 from .elementwise import _like, _numpy_dtype, logaddexp
 
 __all__ = ["REDUCTIONS"]
 
 REDUCTIONS = {}
-CHANNELS_LAST = 3  # least rank of images
 
 
 def _translates(function):
@@ -31,9 +30,13 @@ def _reduced(w, op, x, axis, keepdims):
     axes = _axes(x, axis)
     if not axes:
         return w.emit("Identity", x)
-    if getattr(x, "is_first", False) and not keepdims and x.rank >= CHANNELS_LAST:
-        if axes == list(range(1, x.rank - 1)):  # global pooling
-            places = w.axes(*range(2, x.rank))
+    if isinstance(x, Operand) and x.is_first and 3 <= x.rank <= 5:
+        order = channels_first(range(x.rank))
+        places = w.axes(*[order.index(axis) for axis in axes])
+        if keepdims:
+            return First(w.emit(op, x.first, places, keepdims=1))
+        rest = [axis for axis in order if axis not in axes]
+        if rest == sorted(rest):
             return w.emit(op, x.first, places, keepdims=0)
     return w.emit(op, x, w.axes(*axes), keepdims=int(keepdims))
 
