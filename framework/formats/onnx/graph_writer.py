@@ -195,7 +195,11 @@ class GraphWriter:
         """Return sizes as a tensor of rank 1 of int64."""
         if not has_symbolic_shape(tuple(dims)):
             return np.array([int(n) for n in dims], np.int64)
-        return self.root.emit("Concat", *[self.size(n) for n in dims], axis=0)
+        key = tuple([n.expression if is_symbolic(n) else n for n in dims])
+        if key not in self._known_sizes:
+            parts = [self.size(n) for n in dims]
+            self._known_sizes[key] = self.root.emit("Concat", *parts, axis=0)
+        return self._known_sizes[key]
 
     def zeros(self, value: Any) -> Any:
         """Return zeros of the shape and dtype of a value of the graph."""

@@ -65,11 +65,14 @@ def _as_product(w, operands, inputs, output):
     if not summed:
         return None
     dims = dict(zip(a, operands[0].shape)) | dict(zip(b, operands[1].shape))
-    left = _matrices(w, operands[0], a, batch, rows, summed, dims)
+    if batch:
+        left = _matrices(w, operands[0], a, batch, rows, summed, dims)
+    else:  # rows of several axes need not become one
+        left = _matrices(w, operands[0], a, rows[:-1], rows[-1:], summed, dims)
     right = _matrices(w, operands[1], b, batch, summed, columns, dims)
     made = w.emit("MatMul", left, right)
     order = [*batch, *rows, *columns]
-    if len(rows) != 1 or len(columns) != 1:
+    if (batch and len(rows) != 1) or len(columns) != 1 or not rows:
         made = w.emit("Reshape", made, w.sizes([dims[c] for c in order]))
     if "".join(order) != output:
         made = w.emit("Transpose", made, perm=[order.index(c) for c in output])
