@@ -203,7 +203,7 @@ def extract_glimpse(
     if len(offsets.shape) != 2 or offsets.shape[1] != 2:
         raise ShapeError(who, "offsets must be [batch, 2]", offsets=offsets)
     size = as_shape(size)
-    if len(size) != 2 or min(size) < 1:
+    if len(size) != 2 or size[0] < 1 or size[1] < 1:
         raise InvalidArgumentError(
             f"{who}: size must be two positive numbers, got {size}"
         )

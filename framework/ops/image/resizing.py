@@ -86,7 +86,7 @@ def resize_keeping_dtype(
     x = checked_images("resize", images, "images")
     check_choice("resize", "method", method, METHODS)
     wanted = as_shape(size)
-    if len(wanted) != 2 or min(wanted) < 1:
+    if len(wanted) != 2 or wanted[0] < 1 or wanted[1] < 1:
         raise InvalidArgumentError(
             f"resize: size must be two positive numbers, height and width, got {size}"
         )

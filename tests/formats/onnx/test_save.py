@@ -310,3 +310,40 @@ def test_large_constants_are_stored_beside_the_model(path, monkeypatch):
     np.testing.assert_array_equal(
         onnx.numpy_helper.to_array(stored.graph.initializer[0]), weight
     )
+
+
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("size", [(14, 9), (5, 4), (7, 12)])
+@pytest.mark.parametrize(
+    "method", "nearest bilinear bicubic area lanczos3 gaussian mitchellcubic".split()
+)
+def test_resizing(method, size, antialias, path):
+    def function(x):
+        return tw.image.resize(x, size, method, antialias=antialias)
+
+    signature = [tw.TensorSpec([None, 7, 6, 2])]
+    same_as_eager(function, signature, draws((2, 7, 6, 2)), path=path)
+
+
+@pytest.mark.parametrize("method", ["nearest", "bilinear"])
+def test_resizing_to_an_open_size(method, path):
+    def function(x):
+        return tw.image.resize(x, 2 * tw.shape(x)[1:3], method)
+
+    signature = [tw.TensorSpec([None, None, None, 2])]
+    calls = [draws((2, 7, 6, 2)), draws((1, 3, 8, 2))]
+    same_as_eager(function, signature, *calls, path=path)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize("size", [9, 10, 11, 12])
+def test_transposed_convolutions_of_all_sizes(size, padding, path):
+    (filters,) = draws((3, 3, 2, 4))  # [..., outputs, inputs]
+    count = -(-size // 3) if padding == "SAME" else (size - 3) // 3 + 1
+
+    def function(x):
+        shape = [2, size, size, 2]
+        return tw.nn.conv2d_transpose(x, filters, shape, strides=3, padding=padding)
+
+    images = (2, count, count, 4)
+    same_as_eager(function, [tw.TensorSpec(images)], draws(images), path=path)

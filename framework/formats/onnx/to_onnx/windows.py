@@ -116,7 +116,6 @@ def convolution_input_gradient(
             _refuse("the size of a transposed convolution depends on open sizes")
         pads.append((before, after))
         more.append(beyond)
-    pads = [(b, a - extra) for (b, a), extra in zip(pads, more)]
     return Convolution(
         "ConvTranspose",
         g,
@@ -126,6 +125,7 @@ def convolution_input_gradient(
         dilations=dilations,
         group=groups,
         pads=[b for b, _ in pads] + [a for _, a in pads],
+        output_padding=more if any(more) else None,
     )
 
 
