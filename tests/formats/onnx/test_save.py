@@ -199,10 +199,24 @@ def test_loops_over_rows_of_an_open_size(path):
     def function(rows):
         squares = tw.map_fn(lambda row: row * row, rows)
         sums = tw.scan(lambda a, b: tw.tanh(a + b @ weight), rows[:, None])
-        return squares, sums
+        back = tw.scan(lambda a, b: 0.5 * a + b, rows, reverse=True)
+        return squares, sums, back, tw.foldr(lambda a, b: 0.5 * a + b, rows)
 
     calls = [draws((5, 3)), draws((2, 3))]
     same_as_eager(function, [tw.TensorSpec([None, 3])], *calls, path=path)
+
+
+def test_recurrent_layers_of_other_kinds(path):
+    layers = [
+        keras.layers.GRU(
+            3, reset_after=False, return_sequences=True, go_backwards=True
+        ),
+        keras.layers.LSTM(3, activation="relu", recurrent_activation="hard_sigmoid"),
+    ]
+    signature = [tw.TensorSpec([None, None, 4])]
+    calls = [draws((2, 5, 4)), draws((1, 3, 4))]
+    for layer in layers:
+        same_as_eager(layer, signature, *calls, path=path)
 
 
 def test_gradients_are_part_of_a_function(path):
