@@ -34,7 +34,6 @@ __all__ = ["GraphWriter", "OPSET", "names_read"]
 OPSET = 20
 # Bytes of a folded constant that may be larger than what it is computed from.
 SMALL = 1 << 16
-IGNORED = {"print", "assert"}  # effects without results
 
 
 class Block:
@@ -84,6 +83,7 @@ class GraphWriter:
         self._refused = {}  # (name, reason) -> lines
         self.inputs = [self.new_name(name) for name in names]
         self.outputs = []
+        self.left_out = []  # effects without results
         self._line = self._near = None  # of user code; the variable read last
 
     def subgraph(
@@ -370,7 +370,8 @@ class GraphWriter:
         return self._constant(value, variable.path)
 
     def _effect(self, node):
-        if node.kind in IGNORED and not node.outputs:
+        if node.kind == "print" or node.kind.startswith("assert"):
+            self.left_out.append(f"{node.kind} ({node.line})")
             return []
         raise Untranslatable("it has a side effect")
 

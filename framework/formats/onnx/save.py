@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any
@@ -16,6 +17,7 @@ from tapewright.compiler.tracing.graph import spec_of
 from tapewright.compiler.tracing.tracer import EagerFallback
 from tapewright.core.devices import use_module
 from tapewright.core.errors import SavingError
+from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.symbolic_dim import DimSymbol, is_symbolic
 from tapewright.core.tensor_shape import UnrankedShape
 from tapewright.storage.atomic import replacing
@@ -53,6 +55,8 @@ def save(
 
     Images keep their channels last in inputs and outputs; between them, convolutions and
     what follows have channels first, as ONNX requires.
+
+    Prints and assertions are left out, with a warning.
 
     The file is written atomically. Constants beyond 2 GB are stored in a second file,
     ``path`` with ``.data`` appended, which belongs beside it.
@@ -131,6 +135,12 @@ def _model(onnx, concrete, guards, path, output_names):
     writer.reserve(_output_names(concrete, output_names))
     conditions = dims.conditions()
     writer.write(conditions)
+    if writer.left_out:
+        warnings.warn(
+            f"tw.onnx.save leaves out {', '.join(writer.left_out)}: ONNX graphs neither "
+            "print nor raise",
+            stacklevel=user_stacklevel(),
+        )
     for value in graph.outputs:
         dtype = spec_of(value)[1]
         if dtype.kind == "c":

@@ -294,6 +294,18 @@ def test_assigned_variables_are_refused(path):
         tw.onnx.save(function, [tw.TensorSpec([2])], path)
 
 
+def test_prints_and_assertions_are_left_out_with_a_warning(path):
+    @tw.function
+    def function(x):
+        tw.print(x)
+        tw.debugging.assert_greater(x, -100.0)
+        return x + 1
+
+    with pytest.warns(UserWarning, match=r"print .*test_save.*, assert_greater"):
+        tw.onnx.save(function, [tw.TensorSpec([2])], path)
+    np.testing.assert_array_equal(run(path, np.ones(2, "f4"))[0], [2, 2])
+
+
 def test_complex_tensors_are_refused(path):
     with pytest.raises(SavingError, match="is complex"):
         tw.onnx.save(lambda x: x, [tw.TensorSpec([2], tw.complex64)], path)
