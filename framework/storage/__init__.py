@@ -13,6 +13,7 @@ reader           groups and arrays of an untrusted HDF5 file
 writer           groups and arrays of a new HDF5 file
 zips             zip files, read and written
 folders          folders of such files, read and written
+shard_index      the index of files in the same folder that belong together
 suffixes         suffixes of other formats, which are rejected for our files
 records          files of records: TFRecord, lines, CSV; protocol buffers
 """

@@ -8,15 +8,13 @@ arrays.
 import os
 from contextlib import ExitStack, contextmanager
 
-from tapewright.core.errors import SavingError
 from tapewright.storage import strict_json
 from tapewright.storage.atomic import replacing
-from tapewright.storage.reader import MergedGroup, opened, regular_file
+from tapewright.storage.reader import MergedGroup, opened
+from tapewright.storage.shard_index import MAX_SHARDS, read_index
 from tapewright.storage.writer import writing
 
 __all__ = ["opened_shards", "writing_shards"]
-
-MAX_SHARDS = 1000
 
 
 @contextmanager
@@ -26,39 +24,10 @@ def opened_shards(path):
     Raises:
         SavingError: If the file is not an index, or a shard does not exist.
     """
-    with open(regular_file(path), "rb") as file:
-        raw = file.read(strict_json.MAX_CHARACTERS + 1)
-    try:
-        index = strict_json.loads(raw.decode(), path)
-    except UnicodeDecodeError as error:
-        raise SavingError(path, f"is not UTF-8 text: {error}") from None
-    parts = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(parts, dict):
-        raise SavingError(
-            path, "is JSON without weight_map: neither a model nor an index of weights"
-        )
-    lists = [names if isinstance(names, list) else [names] for names in parts.values()]
-    names = [name for each in lists for name in each]
-    for name in names:
-        if not isinstance(name, str) or name != os.path.basename(name):
-            raise SavingError(
-                path, f"lists {name!r}, which is not a file of the same folder"
-            )
-    names = list(dict.fromkeys(names))
-    if not 1 <= len(names) <= MAX_SHARDS:
-        raise SavingError(path, f"lists {len(names)} files, not 1 to {MAX_SHARDS}")
-    paths = [_beside(path, name) for name in names]
+    lists = read_index(path).values()
+    paths = dict.fromkeys(each for paths in lists for each in paths)
     with ExitStack() as stack:
         yield MergedGroup([stack.enter_context(opened(each)) for each in paths])
-
-
-def _beside(index, name):
-    """Return the path of a shard; links must stay in the folder of the index."""
-    path = os.path.join(os.path.dirname(index), name)
-    folders = [os.path.dirname(os.path.realpath(each)) for each in (index, path)]
-    if folders[1] not in (folders[0], os.path.realpath(os.path.dirname(index))):
-        raise SavingError(path, "is a link, not a file of this folder")
-    return path
 
 
 @contextmanager

@@ -84,6 +84,7 @@ def test_files_that_do_not_fit_together_are_refused(tmp_path, second, reason):
         ({"/a": "../0.h5"}, "not a file of the same folder"),
         ({"/a": ["0.h5", 3]}, "not a file of the same folder"),
         ({"/a": "/dev/zero"}, "not a file of the same folder"),
+        ({"/a": "a\0.h5"}, "not a file of the same folder"),
         ({"/a": "gone.h5"}, "no such file"),
         ({"/a": [f"{i}.h5" for i in range(1001)]}, "lists 1001 files"),
         ([], "weight_map"),
