@@ -237,6 +237,7 @@ def test_nothing_else_is_depended_on():
         ("ml_dtypes", "tapewright.core.dtypes"),
         ("PIL", "tapewright.storage.records.images"),
         ("onnx", "tapewright.formats.onnx.package"),
+        ("safetensors", "tapewright.storage.safetensors_file"),
         ("tensorboardX", "tapewright.summary.event_file"),
         ("cuda", "tapewright.compiler.targets.cuda.products.cublaslt"),
         ("llvmlite", "tapewright.compiler.targets.native.engine"),

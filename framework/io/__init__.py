@@ -1,5 +1,7 @@
 """`tw.io`: files, records, serialized examples and tensors, under the names of ``tf.io``."""
 
+from tapewright.storage.safetensors_file import load_safetensors, save_safetensors
+
 from . import gfile as gfile
 from .decoding import decode_base64, decode_csv, decode_raw, encode_base64
 from .files import matching_files, read_file, write_file
@@ -61,12 +63,14 @@ __all__ = [
     "extract_jpeg_shape",
     "gfile",
     "is_jpeg",
+    "load_safetensors",
     "matching_files",
     "parse_example",
     "parse_single_example",
     "parse_single_sequence_example",
     "parse_tensor",
     "read_file",
+    "save_safetensors",
     "serialize_many_sparse",
     "serialize_sparse",
     "serialize_tensor",
