@@ -1,4 +1,4 @@
-"""Read and write Keras' files: ``.weights.h5``, ``.h5`` and ``.keras``.
+"""Read and write files of Keras (``.weights.h5``, ``.h5``, ``.keras``) and safetensors.
 
 Modules::
 
@@ -6,6 +6,9 @@ Modules::
     model_file            one view of a file, independent of its layout
     weights_by_path       weights of Keras 3: groups that follow the objects
     weights_by_layer      weights of Keras 2: a list of layers
+    weights_by_name       weights in files of safetensors, under their names
+    torch_names           names of PyTorch's weights for those of a model
+    torch_layouts         layouts of PyTorch's weights, by class of the layer
     weight_assignment     arrays of a file for variables: all are assigned, or none
     optimizer_state       the variables of an optimizer, in the order of Keras
     shards                weights split into several files

@@ -73,6 +73,7 @@ from .optimizer_state import (
 from .shards import writing_shards
 from .weight_assignment import WeightAssignment
 from .weights_by_layer import read_layers, read_layers_by_name, write_layers
+from .weights_by_name import is_safetensors, read_names, write_names
 from .weights_by_path import read_tree, write_tree
 
 __all__ = ["load_model", "load_weights", "save_model", "save_weights"]
@@ -407,22 +408,31 @@ def _compile_as_saved(model, file):
 def save_weights(model, filepath, overwrite=True, max_shard_size=None):
     """Save the weights of a model, and the state of its optimizer if it is compiled.
 
-    The file is written completely or not at all.
+    The file is written completely or not at all. A safetensors file has the weights
+    alone, without the optimizer. Their names are the path of the layer, as in
+    ``.weights.h5``, and the name of the weight: ``layers/dense/kernel``,
+    ``layers/dense_1/kernel`` for the layers of a sequential or functional model, by
+    class and in order; ``encoder/kernel`` for a layer that is an attribute. They need
+    the extra ``safetensors``.
 
     Args:
         model: Model whose weights are saved.
-        filepath: Path ``name.weights.h5``; with ``max_shard_size`` the path
-            ``name.weights.json`` of an index.
+        filepath: Path ``name.weights.h5`` or ``name.safetensors``; with
+            ``max_shard_size`` the path ``name.weights.json`` of an index, or
+            ``name.safetensors``.
         overwrite: If False, an existing file is an error.
         max_shard_size: Largest size of a file in GB (2^30 bytes): the weights are split
-            into the files ``name_00000.weights.h5`` and so on. All are written before
-            the first replaces an older file. None for a single file.
+            into the files ``name_00000.weights.h5`` and so on, or into
+            ``name-00001-of-00002.safetensors`` and so on, with the index
+            ``name.safetensors.index.json``. All are written before the first replaces an
+            older file. None for a single file.
 
     Raises:
         ValueError: If the suffix is invalid, the model has no weights yet, or a weight
             is larger than ``max_shard_size``.
         SavingError: If the file cannot be written.
         FileExistsError: If the file exists and ``overwrite`` is False.
+        ImportError: If the package safetensors is needed and not installed.
 
     Example:
         >>> import os, tempfile
@@ -432,6 +442,12 @@ def save_weights(model, filepath, overwrite=True, max_shard_size=None):
         >>> keras.saving.load_weights(model, path)
     """
     path = os.fspath(filepath)
+    if is_safetensors(path):
+        _check_has_weights(model, "save_weights")
+        check_not_traced(path)
+        with locked(model.variables):
+            write_names(path, model, overwrite, max_shard_size)
+        return
     suffix = WEIGHTS_SUFFIX if max_shard_size is None else INDEX_SUFFIX
     if max_shard_size is not None:
         path = path.removesuffix(WEIGHTS_SUFFIX) + suffix * path.endswith(
@@ -442,7 +458,9 @@ def save_weights(model, filepath, overwrite=True, max_shard_size=None):
                 f"save_weights: max_shard_size must be positive, got {max_shard_size!r}"
             )
     if not path.endswith(suffix):
-        raise ValueError(f"save_weights: filepath must end in {suffix}, got {path!r}")
+        raise ValueError(
+            f"save_weights: filepath must end in {suffix} or .safetensors, got {path!r}"
+        )
     _check_has_weights(model, "save_weights")
     check_not_traced(path)
     opened = (
@@ -456,28 +474,69 @@ def save_weights(model, filepath, overwrite=True, max_shard_size=None):
 
 
 def load_weights(
-    model, filepath, skip_mismatch=False, by_name=False, objects_to_skip=None
+    model,
+    filepath,
+    skip_mismatch=False,
+    by_name=False,
+    objects_to_skip=None,
+    name_map=None,
+    transpose=None,
 ):
-    """Load weights from a file of `save_weights` or Keras into a model.
+    """Load weights from a file of `save_weights`, Keras or PyTorch into a model.
 
     The model must have the same layers. The file may also contain a whole model. If the
-    optimizer is built, its state is loaded as well.
+    optimizer is built, its state is loaded as well, except from safetensors files.
 
     Args:
         model: Model whose weights are assigned.
-        filepath: Path of the file.
+        filepath: Path of the file; for safetensors, ``name.safetensors`` or the index
+            ``name.safetensors.index.json`` of several files.
         skip_mismatch: If True, skip weights that do not fit, with a warning that lists
             them.
         by_name: If True, match layers by name, and skip other layers; only for files of
             the older ``.h5`` format.
         objects_to_skip: Layers to leave unchanged.
+        name_map: For safetensors files with other keys. A function from the name of a
+            weight, as `save_weights` writes it, to the key in the file, or to None to
+            leave the weight unchanged; a dict from names to keys or None, other names
+            being kept; or a list of pairs of a regular expression and its replacement,
+            applied to the name one after the other.
+        transpose: "torch" for a safetensors file of a ``state_dict``: weights are
+            converted from the layouts of PyTorch's modules to those of the layers that
+            own them. If what ``name_map`` returns ends in our name of the weight, that
+            becomes PyTorch's: ``fc/kernel`` is ``fc.weight``. Without ``name_map`` the
+            modules must have the names of the layers, or be numbered as in
+            ``nn.Sequential`` for a model that is a chain of layers. None to load weights
+            as they are.
 
     Raises:
         SavingError: If weights are missing or have another shape or dtype, which the
             message names, or the file is invalid. No weight changes after an error.
+        ValueError: If there is no rule to convert a weight of more than one axis.
+        ImportError: If the package safetensors is needed and not installed.
     """
     _check_has_weights(model, "load_weights")
-    with opened_model_file(filepath) as file:
+    if transpose not in (None, "torch"):
+        raise ValueError(
+            f"load_weights: transpose must be 'torch' or None, got {transpose!r}"
+        )
+    path = os.fspath(filepath)
+    if is_safetensors(path):
+        if by_name:
+            raise ValueError(
+                f"load_weights: by_name=True needs an older .h5 file, got {path!r}"
+            )
+        assignment = WeightAssignment(path, skip_mismatch)
+        skipped = objects_to_skip or ()
+        read_names(path, model, assignment, skipped, name_map, transpose)
+        assignment.apply(model.weights)
+        return
+    if name_map is not None or transpose is not None:
+        raise ValueError(
+            "load_weights: name_map and transpose are for .safetensors files, got "
+            f"{path!r}"
+        )
+    with opened_model_file(path) as file:
         assignment = WeightAssignment(file.path, skip_mismatch)
         if file.by_layer:
             if objects_to_skip:

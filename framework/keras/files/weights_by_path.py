@@ -9,6 +9,7 @@ arrays of the optimizer are in ``optimizer/vars``, see `optimizer_state`.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from tapewright.core.naming import snake_case
@@ -56,14 +57,20 @@ class LayerPath(NamedTuple):
         return f"{self.path}/vars" if self.path else "vars"
 
 
-def layer_paths(model):
-    """Return the `LayerPath`s of a model and all nested layers, in Keras' order, each once."""
+def layer_paths(model, by_attribute=False):
+    """Return the `LayerPath`s of a model and all nested layers, in Keras' order, each once.
+
+    In a subclass of ``Model``, Keras' paths of private attributes, and of those behind
+    "layers" in the alphabet, are in its list ``layers``. ``by_attribute``: each layer has
+    the path of its attribute.
+    """
+    parts = partial(_parts, by_attribute=by_attribute)
     entries, seen = [], {}  # seen holds what it met: a list of layers that is freed
-    _visit(model, "", entries, seen)  # would leave its id to the next one
+    _visit(model, "", entries, seen, parts)  # would leave its id to the next one
     return entries
 
 
-def _visit(layer, path, entries, seen, counted=False):
+def _visit(layer, path, entries, seen, parts, counted=False):
     if id(layer) in seen:
         return
     seen[id(layer)] = layer
@@ -73,25 +80,26 @@ def _visit(layer, path, entries, seen, counted=False):
             entries.append(LayerPath(at, layer, variables, counted and not inner))
         return
     entries.append(LayerPath(path, layer, layer._tw_own_variables(), counted))
-    for name, part in _parts(layer):
+    for name, part in parts(layer):
         inner = f"{path}/{name}" if path else name
         if is_nested(part):
-            _visit_all(part, inner, entries, seen)
+            _visit_all(part, inner, entries, seen, parts)
         else:
-            _visit(part, inner, entries, seen)
+            _visit(part, inner, entries, seen, parts)
 
 
-def _parts(layer):
+def _parts(layer, by_attribute):
     """Return layers and containers of layers, by the names that Keras uses."""
+    lists_layers = getattr(layer, "_tw_lists_layers", False)
     attributes = {}
     for name, value in children(layer):
         if is_nested(value) or hasattr(value, "_tw_own_variables"):
             attributes[_public(layer, name)] = value
-    if hasattr(type(layer), "layers"):
+    if lists_layers or hasattr(type(layer), "layers") and not by_attribute:
         # what is private to a model is among its layers, where it was met before
         attributes = {k: v for k, v in attributes.items() if k[0] != "_"}
         attributes.setdefault("layers", layer.layers)
-    if getattr(layer, "_tw_lists_layers", False):
+    if lists_layers:
         yield "layers", attributes.pop("layers", [])
     for name in sorted(attributes, key=lambda name: (name[0] == "_", name)):
         yield name, attributes[name]
@@ -104,7 +112,7 @@ def _public(layer, name):
     return name
 
 
-def _visit_all(container, path, entries, seen):
+def _visit_all(container, path, entries, seen, parts):
     """Visit the items of a container, named after their classes and numbered if repeated."""
     if id(container) in seen:
         return
@@ -121,9 +129,9 @@ def _visit_all(container, path, entries, seen):
         number = counts[name] = counts.get(name, -1) + 1
         inner = f"{path}/{name}_{number}" if number else f"{path}/{name}"
         if is_nested(item):
-            _visit_all(item, inner, entries, seen)
+            _visit_all(item, inner, entries, seen, parts)
         else:
-            _visit(item, inner, entries, seen, counted=True)
+            _visit(item, inner, entries, seen, parts, counted=True)
 
 
 def _class_name(layer):

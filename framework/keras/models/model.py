@@ -41,7 +41,7 @@ from ..training.trainer import Trainer
 from .functional import FunctionalGraph, sole, standardized
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
     from typing import IO, Any, Literal, Self
 
@@ -552,20 +552,24 @@ class Model(Trainer, Layer):
         overwrite: bool = True,
         max_shard_size: float | None = None,
     ) -> None:
-        """Save the weights to an HDF5 file, ``name.weights.h5``, in Keras' format.
+        """Save the weights to a file, ``name.weights.h5`` or ``name.safetensors``.
 
-        A compiled model saves the state of its optimizer as well. The file is replaced
+        The first is Keras' format, with the state of the optimizer of a compiled model.
+        A safetensors file has only the weights, with names such as
+        ``layers/dense/kernel``: see `keras.saving.save_weights`. The file is replaced
         atomically: after an error the old file is intact.
 
         Args:
-            filepath: Path that ends in ``.weights.h5``.
+            filepath: Path that ends in ``.weights.h5`` or ``.safetensors``.
             overwrite: If False, raise an error if the file exists.
             max_shard_size: Maximum size of a file in GB: split the weights into several
-                files, with the index ``name.weights.json``. None for a single file.
+                files, with the index ``name.weights.json`` or
+                ``name.safetensors.index.json``. None for a single file.
 
         Raises:
             ValueError: If the path has another ending, or the model has no weights yet.
             FileExistsError: If the file exists and ``overwrite`` is False.
+            ImportError: If the package safetensors is needed and not installed.
         """
         from ..files.save_and_load import save_weights
 
@@ -573,7 +577,16 @@ class Model(Trainer, Layer):
 
     @suggesting_arguments
     def load_weights(
-        self, filepath: str | PathLike[str], skip_mismatch: bool = False, **kwargs: Any
+        self,
+        filepath: str | PathLike[str],
+        skip_mismatch: bool = False,
+        *,
+        name_map: Callable[[str], str | None]
+        | Mapping[str, str | None]
+        | Sequence[tuple[str, str]]
+        | None = None,
+        transpose: Literal["torch"] | None = None,
+        **kwargs: Any,
     ) -> None:
         """Load weights from a file of weights or of a whole model, including Keras files.
 
@@ -581,6 +594,11 @@ class Model(Trainer, Layer):
             filepath: Path of the file.
             skip_mismatch: If True, skip weights that do not fit, with a warning that
                 lists them.
+            name_map: Keys in a safetensors file for our names of weights: a function
+                (None leaves a weight unchanged), a dict, or a list of pairs of a regular
+                expression and a replacement. See `keras.saving.load_weights`.
+            transpose: "torch" to convert weights from PyTorch's layouts, in a
+                safetensors file.
             **kwargs: ``objects_to_skip``: list of layers to leave unchanged;
                 ``by_name=True``, for older ``.h5`` files: match layers by name.
 
@@ -588,6 +606,8 @@ class Model(Trainer, Layer):
             SavingError: If the file is damaged or contains the weights of other layers;
                 then nothing is assigned. It is a ``ValueError``, and for a missing file
                 also a ``FileNotFoundError``.
+            ValueError: If a weight of more than one axis cannot be converted.
+            ImportError: If the package safetensors is needed and not installed.
 
         Example:
             >>> import os, tempfile
@@ -598,7 +618,14 @@ class Model(Trainer, Layer):
         """
         from ..files.save_and_load import load_weights
 
-        load_weights(self, filepath, skip_mismatch, **kwargs)
+        load_weights(
+            self,
+            filepath,
+            skip_mismatch,
+            name_map=name_map,
+            transpose=transpose,
+            **kwargs,
+        )
 
     # --- config
 
