@@ -135,7 +135,8 @@ def _modules(model):
         step = entry.path[len(outer) :].removeprefix("/")
         if entry.counted:
             container = step.rpartition("/")[0]
-            if container == "layers" and entries[outer].layer._tw_lists_layers:
+            lists_layers = getattr(entries[outer].layer, "_tw_lists_layers", False)
+            if container == "layers" and lists_layers:
                 step = entry.layer.name
             else:  # its number, as in `nn.ModuleList`
                 step = f"{container}/{counts[outer, container]}"

@@ -78,6 +78,33 @@ def test_layers_with_the_names_of_modules_need_no_name_map(tmp_path):
     check(model, "lstm")
 
 
+def test_layers_in_a_list_match_modules_in_a_list(tmp_path):
+    class Stack(layers.Layer):
+        def __init__(self):
+            super().__init__()
+            self.layers = [layers.ReLU(), layers.Dense(2, use_bias=False)]
+
+        def call(self, x):
+            return self.layers[1](self.layers[0](x))
+
+    class Net(keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.stack = Stack()
+
+        def call(self, x):
+            return self.stack(x)
+
+    model = Net()
+    model(np.ones((1, 2), "f4"))
+    kernel = np.float32([[1, 2], [3, 4]])
+    tw.io.save_safetensors(
+        tmp_path / "w.safetensors", {"stack.layers.1.weight": kernel}
+    )
+    model.load_weights(tmp_path / "w.safetensors", transpose="torch")
+    np.testing.assert_array_equal(model.get_weights()[0], kernel.T)
+
+
 def test_a_chain_of_layers_matches_numbered_modules_in_order():
     x = keras.Input((4,))
     y = layers.Dense(3)(layers.Dense(8, "tanh")(x))
