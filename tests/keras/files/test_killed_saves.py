@@ -31,6 +31,8 @@ SAVES = {
     "m.h5": "model.save({path!r})",
     "m.weights.h5": "model.save_weights({path!r})",
     "m.weights.json": "model.save_weights({path!r}, max_shard_size=4e-6)",
+    "m.safetensors": "model.save_weights({path!r})",
+    "s.safetensors": "model.save_weights({path!r}, max_shard_size=4e-6)",
     "m": "model.save({path!r}, zipped=False)",
 }
 
@@ -51,7 +53,7 @@ def test_the_next_save_clears_what_a_killed_one_left(tmp_path, name, forks):
     status, _, errors = forks.run(SAVING.format(save=save))
     assert status == -signal.SIGKILL, errors
     assert len(os.listdir(tmp_path)) > len(before)
-    if name.split(".", 1)[-1].startswith("weights"):
+    if name.split(".", 1)[-1].startswith(("weights", "safetensors")):
         model.load_weights(path)
     else:
         keras.models.load_model(path)

@@ -17,6 +17,25 @@ def test_outputs_are_those_of_pytorch(name):
     check(model, name)
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_an_array_of_another_shape_is_refused_whatever_its_size(tmp_path, name):
+    model, path = built(name), tmp_path / "w.safetensors"
+    before = model.get_weights()
+    stored_arrays = tw.io.load_safetensors(stored(name))
+    for key, array in stored_arrays.items():
+        if key.endswith("num_batches_tracked"):
+            continue
+        shapes = {(), (0,), (7,), array.shape[::-1], (1, *array.shape), (array.size,)}
+        shapes |= {array.shape[1:], (*array.shape, 1), (array.size, 1), (1, array.size)}
+        for shape in shapes - {array.shape}:
+            changed = np.resize(array, shape).astype(array.dtype)
+            tw.io.save_safetensors(path, stored_arrays | {key: changed})
+            with pytest.raises(SavingError, match=rf"\[{key}\]: has shape"):
+                model.load_weights(path, transpose="torch")
+    for now, then in zip(model.get_weights(), before):
+        np.testing.assert_array_equal(now, then)
+
+
 def test_the_shape_does_not_decide_what_is_transposed(tmp_path):
     kernel = np.float32([[1, 2], [3, 4]])
     tw.io.save_safetensors(
