@@ -440,11 +440,10 @@ class GraphWriter:
             elif x.rank == rank:
                 views.append(self._view(x))
             elif x.value is not None:
-                dims = channels_first((1,) * (rank - x.rank) + x.value.shape)
                 value = x.value.reshape((1,) * (rank - x.rank) + x.value.shape)
-                value = value.transpose(channels_first(range(rank)))
+                value = value.transpose(channels_first(range(rank)))[0]
                 views.append(
-                    Operand(dims[1:], x.dtype, self.block, value=value[0], hint=x.hint)
+                    Operand(value.shape, x.dtype, self.block, value=value, hint=x.hint)
                 )
             else:
                 return None

@@ -162,6 +162,18 @@ def test_convolutions_stay_with_channels_first(path):
     np.testing.assert_allclose(run(path, x)[0], wanted, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, 2, 3, (1, 2), (0, 3), (2, 3), (0, 1, 2)])
+def test_reductions_of_images_over_any_axes(axis, keepdims, path):
+    layer = keras.layers.Conv2D(4, 3)
+
+    def function(x):
+        return tw.reduce_max(layer(x), axis, keepdims)
+
+    signature = [tw.TensorSpec([None, 6, 7, 2])]
+    same_as_eager(function, signature, draws((3, 6, 7, 2)), path=path)
+
+
 @pytest.mark.parametrize("mask", [False, True])
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "SimpleRNN"])
 def test_recurrent_layers(kind, mask, path):
