@@ -385,3 +385,43 @@ def test_transposed_convolutions_of_all_sizes(size, padding, path):
 
     images = (2, count, count, 4)
     same_as_eager(function, [tw.TensorSpec(images)], draws(images), path=path)
+
+
+def test_steps_of_different_pools_are_not_joined(path):
+    layers = [
+        keras.layers.MaxPooling2D((2, 1)),
+        keras.layers.AveragePooling2D((1, 2)),
+        keras.layers.AveragePooling2D((2, 1), padding="same"),
+        keras.layers.MaxPooling2D((2, 1)),
+        keras.layers.UpSampling2D((1, 2)),
+        keras.layers.UpSampling2D((2, 1), interpolation="bilinear"),
+    ]
+    model = keras.Sequential([keras.Input((11, 9, 2)), *layers])
+    signature = [tw.TensorSpec([None, 11, 9, 2])]
+    same_as_eager(model, signature, draws((2, 11, 9, 2)), path=path)
+
+
+def test_a_normalization_takes_over_what_has_its_shape_alone(path):
+    scale, offset = draws((4,), (3, 4))
+    layer = keras.layers.LayerNormalization(axis=[1, 2], center=False, scale=False)
+    signature = [tw.TensorSpec([None, 3, 4])]
+    cases = {
+        lambda x: layer(x) * scale + offset: "Mul",
+        lambda x: (layer(x) + offset) * offset: "Mul",
+        lambda x: (layer(x) * offset + offset) * scale + scale: "Mul",
+        lambda x: layer(x) * offset + offset: "LayerNormalization",
+    }
+    for function, op in cases.items():
+        model = same_as_eager(function, signature, draws((2, 3, 4)), path=path)
+        assert "LayerNormalization" in ops_of(model) and op in ops_of(model)
+        assert ("Mul" in ops_of(model)) == (op == "Mul")
+
+
+def test_large_results_of_constants_are_not_stored(path):
+    row = tw.Variable(draws((1000,))[0])
+
+    def function(x):
+        return x + tw.broadcast_to(row, [1000, 1000])
+
+    tw.onnx.save(function, [tw.TensorSpec([1000, 1000])], path)
+    assert path.stat().st_size < 1 << 17
