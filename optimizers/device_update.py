@@ -6,8 +6,12 @@ which is traced once and runs on the device; and the step counter.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from tapewright.compiler.program.array_functions import NotTraceable
+from tapewright.compiler.program.array_tracer import ArrayTracer
 from tapewright.compiler.program.variable_update import DeviceUpdate, UpdateGroup
 from tapewright.core.communication.job import count_step
 
@@ -95,6 +99,32 @@ class _Step(DeviceUpdate):
         self.block_rule.function(xp, [gradient, *flats], scratch, numbers, decays)
         return flats
 
+    def trace_advance(self, load):
+        rule, counter = self.rule, self.rule._iterations
+        if rule._tw_has_state:
+            raise NotTraceable
+        count = load(counter)
+        rate = rule._tw_traced_rate(count, load)
+        decay = rate * (rule.weight_decay or 0)
+        step = (count + 1).astype(np.float64)
+        numbers = []
+        for group, *_ in self.parts:
+            real = partial(_rounded, group.segment.workspace.computed)
+            numbers.append([decay, *rule._tw_rule.coefficients(step, rate, real)])
+        return numbers, [(counter, count + 1)]
+
+    def columns(self):
+        found = []
+        for group, start, stop in self.parts:
+            segment = group.segment
+            size, starts = len(segment.variables), segment.starts
+            inside = [m for m in range(size) if start <= starts[m] < stop]
+            rows = range(1 + self.block_rule.slots)
+            found.append(
+                [[segment.owners[row * size + m] for m in inside] for row in rows]
+            )
+        return found
+
     def is_current(self):
         return self.count is not None and are_current(self.rule, self.read._tw_values)
 
@@ -136,3 +166,24 @@ class _Step(DeviceUpdate):
             for segment in self.update.changed
             for variable, view in zip(segment.owners, segment.views_of_owners())
         }
+
+
+def _rounded(dtype, x):
+    """Return a number or traced array of rank 0 in a dtype, like NumPy's scalar types."""
+    return _Rounded(x.astype(dtype)) if type(x) is ArrayTracer else dtype.type(x)
+
+
+class _Rounded:
+    """A traced array as a scalar, of which code may ask for the `item`."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def item(self):
+        return self._array.astype(np.float64)
+
+    def __getattr__(self, name):
+        raise NotTraceable(f"{name} needs a value")
+
+    def __float__(self):
+        raise NotTraceable("float needs a value")

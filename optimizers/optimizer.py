@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 
+from tapewright.compiler.program.array_functions import NotTraceable
 from tapewright.compiler.program.variable_update import BlockRule
 from tapewright.core import config
 from tapewright.core.argument_validation import positive, share, whole
@@ -587,6 +588,18 @@ class Optimizer(State, Configured):
                 return rate._tw_at(self._iterations._array.item())
             return float(self.learning_rate)
 
+    def _tw_traced_rate(self, count, load):
+        """Return the rate of a step as a traced array of float64.
+
+        ``count`` is the traced counter, ``load`` returns the value of a variable.
+        """
+        rate = self._learning_rate
+        if type(rate) is Variable:
+            return load(rate).astype(np.float64)
+        if not isinstance(rate, LearningRateSchedule):
+            raise NotTraceable("the learning rate is a call of Python")
+        return rate._tw_traced(count)
+
     # --- the interface of an `Update`
 
     def _tw_make_step(self, update: Any, gradients: Any, share: float = 1.0) -> Any:
@@ -651,11 +664,15 @@ class Optimizer(State, Configured):
     def _tw_traced_step(self, update: Any, dense: bool) -> Any:
         """Return the graph of a step of a rule in ops; see `traced_step`."""
         is_own = type(self)._tw_make_step is not Optimizer._tw_make_step
-        if is_own or self._tw_updates_blocks or not dense:
+        if is_own or self._tw_updates_blocks or not dense or self._tw_has_state:
             return None, None
+        return traced_step(update, self)
+
+    @property
+    def _tw_has_state(self):
+        """True if the rule has state besides slots, which Python computes."""
         advance = getattr(self._tw_rule.advance, "__func__", None)
-        has_state = advance is not Optimizer.advance  # which Python computes
-        return (None, None) if has_state else traced_step(update, self)
+        return advance is not Optimizer.advance
 
     @property
     def _tw_rule(self):

@@ -1,7 +1,8 @@
 """Learning rate schedules: learning rates as functions of the step.
 
-A formula is written once for two sets of functions: functions of numbers for updates,
-which need one rate per step, and functions of tensors for tensors.
+A formula is written once for three sets of functions: functions of numbers for updates,
+which need one rate per step, of arrays for updates in machine code, and of tensors for
+tensors.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tapewright.compiler.program.array_functions import NotTraceable
 from tapewright.core.dtypes import float32
 from tapewright.core.tensor import constant, convert_to_tensor, is_tensor
 from tapewright.core.variable import Variable
@@ -72,6 +74,10 @@ class LearningRateSchedule(Configured):
         variable.path = "iteration"  # as that of an optimizer
         return float(self(variable))
 
+    def _tw_traced(self, count: Any) -> Any:
+        """Return the rate of a traced step as an array of float64."""
+        raise NotTraceable(f"{type(self).__name__} is a call of Python")
+
 
 class _Formula(LearningRateSchedule):
     """Base class of schedules that are a formula of the step."""
@@ -83,6 +89,9 @@ class _Formula(LearningRateSchedule):
 
     def _tw_at(self, step: int) -> float:
         return float(self._tw_rate(step, NUMBERS))
+
+    def _tw_traced(self, count: Any) -> Any:
+        return self._tw_rate(count, ARRAYS)
 
     def _tw_check_positive(self, argument):
         value = getattr(self, argument)
@@ -217,6 +226,12 @@ class PiecewiseConstantDecay(_Formula):
 
     def _tw_at(self, step: int) -> float:
         return float(self.values[bisect_left(self.boundaries, step)])
+
+    def _tw_traced(self, count: Any) -> Any:
+        rate = np.float64(self.values[-1])
+        for boundary, value in zip(self.boundaries[::-1], self.values[-2::-1]):
+            rate = np.where(count <= math.floor(boundary), np.float64(value), rate)
+        return rate
 
     def _tw_rate(self, step, f):
         rate = convert_to_tensor(self.values[-1], float32)
@@ -429,7 +444,7 @@ def deserialize(
         return object_config.deserialize("schedule", config)
 
 
-# ------------------------------------------------------- the two sets of functions
+# ----------------------------------------------------- the three sets of functions
 
 NUMBERS = SimpleNamespace(
     real=float,
@@ -442,6 +457,19 @@ NUMBERS = SimpleNamespace(
     maximum=max,
     select=lambda condition, yes, no: yes() if condition else no(),
     slack=1e-9,  # log(3 ** 5) / log(3) is to be 5
+)
+
+ARRAYS = SimpleNamespace(  # of NumPy, as in traced kernels
+    real=lambda step: step.astype(np.float64),
+    floor=np.floor,
+    ceil=np.ceil,
+    log=np.log,
+    cos=np.cos,
+    pow=np.power,
+    minimum=np.minimum,
+    maximum=np.maximum,
+    select=lambda condition, yes, no: np.where(condition, yes(), no()),
+    slack=NUMBERS.slack,
 )
 
 TENSORS = SimpleNamespace(

@@ -88,13 +88,18 @@ def optimize(graph):
     return optimized
 
 
-def stages(graph, **lowering):
-    """Yield ``(name, result)`` after each step of the pipeline of the current target.
+def stages(graph, target=None, **lowering):
+    """Yield ``(name, result)`` after each step of the pipeline of a target.
 
     The result of passes over graphs is a `Graph`; from ``"lower"`` on it is a `Program`,
     the same one, which the passes modify in place.
+
+    Args:
+        graph: The `Graph`.
+        target: The `Target`, by default the current one.
+        **lowering: Arguments of `lower`.
     """
-    target = current_target()
+    target = target or current_target()
     for name, optimized in graph_stages(graph, target.graph_passes):
         yield name, optimized
     program = lower(optimized, **target.lowering(), **lowering)

@@ -9,6 +9,8 @@ of large arrays.
 import contextlib
 from dataclasses import dataclass, fields, replace
 
+from tapewright.core import config
+
 __all__ = ["DEFAULTS", "Limits", "limits_in_use", "use_limits"]
 
 
@@ -61,6 +63,10 @@ class Limits:
     thread_product: int = 1 << 19  # multiplications for a thread, at least
     packed_entries: int = 1 << 19  # of the left matrix that a thread packs, or more
 
+    # --- native: code that runs without this process, on one thread, without BLAS
+
+    is_standalone: bool = False
+
     # --- cuda
 
     grid_blocks: int = 1 << 16  # the most; further indices are taken in turns
@@ -71,6 +77,11 @@ class Limits:
     key_stretches: int = 256  # into which keys are cut to be sorted, at most
     products_at_once: int = (1 << 16) - 1  # of a call, as the grids of CUDA have them
     trial_bytes: int = 1 << 26  # of arrays of an epilogue; larger products gain little
+
+    @property
+    def threads(self) -> int:
+        """The number of threads for which a program has memory."""
+        return 1 if self.is_standalone else config.threads()
 
 
 DEFAULTS = Limits()

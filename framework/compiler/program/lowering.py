@@ -49,6 +49,7 @@ def lower(
     donated_inputs=(),
     in_loops=False,
     is_supported=None,
+    limits=None,
 ):
     """Return the `Program` of a graph for arrays of a type; see `Program` for the rest.
 
@@ -57,7 +58,7 @@ def lower(
     ``is_supported(instruction)`` returns whether the target can compile it, where
     nothing else could run it: otherwise the op becomes a call of its kernel.
     """
-    program = Program(graph, aliases_inputs, donated_inputs)
+    program = Program(graph, aliases_inputs, donated_inputs, limits)
     known = {}  # value -> buffer
     for value in (*graph.inputs, *graph.captures):
         known[value] = Buffer(value.shape, value.dtype, Kind.INPUT, source=value)

@@ -112,6 +112,25 @@ class DeviceUpdate(ABC):
         """
 
     @abstractmethod
+    def trace_advance(self, load):
+        """Compute on traced arrays what `advance` computes in Python.
+
+        Args:
+            load: Function that returns the value of a variable.
+
+        Returns:
+            For each group the coefficients, numbers or traced arrays of rank 0; and
+            pairs of the other variables that change and their new values.
+
+        Raises:
+            NotTraceable: If the step runs code that is not arithmetic.
+        """
+
+    @abstractmethod
+    def columns(self):
+        """Return for each group, and each of its flat arrays, the variables in it."""
+
+    @abstractmethod
     def is_current(self):
         """Return whether the settings that `trace` read are unchanged."""
 

@@ -21,7 +21,6 @@ from ...loops.accesses import layout_of
 from ...loops.contraction import ContractionLoop
 from ...loops.contraction_schedule import schedules_of
 from ...loops.tiling import VectorUnit
-from ...program.limits import DEFAULTS
 from . import atomics, autotune, engine
 from .kernel import NativeKernel, block_function, call_blocks, is_shared
 from .llvm_writer import POINTER, IRValue, Size, Writer, sized
@@ -34,10 +33,10 @@ LINE = 64  # entries, one or more lines of the cache, of which no two threads wr
 _I64 = np.dtype(np.int64)
 
 
-def _contraction(instruction):
+def _contraction(instruction, limits):
     """Return ``(maps, operands, shapes)`` if there may be code for it, or None."""
     if not instruction.keywords:
-        return thin_product_of(instruction)
+        return thin_product_of(instruction, limits)
     a, b = operands = instruction.operands[:2]
     (out,) = instruction.outputs
     known = {x.dtype for x in (a, b, out)} == {out.dtype} and out.dtype.char in "fd"
@@ -47,9 +46,9 @@ def _contraction(instruction):
     return instruction.maps, operands, (a.shape, b.shape, out.shape)
 
 
-def _schedules(instruction, limits=DEFAULTS, most=1):
+def _schedules(instruction, limits, most=1):
     """Return up to ``most`` `Schedule`s of an instruction; none if there is no code."""
-    found, (out,) = _contraction(instruction), instruction.outputs
+    found, (out,) = _contraction(instruction, limits), instruction.outputs
     if found is None:
         return ()
     maps, _, shapes = found
@@ -79,21 +78,24 @@ class ContractionKernel(NativeKernel):
 
     def __init__(self, replaced, schedule, limits):
         self.schedule, self.count = schedule, None
-        self.threads = min(config.threads(), schedule.blocks)
+        self.threads = min(limits.threads, schedule.blocks)
         super().__init__(replaced, limits)
-        _, operands, _ = _contraction(replaced)
+        _, operands, _ = _contraction(replaced, limits)
         self.operands = (*operands, *self.operands[2:])
 
     @classmethod
     def accepts(cls, instruction):
-        return bool(_schedules(instruction))
+        return True  # `of` decides, with the limits of the program
 
     @classmethod
     def of(cls, program, instruction):
         limits = program.limits
-        if not config.autotune_is_on():
-            return cls(instruction, *_schedules(instruction, limits), limits)
-        maps, _, shapes = _contraction(instruction)
+        found = _schedules(instruction, limits)
+        if not found:
+            return None
+        if limits.is_standalone or not config.autotune_is_on():
+            return cls(instruction, *found, limits)
+        maps, _, shapes = _contraction(instruction, limits)
         found = _schedules(instruction, limits, limits.tiles_tried)
         kernels = {str(each.tile): cls(instruction, each, limits) for each in found}
         about = f"{maps} {shapes} {instruction.outputs[0].dtype.char} {limits}"

@@ -7,6 +7,7 @@ compiles.
 
 import collections
 import contextlib
+import contextvars
 import functools
 import hashlib
 import os
@@ -26,11 +27,14 @@ __all__ = [
     "Library",
     "availability",
     "compiled",
+    "compiling_for",
     "converts_halves",
     "description",
     "host",
+    "joined_object_code",
     "maker",
     "object_code",
+    "this_cpu",
     "vector_registers",
 ]
 
@@ -97,8 +101,11 @@ def compiled(
             the module itself.
 
     Raises:
-        RuntimeError: If LLVM rejects a text or a function is not found.
+        RuntimeError: If LLVM rejects a text or a function is not found, or if code is
+            compiled for another CPU.
     """
+    if _other_host.get() is not None:
+        raise RuntimeError(f"module {name!r} would be loaded, but is for another CPU")
     codes = _object_codes([(text, level), *kernels], name, symbols or {})
     return Library(codes, [*_DEFINED.findall(text), *exported], name, symbols)
 
@@ -184,26 +191,76 @@ def _object_code(text, name, level):
 
     Each module has its own LLVM context, so several threads can compile at a time.
     """
+    with _llvm().create_context() as context:
+        with _optimized(text, name, level, context) as module:
+            return _emitted(_passes(host(), level, CODEGEN_LEVEL)[0], module)
+
+
+def _optimized(text, name, level, context):
+    """Return the module of a text after LLVM's passes."""
     llvm, (machine, builder) = _llvm(), _passes(host(), level, CODEGEN_LEVEL)
-    with llvm.create_context() as context:
-        try:
-            module = llvm.parse_assembly(text, context)
-        except RuntimeError as error:
-            raise _refused(name, error) from None
-        with module:
-            module.name = name
-            module.triple = host().triple
-            module.data_layout = str(machine.target_data)
-            try:
-                module.verify()
-            except RuntimeError as error:
-                raise _refused(name, error) from None
-            passes = builder.getModulePassManager()
-            _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
-            # llvmlite 0.50 forgets to: ObjectRef's empty method hides that of the base.
-            llvm.newpassmanagers.NewPassManager._dispose(passes)
-            passes.detach()
-            return _emitted(machine, module)
+    try:
+        module = llvm.parse_assembly(text, context)
+    except RuntimeError as error:
+        raise _refused(name, error) from None
+    try:
+        module.name = name
+        module.triple = host().triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        module.close()
+        raise _refused(name, error) from None
+    _run(builder.getModulePassManager(), module, builder)
+    return module
+
+
+def _run(passes, module, builder):
+    """Run passes over a module, and free them."""
+    _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
+    # llvmlite 0.50 forgets to: ObjectRef's empty method hides that of the base.
+    _llvm().newpassmanagers.NewPassManager._dispose(passes)
+    passes.detach()
+
+
+def joined_object_code(modules, exported):
+    """Compile modules for `host` to the bytes of one object file.
+
+    Each module is optimized by itself, so that its functions are the same machine code
+    as in a `Library`.
+
+    Args:
+        modules: Pairs ``(text, level)``, as for `compiled`.
+        exported: Names of the functions that other object files may call. All others
+            are left out where nothing calls them.
+
+    Returns:
+        The bytes, and the names of the functions that other files must define.
+
+    Raises:
+        RuntimeError: If LLVM rejects a text.
+    """
+    with _exclusive():
+        llvm = _llvm()
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        with llvm.create_context() as context, contextlib.ExitStack() as stack:
+            whole, *others = [
+                stack.enter_context(_optimized(text, "library", level, context))
+                for text, level in modules
+            ]
+            for other in others:
+                whole.link_in(other)
+            for each in (*whole.functions, *whole.global_variables):
+                if not each.is_declaration and each.name not in exported:
+                    each.linkage = "internal"
+            machine, builder = _passes(host(), 0, CODEGEN_LEVEL)
+            unused = llvm.create_new_module_pass_manager()
+            unused.add_global_dead_code_eliminate_pass()
+            _run(unused, whole, builder)
+            missing = [each.name for each in whole.functions if each.is_declaration]
+            missing = [name for name in missing if not name.startswith("llvm.")]
+            return _emitted(machine, whole), missing
 
 
 def _emitted(machine, module):
@@ -303,12 +360,30 @@ def availability():
         return f"a test function could not be compiled: {error}"
 
 
-@functools.cache
+_other_host = contextvars.ContextVar("other_host", default=None)
+
+
 def host():
-    """Return the `Host` that modules are compiled for: this process's CPU.
+    """Return the `Host` that modules are compiled for: usually this process's CPU.
 
     Code that writes CPU-specific instructions queries it, too.
     """
+    return _other_host.get() or this_cpu()
+
+
+@contextlib.contextmanager
+def compiling_for(other):
+    """Write and compile code for another `Host` in this thread; it cannot be loaded."""
+    token = _other_host.set(other)
+    try:
+        yield
+    finally:
+        _other_host.reset(token)
+
+
+@functools.cache
+def this_cpu():
+    """Return the `Host` of this process's CPU."""
     llvm = _llvm()
     found = dict(llvm.get_host_cpu_features())
     cpu, used = llvm.get_host_cpu_name(), numpy_features()

@@ -23,13 +23,24 @@ from ...program.limits import DEFAULTS
 from . import atomics, engine, runtime
 from .llvm_writer import POINTER, IRValue, Writer
 
-__all__ = ["call", "is_efficient", "product", "symbols", "tile_of"]
+__all__ = [
+    "STANDALONE_MEMORY",
+    "call",
+    "is_efficient",
+    "packed_bytes",
+    "product",
+    "symbols",
+    "texts",
+    "tile_of",
+]
 
 DEPTH = 1024  # rows of a packed block of the right matrix, at most 128 KB
 MOST_GROUPS = 64  # of rows
 LINE = 64  # bytes of a line of a cache
 UNIT = 2  # rows: there is a function for each multiple, up to a tile
 LARGE = 1 << 29  # multiplications: 800 x 800 x 800
+# What a chunk calls in code that runs without this process: ``ptr f(i64 size)``.
+STANDALONE_MEMORY = "tw_packed_memory"
 _I64 = np.dtype(np.int64)
 _LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
@@ -109,10 +120,32 @@ def compiled(dtype, tile, symbols=None, limits=DEFAULTS):
         symbols: Addresses of functions, by name, to call in place of the C library's.
         limits: The `Limits` that determine how work is shared among threads.
     """
-    writer, name = Writer(limits), f"{_LETTERS[dtype]}gemm"
-    _Functions(writer, dtype, tile).write()
+    text, name = text_of(dtype, tile, limits), f"{_LETTERS[dtype]}gemm"
     known = {**runtime.symbols(), **(symbols or {})}
-    return engine.compiled(writer.text(), name, known, level=0)
+    return engine.compiled(text, name, known, level=0)
+
+
+def text_of(dtype, tile, limits):
+    """Return the text of the functions for a dtype and a tile, see `compiled`."""
+    writer = Writer(limits)
+    _Functions(writer, dtype, tile).write()
+    return writer.text()
+
+
+def texts(declared, limits):
+    """Return the texts that define the ``declared`` functions of this file."""
+    return [
+        text_of(dtype, tile_of(dtype), limits)
+        for dtype in _LETTERS
+        if declared & {_name(dtype, parallel) for parallel in (False, True)}
+    ]
+
+
+def packed_bytes(dtype, m, k):
+    """Return the most memory that a chunk of a product asks for."""
+    tile, itemsize = tile_of(dtype), np.dtype(dtype).itemsize
+    entries = (-(-(m + UNIT) // tile.rows) * k + 1) * tile.panel + DEPTH * tile.columns
+    return entries * itemsize + LINE
 
 
 @runtime.once
@@ -336,7 +369,9 @@ class _Functions:
             right = DEPTH * self.tile.columns  # for its columns, before the panels
             entries = (get["panels"] * get["k"] + 1) * self.tile.panel + right
             size = entries * self.dtype.itemsize + LINE
-            memory = writer.call("malloc", [size], POINTER)
+            is_standalone = writer.limits.is_standalone
+            allocate = STANDALONE_MEMORY if is_standalone else "malloc"
+            memory = writer.call(allocate, [size], POINTER)
             is_there = memory != IRValue(writer, POINTER, "null")
             start = (0 - writer.address_as_integer(memory)) & (LINE - 1)
             packed = writer.at(memory, start, np.uint8)
@@ -356,7 +391,8 @@ class _Functions:
                         writer.call(f"{self.prefix}_tiles", args)
                     with writer.when(~is_there):
                         writer.call(f"{self.prefix}_simple", args)
-            writer.call("free", [memory])
+            if not is_standalone:
+                writer.call("free", [memory])
             writer.ret()
 
     @contextlib.contextmanager

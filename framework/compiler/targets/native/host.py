@@ -7,7 +7,7 @@ for each module that is compiled with a feature of another architecture.
 import dataclasses
 import functools
 
-__all__ = ["Host", "described"]
+__all__ = ["Host", "TARGETS", "described"]
 
 _NAMES = {"amd64": "x86_64", "arm64": "aarch64", "arm64e": "aarch64"}
 
@@ -81,6 +81,15 @@ class Host:
         if self.architecture == "x86_64" and not self.has("avx2", "fma"):
             return "this CPU lacks AVX2 or FMA, or they are switched off"
         return None
+
+
+# CPUs that libraries are compiled for, by the names of their architectures.
+TARGETS = {
+    "aarch64": Host("aarch64-unknown-linux-gnu", "generic", ("+neon",)),
+    "x86-64-v3": Host(
+        "x86_64-unknown-linux-gnu", "x86-64-v3", ("+avx2", "+f16c", "+fma")
+    ),
+}
 
 
 def described(triple, cpu, found, used):

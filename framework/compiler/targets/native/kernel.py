@@ -34,7 +34,7 @@ class NativeKernel(Kernel):
     """
 
     __slots__ = ()
-    calls_blas = False
+    calls_blas, packed_bytes = False, 0
     level = engine.SPEED_LEVEL  # of LLVM's passes, see `engine.compiled`
     slices = None  # the number of slices of its output that it can make one by one
     takes_any_slices = False  # other numbers will do as well

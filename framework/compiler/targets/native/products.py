@@ -84,7 +84,7 @@ def _call(writer, instruction, context, places, offsets, parallel):
         for address, offset in zip(addresses, offsets)
     ]
     sizes = product.m, product.n, product.k
-    if not calls_blas(instruction):
+    if writer.limits.is_standalone or not calls_blas(instruction):
         gemm.product(
             writer, dtype, *sizes, a, product.a.steps, b, product.b.steps, out,
             product.out.rows, parallel,

@@ -21,6 +21,7 @@ from .products import (
     calls_blas,
     define_product,
     is_product,
+    product_of,
     product_work,
     write_product,
 )
@@ -29,6 +30,7 @@ from .recall import recall
 __all__ = [
     "ARENA",
     "FIRST_ERROR",
+    "Kernels",
     "NativeSegment",
     "code_of",
     "compiled_segments",
@@ -48,6 +50,7 @@ class _Nest:
     """The code of a `LoopNest`, with the interface of a `NativeKernel`."""
 
     can_fail = calls_blas = False
+    packed_bytes = 0
     level = engine.SPEED_LEVEL
 
     def __init__(self, nest):
@@ -90,6 +93,12 @@ class _Product:
     def __init__(self, product):
         self.product, self.work = product, product_work(product)
         self.calls_blas = calls_blas(product)
+
+    @property
+    def packed_bytes(self):
+        """The bytes that `gemm` packs on one thread."""
+        product = product_of(self.product)
+        return gemm.packed_bytes(self.product.outputs[0].dtype, product.m, product.k)
 
     def code_key(self, places):
         """Return None: writing a call takes less time than a lookup."""
@@ -173,7 +182,7 @@ class NativeSegment:
     # --- code
 
     def write(self, writer, kernels):
-        """Write its functions of a context; return a maker of the Python function.
+        """Write its functions of a context; return arguments of `trampoline.function`.
 
         Each covers only some instructions: for a single function of a thousand calls,
         LLVM takes several times as long to generate code. They return the number of the
@@ -202,15 +211,14 @@ class NativeSegment:
                         writer.ret(writer.index(number))
                         writer.begin(writer.fresh("unreachable"))
                 writer.ret(writer.index(0))
-        return functools.partial(
-            trampoline.function,
-            symbols=parts,
-            arguments=self.expected(),
-            addresses=addresses,
-            errors=range(FIRST_ERROR, FIRST_ERROR + number),
-            long=work >= LONG,
-            calls_blas=self.calls_blas,
-        )
+        return {
+            "symbols": parts,
+            "arguments": self.expected(),
+            "addresses": addresses,
+            "errors": range(FIRST_ERROR, FIRST_ERROR + number),
+            "long": work >= LONG,
+            "calls_blas": self.calls_blas,
+        }
 
     def expected(self):
         """The arrays that it accepts."""
@@ -299,7 +307,7 @@ def compiled_segments(segments, name):
     if not segments:
         return
     writer, kernels = Writer(segments[0].limits), Kernels(segments[0].limits)
-    functions = [segment.write(writer, kernels) for segment in segments]
+    written = [segment.write(writer, kernels) for segment in segments]
     declared = kernels.declared | {*writer.declared}
     symbols = runtime.symbols() | gemm.symbols(declared, writer.limits)
     if any([segment.calls_blas for segment in segments]):
@@ -309,5 +317,5 @@ def compiled_segments(segments, name):
     library = engine.compiled(
         writer.text(), name, symbols, kernels=modules.values(), exported=tiles
     )
-    for segment, function in zip(segments, functions):
-        segment.function = function(segment.name, library)
+    for segment, arguments in zip(segments, written):
+        segment.function = trampoline.function(segment.name, library, **arguments)

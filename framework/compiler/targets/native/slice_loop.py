@@ -11,8 +11,6 @@ import math
 
 import numpy as np
 
-from tapewright.core import config
-
 from ...loops.accesses import layout_of, row_major
 from ...loops.loop_nest import LoopNest
 from ...loops.statements import accesses_in
@@ -43,9 +41,9 @@ class SliceLoop(NativeKernel):
 
     __slots__ = ("steps", "codes", "count", "locals")
 
-    def __init__(self, steps, codes, count, operands, outputs, locals, size):
+    def __init__(self, steps, codes, count, operands, outputs, locals, size, threads):
         size = -(-size // LINE) * LINE
-        shape = min(config.threads(), count), size
+        shape = min(threads, count), size
         memory = Buffer(shape, np.dtype(np.uint8), Kind.SCRATCH)
         counter = Buffer((1,), _I64, Kind.SCRATCH)
         self.operands = (*operands, memory, counter)
@@ -77,6 +75,10 @@ class SliceLoop(NativeKernel):
     @property
     def calls_blas(self):
         return any([code.calls_blas for code in self.codes])
+
+    @property
+    def packed_bytes(self):
+        return max([code.packed_bytes for code in self.codes], default=0)
 
     @property
     def work(self):

@@ -237,7 +237,10 @@ class _Run:
         hidden = [out for out in made if out not in outputs]
         locals, size = _places(steps, hidden, group.count)
         codes = [code_of(step) for step in steps]
-        return SliceLoop(steps, codes, group.count, operands, outputs, locals, size)
+        threads = self.limits.threads
+        return SliceLoop(
+            steps, codes, group.count, operands, outputs, locals, size, threads
+        )
 
 
 class _Group:

@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapewright.core import config
-
 from ...loops.accesses import layout_of
 from ...loops.fusion import form_loops, sums_for_products
 from ...loops.recurrent_steps import (
@@ -82,7 +80,7 @@ class StepLoop(NativeKernel):
     def of(cls, program, instruction):
         steps, batch, _ = instruction.operands[0].shape
         is_packed = steps * batch >= LEAST
-        chunks = _chunks(batch) if is_packed else 1
+        chunks = _chunks(batch, program.limits.threads) if is_packed else 1
         trace = trace_steps(program, instruction, batch // chunks)
         if trace is None:
             return None
@@ -168,6 +166,10 @@ class StepLoop(NativeKernel):
         return any([code.calls_blas for code in self.codes])
 
     @property
+    def packed_bytes(self):
+        return max([code.packed_bytes for code in self.codes], default=0)
+
+    @property
     def work(self):
         each = sum([code.work for code in self.codes])
         return self.trace.steps * self.chunks * each
@@ -240,13 +242,13 @@ class StepLoop(NativeKernel):
                 writer.store(x, target)
 
 
-def _chunks(batch):
+def _chunks(batch, threads):
     """Return the number of chunks of a batch, all with the same number of examples.
 
     It is 1 if a batch has no such parts; then threads share the work of a step.
     """
     counts = [n for n in range(1, batch // FEWEST + 1) if batch % n == 0]
-    wanted = max(config.threads(), -(-batch // MOST))
+    wanted = max(threads, -(-batch // MOST))
     enough = [n for n in counts if n >= wanted]
     return [1, *counts, *enough[:1]][-1]
 

@@ -26,6 +26,7 @@ class StepProduct:
     """
 
     can_fail = calls_blas = False
+    packed_bytes = 0
 
     def __init__(self, instruction, is_shared):
         self.product, self.work = product_of(instruction), product_work(instruction)

@@ -35,12 +35,12 @@ class ThinProduct(NamedTuple):
     shapes: tuple
 
 
-def thin_product_of(instruction):
+def thin_product_of(instruction, limits):
     """Return the `ThinProduct` of an instruction, or None if it is left to `products`."""
     product = product_of(instruction)
     if product is not None and _is_small(product):
         return _small_products(product)
-    if product is None or not is_thin(product, instruction.outputs[0].dtype):
+    if product is None or not is_thin(product, instruction.outputs[0].dtype, limits):
         return None
     m, n, k, a, b, _ = product[1:]
     if a.transposed and b.transposed:
@@ -88,11 +88,13 @@ def _small_products(product):
     return ThinProduct(maps, (a.base, b.base), (shape_a, shape_b, (count, m, n)))
 
 
-def is_thin(product, dtype):
+def is_thin(product, dtype, limits):
     """Return whether the code here is clearly faster than `products`."""
     (m, n, k), lanes = (product.m, product.n, product.k), gemm.tile_of(dtype).lanes
     if product.batch or product.a.base.is_constant:  # of ones, whose products are sums
         return False
+    if limits.is_standalone and not gemm.is_efficient(dtype, m, n, k):
+        return m * n * k <= gemm.LARGE
     if n >= 2 * lanes:
         plain = not (product.a.transposed or product.b.transposed)
         known = m * n * k <= gemm.LARGE and (m < 4 or gemm.is_efficient(dtype, m, n, k))

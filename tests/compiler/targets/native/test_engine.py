@@ -98,9 +98,9 @@ def features(monkeypatch):
     """NumPy's features, to be switched off."""
     found = dict(cpu.numpy_features())
     monkeypatch.setattr(engine, "numpy_features", lambda: found)
-    engine.host.cache_clear()
+    engine.this_cpu.cache_clear()
     yield found
-    engine.host.cache_clear()
+    engine.this_cpu.cache_clear()
 
 
 def test_what_numpy_does_not_use_of_a_cpu_is_not_used(features):
@@ -108,7 +108,7 @@ def test_what_numpy_does_not_use_of_a_cpu_is_not_used(features):
     assert vector_bytes(engine.object_code(roots())) == 32
     check_roots()
     features["AVX2"] = False
-    engine.host.cache_clear()
+    engine.this_cpu.cache_clear()
     assert "switched off" in fresh_availability()
 
 

@@ -206,7 +206,7 @@ def test_arm_takes_its_own_instructions_for_the_larger_of_two(
 
 
 def test_this_machine_is_described_without_a_complaint(silent):
-    engine.host.cache_clear()
+    engine.this_cpu.cache_clear()
     engine.object_code(engine._TEST)
 
 

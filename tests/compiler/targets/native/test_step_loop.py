@@ -126,12 +126,7 @@ def test_results_do_not_depend_on_how_a_batch_is_cut(name, dtype, units):
     ],
 )
 def test_chunks_of_a_batch_are_neither_short_nor_long(batch, threads, chunks):
-    before = config.threads()
-    try:
-        config.set_threads(threads)
-        assert chunks_of(batch) == chunks
-    finally:
-        config.set_threads(before)
+    assert chunks_of(batch, threads) == chunks
 
 
 @few_passes

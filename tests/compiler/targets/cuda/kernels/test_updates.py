@@ -269,6 +269,7 @@ class Steps(DeviceUpdate):
         return [self.function(*gradients, *flats)]
 
     is_current = segments = holders = advance = versions = flats = arrays = None
+    trace_advance = columns = None
 
 
 COPIED = {  # how many results cannot be written over the arrays that they replace
