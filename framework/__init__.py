@@ -112,6 +112,7 @@ if TYPE_CHECKING:  # names that are loaded at their first use
     from .compiler.tracing.graph_gradients import gradients, hessians
     from .core.logger import get_logger
     from .debugging import assert_equal, assert_greater, assert_less, assert_rank
+    from .formats.libraries.export import export_library
     from .io import audio
     from .io.tensor_messages import make_ndarray, make_tensor_proto
     from .keras import callbacks, losses, metrics
@@ -255,6 +256,7 @@ __all__ = [
     "expand_dims",
     "experimental",
     "expm1",
+    "export_library",
     "eye",
     "fftnd",
     "fill",
@@ -490,6 +492,7 @@ _LATER = {  # module -> its names here
     "compiler.tracing.graph_gradients": "gradients hessians",
     "core.logger": "get_logger",
     "debugging": "assert_equal assert_greater assert_less assert_rank",
+    "formats.libraries.export": "export_library",
     "io.tensor_messages": "make_ndarray make_tensor_proto",
     "keras.models": "Model Sequential",
     "layers": "Input",
