@@ -95,6 +95,7 @@ class _Step(DeviceUpdate):
     def _traced(self, xp, part, gradient, flats, numbers, empty):
         """Return the variable and slots of one stretch after the step."""
         decays = bool(self.rule.weight_decay and part[0].segment.decays)
+        gradient = gradient.reshape(flats[0].shape)
         scratch = [empty(flats[0]) for _ in range(self.block_rule.scratch)]
         self.block_rule.function(xp, [gradient, *flats], scratch, numbers, decays)
         return flats

@@ -22,6 +22,7 @@ __all__ = ["MOST", "form_groups"]
 # of 1,000 tanh took 54 s with 400 in a loop, and takes 0.6 s with 25. Arrays between them
 # stay in the cache.
 MOST = 200
+NUMBER = 16  # code size of a number that is computed once: two powers
 
 
 class Unit:
@@ -224,6 +225,8 @@ class _Grouping:
         """Add an instruction to a group that computes some of its operands, if possible."""
         if unit.code_size + _code_size(instruction) > self.most:
             return False
+        if self.is_costly_number(unit, instruction):
+            return False
         if not self.may_join(instruction, unit):
             return False
         own = [a for a in instruction.operands if self.producer(a) is unit]
@@ -260,6 +263,8 @@ class _Grouping:
         """Merge two units whose values an instruction reads, if possible."""
         if unit.code_size + other.code_size > self.most:
             return
+        if self.is_costly_number(other, instruction):
+            return
         if self.runs_between(unit, other):
             return
         both = unit.group.merge(other.group, instruction)
@@ -282,6 +287,18 @@ class _Grouping:
             if other in readers:
                 readers.discard(other)
                 readers.add(unit)
+
+    def is_costly_number(self, unit, instruction):
+        """Return whether each block of an instruction would compute a number again.
+
+        It takes as long as hundreds of entries: the powers in the coefficients of Adam.
+        Elsewhere Python computes them.
+        """
+        limits, (out,) = self.program.limits, instruction.outputs
+        if not limits.is_standalone or out.size < limits.strips[0]:
+            return False
+        numbers = [a.size == 1 for member in unit.members for a in member.outputs]
+        return unit.code_size >= NUMBER and all(numbers)
 
     def runs_between(self, unit, other):
         """Return whether something must run after one of two units and before the other."""

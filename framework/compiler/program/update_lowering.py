@@ -23,32 +23,51 @@ __all__ = ["lower_updates"]
 def lower_updates(program):
     """Replace each `Update` whose arithmetic is traced by its instructions.
 
-    The others stay: their Python code must run in each step.
+    The others stay: their Python code must run in each step. All do if variables are
+    read after they were assigned.
     """
+    if not program.commits_once:
+        return
     rewriter, count = ProgramRewriter(program), len(program.instructions)
     nodes = {each: [each] for each in program.graph.nodes}
     for each in program.instructions[:count]:
         step = each.update.on_device() if type(each) is Update else None
-        if step is not None:
-            try:
-                _Lowering(program, each, step).write()
-                made = program.instructions[count:]
-                rewriter.put(each, made)
-                nodes[each.node] = [i.node for i in made if i.touches_variables]
-            except NotTraceable:
-                pass
-        del program.instructions[count:]
+        made = _lowered(program, each, step) if step is not None else None
+        if made is not None:
+            rewriter.put(each, made)
+            nodes[each.node] = [i.node for i in made if i.touches_variables]
     rewriter.apply()
     program.graph = program.graph.replaced(list(chain.from_iterable(nodes.values())))
 
 
-class _Lowering:
-    """Appends the instructions of one update, whose `DeviceUpdate` is ``step``."""
+def _lowered(program, instruction, step):
+    """Return the instructions of an update, or None if it cannot be traced."""
+    count = len(program.instructions)
+    for is_flat in (False, True):  # some rules take norms, of arrays of rank 1
+        try:
+            _Lowering(program, instruction, step, is_flat).write()
+            return program.instructions[count:]
+        except NotTraceable:
+            continue
+        finally:
+            del program.instructions[count:]
+    return None
 
-    def __init__(self, program, instruction, step):
+
+class _Lowering:
+    """Appends the instructions of one update, whose `DeviceUpdate` is ``step``.
+
+    A variable that is alone in its group keeps its shape, so that its new value can
+    overwrite the old one, unless ``is_flat``.
+    """
+
+    def __init__(self, program, instruction, step, is_flat):
         self.program, self.instruction, self.step = program, instruction, step
+        self.is_flat = is_flat
         self.line = instruction.node.line
         self.builder = LoopBuilder(program, Node(Rule, (), {}, self.line))
+        loads = [i for i in program.instructions if type(i) is LoadVariable]
+        self.loaded = {id(i.variable): i.outputs[0] for i in loads}
 
     def traced(self, buffer):
         return ArrayTracer(buffer, self.builder, is_new=True)
@@ -68,6 +87,9 @@ class _Lowering:
         made = step.trace(np, gradients, groups, lambda x: self.traced(x.buffer))
         for flats, results in zip(columns, made):
             for variables, flat in zip(flats, results):
+                if len(variables) == 1:
+                    self.store(variables[0], flat)
+                    continue
                 start = 0
                 for variable in variables:
                     stop = start + math.prod(variable._array.shape)
@@ -77,12 +99,14 @@ class _Lowering:
             self.store(variable, value)
 
     def load(self, variable):
-        """Return the value of a variable."""
-        shape, dtype = tuple(variable._array.shape), variable._array.dtype
-        load = LoadVariable((), Read(variable, self.line))
-        (loaded,) = self.program.append(load, (shape, dtype))
-        loaded.kind, loaded.source = Kind.VARIABLE, variable
-        return self.traced(loaded)
+        """Return the value of a variable, which is loaded once."""
+        if id(variable) not in self.loaded:
+            shape, dtype = tuple(variable._array.shape), variable._array.dtype
+            load = LoadVariable((), Read(variable, self.line))
+            (loaded,) = self.program.append(load, (shape, dtype))
+            loaded.kind, loaded.source = Kind.VARIABLE, variable
+            self.loaded[id(variable)] = loaded
+        return self.traced(self.loaded[id(variable)])
 
     def store(self, variable, value):
         value = value.reshape(variable._array.shape)
@@ -90,10 +114,12 @@ class _Lowering:
         self.program.append(store)
 
     def flat(self, variables):
-        """Return the values of variables in one flat array, which a rule may replace."""
-        rows = [self.load(variable).reshape(-1) for variable in variables]
-        joined = rows[0] if len(rows) == 1 else np.concatenate(rows)
-        return self.traced(joined.buffer)
+        """Return the values of variables in one flat array, or the value of one variable."""
+        values = [self.load(variable) for variable in variables]
+        if len(values) == 1 and not self.is_flat:
+            return values[0]
+        rows = [x.reshape(-1) for x in values]
+        return self.traced((np.concatenate(rows) if rows[1:] else rows[0]).buffer)
 
     def number(self, value, dtype):
         """Return a coefficient as an array of rank 0 in the dtype of a step."""

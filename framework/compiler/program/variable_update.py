@@ -108,7 +108,8 @@ class DeviceUpdate(ABC):
         """Compute a step on traced arrays: return for each group the variable and slots.
 
         ``groups`` has for each group its flat arrays, the variable and the slots, and
-        its coefficients; ``empty(x)`` creates an array like ``x`` to write into.
+        its coefficients; ``empty(x)`` creates an array like ``x`` to write into. The
+        arrays of a group of one variable may have its shape.
         """
 
     @abstractmethod

@@ -324,6 +324,8 @@ class Driver:
                         writer.begin(writer.fresh("unreachable"))
             image = self.image_address()
             for variable, buffer in code.stores:
+                if buffer is None:
+                    continue
                 target = writer.at(*self.place_of(variable, memory, image), np.uint8)
                 source = given.get(buffer)
                 if source is None and buffer.offset is not None:

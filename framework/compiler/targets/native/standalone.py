@@ -8,7 +8,6 @@ their context points to.
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...loops.accesses import layout_of
 from ...passes.pooling_passes import pool_first
 from ...program.array_functions import copy_into
 from ...program.array_instructions import Copy
@@ -22,7 +21,6 @@ from ...program.variable_update import Rule
 from ...tracing.graph import Node
 from ..target import SIMPLIFICATION
 from . import engine, gemm, thread_pool
-from .in_place import overwrite_variables
 from .llvm_writer import Writer
 from .loop_support import reason_for_numpy
 from .segments import Kernels, NativeSegment, code_of
@@ -42,7 +40,8 @@ class Standalone(NamedTuple):
         addresses: The words of the context: integers, names of functions, or pairs of a
             buffer (or `segments.ARENA`) and an offset in bytes.
         fallible: The instructions that can fail, before any variable has changed.
-        stores: Pairs of a variable and the buffer of its new value.
+        stores: Pairs of a variable and the buffer of its new value; None if the program
+            overwrites the old one.
         arena_size: Bytes of the arena.
         packed_size: Bytes that `gemm.STANDALONE_MEMORY` returns.
     """
@@ -110,11 +109,7 @@ STANDALONE = TARGET._replace(
         lower_updates,
         *SIMPLIFICATION,
         _own_results,
-        *[
-            each
-            for each in TARGET.program_passes
-            if each not in (*SIMPLIFICATION, overwrite_variables)
-        ],
+        *[each for each in TARGET.program_passes if each not in SIMPLIFICATION],
     ),
 )
 
@@ -150,6 +145,10 @@ def _place(instruction):
 def _code_of(program):
     assignment = BufferAssignment(program)
     segment = NativeSegment("program", assignment.arena_size, program.limits)
+    pairs = {}
+    for outputs in program.in_place.values():
+        pairs.update(outputs)
+    segment.overwrites = {out: old for out, (_, old) in pairs.items()}
     packed = 0
     for each in program.instructions:
         code = code_of(each)
@@ -179,9 +178,10 @@ def _code_of(program):
         ],
         segment.fallible,
         [
-            (each.variable, layout_of(*each.operands).base)
+            (each.variable, None if out in pairs else out)
             for each in program.instructions
             if type(each) is StoreVariable
+            for out in each.operands
         ],
         assignment.arena_size,
         packed,
