@@ -34,7 +34,7 @@ BLOCK = re.compile(r"^( *)```(\w+)([^\n]*)\n(.*?)^\1```", re.MULTILINE | re.DOTA
 FENCE = re.compile(r"^ *```(\{?\w*)", re.MULTILINE)
 RUN = {"python", "text", "console"}
 COMPILED = {"several", "network", "elsewhere", "fragment"}
-SHOWN = {"sh", "slurm"}  # set-up commands and job files, which are not run
+SHOWN = {"c", "sh", "slurm"}  # programs, set-up commands, job files: not run here
 
 
 def blocks(page):

@@ -1,5 +1,7 @@
+import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -321,6 +323,19 @@ def test_a_c_program_computes_the_same(name, library, tmp_path):
     found = printed(function, signature, x, tmp_path, library)
     expected = function(tw.constant(x)).numpy().ravel()
     np.testing.assert_allclose(found, expected, 1e-5, 1e-7)
+
+
+def test_the_program_of_the_guide_compiles_and_runs(tmp_path):
+    page = Path(__file__).parents[3] / "docs" / "guide" / "production.md"
+    (program,) = re.findall(r"```c\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    (tmp_path / "main.c").write_text(program)
+    model = keras.Sequential([keras.Input((784,)), layers.Dense(10, "softmax")])
+    function = tw.function(lambda x: model(x, training=False))
+    tw.export_library(function, [tw.TensorSpec([1, 784])], tmp_path / "digits.o")
+    shown = subprocess.run(
+        [compiled("main.c", tmp_path, "digits.o")], capture_output=True
+    )
+    assert shown.stdout == b"0.100000\n"
 
 
 @pytest.mark.parametrize("name", ["mlp", "convnet"])
