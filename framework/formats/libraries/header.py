@@ -51,7 +51,7 @@ enum {{
 int {name}_init(const char *weights_path);
 
 /* Compute the outputs. threads: 1, as other numbers are not supported yet. */
-int {name}_run({parameters}, int threads);
+int {name}_run({parameters});
 
 /* Free all memory. */
 void {name}_free(void);
@@ -116,7 +116,9 @@ def header_text(driver, title, cpu, inputs, outputs):
         init="The weights are inside: pass NULL."
         if driver.is_inside
         else "Load the weights from a file.",
-        parameters=", ".join([f"{c}{_type(a)} *{n}" for n, a, c in arrays]),
+        parameters=", ".join(
+            [*[f"{c}{_type(a)} *{n}" for n, a, c in arrays], "int threads"]
+        ),
         access=_access(driver),
     )
 
@@ -139,6 +141,10 @@ def _failure(instruction):
 
 
 def _type(array):
+    if array.dtype.name not in _TYPES:
+        raise NotImplementedError(
+            f"export_library: C has no type for arrays of {array.dtype.name}"
+        )
     return _TYPES[array.dtype.name]
 
 

@@ -19,9 +19,9 @@ class Library:
     def __init__(self, path, name):
         self.name, self.header = name, path.with_suffix(".h").read_text("utf-8")
         self.loaded = ctypes.CDLL(str(path))
-        run = re.search(rf"int {name}_run\((.*), int threads\);", self.header)[1]
-        self.is_input = ["const" in each for each in run.split(", ")]
-        self.arrays = [self.array_of(each.split("*")[1]) for each in run.split(", ")]
+        run = re.search(rf"int {name}_run\((.*)\);", self.header)[1].split(", ")[:-1]
+        self.is_input = ["const" in each for each in run]
+        self.arrays = [self.array_of(each.split("*")[1]) for each in run]
         listed = self.header.partition("by their index. */")[2]
         self.state = [
             (n, *described(text))

@@ -239,6 +239,19 @@ def test_other_dtypes(dtype, tmp_path):
     assert np.array_equal(doubled, x.astype("f4") * 2)
 
 
+def test_a_function_of_nothing_and_one_without_results(tmp_path):
+    count = tw.Variable(3.0)
+    library = exported(tw.function(lambda: count * 2), [], tmp_path, "read")
+    assert library.run()[0] == 6
+
+    @tw.function
+    def add(x):
+        count.assign_add(x)
+
+    library = exported(add, [tw.TensorSpec([])], tmp_path, "add")
+    assert library.run(np.float32(2)) == [] and library.variables() == [5]
+
+
 # ----------------------------------------------------------------------- what is needed
 
 
@@ -389,9 +402,17 @@ def test_all_parts_without_machine_code_are_listed_with_their_lines(tmp_path):
 def test_a_step_that_python_computes_is_refused(tmp_path):
     step = training(logits(), keras.optimizers.Nadam())
     with pytest.raises(
-        NotImplementedError, match="the op apply_gradients, .*test_export"
+        NotImplementedError,
+        match="that Python computes: the op apply_gradients, .*test_export",
     ):
         tw.export_library(step, SPECS, tmp_path / "a.so")
+
+
+def test_complex_numbers_are_refused(tmp_path):
+    spec = [tw.TensorSpec([2], tw.complex64)]
+    with pytest.raises(NotImplementedError, match="no type for arrays of complex64"):
+        tw.export_library(lambda x: x, spec, tmp_path / "a.o")
+    assert not [*tmp_path.iterdir()]
 
 
 def test_arguments_are_checked(tmp_path):

@@ -12,7 +12,12 @@ from ...passes.pooling_passes import pool_first
 from ...program.array_functions import copy_into
 from ...program.array_instructions import Copy
 from ...program.buffer_assignment import BufferAssignment
-from ...program.call_instructions import LoadVariable, RegionCall, StoreVariable
+from ...program.call_instructions import (
+    LoadVariable,
+    RegionCall,
+    StoreVariable,
+    Update,
+)
 from ...program.instruction import Memory
 from ...program.limits import limits_in_use
 from ...program.program import Program
@@ -135,6 +140,8 @@ def _refuse_others(program):
 def _reason(instruction):
     if type(instruction) is RegionCall:
         return "a branch or a loop"
+    if type(instruction) is Update:
+        return "an optimizer step that Python computes"
     return reason_for_numpy(instruction)
 
 
