@@ -1,3 +1,4 @@
+import resource
 import shutil
 
 import numpy as np
@@ -68,6 +69,18 @@ def test_variables_are_kept_read_written_and_initialized_again(weights, tmp_path
         library.init(tmp_path / "model.weights" if weights == "beside" else None) == 0
     )
     assert library.variables()[0].tolist() == [0, 1, 2]
+
+
+def test_another_init_frees_the_memory(tmp_path):
+    big = tw.Variable(np.zeros(1 << 20, "f4"))
+    function = tw.function(lambda x: big.assign(big + x))
+    options = {"weights": "beside"}
+    library = exported(function, [tw.TensorSpec([])], tmp_path, **options)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(50):
+        assert library.init(tmp_path / "model.weights") == 0
+        library.run(np.float32(1))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 60 << 10
 
 
 def test_only_variables_that_change_have_an_index(tmp_path):

@@ -286,6 +286,39 @@ def test_two_libraries_in_one_process_have_their_own_memory(tmp_path):
     assert np.array_equal(first.run(x)[0], before)
 
 
+TWO = """
+#include <stdio.h>
+#include "first.h"
+#include "second.h"
+
+int main(void) {
+  float x[FIRST_X_SIZE], y[FIRST_Y_SIZE], z[SECOND_Y_SIZE];
+  for (int i = 0; i < FIRST_X_SIZE; i++) x[i] = 1;
+  if (first_init(NULL) || second_init(NULL)) return 1;
+  if (first_run(x, y, 1) || second_run(x, z, 1)) return 2;
+  second_free();
+  if (first_run(x, y, 1)) return 3;
+  printf("%g %g\\n", y[0], z[0]);
+  first_free();
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("kind", [".o", ".so"])
+def test_two_libraries_in_one_program_share_no_names(kind, tmp_path):
+    kernels = [tw.Variable(np.full((20, 16), n, "f4")) for n in (1, 2)]
+    for name, kernel in zip(("first", "second"), kernels):
+        function = tw.function(lambda x, kernel=kernel: x @ kernel)
+        path = tmp_path / f"{name}{kind}"
+        tw.export_library(function, [tw.TensorSpec([8, 20])], path)
+    (tmp_path / "main.c").write_text(TWO)
+    more = tmp_path / f"first{kind}", tmp_path / f"second{kind}"
+    program = compiled("main.c", tmp_path, *more)
+    shown = subprocess.run([program], capture_output=True, text=True)
+    assert (shown.returncode, shown.stdout) == (0, "20 40\n")
+
+
 def test_a_weights_file_is_apart_from_a_small_library(tmp_path):
     model = keras.Sequential([keras.Input((784,)), layers.Dense(128), layers.Dense(10)])
     function = tw.function(lambda x: model(x, training=False))
