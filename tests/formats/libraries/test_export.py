@@ -172,6 +172,21 @@ def sorted_values(arrays):
     return sorted(arrays, key=lambda a: (a.shape, a.astype("f8").round(3).tolist()))
 
 
+@pytest.mark.parametrize("weights", ["inside", "beside"])
+def test_large_variables_are_overwritten_in_their_place(weights, tmp_path):
+    model, optimizer = logits(layers.Dense(2000, "relu")), keras.optimizers.Adam(0.01)
+    step = training(model, optimizer)
+    library = exported(step, SPECS, tmp_path, weights=weights)
+    for _ in range(3):
+        library.run(X, LABELS)
+        with use_limits(is_standalone=True):
+            step(tw.constant(X), tw.constant(LABELS))
+    expected = {v.numpy().tobytes() for v in model.trainable_variables}
+    assert expected <= {v.tobytes() for v in library.variables()}
+    memory = int(re.search(r"all memory: (\d+) bytes", library.header)[1])
+    assert memory < 2.2 * 3 * 4 * model.count_params()
+
+
 def test_dropout_continues_its_random_numbers(tmp_path):
     model = logits(layers.Dropout(0.5))
     function = tw.function(lambda x: model(x, training=True))
@@ -191,7 +206,9 @@ def test_structures_are_flattened_and_views_and_constants_are_results(tmp_path):
         a, b = pair["a"], pair["b"]
         joined = tw.concat([a, b], 0)
         return {
-            "moved": tw.transpose(joined),
+            "flat": tw.reshape(a * scale, [6]),
+            "moved": tw.transpose(joined * scale),
+            "part": (a * scale)[1:, ::2],
             "same": a,
             "twice": [joined * scale, joined * scale],
             "fixed": table,
@@ -209,7 +226,8 @@ def test_structures_are_flattened_and_views_and_constants_are_results(tmp_path):
     assert "const float *pair_a, const float *pair_b, const float *scale" in (
         library.header
     )
-    assert "float *fixed, float *moved, float *same, float *twice_0" in library.header
+    assert "float *fixed, float *flat, float *moved, float *part," in library.header
+    assert "float *same, float *twice_0, float *twice_1, int threads" in library.header
 
 
 def test_assignments_exchange_variables(tmp_path):

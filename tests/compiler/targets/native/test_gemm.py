@@ -122,6 +122,19 @@ def test_without_memory_for_panels_sums_are_the_same(dtype):
     )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("m", [1, 2, 5, 6, 7, 13, 45, 200])
+def test_panels_take_as_much_memory_as_is_announced(dtype, m):
+    asked = []
+    note = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(asked.append)
+    address = {"malloc": ctypes.cast(note, ctypes.c_void_p).value}
+    noting = gemm.compiled(np.dtype(dtype), gemm.tile_of(dtype), address)
+    a, b = operands(np.random.default_rng(3), (m, 40, 90), (0, 1), dtype)
+    multiply(noting, a, b, parallel=False)
+    (size,) = asked
+    assert size <= gemm.packed_bytes(dtype, m, 90) <= 2 * size + (1 << 12)
+
+
 @pytest.mark.parametrize(
     ("features", "registers"),
     [
