@@ -9,7 +9,7 @@ import pytest
 import tapewright as tw
 from tapewright import keras
 from tapewright.compiler.program.limits import use_limits
-from tapewright.formats.libraries import export
+from tapewright.formats.libraries import driver, export
 
 from .libraries import Library, compiled, exported
 
@@ -457,6 +457,13 @@ def test_a_step_that_python_computes_is_refused(tmp_path):
         match="that Python computes: the op apply_gradients, .*test_export",
     ):
         tw.export_library(step, SPECS, tmp_path / "a.so")
+
+
+def test_code_that_calls_anything_else_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "C_LIBRARY", {"free", "fopen"})
+    with pytest.raises(RuntimeError, match="calls aligned_alloc, which the C library"):
+        tw.export_library(lambda x: x, [tw.TensorSpec([2])], tmp_path / "a.o")
+    assert not [*tmp_path.iterdir()]
 
 
 def test_complex_numbers_are_refused(tmp_path):

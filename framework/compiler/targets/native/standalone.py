@@ -87,7 +87,7 @@ def _own_results(program):
     def own(buffer):
         made = buffer.instruction
         is_new = made is not None and made.memory is Memory.ASSIGNED
-        if not is_new or buffer.is_view or buffer in taken:
+        if not is_new or buffer in taken:
             node = Node(Rule, (), {}) if made is None else made.node
             copy = Copy(copy_into, (buffer,), node)
             (buffer,) = program.append(copy, (buffer.shape, buffer.dtype))
