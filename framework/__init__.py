@@ -85,19 +85,8 @@ if TYPE_CHECKING:  # names that are loaded at their first use
         linalg,
         lookup,
     )
-    from .api import (
-        math,
-        nest,
-        nn,
-        onnx,
-        queue,
-        ragged,
-        raw_ops,
-        saved_model,
-        sets,
-        signal,
-    )
-    from .api import sparse, strings, train
+    from .api import math, nest, nn, onnx, queue, ragged, raw_ops, saved_model, sets
+    from .api import signal, sparse, strings, train
     from .autodiff import testing
     from .autodiff.custom_gradient import *
     from .autodiff.vectorized_map import *
@@ -551,8 +540,8 @@ import_lazily(
     lookup="tapewright.api.lookup",
     losses="tapewright.keras.losses",
     metrics="tapewright.keras.metrics",
-    onnx="tapewright.api.onnx",
     ones_initializer="tapewright.layers.initializers:Ones",
+    onnx="tapewright.api.onnx",
     optimizers="tapewright.optimizers",
     plot="tapewright.plot",
     profiler="tapewright.profiler",

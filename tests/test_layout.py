@@ -120,6 +120,16 @@ COVERED = {
     "framework/formats/saved_model/values.py": (
         "tests/formats/saved_model/test_loaded_function.py"
     ),
+    **{
+        f"framework/formats/onnx/from_onnx/{name}.py": (
+            "tests/formats/onnx/test_load_node_cases.py"
+        )
+        for name in "arithmetic arrays control_flow graph normalization".split()
+        + "quantization recurrent reductions resizing static windows".split()
+    },
+    "framework/formats/onnx/from_onnx/model_file.py": (
+        "tests/formats/onnx/test_load_hostile.py"
+    ),
     "framework/storage/records/wav.py": "tests/io/test_audio.py",
     "framework/storage/folders.py": "tests/keras/files/test_save_and_load.py",
     "framework/inspection/report.py": "tests/inspection/test_command.py",

@@ -14,6 +14,7 @@ def require_onnx(who: str) -> Any:
     """Return the package onnx; raise ``ImportError`` for ``who`` without it."""
     try:
         import onnx
+        import onnx.inliner
         import onnx.numpy_helper
     except ImportError as error:
         raise ImportError(

@@ -1,0 +1,128 @@
+"""Branches and loops: the bodies are graphs, which see the values around them.
+
+Outside traces they are Python's. In a trace, a loop with a known number of steps is one
+over rows, a loop with a condition a `while_loop`. If the number of rows of a result
+depends on values, the function runs eagerly.
+"""
+
+from __future__ import annotations
+
+from tapewright.compiler.control_flow.cond import cond
+from tapewright.compiler.control_flow.map_fn import carry_along
+from tapewright.compiler.control_flow.while_loop import while_loop
+from tapewright.core.interpreters import active_tracer
+from tapewright.core.symbolic_dim import NeedsValue, is_symbolic
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.creation import range as arange
+from tapewright.ops.array.joining import reverse, stack
+from tapewright.ops.array.shape import reshape, transpose
+from tapewright.ops.math.comparison import less, logical_and
+
+from .static import dims, known, number
+
+__all__ = ["OPS"]
+
+# The most steps of a loop that are copied into a trace; shapes may change in them.
+_UNROLLED = 16
+
+
+def _if(condition, then_branch, else_branch):
+    if known(condition) is not None:
+        return then_branch() if number(condition) else else_branch()
+    return cond(reshape(condition, ()), then_branch, else_branch)
+
+
+def _loop(trips=None, go=None, *state, body):
+    """Run ``body(i, go, *state)``, which returns the next ``go``, the state and rows."""
+    limit = None if trips is None else known(trips)
+    limit = None if limit is None else limit.reshape(-1)[0]
+    traced = active_tracer() is not None
+    begins = True if go is None else known(go)
+    if not traced:
+        return _run(limit, bool(begins), state, body)
+    endless = go is None or (begins is not None and bool(begins.reshape(-1)[0]))
+    if limit is not None and endless and body.graph.keeps_going():
+        if not is_symbolic(limit) and limit <= _UNROLLED:
+            return _run(limit, True, state, body)
+        return _counted(limit, state, body)
+    if len(body.graph.outputs) > 1 + len(state):
+        raise NeedsValue("the number of rows that a Loop of the ONNX graph returns "
+                         "depends on values")  # fmt: skip
+    return _while(trips, go, state, body)
+
+
+def _run(limit, go, state, body):
+    """Run the loop in Python."""
+    i, rows = 0, [[] for _ in body.graph.outputs[1 + len(state) :]]
+    while go and (limit is None or i < limit):
+        step = convert_to_tensor(i, "int64"), convert_to_tensor(True)
+        again, *found = body(*step, *state)
+        go, i = bool(number(again)), i + 1
+        state, results = found[: len(state)], found[len(state) :]
+        for each, result in zip(rows, results):
+            each.append(result)
+    if rows and not i:
+        raise ValueError("the loop has no steps: the shapes of its rows are unknown")
+    return (*state, *map(stack, rows))
+
+
+def _counted(limit, state, body):
+    def step(state, i):
+        _, *found = body(i, convert_to_tensor(True), *state)
+        return tuple(found[: len(state)]), tuple(found[len(state) :])
+
+    last, rows = carry_along(step, tuple(state), arange(limit, dtype="int64"))
+    return (*last, *rows)
+
+
+def _while(trips, go, state, body):
+    def goes(i, go, *state):
+        go = reshape(go, ())
+        return go if trips is None else logical_and(less(i, reshape(trips, ())), go)
+
+    def step(i, go, *state):
+        return i + 1, *body(i, go, *state)
+
+    go = convert_to_tensor(True) if go is None else go
+    start = convert_to_tensor(0, "int64")
+    return tuple(while_loop(goes, step, (start, go, *state))[2:])
+
+
+def _scan(
+    *values, body, num_scan_inputs, scan_input_axes=None, scan_input_directions=None,
+    scan_output_axes=None, scan_output_directions=None,
+):  # fmt: skip
+    """Run ``body(*state, *rows)`` along an axis of each of the last inputs."""
+    count = len(values) - num_scan_inputs
+    state, inputs = values[:count], values[count:]
+    outputs = len(body.graph.outputs) - count
+    rows = [_in_front(x, axis, backwards) for x, axis, backwards in zip(
+        inputs, scan_input_axes or [0] * num_scan_inputs,
+        scan_input_directions or [0] * num_scan_inputs)]  # fmt: skip
+
+    def step(state, rows):
+        found = body(*state, *rows)
+        return tuple(found[:count]), tuple(found[count:])
+
+    last, results = carry_along(step, tuple(state), tuple(rows))
+    return (*last, *[_behind(x, axis, backwards) for x, axis, backwards in zip(
+        results, scan_output_axes or [0] * outputs,
+        scan_output_directions or [0] * outputs)])  # fmt: skip
+
+
+def _in_front(x, axis, backwards):
+    """Return ``x`` with an axis moved to the front, and reversed if it runs backwards."""
+    rank = len(dims(x))
+    axis = axis % rank
+    if axis:
+        x = transpose(x, (axis, *[a for a in range(rank) if a != axis]))
+    return reverse(x, [0]) if backwards else x
+
+
+def _behind(x, axis, backwards):
+    x, rank = reverse(x, [0]) if backwards else x, len(dims(x))
+    axis = axis % rank
+    return transpose(x, (*range(1, axis + 1), 0, *range(axis + 1, rank))) if axis else x
+
+
+OPS = {"If": _if, "Loop": _loop, "Scan": {9: _scan}}

@@ -1,0 +1,79 @@
+"""Numbers that a translation needs while a graph is traced: shapes, axes, indices.
+
+Exporters compute shapes with ops: ``Shape``, ``Gather``, ``Concat``, ``Reshape``. In a
+trace for all sizes such a tensor consists of formulas (see `core.symbolic_dim`). Where it
+does not, the trace is one for the sizes of each call; and where the values of other
+tensors are needed, the function runs eagerly.
+"""
+
+import numpy as np
+
+from tapewright.compiler.tracing.tracer import Tracer
+from tapewright.core.interpreters import active_interpreters
+from tapewright.core.symbolic_dim import NeedsSize, NeedsValue, is_symbolic
+from tapewright.core.symbolic_operand import TracedOperand
+from tapewright.core.symbolic_shape import has_symbolic_shape
+from tapewright.core.tensor import convert_to_tensor
+from tapewright.ops.array.sizes import size_tensor
+
+__all__ = ["axes_of", "dims", "known", "number", "numbers", "sized"]
+
+
+def known(x):
+    """Return the value of a tensor as an array of numbers and formulas, or None."""
+    if isinstance(x, TracedOperand):
+        return x.known_sizes()
+    return np.asarray(x.numpy())
+
+
+def numbers(x):
+    """Return the value of a tensor, as a list of numbers and formulas, or one of them.
+
+    Raises:
+        NeedsSize: If only a trace for the sizes of a call can know it.
+        NeedsValue: If no trace can.
+    """
+    found = known(x)
+    if found is None:
+        kind = NeedsSize if _is_for_all_sizes() else NeedsValue
+        raise kind("the ONNX graph computes a shape, an axis or an index from values")
+    return found.tolist()
+
+
+def number(x, default=None):
+    """Return the value of a tensor of one entry; ``default`` for None."""
+    if x is None:
+        return default
+    found = numbers(x)
+    while isinstance(found, list):
+        (found,) = found
+    return found
+
+
+def _is_for_all_sizes():
+    tracers = [each for each in active_interpreters() if isinstance(each, Tracer)]
+    inputs = [value for tracer in tracers for value in tracer.graph.inputs]
+    return has_symbolic_shape([value.shape for value in inputs])
+
+
+def dims(x):
+    """Return the shape as a tuple of ints and formulas."""
+    return tuple(x.shape)
+
+
+def sized(values, dtype="int64"):
+    """Return numbers and formulas as a tensor."""
+    values = np.asarray(values, object)
+    if any([is_symbolic(n) for n in values.flat]):
+        return size_tensor(tuple(values.tolist()) if values.ndim else values[()], dtype)
+    return convert_to_tensor(values.astype(np.dtype(dtype)))
+
+
+def axes_of(axes, rank):
+    """Return axes, a tensor or numbers, counted from the front."""
+    found = axes if isinstance(axes, (list, tuple, int)) else numbers(axes)
+    found = [found] if isinstance(found, int) else found
+    wrong = [axis for axis in found if not -rank <= axis < rank]
+    if wrong:
+        raise ValueError(f"axes must be from {-rank} to {rank - 1}, got {wrong}")
+    return [axis % rank for axis in found]
