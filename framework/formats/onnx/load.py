@@ -10,7 +10,7 @@ from typing import Any
 
 from tapewright.compiler.function.function import function
 from tapewright.core.dtypes import kind_of
-from tapewright.core.errors import SavingError
+from tapewright.core.errors import SavingError, as_saving_error
 from tapewright.core.module import Module
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.variable import Variable
@@ -73,17 +73,17 @@ def load(path: str | os.PathLike[str], trainable: bool = True) -> OnnxModel:
     """
     model, opset, tensors = read_model(path)
     refusals = Refusals()
-    graph = Graph.of(model.graph, opset, Context(tensors.onnx, tensors, refusals))
-    specs = {value.name: spec_of(value, refusals)
-             for value in [*model.graph.output, *model.graph.input]}  # fmt: skip
-    signature = [specs[name] for name in graph.inputs]
-    if refusals.found:
-        raise SavingError(
-            os.fspath(path),
-            f"contains what tapewright does not translate: {refusals}. Export the model "
-            "for another opset or without these, or run it with onnxruntime",
-        )
-    return OnnxModel(graph, signature, trainable)
+    with as_saving_error(os.fspath(path), "is not a valid ONNX model"):
+        graph = Graph.of(model.graph, opset, Context(tensors.onnx, tensors, refusals))
+        specs = {value.name: spec_of(value, refusals)
+                 for value in [*model.graph.output, *model.graph.input]}  # fmt: skip
+        if refusals.found:
+            raise SavingError(
+                path,
+                f"contains what tapewright does not translate: {refusals}. Export the "
+                "model for another opset or without these, or run it with onnxruntime",
+            )
+        return OnnxModel(graph, [specs[name] for name in graph.inputs], trainable)
 
 
 class OnnxModel(Module):

@@ -182,11 +182,9 @@ def _compared(op, python_operator):
 
     def compare(a, b):
         left, right = known(a), known(b)
-        if left is None or right is None or not (a.dtype.is_integer):
+        if left is None or right is None or object not in (left.dtype, right.dtype):
             return op(a, b)
-        answers = np.frompyfunc(python_operator, 2, 1)(
-            left.astype(object), right.astype(object)
-        )
+        answers = np.frompyfunc(python_operator, 2, 1)(left, right)
         return convert_to_tensor(np.asarray(answers, bool))
 
     return compare
@@ -195,12 +193,11 @@ def _compared(op, python_operator):
 def _where(condition, x, y):
     """Choose; between the sizes of shapes, as sizes."""
     choice, left, right = known(condition), known(x), known(y)
-    if choice is None or left is None or right is None or not x.dtype.is_integer:
+    if None in [n if n is None else 0 for n in (choice, left, right)]:
         return where(condition, x, y)
-    choice = choice.astype(bool)
-    return sized(
-        np.where(choice, left.astype(object), right.astype(object)), x.dtype.name
-    )
+    if object not in (left.dtype, right.dtype):
+        return where(condition, x, y)
+    return sized(np.where(choice.astype(bool), left, right), x.dtype.name)
 
 
 # --------------------------------------------------------------------------- activations

@@ -7,6 +7,9 @@ depends on values, the function runs eagerly.
 
 from __future__ import annotations
 
+import math
+from collections import ChainMap
+
 from tapewright.compiler.control_flow.cond import cond
 from tapewright.compiler.control_flow.map_fn import carry_along
 from tapewright.compiler.control_flow.while_loop import while_loop
@@ -24,6 +27,8 @@ __all__ = ["OPS"]
 
 # The most steps of a loop that are copied into a trace; shapes may change in them.
 _UNROLLED = 16
+# The most steps for which a condition is computed while tracing.
+_COUNTED = 10_000
 
 
 def _if(condition, then_branch, else_branch):
@@ -34,30 +39,66 @@ def _if(condition, then_branch, else_branch):
 
 def _loop(trips=None, go=None, *state, body):
     """Run ``body(i, go, *state)``, which returns the next ``go``, the state and rows."""
-    limit = None if trips is None else known(trips)
-    limit = None if limit is None else limit.reshape(-1)[0]
-    traced = active_tracer() is not None
-    begins = True if go is None else known(go)
-    if not traced:
-        return _run(limit, bool(begins), state, body)
-    endless = go is None or (begins is not None and bool(begins.reshape(-1)[0]))
-    if limit is not None and endless and body.graph.keeps_going():
-        if not is_symbolic(limit) and limit <= _UNROLLED:
-            return _run(limit, True, state, body)
-        return _counted(limit, state, body)
+    go = convert_to_tensor(True) if go is None else go
+    limit = math.inf if trips is None else known(trips)
+    limit = limit if trips is None or limit is None else limit.item()
+    if active_tracer() is None:
+        return _run(limit if number(go) else 0, state, body)
+    count = _number_of_steps(limit, go, state, body)
+    if count is not None:
+        small = not is_symbolic(count) and count <= _UNROLLED
+        return _run(count, state, body) if small else _counted(count, state, body)
     if len(body.graph.outputs) > 1 + len(state):
         raise NeedsValue("the number of rows that a Loop of the ONNX graph returns "
                          "depends on values")  # fmt: skip
     return _while(trips, go, state, body)
 
 
-def _run(limit, go, state, body):
-    """Run the loop in Python."""
-    i, rows = 0, [[] for _ in body.graph.outputs[1 + len(state) :]]
-    while go and (limit is None or i < limit):
+def _number_of_steps(limit, go, state, body):
+    """Return the number of steps of a loop, a number or a formula, or None.
+
+    It is known if the condition is computed from known numbers, such as a counter: then
+    that part of the body runs now, alone.
+    """
+    if limit is None or known(go) is None:
+        return None
+    if not number(go):
+        return 0
+    graph, names, steps = body.graph, *body.graph.behind_the_first_output()
+    before = {n: x for n, x in zip(graph.inputs[2:], state) if n in names}
+    around = [body.scope[n] for n in names if n in body.scope]
+    if any([step.graphs for step in steps]) or any(
+        [known(x) is None for x in (*before.values(), *around)]
+    ):
+        return None
+    after = dict(zip(graph.inputs[2:], graph.outputs[1:]))
+    i, changes = 0, bool(before) or graph.inputs[0] in names
+    while i < limit:
+        number_of_step = convert_to_tensor(i, "int64")
+        scope = ChainMap({graph.inputs[0]: number_of_step, graph.inputs[1]: go, **before},
+                         body.scope)  # fmt: skip
+        scope.update({n: convert_to_tensor(x) for n, x in graph.constants.items()})
+        for step in steps:
+            step.run(scope)
+        again, i = bool(number(scope[graph.outputs[0]])), i + 1
+        if not again:
+            return i
+        if not changes:
+            return None if limit == math.inf else limit
+        if i > _COUNTED:
+            return None
+        before = {n: scope[after[n]] for n in before}
+    return limit
+
+
+def _run(limit, state, body):
+    """Run the loop in Python for at most so many steps; its condition must be known."""
+    i, go, rows = 0, True, [[] for _ in body.graph.outputs[1 + len(state) :]]
+    while go and i < limit:
         step = convert_to_tensor(i, "int64"), convert_to_tensor(True)
         again, *found = body(*step, *state)
-        go, i = bool(number(again)), i + 1
+        i = i + 1
+        go = i < limit and bool(number(again))
         state, results = found[: len(state)], found[len(state) :]
         for each, result in zip(rows, results):
             each.append(result)

@@ -10,8 +10,6 @@ from __future__ import annotations
 import inspect
 from collections import ChainMap
 
-import numpy as np
-
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
@@ -106,19 +104,20 @@ class Graph:
             step.run(scope)
         return tuple([scope[name] if name else None for name in self.outputs])
 
-    def keeps_going(self):
-        """Return whether the first output is true, or the second input, in each call."""
-        name, makers = self.outputs[0], {}
-        for step in self.steps:
-            makers.update(dict.fromkeys(step.outputs, step))
-        while name in makers and makers[name].op in ("Identity", "Cast"):
-            name = makers[name].inputs[0]
-        if name in makers:
-            constant = makers[name].op == "Constant" and makers[name].attributes
-            return bool(constant) and bool(np.all(constant.get("value", False)))
-        if name in self.constants:
-            return bool(np.all(self.constants[name]))
-        return name == self.inputs[1]
+    def behind_the_first_output(self):
+        """Return what the first output of a loop's body depends on: names and steps.
+
+        A state depends on what the next state is computed from.
+        """
+        names, before = {self.outputs[0]}, 0
+        carried = dict(zip(self.inputs[2:], self.outputs[1:]))
+        while len(names) > before:
+            before = len(names)
+            names |= {carried[n] for n in names if n in carried}
+            for step in reversed(self.steps):
+                if not names.isdisjoint(step.outputs):
+                    names.update(filter(None, step.inputs))
+        return names, [s for s in self.steps if not names.isdisjoint(s.outputs)]
 
 
 class _Step:

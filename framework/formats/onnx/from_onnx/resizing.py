@@ -1,9 +1,12 @@
 """Resizing: each entry of the result is a weighted sum of a few entries along each axis.
 
-The weights depend on sizes only and are computed with NumPy while tracing.
+The weights depend on sizes only and are computed with NumPy while tracing; a trace for all
+sizes ends where a size that changes is open.
 """
 
 from __future__ import annotations
+
+from operator import index
 
 import numpy as np
 
@@ -24,41 +27,39 @@ def _resize(
     exclude_outside=0, extrapolation_value=0.0, keep_aspect_ratio_policy="stretch",
     mode="nearest", nearest_mode="round_prefer_floor",
 ):  # fmt: skip
-    shape = [int(n) if n is not None else n for n in _plain(dims(x))]
+    shape = dims(x)
     axes = list(range(len(shape))) if axes is None else axes_of(axes, len(shape))
     scales = None if scales is None else numbers(scales)
     sizes = None if sizes is None else numbers(sizes)
-    if sizes:
-        scales = [n / shape[axis] for n, axis in zip(sizes, axes)]
-        if keep_aspect_ratio_policy != "stretch":
-            pick = max if keep_aspect_ratio_policy == "not_smaller" else min
-            scales = [pick(scales)] * len(axes)
-            sizes = [int(shape[a] * scales[0] + 0.5) for a in axes]
-    else:
-        sizes = [int(np.floor(shape[a] * s)) for a, s in zip(axes, scales)]
     rois = numbers(roi) if roi is not None else []
     rule = _Rule(
         mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a,
         bool(exclude_outside), bool(antialias),
     )  # fmt: skip
-    kind, outside = x.dtype, {}
-    for i, (axis, scale, size) in enumerate(zip(axes, scales, sizes)):
+    kind, outside, targets = x.dtype, {}, {}  # axis -> scale and size
+    for i, axis in enumerate(axes):
+        n = shape[axis]
+        if sizes and sizes[i] != n:
+            targets[axis] = index(sizes[i]) / index(n), index(sizes[i])
+        elif not sizes and scales[i] != 1.0:
+            targets[axis] = scales[i], int(np.floor(index(n) * scales[i]))
+        elif rule.crops:
+            targets[axis] = 1.0, index(n)
+    if sizes and keep_aspect_ratio_policy != "stretch":
+        pick = max if keep_aspect_ratio_policy == "not_smaller" else min
+        scale = pick([m / index(shape[a]) for m, a in zip(sizes, axes)])
+        targets = {a: (scale, int(shape[a] * scale + 0.5)) for a in axes}
+    for axis, (scale, size) in targets.items():
+        n, i = index(shape[axis]), axes.index(axis)
         crop = (rois[i], rois[len(axes) + i]) if rule.crops else (0.0, 1.0)
-        if size == shape[axis] and scale == 1.0 and not rule.crops:
-            continue
-        at = rule.coordinates(shape[axis], size, scale, *crop)
+        at = rule.coordinates(n, size, scale, *crop)
         if rule.crops:
-            outside[axis] = (at < 0) | (at > shape[axis] - 1)
-        x = _along(x, axis, *rule.taps(at, shape[axis], scale))
+            outside[axis] = (at < 0) | (at > n - 1)
+        x = _along(x, axis, *rule.taps(at, n, scale))
     for axis, beyond in outside.items():
         beyond = beyond.reshape([-1 if i == axis else 1 for i in range(len(shape))])
         x = where(convert_to_tensor(beyond), cast(extrapolation_value, x.dtype), x)
     return cast(x, kind)
-
-
-def _plain(shape):
-    # A number is needed: a trace for all sizes ends here, and one for these sizes is made.
-    return [n.__index__() for n in shape]
 
 
 def _along(x, axis, indices, weights):
