@@ -31,7 +31,7 @@ _FIELDS = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "s
 
 
 class Refusals:
-    """What of a file cannot be run: descriptions, with the number and the first place."""
+    """Descriptions of parts of a file that cannot run, with their number and first place."""
 
     def __init__(self):
         self.found = {}  # description -> names of nodes and values
@@ -69,7 +69,7 @@ def spec_of(value, refusals):
 
 
 class Context:
-    """What the parts of a file share: the package, the arrays, and what is refused."""
+    """The package onnx, the arrays of a file and its refusals, for all of its graphs."""
 
     def __init__(self, onnx, tensors, refusals):
         self.onnx, self.tensors, self.refusals = onnx, tensors, refusals

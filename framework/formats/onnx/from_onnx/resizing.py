@@ -76,7 +76,7 @@ def _along(x, axis, indices, weights):
 
 
 class _Rule:
-    """How entries of the result come from entries along an axis."""
+    """Map entries of the result to entries along an axis, with weights."""
 
     def __init__(self, mode, transformation, nearest, cubic, exclude, antialias):
         self.mode, self.transformation, self.nearest = mode, transformation, nearest
