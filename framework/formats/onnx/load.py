@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 import re
@@ -83,39 +84,35 @@ def load(path: str | os.PathLike[str], trainable: bool = True) -> OnnxModel:
                 f"contains what tapewright does not translate: {refusals}. Export the "
                 "model for another opset or without these, or run it with onnxruntime",
             )
-        return OnnxModel(graph, [specs[name] for name in graph.inputs], trainable)
+        signature = [specs[name] for name in graph.inputs]
+        return OnnxModel(graph, signature, _take_weights(graph, trainable))
 
 
 class OnnxModel(Module):
     """The result of `load`: an ONNX graph as a traced function, and its weights."""
 
-    def __init__(self, graph: Graph, signature: list[TensorSpec], trainable: bool):
+    def __init__(
+        self, graph: Graph, signature: list[TensorSpec], weights: dict[str, Variable]
+    ):
         self.input_names: list[str] = graph.inputs
         self.output_names: list[str] = graph.outputs
         self.input_signature: list[TensorSpec] = signature
-        settings, statistics = _uses(graph, _SETTINGS), _uses(graph, _STATISTICS)
-        self.weights: dict[str, Variable] = {
-            name: Variable(array, name not in statistics and trainable, name=name)
-            for name, array in graph.constants.items()
-            if kind_of(array.dtype) == "f" and array.ndim and name not in settings
-        }
-        for name in self.weights:
-            del graph.constants[name]
-        vars(self)["__call__"] = function(
-            _with_parameters(self._runner(graph), graph.inputs),
-            signature,
-            autograph=False,
-        )
-
-    def _runner(self, graph):
-        weights = self.weights
+        self.weights: dict[str, Variable] = weights
+        self._graph = graph
 
         def run(*inputs):
             scope = {name: convert_to_tensor(v) for name, v in weights.items()}
             found = graph(scope, *inputs)
             return found[0] if len(found) == 1 else found
 
-        return run
+        run = _with_parameters(run, graph.inputs)
+        vars(self)["__call__"] = function(run, signature, autograph=False)
+
+    def __deepcopy__(self, memo: Any) -> OnnxModel:
+        weights = copy.deepcopy(self.weights, memo)
+        return memo.setdefault(
+            id(self), OnnxModel(self._graph, self.input_signature, weights)
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor | tuple[Tensor, ...]:
         """Run the graph on tensors in the order of ``input_names``, or by name."""
@@ -131,6 +128,19 @@ class OnnxModel(Module):
 
     def __repr__(self) -> str:
         return f"<ONNX model {self.input_names} -> {self.output_names}>"
+
+
+def _take_weights(graph, trainable):
+    """Replace the floating constants of a graph by variables; return these by name."""
+    settings, statistics = _uses(graph, _SETTINGS), _uses(graph, _STATISTICS)
+    weights = {
+        name: Variable(array, name not in statistics and trainable, name=name)
+        for name, array in graph.constants.items()
+        if kind_of(array.dtype) == "f" and array.ndim and name not in settings
+    }
+    for name in weights:
+        del graph.constants[name]
+    return weights
 
 
 def _uses(graph, table):

@@ -3,6 +3,7 @@
 The recordings are made by ``reference/record_models.py`` and ``record_keras.py``.
 """
 
+import copy
 import inspect
 import subprocess
 import sys
@@ -222,14 +223,28 @@ def test_a_loaded_model_is_saved_as_a_saved_model(tmp_path):
     assert len(again.trainable_variables) == len(loaded.trainable_variables)
 
 
-def test_errors_of_ops_name_the_node(tmp_path):
+def test_a_copy_has_its_own_weights(tmp_path):
+    loaded = tw.onnx.load(graph("y = Mul (x, w)", tmp_path, w=np.ones(3, "float32")))
+    copied, x = copy.deepcopy(loaded), np.ones((1, 3), "float32")
+    copied.weights["w"].assign([5.0, 6.0, 7.0])
+    assert copied(x).numpy().tolist() == [[5.0, 6.0, 7.0]]
+    assert loaded(x).numpy().tolist() == [[1.0, 1.0, 1.0]]
+
+
+def test_indices_count_from_the_end_and_are_checked(tmp_path):
     path = graph("i = Cast <to = 7> (x) y = Gather (w, i)", tmp_path, "float[n] x",
                  w=np.ones((3, 2), "float32"))  # fmt: skip
     loaded = tw.onnx.load(path)
     assert loaded(np.array([-1.0, 2.0], "float32")).shape == (2, 2)
-    with pytest.raises(IndexError) as caught:
+    with pytest.raises(IndexError, match="gather: indices must be from 0 to 2, got 3"):
         loaded(np.array([3.0], "float32"))
-    assert "gather" in str(caught.value)
+
+
+def test_errors_while_tracing_name_the_node(tmp_path):
+    path = graph("s = Squeeze (x, axis) y = Abs (s)", tmp_path, axis=np.array([1]))
+    with pytest.raises(ValueError) as caught:
+        tw.onnx.load(path)(np.ones((2, 3), "float32"))
+    assert "in the node 's' (Squeeze) of the ONNX graph" in caught.value.__notes__
 
 
 # --------------------------------------------------------------------------------- graphs

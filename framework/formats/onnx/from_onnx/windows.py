@@ -58,7 +58,7 @@ class _Window:
 
     @property
     def layout(self):
-        return _LAYOUTS[self.rank]
+        return _LAYOUTS.get(self.rank)
 
     def padding(self, margins):
         return [(0, 0), (0, 0), *margins]
