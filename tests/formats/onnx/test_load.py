@@ -386,6 +386,22 @@ def test_functions_of_the_file_are_inlined(tmp_path):
     assert tw.onnx.load(path)(np.ones(2, "float32")).numpy().tolist() == [2.0, 2.0]
 
 
+@pytest.mark.parametrize("size", ["n", "4"])
+@pytest.mark.parametrize(
+    "start, end, step, expected",
+    [(-9, -9, -1, [0]), (9, -9, -2, [3, 1]), (-1, -(2**63) + 1, -1, [3, 2, 1, 0]),
+     (-9, 2**63 - 1, 3, [0, 3]), (1, -1, 1, [1, 2]), (2, 1, 1, [])],
+)  # fmt: skip
+def test_slices_are_clamped_as_the_standard_says(
+    tmp_path, size, start, end, step, expected
+):
+    names = dict(zip("sepa", [start, end, step, 0]))
+    path = graph("y = Slice (x, s, e, a, p)", tmp_path, f"float[{size}, 1] x",
+                 **{n: np.array([v]) for n, v in names.items()})  # fmt: skip
+    found = tw.onnx.load(path)(np.arange(4, dtype="float32")[:, None])
+    assert found.numpy()[:, 0].tolist() == expected
+
+
 @pytest.mark.parametrize("reset_first", [0, 1])
 def test_a_gru_resets_before_or_after_the_product(tmp_path, reset_first):
     rng = np.random.default_rng(0)

@@ -44,6 +44,7 @@ from tapewright.ops.math.elementwise import (
     add,
     ceil,
     exp,
+    expm1,
     floor,
     floordiv,
     floormod,
@@ -89,7 +90,7 @@ from tapewright.ops.nn.activation import (
 )
 from tapewright.ops.strings.numbers import as_string, to_number
 
-from .static import axes_of, dims, known, sized
+from .static import axes_of, dims, formulas, known, sized
 
 __all__ = ["OPS"]
 
@@ -100,11 +101,10 @@ __all__ = ["OPS"]
 def _divide(a, b):
     if not a.dtype.is_integer:
         return truediv(a, b)
-    # The sizes of a shape, which have no `truncatediv`, are not negative.
-    sizes = known(a), known(b)
-    if None not in [None if n is None else 0 for n in sizes]:
-        if all([n >= 0 for each in sizes for n in each.flat]):
-            return floordiv(a, b)
+    # Formulas have no `truncatediv`, but sizes are not negative.
+    sizes = formulas(a, b)
+    if sizes is not None and all([n >= 0 for each in sizes for n in each.flat]):
+        return floordiv(a, b)
     return truncatediv(a, b)
 
 
@@ -181,10 +181,10 @@ def _compared(op, python_operator):
     """Return a comparison that knows its answer for the sizes of shapes."""
 
     def compare(a, b):
-        left, right = known(a), known(b)
-        if left is None or right is None or object not in (left.dtype, right.dtype):
+        sizes = formulas(a, b)
+        if sizes is None:
             return op(a, b)
-        answers = np.frompyfunc(python_operator, 2, 1)(left, right)
+        answers = np.frompyfunc(python_operator, 2, 1)(*sizes)
         return convert_to_tensor(np.asarray(answers, bool))
 
     return compare
@@ -192,12 +192,10 @@ def _compared(op, python_operator):
 
 def _where(condition, x, y):
     """Choose; between the sizes of shapes, as sizes."""
-    choice, left, right = known(condition), known(x), known(y)
-    if None in [n if n is None else 0 for n in (choice, left, right)]:
+    sizes = formulas(x, y)
+    if sizes is None or known(condition) is None:
         return where(condition, x, y)
-    if object not in (left.dtype, right.dtype):
-        return where(condition, x, y)
-    return sized(np.where(choice.astype(bool), left, right), x.dtype.name)
+    return sized(np.where(known(condition).astype(bool), *sizes), x.dtype.name)
 
 
 # --------------------------------------------------------------------------- activations
@@ -210,7 +208,7 @@ def _scaled(x, number):
 
 def _elu(x, alpha=1.0):
     low = minimum(x, zeros_like(x))
-    return where(less(x, zeros_like(x)), _scaled(exp(low) - 1.0, alpha), x)
+    return where(less(x, zeros_like(x)), _scaled(expm1(low), alpha), x)
 
 
 def _selu(x, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875):
@@ -219,7 +217,7 @@ def _selu(x, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875):
 
 def _celu(x, alpha=1.0):
     low = minimum(x, zeros_like(x))
-    return maximum(x, zeros_like(x)) + alpha * (exp(low / alpha) - 1.0)
+    return maximum(x, zeros_like(x)) + _scaled(expm1(low / alpha), alpha)
 
 
 def _prelu(x, slope):

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from tapewright.core.symbolic_operand import TracedOperand
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import fill, zeros_like
@@ -19,7 +20,8 @@ from tapewright.ops.array.gather import (
     reverse_sequence,
 )
 from tapewright.ops.array.indexing import argmax, argmin, one_hot
-from tapewright.ops.array.joining import concat, pad, reverse, split, stack, tile
+from tapewright.ops.array.joining import concat, pad, reverse, stack, tile
+from tapewright.ops.array.joining import split as split_into
 from tapewright.ops.array.scatter import (
     tensor_scatter_nd_add,
     tensor_scatter_nd_max,
@@ -39,7 +41,7 @@ from tapewright.ops.array.sorting import top_k
 from tapewright.ops.math.comparison import equal, invert, less, where
 from tapewright.ops.math.scan import cumprod, cumsum
 
-from .static import axes_of, dims, known, number, numbers, sized
+from .static import axes_of, dims, number, numbers, sized
 
 __all__ = ["OPS"]
 
@@ -109,11 +111,7 @@ def _split(x, split_sizes=None, axis=0, split=None, num_outputs=None, *, output_
         count = num_outputs or output_count
         each = -(-dims(x)[axis] // count)
         sizes = [each] * (count - 1) + [dims(x)[axis] - each * (count - 1)]
-    return tuple(_parts(x, sizes, axis))
-
-
-def _parts(x, sizes, axis):
-    return split(x, sizes, axis)
+    return tuple(split_into(x, sizes, axis))
 
 
 def _tile(x, repeats):
@@ -129,12 +127,19 @@ def _slice(x, starts, ends, axes=None, steps=None):
     axes = range(len(starts)) if axes is None else axes_of(axes, rank)
     index = [slice(None)] * rank
     for axis, start, end, step in zip(axes, starts, ends, steps or [1] * len(starts)):
-        index[axis] = slice(_near(start), _near(end), step)
+        index[axis] = _range_of(start, end, step, dims(x)[axis])
     return x[tuple(index)]
 
 
+def _range_of(start, end, step, size):
+    """Return a slice; backwards, a start before the axis is its first entry."""
+    if step < 0 and type(start) is int and start < 0 and size > 0 and start + size < 0:
+        start = 0
+    return slice(_near(start), _near(end), step)
+
+
 def _near(n):
-    """Return a bound of a slice, which may be far outside: of a size fitting 32 bits."""
+    """Return a bound of a slice, which may be far outside, in 32 bits."""
     return max(min(n, 2**31 - 1), -(2**31)) if type(n) is int else n
 
 
@@ -231,8 +236,7 @@ def _one_hot(indices, depth, values, axis=-1):
 
 def _from_front(indices, size):
     """Return indices in which negative ones are counted from the front."""
-    found = known(indices)
-    if found is not None and all([type(n) is int and n >= 0 for n in found.flat]):
+    if not isinstance(indices, TracedOperand) and not (indices.numpy() < 0).any():
         return indices
     size = sized(size, indices.dtype.name)
     return where(less(indices, zeros_like(indices)), indices + size, indices)

@@ -14,7 +14,7 @@ from tapewright.ops.math.reduction import (
     reduce_sum,
 )
 
-from .static import axes_of, dims, known, sized
+from .static import axes_of, dims, formulas, sized
 
 __all__ = ["OPS"]
 
@@ -44,10 +44,10 @@ def _extreme(op, of_bools):
 
 
 def _prod(x, axes, keepdims):
-    sizes = known(x)
-    if sizes is None or sizes.dtype != object:
+    sizes = formulas(x)
+    if sizes is None:
         return reduce_prod(x, axes, keepdims)
-    return sized(sizes.prod(tuple(axes), keepdims=keepdims), x.dtype.name)
+    return sized(sizes[0].prod(tuple(axes), keepdims=keepdims), x.dtype.name)
 
 
 OPS = {

@@ -16,7 +16,7 @@ from tapewright.core.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.sizes import size_tensor
 
-__all__ = ["axes_of", "dims", "known", "number", "numbers", "sized"]
+__all__ = ["axes_of", "dims", "formulas", "known", "number", "numbers", "sized"]
 
 
 def known(x):
@@ -24,6 +24,17 @@ def known(x):
     if isinstance(x, TracedOperand):
         return x.known_sizes()
     return np.asarray(x.numpy())
+
+
+def formulas(*tensors):
+    """Return arrays of numbers and formulas if all tensors are known and some hold formulas.
+
+    Otherwise return None: ops on tensors with values compute with these.
+    """
+    traced = [known(x) for x in tensors if isinstance(x, TracedOperand)]
+    if not traced or any([entries is None for entries in traced]):
+        return None
+    return [known(x) for x in tensors]
 
 
 def numbers(x):
