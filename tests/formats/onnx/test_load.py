@@ -283,6 +283,23 @@ def test_shapes_are_computed_with_open_sizes_in_one_trace(tmp_path):
     assert vars(loaded)["__call__"].experimental_get_tracing_count() == 1
 
 
+def test_a_shape_that_needs_numbers_is_traced_for_each_size(tmp_path):
+    body = """
+        s = Size (x)
+        f = Cast <to = 1> (s)
+        r = Sqrt (f)
+        i = Cast <to = 7> (r)
+        u = Unsqueeze (i, zero)
+        shape = Concat <axis = 0> (u, u)
+        y = Reshape (x, shape)
+    """
+    loaded = tw.onnx.load(graph(body, tmp_path, "float[n] x", zero=np.array([0])))
+    for n in (2, 3):
+        x = np.arange(n * n, dtype="float32")
+        assert loaded(x).numpy().tolist() == x.reshape(n, n).tolist()
+    assert not vars(loaded)["__call__"].eager_reasons
+
+
 def test_results_whose_sizes_depend_on_values_are_computed_eagerly(tmp_path):
     body = "i = NonZero (x) t = Transpose (i) y = Cast <to = 1> (t)"
     loaded = tw.onnx.load(graph(body, tmp_path))
@@ -354,6 +371,28 @@ def test_a_loop_ends_at_its_condition(tmp_path):
     y, z = loaded(np.ones((1, 3), "float32"))
     assert y.numpy().tolist() == [[8.0] * 3]
     assert z.numpy().tolist() == [[2.0], [4.0], [8.0]]
+
+
+def test_a_loop_whose_condition_counts_is_traced(tmp_path):
+    body = """
+        end, y, rows = Loop (trips, go, start, x) <
+            body = b (int64 i, bool go, int32 k, float[n, 3] s)
+                => (bool more, int32 l, float[n, 3] t, float r) {
+                l = Add (k, two)
+                t = Mul (s, w)
+                r = ReduceMax <keepdims = 0> (t)
+                more = Less (l, limit)
+            }>
+        z = Unsqueeze (rows, axis)
+    """
+    constants = {"trips": np.int64(100), "go": np.bool_(True), "axis": np.array([1]),
+                 "start": np.int32(0), "two": np.int32(2), "limit": np.int32(5),
+                 "w": np.full(3, 2.0, "float32")}  # fmt: skip
+    loaded = tw.onnx.load(graph(body, tmp_path, outputs="y z", **constants))
+    y, z = loaded(np.ones((1, 3), "float32"))
+    assert y.numpy().tolist() == [[8.0] * 3]
+    assert z.numpy().tolist() == [[2.0], [4.0], [8.0]]
+    assert not vars(loaded)["__call__"].eager_reasons
 
 
 def test_a_loop_with_a_condition_alone_is_traced(tmp_path):
@@ -455,6 +494,39 @@ def test_sequences_of_different_lengths_end_where_they_end(
         )
         np.testing.assert_allclose(last[:, i], one[n * count :], 1e-5)
         assert not rows[n:, :, i].any()
+
+
+X = np.arange(6, dtype="float32").reshape(2, 3)
+SHARES = np.exp(X - 5) / np.exp(X - 5).sum()
+
+
+@pytest.mark.parametrize(
+    "opset, body, expected",
+    [
+        (11, "y = Softmax <axis = 0> (x)", SHARES),
+        (11, "y = LogSoftmax <axis = 0> (x)", np.log(SHARES)),
+        (11, "y = Hardmax <axis = 0> (x)", X == 5),
+        (13, "y = Softmax <axis = 0> (x)", np.exp(X) / np.exp(X).sum(0)),
+        (7, "y = Pad <pads = [0, 1, 0, 0], value = 2.0> (x)", np.insert(X, 0, 2, 1)),
+        (7, "y = Clip <min = 1.0, max = 4.0> (x)", X.clip(1, 4)),
+        (7, "y = Clip <max = 4.0> (x)", X.clip(None, 4)),
+        (7, "y = Slice <axes = [1], starts = [1], ends = [-1]> (x)", X[:, 1:-1]),
+        (7, "z, y = Split <axis = 1, split = [1, 2]> (x)", X[:, 1:]),
+        (7, "y, z, w = Split <axis = 1> (x)", X[:, :1]),
+        (7, "y, i = TopK <k = 2> (x)", X[:, :0:-1]),
+        (7, "y = Dropout <ratio = 0.3> (x)", X),
+        (7, "z = Unsqueeze <axes = [0, -1]> (x) y = Squeeze <axes = [0, 3]> (z)", X),
+        (7, "y = ReduceSum <axes = [1]> (x)", X.sum(1, keepdims=True)),
+        (7, "y = ReduceSum <axes = [-1], keepdims = 0> (x) ", X.sum(1)),
+        (7, "y = Upsample <scales = [1.0, 2.0]> (x)", X.repeat(2, 1)),
+        (7, "y = ArgMax <axis = 1, keepdims = 0> (x)", [2, 2]),
+        (7, "y = Flatten (x)", X),
+    ],
+)  # fmt: skip
+def test_old_opsets_have_attributes_in_place_of_inputs(tmp_path, opset, body, expected):
+    path = graph(body, tmp_path, "float[2, 3] x", opset=opset)
+    found = tw.onnx.load(path)(X).numpy()
+    np.testing.assert_allclose(found, np.asarray(expected, found.dtype), 1e-5)
 
 
 # ------------------------------------------------------------------------------- refusals

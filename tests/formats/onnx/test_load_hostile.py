@@ -122,22 +122,17 @@ def test_deeply_nested_graphs_are_refused(tmp_path, depth, refusal):
     output = helper.make_tensor_value_info("y", FLOAT, [2])
     proto = helper.make_graph([node("Identity", "x", "y")], "g", [], [output])
     leaf = helper.make_attribute("else_branch", proto).SerializeToString()
-    content = proto.SerializeToString()
     around = node("If", "c", "y").SerializeToString() + field(5, leaf)
-    for _ in range(depth):  # the body of a branch is a node If
-        then = field(1, b"then_branch") + field(6, content) + b"\xa0\1\5"
-        content = field(1, around + field(5, then))
-        content += field(2, b"g") + field(12, output.SerializeToString())
-    flag = helper.make_tensor("c", 9, [], [True])
-    path = saved(tmp_path, [], [flag])
+    end = field(2, b"g") + field(12, output.SerializeToString())
+    branch, nodes = proto.SerializeToString(), b""
+    for _ in range(depth):
+        then = field(1, b"then_branch") + field(6, branch) + b"\xa0\1\5"
+        nodes = field(1, around + field(5, then))
+        branch = nodes + end
+    path = saved(tmp_path, [], [helper.make_tensor("c", 9, [], [True])])
     model = onnx.load(path)
-    rest = (
-        model.graph.SerializeToString()
-    )  # name, initializer and input of the outer graph
+    rest = model.graph.SerializeToString()
     model.ClearField("graph")
-    nodes = content[
-        : len(content) - len(field(2, b"g") + field(12, output.SerializeToString()))
-    ]
     path.write_bytes(model.SerializeToString() + field(7, nodes + rest))
     if refusal:
         return refused(path, refusal)

@@ -58,7 +58,7 @@ def _size(x):
 
 
 def _reshape(x, shape=None, allowzero=0):
-    given = shape if isinstance(shape, list) else numbers(shape)
+    given = numbers(shape)
     if not allowzero:
         given = [dims(x)[i] if type(n) is int and n == 0 else n
                  for i, n in enumerate(given)]  # fmt: skip
@@ -73,7 +73,7 @@ def _squeeze(x, axes=None):
 
 
 def _unsqueeze(x, axes):
-    axes = axes if isinstance(axes, list) else numbers(axes)
+    axes = numbers(axes)
     axes = [axes] if isinstance(axes, int) else axes
     for axis in sorted(axes_of(axes, len(dims(x)) + len(axes))):
         x = expand_dims(x, axis)
@@ -106,7 +106,7 @@ def _concat(*values, axis):
 
 def _split(x, split_sizes=None, axis=0, split=None, num_outputs=None, *, output_count):
     """Split into parts of given sizes, or into equal parts, the last one smaller."""
-    sizes = split if split_sizes is None else numbers(split_sizes)
+    sizes = numbers(split if split_sizes is None else split_sizes)
     if sizes is None:
         count = num_outputs or output_count
         each = -(-dims(x)[axis] // count)
@@ -120,10 +120,7 @@ def _tile(x, repeats):
 
 def _slice(x, starts, ends, axes=None, steps=None):
     rank = len(dims(x))
-    starts, ends, axes, steps = [
-        n if n is None or isinstance(n, list) else numbers(n)
-        for n in (starts, ends, axes, steps)
-    ]
+    starts, ends, axes, steps = [numbers(n) for n in (starts, ends, axes, steps)]
     axes = range(len(starts)) if axes is None else axes_of(axes, rank)
     index = [slice(None)] * rank
     for axis, start, end, step in zip(axes, starts, ends, steps or [1] * len(starts)):
@@ -146,7 +143,7 @@ def _near(n):
 def _pad(x, pads=None, constant_value=None, axes=None, mode="constant", value=0.0):
     """Pad, or with negative numbers crop, at both ends of axes."""
     rank = len(dims(x))
-    pads = pads if isinstance(pads, list) else numbers(pads)
+    pads = numbers(pads)
     axes = range(rank) if axes is None else axes_of(axes, rank)
     pairs = [(0, 0)] * rank
     for axis, before, after in zip(axes, pads, pads[len(pads) // 2 :]):

@@ -100,12 +100,6 @@ def _group_normalization(x, scale, b, epsilon=1e-5, num_groups=None, stash_type=
     return y * _per_channel(scale, x) + _per_channel(b, x)
 
 
-def _group_normalization_of_groups(x, scale, b, epsilon=1e-5, num_groups=None):
-    """As before opset 21: a scale and an offset for each group."""
-    y = _in_groups(x, num_groups, epsilon)
-    return reshape(y * _per_channel(scale, y) + _per_channel(b, y), dims(x))
-
-
 def _lp_normalization(x, axis=-1, p=2):
     norm = sqrt(reduce_sum(square(x), axis, True)) if p == 2 else None
     norm = reduce_sum(abs(x), axis, True) if norm is None else norm
@@ -140,10 +134,7 @@ def _dropout(x, ratio=0.5, training_mode=None, seed=0, *, output_count):
 OPS = {
     "BatchNormalization": _batch_normalization,
     "Dropout": _dropout,
-    "GroupNormalization": {
-        18: _group_normalization_of_groups,
-        21: _group_normalization,
-    },
+    "GroupNormalization": _group_normalization,
     "InstanceNormalization": _instance_normalization,
     "LRN": _lrn,
     "LayerNormalization": _layer_normalization,

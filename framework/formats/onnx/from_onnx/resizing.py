@@ -29,9 +29,8 @@ def _resize(
 ):  # fmt: skip
     shape = dims(x)
     axes = list(range(len(shape))) if axes is None else axes_of(axes, len(shape))
-    scales = None if scales is None else numbers(scales)
-    sizes = None if sizes is None else numbers(sizes)
-    rois = numbers(roi) if roi is not None else []
+    scales, sizes = numbers(scales), numbers(sizes)
+    rois = numbers(roi)
     rule = _Rule(
         mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a,
         bool(exclude_outside), bool(antialias),
@@ -138,17 +137,12 @@ class _Rule:
         return np.where(d <= 1, near, np.where(d < 2, far, 0))
 
 
-def _resize_10(x, scales, mode="nearest"):
+def _resize_10(x, scales=None, mode="nearest"):
     return _resize(x, None, scales, None, mode=mode, nearest_mode="floor",
                    coordinate_transformation_mode="asymmetric")  # fmt: skip
 
 
-def _upsample(x, scales=None, mode="nearest"):
-    scales = convert_to_tensor(scales) if isinstance(scales, list) else scales
-    return _resize_10(x, scales, mode)
-
-
 OPS = {
     "Resize": {10: _resize_10, 11: _resize},
-    "Upsample": _upsample,
+    "Upsample": _resize_10,
 }

@@ -40,10 +40,14 @@ def formulas(*tensors):
 def numbers(x):
     """Return the value of a tensor, as a list of numbers and formulas, or one of them.
 
+    An attribute, which takes the place of the tensor in old opsets, is returned as it is.
+
     Raises:
         NeedsSize: If only a trace for the sizes of a call can know it.
         NeedsValue: If no trace can.
     """
+    if x is None or isinstance(x, (int, float, list, tuple)):
+        return x
     found = known(x)
     if found is None:
         kind = NeedsSize if _is_for_all_sizes() else NeedsValue
@@ -53,9 +57,7 @@ def numbers(x):
 
 def number(x, default=None):
     """Return the value of a tensor of one entry; ``default`` for None."""
-    if x is None:
-        return default
-    found = numbers(x)
+    found = default if x is None else numbers(x)
     while isinstance(found, list):
         (found,) = found
     return found
@@ -82,7 +84,7 @@ def sized(values, dtype="int64"):
 
 def axes_of(axes, rank):
     """Return axes, a tensor or numbers, counted from the front."""
-    found = axes if isinstance(axes, (list, tuple, int)) else numbers(axes)
+    found = numbers(axes)
     found = [found] if isinstance(found, int) else found
     wrong = [axis for axis in found if not -rank <= axis < rank]
     if wrong:
