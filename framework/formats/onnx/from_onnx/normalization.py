@@ -87,16 +87,12 @@ def _instance_normalization(x, scale, b, epsilon=1e-5):
     return y * _per_channel(scale, x) + _per_channel(b, x)
 
 
-def _in_groups(x, count, epsilon):
-    """Normalize each group of channels; return it and the shape with an axis of groups."""
-    n, channels, *rest = dims(x)
-    grouped = reshape(x, (n, count, channels // count, *rest))
-    return _standardized(grouped, list(range(2, len(rest) + 3)), epsilon)
-
-
 def _group_normalization(x, scale, b, epsilon=1e-5, num_groups=None, stash_type=1):
+    n, channels, *rest = dims(x)
     wide = cast(x, "float32") if stash_type == 1 and x.dtype.size < 4 else x
-    y = cast(reshape(_in_groups(wide, num_groups, epsilon), dims(x)), x.dtype)
+    groups = reshape(wide, (n, num_groups, channels // num_groups, *rest))
+    y = _standardized(groups, list(range(2, len(rest) + 3)), epsilon)
+    y = cast(reshape(y, dims(x)), x.dtype)
     return y * _per_channel(scale, x) + _per_channel(b, x)
 
 

@@ -11,6 +11,7 @@ from tapewright.ops.linalg.matmul import matmul
 from tapewright.ops.math.elementwise import maximum, minimum, rint
 
 from .static import axes_of, dims
+from .windows import conv
 
 __all__ = ["OPS"]
 
@@ -59,27 +60,47 @@ def _integers(x, zero_point, axis):
     x = cast(x, "float64")
     if zero_point is None:
         return x
-    zero_point = cast(zero_point, "float64")
-    return x - (zero_point[:, None] if len(dims(zero_point)) == 1 and axis == 0
-                else zero_point)  # fmt: skip
+    return x - cast(_spread(zero_point, x, axis, 0), "float64")
 
 
-def _matmul_integer(a, b, a_zero_point=None, b_zero_point=None):
-    product = matmul(_integers(a, a_zero_point, 0), _integers(b, b_zero_point, 1))
+def _matmul_integer(a, b, a_zero=None, b_zero=None):
+    product = matmul(_integers(a, a_zero, -2), _integers(b, b_zero, -1))
     return cast(product, "int32")
 
 
-def _qlinear_matmul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero):
-    product = matmul(_integers(a, a_zero, 0), _integers(b, b_zero, 1))
-    scale = (
-        cast(a_scale, "float64") * cast(b_scale, "float64") / cast(y_scale, "float64")
+def _conv_integer(x, w, x_zero=None, w_zero=None, **window):
+    return cast(
+        conv(_integers(x, x_zero, 1), _integers(w, w_zero, 0), **window), "int32"
     )
-    return _limited(rint(product * scale) + cast(y_zero, "float64"), y_zero.dtype)
+
+
+def _scaled(y, a_scale, b_scale, y_scale, y_zero, axis):
+    """Return products of integers in the scale of the result, as its dtype."""
+    a_scale, b_scale, y_scale = [
+        cast(s, "float64") for s in (a_scale, b_scale, y_scale)
+    ]
+    y = y * _spread(a_scale * b_scale / y_scale, y, axis, 0)
+    return _limited(rint(y) + cast(y_zero, "float64"), y_zero.dtype)
+
+
+def _qlinear_matmul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero):
+    product = matmul(_integers(a, a_zero, -2), _integers(b, b_zero, -1))
+    return _scaled(product, a_scale, b_scale, y_scale, y_zero, -1)
+
+
+def _qlinear_conv(
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, b=None, **window
+):  # fmt: skip
+    b = None if b is None else cast(b, "float64")
+    y = conv(_integers(x, x_zero, 1), _integers(w, w_zero, 0), b, **window)
+    return _scaled(y, x_scale, w_scale, y_scale, y_zero, 1)
 
 
 OPS = {
+    "ConvInteger": _conv_integer,
     "DequantizeLinear": _dequantize,
     "MatMulInteger": _matmul_integer,
+    "QLinearConv": _qlinear_conv,
     "QLinearMatMul": _qlinear_matmul,
     "QuantizeLinear": _quantize,
 }

@@ -16,6 +16,7 @@ from tapewright.ops.array.joining import concat, reverse, stack
 from tapewright.ops.array.shape import transpose
 from tapewright.ops.linalg.matmul import matmul
 from tapewright.ops.math.comparison import where
+from tapewright.ops.math.elementwise import add
 from tapewright.ops.math.trigonometry import tanh
 from tapewright.ops.nn.activation import sigmoid
 from tapewright.ops.nn.gru import gru
@@ -43,7 +44,7 @@ def _directions(cell, states, x, w, r, b, lengths, initial, direction, layout, o
         s if s is None or not layout else transpose(s, (1, 0, 2)) for s in initial
     ]
     outputs, last = [], []
-    for d in range(count):
+    for d in range(count):  # the second one runs backwards
         backwards = direction == "reverse" or d == 1
         own = [zeros((batch, units), x.dtype) if s is None else s[d] for s in initial]
         inputs = _turned(x, lengths) if backwards else x
@@ -77,7 +78,7 @@ def _halves(b):
 
 def _lstm_cell(x, mask, states, w, r, b):
     order = 0, 2, 3, 1
-    bias = None if b is None else _reordered(sum(_halves(b)[1:], _halves(b)[0]), order)
+    bias = None if b is None else _reordered(add(*_halves(b)), order)
     y, h, c = lstm(
         x, *states, _reordered(w, order), _reordered(r, order), bias, mask, True
     )
@@ -138,7 +139,7 @@ def _gru(
 
 
 def _rnn_cell(x, mask, states, w, r, b, activation):
-    bias = None if b is None else sum(_halves(b)[1:], _halves(b)[0])
+    bias = None if b is None else add(*_halves(b))
     w, r = _reordered(w, (0,)), _reordered(r, (0,))
     y, h = simple_rnn(x, *states, w, r, bias, activation, mask, True)
     return y, [h]

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.joining import pad
 from tapewright.ops.array.shape import reshape, transpose
 from tapewright.ops.convolution.conv import convolution
@@ -21,7 +18,7 @@ from tapewright.ops.math.reduction import reduce_max, reduce_mean, reduce_sum
 
 from .static import dims
 
-__all__ = ["LIMITS", "OPS"]
+__all__ = ["LIMITS", "OPS", "conv"]
 
 _LAYOUTS = {1: "NCW", 2: "NCHW", 3: "NCDHW"}
 
@@ -95,10 +92,11 @@ def _biased(y, b):
     return y if b is None else y + reshape(b, (-1,) + (1,) * (len(dims(y)) - 2))
 
 
-def _conv(
+def conv(
     x, w, b=None, auto_pad="NOTSET", dilations=None, group=1, kernel_shape=None,
     pads=None, strides=None,
 ):  # fmt: skip
+    """Convolve ``[batch, channels, ...]`` with ``w`` ``[filters, channels / group, ...]``."""
     kernel = dims(w)[2:]
     _check_kernel(kernel, kernel_shape)
     if dims(x)[1] != dims(w)[1] * group:
@@ -208,33 +206,9 @@ def _global_lp_pool(x, p=2):
     return pow(reduce_sum(pow(abs(x), float(p)), _spatial(x), True), 1.0 / p)
 
 
-# ---------------------------------------------------------------------------- of integers
-
-
-def _shifted(x, zero_point, axis=None):
-    """Return integers less their zero point, as int32."""
-    x = cast(x, "int32")
-    if zero_point is None:
-        return x
-    zero_point = cast(zero_point, "int32")
-    if axis is not None and len(dims(zero_point)) == 1:
-        zero_point = reshape(
-            zero_point, [-1 if i == axis else 1 for i in range(len(dims(x)))]
-        )
-    return x - zero_point
-
-
-def _conv_integer(x, w, x_zero_point=None, w_zero_point=None, **window):
-    # Products of 8 bits are exact in float64, which has fast kernels.
-    x = cast(_shifted(x, x_zero_point), np.float64)
-    w = cast(_shifted(w, w_zero_point, 0), np.float64)
-    return cast(_conv(x, w, **window), "int32")
-
-
 OPS = {
     "AveragePool": _average_pool,
-    "Conv": _conv,
-    "ConvInteger": _conv_integer,
+    "Conv": conv,
     "ConvTranspose": _conv_transpose,
     "GlobalAveragePool": lambda x: reduce_mean(x, _spatial(x), True),
     "GlobalLpPool": _global_lp_pool,
