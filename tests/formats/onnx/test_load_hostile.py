@@ -108,6 +108,29 @@ def test_functions_that_call_themselves_are_refused(tmp_path):
     )
 
 
+def calls(count, times):
+    """Return functions that each call the next one so many times, and opsets."""
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("my", 1)]
+    functions = []
+    for i in range(count):
+        names = ["x", *[f"a{k}" for k in range(times - 1)], "y"]
+        last = i + 1 == count
+        nodes = [helper.make_node("Abs" if last else f"f{i + 1}", [a], [b],
+                                  domain="" if last else "my")
+                 for a, b in zip(names, names[1:])]  # fmt: skip
+        functions.append(
+            helper.make_function("my", f"f{i}", ["x"], ["y"], nodes, opsets)
+        )
+    return functions
+
+
+@pytest.mark.parametrize("count, times", [(60, 2), (5000, 1)])
+def test_functions_that_grow_when_they_are_inlined_are_refused(tmp_path, count, times):
+    call = helper.make_node("f0", ["x"], ["y"], domain="my")
+    path = saved(tmp_path, [call], functions=calls(count, times), domains=["my"])
+    refused(path, "nodes when inlined|recursion|depth")
+
+
 def field(number, content):
     """Return a field of a protocol buffer: messages too deep for the package to make."""
     size, digits = len(content), bytearray()

@@ -22,6 +22,8 @@ __all__ = ["Tensors", "read_model"]
 
 # All external data may be read so many times, by tensors that share it.
 _SHARED = 10
+# The most nodes after functions are inlined: they may call each other many times.
+_NODES = 1_000_000
 
 
 def read_model(path):
@@ -49,6 +51,7 @@ def read_model(path):
     with as_saving_error(path, "is not a valid ONNX model"):
         onnx.checker.check_model(path if external else model)
         if model.functions:
+            _check_calls(model)
             model = onnx.inliner.inline_local_functions(model)
     return model, opset, tensors
 
@@ -68,6 +71,36 @@ def _opset(path, model):
     return versions[0]
 
 
+def _check_calls(model):
+    """Raise ``ValueError`` if the functions have too many nodes when they are inlined."""
+    bodies = {_key(f.domain, f.name, f): f.node for f in model.functions}
+    sizes = {}
+
+    def size(nodes):
+        total = 0
+        for node in _all_nodes(nodes):
+            key = _key(node.domain, node.op_type, node)
+            if key in bodies and key not in sizes:
+                sizes[key] = size(bodies[key])
+            total += 1 + sizes.get(key, 0)
+        return total
+
+    if size(model.graph.node) > _NODES:
+        raise ValueError(f"its functions have more than {_NODES} nodes when inlined")
+
+
+def _key(domain, name, proto):
+    return domain, name, getattr(proto, "overload", "")
+
+
+def _all_nodes(nodes):
+    """Yield nodes, and all nodes of the graphs in their attributes."""
+    for node in nodes:
+        yield node
+        for graph in _graphs_of(node):
+            yield from graph.node
+
+
 def _graphs(graph):
     """Yield a graph and all graphs in the attributes of its nodes."""
     yield graph
@@ -77,9 +110,8 @@ def _graphs(graph):
 
 def _graphs_of(node):
     for attribute in node.attribute:
-        for inner in [attribute.g, *attribute.graphs]:
-            if inner.ByteSize():
-                yield from _graphs(inner)
+        for inner in [*[attribute.g] * attribute.HasField("g"), *attribute.graphs]:
+            yield from _graphs(inner)
 
 
 def _tensors(model):
