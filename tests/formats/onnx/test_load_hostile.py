@@ -239,6 +239,19 @@ def test_weights_that_onnx_writes_beside_the_model_are_read(tmp_path):
         np.testing.assert_allclose(found.numpy(), arrays["a_y0"], 1e-5, 1e-6)
 
 
+def test_weights_of_half_precision_are_read_from_both_places(tmp_path):
+    numbers, kind = np.array([1.5, -2.0], "float32"), onnx.TensorProto.BFLOAT16
+    data = (numbers.view("uint32") >> 16).astype("<u2").tobytes()
+    (tmp_path / "w.bin").write_bytes(data)
+    outside = external("w.bin")
+    outside.data_type = kind
+    for weights in (tensor(data, kind=kind), outside):
+        nodes = [node("Cast", "w", "a", to=FLOAT), node("Add", "x a", "y")]
+        loaded = tw.onnx.load(saved(tmp_path, nodes, [weights]))
+        assert loaded.weights["w"].dtype == tw.bfloat16
+        assert loaded(np.zeros(2, "float32")).numpy().tolist() == numbers.tolist()
+
+
 @pytest.mark.parametrize(
     "location",
     ["../secret", "sub/../../secret", "{tmp}/secret", "link", "linked/secret", "none", "",

@@ -17,7 +17,7 @@ from tapewright.ops.array.conversion import identity
 
 from . import EXPANDED, LIMITS, translation
 
-__all__ = ["Context", "Graph", "Refusals", "spec_of"]
+__all__ = ["Context", "Graph", "Refusals", "dtype_of", "spec_of"]
 
 # In the order of ONNX' DataType, from 1 on.
 _NAMES = """

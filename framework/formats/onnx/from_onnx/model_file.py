@@ -17,6 +17,7 @@ from tapewright.storage.reader import regular_file
 
 from ..package import require_onnx
 from . import NEWEST, OLDEST
+from .graph import dtype_of
 
 __all__ = ["Tensors", "read_model"]
 
@@ -149,16 +150,23 @@ class Tensors:
             return self._array(tensor)
 
     def _array(self, tensor):
-        if not 1 <= tensor.data_type <= 16:
+        dtype = dtype_of(tensor.data_type)
+        if dtype is None:
             raise ValueError(f"its type {tensor.data_type} is not supported")
+        if min(tensor.dims, default=0) < 0:
+            raise ValueError(f"its shape is {list(tensor.dims)}")
         if tensor.data_location == tensor.EXTERNAL:
-            kind = self.onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
             window, offset, length = self._place(tensor)
-            found = np.frombuffer(
-                window.read_at(offset, length), np.dtype(kind).newbyteorder("<")
-            )
-            return found.reshape(tuple(tensor.dims)).astype(kind)
-        return self.onnx.numpy_helper.to_array(tensor)
+            order = dtype.dtype.newbyteorder("<")
+            found = np.frombuffer(window.read_at(offset, length), order)
+            found = found.reshape(tuple(tensor.dims))
+        else:
+            found = self.onnx.numpy_helper.to_array(tensor)
+        if (
+            dtype == "bfloat16" and found.dtype.kind == "u"
+        ):  # the bits, in old versions of onnx
+            return found.view(dtype.dtype)
+        return found
 
     def check_external(self, tensor):
         """Raise `SavingError` unless the data of a tensor are in a file beside the model."""
@@ -189,15 +197,15 @@ class Tensors:
             place = regular_file(os.path.join(folder, *parts))
             self._windows[location] = Window(place)
         window = self._windows[location]
-        kind = np.dtype(self.onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
-        if tensor.data_type == self.onnx.TensorProto.STRING:
-            raise ValueError("strings cannot be external data")
-        size = math.prod(tensor.dims) * kind.itemsize
+        dtype = dtype_of(tensor.data_type)
+        if dtype is None or dtype == "string":
+            raise ValueError(f"type {tensor.data_type} cannot be external data")
+        size = math.prod(tensor.dims) * dtype.size
         offset = int(entries.get("offset") or 0)
         length = int(entries.get("length") or size)
         if min([*tensor.dims, offset], default=0) < 0 or length != size:
             raise ValueError(f"{length} bytes at {offset} are not its data: shape "
-                             f"{list(tensor.dims)}, {kind.name}")  # fmt: skip
+                             f"{list(tensor.dims)}, {dtype.name}")  # fmt: skip
         if offset + length > window.size:
             raise ValueError(f"{location!r} has {window.size} bytes, but {length} bytes at "
                              f"{offset} are declared")  # fmt: skip
