@@ -89,11 +89,12 @@ def library(model, x):
     if code.network_init(None):
         raise RuntimeError("network_init failed")
     y = np.empty((len(x), 10), "f4")
-    given, made = ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data)
+    arrays = x, y  # the pointers do not keep them
+    given, made = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
 
     def call():
         code.network_run(given, made, 1)
-        return y
+        return arrays[1]
 
     return call
 
