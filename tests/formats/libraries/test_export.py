@@ -13,7 +13,7 @@ from tapewright.formats.libraries import driver, export
 
 from .libraries import Library, compiled, exported
 
-layers = keras.layers
+layers, schedules = keras.layers, keras.optimizers.schedules
 X = np.random.default_rng(0).normal(size=(8, 20)).astype("f4")
 LABELS = np.random.default_rng(1).integers(0, 5, 8).astype("i4")
 SPECS = [tw.TensorSpec([8, 20]), tw.TensorSpec([8], tw.int32)]
@@ -143,9 +143,18 @@ OPTIMIZERS = {
     "Adam": lambda: keras.optimizers.Adam(0.01),
     "AdamW": lambda: keras.optimizers.AdamW(0.01, weight_decay=0.1),
     "clipped": lambda: keras.optimizers.SGD(0.1, global_clipnorm=0.5),
-    "schedule": lambda: keras.optimizers.RMSprop(
-        keras.optimizers.schedules.CosineDecay(0.1, 3)
+    "cosine": lambda: keras.optimizers.RMSprop(schedules.CosineDecay(0.1, 3)),
+    "pieces": lambda: keras.optimizers.SGD(
+        schedules.PiecewiseConstantDecay([0, 2], [0.1, 0.05, 0.01])
     ),
+    "cycles": lambda: keras.optimizers.SGD(
+        schedules.PolynomialDecay(0.1, 2, power=2.0, cycle=True)
+    ),
+    "stairs": lambda: keras.optimizers.SGD(
+        schedules.ExponentialDecay(0.1, 2, 0.5, staircase=True)
+    ),
+    "norms": lambda: keras.optimizers.Lamb(0.01),
+    "Muon": lambda: keras.optimizers.Muon(0.01),
 }
 
 
@@ -162,7 +171,7 @@ def test_training_steps_change_variables_as_the_function_does(name, tmp_path):
     changed = [*model.trainable_variables, *optimizer.variables]
     after = sorted_values([v.numpy() for v in changed if v.path[-4:] != "rate"])
     for own, other in zip(sorted_values(library.variables()), after, strict=True):
-        if name == "clipped":
+        if name in ("clipped", "norms"):  # whose sums have another order
             np.testing.assert_allclose(own, other, 1e-6, 1e-8)
         else:
             assert np.array_equal(own, other)
@@ -450,8 +459,17 @@ def test_all_parts_without_machine_code_are_listed_with_their_lines(tmp_path):
     assert text.count(__file__) == 3 and not [*tmp_path.iterdir()]
 
 
-def test_a_step_that_python_computes_is_refused(tmp_path):
-    step = training(logits(), keras.optimizers.Nadam())
+PYTHON = {
+    "state": lambda: keras.optimizers.Nadam(),
+    "a rate": lambda: keras.optimizers.SGD(lambda: 0.1),
+    "averages": lambda: keras.optimizers.SGD(0.1, use_ema=True),
+    "sums": lambda: keras.optimizers.SGD(0.1, gradient_accumulation_steps=2),
+}
+
+
+@pytest.mark.parametrize("name", PYTHON)
+def test_a_step_that_python_computes_is_refused(name, tmp_path):
+    step = training(logits(), PYTHON[name]())
     with pytest.raises(
         NotImplementedError,
         match="that Python computes: the op apply_gradients, .*test_export",
