@@ -154,7 +154,7 @@ def _concrete(function, signature):
 def _names(concrete, driver):
     """Return the names of inputs and of outputs."""
     inputs = [identifier_of(value.name) for value in concrete.graph.inputs]
-    outputs = output_names(concrete.structure, len(driver.program.outputs))
+    outputs = output_names(concrete.structure, len(driver.program.outputs), inputs)
     names = unique([*inputs, *[identifier_of(each) for each in outputs]])
     return names[: len(inputs)], names[len(inputs) :]
 

@@ -178,9 +178,12 @@ def unique(names):
     return found
 
 
-def output_names(structure, count):
-    """Return the names of outputs, given the nest of their numbers."""
-    names = {}
+def output_names(structure, count, inputs=()):
+    """Return the names of outputs, given the nest of their numbers.
+
+    They begin with the keys of dicts, or with "y", or "result" if an input has that name.
+    """
+    names, stem = {}, "result" if "y" in inputs else "y"
 
     def visit(part, path):
         if isinstance(part, dict):
@@ -195,4 +198,6 @@ def output_names(structure, count):
 
     visit(structure, [])
     found = [names.get(n, str(n)) for n in range(count)]
-    return [f"y_{n}" if n.isdigit() else n or "y" for n in found]
+    return [
+        n if n and not n[0].isdigit() else "_".join([stem, n]).strip("_") for n in found
+    ]

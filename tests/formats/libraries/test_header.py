@@ -30,6 +30,9 @@ def test_outputs_are_named_after_the_structure():
     assert output_names({"a": 0, "b": [1, {"c": 2}]}, 3) == ["a", "b_0", "b_1_c"]
     assert output_names(Point(0, None), 1) == ["left"]
     assert output_names((), 1) == ["y_0"]
+    assert output_names([[0, 1], 2], 3) == ["y_0_0", "y_0_1", "y_1"]
+    assert output_names(0, 1, ["x", "y"]) == ["result"]
+    assert output_names([0, 1], 2, ["y"]) == ["result_0", "result_1"]
 
 
 def header(folder):
