@@ -44,18 +44,17 @@ class Convolution(Plan):
 
     is_first = True
 
-    def __init__(self, op, input, filters, bias=None, **attributes):
+    def __init__(self, op, input, filters, channels, bias=None, **attributes):
         self.op, self.input, self.filters, self.bias = op, input, filters, bias
-        self.attributes = attributes
+        self.channels, self.attributes = channels, attributes
 
     def absorbing(self, name, *operands):
         if name != "add" or self.bias is not None or operands[0].value is None:
             return None
-        if operands[0].rank != 1:
+        if operands[0].shape != (self.channels,):
             return None
-        return Convolution(
-            self.op, self.input, self.filters, operands[0], **self.attributes
-        )
+        given = self.op, self.input, self.filters, self.channels
+        return Convolution(*given, operands[0], **self.attributes)
 
     def write(self, block):
         rank = self.filters.rank
@@ -82,8 +81,14 @@ def _margins(sizes, window, strides, padding, dilations):
     return {"pads": [b for b, _ in found] + [a for _, a in found]}
 
 
+def _check_channels(groups):
+    if is_symbolic(groups):
+        _refuse("a convolution of an open number of channels; give it in the signature")
+
+
 @_translates
 def convolution(w, input, filters, *, strides, padding, dilations, groups):
+    _check_channels(groups)
     window = filters.shape[:-2]
     margins = _margins(input.shape[1:-1], window, strides, padding, dilations)
     if "auto_pad" in margins and set(dilations) != {1}:
@@ -92,6 +97,7 @@ def convolution(w, input, filters, *, strides, padding, dilations, groups):
         "Conv",
         input,
         filters,
+        filters.shape[-1],
         kernel_shape=window,
         strides=strides,
         dilations=dilations,
@@ -104,6 +110,7 @@ def convolution(w, input, filters, *, strides, padding, dilations, groups):
 def convolution_input_gradient(
     w, g, filters, *, size, strides, padding, dilations, groups
 ):
+    _check_channels(groups)
     window = filters.shape[:-2]
     pairs = [padding] * len(window) if isinstance(padding, str) else padding
     pads, more = [], []
@@ -120,6 +127,7 @@ def convolution_input_gradient(
         "ConvTranspose",
         g,
         filters,
+        filters.shape[-2] * groups,
         kernel_shape=window,
         strides=strides,
         dilations=dilations,
@@ -154,16 +162,16 @@ class AxisSteps(Plan):
 
 
 class Pool:
-    """A `window_max` or `window_mean`."""
+    """A `window_max` or `window_mean`, and the padding of axes without a step."""
 
-    def __init__(self, op, **attributes):
-        self.op, self.attributes = op, attributes
+    def __init__(self, op, padding, **attributes):
+        self.op, self.padding, self.attributes = op, padding, attributes
 
     def write(self, block, x, steps):
-        steps = [(1, 1, "VALID", 1) if step is None else step for step in steps]
+        steps = [(1, 1, self.padding, 1) if step is None else step for step in steps]
         window, strides, paddings, dilations = [list(each) for each in zip(*steps)]
         sizes = x.shape[1:-1]
-        padding = "SAME" if set(paddings) == {"SAME"} else tuple(paddings)
+        padding = "SAME" if self.padding == "SAME" else paddings
         margins = _margins(sizes, window, strides, padding, dilations)
         return block.emit(
             self.op,
@@ -176,19 +184,19 @@ class Pool:
         )
 
 
-MAX, MEAN = Pool("MaxPool"), Pool("AveragePool", count_include_pad=0)
+def _pooling(name, op, **attributes):
+    kinds = {each: Pool(op, each, **attributes) for each in ("SAME", "VALID")}
 
-
-def _pooling(name, kind):
     def translate(w, input, *, axis, size, stride, padding, dilation):
         given = size, stride, padding, dilation
         if is_symbolic(size):
             _refuse("a window of an open size; use a global pooling layer")
         if padding == "SAME" and is_symbolic(input.shape[axis]) and dilation != 1:
             _refuse("SAME padding of dilated windows of an open size")
-        if padding == "SAME" and not is_symbolic(input.shape[axis]):
+        if padding == "SAME" and dilation != 1:
             padding = window_positions(input.shape[axis], *given)[:2]
         given = size, stride, padding, dilation
+        kind = kinds["SAME" if padding == "SAME" else "VALID"]
         if 3 <= input.rank <= 5 and 0 < axis % input.rank < input.rank - 1:
             return AxisSteps.of(kind, input, axis % input.rank - 1, given)
         return _pooled_alone(w, input, axis % input.rank, kind, given)
@@ -209,8 +217,8 @@ def _pooled_alone(w, x, axis, kind, given):
     return w.emit("Reshape", pooled, sizes)
 
 
-_pooling("window_max", MAX)
-_pooling("window_mean", MEAN)
+_pooling("window_max", "MaxPool")
+_pooling("window_mean", "AveragePool", count_include_pad=0)
 
 
 class Repeat:
