@@ -35,7 +35,7 @@ def as_shape_input(w, old, new):
     """
     if math.prod([n for n in new if not is_symbolic(n)]) == 0:
         return w.sizes(new)
-    entries, rest = [], []
+    entries = []
     for i, n in enumerate(new):
         if not is_symbolic(n):
             entries.append(n)
@@ -43,8 +43,7 @@ def as_shape_input(w, old, new):
             entries.append(0)
         else:
             entries.append(-1)
-            rest.append(n)
-    return np.array(entries, np.int64) if len(rest) < 2 else w.sizes(new)
+    return np.array(entries, np.int64) if entries.count(-1) < 2 else w.sizes(new)
 
 
 # ----------------------------------------------------------------------------- shapes
@@ -189,7 +188,11 @@ def roll(w, input, *, shift, axis):
         if not is_symbolic(by) and by == 0:
             continue
         at %= input.rank
-        start = w.size(-by)
+        if is_symbolic(size):  # which may be 0
+            turn = w.emit("Mod", w.size(by), w.emit("Max", w.size(size), w.axes(1)))
+            start = w.emit("Neg", turn)
+        else:
+            start = w.size(-by)
         ahead = w.emit("Slice", x, start, w.axes(LAST), w.axes(at))
         behind = w.emit("Slice", x, w.axes(0), start, w.axes(at))
         x = w.emit("Concat", ahead, behind, axis=at)
@@ -232,12 +235,21 @@ def getitem(w, x, *, index):
 
 
 def _sliced(w, x, slices):
-    starts, stops, steps = [], [], []
-    for _, start, stop, step in slices:
+    starts, stops, steps, ends = [], [], [], {}
+    for axis, start, stop, step in slices:
         step = 1 if step is None else step
+        if not is_symbolic(start) and start is not None and start < -1 and step < 0:
+            # ONNX begins at entry 0 where Python finds nothing: cut the end off first.
+            ends[axis] = start + 1
+            if not is_symbolic(stop) and stop is not None and stop < 0:
+                stop = min(stop - start, 0) - 1
+            start = None
         starts.append((0 if step > 0 else -1) if start is None else start)
         stops.append((LAST if step > 0 else -LAST) if stop is None else stop)
         steps.append(step)
+    if ends:
+        zeros = w.axes(*[0] * len(ends))
+        x = w.emit("Slice", x, zeros, w.axes(*ends.values()), w.axes(*ends))
     axes = w.axes(*[axis for axis, *_ in slices])
     return w.emit("Slice", x, w.sizes(starts), w.sizes(stops), axes, w.sizes(steps))
 
