@@ -7,6 +7,7 @@ import numpy as np
 from tapewright.core.symbolic_dim import is_symbolic
 
 from ..operands import Deferred, First, Operand, Plan, channels_first
+from .arrays import int64
 from .elementwise import _like, _numpy_dtype, logaddexp
 
 __all__ = ["REDUCTIONS"]
@@ -61,10 +62,12 @@ def reduce_mean(w, input_tensor, *, axis, keepdims):
     x = input_tensor
     if x.dtype.kind == "f":
         return _reduced(w, "ReduceMean", x, axis, keepdims)
-    total = _reduced(w, "ReduceSum", x, axis, keepdims)
-    count = w.number(math.prod([x.shape[i] for i in _axes(x, axis)]))
-    rest = w.emit("Mod", total, w.cast(count, x.dtype))
-    return w.emit("Div", w.emit("Sub", total, rest), w.cast(count, x.dtype))
+    axes = _axes(x, axis)
+    if not axes:
+        return w.emit("Identity", x)
+    total = w.emit("ReduceSum", int64(w, x), w.axes(*axes), keepdims=int(keepdims))
+    count = w.number(math.prod([x.shape[i] for i in axes]))
+    return w.cast(w.emit("Div", total, count), x.dtype)
 
 
 def _of_truths(name, op):
@@ -88,8 +91,10 @@ _of_truths("reduce_all", "ReduceMin")
 def count_nonzero(w, input_tensor, *, axis, keepdims):
     x = input_tensor
     counted = x if x.dtype.kind == "b" else w.cast(x, np.bool_)
-    axes = w.axes(*_axes(x, axis))
-    return w.emit("ReduceSum", w.cast(counted, np.int64), axes, keepdims=int(keepdims))
+    ones, axes = w.cast(counted, np.int64), _axes(x, axis)
+    if not axes:
+        return ones
+    return w.emit("ReduceSum", ones, w.axes(*axes), keepdims=int(keepdims))
 
 
 @_translates
@@ -117,6 +122,8 @@ def l2_loss(w, t):
 
 
 def _norm(w, x, axes, keepdims):
+    if not axes:
+        return w.emit("Abs", x)
     return w.emit("ReduceL2", x, w.axes(*axes), keepdims=keepdims)
 
 
