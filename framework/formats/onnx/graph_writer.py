@@ -82,6 +82,7 @@ class GraphWriter:
         self._known_constants, self._known_sizes = {}, {}
         self._refused = {}  # (name, reason) -> lines
         self.inputs = [self.new_name(name) for name in names]
+        self._sources = self.inputs  # of sizes
         self.outputs = []
         self.left_out = []  # effects without results
         self._line = self._near = None  # of user code; the variable read last
@@ -231,7 +232,7 @@ class GraphWriter:
             emit = self.root.emit
             if type(symbol) is DimSymbol:
                 axis = symbol.axis
-                source = self.inputs[symbol.input]
+                source = self._sources[symbol.input]
                 found = emit("Shape", source, start=axis, end=axis + 1)
             else:
                 operation, *parts = symbol
@@ -261,8 +262,10 @@ class GraphWriter:
         """
         known = {}
         try:
-            sources = self._guarded_inputs(conditions)
-            for value, name in zip(self.graph.inputs, sources):
+            self._sources = self._guarded_inputs(conditions)
+            if conditions:  # sizes that are computed from now on are checked ones
+                self._known_sizes.clear()
+            for value, name in zip(self.graph.inputs, self._sources):
                 known[value] = Operand(value.shape, value.dtype, self.root, name)
             outputs = self.region(self.graph, known)
             for x, name in zip(outputs, self.outputs):
