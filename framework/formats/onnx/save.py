@@ -129,6 +129,8 @@ def _model(onnx, concrete, guards, path, output_names):
             raise SavingError(
                 path, f"the input {value.name!r} is complex, which ONNX runtimes lack"
             )
+    if not graph.outputs:
+        raise SavingError(path, "the function returns no tensors")
     names = _input_names(graph)
     writer = GraphWriter(onnx, path, graph, names)
     dims = _DimensionNames(names, guards)
@@ -294,7 +296,10 @@ def _write(onnx, model, constants, path):
         tensors = [to_tensor(np.asarray(value, order="C"), n) for n, value in constants]
         model.graph.initializer.extend(tensors)
         if total <= CHECKED:
-            onnx.checker.check_model(model)
+            try:
+                onnx.checker.check_model(model, full_check=True)
+            except onnx.shape_inference.InferenceError as error:
+                raise SavingError(path, f"ONNX does not allow it: {error}") from error
         with replacing(path) as temporary:
             with open(temporary, "wb") as file:
                 file.write(model.SerializeToString())

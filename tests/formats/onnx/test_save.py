@@ -90,6 +90,24 @@ def test_a_run_with_sizes_that_the_trace_excludes_fails(path):
         run(path, *draws((2, 2, 2, 1)))
 
 
+def test_results_that_depend_on_sizes_alone_are_checked_too(path):
+    def function(x):
+        size = x.shape[0]
+        return tw.range(size) if size > 3 else tw.range(2 * size)
+
+    same_as_eager(function, [tw.TensorSpec([None])], path=path)
+    found = 0
+    for n in (2, 7):
+        try:
+            (got,) = run(path, *draws((n,)))
+        except Exception as error:
+            assert "sizes must satisfy" in str(error)
+            continue
+        found += 1
+        np.testing.assert_array_equal(got, function(np.ones(n)))
+    assert found == 1
+
+
 def test_code_that_needs_a_size_is_refused(path):
     def function(x):
         return tw.add_n([x[i] for i in range(int(x.shape[0]))])
@@ -218,6 +236,52 @@ def test_loops_over_rows_of_an_open_size(path):
     same_as_eager(function, [tw.TensorSpec([None, 3])], *calls, path=path)
 
 
+def test_a_shape_with_an_unknown_and_an_open_size(path):
+    def function(x):
+        return tw.reshape(x, [-1, tw.shape(x)[-1]])
+
+    signature = [tw.TensorSpec([None, None, None])]
+    same_as_eager(function, signature, draws((2, 3, 5)), draws((1, 2, 4)), path=path)
+
+
+@pytest.mark.parametrize("shift", [5, -5, 1])
+def test_rolling_an_axis_of_an_open_size(shift, path):
+    calls = [draws((n,)) for n in (0, 1, 2, 3, 5, 7)]
+    signature = [tw.TensorSpec([None])]
+    same_as_eager(lambda x: tw.roll(x, shift, 0), signature, *calls, path=path)
+
+
+@pytest.mark.parametrize("start", [-1, -3, -9, None, 2])
+@pytest.mark.parametrize("stop", [None, 0, 1, -2, -3, -6, -8])
+def test_slices_with_negative_steps(start, stop, path):
+    def function(x):
+        return x[start:stop:-1], x[:, start:stop:-2]
+
+    same_as_eager(function, [tw.TensorSpec([5, 5])], draws((5, 5)), path=path)
+
+
+def test_a_negative_start_outside_of_an_open_size(path):
+    calls = [draws((n,)) for n in (2, 3, 6)]
+    same_as_eager(lambda x: x[-3::-1], [tw.TensorSpec([None])], *calls, path=path)
+
+
+def test_means_of_integers(path):
+    def function(x):
+        return tw.reduce_mean(x, 0), tw.reduce_mean(x), tw.reduce_mean(x, [])
+
+    large = np.full((3, 2), 1 << 30, "i4")
+    calls = [[large], [np.array([[-3, 1], [-2, 0], [-2, 0]], "i4")]]
+    signature = [tw.TensorSpec([None, 2], tw.int32)]
+    same_as_eager(function, signature, *calls, path=path)
+
+
+def test_reductions_over_no_axes(path):
+    def function(x):
+        return tw.math.count_nonzero(x, []), tw.clip_by_norm(x, 1.0, [])
+
+    same_as_eager(function, [tw.TensorSpec([2, 3])], draws((2, 3)), path=path)
+
+
 def test_recurrent_layers_of_other_kinds(path):
     layers = [
         keras.layers.GRU(
@@ -323,6 +387,16 @@ def test_complex_tensors_are_refused(path):
         tw.onnx.save(lambda x: x, [tw.TensorSpec([2], tw.complex64)], path)
 
 
+def test_functions_without_results_are_refused(path):
+    with pytest.raises(SavingError, match="returns no tensors"):
+        tw.onnx.save(lambda x: None, [tw.TensorSpec([2])], path)
+
+
+def test_dtypes_that_an_op_of_onnx_lacks_are_refused(path):
+    with pytest.raises(SavingError, match=r"(?s)ONNX does not allow.*ReduceSum.*uint8"):
+        tw.onnx.save(tw.reduce_sum, [tw.TensorSpec([2], tw.uint8)], path)
+
+
 def test_inputs_of_unknown_rank_are_refused(path):
     with pytest.raises(SavingError, match="unknown rank"):
         tw.onnx.save(lambda x: x + 1, [tw.TensorSpec(None)], path)
@@ -399,6 +473,34 @@ def test_steps_of_different_pools_are_not_joined(path):
     model = keras.Sequential([keras.Input((11, 9, 2)), *layers])
     signature = [tw.TensorSpec([None, 11, 9, 2])]
     same_as_eager(model, signature, draws((2, 11, 9, 2)), path=path)
+
+
+def test_what_is_no_bias_is_added(path):
+    signature = [tw.TensorSpec([None, 6, 6, 2])]
+    for kind in (keras.layers.Conv2D, keras.layers.Conv2DTranspose):
+        for filters, count in ((4, 1), (1, 5)):
+            layer, (offset,) = kind(filters, 3, use_bias=False), draws((count,))
+            model = keras.Sequential(
+                [layer, keras.layers.Lambda(tw.constant(offset).__radd__)]
+            )
+            same_as_eager(model, signature, draws((2, 6, 6, 2)), path=path)
+
+
+@pytest.mark.parametrize("size", [2, (3, 2)])
+@pytest.mark.parametrize("kind", ["Max", "Average"])
+def test_same_padding_of_pools_of_which_one_axis_is_open(kind, size, path):
+    layer = getattr(keras.layers, f"{kind}Pooling2D")(size, 2, padding="same")
+    calls = [draws((2, 7, n, 2)) for n in (4, 5, 6)]
+    for rows in (7, None):
+        signature = [tw.TensorSpec([None, rows, None, 2])]
+        same_as_eager(layer, signature, *calls, path=path)
+
+
+def test_convolutions_of_an_open_number_of_channels_are_refused(path):
+    layer = keras.layers.Conv2D(2, 3)
+    layer(draws((1, 6, 6, 3))[0])
+    with pytest.raises(SavingError, match="open number of channels"):
+        tw.onnx.save(layer, [tw.TensorSpec([None, 6, 6, None])], path)
 
 
 def test_a_normalization_takes_over_what_has_its_shape_alone(path):
