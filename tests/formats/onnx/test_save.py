@@ -342,6 +342,14 @@ def test_other_dtypes(dtype, path):
     same_as_eager(lambda x: tw.concat([x, x], 0)[::-1], signature, [x], path=path)
 
 
+def test_choices_of_truths(path):
+    def function(x, y):
+        return tw.where(x > y, x < 0, y < 0), tw.where(x[0] > 0, True, y < 0)
+
+    signature = [tw.TensorSpec([None, 4])] * 2
+    same_as_eager(function, signature, draws((3, 4), (3, 4)), path=path)
+
+
 # ------------------------------------------------------------------------ what is not
 
 

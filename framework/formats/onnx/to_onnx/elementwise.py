@@ -24,7 +24,6 @@ _SAME = {
     "sigmoid": "Sigmoid", "sign": "Sign", "sin": "Sin", "sinh": "Sinh",
     "softplus": "Softplus", "softsign": "Softsign", "sqrt": "Sqrt",
     "stop_gradient": "Identity", "subtract": "Sub", "tan": "Tan", "tanh": "Tanh",
-    "where": "Where",
 }  # fmt: skip
 ELEMENTWISE = {name: _direct(op) for name, op in _SAME.items()}
 
@@ -75,6 +74,14 @@ def rest_of_sigmoid(w, s, x):
 @_translates
 def masked(w, x, mask):
     return w.emit("Where", mask, x, _like(x, 0))
+
+
+@_translates
+def where(w, condition, x, y):
+    if x.dtype.kind != "b":
+        return w.emit("Where", condition, x, y)
+    left = w.emit("And", condition, x)  # runtimes choose among numbers only
+    return w.emit("Or", left, w.emit("And", w.emit("Not", condition), y))
 
 
 @_translates
