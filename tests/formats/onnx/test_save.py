@@ -494,11 +494,12 @@ def test_what_is_no_bias_is_added(path):
             same_as_eager(model, signature, draws((2, 6, 6, 2)), path=path)
 
 
-@pytest.mark.parametrize("size", [2, (3, 2)])
+@pytest.mark.parametrize("size", [2, (3, 2), (1, 2), 1])
 @pytest.mark.parametrize("kind", ["Max", "Average"])
 def test_same_padding_of_pools_of_which_one_axis_is_open(kind, size, path):
     layer = getattr(keras.layers, f"{kind}Pooling2D")(size, 2, padding="same")
-    calls = [draws((2, 7, n, 2)) for n in (4, 5, 6)]
+    sizes = (5, 7) if size == 1 else (4, 5, 6)  # all odd, for margins of zero
+    calls = [draws((2, 7, n, 2)) for n in sizes]
     for rows in (7, None):
         signature = [tw.TensorSpec([None, rows, None, 2])]
         same_as_eager(layer, signature, *calls, path=path)

@@ -75,8 +75,14 @@ def _margins(sizes, window, strides, padding, dilations):
     if padding == "SAME" and any([is_symbolic(n) for n in sizes]):
         return {"auto_pad": "SAME_UPPER"}
     found = [
-        window_positions(*each)[:2]
-        for each in zip(sizes, window, strides, pairs, dilations)
+        window_positions(n, extent, stride, pair, dilation)[:2]
+        if pair == "SAME"
+        else (0, 0)
+        if pair == "VALID"
+        else pair
+        for n, extent, stride, pair, dilation in zip(
+            sizes, window, strides, pairs, dilations
+        )
     ]
     return {"pads": [b for b, _ in found] + [a for _, a in found]}
 
@@ -193,6 +199,8 @@ def _pooling(name, op, **attributes):
             _refuse("a window of an open size; use a global pooling layer")
         if padding == "SAME" and is_symbolic(input.shape[axis]) and dilation != 1:
             _refuse("SAME padding of dilated windows of an open size")
+        if padding == "SAME" and size == 1:  # runtimes fail for margins below zero
+            padding = "VALID"
         if padding == "SAME" and dilation != 1:
             padding = window_positions(input.shape[axis], *given)[:2]
         given = size, stride, padding, dilation
