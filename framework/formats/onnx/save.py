@@ -49,8 +49,8 @@ def save(
 
     Sizes that the signature leaves open (None) stay open: the first axis is named
     ``batch``, others after the input and the axis. Sizes that must be equal get the
-    same name. If the trace depends on other properties of open sizes, for instance
-    that one is even, the model checks them: a run with other sizes fails in a node
+    same name. The model checks this, and other properties of open sizes on which the
+    trace depends, for instance that one is even: a run with other sizes fails in a node
     whose name is the condition. The metadata ``tapewright.sizes`` lists them.
 
     Images keep their channels last in inputs and outputs; between them, convolutions and
@@ -206,7 +206,7 @@ class _DimensionNames:
         conditions = {} if guards is None else dict(guards.conditions)
         symbols = [] if guards is None else guards.symbols()
         self._same = {symbol: symbol for symbol in symbols}
-        self._sizes, self._rest = {}, []
+        self._sizes, self._rest, self._pairs = {}, [], []
         for (relation, expression), holds in conditions.items():
             if not self._is_equality(relation, expression, holds):
                 self._rest.append((relation, expression, holds))
@@ -229,6 +229,7 @@ class _DimensionNames:
         if len(symbols) == 2 and not constant and sum(factors) == 0:
             a, b = sorted(map(self._first, symbols))
             self._same[b] = a
+            self._pairs.append((symbols, expression))
             return True
         if len(symbols) == 1 and factors[0] in (1, -1):
             self._sizes[symbols[0]] = -constant * factors[0]
@@ -259,8 +260,15 @@ class _DimensionNames:
         return None
 
     def conditions(self):
-        """Return the other conditions on sizes, each behind its text."""
-        return [(self._condition(*each), *each) for each in self._rest]
+        """Return the conditions on sizes, each behind its text.
+
+        Runtimes do not compare sizes of the same name.
+        """
+        found = [(self._condition(*each), *each) for each in self._rest]
+        for symbols, expression in self._pairs:
+            texts = [f"{self._inputs[s.input]}_{s.axis}" for s in symbols]
+            found.append((" == ".join(texts), "==", expression, True))
+        return found
 
     def _condition(self, relation, expression, holds):
         words = {"==": ("==", "!="), "<": ("<", ">=")}

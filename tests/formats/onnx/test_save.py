@@ -90,6 +90,16 @@ def test_a_run_with_sizes_that_the_trace_excludes_fails(path):
         run(path, *draws((2, 2, 2, 1)))
 
 
+def test_sizes_that_must_be_equal_are_compared(path):
+    def function(x, y):
+        return tw.range(tw.shape(x + y)[0])
+
+    signature = [tw.TensorSpec([None, 3], name=name) for name in "xy"]
+    same_as_eager(function, signature, draws((2, 3), (2, 3)), path=path)
+    with pytest.raises(Exception, match="sizes must satisfy .*_0 == ._0"):
+        run(path, *draws((1, 3), (2, 3)))
+
+
 def test_results_that_depend_on_sizes_alone_are_checked_too(path):
     def function(x):
         size = x.shape[0]
