@@ -299,7 +299,7 @@ class GraphWriter:
                 "Where", holds, *((right, wrong) if answer else (wrong, right))
             )
             zero = emit("Gather", self.axes(0), place, axis=0)
-            self.root.nodes[-1].name = f"sizes must satisfy {text}"
+            self.root.nodes[-1].name = self.new_name(f"sizes must satisfy {text}")
             start = zero if start is None else emit("Add", start, zero)
         last = self.axes(np.iinfo(np.int64).max)
         return [

@@ -228,8 +228,9 @@ class _DimensionNames:
         factors = [terms[(s,)] for s in symbols]
         if len(symbols) == 2 and not constant and sum(factors) == 0:
             a, b = sorted(map(self._first, symbols))
-            self._same[b] = a
-            self._pairs.append((symbols, expression))
+            if a != b:
+                self._same[b] = a
+                self._pairs.append((symbols, expression))
             return True
         if len(symbols) == 1 and factors[0] in (1, -1):
             self._sizes[symbols[0]] = -constant * factors[0]

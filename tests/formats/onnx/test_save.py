@@ -100,6 +100,15 @@ def test_sizes_that_must_be_equal_are_compared(path):
         run(path, *draws((1, 3), (2, 3)))
 
 
+def test_conditions_of_sizes_of_the_same_name(path):
+    def function(x, y):
+        rolled = [tw.range(n) for n in (x.shape[0], y.shape[0]) if n > 2]
+        return x + y, rolled
+
+    signature = [tw.TensorSpec([None])] * 2
+    same_as_eager(function, signature, draws((3,), (3,)), path=path)
+
+
 def test_results_that_depend_on_sizes_alone_are_checked_too(path):
     def function(x):
         size = x.shape[0]
