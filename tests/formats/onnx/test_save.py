@@ -263,6 +263,15 @@ def test_a_shape_with_an_unknown_and_an_open_size(path):
     same_as_eager(function, signature, draws((2, 3, 5)), draws((1, 2, 4)), path=path)
 
 
+def test_reshaping_to_open_sizes_of_which_one_is_zero(path):
+    def function(x):
+        return tw.reshape(x, tw.shape(x)[::-1]), tw.tile(x, [1, 2])
+
+    signature = [tw.TensorSpec([None, None])]
+    calls = [draws((2, 3)), draws((2, 0)), draws((0, 3))]
+    same_as_eager(function, signature, *calls, path=path)
+
+
 @pytest.mark.parametrize("shift", [5, -5, 1])
 def test_rolling_an_axis_of_an_open_size(shift, path):
     calls = [draws((n,)) for n in (0, 1, 2, 3, 5, 7)]
@@ -522,6 +531,12 @@ def test_same_padding_of_pools_of_which_one_axis_is_open(kind, size, path):
     for rows in (7, None):
         signature = [tw.TensorSpec([None, rows, None, 2])]
         same_as_eager(layer, signature, *calls, path=path)
+
+
+def test_pools_of_an_axis_beside_those_of_images(path):
+    layer = keras.layers.MaxPooling2D(1, 2, "same", data_format="channels_first")
+    signature = [tw.TensorSpec([None, 3, None, None])]
+    same_as_eager(layer, signature, draws((2, 3, 7, 5)), path=path)
 
 
 def test_convolutions_of_an_open_number_of_channels_are_refused(path):

@@ -53,8 +53,10 @@ def as_shape_input(w, old, new):
 def reshape(w, tensor, *, shape):
     if tensor.rank == 0 and not shape:
         return w.emit("Identity", tensor)
-    zero = {"allowzero": 1} if 0 in [n for n in shape if not is_symbolic(n)] else {}
     target = as_shape_input(w, tensor.shape, shape)
+    given = [n for n in shape if not is_symbolic(n)]
+    computed = isinstance(target, str) and -1 not in given  # some size may be 0
+    zero = {"allowzero": 1} if computed or 0 in given else {}
     return Reshaped(tensor, target, **zero)
 
 

@@ -197,6 +197,7 @@ def _pooling(name, op, **attributes):
         given = size, stride, padding, dilation
         if is_symbolic(size):
             _refuse("a window of an open size; use a global pooling layer")
+        count = window_positions(input.shape[axis], *given)[2]
         if padding == "SAME" and is_symbolic(input.shape[axis]) and dilation != 1:
             _refuse("SAME padding of dilated windows of an open size")
         if padding == "SAME" and size == 1:  # runtimes fail for margins below zero
@@ -207,20 +208,19 @@ def _pooling(name, op, **attributes):
         kind = kinds["SAME" if padding == "SAME" else "VALID"]
         if 3 <= input.rank <= 5 and 0 < axis % input.rank < input.rank - 1:
             return AxisSteps.of(kind, input, axis % input.rank - 1, given)
-        return _pooled_alone(w, input, axis % input.rank, kind, given)
+        return _pooled_alone(w, input, axis % input.rank, kind, given, count)
 
     translate.__name__ = name
     return _translates(translate)
 
 
-def _pooled_alone(w, x, axis, kind, given):
+def _pooled_alone(w, x, axis, kind, given, count):
     """Pool along an axis that is not a spatial one of images."""
     before, after = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     shape = (before, x.shape[axis], after, 1)  # channels last
     flat = w.emit("Reshape", x, w.sizes(shape))
     image = Operand(shape, x.dtype, w.block, flat)
     pooled = Operand(shape, x.dtype, w.block, plan=AxisSteps(kind, image, {0: given}))
-    count = window_positions(x.shape[axis], *given)[2]
     sizes = w.sizes([*x.shape[:axis], count, *x.shape[axis + 1 :]])
     return w.emit("Reshape", pooled, sizes)
 
