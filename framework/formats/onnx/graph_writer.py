@@ -80,6 +80,7 @@ class GraphWriter:
         self.initializers = []
         self._names = Counter()
         self._known_constants, self._known_sizes = {}, {}
+        self.transposed = {}  # (id of an array, order) -> name, and the array itself
         self._refused = {}  # (name, reason) -> lines
         self.inputs = [self.new_name(name) for name in names]
         self._sources = self.inputs  # of sizes

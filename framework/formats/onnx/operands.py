@@ -108,8 +108,11 @@ class Operand:
         if tuple(order) == tuple(range(self.rank)):
             return self.name
         if self.value is not None:
-            value = np.ascontiguousarray(self.value.transpose(order))
-            return block.writer.initializer(value, self.hint)
+            known, key = block.writer.transposed, (id(self.value), tuple(order))
+            if key not in known:
+                value = np.ascontiguousarray(self.value.transpose(order))
+                known[key] = block.writer.initializer(value, self.hint), self.value
+            return known[key][0]
         return block.emit("Transpose", self, perm=tuple(order))
 
 

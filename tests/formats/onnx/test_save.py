@@ -539,6 +539,13 @@ def test_pools_of_an_axis_beside_those_of_images(path):
     same_as_eager(layer, signature, draws((2, 3, 7, 5)), path=path)
 
 
+def test_filters_of_a_shared_layer_are_stored_once(path):
+    layer = keras.layers.Conv2D(8, 3, padding="same")
+    image = keras.Input((6, 6, 8))
+    keras.Model(image, layer(layer(image))).export(path)
+    assert len([t for t in load(path).graph.initializer if len(t.dims) == 4]) == 1
+
+
 def test_convolutions_of_an_open_number_of_channels_are_refused(path):
     layer = keras.layers.Conv2D(2, 3)
     layer(draws((1, 6, 6, 3))[0])
