@@ -84,6 +84,7 @@ class GraphWriter:
         self._refused = {}  # (name, reason) -> lines
         self.inputs = [self.new_name(name) for name in names]
         self._sources = self.inputs  # of sizes
+        self._zero = None  # a zero that is there if the conditions on sizes hold
         self.outputs = []
         self.left_out = []  # effects without results
         self._line = self._near = None  # of user code; the variable read last
@@ -270,8 +271,9 @@ class GraphWriter:
                 known[value] = Operand(value.shape, value.dtype, self.root, name)
             outputs = self.region(self.graph, known)
             for x, name in zip(outputs, self.outputs):
+                source = x.name if x.value is None else self._guarded_constant(x)
                 node = self.onnx.helper.make_node(
-                    "Identity", [x.name], [name], name=name
+                    "Identity", [source], [name], name=name
                 )
                 self.root.nodes.append(node)
         except Untranslatable as error:  # of a plan, when it is written
@@ -302,6 +304,7 @@ class GraphWriter:
             zero = emit("Gather", self.axes(0), place, axis=0)
             self.root.nodes[-1].name = self.new_name(f"sizes must satisfy {text}")
             start = zero if start is None else emit("Add", start, zero)
+        self._zero = start
         last = self.axes(np.iinfo(np.int64).max)
         return [
             emit("Slice", name, start, last, self.axes(0))
@@ -309,6 +312,15 @@ class GraphWriter:
             else name
             for value, name in zip(self.graph.inputs, self.inputs)
         ]
+
+    def _guarded_constant(self, x):
+        """Return the name of a constant result, whose use fails like that of inputs."""
+        if self._zero is None:
+            return x.name
+        if x.dtype.kind not in "fiu":
+            raise Untranslatable("a constant result that depends on open sizes")
+        zero = self.root.emit("Squeeze", self._zero, self.axes(0))
+        return self.root.emit("Add", x, self.cast(zero, x.dtype))
 
     def region(self, graph: Any, known: dict) -> list[Operand]:
         """Write the nodes of a graph whose inputs are known; return its outputs."""

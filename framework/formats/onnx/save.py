@@ -185,9 +185,16 @@ def _identifier(name):
 def _output_names(concrete, given):
     count = len(concrete.graph.outputs)
     if given is not None:
-        if len(given) != count:
+        taken = {*given, *_input_names(concrete.graph)}
+        are_names = all([isinstance(name, str) and name for name in given])
+        if (
+            not are_names
+            or len(given) != count
+            or len(taken) < count + len(concrete.graph.inputs)
+        ):
             raise ValueError(
-                f"tw.onnx.save: output_names must have {count} names, got {list(given)}"
+                f"tw.onnx.save: output_names must have {count} names, each once and "
+                f"unlike those of the inputs, got {list(given)}"
             )
         return list(given)
     structure = concrete.structure

@@ -10,6 +10,7 @@ from tapewright.compiler.function.function import Function
 from tapewright.core.nest import flatten, map_structure
 from tapewright.core.tensor import TensorSpec
 from tapewright.formats.onnx.save import save
+from tapewright.layers.base.input_spec import InputSpec
 
 __all__ = ["export_model"]
 
@@ -34,6 +35,9 @@ def export_model(
         )
     if input_signature is None:
         input_signature = [_specs(model)]
+    if not isinstance(input_signature, (list, tuple)):
+        input_signature = [input_signature]
+    input_signature = map_structure(_as_spec, list(input_signature))
 
     def call(*args):
         return model(*args, training=False)
@@ -56,7 +60,17 @@ def _specs(model):
     return map_structure(lambda x: TensorSpec(x.shape, x.dtype, x.name), known)
 
 
+def _as_spec(x):
+    """Return a `TensorSpec` for one, or for Keras' ``InputSpec``."""
+    if isinstance(x, InputSpec):
+        return TensorSpec(x.shape, x.dtype or "float32")
+    return x
+
+
 def _output_names(model):
-    """Return the names of the outputs, each once; None if they have none."""
+    """Return the names of the outputs, if each is unlike all others and the inputs'."""
     names = model.output_names
-    return None if names is None or len(set(names)) < len(names) else names
+    if names is None:
+        return None
+    known = [*names, *getattr(model, "input_names", ())]  # which may not be known
+    return names if len(set(known)) == len(known) else None

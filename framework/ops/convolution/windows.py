@@ -72,6 +72,8 @@ def _positions(size, window, stride, padding, dilation):
         if size is None:
             return None, None, None
         count = -(-size // stride)
+        if reach == 1:  # adds no condition on an open size
+            return 0, 0, count
         total = max((count - 1) * stride + reach - size, 0)
         return total // 2, total - total // 2, count
     before, after = (0, 0) if padding == "VALID" else padding

@@ -61,8 +61,9 @@ def test_outputs_may_get_names(path):
     signature = [tw.TensorSpec([2])]
     tw.onnx.save(lambda x: (x, x + 1), signature, path, output_names=["same", "next"])
     assert [v.name for v in load(path).graph.output] == ["same", "next"]
-    with pytest.raises(ValueError, match="output_names must have 2 names"):
-        tw.onnx.save(lambda x: (x, x + 1), signature, path, output_names=["same"])
+    for wrong in (["same"], ["same", "same"], ["x", "next"], ["same", 3]):
+        with pytest.raises(ValueError, match="output_names must have 2 names"):
+            tw.onnx.save(lambda x: (x, x + 1), signature, path, output_names=wrong)
 
 
 def test_weights_have_their_paths(path):
@@ -577,3 +578,20 @@ def test_large_results_of_constants_are_not_stored(path):
 
     tw.onnx.save(function, [tw.TensorSpec([1000, 1000])], path)
     assert path.stat().st_size < 1 << 17
+
+
+def test_a_constant_that_sizes_choose_is_checked(path):
+    def function(x):
+        return tw.constant(1.0) if x.shape[0] > 3 else tw.constant(2.0)
+
+    tw.onnx.save(function, [tw.TensorSpec([None])], path)
+    assert run(path, *draws((5,))) == [1.0]
+    with pytest.raises(Exception, match="sizes must satisfy"):
+        run(path, *draws((2,)))
+
+
+def test_convolutions_of_one_entry_with_strides_allow_all_sizes(path):
+    layer = keras.layers.Conv2D(2, 1, strides=2, padding="same")
+    signature = [tw.TensorSpec([None, None, None, 3])]
+    calls = [draws((2, h, w, 3)) for h, w in ((4, 4), (5, 6), (7, 9))]
+    same_as_eager(layer, signature, *calls, path=path)

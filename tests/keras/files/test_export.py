@@ -75,3 +75,22 @@ def test_applications(name, size, path):
     calls = [[RNG.random((n, size, size, 3), "f4")] for n in (1, 2)]
     signature = [tw.TensorSpec([None, size, size, 3])]
     same_as_eager(lambda x: model(x, training=False), signature, *calls, path=path)
+
+
+def test_a_signature_may_be_a_spec_or_keras_input_spec(path):
+    model = keras.Sequential([keras.layers.Dense(2)])
+    for given in (
+        tw.TensorSpec([None, 3]),
+        keras.InputSpec(shape=(None, 3)),
+        [keras.InputSpec(shape=(None, 3), dtype="float32")],
+    ):
+        model.export(path, input_signature=given)
+        (x,) = draws((2, 3))
+        np.testing.assert_allclose(run(path, x)[0], model(x), rtol=1e-5)
+
+
+def test_a_model_that_returns_its_input(path):
+    inputs = keras.Input((3,), name="x")
+    keras.Model(inputs, [inputs, keras.layers.ReLU()(inputs)]).export(path)
+    (x,) = draws((2, 3))
+    np.testing.assert_array_equal(run(path, x)[0], x)
