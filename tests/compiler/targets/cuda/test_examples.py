@@ -151,6 +151,13 @@ def saved_custom_gradient():
     return step, [], []
 
 
+def serve():
+    model = script("serve").network()
+    predict = tw.function(lambda x: model(x, training=False))
+    rows = np.random.default_rng(0).random((4, 784), "f4")
+    return lambda n: [predict(tw.constant(rows + n))], [model], []
+
+
 def sigmoid_derivative():
     example = script("sigmoid_derivative")
     derivatives = tw.function(lambda x: example.derivatives(tw.sigmoid, x, 3))
@@ -173,6 +180,7 @@ EXAMPLES = [
     pinn,
     save_and_reload,
     saved_custom_gradient,
+    serve,
     sigmoid_derivative,
     text_lstm,
     wgan_gp,
