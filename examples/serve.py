@@ -1,5 +1,5 @@
 """A web server around a traced function
-====================================
+=====================================
 
 Serve predictions over HTTP, with Python's standard library.
 
@@ -117,7 +117,7 @@ def measured(port, rows, clients, requests):
 def main():
     parser = argparse.ArgumentParser(description="Serve predictions over HTTP.")
     parser.add_argument("--port", type=int, help="serve there until Ctrl-C")
-    parser.add_argument("--requests", type=int, default=200, help="of each client")
+    parser.add_argument("--requests", type=int, default=100, help="of each client")
     parser.add_argument("--epochs", type=int, help="ignored: nothing is trained")
     parser.add_argument("--out", help="ignored: nothing is written")
     args = parser.parse_args()
