@@ -5,9 +5,9 @@ from unittest import mock
 
 from tapewright.compiler.targets.native import engine
 
-__all__ = ["as_here", "without_passes"]
+__all__ = ["as_here", "with_passes", "without_passes"]
 
-_compiled = engine.compiled
+with_passes = engine.compiled
 
 
 def without_passes(
@@ -15,10 +15,10 @@ def without_passes(
 ):
     """`engine.compiled` without LLVM's passes, which take nine tenths of its time."""
     if level is not None:  # it has none anyway, and is kept for all tests
-        return _compiled(text, name, symbols, level, kernels, exported)
+        return with_passes(text, name, symbols, level, kernels, exported)
     with mock.patch.object(engine, "CODEGEN_LEVEL", 0):
         kernels = [(each, 0) for each, _ in kernels]
-        return _compiled(text, name, symbols, 0, kernels, exported)
+        return with_passes(text, name, symbols, 0, kernels, exported)
 
 
 def as_here():

@@ -9,8 +9,10 @@ import pytest
 import tapewright as tw
 from tapewright import keras
 from tapewright.compiler.program.limits import use_limits
+from tapewright.compiler.targets.native import engine
 from tapewright.formats.libraries import driver, export
 
+from ... import machine_code
 from .libraries import Library, compiled, exported
 
 layers, schedules = keras.layers, keras.optimizers.schedules
@@ -27,7 +29,9 @@ pytestmark = needs_gcc
 
 
 @pytest.fixture(autouse=True)
-def native():
+def native(monkeypatch):
+    """Run LLVM's passes, which libraries are compiled with: bits depend on them."""
+    monkeypatch.setattr(engine, "compiled", machine_code.with_passes)
     keras.utils.set_random_seed(0)
     with tw.config.use_target("native"):
         yield
