@@ -554,6 +554,15 @@ def test_convolutions_of_an_open_number_of_channels_are_refused(path):
         tw.onnx.save(layer, [tw.TensorSpec([None, 6, 6, None])], path)
 
 
+def test_pools_that_follow_each_other(path):
+    layers = [keras.layers.MaxPooling2D(2), keras.layers.MaxPooling2D(2, strides=1)]
+    layers += [keras.layers.UpSampling2D(2), keras.layers.UpSampling2D(3)]
+    model = keras.Sequential([keras.Input((11, 9, 2)), *layers])
+    signature = [tw.TensorSpec([None, 11, 9, 2])]
+    saved = same_as_eager(model, signature, draws((2, 11, 9, 2)), path=path)
+    assert ops_of(saved).count("MaxPool") == ops_of(saved).count("Resize") == 2
+
+
 def test_a_normalization_takes_over_what_has_its_shape_alone(path):
     scale, offset = draws((4,), (3, 4))
     layer = keras.layers.LayerNormalization(axis=[1, 2], center=False, scale=False)
