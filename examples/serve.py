@@ -36,7 +36,7 @@ from tapewright import keras
 
 
 def network():
-    """A classifier; a real server would load one with ``keras.models.load_model``."""
+    """Return a classifier; a real server loads one with ``keras.models.load_model``."""
     keras.utils.set_random_seed(0)
     return keras.Sequential(
         [
@@ -48,7 +48,7 @@ def network():
 
 
 def server(model, port=0):
-    """A server of ``model``; port 0 is any free one."""
+    """Return a server for ``model``; port 0 selects any free port."""
 
     @tw.function(input_signature=[tw.TensorSpec([None, 784], "float32")])
     def predict(x):
@@ -96,7 +96,7 @@ def ask(connection, rows):
 
 
 def measured(port, rows, clients, requests):
-    """Return requests a second of some clients, and the median latency in ms."""
+    """Measure requests per second with some clients, and the median latency in ms."""
 
     def client(_):
         connection, times = HTTPConnection("127.0.0.1", port), []

@@ -31,7 +31,7 @@ CODES = {
     "OK": "done",
     "NO_MEMORY": "there is not enough memory",
     "NO_FILE": "the weights file cannot be opened",
-    "WRONG_FILE": "the weights file is damaged, or that of another library",
+    "WRONG_FILE": "the weights file is damaged, or belongs to another library",
     "NOT_READY": "init was not called",
     "BAD_ARGUMENT": "a pointer is NULL, an index out of range, or threads is not 1",
 }
@@ -170,13 +170,13 @@ class Driver:
         self.writer.ret(self.writer.const(number, _I32))
 
     def ret_when(self, condition, number):
-        """Return a number if a condition holds."""
+        """Write code that returns an error code if a condition holds."""
         with self.writer.when(condition):
             self.ret(number)
             self.writer.begin(self.writer.fresh("unreachable"))
 
     def write_packed_memory(self):
-        """The memory that `gemm` asks for; null, for which it has other code, if too much."""
+        """Return memory for `gemm`; null if the request is too large, which it handles."""
         writer = self.writer
         parameters = [("size", _I64)]
         with writer.function(
@@ -377,5 +377,5 @@ class Driver:
 
 
 def _mark(data):
-    """Return the bytes that are at the place of some data at first."""
+    """Return the placeholder bytes that stand for some data."""
     return hashlib.sha512(data).digest()

@@ -155,18 +155,18 @@ def _declared(name, array):
 
 
 def _comment(text):
-    """Return text that does not end a comment."""
+    """Escape text so that it cannot end a C comment."""
     return " ".join(text.replace("*/", "* /").replace("/*", "/ *").split())
 
 
 def identifier_of(text):
-    """Return a name as an identifier of C."""
+    """Convert a name to a C identifier."""
     name = re.sub(r"[^0-9A-Za-z_]+", "_", text).strip("_") or "value"
     return f"{name}_" if name in _RESERVED else f"_{name}"[not name[0].isdigit() :]
 
 
 def unique(names):
-    """Return names that differ, also in upper case, with a number behind some."""
+    """Make names unique, ignoring case, by appending numbers."""
     taken, found = set(), []
     for name in names:
         number, own = 1, name

@@ -110,7 +110,7 @@ class GraphWriter:
     # --- names and constants
 
     def new_name(self, hint):
-        """Return a name that no other tensor has."""
+        """Return an unused tensor name."""
         count = self._names[hint]
         self._names[hint] += 1
         name = f"{hint}_{count}" if count else hint
@@ -283,7 +283,7 @@ class GraphWriter:
         self.root.nodes = _live(self.root.nodes, self.outputs)
 
     def _guarded_inputs(self, conditions):
-        """Return the names of inputs whose use fails if a condition does not hold.
+        """Write checks of the conditions on open sizes; return the checked inputs.
 
         ONNX has no assertion. A number that is not there is gathered, by a node whose
         name is the condition, which runtimes show; it is 0 otherwise, and the inputs
@@ -314,7 +314,7 @@ class GraphWriter:
         ]
 
     def _guarded_constant(self, x):
-        """Return the name of a constant result, whose use fails like that of inputs."""
+        """Return the name of a constant output that checks the conditions on open sizes."""
         if self._zero is None:
             return x.name
         if x.dtype.kind not in "fiu":
@@ -410,7 +410,7 @@ class GraphWriter:
         return self._results(node, found)
 
     def _absorbed(self, node, operands):
-        """Return the plan of an operand that also computes this op on it, or None."""
+        """Return a plan that fuses this op into its first operand, or None."""
         plan = operands[0].plan
         if plan is None or operands[0].is_written:
             return None
@@ -430,7 +430,7 @@ class GraphWriter:
         return results
 
     def _folded(self, node, operands):
-        """Return the outputs of an op on constants as constants, or None."""
+        """Evaluate an op on constants; return its outputs as constants, or None."""
         if not operands or any([x.value is None for x in operands]):
             return None
         if has_symbolic_shape(node.attributes):
@@ -445,7 +445,7 @@ class GraphWriter:
         return [self._constant(np.asarray(x.array), hint) for x in outputs]
 
     def _with_channels_first(self, operands, shape):
-        """Return the operands with channels first, if one is, and the others can be."""
+        """Return all operands with channels first if one is and the others can be."""
         rank = len(shape)
         if not 3 <= rank <= 5 or not any([x.is_first for x in operands]):
             return None
@@ -492,7 +492,7 @@ def names_read(node):
 
 
 def _reasons(refused):
-    """Return a message of all reasons, with the first places of each."""
+    """Format all reasons for a refusal, each with its first locations."""
     parts = []
     for (name, reason), places in refused.items():
         places = list(dict.fromkeys([place for place in places if place]))

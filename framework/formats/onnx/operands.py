@@ -27,7 +27,7 @@ class Plan:
 
 
 class Untranslatable(Exception):
-    """Raised by a translation for a case that ONNX has no op for; says what would be."""
+    """Raised by a translation for a case that ONNX cannot express; holds the reason."""
 
 
 class Deferred(Plan):
@@ -81,7 +81,7 @@ class Operand:
 
     @property
     def name(self):
-        """Its name in the graph; writes what computes it at the first use."""
+        """Its name in the graph; the first use writes the nodes that compute it."""
         if self._name is None:
             if self.value is not None:
                 self._name = self._block.writer.initializer(self.value, self.hint)
@@ -117,6 +117,6 @@ class Operand:
 
 
 def channels_first(dims):
-    """Move the last of the dimensions behind the first one."""
+    """Move the last dimension to position 1."""
     batch, *spatial, channels = dims
     return (batch, channels, *spatial)

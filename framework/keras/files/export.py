@@ -68,7 +68,7 @@ def _as_spec(x):
 
 
 def _output_names(model):
-    """Return the names of the outputs, if each is unlike all others and the inputs'."""
+    """Return the output names; None unless they are unique and differ from the inputs."""
     names = model.output_names
     if names is None:
         return None

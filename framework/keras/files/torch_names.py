@@ -1,4 +1,4 @@
-"""Names of PyTorch's weights for those of a model: ``layers/dense/kernel``, ``fc.weight``.
+"""Map weight names of a model to PyTorch's: ``layers/dense/kernel`` to ``fc.weight``.
 
 Without a ``name_map`` the layers of the model have the names of the modules, as
 attributes or as names of layers; or the modules are numbered, as in ``nn.Sequential``,
@@ -100,7 +100,7 @@ def _owned(weight):
 
 
 def _torch_key(each, key, arrays):
-    """Return a key in which our name of the weight, if it is the end, is PyTorch's."""
+    """Translate the weight name at the end of a key to PyTorch's name."""
     if key in arrays:
         return key
     head, name = key[: -len(each.local)], each.rule.name
@@ -113,7 +113,7 @@ def _torch_key(each, key, arrays):
 
 
 def _by_name(owned, model):
-    """Return keys by the names of attributes, and of layers in a list of layers."""
+    """Match weights to keys by names of attributes and of listed layers."""
     modules = _modules(model)
     return {
         each.weight.name: _join(modules[each.owner.path], each.torch_name)
@@ -173,7 +173,7 @@ def _by_order(owned, arrays):
 
 
 def _is_in_chain(each):
-    """Return whether all layers around a weight run their layers one after the other."""
+    """Return True if all layers around a weight run their layers in sequence."""
     outer = [e for e in each.weight.layers if len(e.path) < len(each.owner.path)]
     return each.owner.path != "" and all([_is_chain(entry.layer) for entry in outer])
 

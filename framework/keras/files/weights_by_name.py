@@ -28,7 +28,7 @@ __all__ = ["NamedWeight", "is_safetensors", "read_names", "write_names"]
 
 
 def is_safetensors(path: str) -> bool:
-    """Return whether a path is that of a safetensors file, or of an index of several."""
+    """Return True if a path names a safetensors file or an index of several."""
     return path.endswith((SUFFIX, INDEX_SUFFIX))
 
 

@@ -197,7 +197,7 @@ def _object_code(text, name, level):
 
 
 def _optimized(text, name, level, context):
-    """Return the module of a text after LLVM's passes."""
+    """Parse a text and return the module optimized by LLVM's passes."""
     llvm, (machine, builder) = _llvm(), _passes(host(), level, CODEGEN_LEVEL)
     try:
         module = llvm.parse_assembly(text, context)
@@ -216,7 +216,7 @@ def _optimized(text, name, level, context):
 
 
 def _run(passes, module, builder):
-    """Run passes over a module, and free them."""
+    """Run passes over a module, then free the pass manager."""
     _unlocked("LLVMPY_RunNewModulePassManager")(passes, module, builder)
     # llvmlite 0.50 forgets to: ObjectRef's empty method hides that of the base.
     _llvm().newpassmanagers.NewPassManager._dispose(passes)

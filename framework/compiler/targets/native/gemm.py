@@ -126,7 +126,7 @@ def compiled(dtype, tile, symbols=None, limits=DEFAULTS):
 
 
 def text_of(dtype, tile, limits):
-    """Return the text of the functions for a dtype and a tile, see `compiled`."""
+    """Return LLVM IR of the functions for a dtype and a tile; see `compiled`."""
     writer = Writer(limits)
     _Functions(writer, dtype, tile).write()
     return writer.text()
@@ -142,7 +142,7 @@ def texts(declared, limits):
 
 
 def packed_bytes(dtype, m, k):
-    """Return the most memory that a chunk of a product asks for."""
+    """Return the maximum memory in bytes that a chunk of a product requests."""
     tile, itemsize = tile_of(dtype), np.dtype(dtype).itemsize
     entries = (-(-(m + UNIT) // tile.rows) * k + 1) * tile.panel + DEPTH * tile.columns
     return entries * itemsize + LINE

@@ -96,7 +96,7 @@ class _Product:
 
     @property
     def packed_bytes(self):
-        """The bytes that `gemm` packs on one thread."""
+        """Bytes of packed panels that `gemm` needs on one thread."""
         product = product_of(self.product)
         return gemm.packed_bytes(self.product.outputs[0].dtype, product.m, product.k)
 

@@ -81,7 +81,7 @@ def standalone(steps, host):
 
 
 def _own_results(program):
-    """Give each result and each new value of a variable memory of its own, in C order."""
+    """Allocate separate memory in C order for results and new values of variables."""
     taken = set()
 
     def own(buffer):

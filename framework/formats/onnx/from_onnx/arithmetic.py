@@ -191,7 +191,7 @@ def _compared(op, python_operator):
 
 
 def _where(condition, x, y):
-    """Choose; between the sizes of shapes, as sizes."""
+    """Select entries; sizes of shapes stay sizes."""
     sizes = formulas(x, y)
     if sizes is None or known(condition) is None:
         return where(condition, x, y)

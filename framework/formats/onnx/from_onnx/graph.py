@@ -54,7 +54,7 @@ def dtype_of(number):
 
 
 def spec_of(value, refusals):
-    """Return the `TensorSpec` of an input or output; None for what is no tensor."""
+    """Return the `TensorSpec` of an input or output; None if it is not a tensor."""
     kind, tensor = value.type.WhichOneof("value"), value.type.tensor_type
     dtype = dtype_of(tensor.elem_type) if kind == "tensor_type" else None
     if dtype is None:
@@ -105,7 +105,7 @@ class Graph:
         return tuple([scope[name] if name else None for name in self.outputs])
 
     def behind_the_first_output(self):
-        """Return what the first output of a loop's body depends on: names and steps.
+        """Find the names and steps on which the first output of a loop body depends.
 
         A state depends on what the next state is computed from.
         """
@@ -263,7 +263,7 @@ def _defaults(schema):
 
 
 def _with_attributes(onnx, node, given):
-    """Return a node of a body whose attributes refer to those of the op."""
+    """Return a node of a function body with attribute references resolved."""
     found = onnx.NodeProto()
     found.CopyFrom(node)
     del found.attribute[:]

@@ -31,7 +31,7 @@ def _per_channel(values, x):
 def _batch_normalization(
     x, scale, b, mean, var, epsilon=1e-5, momentum=0.9, training_mode=0, spatial=1
 ):
-    """Normalize with given moments; in training with those of the batch.
+    """Normalize with the given moments, or in training with the batch moments.
 
     In training, also return the moving averages of the moments.
     """

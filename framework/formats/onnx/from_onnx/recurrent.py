@@ -155,7 +155,7 @@ def _rnn(
 
 
 def _limit(usual):
-    """Return what is refused: clipping and activations other than the usual ones."""
+    """Return a description of unsupported clipping and activations."""
 
     def refusal(attributes, step):
         if attributes.get("clip"):

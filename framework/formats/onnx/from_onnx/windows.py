@@ -73,7 +73,7 @@ def _same(size, stride, reach, auto_pad):
 
 
 def _beyond(size, before, after, stride, reach):
-    """Return what ``ceil_mode`` adds behind: no window begins in what is behind the input."""
+    """Compute the end padding of ``ceil_mode``; no window starts beyond the input."""
     room = size + before + after - reach
     count = -(-room // stride) + 1
     if (count - 1) * stride >= size + before:

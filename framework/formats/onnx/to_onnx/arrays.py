@@ -109,7 +109,7 @@ def arange(w, *, count, dtype):
 
 
 def _are_images(*values):
-    """Return whether these are images, one of which has channels first already."""
+    """Return True if all are images and one of them has channels first."""
     ranks = {x.rank for x in values}
     return any([x.is_first for x in values]) and ranks <= {3, 4, 5} and len(ranks) == 1
 

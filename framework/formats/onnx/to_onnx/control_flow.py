@@ -16,7 +16,7 @@ def cond(w, node, operands, known):
 
 
 def _cases(w, node, choice, rest, known, number):
-    """Return the results of the regions from a number on."""
+    """Write regions from a number on as nested Ifs; return their results."""
     regions = node.regions
     if number == len(regions) - 1:
         return _inlined(w, regions[number], rest, known)

@@ -353,7 +353,7 @@ def sigmoid_cross_entropy_with_logits(w, labels, logits):
 
 
 def _as_operand(x, name):
-    """Return the operand of a name, of the shape and dtype of another one."""
+    """Wrap a name as an operand with the shape and dtype of ``x``."""
     return type(x)(x.shape, x.dtype, None, name)
 
 
@@ -382,7 +382,7 @@ def saturate_cast(w, x, *, dtype):
 
 
 def _inside(limit, dtype):
-    """Return the number of a dtype nearest to a limit that is not beyond it."""
+    """Return the representable number nearest to a limit, without exceeding it."""
     if dtype.kind in "iu":
         own = np.iinfo(dtype)
         return np.asarray(min(max(limit, own.min), own.max), dtype)

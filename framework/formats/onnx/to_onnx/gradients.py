@@ -1,4 +1,4 @@
-"""Ops that gradients are made of, for functions that compute some, such as forces."""
+"""Ops of gradients, for functions that compute derivatives, such as forces."""
 
 import math
 

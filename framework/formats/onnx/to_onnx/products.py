@@ -47,7 +47,7 @@ def einsum(w, *operands, equation, optimize):
 
 
 def _as_product(w, operands, inputs, output):
-    """Return the product of two operands as a MatMul, or None if it is none.
+    """Express an einsum of two operands as a MatMul; return None if it is not one.
 
     Runtimes multiply matrices many times as fast as they evaluate an einsum.
     """

@@ -1,4 +1,4 @@
-"""LSTM, GRU and simple RNN, whose sequences have the time first.
+"""LSTM, GRU and simple RNN over sequences with time first.
 
 ONNX multiplies the inputs by the kernel itself. A step here takes the product: it is
 undone where it is an `Affine`, else the kernel is an identity matrix.
@@ -56,13 +56,13 @@ def _inputs_of(x):
 
 
 def _ordered(array, order):
-    """Return the parts of the last axis, one for each gate, in another order."""
+    """Reorder the gates along the last axis."""
     parts = np.split(array, len(order), axis=-1)
     return np.concatenate([parts[i] for i in order], axis=-1)
 
 
 def _is_layer(*constants, mask):
-    """Return whether an ONNX layer computes the steps."""
+    """Return True if an ONNX layer can compute the steps."""
     return not mask and all([x.value is not None for x in constants])
 
 
@@ -92,7 +92,7 @@ def _states(w, op, x, states, order, kernel, bias, **attributes):
 
 
 class LastOnly(Plan):
-    """The states of all steps, of which only the last one is known."""
+    """States of all steps, of which ONNX returns the last only."""
 
     def __init__(self, last):
         self.last = last

@@ -278,7 +278,7 @@ def cumsum(w, x, *, axis, exclusive, reverse):
 
 
 def _scanned(w, inputs, axis, reverse, start, step):
-    """Return what ``step(state, *entries) -> (state, output)`` makes along an axis."""
+    """Scan an axis with ``step(state, *entries) -> (state, output)``; return the outputs."""
     x = inputs[0]
     axis %= x.rank
     if 0 in [n for n in x.shape if not is_symbolic(n)]:

@@ -215,7 +215,7 @@ def _pooling(name, op, **attributes):
 
 
 def _pooled_alone(w, x, axis, kind, given, count):
-    """Pool along an axis that is not a spatial one of images."""
+    """Pool along any axis, by reshaping it to a spatial axis."""
     before, after = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     shape = (before, x.shape[axis], after, 1)  # channels last
     flat = w.emit("Reshape", x, w.sizes(shape))
@@ -230,7 +230,7 @@ _pooling("window_mean", "AveragePool", count_include_pad=0)
 
 
 class Repeat:
-    """Entries repeated along axes."""
+    """Repetition of entries along axes."""
 
     def write(self, block, x, steps):
         times = [1, 1, *[1 if step is None else step[0] for step in steps]]
@@ -254,7 +254,7 @@ def upsample(w, images, *, axis, times):
 
 
 class Interpolation:
-    """Entries of half-pixel centers, as TensorFlow 2 has them."""
+    """Resampling with half-pixel centers, as in TensorFlow 2."""
 
     def __init__(self, **attributes):
         self.attributes = attributes
@@ -301,7 +301,7 @@ def _matrix(size, extent, method, antialias):
 
 
 def _along(w, x, axis, matrix):
-    """Return the product with a matrix along an axis."""
+    """Multiply an axis by a matrix."""
     axis %= x.rank
     matrix = matrix.astype(x.dtype)
     if axis == x.rank - 2:
