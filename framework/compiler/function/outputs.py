@@ -6,7 +6,7 @@ from tapewright.core.nest import flatten, is_nested, pack
 from tapewright.core.tensor import is_tensor
 from tapewright.core.tensor_shape import TensorShape
 
-__all__ = ["flatten_result", "packer"]
+__all__ = ["flatten_result", "output_names", "packer"]
 
 
 def packer(structure):
@@ -59,3 +59,36 @@ def flatten_result(answer, who):
         return leaves, number(answer)
     numbers = [number(leaf) for leaf in flatten(answer)]
     return leaves, pack(answer, numbers)
+
+
+def output_names(structure, count, stem):
+    """Name the outputs of a trace by their places in the structure.
+
+    Args:
+        structure: Nest of the numbers of the outputs, see `ConcreteFunction`.
+        count: Number of outputs.
+        stem: Start of names that do not begin with the key of a dict.
+
+    Example:
+        >>> from tapewright.compiler.function.outputs import output_names
+        >>> output_names({"loss": 0, "parts": [1, 2]}, 3, "y"), output_names(0, 1, "y")
+        (['loss', 'parts_0', 'parts_1'], ['y'])
+    """
+    names = {}
+
+    def visit(part, path):
+        if isinstance(part, dict):
+            for key, each in part.items():
+                visit(each, [*path, str(key)])
+        elif isinstance(part, (list, tuple)):
+            keys = getattr(part, "_fields", range(len(part)))
+            for key, each in zip(keys, part):
+                visit(each, [*path, str(key)])
+        elif type(part) is int:
+            names.setdefault(part, "_".join(path))
+
+    visit(structure, [])
+    found = [names.get(n, str(n)) for n in range(count)]
+    return [
+        n if n and not n[0].isdigit() else "_".join([stem, n]).strip("_") for n in found
+    ]

@@ -15,13 +15,14 @@ import numpy as np
 
 from tapewright.compiler.function.concrete_function import ConcreteFunction
 from tapewright.compiler.function.function import function as traced
+from tapewright.compiler.function.outputs import output_names
 from tapewright.compiler.pipeline import stages
 from tapewright.compiler.targets.native.availability import availability
 from tapewright.core.devices import use_module
 from tapewright.core.errors import SavingError
 from tapewright.storage.atomic import writing_whole
 
-from .header import header_text, identifier_of, output_names, unique
+from .header import header_text, identifier_of, unique
 
 __all__ = ["export_library"]
 
@@ -154,7 +155,8 @@ def _concrete(function, signature):
 def _names(concrete, driver):
     """Return the names of inputs and of outputs."""
     inputs = [identifier_of(value.name) for value in concrete.graph.inputs]
-    outputs = output_names(concrete.structure, len(driver.program.outputs), inputs)
+    stem, count = "result" if "y" in inputs else "y", len(driver.program.outputs)
+    outputs = output_names(concrete.structure, count, stem)
     names = unique([*inputs, *[identifier_of(each) for each in outputs]])
     return names[: len(inputs)], names[len(inputs) :]
 

@@ -4,7 +4,7 @@ import re
 
 from .driver import CODES, FAILED
 
-__all__ = ["header_text", "identifier_of", "output_names", "unique"]
+__all__ = ["header_text", "identifier_of", "unique"]
 
 # dtype -> the type of C with the same bytes
 _TYPES = {
@@ -176,28 +176,3 @@ def unique(names):
         taken.add(own.upper())
         found.append(own)
     return found
-
-
-def output_names(structure, count, inputs=()):
-    """Return the names of outputs, given the nest of their numbers.
-
-    They begin with the keys of dicts, or with "y", or "result" if an input has that name.
-    """
-    names, stem = {}, "result" if "y" in inputs else "y"
-
-    def visit(part, path):
-        if isinstance(part, dict):
-            for key, each in part.items():
-                visit(each, [*path, str(key)])
-        elif isinstance(part, (list, tuple)):
-            keys = getattr(part, "_fields", range(len(part)))
-            for key, each in zip(keys, part):
-                visit(each, [*path, str(key)])
-        elif type(part) is int:
-            names.setdefault(part, "_".join(path))
-
-    visit(structure, [])
-    found = [names.get(n, str(n)) for n in range(count)]
-    return [
-        n if n and not n[0].isdigit() else "_".join([stem, n]).strip("_") for n in found
-    ]

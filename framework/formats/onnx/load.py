@@ -36,7 +36,8 @@ def load(path: str | os.PathLike[str], trainable: bool = True) -> OnnxModel:
     The graph becomes one `tw.function`. Floating initializers of rank 1 or more become
     variables with the names in the file: trainable, except for the moving moments of batch
     normalization. Other initializers, such as shapes and indices, and all in branches and
-    loops, stay constants. Dropout does nothing, and batch normalization uses the moments in the file.
+    loops, stay constants. Dropout does nothing, and batch normalization uses the moments in
+    the file.
 
     Sizes that the file leaves open may differ from call to call. Functions in the file are
     inlined; no code of the file runs. Weights in files beside the model are read if they

@@ -13,6 +13,7 @@ import numpy as np
 
 from tapewright.compiler.function.concrete_function import ConcreteFunction
 from tapewright.compiler.function.function import Function
+from tapewright.compiler.function.outputs import output_names as names_in
 from tapewright.compiler.tracing.graph import spec_of
 from tapewright.compiler.tracing.tracer import EagerFallback
 from tapewright.core.devices import use_module
@@ -198,11 +199,9 @@ def _output_names(concrete, given):
             )
         return list(given)
     structure = concrete.structure
-    if isinstance(structure, dict):
-        flat = {n: key for key, n in structure.items() if isinstance(n, int)}
-        if len(flat) == count:
-            return [str(flat[n]) for n in range(count)]
-    return [f"output_{i}" for i in range(count)]
+    if type(structure) is int:  # output_0, as in signatures of saved functions
+        structure = [structure]
+    return names_in(structure, count, "output")
 
 
 class _DimensionNames:

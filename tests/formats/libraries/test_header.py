@@ -5,7 +5,8 @@ import subprocess
 import pytest
 
 import tapewright as tw
-from tapewright.formats.libraries.header import identifier_of, output_names, unique
+from tapewright.compiler.function.outputs import output_names
+from tapewright.formats.libraries.header import identifier_of, unique
 
 from .libraries import compiled
 
@@ -25,14 +26,20 @@ def test_names_differ_in_upper_case():
 
 
 def test_outputs_are_named_after_the_structure():
-    assert output_names(0, 1) == ["y"]
-    assert output_names([0, 1], 2) == ["y_0", "y_1"]
-    assert output_names({"a": 0, "b": [1, {"c": 2}]}, 3) == ["a", "b_0", "b_1_c"]
-    assert output_names(Point(0, None), 1) == ["left"]
-    assert output_names((), 1) == ["y_0"]
-    assert output_names([[0, 1], 2], 3) == ["y_0_0", "y_0_1", "y_1"]
-    assert output_names(0, 1, ["x", "y"]) == ["result"]
-    assert output_names([0, 1], 2, ["y"]) == ["result_0", "result_1"]
+    assert output_names(0, 1, "y") == ["y"]
+    assert output_names([0, 1], 2, "y") == ["y_0", "y_1"]
+    assert output_names({"a": 0, "b": [1, {"c": 2}]}, 3, "y") == ["a", "b_0", "b_1_c"]
+    assert output_names(Point(0, None), 1, "y") == ["left"]
+    assert output_names((), 1, "y") == ["y_0"]
+    assert output_names([[0, 1], 2], 3, "y") == ["y_0_0", "y_0_1", "y_1"]
+    assert output_names(0, 1, "result") == ["result"]
+    assert output_names([0, 1], 2, "result") == ["result_0", "result_1"]
+
+
+def test_a_result_beside_an_input_y_has_another_name(tmp_path):
+    spec = tw.TensorSpec([2])
+    tw.export_library(tw.function(lambda x, y: x + y), [spec, spec], tmp_path / "sum.o")
+    assert "const float *y, float *result" in (tmp_path / "sum.h").read_text()
 
 
 def header(folder):

@@ -66,6 +66,17 @@ def test_outputs_may_get_names(path):
             tw.onnx.save(lambda x: (x, x + 1), signature, path, output_names=wrong)
 
 
+def test_outputs_have_the_names_of_the_structure(path):
+    def function(x):
+        return {"loss": x, "parts": [x + 1, {"last": x + 2}]}
+
+    tw.onnx.save(function, [tw.TensorSpec([2])], path)
+    names = [v.name for v in load(path).graph.output]
+    assert names == ["loss", "parts_0", "parts_1_last"]
+    tw.onnx.save(lambda x: x + 1, [tw.TensorSpec([2])], path)
+    assert [v.name for v in load(path).graph.output] == ["output_0"]
+
+
 def test_weights_have_their_paths(path):
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2, name="out")])
     model.export(path)
