@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from tapewright.core.dtypes import as_dtype
+
 __all__ = ["ELEMENTWISE"]
 
 
@@ -392,6 +394,4 @@ def _inside(limit, dtype):
 
 
 def _numpy_dtype(dtype):
-    from tapewright.core.dtypes import as_dtype
-
     return as_dtype(dtype).dtype

@@ -10,6 +10,7 @@ import numpy as np
 
 from tapewright.core.symbolic_dim import is_symbolic
 from tapewright.ops.convolution.windows import window_positions
+from tapewright.ops.image import resampling
 
 from ..operands import Operand, Plan, Untranslatable
 from .arrays import LAST
@@ -294,10 +295,10 @@ def resample(w, images, *, axis, size, method, antialias):
 
 
 def _matrix(size, extent, method, antialias):
-    from tapewright.ops.image.resampling import resample as op
-
     identity = np.eye(extent, dtype=np.float64)
-    return np.asarray(op(identity[:, :, None], -2, size, method, antialias))[..., 0].T
+    return np.asarray(
+        resampling.resample(identity[:, :, None], -2, size, method, antialias)
+    )[..., 0].T
 
 
 def _along(w, x, axis, matrix):
