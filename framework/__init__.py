@@ -23,8 +23,8 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .core.config import apply_defaults
-from .core.tracebacks import install_traceback_hooks
+from .core.settings.config import apply_defaults
+from .core.messages.tracebacks import install_traceback_hooks
 
 apply_defaults()  # before any array of a size worth speaking of is made
 install_traceback_hooks()
@@ -37,16 +37,16 @@ from .api import version
 from .autodiff.gradient_tape import *
 from .core import dtypes, hooks
 from .core.communication import job as _job  # chooses the GPU of each process
-from .core.devices import device
+from .core.hardware.devices import device
 from .core.dtypes import *
-from .core.lazy_import import (
+from .core.names.lazy_import import (
     alias_modules,
     explain_missing,
     import_lazily,
     keep_public,
 )
 from .core.module import Module
-from .core.name_scopes import name_scope
+from .core.names.name_scopes import name_scope
 from .core.tensor import *
 from .core.variable import Variable, VariableAggregation, VariableSynchronization
 from .ops.array.conversion import *
@@ -99,7 +99,7 @@ if TYPE_CHECKING:  # names that are loaded at their first use
     from .compiler.function.function import function
     from .compiler.function.scopes import *
     from .compiler.tracing.graph_gradients import gradients, hessians
-    from .core.logger import get_logger
+    from .core.messages.logger import get_logger
     from .debugging import assert_equal, assert_greater, assert_less, assert_rank
     from .formats.libraries.export import export_library
     from .io import audio
@@ -479,7 +479,7 @@ _LATER = {  # module -> its names here
         control_dependencies executing_eagerly group init_scope inside_function no_op tuple
     """,
     "compiler.tracing.graph_gradients": "gradients hessians",
-    "core.logger": "get_logger",
+    "core.messages.logger": "get_logger",
     "debugging": "assert_equal assert_greater assert_less assert_rank",
     "formats.libraries.export": "export_library",
     "io.tensor_messages": "make_ndarray make_tensor_proto",
@@ -566,8 +566,8 @@ alias_modules(  # `from tapewright.compat.v1 import logging`
     **{
         "compat.v1": "tapewright.api.compat_v1",
         "compat.v1.logging": "tapewright.api.compat_v1_logging",
-        "config.optimizer": "tapewright.core.config_optimizer",
-        "config.threading": "tapewright.core.config_threading",
+        "config.optimizer": "tapewright.core.settings.config_optimizer",
+        "config.threading": "tapewright.core.settings.config_threading",
         "experimental.numpy": "tapewright.api.tnp",
         "math.special": "tapewright.api.special",
     },
@@ -614,7 +614,7 @@ realdiv = truediv
 __version__ = version.VERSION
 
 explain_missing(
-    "tapewright.api.missing_names",
+    "tapewright.api.names.missing_names",
     __name__,
     *(
         "",

@@ -21,9 +21,9 @@ import signal
 import sys
 import traceback
 
-from .api.tensorflow_imports import answer_imports
-from .core.devices import device
+from .api.names.tensorflow_imports import answer_imports
 from .core.errors import SavingError, printable
+from .core.hardware.devices import device
 from .inspection.description import describe
 from .inspection.report import report
 from .inspection.verification import verify

@@ -6,9 +6,9 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tapewright.core.argument_validation import not_negative
 from tapewright.core.errors import ShapeError
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.messages.argument_validation import not_negative
+from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.math.comparison import greater, where

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from tapewright.core.argument_validation import share, whole
+from tapewright.core.messages.argument_validation import share, whole
 from tapewright.ops.nn.dropout import apply_dropout
 
 from . import initializers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tapewright.core.argument_validation import not_negative
-from tapewright.core.floatx import epsilon
+from tapewright.core.messages.argument_validation import not_negative
+from tapewright.core.settings.floatx import epsilon
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.math.elementwise import clip_by_value, maximum, sqrt, square
 from tapewright.ops.math.reduction import reduce_sum

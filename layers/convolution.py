@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tapewright.core.argument_validation import numbers, whole
 from tapewright.core.errors import ShapeError
+from tapewright.core.messages.argument_validation import numbers, whole
 from tapewright.ops.array.shape import reshape
 from tapewright.ops.convolution.conv import conv_transpose, convolution
 from tapewright.ops.nn.bias import bias_add

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tapewright.core.argument_validation import whole
+from tapewright.core.messages.argument_validation import whole
 from tapewright.ops.linalg.contraction import einsum
 from tapewright.ops.linalg.matmul import affine, matmul
 from tapewright.serialization.object_config import plain

@@ -6,9 +6,9 @@ from collections.abc import Iterator, MutableMapping
 from typing import Any, Self
 
 from tapewright.core.dtypes import DType, as_dtype
-from tapewright.core.floatx import default_float
+from tapewright.core.messages.suggestions import did_you_mean
 from tapewright.core.patterns import pattern_of
-from tapewright.core.suggestions import did_you_mean
+from tapewright.core.settings.floatx import default_float
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.configured import Configured
 

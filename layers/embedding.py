@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tapewright.core.argument_validation import positive, whole
 from tapewright.core.dtypes import as_dtype
+from tapewright.core.messages.argument_validation import positive, whole
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import zeros
 from tapewright.ops.array.gather import gather

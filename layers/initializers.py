@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tapewright.core.argument_validation import one_of
-from tapewright.core.devices import check_fits
 from tapewright.core.dtypes import as_dtype, float64
-from tapewright.core.floatx import default_float
+from tapewright.core.hardware.devices import check_fits
+from tapewright.core.messages.argument_validation import one_of
+from tapewright.core.settings.floatx import default_float
 from tapewright.core.tensor import convert_to_tensor, is_tensor
 from tapewright.ops.array import creation
 from tapewright.ops.array.conversion import cast

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tapewright.core.argument_validation import not_negative, share
+from tapewright.core.messages.argument_validation import not_negative, share
 from tapewright.ops.array.creation import ones_like
 from tapewright.ops.math.comparison import greater, where
 from tapewright.ops.nn.dropout import apply_dropout

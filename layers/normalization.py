@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tapewright.core.argument_validation import not_negative, share, whole
 from tapewright.core.communication.job import communicator
 from tapewright.core.dtypes import float32, is_half
 from tapewright.core.errors import ShapeError
-from tapewright.core.floatx import epsilon as small_number
-from tapewright.core.replica_context import replica_context
+from tapewright.core.messages.argument_validation import not_negative, share, whole
 from tapewright.core.rules import normalize_axis
+from tapewright.core.settings.floatx import epsilon as small_number
+from tapewright.core.state.replica_context import replica_context
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast, stop_gradient
 from tapewright.ops.array.creation import ones_like, zeros_like

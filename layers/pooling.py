@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tapewright.core.argument_validation import numbers
+from tapewright.core.messages.argument_validation import numbers
 from tapewright.core.rules import checked_broadcast
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import zeros_like

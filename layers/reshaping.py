@@ -7,8 +7,13 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tapewright.core.argument_validation import MAX_SIZE, numbers, one_of, whole
 from tapewright.core.errors import ShapeError
+from tapewright.core.messages.argument_validation import (
+    MAX_SIZE,
+    numbers,
+    one_of,
+    whole,
+)
 from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import pad
 from tapewright.ops.array.shape import (

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from tapewright.compiler.control_flow.map_fn import map_fn
-from tapewright.core.argument_validation import whole
 from tapewright.core.interpreters import active_tracer, converted
+from tapewright.core.messages.argument_validation import whole
 from tapewright.core.nest import flatten, is_nested
 from tapewright.ops.array.conversion import cast, stop_gradient
 from tapewright.ops.array.joining import concat, reverse, stack
@@ -20,7 +20,7 @@ from tapewright.serialization.object_config import deserialize, serialize
 
 from . import initializers
 from .base.layer import InputSpec, Layer, call_context
-from .rnn import time_first
+from .rnn.rnn import time_first
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

@@ -9,7 +9,6 @@ from . import (
     loss_scale,
     multi,
     muon,
-    optimizer,
     schedule_free,
     schedules,
     serialization,
@@ -18,12 +17,13 @@ from . import (
 from .adafactor import *
 from .adagrad import *
 from .adam import *
+from .base import optimizer
+from .base.optimizer import *
 from .ftrl import *
 from .lion import *
 from .loss_scale import *
 from .multi import *
 from .muon import *
-from .optimizer import *
 from .schedule_free import *
 from .serialization import *
 from .sgd import *

@@ -17,7 +17,7 @@ from tapewright.ops.math.elementwise import (
 )
 from tapewright.ops.math.reduction import reduce_mean
 
-from .optimizer import DecayingOptions, LearningRate, Optimizer
+from .base.optimizer import DecayingOptions, LearningRate, Optimizer
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from tapewright.core.reserved_names import Replaceable
+from tapewright.core.names.reserved_names import Replaceable
 
-from .arithmetic import approach, subtract_scaled
-from .optimizer import DecayingOptions, LearningRate, Optimizer
+from .base.arithmetic import approach, subtract_scaled
+from .base.optimizer import DecayingOptions, LearningRate, Optimizer
 
 __all__ = ["Adadelta", "Adagrad", "RMSprop"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tapewright.core.blas import sum_of_squares
-from tapewright.core.devices import array_module
-from tapewright.core.reserved_names import Replaceable
+from tapewright.core.hardware.blas import sum_of_squares
+from tapewright.core.hardware.devices import array_module
+from tapewright.core.names.reserved_names import Replaceable
 from tapewright.core.trackable import assign_pending
 
-from .arithmetic import approach, subtract_scaled
-from .optimizer import DecayingOptions, LearningRate, Optimizer, OptimizerOptions
+from .base.arithmetic import approach, subtract_scaled
+from .base.optimizer import DecayingOptions, LearningRate, Optimizer, OptimizerOptions
 
 if TYPE_CHECKING:
     from tapewright.core.variable import Variable

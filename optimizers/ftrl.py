@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from tapewright.core.argument_validation import not_negative
-from tapewright.core.reserved_names import Replaceable
+from tapewright.core.messages.argument_validation import not_negative
+from tapewright.core.names.reserved_names import Replaceable
 
-from .optimizer import DecayingOptions, LearningRate, Optimizer
+from .base.optimizer import DecayingOptions, LearningRate, Optimizer
 
 __all__ = ["Ftrl"]
 

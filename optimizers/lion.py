@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from .arithmetic import approach, subtract_scaled
-from .optimizer import DecayingOptions, LearningRate, Optimizer
+from .base.arithmetic import approach, subtract_scaled
+from .base.optimizer import DecayingOptions, LearningRate, Optimizer
 
 __all__ = ["Lion"]
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from tapewright.compiler.control_flow.cond import cond
-from tapewright.core.argument_validation import positive
-from tapewright.core.devices import array_module
-from tapewright.core.floatx import floatx
+from tapewright.core.hardware.devices import array_module
 from tapewright.core.interpreters import use_interpreters
-from tapewright.core.replica_context import replica_context
+from tapewright.core.messages.argument_validation import positive
+from tapewright.core.settings.floatx import floatx
+from tapewright.core.state.replica_context import replica_context
 from tapewright.core.tensor import IndexedSlices, convert_to_tensor
 from tapewright.core.variable import Variable
 from tapewright.ops.array.conversion import cast
@@ -32,9 +32,9 @@ from tapewright.serialization import object_config, registry
 from tapewright.serialization.constructor_arguments import constructor_arguments
 from tapewright.serialization.constructor_call import constructor_call
 
-from .gradients import SparseRows, in_pairs
-from .optimizer import Optimizer
-from .update import dense_where_it_pays
+from .base.gradients import SparseRows, in_pairs
+from .base.optimizer import Optimizer
+from .base.update import dense_where_it_pays
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

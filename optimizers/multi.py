@@ -8,18 +8,18 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from tapewright.core.commit import commit
-from tapewright.core.floatx import floatx
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.patterns import pattern_of
-from tapewright.core.ufunc_settings import ignoring_float_errors
+from tapewright.core.settings.floatx import floatx
+from tapewright.core.settings.ufunc_settings import ignoring_float_errors
+from tapewright.core.state.commit import commit
 from tapewright.core.variable import Variable, writing
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.constructor_call import constructor_call
 
-from .gradients import check_is_list
+from .base.gradients import check_is_list
+from .base.optimizer import Optimizer
 from .loss_scale import LossScaleOptimizer
-from .optimizer import Optimizer
 
 __all__ = ["MultiOptimizer", "OptimizerMap"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from tapewright.core.argument_validation import whole
+from tapewright.core.messages.argument_validation import whole
 from tapewright.core.patterns import pattern_of
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.linalg.matmul import matmul
 from tapewright.ops.linalg.matrix_functions import norm
 from tapewright.ops.math.elementwise import power, sqrt, square
 
-from .optimizer import LearningRate, Optimizer, OptimizerOptions
+from .base.optimizer import LearningRate, Optimizer, OptimizerOptions
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor

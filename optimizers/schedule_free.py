@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Unpack
 
 from .adam import bias_correction
-from .arithmetic import approach
-from .optimizer import DecayingOptions, LearningRate, Optimizer
+from .base.arithmetic import approach
+from .base.optimizer import DecayingOptions, LearningRate, Optimizer
 
 __all__ = ["ScheduleFreeAdamW"]
 

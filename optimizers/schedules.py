@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapewright.compiler.program.array_functions import NotTraceable
+from tapewright.compiler.program.lowering.array_functions import NotTraceable
 from tapewright.core.dtypes import float32
 from tapewright.core.tensor import constant, convert_to_tensor, is_tensor
 from tapewright.core.variable import Variable

@@ -6,7 +6,7 @@ from typing import Any
 
 from tapewright.serialization import object_config, registry
 
-from .optimizer import Optimizer
+from .base.optimizer import Optimizer
 
 __all__ = ["deserialize", "get", "serialize"]
 

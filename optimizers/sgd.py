@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from tapewright.core.argument_validation import share
-from tapewright.core.reserved_names import Replaceable
+from tapewright.core.messages.argument_validation import share
+from tapewright.core.names.reserved_names import Replaceable
 
-from .arithmetic import subtract_scaled
-from .optimizer import DecayingOptions, LearningRate, Optimizer
+from .base.arithmetic import subtract_scaled
+from .base.optimizer import DecayingOptions, LearningRate, Optimizer
 
 if TYPE_CHECKING:
     from tapewright.core.variable import Variable

@@ -18,9 +18,11 @@ import pytest
 
 from tapewright import random
 from tapewright.compiler.targets.cuda.products import cublaslt
-from tapewright.compiler.targets.native import engine
-from tapewright.core import config, devices, interpreters, parallel
-from tapewright.core.naming import reset_name_counts
+from tapewright.compiler.targets.native.jit import engine
+from tapewright.core import interpreters
+from tapewright.core.hardware import devices, parallel
+from tapewright.core.names.naming import reset_name_counts
+from tapewright.core.settings import config
 
 from . import machine_code, selection
 

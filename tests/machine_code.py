@@ -3,7 +3,7 @@
 from pathlib import Path
 from unittest import mock
 
-from tapewright.compiler.targets.native import engine
+from tapewright.compiler.targets.native.jit import engine
 
 __all__ = ["as_here", "with_passes", "without_passes"]
 

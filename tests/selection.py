@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tapewright.core import config as settings
+from tapewright.core.settings import config as settings
 
 SHARE = 0.2  # seconds for all cases of a test that run
 LONGEST = 0.3  # seconds for one case

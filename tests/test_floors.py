@@ -147,7 +147,14 @@ def test_a_file_imports_from_lower_floors_or_its_own_room():
 
 # The ground that bytes on disk stand on: callers hand over NumPy arrays.
 BELOW_STORAGE = {
-    f"tapewright.core.{name}" for name in ("devices", "dtypes", "errors", "parallel")
+    f"tapewright.core.{name}"
+    for name in (
+        "dtypes",
+        "errors",
+        "hardware",
+        "hardware.devices",
+        "hardware.parallel",
+    )
 }
 
 
@@ -179,7 +186,7 @@ def test_folders_of_a_room_build_on_those_before_them():
 # Folders whose docstrings list what is in them, a line each.
 LISTING = (
     "storage formats formats/checkpoints formats/saved_model formats/onnx "
-    "formats/onnx/to_onnx keras/files inspection"
+    "formats/onnx/to_onnx keras/files keras/files/weights keras/legacy inspection"
 ).split()
 
 
@@ -233,14 +240,14 @@ def test_nothing_else_is_depended_on():
 @pytest.mark.parametrize(
     "package, place",
     [
-        ("cupy", "tapewright.core.devices"),
+        ("cupy", "tapewright.core.hardware.devices"),
         ("ml_dtypes", "tapewright.core.dtypes"),
         ("PIL", "tapewright.storage.records.images"),
         ("onnx", "tapewright.formats.onnx.package"),
         ("safetensors", "tapewright.storage.safetensors_file"),
         ("tensorboardX", "tapewright.summary.event_file"),
         ("cuda", "tapewright.compiler.targets.cuda.products.cublaslt"),
-        ("llvmlite", "tapewright.compiler.targets.native.engine"),
+        ("llvmlite", "tapewright.compiler.targets.native.jit.engine"),
         ("nccl", "tapewright.core.communication.nccl"),
     ],
 )

@@ -51,10 +51,10 @@ COVERED = {
     "framework/formats/onnx/to_onnx/recurrent.py": "tests/formats/onnx/test_save.py",
     "framework/formats/onnx/to_onnx/reductions.py": "tests/formats/onnx/test_ops.py",
     "framework/formats/onnx/to_onnx/windows.py": "tests/formats/onnx/test_layers.py",
-    "layers/conv_lstm.py": "tests/layers/test_recurrent.py",
+    "layers/rnn/conv_lstm.py": "tests/layers/rnn/test_recurrent.py",
     "layers/base/symbolic_spec.py": "tests/layers/base/test_symbolic_tensor.py",
-    "optimizers/ops_step.py": "tests/optimizers/test_traced_step.py",
-    "optimizers/rule_step.py": "tests/optimizers/test_interrupts.py",
+    "optimizers/base/ops_step.py": "tests/optimizers/base/test_traced_step.py",
+    "optimizers/base/rule_step.py": "tests/optimizers/test_interrupts.py",
     # every rule against recordings of Keras
     **{f"optimizers/{rule}.py": "tests/optimizers/test_keras.py" for rule in RULES},
     **{
@@ -74,8 +74,8 @@ COVERED = {
     "layers/base/bounding_boxes.py": "tests/keras/utils/test_bounding_boxes.py",
     "layers/base/image_layer.py": "tests/layers/augmentation/test_random_layer.py",
     "layers/base/spatial.py": "tests/layers/test_convolution.py",
-    "layers/index_lookup.py": "tests/layers/test_lookup.py",
-    "layers/vocabulary.py": "tests/layers/test_lookup.py",
+    "layers/preprocessing/index_lookup.py": "tests/layers/preprocessing/test_lookup.py",
+    "layers/preprocessing/vocabulary.py": "tests/layers/preprocessing/test_lookup.py",
     "layers/base/input_layer.py": "tests/keras/models/test_functional.py",
     "layers/base/masks.py": "tests/layers/test_core.py",
     "layers/base/layer_types.py": "tests/typing/test_user_code.py",
@@ -96,20 +96,20 @@ COVERED = {
         ]
     },
     **{
-        f"framework/data/{name}.py": f"tests/data/test_{test}.py"
+        f"framework/data/{name}.py": f"tests/data/nodes/test_{test}.py"
         for name, test in [
-            ("function_methods", "mapping"),
-            ("grouping_methods", "batching"),
+            ("methods/function_methods", "mapping"),
+            ("methods/grouping_methods", "batching"),
+            ("methods/selection_methods", "ordering"),
+            ("nodes/workers", "parallel"),
             ("resampling", "choosing"),
-            ("selection_methods", "ordering"),
-            ("workers", "parallel"),
         ]
     },
-    "framework/data/element_records.py": "tests/data/test_saving.py",
-    "framework/data/record_files.py": "tests/data/test_files.py",
+    "framework/data/files/element_records.py": "tests/data/files/test_saving.py",
+    "framework/data/files/record_files.py": "tests/data/files/test_file_datasets.py",
     "framework/data/iterator.py": "tests/data/test_positions.py",
-    "framework/data/nesting.py": "tests/data/test_dataset.py",
-    "framework/data/node.py": "tests/data/test_positions.py",
+    "framework/data/nodes/nesting.py": "tests/data/test_dataset.py",
+    "framework/data/nodes/node.py": "tests/data/test_positions.py",
     "framework/data/rng.py": "tests/data/test_runs.py",
     "framework/formats/saved_model/constants.py": (
         "tests/formats/saved_model/test_graph_writer.py"
@@ -138,9 +138,13 @@ COVERED = {
         "tests/keras/callbacks/test_progress_bars.py"
     ),
     "framework/formats/checkpoints/snapshot.py": "tests/formats/checkpoints/test_restoring.py",
-    "framework/keras/files/optimizer_state.py": "tests/keras/files/test_weights_by_path.py",
+    "framework/keras/files/weights/optimizer_state.py": (
+        "tests/keras/files/weights/test_weights_by_path.py"
+    ),
     "framework/keras/files/class_names.py": "tests/keras/files/test_keras_objects.py",
-    "framework/keras/files/weight_assignment.py": "tests/keras/files/test_weights_by_path.py",
+    "framework/keras/files/weights/weight_assignment.py": (
+        "tests/keras/files/weights/test_weights_by_path.py"
+    ),
     "framework/keras/metrics/confusion_metric.py": (
         "tests/keras/metrics/test_confusion.py"
     ),
@@ -185,8 +189,8 @@ COVERED = {
         for name in "bmp gif images png".split()
     },
     "framework/storage/records/paths.py": "tests/io/test_gfile.py",
-    "layers/vocabulary_files.py": "tests/layers/test_lookup.py",
-    "optimizers/serialization.py": "tests/optimizers/test_optimizer.py",
+    "layers/preprocessing/vocabulary_files.py": "tests/layers/preprocessing/test_lookup.py",
+    "optimizers/serialization.py": "tests/optimizers/base/test_optimizer.py",
     "framework/storage/global_heap.py": "tests/hostile/test_harmless_texts.py",
 }
 

@@ -233,7 +233,7 @@ def test_an_install_holds_every_module_and_no_other_file(installed):
         for file in folder.glob("*.py")
     }
     marker = Path("tapewright/py.typed")  # tells type checkers that there are types
-    names = Path("tapewright/api/known_names.txt")
+    names = Path("tapewright/api/names/known_names.txt")
     packaged = {path for path in installed if path.parts[0] == "tapewright"}
     assert packaged == expected | {marker, names}
 

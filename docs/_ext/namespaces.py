@@ -65,20 +65,19 @@ INTERNAL = set(
 # The headings of long namespaces, by the folders or files that define their names; other
 # names are listed under the name of their file.
 FAMILIES = {
-    "core layers": "layers.core layers.embedding layers.lambda_layer layers.pipeline "
-    "layers.base serialization",
+    "core layers": "layers.core layers.embedding layers.lambda_layer layers.base "
+    "layers.preprocessing.pipeline serialization",
     "convolution layers": "layers.convolution",
     "pooling layers": "layers.pooling",
-    "recurrent layers": "layers.recurrent layers.recurrent_cells layers.rnn layers.conv_lstm",
-    "attention layers": "layers.attention layers.multi_head_attention",
+    "recurrent layers": "layers.rnn",
+    "attention layers": "layers.attention",
     "normalization layers": "layers.normalization",
     "regularization layers": "layers.noise",
     "activation layers": "layers.activation_layers",
     "reshaping layers": "layers.reshaping",
     "merging layers": "layers.merging",
     "wrappers": "layers.wrappers",
-    "preprocessing layers": "layers.preprocessing layers.hashing layers.lookup layers.images "
-    "layers.text_vectorization layers.spectrograms",
+    "preprocessing layers": "layers.preprocessing",
     "image augmentation layers": "layers.augmentation",
     "image files": "io.images",
     "boxes": "ops.image.boxes ops.image.box_sampling ops.image.suppression",

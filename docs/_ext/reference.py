@@ -18,7 +18,7 @@ from sphinx.util import inspect as sphinx_inspect
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_refnode
 
-from tapewright.api.missing_names import ADVICE, known_names
+from tapewright.api.names.missing_names import ADVICE, known_names
 from tapewright.core.primitive import Primitive
 
 __all__ = ["setup"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tapewright.core.lazy_import import import_lazily
+from tapewright.core.names.lazy_import import import_lazily
 
 if TYPE_CHECKING:
     from . import compat_v1 as v1

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Never, Self
 
 from tapewright.compiler.function.scopes import executing_eagerly
-from tapewright.core import name_scopes
+from tapewright.core.names import name_scopes
 from tapewright.ops.random.sampling import set_seed
 
 from . import compat_v1_logging as logging

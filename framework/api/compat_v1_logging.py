@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from logging import DEBUG, ERROR, FATAL, INFO, WARN
 from typing import Any
 
-from tapewright.core.logger import get_logger
+from tapewright.core.messages.logger import get_logger
 
 __all__ = [
     "DEBUG",

@@ -1,6 +1,6 @@
 """`tw.config`: settings of the library, as ``tf.config``."""
 
-from tapewright.core.config import (
+from tapewright.core.settings.config import (
     LogicalDevice,
     LogicalDeviceConfiguration,
     PhysicalDevice,

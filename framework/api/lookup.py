@@ -13,8 +13,12 @@ from tapewright.core.errors import InvalidArgumentError, NotFoundError
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
 from tapewright.core.text import make_text
 from tapewright.core.typing import DTypeLike, TensorLike
-from tapewright.layers.categories import map_entries
-from tapewright.layers.vocabulary import IntegerTable, StringTable, lines_of
+from tapewright.layers.preprocessing.categories import map_entries
+from tapewright.layers.preprocessing.vocabulary import (
+    IntegerTable,
+    StringTable,
+    lines_of,
+)
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.gather import gather
 from tapewright.ops.array.joining import concat

@@ -3,7 +3,7 @@
 import sys
 from typing import TYPE_CHECKING
 
-from tapewright.core.lazy_import import import_lazily
+from tapewright.core.names.lazy_import import import_lazily
 from tapewright.ops.array.approx_top_k import *
 from tapewright.ops.array.gather import embedding_lookup as embedding_lookup
 from tapewright.ops.array.shape import (

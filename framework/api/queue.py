@@ -16,7 +16,7 @@ from typing import Any
 
 from tapewright.compiler.tracing.tracer import fall_back
 from tapewright.core import dtypes as dtypes_
-from tapewright.core.argument_validation import MAX_SIZE, whole
+from tapewright.core.messages.argument_validation import MAX_SIZE, whole
 from tapewright.core.dtypes import DType, as_dtype
 from tapewright.core.errors import (
     CancelledError,
@@ -26,7 +26,7 @@ from tapewright.core.errors import (
 )
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.tensor import Tensor, convert_to_tensor
-from tapewright.core.tensor_shape import TensorShape
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.typing import IntLike
 from tapewright.ops.array.conversion import stop_gradient
 from tapewright.ops.array.joining import pad, stack, unstack

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapewright.core.argument_validation import one_of
+from tapewright.core.messages.argument_validation import one_of
 from tapewright.core.dtypes import float32, float64
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.tensor import Tensor, convert_to_tensor

@@ -3,7 +3,7 @@
 import sys
 from typing import TYPE_CHECKING
 
-from tapewright.core.lazy_import import import_lazily
+from tapewright.core.names.lazy_import import import_lazily
 
 if TYPE_CHECKING:  # loaded at their first use
     from .forward import ForwardAccumulator, hvp, jvp, ravel

@@ -6,12 +6,12 @@ interpreter is active, and through ops under an outer tape or a batcher, so that
 higher-order gradients use the same rules.
 """
 
-from tapewright.core import devices
 from tapewright.core.dtypes import bfloat16_is_loaded, is_bfloat16
+from tapewright.core.hardware import devices
 from tapewright.core.interpreters import use_interpreters
-from tapewright.core.symbolic_shape import has_symbolic_shape
+from tapewright.core.op_definition.user_gradients import conjugate
+from tapewright.core.shapes.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import IndexedSlices, module_of, new_tensor, next_key
-from tapewright.core.user_gradients import conjugate
 from tapewright.core.variable import Variable
 from tapewright.ops.array.creation import ones_like
 from tapewright.ops.array.indexed_slices import dense

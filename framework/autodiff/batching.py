@@ -19,8 +19,8 @@ from tapewright.core.interpreters import (
     use_interpreters,
 )
 from tapewright.core.primitive import kernels_are_wrapped
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
-from tapewright.core.tensor_shape import TensorShape
 from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.joining import stack
 from tapewright.ops.array.shape import broadcast_to, reshape, transpose

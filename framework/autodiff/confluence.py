@@ -12,15 +12,17 @@ from functools import partial
 
 import numpy as np
 
-from tapewright.core import devices, hooks
+from tapewright.core import hooks
 from tapewright.core.dtypes import finfo
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.hardware import devices
 from tapewright.core.interpreters import (
     active_interpreters,
     active_tracer,
     use_interpreters,
 )
-from tapewright.core.symbolic_shape import has_symbolic_shape
+from tapewright.core.op_definition.user_gradients import conjugate
+from tapewright.core.shapes.symbolic_shape import has_symbolic_shape
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import (
     IndexedSlices,
@@ -28,7 +30,6 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
-from tapewright.core.user_gradients import conjugate
 from tapewright.ops.array.conversion import real
 from tapewright.ops.array.creation import ones_like, zeros_like
 from tapewright.ops.array.gather import gather_nd, gather_p, scatter_rows

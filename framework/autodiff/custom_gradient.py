@@ -20,13 +20,13 @@ from tapewright.core.interpreters import (
     use_interpreters,
 )
 from tapewright.core.nest import flatten, pack
+from tapewright.core.op_definition.user_gradients import from_user, to_user
 from tapewright.core.primitive import register_gradient
 from tapewright.core.record import Pullback, add_cotangent, fill_missing
-from tapewright.core.stateless_scope import substituted
-from tapewright.core.symbolic_operand import SymbolicOperand
+from tapewright.core.shapes.symbolic_operand import SymbolicOperand
+from tapewright.core.state.stateless_scope import substituted
 from tapewright.core.tensor import Tensor, convert_to_tensor, next_key
 from tapewright.core.typing import P, R
-from tapewright.core.user_gradients import from_user, to_user
 from tapewright.core.variable import Variable, next_serial
 from tapewright.ops.array.conversion import identity, set_apart
 from tapewright.ops.array.shape import broadcast_to

@@ -11,8 +11,8 @@ import functools
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tapewright.core.devices import memory_owner
-from tapewright.core.provenance import Provenance
+from tapewright.core.hardware.devices import memory_owner
+from tapewright.core.messages.provenance import Provenance
 from tapewright.core.record import Pullback
 from tapewright.core.tensor import Tensor
 from tapewright.core.variable import Variable

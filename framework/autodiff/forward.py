@@ -27,7 +27,7 @@ from tapewright.core.interpreters import (
     set_interpreters,
     use_interpreters,
 )
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import (
     IndexedSlices,

@@ -23,15 +23,15 @@ from tapewright.core.interpreters import (
     set_interpreters,
     use_interpreters,
 )
+from tapewright.core.messages.provenance import paused
+from tapewright.core.messages.source_lines import lines_are_recorded, user_stacklevel
 from tapewright.core.nest import flatten, pack
+from tapewright.core.op_definition.user_gradients import conjugate
 from tapewright.core.primitive import kernels_are_wrapped
-from tapewright.core.provenance import paused
-from tapewright.core.source_lines import lines_are_recorded, user_stacklevel
+from tapewright.core.settings.ufunc_settings import ignoring_float_errors
 from tapewright.core.tape import Tape, TapeWithLines
 from tapewright.core.tensor import IndexedSlices, Tensor, convert_to_tensor
 from tapewright.core.typing import Gradient, TensorNest
-from tapewright.core.ufunc_settings import ignoring_float_errors
-from tapewright.core.user_gradients import conjugate
 from tapewright.core.variable import Variable, on_device_of, unwrap_value
 from tapewright.ops.array.creation import zeros, zeros_like
 from tapewright.ops.array.joining import stack

@@ -12,12 +12,13 @@ import weakref
 
 import numpy as np
 
-from tapewright.core import devices
 from tapewright.core.dtypes import is_bfloat16
 from tapewright.core.errors import ShapeError
+from tapewright.core.hardware import devices
 from tapewright.core.interpreters import ARRAY_EVAL, use_interpreters
+from tapewright.core.op_definition.user_gradients import conjugate
 from tapewright.core.primitive import kernels_are_wrapped
-from tapewright.core.symbolic_shape import has_symbolic_shape
+from tapewright.core.shapes.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -25,7 +26,6 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
-from tapewright.core.user_gradients import conjugate
 from tapewright.ops.array.joining import concat
 from tapewright.ops.array.shape import broadcast_to, reshape, transpose
 from tapewright.ops.linalg.diagonal import embed_diagonal

@@ -1,6 +1,6 @@
 """`tw.test`: checks of derivatives and of ops, and `tw.test.TestCase`."""
 
-from tapewright.core.device_lists import (
+from tapewright.core.hardware.device_lists import (
     gpu_device_name,
     is_built_with_cuda,
     is_built_with_gpu_support,

@@ -10,7 +10,7 @@ from tapewright.core import nest
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import MappingError, ShapeError
 from tapewright.core.interpreters import active_interpreters, use_interpreters
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.typing import R, TensorLike, TensorNest
 from tapewright.core.variable import next_serial

@@ -10,16 +10,16 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from tapewright.core import config
-from tapewright.core.devices import current_module
+from tapewright.core.hardware.devices import current_module
 from tapewright.core.hooks import Compiler
-from tapewright.core.logger import get_logger
+from tapewright.core.messages.logger import get_logger
+from tapewright.core.settings import config
 
-from .program.lowering import lower
-from .program.pass_manager import SWITCHES, graph_stages, program_stages
+from .program.lowering.lowering import lower
+from .program.passes.pass_manager import SWITCHES, graph_stages, program_stages
 from .targets.cuda.availability import why_unavailable
-from .targets.native import engine
 from .targets.native.availability import availability
+from .targets.native.jit import engine
 from .targets.numpy.target import TARGET as NUMPY
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
 
 @functools.cache
 def _native_product():
-    from .targets.native.eager_products import product  # with LLVM
+    from .targets.native.products.eager_products import product  # with LLVM
 
     return product
 
@@ -141,13 +141,13 @@ def make_update(rule, dtype, decays, scaled):
     """
     if config.target() != "native":
         return None
-    from .targets.native.updates import compiled_update  # with LLVM
+    from .targets.native.kernels.updates import compiled_update  # with LLVM
 
     return compiled_update(rule, dtype, decays, scaled)
 
 
 def make_gather():
     """Return a machine-code version of `gather_rows`."""
-    from .targets.native.rows import gather_rows  # with LLVM
+    from .targets.native.kernels.rows import gather_rows  # with LLVM
 
     return gather_rows()

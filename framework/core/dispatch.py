@@ -13,8 +13,8 @@ import numpy as np
 
 from .dtypes import kind_of
 from .interpreters import ARRAY_EVAL, active_interpreter
-from .provenance import Provenance, merge_provenance
-from .symbolic_operand import FunctionOverride
+from .messages.provenance import Provenance, merge_provenance
+from .shapes.symbolic_operand import FunctionOverride
 from .tape import Tape
 from .tensor import Tensor, module_of, new_tensor, next_key
 from .typing import P, R

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import hooks
-from .suggestions import suggestion
+from .messages.suggestions import suggestion
 
 __all__ = [
     "DType",

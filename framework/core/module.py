@@ -6,10 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from . import name_scopes
-from .names_of_pytorch import OF_LAYERS, explain_elsewhere
-from .naming import snake_case
-from .reserved_names import PREFIX, Replaceable, Reserving, check_assignment
+from .messages.names_of_pytorch import OF_LAYERS, explain_elsewhere
+from .names import name_scopes
+from .names.naming import snake_case
+from .names.reserved_names import PREFIX, Replaceable, Reserving, check_assignment
 from .tensor import Tensor
 from .trackable import Opaque, Trackable, child_name, owned
 from .typing import P, R

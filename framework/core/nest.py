@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from .composite import CompositeTensor
-from .tensor_shape import TensorShape
+from .shapes.tensor_shape import TensorShape
 
 __all__ = [
     "ByType",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .names_of_pytorch import OF_TENSORS, explain_elsewhere
+from .messages.names_of_pytorch import OF_TENSORS, explain_elsewhere
 
 if TYPE_CHECKING:
     from .tensor import Tensor

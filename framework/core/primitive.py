@@ -19,7 +19,7 @@ from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
-from . import devices, hooks
+from . import hooks
 from .composite import CompositeTensor
 from .dispatch import constant_like, float32, make_entry
 from .dtypes import as_dtype, kind_of, loaded_halves
@@ -30,18 +30,26 @@ from .errors import (
     OpError,
     cast_advice,
 )
+from .hardware import devices
 from .interpreters import (
     ARRAY_EVAL,
     InterpreterStack,
     active_interpreter,
     process_op,
 )
-from .op_registry import get_primitive, list_defined_ops, list_ops, register_op
-from .provenance import attach_provenance
+from .messages.provenance import attach_provenance
+from .messages.suggestions import unknown_arguments
+from .op_definition.op_registry import (
+    get_primitive,
+    list_defined_ops,
+    list_ops,
+    register_op,
+)
+from .op_definition.traits import Traits
 from .record import Recorders, parameters
-from .suggestions import unknown_arguments
-from .symbolic_dim import is_symbolic
-from .symbolic_operand import SymbolicOperand, TracedOperand
+from .settings.ufunc_settings import ignoring_float_errors
+from .shapes.symbolic_dim import is_symbolic
+from .shapes.symbolic_operand import SymbolicOperand, TracedOperand
 from .tensor import (
     Tensor,
     TensorSpec,
@@ -51,9 +59,7 @@ from .tensor import (
     to_array,
 )
 from .text import make_text, text_is_used
-from .traits import Traits
 from .typing import Kernel, Op, P, Rule, TensorLike, converter_of
-from .ufunc_settings import ignoring_float_errors
 
 __all__ = [
     "Primitive",

@@ -15,13 +15,13 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any, TypeAlias
 
-from . import devices
-from .emitter import Source
 from .errors import GradientLookupError
-from .op_registry import get_primitive
-from .symbolic_shape import definitely_equal, has_symbolic_shape
+from .hardware import devices
+from .op_definition.emitter import Source
+from .op_definition.op_registry import get_primitive
+from .op_definition.user_gradients import OpCall, call_user_function
+from .shapes.symbolic_shape import definitely_equal, has_symbolic_shape
 from .tensor import Tensor, module_of, new_tensor
-from .user_gradients import OpCall, call_user_function
 
 __all__ = [
     "Pullback",

@@ -20,12 +20,12 @@ from operator import index
 from typing import Any, Unpack, overload
 
 from .errors import DTypeError, InvalidArgumentError, ShapeError
+from .op_definition.traits import ElementwiseTraits, Traits
 from .primitive import get_primitive, primitive
-from .symbolic_dim import NeedsSize
-from .symbolic_shape import agree
+from .shapes.symbolic_dim import NeedsSize
+from .shapes.symbolic_shape import agree
+from .shapes.tensor_shape import TensorShape, UnrankedShape
 from .tensor import Tensor, TensorSpec
-from .tensor_shape import TensorShape, UnrankedShape
-from .traits import ElementwiseTraits, Traits
 from .typing import Kernel, Op, P
 
 __all__ = [

@@ -3,9 +3,9 @@
 from . import hooks
 from .dtypes import DIFFERENTIABLE
 from .interpreters import Interpreter, active_interpreters, process_op
-from .provenance import Provenance, attach_provenance, merge_provenance
+from .messages.provenance import Provenance, attach_provenance, merge_provenance
+from .messages.source_lines import user_line
 from .record import Pullback
-from .source_lines import user_line
 from .tensor import next_key
 
 __all__ = ["Tape", "TapeWithLines"]

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from . import devices, hooks
+from . import hooks
 from .composite import CompositeTensor
 from .dtypes import BY_NUMPY, DType, as_dtype, float32, is_bfloat16, kind_of
 from .errors import DTypeError, InvalidArgumentError, ShapeError
+from .hardware import devices
 from .nest import is_nested
 from .operators import Operators
-from .symbolic_dim import is_symbolic
-from .symbolic_operand import TracedOperand
-from .symbolic_shape import has_symbolic_shape
-from .tensor_shape import TensorShape
+from .shapes.symbolic_dim import is_symbolic
+from .shapes.symbolic_operand import TracedOperand
+from .shapes.symbolic_shape import has_symbolic_shape
+from .shapes.tensor_shape import TensorShape
 from .text import as_text, is_text
 from .typing import Array, DTypeLike, ShapeLike, StaticShapeLike, TensorLike
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
+from .names.reserved_names import name_in_files
 from .nest import ByType, is_nested, owned_leaves
-from .reserved_names import name_in_files
 
 __all__ = [
     "Opaque",

@@ -25,16 +25,16 @@ from typing import (
 
 from .dtypes import as_dtype
 from .errors import MappingError, TracingError
-from .symbolic_shape import as_size
-from .tensor_shape import UnrankedShape
+from .shapes.symbolic_shape import as_size
+from .shapes.tensor_shape import UnrankedShape
 
 if TYPE_CHECKING:
     import numpy as np
 
     from .dtypes import DType
     from .primitive import Primitive
+    from .shapes.tensor_shape import TensorShape
     from .tensor import Tensor
-    from .tensor_shape import TensorShape
 
 __all__ = [
     "Array",

@@ -15,10 +15,10 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from . import devices, hooks
-from .autocast import autocast, autocast_dtype
+from . import hooks
 from .dtypes import BY_NUMPY, DType, as_dtype
 from .errors import DTypeError, InvalidArgumentError, ShapeError
+from .hardware import devices
 from .interpreters import (
     ARRAY_EVAL,
     active_interpreter,
@@ -26,10 +26,12 @@ from .interpreters import (
     active_tracer,
     use_interpreters,
 )
-from .names_of_pytorch import OF_TENSORS, Elsewhere
+from .messages.names_of_pytorch import OF_TENSORS, Elsewhere
+from .messages.provenance import Origin, Provenance
+from .names.reserved_names import Guarding
 from .operators import Operators
-from .provenance import Origin, Provenance
-from .reserved_names import Guarding
+from .shapes.tensor_shape import TensorShape
+from .state.autocast import autocast, autocast_dtype
 from .tape import Tape
 from .tensor import (
     IndexedSlices,
@@ -40,7 +42,6 @@ from .tensor import (
     new_tensor,
     to_array,
 )
-from .tensor_shape import TensorShape
 from .typing import Array, DTypeLike, StaticShapeLike, TensorLike
 
 __all__ = [

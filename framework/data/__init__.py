@@ -3,16 +3,18 @@
 import sys
 from typing import TYPE_CHECKING
 
-from tapewright.core.lazy_import import import_lazily
+from tapewright.core.names.lazy_import import import_lazily
 
 from . import dataset as _dataset
 from .dataset import *
 
 if TYPE_CHECKING:
     from . import experimental as experimental
-    from .files import FixedLengthRecordDataset as FixedLengthRecordDataset
-    from .files import TextLineDataset as TextLineDataset
-    from .files import TFRecordDataset as TFRecordDataset
+    from .files.file_datasets import (
+        FixedLengthRecordDataset as FixedLengthRecordDataset,
+    )
+    from .files.file_datasets import TextLineDataset as TextLineDataset
+    from .files.file_datasets import TFRecordDataset as TFRecordDataset
 
 __all__ = [
     *_dataset.__all__,
@@ -26,7 +28,7 @@ __all__.sort()
 import_lazily(
     sys.modules[__name__],
     experimental="tapewright.data.experimental",
-    FixedLengthRecordDataset="tapewright.data.files:FixedLengthRecordDataset",
-    TFRecordDataset="tapewright.data.files:TFRecordDataset",
-    TextLineDataset="tapewright.data.files:TextLineDataset",
+    FixedLengthRecordDataset="tapewright.data.files.file_datasets:FixedLengthRecordDataset",
+    TFRecordDataset="tapewright.data.files.file_datasets:TFRecordDataset",
+    TextLineDataset="tapewright.data.files.file_datasets:TextLineDataset",
 )

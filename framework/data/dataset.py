@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tapewright.core.devices import to_numpy
 from tapewright.core.dtypes import int64
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.hardware.devices import to_numpy
 from tapewright.core.interpreters import active_tracer
+from tapewright.core.messages.suggestions import suggesting_methods
 from tapewright.core.nest import flatten, pack
-from tapewright.core.suggestions import suggesting_methods
 from tapewright.core.tensor import TensorSpec, constant, convert_to_tensor
 from tapewright.core.text import make_text, to_bytes
 
-from .choosing import Chosen, RandomChoices, RandomNumbers
 from .elements import (
     as_element,
     checked_count,
@@ -26,8 +25,6 @@ from .elements import (
     host_tensor,
     map_leaves,
 )
-from .function_methods import FunctionMethods
-from .grouping_methods import GroupingMethods
 from .iterator import (
     DatasetIterator,
     NumpyIterator,
@@ -35,12 +32,14 @@ from .iterator import (
     refuse_loop,
     refuse_trace,
 )
-from .mapping import Concatenate, Enumerate, Zip
-from .node import INFINITE, UNKNOWN
-from .options import Configured, Options, ThreadingOptions, options_of
-from .parallel import AUTOTUNE
-from .selection_methods import SelectionMethods
-from .sources import (
+from .methods.function_methods import FunctionMethods
+from .methods.grouping_methods import GroupingMethods
+from .methods.selection_methods import SelectionMethods
+from .nodes.choosing import Chosen, RandomChoices, RandomNumbers
+from .nodes.mapping import Concatenate, Enumerate, Zip
+from .nodes.node import INFINITE, UNKNOWN
+from .nodes.parallel import AUTOTUNE
+from .nodes.sources import (
     Counter,
     Elements,
     Endless,
@@ -50,6 +49,7 @@ from .sources import (
     signature,
     tensor_slices,
 )
+from .options import Configured, Options, ThreadingOptions, options_of
 from .tracing import Optional, new_run, steps_of, traceable, traced_reduce
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
                 folder.
             DataLossError: If a record is damaged, during iteration.
         """
-        from .saving import load  # where files are read
+        from .files.saving import load  # where files are read
 
         if wait:
             raise ValueError(
@@ -284,7 +284,7 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         """
         if buffer_size is not None:
             buffer_size = checked_count("from_hdf5", "buffer_size", buffer_size, 1)
-        from .hdf5 import hdf5_slices
+        from .files.hdf5 import hdf5_slices
 
         return Dataset(hdf5_slices(path, names, shuffle, seed, buffer_size))
 

@@ -10,9 +10,9 @@ from functools import partial
 import numpy as np
 
 from tapewright.compiler.tracing.tracer import SymbolicTensor, fall_back, inside
-from tapewright.core import devices
 from tapewright.core.composite import CompositeSpec
 from tapewright.core.dtypes import BY_NUMPY, kind_of
+from tapewright.core.hardware import devices
 from tapewright.core.nest import (
     assert_same_structure,
     flatten,

@@ -11,7 +11,6 @@ from tapewright.core.dtypes import int64
 from tapewright.core.errors import OutOfRangeError
 from tapewright.core.tensor import Tensor
 
-from .csv_files import make_csv_dataset
 from .dataset import (
     AUTOTUNE,
     INFINITE_CARDINALITY,
@@ -20,7 +19,10 @@ from .dataset import (
     DatasetIterator,
 )
 from .elements import as_element, checked_count
-from .files import CsvDataset
+from .files.csv_files import make_csv_dataset
+from .files.file_datasets import CsvDataset
+from .nodes.scanning import AssertCardinality
+from .nodes.sources import Elements
 from .options import (
     AutoShardPolicy,
     AutotuneAlgorithm,
@@ -30,8 +32,6 @@ from .options import (
     OptimizationOptions,
     ThreadingOptions,
 )
-from .scanning import AssertCardinality
-from .sources import Elements
 from .tracing import Optional
 
 if TYPE_CHECKING:

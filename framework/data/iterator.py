@@ -14,7 +14,7 @@ from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.nest import map_structure
 
 from .elements import on_device, spec_of
-from .node import copy_position
+from .nodes.node import copy_position
 from .rng import warn_of_draws
 from .tracing import Optional, next_element, next_optional, steps_of
 

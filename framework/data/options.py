@@ -9,15 +9,15 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
-from tapewright.core.suggestions import did_you_mean, suggestion
+from tapewright.core.messages.suggestions import did_you_mean, suggestion
 
-from .node import Selection
-from .parallel import allow_any_order
+from .nodes.node import Selection
+from .nodes.parallel import allow_any_order
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from .node import Node
+    from .nodes.node import Node
 
 __all__ = [
     "AutoShardPolicy",

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tapewright.core.argument_validation import whole
 from tapewright.core.communication.job import communicator
+from tapewright.core.messages.argument_validation import whole
 from tapewright.core.nest import flatten, map_structure
 from tapewright.core.tensor import TensorSpec, new_tensor
 
 from .dataset import Dataset
 from .elements import describe
-from .node import INFINITE, UNKNOWN, Node, row_count
+from .nodes.node import INFINITE, UNKNOWN, Node, row_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable

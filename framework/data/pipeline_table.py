@@ -1,9 +1,9 @@
 """Table of the steps of a dataset, for notebooks."""
 
-from tapewright.core.html_table import html_table
+from tapewright.core.messages.html_table import html_table
 from tapewright.core.nest import map_structure
 
-from .node import INFINITE, UNKNOWN
+from .nodes.node import INFINITE, UNKNOWN
 
 __all__ = ["html_pipeline"]
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tapewright.core.devices import to_numpy
+from tapewright.core.hardware.devices import to_numpy
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.random.generators import get_global_generator
 
-from .choosing import mixing
-from .mapping import Filter
+from .nodes.choosing import mixing
+from .nodes.mapping import Filter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

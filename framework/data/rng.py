@@ -11,7 +11,7 @@ import warnings
 
 import numpy as np
 
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.ops.random.generators import Generator
 from tapewright.ops.random.philox import draw_at
 

@@ -21,10 +21,11 @@ from tapewright.compiler.tracing.handles import (
     object_of,
 )
 from tapewright.compiler.tracing.tracer import fall_back
-from tapewright.core import devices, text
+from tapewright.core import text
 from tapewright.core.composite import CompositeTensor
 from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import OutOfRangeError
+from tapewright.core.hardware import devices
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.nest import flatten, map_structure
 from tapewright.core.tensor import TensorSpec, constant, convert_to_tensor

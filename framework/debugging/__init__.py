@@ -12,17 +12,17 @@ from tapewright.compiler.control_flow.effects import (
     effect_maker,
     serializable_effect,
 )
-from tapewright.core import devices
 from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import NumericsError
-from tapewright.core.primitive import kernels_are_wrapped, wrap_kernels
-from tapewright.core.source_lines import record_lines, user_line
-from tapewright.core.tensor import Tensor, convert_to_tensor
-from tapewright.core.tracebacks import (
+from tapewright.core.hardware import devices
+from tapewright.core.messages.source_lines import record_lines, user_line
+from tapewright.core.messages.tracebacks import (
     disable_traceback_filtering,
     enable_traceback_filtering,
     is_traceback_filtering_enabled,
 )
+from tapewright.core.primitive import kernels_are_wrapped, wrap_kernels
+from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 
 from . import assertions

@@ -12,12 +12,12 @@ from tapewright.compiler.control_flow.effects import (
     serializable_effect,
 )
 from tapewright.compiler.control_flow.printing import Assert
-from tapewright.core import devices
 from tapewright.core.dtypes import DType, as_dtype, finfo, kind_of
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.hardware import devices
 from tapewright.core.interpreters import active_tracer
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
-from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.typing import DTypeLike, IntLike, TensorLike
 from tapewright.ops.strings.array_text import array_text
 

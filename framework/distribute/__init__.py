@@ -14,7 +14,7 @@ together; custom training loops average gradients with `DistributedGradientTape`
 
 import sys
 
-from tapewright.core.lazy_import import keep_public
+from tapewright.core.names.lazy_import import keep_public
 
 from . import cluster_resolver
 from .collectives import (

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from tapewright.compiler.tracing.tracer import fall_back
-from tapewright.core import devices
-from tapewright.core.assignment import assign_all
 from tapewright.core.communication.communicator import OPERATIONS
 from tapewright.core.communication.job import communicator
 from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.hardware import devices
 from tapewright.core.interpreters import active_interpreter, active_tracer
 from tapewright.core.nest import flatten, pack
 from tapewright.core.rules import check_choice
+from tapewright.core.state.assignment import assign_all
 from tapewright.core.tensor import (
     IndexedSlices,
     Tensor,

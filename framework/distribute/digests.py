@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tapewright.core import devices
 from tapewright.core.communication.job import communicator
 from tapewright.core.errors import CollectiveError
+from tapewright.core.hardware import devices
 from tapewright.core.variable import Variable
 
 __all__ = ["check_variables"]

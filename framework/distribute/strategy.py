@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from tapewright.core import config
-from tapewright.core import replica_context as core
-from tapewright.core.argument_validation import positive, whole
 from tapewright.core.communication.job import communicator
-from tapewright.core.devices import device
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.hardware.devices import device
+from tapewright.core.messages.argument_validation import positive, whole
 from tapewright.core.nest import map_structure
 from tapewright.core.rules import check_choice
+from tapewright.core.settings import config
+from tapewright.core.state import replica_context as core
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.typing import TensorNest
 from tapewright.data.dataset import Dataset
@@ -112,7 +112,7 @@ class Strategy:
 
     @contextmanager
     def replica(self, share: Any = None, is_idle: bool = False) -> Iterator[None]:
-        """Return a context for a step of this replica, see `core.replica_context`.
+        """Return a context for a step of this replica, see `core.state.replica_context`.
 
         Args:
             share: Fraction of the examples of the global batch, by default equal for

@@ -10,11 +10,10 @@ import os
 
 import numpy as np
 
-from tapewright.core.naming import snake_case
+from tapewright.core.names.naming import snake_case
 from tapewright.formats.checkpoints.checkpoint_file import FORMAT as CHECKPOINT
 from tapewright.formats.saved_model.graph_reader import FAULTS
 from tapewright.formats.saved_model.module_file import FORMAT as SAVED_MODEL
-from tapewright.keras.files import weights_by_layer, weights_by_path
 from tapewright.keras.files.class_names import custom_classes
 from tapewright.keras.files.custom_layer_graphs import classes_with_graphs
 from tapewright.keras.files.limits import walk
@@ -25,7 +24,8 @@ from tapewright.keras.files.model_file import (
     is_in_vars,
     opened_model_file,
 )
-from tapewright.keras.files.optimizer_state import OPTIMIZER_GROUPS
+from tapewright.keras.files.weights import weights_by_layer, weights_by_path
+from tapewright.keras.files.weights.optimizer_state import OPTIMIZER_GROUPS
 
 __all__ = [
     "CHECKPOINT",

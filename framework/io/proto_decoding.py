@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tapewright.core.argument_validation import one_of
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import DataLossError, InvalidArgumentError
+from tapewright.core.messages.argument_validation import one_of
 from tapewright.core.tensor import TensorSpec
 from tapewright.core.text import make_text
 from tapewright.storage.records.wire import (

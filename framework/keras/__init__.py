@@ -9,10 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tapewright.autodiff.custom_gradient import recompute_grad as remat
-from tapewright.core.devices import device
-from tapewright.core.lazy_import import explain_missing, import_lazily, keep_public
-from tapewright.core.name_scopes import name_scope
-from tapewright.core.stateless_scope import StatelessScope
+from tapewright.core.hardware.devices import device
+from tapewright.core.names.lazy_import import (
+    explain_missing,
+    import_lazily,
+    keep_public,
+)
+from tapewright.core.names.name_scopes import name_scope
+from tapewright.core.state.stateless_scope import StatelessScope
 from tapewright.layers.base.input_layer import Input
 from tapewright.layers.base.layer import InputSpec, Layer
 from tapewright.layers.base.rematerialization import RematScope
@@ -25,7 +29,6 @@ from tapewright.serialization.registry import register_later
 
 from . import (
     activations,
-    backend,
     callbacks,
     config,
     constraints,
@@ -38,7 +41,6 @@ from . import (
     mixed_precision,
     models,
     optimizers,
-    preprocessing,
     random,
     regularizers,
     saving,
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
     from . import applications as applications
     from . import distribution as distribution
     from . import ops as ops
+    from .legacy import backend as backend
+    from .legacy import preprocessing as preprocessing
 
 __all__ = [
     "DTypePolicy",
@@ -109,8 +113,10 @@ __version__ = VERSION
 import_lazily(
     sys.modules[__name__],
     applications="tapewright.keras.applications",
+    backend="tapewright.keras.legacy.backend",
     distribution="tapewright.keras.distribution",
     ops="tapewright.keras.ops",
+    preprocessing="tapewright.keras.legacy.preprocessing",
 )
 # the config of a model may name functions of it
 register_later("keras.ops.", functools.partial(import_module, "tapewright.keras.ops"))
@@ -119,7 +125,7 @@ register_later(
     functools.partial(import_module, "tapewright.keras.utils.feature_space"),
 )
 explain_missing(
-    "tapewright.api.missing_names",
+    "tapewright.api.names.missing_names",
     __name__,
     *("", *[name for name in __all__ if name.islower()]),
     *"ops.image ops.linalg ops.nn optimizers.schedules".split(),

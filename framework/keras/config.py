@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import warnings
 
-from tapewright.core.floatx import (
+from tapewright.core.messages.source_lines import user_stacklevel
+from tapewright.core.messages.tracebacks import (
+    disable_traceback_filtering,
+    enable_traceback_filtering,
+    is_traceback_filtering_enabled,
+)
+from tapewright.core.settings.floatx import (
     epsilon,
     floatx,
     image_data_format,
     set_epsilon,
     set_floatx,
     set_image_data_format,
-)
-from tapewright.core.source_lines import user_stacklevel
-from tapewright.core.tracebacks import (
-    disable_traceback_filtering,
-    enable_traceback_filtering,
-    is_traceback_filtering_enabled,
 )
 from tapewright.layers.dtype_policies import dtype_policy, set_dtype_policy
 

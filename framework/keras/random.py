@@ -10,8 +10,8 @@ import functools
 from typing import TYPE_CHECKING
 
 from tapewright.core.dtypes import as_dtype, int64
-from tapewright.core.floatx import default_float
 from tapewright.core.rules import normalize_axis
+from tapewright.core.settings.floatx import default_float
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import (
     DTypeLike,

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tapewright.core import variable
-from tapewright.core.argument_validation import one_of
-from tapewright.core.floatx import floatx
-from tapewright.core.naming import unique_name
-from tapewright.core.tensor_shape import TensorShape
+from tapewright.core.messages.argument_validation import one_of
+from tapewright.core.names.naming import unique_name
+from tapewright.core.settings.floatx import floatx
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.layers import initializers
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from tapewright.core.communication.job import communicator
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.core.primitive import primitive
-from tapewright.core.replica_context import replica_context
 from tapewright.core.rules import (
     batch_leading,
     check_attributes,
@@ -19,6 +18,7 @@ from tapewright.core.rules import (
     diagonal_elementwise,
     infer_like_input,
 )
+from tapewright.core.state.replica_context import replica_context
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import IntLike, TensorLike
 

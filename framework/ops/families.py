@@ -1,7 +1,7 @@
 """All ops, one family a file, imported in the order in which they build on each other.
 
-A program imports the families that it uses. `core.op_registry` imports this file for an op
-that is looked up by its name, and for the list of all ops.
+A program imports the families that it uses. `core.op_definition.op_registry` imports this file
+for an op that is looked up by its name, and for the list of all ops.
 """
 
 # isort: off

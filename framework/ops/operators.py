@@ -9,9 +9,9 @@ import math
 import numpy as np
 
 from tapewright.core import hooks
-from tapewright.core.autocast import autocast, autocast_dtype
 from tapewright.core.errors import DTypeError, ShapeError
 from tapewright.core.operators import Operators
+from tapewright.core.state.autocast import autocast, autocast_dtype
 from tapewright.core.tensor import (
     IndexedSlices,
     Tensor,

@@ -19,8 +19,8 @@ from tapewright.core.dtypes import (
     float64,
     int32,
 )
-from tapewright.core.floatx import default_float
-from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.settings.floatx import default_float
+from tapewright.core.shapes.symbolic_dim import is_symbolic
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 

@@ -31,9 +31,9 @@ from tapewright.compiler.inspection.costs import (
 from tapewright.compiler.inspection.pretty import short_line, spec_text
 from tapewright.compiler.inspection.timings import Timed
 from tapewright.compiler.targets.numpy.executable import Executable
-from tapewright.core import devices
-from tapewright.core.costs import op_cost
+from tapewright.core.hardware import devices
 from tapewright.core.hooks import watch_method, watched_methods
+from tapewright.core.op_definition.costs import op_cost
 from tapewright.core.primitive import wrap_kernels
 from tapewright.core.typing import P, R
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
-from tapewright.core.reserved_names import Reserving
+from tapewright.core.names.reserved_names import Reserving
 
 from . import registry
 from .constructor_arguments import (

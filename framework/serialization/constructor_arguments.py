@@ -3,7 +3,7 @@
 import functools
 from typing import Any
 
-from tapewright.core.suggestions import RENAMED_ARGUMENTS, unknown_arguments
+from tapewright.core.messages.suggestions import RENAMED_ARGUMENTS, unknown_arguments
 
 __all__ = [
     "NO_ARGUMENTS",

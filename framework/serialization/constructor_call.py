@@ -5,8 +5,8 @@ from types import MappingProxyType
 from typing import Any
 
 from tapewright.core.dtypes import DType
-from tapewright.core.floatx import floatx
-from tapewright.core.naming import snake_case
+from tapewright.core.names.naming import snake_case
+from tapewright.core.settings.floatx import floatx
 
 from .constructor_arguments import (
     argument_names,

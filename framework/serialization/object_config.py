@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from tapewright.core import hooks
 from tapewright.core.dtypes import DType
-from tapewright.core.symbolic_dim import is_symbolic
-from tapewright.core.symbolic_shape import static_shapes
+from tapewright.core.shapes.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_shape import static_shapes
 
 from .constructor_arguments import constructor_defaults, is_own
 from .literals import decode_literal, is_literal

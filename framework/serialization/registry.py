@@ -13,8 +13,8 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Self, TypeVar
 
-from tapewright.core.naming import snake_case
-from tapewright.core.suggestions import suggestion
+from tapewright.core.messages.suggestions import suggestion
+from tapewright.core.names.naming import snake_case
 
 from .constructor_arguments import is_own
 from .load_errors import load_error, reading_file

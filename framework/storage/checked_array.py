@@ -6,7 +6,7 @@ from functools import cache, cached_property
 import numpy as np
 
 from tapewright.core.dtypes import bfloat16, kind_of
-from tapewright.core.parallel import parallel_for
+from tapewright.core.hardware.parallel import parallel_for
 
 from .items import Item
 

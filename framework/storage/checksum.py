@@ -28,7 +28,7 @@ from functools import cache
 import numpy as np
 
 from tapewright.core.errors import SavingError
-from tapewright.core.parallel import parallel_for
+from tapewright.core.hardware.parallel import parallel_for
 
 from .file_objects import Window
 

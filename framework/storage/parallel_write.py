@@ -9,8 +9,8 @@ import os
 
 import numpy as np
 
-from tapewright.core.devices import to_numpy
 from tapewright.core.dtypes import kind_of
+from tapewright.core.hardware.devices import to_numpy
 
 from .checksum import PIECE, USER_BLOCK, digest
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.core.devices import is_array, to_numpy
 from tapewright.core.dtypes import bfloat16, is_bfloat16
 from tapewright.core.errors import SavingError, as_saving_error, saving_error
+from tapewright.core.hardware.devices import is_array, to_numpy
 
 from . import strict_json
 from .atomic import replacing

@@ -5,9 +5,9 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 
-from tapewright.core.devices import is_array, to_numpy
 from tapewright.core.dtypes import is_bfloat16
 from tapewright.core.errors import as_saving_error
+from tapewright.core.hardware.devices import is_array, to_numpy
 
 from . import strict_json
 from .atomic import REFUSED, replacing

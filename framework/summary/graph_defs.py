@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tapewright.compiler.tracing.graph import Read, Write, is_value, spec_of
 from tapewright.core.dtypes import as_dtype
-from tapewright.core.symbolic_shape import static_shapes
+from tapewright.core.shapes.symbolic_shape import static_shapes
 from tapewright.io.tensor_protos import NUMBERS
 from tapewright.storage.records.wire import put_bytes, put_int
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tapewright.compiler.control_flow.effects import host_effect
-from tapewright.core.devices import to_numpy
 from tapewright.core.dtypes import as_dtype, kind_of
-from tapewright.core.name_scopes import current_name_scope
+from tapewright.core.hardware.devices import to_numpy
+from tapewright.core.names.name_scopes import current_name_scope
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 

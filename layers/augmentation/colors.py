@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tapewright.core.argument_validation import share
 from tapewright.core.errors import ShapeError
-from tapewright.core.floatx import epsilon
+from tapewright.core.messages.argument_validation import share
+from tapewright.core.settings.floatx import epsilon
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.joining import stack, unstack

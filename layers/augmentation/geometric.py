@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.compiler.tracing.tracer import fall_back
-from tapewright.core.argument_validation import one_of, whole
 from tapewright.core.errors import InvalidArgumentError
 from tapewright.core.interpreters import active_tracer
+from tapewright.core.messages.argument_validation import one_of, whole
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import range as arange
 from tapewright.ops.array.gather import gather

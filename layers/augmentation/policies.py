@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from tapewright.compiler.control_flow.cond import switch_case
 from tapewright.compiler.control_flow.while_loop import while_loop
-from tapewright.core.argument_validation import not_negative, whole
+from tapewright.core.messages.argument_validation import not_negative, whole
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import zeros_like

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tapewright.core.argument_validation import one_of, share
+from tapewright.core.messages.argument_validation import one_of, share
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import ones_like, zeros_like

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tapewright.core.argument_validation import one_of
 from tapewright.core.errors import ShapeError
+from tapewright.core.messages.argument_validation import one_of
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import DTypeLike, TensorLike
 from tapewright.ops.array.conversion import cast

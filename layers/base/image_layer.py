@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tapewright.core.argument_validation import one_of
 from tapewright.core.errors import ShapeError
+from tapewright.core.messages.argument_validation import one_of
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.indexing import getitem
 from tapewright.ops.array.shape import expand_dims, squeeze, transpose

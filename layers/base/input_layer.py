@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from tapewright.core.argument_validation import truth
 from tapewright.core.dtypes import as_dtype
-from tapewright.core.floatx import floatx
-from tapewright.core.symbolic_shape import static_shapes
+from tapewright.core.messages.argument_validation import truth
+from tapewright.core.settings.floatx import floatx
+from tapewright.core.shapes.symbolic_shape import static_shapes
 
 from .layer import Layer
 from .symbolic_tensor import KerasTensor, Node

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 import numpy as np
 
 from tapewright.compiler.tracing.tracer import EagerFallback
-from tapewright.core.autocast import autocast, autocast_dtype
 from tapewright.core.dtypes import as_dtype, float32, kind_of
 from tapewright.core.errors import ShapeError
 from tapewright.core.interpreters import (
@@ -28,13 +27,14 @@ from tapewright.core.interpreters import (
     converted,
     use_interpreters,
 )
-from tapewright.core.naming import snake_case, unique_name
+from tapewright.core.messages.source_lines import user_stacklevel
+from tapewright.core.messages.suggestions import explain_keyword
+from tapewright.core.names.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
-from tapewright.core.source_lines import user_stacklevel
-from tapewright.core.stateless_scope import paired, substituted
-from tapewright.core.suggestions import explain_keyword
-from tapewright.core.symbolic_operand import SymbolicOperand
-from tapewright.core.symbolic_shape import static_shapes
+from tapewright.core.shapes.symbolic_operand import SymbolicOperand
+from tapewright.core.shapes.symbolic_shape import static_shapes
+from tapewright.core.state.autocast import autocast, autocast_dtype
+from tapewright.core.state.stateless_scope import paired, substituted
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_composite, is_tensor
 from tapewright.core.trackable import Opaque, assign_pending, making_children
 from tapewright.ops.array.conversion import cast

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from tapewright.core.naming import unique_name
+from tapewright.core.names.naming import unique_name
 from tapewright.ops.random.sampling import Generator
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.constructor_call import constructor_call

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tapewright.core.argument_validation import one_of
 from tapewright.core.errors import ShapeError
-from tapewright.core.floatx import image_data_format
+from tapewright.core.messages.argument_validation import one_of
+from tapewright.core.settings.floatx import image_data_format
 
 __all__ = [
     "checked_format",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from tapewright.core.html_table import html_table
+from tapewright.core.messages.html_table import html_table
 from tapewright.core.nest import is_nested
 
 from .weight_tracking import Tracked

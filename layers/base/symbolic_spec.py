@@ -3,7 +3,7 @@
 import functools
 
 from tapewright.core.dtypes import DType, as_dtype
-from tapewright.core.tensor_shape import TensorShape
+from tapewright.core.shapes.tensor_shape import TensorShape
 
 __all__ = ["SymbolicShape", "named_dtype"]
 

@@ -17,18 +17,18 @@ from tapewright.compiler.function.function import Function
 from tapewright.compiler.tracing.tracer import AbstractValue
 from tapewright.core import hooks
 from tapewright.core.dtypes import DType, as_dtype
-from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import converted, use_interpreters
-from tapewright.core.naming import snake_case, unique_name
+from tapewright.core.messages.provenance import Provenance
+from tapewright.core.messages.source_lines import user_stacklevel
+from tapewright.core.names.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, map_structure, pack
 from tapewright.core.primitive import get_primitive
-from tapewright.core.provenance import Provenance
-from tapewright.core.source_lines import user_stacklevel
-from tapewright.core.symbolic_dim import NeedsSize
-from tapewright.core.symbolic_operand import SymbolicOperand
-from tapewright.core.symbolic_shape import static_shapes
+from tapewright.core.settings.floatx import default_float
+from tapewright.core.shapes.symbolic_dim import NeedsSize
+from tapewright.core.shapes.symbolic_operand import SymbolicOperand
+from tapewright.core.shapes.symbolic_shape import static_shapes
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import Tensor, TensorSpec
-from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.variable import Variable, variable_of
 from tapewright.ops.array.shape import reshape, squeeze
 from tapewright.serialization import registry

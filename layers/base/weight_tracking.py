@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapewright.core.argument_validation import truth
-from tapewright.core.assignment import assign_all
-from tapewright.core.deferred_initialization import initialized_variable
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.interpreters import converted
+from tapewright.core.messages.argument_validation import truth
 from tapewright.core.module import Module
-from tapewright.core.naming import unique_name
+from tapewright.core.names.naming import unique_name
 from tapewright.core.nest import ByType, is_container
-from tapewright.core.own_variables import load_own_variables, save_own_variables
+from tapewright.core.state.assignment import assign_all
+from tapewright.core.state.deferred_initialization import initialized_variable
+from tapewright.core.state.own_variables import load_own_variables, save_own_variables
 from tapewright.core.trackable import owned
 from tapewright.core.variable import Variable
 from tapewright.ops.random.sampling import Generator

@@ -14,13 +14,13 @@ import pytest
 import tapewright as tw
 from tapewright import keras
 from tapewright.compiler import pipeline
-from tapewright.core.names_of_pytorch import (
+from tapewright.core.messages.names_of_pytorch import (
     MODULES,
     OF_LAYERS,
     OF_OPTIMIZERS,
     OF_TENSORS,
 )
-from tapewright.core.suggestions import (
+from tapewright.core.messages.suggestions import (
     RENAMED_ARGUMENTS,
     did_you_mean,
     explain_uncaught,

@@ -10,7 +10,7 @@ import pytest
 
 import tapewright as tw
 import tapewright.experimental.numpy as tnp
-from tapewright.api.missing_names import known_names
+from tapewright.api.names.missing_names import known_names
 
 from ..reference import record_tnp
 

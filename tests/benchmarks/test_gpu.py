@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 OURS = "tapewright,tapewright_eager"

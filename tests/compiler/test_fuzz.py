@@ -15,8 +15,8 @@ import pytest
 
 from tapewright.compiler import pipeline
 from tapewright.compiler.program import buffer_assignment
-from tapewright.compiler.program.array_instructions import Map
-from tapewright.compiler.program.call_instructions import StoreVariable
+from tapewright.compiler.program.instructions.array_instructions import Map
+from tapewright.compiler.program.instructions.call_instructions import StoreVariable
 from tapewright.compiler.targets.numpy.target import TARGET
 
 from .fuzzing import checking, generating, shrinking

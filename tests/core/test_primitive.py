@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core import devices, interpreters
+from tapewright.core import interpreters
+from tapewright.core.hardware import devices
 from tapewright.core.interpreters import (
     Interpreter,
     active_interpreter,

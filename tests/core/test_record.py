@@ -8,7 +8,7 @@ import pytest
 import tapewright as tw
 from tapewright.core import tape as core_tape
 from tapewright.core.interpreters import active_interpreters, use_interpreters
-from tapewright.core.op_registry import list_ops
+from tapewright.core.op_definition.op_registry import list_ops
 from tapewright.core.primitive import primitive
 from tapewright.core.record import Pullback
 from tapewright.core.rules import elementwise

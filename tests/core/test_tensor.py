@@ -8,7 +8,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import TensorSpec
-from tapewright.core.devices import current_module
+from tapewright.core.hardware.devices import current_module
 
 from .values import same
 

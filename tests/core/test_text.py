@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 from tapewright.core.text import as_text, to_bytes, to_text
 
 BYTES = [b"a\0", b"\0\0", b"\xff\xfe", "é".encode(), b"", b"x" * 1000]

@@ -3,7 +3,7 @@
 import numpy as np
 
 import tapewright as tw
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 from tapewright.data import (
     Dataset,
 )

@@ -178,7 +178,7 @@ def test_a_function_that_draws_from_numpy_is_called_for_all_rows():
 
 
 def test_rows_of_others_are_not_gathered(monkeypatch):
-    from tapewright.data import node
+    from tapewright.data.nodes import node
 
     taken = []
 

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tapewright.data import Dataset, caching
+from tapewright.data import Dataset
+from tapewright.data.nodes import caching
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tapewright.core import devices
 from tapewright.core.communication import gpu, nccl
 from tapewright.core.communication.communicator import Communicator
+from tapewright.core.hardware import devices
 
 SCRIPT = Path(__file__).parent / "scripts" / "gpu.py"
 SETTING = gpu.SETTING

@@ -14,7 +14,7 @@ def test_a_gradient_that_one_replica_lacks_ends_the_job_and_names_the_variable(
         from pathlib import Path
         import tapewright as tw
         from tapewright.core.communication.job import communicator
-        from tapewright.core.replica_context import ReplicaContext, in_replica_context
+        from tapewright.core.state.replica_context import ReplicaContext, in_replica_context
 
         rank, folder = communicator().rank, Path(sys.argv[1])
         variables = [tw.Variable([0.0], name=name) for name in ("often", "rare")]

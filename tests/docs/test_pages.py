@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from tapewright import config
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 from tapewright.keras.utils import clear_session, set_random_seed
 
 ROOT = Path(__file__).resolve().parents[2]

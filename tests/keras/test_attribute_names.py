@@ -16,7 +16,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import keras
-from tapewright.core.reserved_names import PREFIX, Replaceable
+from tapewright.core.names.reserved_names import PREFIX, Replaceable
 from tapewright.serialization.constructor_arguments import constructor_arguments
 
 layers = keras.layers

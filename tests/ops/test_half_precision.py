@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 
 HALVES = (tw.float16, tw.bfloat16)
 REFUSED = "half precision|float32 or float64"

@@ -53,15 +53,15 @@ MEANT = {
         less less_equal multiply negative not_equal power reciprocal subtract""".split()
     },
     "compiler/loops/statements.py": {"add", "maximum", "minimum", "multiply"},
-    "compiler/loops/thread_scheduling.py": {"add", "cast"},
+    "compiler/loops/threads/thread_scheduling.py": {"add", "cast"},
     "compiler/loops/value_graph.py": {"cast"},
-    "compiler/program/array_functions.py": {"matmul"},
-    "compiler/program/array_instructions.py": {"cast", "identity"},
-    "compiler/program/array_tracer.py": {
+    "compiler/program/lowering/array_functions.py": {"matmul"},
+    "compiler/program/instructions/array_instructions.py": {"cast", "identity"},
+    "compiler/program/lowering/array_tracer.py": {
         *("abs", "add", "floordiv", "invert", "matmul", "reshape", "transpose")
     },
-    "compiler/program/step_tracer.py": {"add", "invert", "matmul", "where"},
-    "compiler/program/scalar_functions.py": {"cast", "where"},
+    "compiler/program/lowering/step_tracer.py": {"add", "invert", "matmul", "where"},
+    "compiler/program/instructions/scalar_functions.py": {"cast", "where"},
     "compiler/targets/numpy/source.py": {"reshape", "transpose"},
     # titles of loops, and names of arguments, attributes and dtypes
     "autodiff/batching.py": {"sizes"},
@@ -72,18 +72,18 @@ MEANT = {
     "compiler/inspection/pretty.py": {"complex"},
     "compiler/tracing/custom_calls.py": {"sizes"},
     "core/primitive.py": {"complex"},
-    "core/symbolic_dim.py": {"add"},
-    "core/symbolic_shape.py": {"sizes"},
+    "core/shapes/symbolic_dim.py": {"add"},
+    "core/shapes/symbolic_shape.py": {"sizes"},
     # ops whose functions are private to their families
     "compiler/passes/padded_convolutions.py": {"crop", "pad"},
-    "compiler/program/lowering_rules.py": {"pad", "upsample"},
+    "compiler/program/lowering/lowering_rules.py": {"pad", "upsample"},
     # the reason that `explain` gives
     "autodiff/explain.py": {"stop_gradient"},
-    "core/provenance.py": {"stop_gradient"},
+    "core/messages/provenance.py": {"stop_gradient"},
     # what generated records and the rules of core call
     "core/record.py": {"broadcast_to", "equal", "sum_to_shape"},
     "core/rules.py": {"broadcast_to", "reshape"},
-    "core/user_gradients.py": {"conj"},
+    "core/op_definition/user_gradients.py": {"conj"},
 }
 
 

@@ -8,9 +8,14 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.guards import Guards
 from tapewright.core.primitive import list_ops, primitive, wrap_kernels
-from tapewright.core.symbolic_dim import DimSymbol, UnknownSize, evaluate, is_symbolic
+from tapewright.core.shapes.guards import Guards
+from tapewright.core.shapes.symbolic_dim import (
+    DimSymbol,
+    UnknownSize,
+    evaluate,
+    is_symbolic,
+)
 from tapewright.core.tensor import new_tensor
 from tapewright.core.text import make_text, use_text
 

@@ -10,7 +10,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import keras
-from tapewright.core.commit import Commit
+from tapewright.core.state.commit import Commit
 from tapewright.layers.constraints import MaxNorm
 from tapewright.optimizers import (
     SGD,

@@ -9,8 +9,9 @@ import pytest
 
 import tapewright as tw
 from tapewright import optimizers
-from tapewright.core import devices
-from tapewright.optimizers import arithmetic, flat_buffers, schedules
+from tapewright.core.hardware import devices
+from tapewright.optimizers import schedules
+from tapewright.optimizers.base import arithmetic, flat_buffers
 
 from ..rounding import assert_as_eager
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.devices import current_module
+from tapewright.core.hardware.devices import current_module
 from tapewright.optimizers import SGD, Adam
 
 from ..memory import grown

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.commit import Commit
+from tapewright.core.state.commit import Commit
 from tapewright.optimizers import SGD, Adam, LossScaleOptimizer, Optimizer
 
 SIZES = 3, 20_000  # one shares a segment with others, one goes alone

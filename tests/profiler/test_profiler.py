@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.primitive import get_primitive, kernels_are_wrapped
 

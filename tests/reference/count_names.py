@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 import tapewright
-from tapewright.api.missing_names import known_names
+from tapewright.api.names.missing_names import known_names
 
 PAGE = Path(__file__).parents[2] / "docs" / "background" / "limits.md"
 ROW = re.compile(r"^\| (`[^|]*`) \| \d+ \| \d+ \|$", re.MULTILINE)

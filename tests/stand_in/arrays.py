@@ -22,7 +22,7 @@ import cupy
 import cupyx
 import numpy as np
 
-from tapewright.core.ufunc_settings import ignoring_float_errors
+from tapewright.core.settings.ufunc_settings import ignoring_float_errors
 
 from .held_array import Array, arrays_in, to_numpy, unwrap, wrap
 

@@ -6,7 +6,7 @@ set the memory that is in use and the times that the GPU takes.
 
 from types import SimpleNamespace
 
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 
 __all__ = ["CUDA", "OutOfMemoryError", "install"]
 

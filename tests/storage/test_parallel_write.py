@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 from tapewright.storage import parallel_write
 from tapewright.storage.checksum import check_seal
 from tapewright.storage.parallel_write import blocks

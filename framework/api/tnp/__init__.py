@@ -22,7 +22,7 @@ from numpy import int8, int16, int32, int64, int_, uint8, uint16, uint32, uint64
 from numpy import bool_, object_
 from numpy import str_ as unicode_
 
-from tapewright.core.lazy_import import keep_public
+from tapewright.core.names.lazy_import import keep_public
 from tapewright.core.tensor import Tensor as ndarray
 
 from . import arrays, behavior, creation, elementwise, products, random, reductions

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tapewright.core.argument_validation import one_of
+from tapewright.core.messages.argument_validation import one_of
 from tapewright.core.dtypes import int64
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import Tensor
-from tapewright.core.tensor_shape import TensorShape
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.typing import Axis, ShapeLike, TensorLike
 from tapewright.keras import ops
 from tapewright.ops.array import conversion, joining

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.core.argument_validation import one_of
+from tapewright.core.messages.argument_validation import one_of
 from tapewright.core.operators import Operators
 from tapewright.core.tensor import Tensor
 from tapewright.core.variable import Variable

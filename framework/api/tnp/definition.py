@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tapewright.core.docstrings import arguments_of, compose, summary_of
+from tapewright.core.messages.docstrings import arguments_of, compose, summary_of
 from tapewright.core.tensor import Tensor
 
 __all__ = ["define"]

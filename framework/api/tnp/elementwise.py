@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.core.docstrings import ARGUMENTS
+from tapewright.core.messages.docstrings import ARGUMENTS
 from tapewright.core.dtypes import float32, float64, int8
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import TensorLike

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapewright.core.argument_validation import one_of
+from tapewright.core.messages.argument_validation import one_of
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import DTypeLike, TensorLike
 from tapewright.keras import ops

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tapewright.core.dtypes import DType, as_dtype, float64
-from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_dim import is_symbolic
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor
 from tapewright.core.typing import DTypeLike, TensorLike
 from tapewright.ops.array.conversion import cast

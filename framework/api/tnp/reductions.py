@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tapewright.core.docstrings import summary_of
+from tapewright.core.messages.docstrings import summary_of
 from tapewright.core.dtypes import int64, uint64
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import Tensor

@@ -1,8 +1,8 @@
 """`if` on a traced condition: both branches are traced, and each replay runs one."""
 
 from tapewright.core.errors import TracingError
+from tapewright.core.messages.source_lines import user_line
 from tapewright.core.nest import is_nested, pack
-from tapewright.core.source_lines import user_line
 from tapewright.core.tensor import Tensor, convert_to_tensor
 
 from ..control_flow.cond_node import branch

@@ -4,8 +4,8 @@ import sys
 
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import active_tracer
-from tapewright.core.source_lines import line_of_error, user_line
-from tapewright.core.symbolic_operand import TracedOperand
+from tapewright.core.messages.source_lines import line_of_error, user_line
+from tapewright.core.shapes.symbolic_operand import TracedOperand
 from tapewright.core.tensor import convert_to_tensor, is_tensor
 from tapewright.ops.array.shape import reshape
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tapewright.core.source_lines import is_own_code
+from tapewright.core.messages.source_lines import is_own_code
 
 from .source import is_convertible
 

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from copy import deepcopy
 
 from tapewright.core.interpreters import active_tracer
-from tapewright.core.source_lines import is_own_code, user_code
+from tapewright.core.messages.source_lines import is_own_code, user_code
 
 from .builtin_functions import replacement_of
 from .jumps import Unconvertible

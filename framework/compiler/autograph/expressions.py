@@ -2,8 +2,8 @@
 
 import operator
 
-from tapewright.core.source_lines import user_line
-from tapewright.core.symbolic_dim import UnknownSize
+from tapewright.core.messages.source_lines import user_line
+from tapewright.core.shapes.symbolic_dim import UnknownSize
 from tapewright.ops.math.comparison import logical_not
 
 from ..control_flow.printing import assert_true

@@ -9,7 +9,7 @@ import functools
 
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.interpreters import active_tracer, converted
-from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_dim import is_symbolic
 from tapewright.core.tensor import convert_to_tensor, is_tensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import range as tensor_range

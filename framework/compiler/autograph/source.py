@@ -18,7 +18,7 @@ import sysconfig
 import warnings
 from pathlib import Path
 
-from tapewright.core.source_lines import is_own_code
+from tapewright.core.messages.source_lines import is_own_code
 
 __all__ = ["NoSource", "find_node", "future_flags", "is_convertible"]
 

@@ -10,8 +10,8 @@ import functools
 import types
 from typing import Any
 
+from tapewright.core.messages.source_lines import user_line
 from tapewright.core.nest import is_nested
-from tapewright.core.source_lines import user_line
 
 from .conditions import ControlFlowError
 from .contents import (

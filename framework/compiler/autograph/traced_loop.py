@@ -11,8 +11,8 @@ from contextvars import ContextVar
 from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import DTypeError, TracingError
 from tapewright.core.interpreters import active_tracer
+from tapewright.core.messages.source_lines import line_of_error, user_line
 from tapewright.core.nest import flatten, is_nested, pack
-from tapewright.core.source_lines import line_of_error, user_line
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.joining import unstack
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from tapewright.core.dtypes import kind_of
 from tapewright.core.nest import flatten, is_nested, pack
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import Tensor, is_composite
-from tapewright.core.tensor_shape import TensorShape
 
 __all__ = [
     "is_number",

@@ -1,8 +1,8 @@
 """Side effects: Python code that runs in every call, eagerly or in each replay."""
 
 from tapewright.autodiff.batching import BatchedTensor
-from tapewright.core.devices import to_numpy
 from tapewright.core.errors import MappingError
+from tapewright.core.hardware.devices import to_numpy
 from tapewright.core.tensor import convert_to_tensor
 
 from ..tracing.interpret import perform_effect

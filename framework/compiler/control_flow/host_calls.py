@@ -15,18 +15,19 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from tapewright.autodiff.gradient_tape import GradientTape
-from tapewright.core import devices, hooks
+from tapewright.core import hooks
 from tapewright.core.dtypes import as_dtype, kind_of
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.hardware import devices
 from tapewright.core.interpreters import (
     active_interpreters,
     active_tracer,
     use_interpreters,
 )
-from tapewright.core.source_lines import user_line
-from tapewright.core.symbolic_dim import NeedsSize, is_symbolic
+from tapewright.core.messages.source_lines import user_line
+from tapewright.core.shapes.symbolic_dim import NeedsSize, is_symbolic
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor, new_tensor
-from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.typing import TensorLike
 
 from ..tracing.graph import spec_of

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tapewright.core.devices import current_module, is_array
 from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import TracingError
+from tapewright.core.hardware.devices import current_module, is_array
 from tapewright.core.interpreters import (
     active_interpreters,
     active_tracer,

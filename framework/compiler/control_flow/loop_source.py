@@ -8,8 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from tapewright.core.devices import current_module
-from tapewright.core.emitter import Source
+from tapewright.core.hardware.devices import current_module
+from tapewright.core.op_definition.emitter import Source
 
 from ..tracing.handles import HANDLE, list_items, list_value, sum_of_lists
 from .row_updates import add_rows

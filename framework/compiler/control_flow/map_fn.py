@@ -15,7 +15,7 @@ from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import ShapeError, TracingError
 from tapewright.core.interpreters import active_tracer, use_interpreters
 from tapewright.core.nest import assert_same_structure, flatten, pack
-from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_dim import is_symbolic
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
 from tapewright.core.typing import R, TensorLike, TensorNest
 from tapewright.ops.array.creation import zeros

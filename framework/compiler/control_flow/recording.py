@@ -15,10 +15,10 @@ from tapewright.core.interpreters import (
     active_tracer,
     use_interpreters,
 )
+from tapewright.core.op_definition.user_gradients import from_user, to_user
 from tapewright.core.record import Pullback, add_cotangent
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import IndexedSlices, convert_to_tensor, next_key
-from tapewright.core.user_gradients import from_user, to_user
 from tapewright.ops.array.indexed_slices import dense
 
 from ..tracing.custom_calls import CustomCall

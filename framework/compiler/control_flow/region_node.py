@@ -16,9 +16,9 @@ recording and derivatives are written over ports, once for all kinds.
 
 from collections import Counter
 
-from tapewright.core.devices import array_module, may_share_memory
 from tapewright.core.dtypes import kind_of
-from tapewright.core.symbolic_shape import (
+from tapewright.core.hardware.devices import array_module, may_share_memory
+from tapewright.core.shapes.symbolic_shape import (
     equal_for_examples,
     sizes_in_use,
     substitute,

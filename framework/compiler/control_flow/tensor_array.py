@@ -16,10 +16,10 @@ from tapewright.core.errors import (
     ShapeError,
 )
 from tapewright.core.interpreters import active_tracer
+from tapewright.core.messages.source_lines import user_line
 from tapewright.core.nest import flatten, map_structure, pack
-from tapewright.core.source_lines import user_line
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_composite
-from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.typing import (
     DTypeLike,
     IntLike,

@@ -12,12 +12,12 @@ from copy import copy
 
 import numpy as np
 
-from tapewright.core import devices
-from tapewright.core.autocast import autocast_dtype
 from tapewright.core.composite import CompositeTensor
 from tapewright.core.dtypes import kind_of
+from tapewright.core.hardware import devices
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
-from tapewright.core.replica_context import replica_context
+from tapewright.core.state.autocast import autocast_dtype
+from tapewright.core.state.replica_context import replica_context
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,

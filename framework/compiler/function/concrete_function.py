@@ -7,12 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tapewright.core import config
-from tapewright.core.commit import restoring
 from tapewright.core.composite import CompositeTensor
-from tapewright.core.devices import array_module, current_module, use_module
 from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import DTypeError, TracingError
+from tapewright.core.hardware.devices import array_module, current_module, use_module
 from tapewright.core.interpreters import (
     ARRAY_EVAL,
     active_interpreter,
@@ -21,7 +19,10 @@ from tapewright.core.interpreters import (
 )
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.primitive import kernels_are_wrapped
-from tapewright.core.symbolic_shape import static_shapes
+from tapewright.core.settings import config
+from tapewright.core.settings.ufunc_settings import ignoring_float_errors
+from tapewright.core.shapes.symbolic_shape import static_shapes
+from tapewright.core.state.commit import restoring
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import (
     Tensor,
@@ -29,11 +30,10 @@ from tapewright.core.tensor import (
     convert_to_tensor,
     new_tensor,
 )
-from tapewright.core.ufunc_settings import ignoring_float_errors
 from tapewright.core.variable import Variable
 
-from ..program.atomicity import written_variables
-from ..program.variable_update import updates_in
+from ..program.instructions.variable_update import updates_in
+from ..program.passes.atomicity import written_variables
 from ..tracing.graph import is_value
 from ..tracing.handles import Resource
 from ..tracing.interpret import interpret

@@ -1,6 +1,6 @@
 """Traces that together serve all sizes and ranks that a signature allows.
 
-A trace for unknown sizes depends on conditions on them (see `core.guards`), for example
+A trace for unknown sizes depends on conditions on them (see `core.shapes.guards`), for example
 that a batch is not of size 1, because the code checks it. In the process that traced a
 function, other sizes are traced at their first call; a file must contain them
 beforehand. So sizes are tried out, and for sizes that no trace serves another trace is
@@ -12,8 +12,8 @@ limits the traces for them.
 import itertools
 
 from tapewright.core.errors import TracingError
-from tapewright.core.source_lines import line_of_error
-from tapewright.core.symbolic_dim import DimSymbol, NeedsSize
+from tapewright.core.messages.source_lines import line_of_error
+from tapewright.core.shapes.symbolic_dim import DimSymbol, NeedsSize
 
 from ..tracing.custom_calls import CustomCall
 from .specialization import (

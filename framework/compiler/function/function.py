@@ -12,10 +12,8 @@ from contextlib import suppress
 from io import IOBase
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, overload
 
-from tapewright.core import config
-from tapewright.core.autocast import autocast_dtype
-from tapewright.core.devices import current_module
 from tapewright.core.errors import TracingError
+from tapewright.core.hardware.devices import current_module
 from tapewright.core.interpreters import (
     active_interpreter,
     active_interpreters,
@@ -23,10 +21,12 @@ from tapewright.core.interpreters import (
     converted,
     use_interpreters,
 )
-from tapewright.core.replica_context import replica_context
-from tapewright.core.source_lines import line_of_error, user_line
-from tapewright.core.symbolic_dim import NeedsValue
-from tapewright.core.symbolic_operand import SymbolicOperand
+from tapewright.core.messages.source_lines import line_of_error, user_line
+from tapewright.core.settings import config
+from tapewright.core.shapes.symbolic_dim import NeedsValue
+from tapewright.core.shapes.symbolic_operand import SymbolicOperand
+from tapewright.core.state.autocast import autocast_dtype
+from tapewright.core.state.replica_context import replica_context
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import P, R
 

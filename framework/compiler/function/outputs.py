@@ -1,10 +1,10 @@
 """Outputs of a traced function: its tensors, and the nest that they are packed into."""
 
-from tapewright.core import devices
 from tapewright.core.composite import CompositeTensor
+from tapewright.core.hardware import devices
 from tapewright.core.nest import flatten, is_nested, pack
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import is_tensor
-from tapewright.core.tensor_shape import TensorShape
 
 __all__ = ["flatten_result", "output_names", "packer"]
 

@@ -3,8 +3,8 @@
 import inspect
 
 from tapewright.core.composite import CompositeSpec
+from tapewright.core.messages.suggestions import explain_argument
 from tapewright.core.nest import flatten, is_nested
-from tapewright.core.suggestions import explain_argument
 from tapewright.core.tensor import TensorSpec, convert_to_tensor, is_tensor
 
 from .arguments import Arguments

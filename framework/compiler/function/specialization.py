@@ -17,11 +17,11 @@ import warnings
 from collections import OrderedDict
 
 from tapewright.core.errors import VerificationError
-from tapewright.core.guards import Guards
-from tapewright.core.source_lines import user_line, user_stacklevel
-from tapewright.core.symbolic_dim import DimSymbol, NeedsSize, UnknownSize
-from tapewright.core.symbolic_shape import has_symbolic_shape, product
-from tapewright.core.tensor_shape import UnrankedShape
+from tapewright.core.messages.source_lines import user_line, user_stacklevel
+from tapewright.core.shapes.guards import Guards
+from tapewright.core.shapes.symbolic_dim import DimSymbol, NeedsSize, UnknownSize
+from tapewright.core.shapes.symbolic_shape import has_symbolic_shape, product
+from tapewright.core.shapes.tensor_shape import UnrankedShape
 
 from ..tracing.binding import bind
 from ..tracing.custom_calls import CustomCall

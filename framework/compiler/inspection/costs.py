@@ -6,13 +6,19 @@ cost of a kernel is the trait ``cost`` of its op; NumPy functions are counted he
 
 import numpy as np
 
-from tapewright.core.costs import Cost, op_cost, per_input, size_of, total_bytes
+from tapewright.core.op_definition.costs import (
+    Cost,
+    op_cost,
+    per_input,
+    size_of,
+    total_bytes,
+)
 from tapewright.core.primitive import Primitive
 from tapewright.ops.linalg.matmul import matmul_cost
 
-from ..program.array_functions import copy_into
-from ..program.instruction import Memory
-from ..program.scalar_functions import cast
+from ..program.instructions.instruction import Memory
+from ..program.instructions.scalar_functions import cast
+from ..program.lowering.array_functions import copy_into
 
 __all__ = ["instruction_cost", "instruction_name"]
 

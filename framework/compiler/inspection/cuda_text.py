@@ -3,8 +3,14 @@
 The content of each CUDA graph follows its name. Arrays are named as in `native_text`.
 """
 
-from ..program.array_instructions import BoundedRead, Contract, Copy, Map, Reduce
-from ..program.call_instructions import RegionCall
+from ..program.instructions.array_instructions import (
+    BoundedRead,
+    Contract,
+    Copy,
+    Map,
+    Reduce,
+)
+from ..program.instructions.call_instructions import RegionCall
 from ..targets.cuda.kernel import Launch
 from ..targets.cuda.scalar_functions import missing
 from ..targets.cuda.steps import steps_of

@@ -6,17 +6,17 @@ arguments, the ends of variable paths, and the ops that compute them.
 
 import math
 
-from tapewright.core import config
+from tapewright.core.settings import config
 
 from ..loops.loop_nest import LoopNest
 from ..loops.pretty import nest_text
-from ..program.array_instructions import Contract
-from ..targets.native import blas
-from ..targets.native.kernel import is_shared
+from ..program.instructions.array_instructions import Contract
+from ..targets.native.kernels.kernel import is_shared
+from ..targets.native.kernels.slice_loop import SliceLoop
 from ..targets.native.loop_support import reason_for_numpy
-from ..targets.native.products import is_product, product_of
+from ..targets.native.products import blas
+from ..targets.native.products.product_calls import is_product, product_of
 from ..targets.native.segments import code_of
-from ..targets.native.slice_loop import SliceLoop
 from .pretty import counted, heading
 from .program_text import call_text, calls_text, indented, note
 

@@ -1,9 +1,9 @@
 """Names of buffers, and lines of instructions, for the texts of executables."""
 
-from tapewright.core.emitter import identifier
+from tapewright.core.op_definition.emitter import identifier
 
-from ..program.array_instructions import View
-from ..program.call_instructions import LoadVariable, StoreVariable
+from ..program.instructions.array_instructions import View
+from ..program.instructions.call_instructions import LoadVariable, StoreVariable
 from ..targets.numpy.source import view_text
 from .costs import instruction_cost, instruction_name
 from .pretty import cost_text, short_line, spec_text

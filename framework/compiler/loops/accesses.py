@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from ..program.array_functions import copy_into
-from ..program.array_instructions import Copy, View
+from ..program.instructions.array_instructions import Copy, View
+from ..program.lowering.array_functions import copy_into
 from .statements import size_of
 
 __all__ = [

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ..program.array_functions import copy_into
-from ..program.array_instructions import Contract, Copy, Reduce, View
-from ..program.program_rewriter import ProgramRewriter
+from ..program.instructions.array_instructions import Contract, Copy, Reduce, View
+from ..program.lowering.array_functions import copy_into
+from ..program.passes.program_rewriter import ProgramRewriter
 from .accesses import layout_of
 from .group import root_of
 from .grouping import MOST, form_groups

@@ -11,7 +11,13 @@ outside the group read the total.
 import functools
 import math
 
-from ..program.array_instructions import BoundedRead, Index, Map, Reduce, View
+from ..program.instructions.array_instructions import (
+    BoundedRead,
+    Index,
+    Map,
+    Reduce,
+    View,
+)
 from .accesses import relabeled
 from .statements import Axis
 

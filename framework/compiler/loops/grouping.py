@@ -10,9 +10,15 @@ import itertools
 from tapewright.core.dtypes import is_narrow
 from tapewright.core.errors import InternalError
 
-from ..program.array_instructions import BoundedRead, Copy, Map, Reduce, View
-from ..program.atomicity import may_fail
-from ..program.call_instructions import LoadVariable
+from ..program.instructions.array_instructions import (
+    BoundedRead,
+    Copy,
+    Map,
+    Reduce,
+    View,
+)
+from ..program.instructions.call_instructions import LoadVariable
+from ..program.passes.atomicity import may_fail
 from .group import Group, root_of
 from .schedule import cost_of
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from ..program.instruction import Instruction, Memory
+from ..program.instructions.instruction import Instruction, Memory
 from .statements import Local, accesses_in, statements_in
 
 __all__ = ["Nest", "arrays_of"]

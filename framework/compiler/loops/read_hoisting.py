@@ -8,10 +8,17 @@ import math
 
 import numpy as np
 
-from ..program.array_instructions import BoundedRead, Copy, Index, Map, Reduce, View
-from ..program.program_rewriter import ProgramRewriter
-from ..program.scalar_functions import where
-from ..program.simplification import drop_unused
+from ..program.instructions.array_instructions import (
+    BoundedRead,
+    Copy,
+    Index,
+    Map,
+    Reduce,
+    View,
+)
+from ..program.instructions.scalar_functions import where
+from ..program.passes.program_rewriter import ProgramRewriter
+from ..program.passes.simplification import drop_unused
 from .group import has_long_parts
 
 __all__ = ["hoist_reads", "reads_for_concats"]

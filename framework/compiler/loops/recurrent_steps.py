@@ -3,13 +3,13 @@
 They write parts of rows in place, and a row is read before it is written.
 """
 
-from ..program.array_functions import copy_into
-from ..program.array_instructions import Copy, View
+from ..program.instructions.array_instructions import Copy, View
+from ..program.lowering.array_functions import copy_into
+from ..program.lowering.step_tracer import Region, StepMemory
 from ..program.program import Buffer, Kind
-from ..program.step_tracer import Region, StepMemory
 from .accesses import Layout, layout_of
 from .loop_nest import LoopNest
-from .thread_nest import ThreadNest
+from .threads.thread_nest import ThreadNest
 
 __all__ = [
     "RECURRENT",

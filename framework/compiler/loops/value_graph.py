@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 
-from ..program.array_instructions import BoundedRead, Copy, Map, Reduce
+from ..program.instructions.array_instructions import BoundedRead, Copy, Map, Reduce
 from .accesses import Layout, layout_of, row_major
 from .statements import Access, Axis, Scalar, collapse_bounds
 

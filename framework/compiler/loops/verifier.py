@@ -19,7 +19,7 @@ from .statements import (
     accesses_in,
     scalars_read,
 )
-from .thread_statements import Begin, Combine, Fold, Guard, Members
+from .threads.thread_statements import Begin, Combine, Fold, Guard, Members
 
 __all__ = ["verify_loop_nest", "verify_thread_nest"]
 

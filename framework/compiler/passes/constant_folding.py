@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tapewright.core.symbolic_shape import has_symbolic_shape
+from tapewright.core.shapes.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import new_tensor
 
 from ..tracing.graph import is_value

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tapewright.core.devices import to_numpy
+from tapewright.core.hardware.devices import to_numpy
 from tapewright.core.tensor import new_tensor
 
 from ..tracing.graph import is_value

@@ -8,8 +8,8 @@ variables are new arrays in each replay.
 from tapewright.core.errors import VerificationError
 
 from .arena import lay_out
-from .instruction import Memory
-from .map_fusion import buffers_in_other_order
+from .instructions.instruction import Memory
+from .passes.map_fusion import buffers_in_other_order
 from .program import Kind
 
 __all__ = ["BufferAssignment", "escaping_buffers", "last_uses", "slots_of_updates"]

@@ -9,7 +9,7 @@ of large arrays.
 import contextlib
 from dataclasses import dataclass, fields, replace
 
-from tapewright.core import config
+from tapewright.core.settings import config
 
 __all__ = ["DEFAULTS", "Limits", "limits_in_use", "use_limits"]
 

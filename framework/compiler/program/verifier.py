@@ -20,8 +20,8 @@ from numpy.lib.array_utils import byte_bounds
 
 from tapewright.core.errors import VerificationError
 
-from .all_reduce_instructions import StartAllReduce, WaitAllReduce
-from .instruction import Memory
+from .instructions.all_reduce_instructions import StartAllReduce, WaitAllReduce
+from .instructions.instruction import Memory
 from .program import Kind
 
 __all__ = ["verify_memory", "verify_program"]

@@ -3,7 +3,7 @@
 import copy
 from abc import ABC, abstractmethod
 
-from ..program.array_instructions import View
+from ..program.instructions.array_instructions import View
 from .numpy.executable import Executable
 from .numpy.source import SourceWriter
 

@@ -11,8 +11,8 @@ from ..passes.algebra import algebra
 from ..passes.common_subexpressions import common_subexpressions
 from ..passes.constant_folding import constant_folding
 from ..passes.dead_code import dead_nodes, dead_stores, narrow_control
-from ..program.overlapping import overlap_all_reduces
-from ..program.simplification import drop_unused, merge_equal, uniform_constants
+from ..program.passes.overlapping import overlap_all_reduces
+from ..program.passes.simplification import drop_unused, merge_equal, uniform_constants
 
 __all__ = ["CLEANUP", "REWRITES", "SIMPLIFICATION", "Target"]
 

@@ -1,7 +1,7 @@
 """Bind the sizes of a graph: copy it with numbers instead of formulas."""
 
 from tapewright.core.interpreters import use_interpreters
-from tapewright.core.symbolic_shape import sizes_in_use, substitute, with_sizes
+from tapewright.core.shapes.symbolic_shape import sizes_in_use, substitute, with_sizes
 
 from .graph import Graph
 from .interpret import interpret

@@ -2,16 +2,16 @@
 
 import numpy as np
 
-from tapewright.core.devices import array_module, is_array
 from tapewright.core.errors import TracingError
+from tapewright.core.hardware.devices import array_module, is_array
 from tapewright.core.interpreters import (
     ARRAY_EVAL,
     active_interpreter,
     use_interpreters,
 )
+from tapewright.core.op_definition.user_gradients import conjugate, to_user
 from tapewright.core.record import Pullback, add_cotangent
 from tapewright.core.tensor import IndexedSlices, new_tensor
-from tapewright.core.user_gradients import conjugate, to_user
 from tapewright.ops.array.indexed_slices import dense
 
 from .handles import HANDLE, sum_of_lists

@@ -13,9 +13,9 @@ from tapewright.autodiff.custom_gradient import (
 )
 from tapewright.core.errors import TracingError
 from tapewright.core.interpreters import active_tracer, use_interpreters
-from tapewright.core.symbolic_shape import sizes_in_use, with_sizes
+from tapewright.core.shapes.symbolic_shape import sizes_in_use, with_sizes
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import Tensor, convert_to_tensor
-from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.variable import Variable
 
 from .graph import Graph, Node, is_value

@@ -14,8 +14,8 @@ from tapewright.autodiff.gradient_tape import GradientTape, UnconnectedGradients
 from tapewright.core.composite import CompositeTensor
 from tapewright.core.errors import RecordingError, TracingError
 from tapewright.core.interpreters import active_interpreters, active_tracer
+from tapewright.core.messages.source_lines import user_line
 from tapewright.core.nest import flatten
-from tapewright.core.source_lines import user_line
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import Tensor, is_tensor
 from tapewright.core.variable import Variable, unwrap_value

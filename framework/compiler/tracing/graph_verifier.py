@@ -5,7 +5,10 @@ a graph with its state before a pass. Dead nodes may use removed values and are 
 """
 
 from tapewright.core.errors import TracingError, VerificationError
-from tapewright.core.symbolic_shape import equal_for_examples, has_symbolic_shape
+from tapewright.core.shapes.symbolic_shape import (
+    equal_for_examples,
+    has_symbolic_shape,
+)
 from tapewright.core.tensor import TensorSpec
 
 from .graph import Read, ReadAgain, Write, spec_of

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tapewright.core import dtypes
-from tapewright.core.devices import current_module
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.hardware.devices import current_module
 from tapewright.core.tensor import Tensor, new_tensor
 from tapewright.ops.array.creation import zeros
 

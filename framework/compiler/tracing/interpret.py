@@ -7,13 +7,13 @@ interpreters.
 
 import numpy as np
 
-from tapewright.core.devices import array_module, copy_to, is_array, to_numpy
+from tapewright.core.hardware.devices import array_module, copy_to, is_array, to_numpy
 from tapewright.core.interpreters import (
     active_interpreters,
     active_tracer,
     notify_of_writes,
 )
-from tapewright.core.symbolic_shape import sizes_in_use, substitute
+from tapewright.core.shapes.symbolic_shape import sizes_in_use, substitute
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
 from tapewright.core.variable import writing

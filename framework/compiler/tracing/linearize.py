@@ -16,7 +16,7 @@ from tapewright.autodiff.gradient_tape import GradientTape
 from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import GradientLookupError
 from tapewright.core.interpreters import use_interpreters
-from tapewright.core.provenance import Provenance, attach_provenance
+from tapewright.core.messages.provenance import Provenance, attach_provenance
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import IndexedSlices, new_tensor, next_key
 

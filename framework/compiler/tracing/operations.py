@@ -11,9 +11,9 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tapewright.core.dtypes import DType, as_dtype, resource
-from tapewright.core.symbolic_shape import static_shapes
+from tapewright.core.shapes.symbolic_shape import static_shapes
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import Tensor
-from tapewright.core.tensor_shape import TensorShape
 
 if TYPE_CHECKING:
     from .graph import Graph

@@ -13,7 +13,7 @@ from weakref import ref
 
 import numpy as np
 
-from tapewright.core import config, hooks
+from tapewright.core import hooks
 from tapewright.core.dtypes import BY_NUMPY, as_dtype, kind_of
 from tapewright.core.errors import NoValueError, TracingError
 from tapewright.core.interpreters import (
@@ -22,16 +22,18 @@ from tapewright.core.interpreters import (
     process_op,
     use_interpreters,
 )
-from tapewright.core.names_of_pytorch import numpy_function_here
-from tapewright.core.source_lines import user_call, user_line
-from tapewright.core.symbolic_dim import NeedsSize, NeedsValue
-from tapewright.core.symbolic_operand import TracedOperand
-from tapewright.core.symbolic_shape import (
+from tapewright.core.messages.names_of_pytorch import numpy_function_here
+from tapewright.core.messages.source_lines import user_call, user_line
+from tapewright.core.settings import config
+from tapewright.core.shapes.symbolic_dim import NeedsSize, NeedsValue
+from tapewright.core.shapes.symbolic_operand import TracedOperand
+from tapewright.core.shapes.symbolic_shape import (
     SymbolicShape,
     has_symbolic_shape,
     product,
     static_shapes,
 )
+from tapewright.core.shapes.tensor_shape import TensorShape, UnrankedShape
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -39,7 +41,6 @@ from tapewright.core.tensor import (
     new_tensor,
     next_key,
 )
-from tapewright.core.tensor_shape import TensorShape, UnrankedShape
 from tapewright.ops.array.conversion import stop_gradient
 from tapewright.ops.array.sizes import known_result, known_sizes
 

@@ -5,8 +5,8 @@ import pickle
 
 import numpy as np
 
-from ..devices import array_module
 from ..errors import DTypeError
+from ..hardware.devices import array_module
 
 __all__ = [
     "Communicator",

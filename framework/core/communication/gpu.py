@@ -17,8 +17,8 @@ import warnings
 
 import numpy as np
 
-from ..devices import array_module, to_numpy
-from ..source_lines import user_stacklevel
+from ..hardware.devices import array_module, to_numpy
+from ..messages.source_lines import user_stacklevel
 from .nccl import NCCLReduction, load_nccl
 from .reduction import as_bytes, packed_all_reduce, parts_for_others
 

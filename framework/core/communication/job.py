@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 
-from .. import devices
+from ..hardware import devices
 from .communicator import Communicator, timeout_seconds
 
 __all__ = ["communicator", "count_step", "launched_size"]

@@ -16,7 +16,7 @@ from mpi4py import MPI
 
 from ..errors import CollectiveError
 from ..hooks import watch_method
-from ..source_lines import user_line
+from ..messages.source_lines import user_line
 from .communicator import Communicator, Pending, check_operands, timeout_seconds
 from .failures import RankStatus, end_job_on_errors
 from .gpu import GPUReduction, holds_gpu_arrays

@@ -9,8 +9,8 @@ well, unless NVLink switches add; ``NCCL_NVLS_ENABLE=0`` prevents that.
 
 import numpy as np
 
-from ..devices import array_module
 from ..dtypes import kind_of
+from ..hardware.devices import array_module
 
 __all__ = ["NCCLReduction", "load_nccl"]
 

@@ -14,7 +14,7 @@ References:
 
 import numpy as np
 
-from ..devices import array_module
+from ..hardware.devices import array_module
 
 __all__ = ["CHUNK", "as_bytes", "packed_all_reduce", "parts_for_others"]
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import use_interpreters
-from tapewright.core.reserved_names import Reserving
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.messages.source_lines import user_stacklevel
+from tapewright.core.names.reserved_names import Reserving
 from tapewright.core.trackable import Trackable, children
 from tapewright.core.variable import Variable
 from tapewright.storage.reader import opened

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from tapewright.core.errors import SavingError
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.serialization.constructor_call import constructor_call
 from tapewright.storage.atomic import clear_leftovers
 

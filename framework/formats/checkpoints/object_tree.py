@@ -7,8 +7,8 @@ The path to a variable consists of attributes, keys and positions:
 import sys
 from dataclasses import dataclass, field
 
+from tapewright.core.names.reserved_names import class_attribute
 from tapewright.core.nest import is_nested
-from tapewright.core.reserved_names import class_attribute
 from tapewright.core.trackable import Trackable, children
 from tapewright.core.variable import Variable
 from tapewright.ops.random.generators import Generator

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from tapewright.core.assignment import assign_all
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import use_interpreters
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.messages.source_lines import user_stacklevel
+from tapewright.core.state.assignment import assign_all
 from tapewright.core.trackable import Trackable
 from tapewright.ops.random.generators import get_global_generator
 

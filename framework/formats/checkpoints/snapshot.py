@@ -1,6 +1,6 @@
 """The values of objects at one moment, as the content of a checkpoint."""
 
-from tapewright.core.devices import to_numpy
+from tapewright.core.hardware.devices import to_numpy
 from tapewright.core.variable import writing
 from tapewright.ops.random.generators import get_global_generator
 

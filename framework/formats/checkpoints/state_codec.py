@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.core import devices
 from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import SavingError
+from tapewright.core.hardware import devices
 from tapewright.core.tensor import is_tensor
 
 __all__ = ["decode_state", "encode_state"]

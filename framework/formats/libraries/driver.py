@@ -15,10 +15,10 @@ import itertools
 import numpy as np
 
 from tapewright.compiler.program.program import Kind
-from tapewright.compiler.targets.native.gemm import STANDALONE_MEMORY
 from tapewright.compiler.targets.native.llvm_writer import POINTER, Writer
+from tapewright.compiler.targets.native.products.gemm import STANDALONE_MEMORY
 from tapewright.compiler.targets.native.segments import ARENA
-from tapewright.core.devices import to_numpy
+from tapewright.core.hardware.devices import to_numpy
 
 from . import weights_file
 from .weights_file import ALIGNMENT, HEADER

@@ -18,8 +18,8 @@ from tapewright.compiler.function.function import function as traced
 from tapewright.compiler.function.outputs import output_names
 from tapewright.compiler.pipeline import stages
 from tapewright.compiler.targets.native.availability import availability
-from tapewright.core.devices import use_module
 from tapewright.core.errors import SavingError
+from tapewright.core.hardware.devices import use_module
 from tapewright.storage.atomic import writing_whole
 
 from .header import header_text, identifier_of, unique
@@ -80,7 +80,7 @@ def export_library(
     reason = availability()
     if reason is not None:
         raise ImportError(f"export_library needs machine code: {reason}")
-    from tapewright.compiler.targets.native.engine import (
+    from tapewright.compiler.targets.native.jit.engine import (
         compiling_for,
         joined_object_code,
     )
@@ -112,8 +112,8 @@ def export_library(
 
 
 def _host(target):
-    from tapewright.compiler.targets.native.engine import this_cpu
-    from tapewright.compiler.targets.native.host import TARGETS
+    from tapewright.compiler.targets.native.jit.engine import this_cpu
+    from tapewright.compiler.targets.native.jit.host import TARGETS
 
     if target is None:
         return this_cpu()
@@ -179,7 +179,7 @@ def _write(path, content):
 
 def _link(code, path, host):
     """Link an object file to a shared library."""
-    from tapewright.compiler.targets.native.engine import this_cpu
+    from tapewright.compiler.targets.native.jit.engine import this_cpu
 
     is_own = host.architecture == this_cpu().architecture
     names = (

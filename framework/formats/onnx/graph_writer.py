@@ -22,8 +22,8 @@ from tapewright.compiler.control_flow.loop_node import LoopNode
 from tapewright.compiler.tracing.custom_calls import CustomCall
 from tapewright.compiler.tracing.graph import Effect, Read, ReadAgain, Write, is_value
 from tapewright.core.errors import SavingError
-from tapewright.core.symbolic_dim import DimSymbol, is_symbolic
-from tapewright.core.symbolic_shape import has_symbolic_shape
+from tapewright.core.shapes.symbolic_dim import DimSymbol, is_symbolic
+from tapewright.core.shapes.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import new_tensor
 
 from .operands import First, Operand, Untranslatable, channels_first

@@ -16,11 +16,11 @@ from tapewright.compiler.function.function import Function
 from tapewright.compiler.function.outputs import output_names as names_in
 from tapewright.compiler.tracing.graph import spec_of
 from tapewright.compiler.tracing.tracer import EagerFallback
-from tapewright.core.devices import use_module
 from tapewright.core.errors import SavingError
-from tapewright.core.source_lines import user_stacklevel
-from tapewright.core.symbolic_dim import DimSymbol, is_symbolic
-from tapewright.core.tensor_shape import UnrankedShape
+from tapewright.core.hardware.devices import use_module
+from tapewright.core.messages.source_lines import user_stacklevel
+from tapewright.core.shapes.symbolic_dim import DimSymbol, is_symbolic
+from tapewright.core.shapes.tensor_shape import UnrankedShape
 from tapewright.storage.atomic import replacing
 
 from .graph_writer import OPSET, GraphWriter, names_read

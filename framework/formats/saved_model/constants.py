@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tapewright.core.devices import to_numpy
 from tapewright.core.errors import TracingError
+from tapewright.core.hardware.devices import to_numpy
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.text import make_text
 

@@ -24,9 +24,9 @@ from tapewright.compiler.function.specialization import Trace, is_open
 from tapewright.core.composite import CompositeTensor
 from tapewright.core.errors import SavingError
 from tapewright.core.nest import flatten, is_nested, map_structure
-from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_dim import is_symbolic
+from tapewright.core.shapes.tensor_shape import UnrankedShape
 from tapewright.core.tensor import Tensor, TensorSpec
-from tapewright.core.tensor_shape import UnrankedShape
 from tapewright.core.variable import Variable
 
 from .constants import ConstantReader, ConstantWriter

@@ -9,10 +9,10 @@ import numpy as np
 
 from tapewright.compiler.tracing.graph import spec_of
 from tapewright.compiler.tracing.graph_verifier import check_fits
-from tapewright.core.symbolic_dim import is_symbolic
-from tapewright.core.symbolic_shape import SymbolicShape, has_symbolic_shape
+from tapewright.core.shapes.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_shape import SymbolicShape, has_symbolic_shape
+from tapewright.core.shapes.tensor_shape import UnrankedShape
 from tapewright.core.tensor import TensorSpec
-from tapewright.core.tensor_shape import UnrankedShape
 
 __all__ = [
     "check_gradients",

@@ -11,7 +11,7 @@ from collections import ChainMap
 
 from tapewright.compiler.control_flow.cond_node import Cond
 from tapewright.compiler.control_flow.loop_node import LoopNode
-from tapewright.compiler.program.variable_update import VariableUpdate
+from tapewright.compiler.program.instructions.variable_update import VariableUpdate
 from tapewright.compiler.tracing.custom_calls import CustomCall
 from tapewright.compiler.tracing.graph import (
     Effect,
@@ -27,7 +27,7 @@ from tapewright.compiler.tracing.graph_verifier import check_fits
 from tapewright.compiler.tracing.tracer import SymbolicTensor, Tracer
 from tapewright.core.errors import GradientLookupError, SavingError
 from tapewright.core.primitive import Primitive, get_primitive
-from tapewright.core.symbolic_shape import definitely_equal, has_symbolic_shape
+from tapewright.core.shapes.symbolic_shape import definitely_equal, has_symbolic_shape
 
 from .graph_checks import (
     check_plain,

@@ -36,8 +36,8 @@ from tapewright.compiler.tracing.tracer import SymbolicTensor, Tracer
 from tapewright.core.errors import GradientLookupError, SavingError, TracingError
 from tapewright.core.interpreters import use_interpreters
 from tapewright.core.nest import flatten, is_nested
-from tapewright.core.op_registry import get_primitive
-from tapewright.core.user_gradients import OpCall
+from tapewright.core.op_definition.op_registry import get_primitive
+from tapewright.core.op_definition.user_gradients import OpCall
 
 from .saved_effects import describe_effect
 from .symbolic_dims import encode_shape

@@ -13,13 +13,13 @@ from tapewright.compiler.function.specialization import (
     Specializations,
     first_bound,
 )
-from tapewright.core import config
 from tapewright.core.composite import CompositeTensor
-from tapewright.core.devices import is_array
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.hardware.devices import is_array
 from tapewright.core.nest import is_nested
+from tapewright.core.settings import config
+from tapewright.core.shapes.tensor_shape import UnrankedShape
 from tapewright.core.tensor import Tensor, TensorSpec
-from tapewright.core.tensor_shape import UnrankedShape
 
 from .values import nested_alike
 

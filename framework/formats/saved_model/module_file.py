@@ -25,8 +25,8 @@ from typing import Any, ClassVar
 from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import check_not_traced
+from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.core.module import Module
-from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.variable import Variable
 from tapewright.core.variable import writing as held
 from tapewright.storage.reader import check_format, is_format, opened

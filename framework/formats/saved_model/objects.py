@@ -12,8 +12,8 @@ from tapewright.compiler.function.function import Function
 from tapewright.compiler.function.methods import Method
 from tapewright.core.errors import TracingError
 from tapewright.core.module import Module
+from tapewright.core.names.reserved_names import Replaceable
 from tapewright.core.nest import flatten, is_nested
-from tapewright.core.reserved_names import Replaceable
 from tapewright.core.trackable import children
 from tapewright.core.variable import Variable
 

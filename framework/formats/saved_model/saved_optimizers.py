@@ -7,8 +7,8 @@ variables of the file by number. ``{"child": "inner_optimizer", "of": 0}`` is a 
 another one.
 """
 
-from tapewright.core.devices import to_numpy
 from tapewright.core.errors import SavingError, TracingError
+from tapewright.core.hardware.devices import to_numpy
 from tapewright.serialization import object_config
 from tapewright.serialization.configured import Configured
 from tapewright.serialization.load_errors import from_file

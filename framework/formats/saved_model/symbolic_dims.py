@@ -8,16 +8,16 @@ entries), or ``["//", left, right]``, ``["%", left, right]``.
 
 import math
 
-from tapewright.core.guards import Guards
-from tapewright.core.symbolic_dim import (
+from tapewright.core.shapes.guards import Guards
+from tapewright.core.shapes.symbolic_dim import (
     DimSymbol,
     SymbolicReal,
     UnknownSize,
     evaluate,
     is_symbolic,
 )
-from tapewright.core.symbolic_shape import SymbolicShape
-from tapewright.core.tensor_shape import UnrankedShape
+from tapewright.core.shapes.symbolic_shape import SymbolicShape
+from tapewright.core.shapes.tensor_shape import UnrankedShape
 
 __all__ = [
     "decode_guards",

@@ -12,10 +12,10 @@ import numpy as np
 
 from tapewright.compiler.control_flow.printing import SLOT, Slot
 from tapewright.core.dtypes import DType, as_dtype, resource
-from tapewright.core.guards import Guards
 from tapewright.core.nest import is_nested
+from tapewright.core.shapes.guards import Guards
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import IndexedSlices, TensorSpec
-from tapewright.core.tensor_shape import TensorShape
 from tapewright.ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorSpec
 from tapewright.ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
 

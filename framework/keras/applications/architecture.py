@@ -14,10 +14,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tapewright.core.deferred_initialization import deferred_initialization
-from tapewright.core.docstrings import compose
-from tapewright.core.floatx import image_data_format
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.messages.docstrings import compose
+from tapewright.core.messages.source_lines import user_stacklevel
+from tapewright.core.settings.floatx import image_data_format
+from tapewright.core.state.deferred_initialization import deferred_initialization
 from tapewright.datasets.fetch import DownloadError
 from tapewright.layers import (
     BatchNormalization,

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.core.docstrings import compose
-from tapewright.core.floatx import floatx
+from tapewright.core.messages.docstrings import compose
+from tapewright.core.settings.floatx import floatx
 from tapewright.core.tensor import Tensor
 from tapewright.layers.base.spatial import checked_format
 from tapewright.layers.base.symbolic_tensor import KerasTensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from functools import partial
 
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.layers import (
     Activation,
     Conv2D,

@@ -6,7 +6,7 @@ import warnings
 from functools import partial
 from typing import Any
 
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.layers import (
     Activation,
     Add,

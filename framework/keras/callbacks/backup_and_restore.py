@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from tapewright.core.errors import SavingError
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.messages.source_lines import user_stacklevel
 
 from ..training.workers import from_first_worker, workers_of
 from .callback import Callback, OptionalLogs, only_when

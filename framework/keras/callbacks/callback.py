@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from tapewright.core.reserved_names import Reserving, name_in_files
+from tapewright.core.names.reserved_names import Reserving, name_in_files
 from tapewright.serialization.constructor_arguments import check_argument_names, is_own
 from tapewright.serialization.constructor_call import constructor_call
 

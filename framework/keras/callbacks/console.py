@@ -10,7 +10,7 @@ import sys
 import time
 import warnings
 
-from tapewright.core.logger import get_logger
+from tapewright.core.messages.logger import get_logger
 
 from ..config import is_interactive_logging_enabled
 from ..training.workers import is_first_worker

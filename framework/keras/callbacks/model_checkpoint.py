@@ -6,8 +6,8 @@ import os
 import warnings
 from typing import TYPE_CHECKING
 
-from tapewright.core.source_lines import user_stacklevel
-from tapewright.core.suggestions import suggestion
+from tapewright.core.messages.source_lines import user_stacklevel
+from tapewright.core.messages.suggestions import suggestion
 
 from ..training.workers import is_first_worker
 from .callback import OptionalLogs, only_when

@@ -6,9 +6,9 @@ import operator
 import warnings
 from typing import TYPE_CHECKING
 
-from tapewright.core.argument_validation import one_of
-from tapewright.core.source_lines import user_stacklevel
-from tapewright.core.suggestions import suggestion
+from tapewright.core.messages.argument_validation import one_of
+from tapewright.core.messages.source_lines import user_stacklevel
+from tapewright.core.messages.suggestions import suggestion
 
 from .callback import Callback, OptionalLogs
 

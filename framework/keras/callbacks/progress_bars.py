@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING
 
-from tapewright.core.argument_validation import one_of
+from tapewright.core.messages.argument_validation import one_of
 
 from ..training.workers import is_first_worker
 from .callback import Callback, OptionalLogs, only_when

@@ -6,7 +6,7 @@ import urllib.parse
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.messages.source_lines import user_stacklevel
 
 from ..training.workers import is_first_worker
 from .callback import Callback, OptionalLogs

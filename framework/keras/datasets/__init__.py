@@ -4,8 +4,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from tapewright import datasets as _datasets
-from tapewright.core.floatx import image_data_format
-from tapewright.core.lazy_import import import_lazily
+from tapewright.core.names.lazy_import import import_lazily
+from tapewright.core.settings.floatx import image_data_format
 from tapewright.datasets import cifar as _cifar
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from tapewright.core.errors import SavingError
 
-from .weights_by_path import layer_paths
+from .weights.weights_by_path import layer_paths
 
 __all__ = ["ASSETS", "read_assets", "write_assets"]
 

@@ -15,7 +15,7 @@ from typing import Any
 from tapewright.compiler.function.function import Function
 from tapewright.core.errors import SavingError
 from tapewright.core.nest import flatten
-from tapewright.core.own_variables import keeps_plainly
+from tapewright.core.state.own_variables import keeps_plainly
 from tapewright.core.tensor import TensorSpec
 from tapewright.core.trackable import Opaque
 from tapewright.core.variable import Variable
@@ -33,7 +33,7 @@ from tapewright.serialization.registry import (
 )
 from tapewright.storage.reader import Group
 
-from .weights_by_path import layer_paths
+from .weights.weights_by_path import layer_paths
 
 __all__ = [
     "classes_with_graphs",

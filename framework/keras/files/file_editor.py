@@ -15,7 +15,7 @@ from tapewright.storage.writer import writing
 
 from ..callbacks.console import say
 from .model_file import OWN_GROUP, ZIP, opened_model_file
-from .weights_by_path import layer_paths
+from .weights.weights_by_path import layer_paths
 
 __all__ = ["KerasFileEditor"]
 

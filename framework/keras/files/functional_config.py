@@ -22,9 +22,9 @@ from tapewright.serialization.load_errors import load_error, load_errors
 from tapewright.serialization.object_config import deserialize, serialize
 from tapewright.serialization.registry import find_in_module
 
+from ..legacy.configs import keras3_calls
+from ..legacy.functions import FunctionCall, is_function_call
 from .class_names import is_functional
-from .keras2_configs import keras3_calls
-from .keras2_functions import FunctionCall, is_function_call
 from .keras_objects import (
     argument_config,
     argument_from_config,

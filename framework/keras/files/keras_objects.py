@@ -16,7 +16,7 @@ import numpy as np
 
 from tapewright.core.dtypes import DType
 from tapewright.core.nest import is_nested
-from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_dim import is_symbolic
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.serialization import object_config, registry
 from tapewright.serialization.literals import (

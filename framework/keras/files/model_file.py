@@ -16,8 +16,8 @@ from tapewright.storage.folders import FolderReader
 from tapewright.storage.reader import Group, MergedGroup, file_format, opened
 from tapewright.storage.zips import ZipReader, opened_zip
 
-from .keras2_configs import keras3_compile_config
-from .shards import opened_shards
+from ..legacy.configs import keras3_compile_config
+from .weights.shards import opened_shards
 
 __all__ = [
     "CONFIG", "FOLDER", "HDF5_MODEL", "LAYER_WEIGHTS", "METADATA", "ModelFile", "OTHER",

@@ -23,11 +23,11 @@ from datetime import datetime
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import IO, Any
 
-from tapewright.core.deferred_initialization import deferred_initialization
 from tapewright.core.errors import SavingError
 from tapewright.core.interpreters import check_not_traced
-from tapewright.core.source_lines import user_stacklevel
-from tapewright.core.suggestions import unknown_arguments
+from tapewright.core.messages.source_lines import user_stacklevel
+from tapewright.core.messages.suggestions import unknown_arguments
+from tapewright.core.state.deferred_initialization import deferred_initialization
 from tapewright.core.variable import writing as locked
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import Operation
@@ -44,6 +44,7 @@ from tapewright.storage.writer import writing
 from tapewright.storage.zips import writing_zip
 
 from ..keras_version import VERSION
+from ..legacy.configs import keras2_config, keras2_training_config, keras3_config
 from ..training.compiled import CompiledModel
 from .assets import ASSETS, read_assets, write_assets
 from .class_names import strip_defaults
@@ -52,7 +53,6 @@ from .custom_layer_graphs import (
     using_layer_graphs,
     write_layer_graphs,
 )
-from .keras2_configs import keras2_config, keras2_training_config, keras3_config
 from .keras_objects import deserialize_keras_object, full_config
 from .limits import WeightLimit, check_size
 from .model_file import (
@@ -63,18 +63,18 @@ from .model_file import (
     opened_model_file,
 )
 from .operations import is_operation
-from .optimizer_state import (
+from .weights.optimizer_state import (
     add_optimizer,
     config_with_loss_scale,
     has_loss_scale,
     restore_optimizer,
     write_optimizer,
 )
-from .shards import writing_shards
-from .weight_assignment import WeightAssignment
-from .weights_by_layer import read_layers, read_layers_by_name, write_layers
-from .weights_by_name import is_safetensors, read_names, write_names
-from .weights_by_path import read_tree, write_tree
+from .weights.shards import writing_shards
+from .weights.weight_assignment import WeightAssignment
+from .weights.weights_by_layer import read_layers, read_layers_by_name, write_layers
+from .weights.weights_by_name import is_safetensors, read_names, write_names
+from .weights.weights_by_path import read_tree, write_tree
 
 __all__ = ["load_model", "load_weights", "save_model", "save_weights"]
 

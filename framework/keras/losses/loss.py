@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from tapewright.core.argument_validation import one_of
 from tapewright.core.interpreters import converted
-from tapewright.core.naming import snake_case, unique_name
+from tapewright.core.messages.argument_validation import one_of
+from tapewright.core.names.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, map_structure
-from tapewright.core.replica_context import replica_context
+from tapewright.core.state.replica_context import replica_context
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.layers.dtype_policies import compute_dtype
 from tapewright.ops.array.conversion import cast

@@ -11,9 +11,9 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from tapewright.core.floatx import epsilon
+from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.core.rules import normalize_axis
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.settings.floatx import epsilon
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import transpose
 from tapewright.ops.math.comparison import not_equal, where

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tapewright.core.floatx import epsilon
+from tapewright.core.settings.floatx import epsilon
 from tapewright.ops.math.elementwise import abs, clip_by_value, log, maximum, square
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
 from tapewright.ops.math.smooth import log_cosh as _log_cosh

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tapewright.core.floatx import epsilon
-from tapewright.core.replica_context import replica_context
+from tapewright.core.settings.floatx import epsilon
+from tapewright.core.state.replica_context import replica_context
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.joining import stack, unstack
 from tapewright.ops.math.reduction import reduce_sum

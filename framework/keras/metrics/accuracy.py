@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tapewright.core.argument_validation import whole
 from tapewright.core.dtypes import float32, float64, int32, int64
 from tapewright.core.errors import ShapeError
+from tapewright.core.messages.argument_validation import whole
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.indexing import argmax
 from tapewright.ops.array.shape import expand_dims, reshape, squeeze

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from tapewright.core.argument_validation import whole
-from tapewright.core.floatx import epsilon
+from tapewright.core.messages.argument_validation import whole
+from tapewright.core.settings.floatx import epsilon
 from tapewright.ops.math.comparison import equal, greater, logical_and, where
 from tapewright.ops.math.elementwise import divide_no_nan, log, maximum, minimum
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum

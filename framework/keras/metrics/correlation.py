@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tapewright.core.floatx import epsilon
+from tapewright.core.settings.floatx import epsilon
 from tapewright.ops.math.elementwise import sqrt, square
 from tapewright.ops.math.reduction import reduce_mean
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tapewright.core.argument_validation import one_of
-from tapewright.core.floatx import epsilon
+from tapewright.core.messages.argument_validation import one_of
+from tapewright.core.settings.floatx import epsilon
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.shape import expand_dims
 from tapewright.ops.math.comparison import greater, greater_equal, logical_and

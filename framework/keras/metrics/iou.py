@@ -6,11 +6,11 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tapewright.core.argument_validation import whole
 from tapewright.core.dtypes import float32, float64
 from tapewright.core.errors import ShapeError
-from tapewright.core.floatx import epsilon
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.messages.argument_validation import whole
+from tapewright.core.messages.source_lines import user_stacklevel
+from tapewright.core.settings.floatx import epsilon
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import ones_like
 from tapewright.ops.array.gather import gather

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tapewright.core.argument_validation import one_of
 from tapewright.core.dtypes import as_dtype, float32, float64
-from tapewright.core.floatx import default_float
 from tapewright.core.interpreters import (
     active_interpreter,
     active_interpreters,
     converted,
     use_interpreters,
 )
+from tapewright.core.messages.argument_validation import one_of
 from tapewright.core.module import Module
-from tapewright.core.naming import snake_case, unique_name
-from tapewright.core.replica_context import replica_context
-from tapewright.core.stateless_scope import paired, substituted
+from tapewright.core.names.naming import snake_case, unique_name
+from tapewright.core.settings.floatx import default_float
+from tapewright.core.state.replica_context import replica_context
+from tapewright.core.state.stateless_scope import paired, substituted
 from tapewright.core.tape import Tape
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.trackable import owned

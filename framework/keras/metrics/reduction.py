@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from tapewright.core.interpreters import converted
-from tapewright.core.replica_context import replica_context
+from tapewright.core.state.replica_context import replica_context
 from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.ops.math.reduction import reduce_mean, reduce_sum
 from tapewright.serialization.object_config import (

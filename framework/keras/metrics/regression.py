@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from tapewright.core.argument_validation import one_of, whole
 from tapewright.core.dtypes import float64
 from tapewright.core.interpreters import active_tracer
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.messages.argument_validation import one_of, whole
+from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.ops.array.shape import expand_dims, size
 from tapewright.ops.math.comparison import greater, is_inf, where
 from tapewright.ops.math.elementwise import sqrt, square

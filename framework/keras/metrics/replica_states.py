@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from tapewright.core.replica_context import in_replica_context, replica_context
+from tapewright.core.state.replica_context import in_replica_context, replica_context
 from tapewright.core.variable import writing
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import zeros_like

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tapewright.core.naming import snake_case
+from tapewright.core.names.naming import snake_case
 from tapewright.serialization.object_config import ObjectFamily
 from tapewright.serialization.registry import register
 

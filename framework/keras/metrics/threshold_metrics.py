@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from tapewright.core.argument_validation import share, whole
+from tapewright.core.messages.argument_validation import share, whole
 from tapewright.ops.math.comparison import greater_equal, where
 from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.ops.math.reduction import reduce_max

@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING
 
 from tapewright.compiler.tracing.tracer import EagerFallback
 from tapewright.core.errors import ShapeError
-from tapewright.core.naming import unique_name
+from tapewright.core.messages.suggestions import suggesting_arguments, suggestion
+from tapewright.core.names.naming import unique_name
+from tapewright.core.names.reserved_names import Replaceable
 from tapewright.core.nest import flatten, is_nested, map_structure
-from tapewright.core.reserved_names import Replaceable
-from tapewright.core.suggestions import (
-    suggesting_arguments,
-    suggestion,
-)
-from tapewright.core.symbolic_shape import static_shapes
+from tapewright.core.shapes.symbolic_shape import static_shapes
 from tapewright.core.tensor import convert_to_tensor, is_composite
 from tapewright.core.trackable import Opaque
 from tapewright.distribute.strategy import Strategy, get_strategy

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from tapewright.core.names.reserved_names import class_attribute
 from tapewright.core.nest import flatten
-from tapewright.core.reserved_names import class_attribute
 from tapewright.core.tensor import TensorSpec
 from tapewright.layers.base.input_layer import Input, InputLayer
 from tapewright.layers.base.layer import Layer, call_context

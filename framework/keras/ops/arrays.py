@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tapewright.core.rules import normalize_axis
-from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_dim import is_symbolic
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import Axes, Axis, ShapeLike, TensorLike
 from tapewright.ops.array import creation, joining

@@ -16,8 +16,8 @@ from tapewright.core import nest
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import ShapeError
 from tapewright.core.rules import normalize_axis
-from tapewright.core.symbolic_dim import UnknownSize
-from tapewright.core.symbolic_shape import agree
+from tapewright.core.shapes.symbolic_dim import UnknownSize
+from tapewright.core.shapes.symbolic_shape import agree
 from tapewright.core.tensor import Tensor
 from tapewright.core.tensor import convert_to_tensor as _convert
 from tapewright.core.tensor import is_tensor as _is_tensor

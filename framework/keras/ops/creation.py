@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from tapewright.core.dtypes import as_dtype
-from tapewright.core.floatx import default_float
+from tapewright.core.settings.floatx import default_float
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import DTypeLike, ShapeLike, TensorLike
 from tapewright.ops.array import creation, joining

@@ -10,8 +10,8 @@ from __future__ import annotations
 import functools
 import math
 
-from tapewright.core.docstrings import summary_of
 from tapewright.core.dtypes import as_dtype
+from tapewright.core.messages.docstrings import summary_of
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import DTypeLike, TensorLike
 from tapewright.ops.array import conversion

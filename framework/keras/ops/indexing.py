@@ -10,9 +10,9 @@ from typing import Any, overload
 import numpy as np
 
 from tapewright.compiler.control_flow.while_loop import while_loop
-from tapewright.core import devices
 from tapewright.core.dtypes import int32
 from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.hardware import devices
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import Axis, TensorLike

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tapewright.core.dtypes import int64
-from tapewright.core.floatx import default_float
-from tapewright.core.floatx import epsilon as default_epsilon
 from tapewright.core.rules import normalize_axis
+from tapewright.core.settings.floatx import default_float
+from tapewright.core.settings.floatx import epsilon as default_epsilon
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import Axes, Axis, DTypeLike, TensorLike
 from tapewright.layers import activations
 from tapewright.layers.base.spatial import checked_format
-from tapewright.layers.categories import encoded, sparse_one_hot
+from tapewright.layers.preprocessing.categories import encoded, sparse_one_hot
 from tapewright.ops.array import shape as shapes
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.conversion import complex as _complex

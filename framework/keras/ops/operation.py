@@ -15,12 +15,12 @@ from typing import Any, overload
 
 import numpy as np
 
-from tapewright.core.docstrings import compose, summary_of
 from tapewright.core.dtypes import DType
-from tapewright.core.floatx import image_data_format
-from tapewright.core.naming import snake_case, unique_name
+from tapewright.core.messages.docstrings import compose, summary_of
+from tapewright.core.messages.suggestions import explain_call
+from tapewright.core.names.naming import snake_case, unique_name
 from tapewright.core.nest import flatten, is_nested, map_structure
-from tapewright.core.suggestions import explain_call
+from tapewright.core.settings.floatx import image_data_format
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import P, R, TensorLike
 from tapewright.layers.base.symbolic_tensor import (

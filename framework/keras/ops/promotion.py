@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 
 from tapewright.core.dtypes import float64, int32, uint32
-from tapewright.core.floatx import default_float
+from tapewright.core.settings.floatx import default_float
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import P, R, TensorLike
 from tapewright.ops.array.conversion import cast

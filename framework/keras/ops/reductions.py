@@ -6,9 +6,9 @@ import functools
 import math
 from collections.abc import Callable
 
-from tapewright.core import devices
-from tapewright.core.docstrings import summary_of
 from tapewright.core.dtypes import float32, float64, int32, is_half
+from tapewright.core.hardware import devices
+from tapewright.core.messages.docstrings import summary_of
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import Axes, Axis, DTypeLike, P, TensorLike

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tapewright.core.dtypes import float32, float64
 from tapewright.core.errors import DTypeError, ShapeError, cast_advice
-from tapewright.core.symbolic_shape import agree
+from tapewright.core.shapes.symbolic_shape import agree
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import TensorLike
 from tapewright.ops.array import segment

@@ -14,8 +14,8 @@ import math
 import numpy as np
 
 from tapewright.core.dtypes import as_dtype
-from tapewright.core.symbolic_dim import is_symbolic
-from tapewright.core.symbolic_operand import SymbolicOperand
+from tapewright.core.shapes.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_operand import SymbolicOperand
 from tapewright.core.tensor import convert_to_tensor
 
 from . import (

@@ -7,7 +7,7 @@ is determined by the first batch.
 from collections import namedtuple
 
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
-from tapewright.core.replica_context import replica_context
+from tapewright.core.state.replica_context import replica_context
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.trackable import Trackable, assign_pending
 from tapewright.ops.array.conversion import cast

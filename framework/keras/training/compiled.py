@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tapewright import optimizers
-from tapewright.core import config
-from tapewright.core.argument_validation import whole
-from tapewright.core.floatx import default_float
+from tapewright.core.messages.argument_validation import whole
+from tapewright.core.messages.suggestions import suggesting_arguments
 from tapewright.core.nest import flatten
-from tapewright.core.replica_context import replica_context
-from tapewright.core.suggestions import suggesting_arguments
+from tapewright.core.settings import config
+from tapewright.core.settings.floatx import default_float
+from tapewright.core.state.replica_context import replica_context
 from tapewright.core.trackable import Trackable, drop_pending
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.math.reduction import reduce_sum
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tapewright.core.tensor import Tensor
-    from tapewright.optimizers.optimizer import Optimizer
+    from tapewright.optimizers.base.optimizer import Optimizer
 
     from ..metrics.metric import Metric
 

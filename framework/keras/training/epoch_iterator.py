@@ -7,9 +7,9 @@ which may extend over several passes.
 import warnings
 from itertools import islice
 
-from tapewright.core.argument_validation import whole
-from tapewright.core.source_lines import user_stacklevel
-from tapewright.data.node import skip
+from tapewright.core.messages.argument_validation import whole
+from tapewright.core.messages.source_lines import user_stacklevel
+from tapewright.data.nodes.node import skip
 
 from ..config import limited
 from .data_adapters import get_data_adapter

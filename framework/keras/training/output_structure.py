@@ -3,8 +3,8 @@
 Outputs, labels and weights may be single tensors, lists or dicts.
 """
 
+from tapewright.core.messages.suggestions import suggestion
 from tapewright.core.nest import flatten, is_nested, map_structure, pack
-from tapewright.core.suggestions import suggestion
 from tapewright.ops.array.shape import shape as shape_of
 from tapewright.ops.ragged.ragged_tensor import RaggedTensor
 

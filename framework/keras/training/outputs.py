@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 from tapewright.core.nest import flatten, pack
 from tapewright.core.tensor import is_composite, is_tensor
 from tapewright.ops.array.joining import concat

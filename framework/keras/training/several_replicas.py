@@ -4,8 +4,8 @@ import hashlib
 
 import numpy as np
 
-from tapewright.core import devices
 from tapewright.core.communication.job import communicator
+from tapewright.core.hardware import devices
 from tapewright.core.nest import flatten
 from tapewright.core.tensor import new_tensor
 from tapewright.data.parts import is_per_worker, part_of_batches, per_worker_batches

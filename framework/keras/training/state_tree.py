@@ -1,7 +1,7 @@
 """The variables of a model, its optimizer and its metrics, as dicts nested by path."""
 
-from tapewright.core.argument_validation import one_of
-from tapewright.core.stateless_scope import paired
+from tapewright.core.messages.argument_validation import one_of
+from tapewright.core.state.stateless_scope import paired
 
 __all__ = ["assign_state_tree", "state_tree"]
 

@@ -2,8 +2,8 @@
 
 import textwrap
 
-from tapewright.core.logger import get_logger
-from tapewright.core.suggestions import suggestion
+from tapewright.core.messages.logger import get_logger
+from tapewright.core.messages.suggestions import suggestion
 from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.summary_rows import (
     HEADER,

@@ -5,7 +5,7 @@ import weakref
 from tapewright.compiler.function.function import Function
 from tapewright.core.interpreters import converted
 from tapewright.core.nest import flatten
-from tapewright.core.replica_context import in_replica_context, replica_context
+from tapewright.core.state.replica_context import in_replica_context, replica_context
 
 __all__ = ["TracedStep", "TracedSteps", "run_all"]
 

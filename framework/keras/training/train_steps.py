@@ -11,10 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tapewright.autodiff.gradient_tape import GradientTape
-from tapewright.core.commit import bound_again, undoing
 from tapewright.core.interpreters import converted
+from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.core.nest import map_structure
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.state.commit import bound_again, undoing
 from tapewright.layers.base.call_spec import CallSignature
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 

@@ -6,8 +6,8 @@ import operator
 from typing import TYPE_CHECKING
 
 from tapewright.core.errors import ShapeError
+from tapewright.core.messages.suggestions import suggesting_arguments
 from tapewright.core.nest import flatten, map_structure
-from tapewright.core.suggestions import suggesting_arguments
 from tapewright.core.tensor import is_tensor
 from tapewright.serialization.constructor_arguments import is_own
 

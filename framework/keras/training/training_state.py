@@ -11,10 +11,10 @@ from contextlib import suppress
 
 import numpy as np
 
-from tapewright.core.assignment import unchanged_on_error
 from tapewright.core.errors import SavingError
+from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.core.nest import map_structure
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.state.assignment import unchanged_on_error
 from tapewright.formats.checkpoints.object_tree import explore
 from tapewright.formats.checkpoints.restoring import listed, restore_into
 from tapewright.formats.checkpoints.snapshot import snapshot

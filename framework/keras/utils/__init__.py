@@ -3,9 +3,8 @@
 import sys
 from typing import TYPE_CHECKING
 
-from tapewright.core.lazy_import import import_lazily
+from tapewright.core.names.lazy_import import import_lazily
 
-from ..backend.session import clear_session, is_keras_tensor, standardize_dtype
 from ..config import (
     disable_interactive_logging,
     enable_interactive_logging,
@@ -22,18 +21,20 @@ from ..saving import (
     register_keras_serializable,
     serialize_keras_object,
 )
+from ..session import clear_session, is_keras_tensor, standardize_dtype
 from ..training.data_adapters.data_adapter_utils import (
     pack_x_y_sample_weight,
     unpack_x_y_sample_weight,
 )
 from ..training.data_adapters.py_dataset_adapter import PyDataset
-from . import bounding_boxes, legacy
+from . import bounding_boxes
 from .dataset_utils import split_dataset, timeseries_dataset_from_array
 from .numerical import normalize, pad_sequences, to_categorical
 from .progbar import Progbar
 from .random_seed import set_random_seed
 
 if TYPE_CHECKING:
+    from ..legacy import serialization as legacy
     from .directory_datasets import (
         audio_dataset_from_directory,
         image_dataset_from_directory,
@@ -99,6 +100,7 @@ import_lazily(
     array_to_img="tapewright.keras.utils.image_utils:array_to_img",
     audio_dataset_from_directory=f"{DIRECTORIES}:audio_dataset_from_directory",
     get_file="tapewright.keras.utils.file_download:get_file",
+    legacy="tapewright.keras.legacy.serialization",
     image_dataset_from_directory=f"{DIRECTORIES}:image_dataset_from_directory",
     img_to_array="tapewright.keras.utils.image_utils:img_to_array",
     load_img="tapewright.keras.utils.image_utils:load_img",

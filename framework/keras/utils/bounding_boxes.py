@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tapewright.core.argument_validation import one_of
 from tapewright.core.errors import ShapeError
-from tapewright.core.floatx import epsilon
+from tapewright.core.messages.argument_validation import one_of
+from tapewright.core.settings.floatx import epsilon
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 from tapewright.layers.base.bounding_boxes import (

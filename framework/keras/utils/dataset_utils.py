@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import convert_to_tensor
-from tapewright.data.batching import Batch
 from tapewright.data.dataset import Dataset
 from tapewright.data.elements import stack_elements
+from tapewright.data.nodes.batching import Batch
 from tapewright.ops.array.gather import gather
 from tapewright.ops.array.shape import expand_dims
 

@@ -10,17 +10,17 @@ import os
 from collections.abc import Sequence
 from typing import Any, Self
 
-from tapewright.core.argument_validation import one_of
-from tapewright.core.naming import unique_name
+from tapewright.core.messages.argument_validation import one_of
+from tapewright.core.names.naming import unique_name
 from tapewright.core.nest import map_structure
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.data.dataset import Dataset
 from tapewright.layers.base.input_layer import Input
 from tapewright.layers.base.layer import BUILDING, Layer, ShapePreserving
-from tapewright.layers.hashing import HashedCrossing, Hashing
-from tapewright.layers.index_lookup import IndexLookup
-from tapewright.layers.lookup import IntegerLookup, StringLookup
-from tapewright.layers.preprocessing import (
+from tapewright.layers.preprocessing.hashing import HashedCrossing, Hashing
+from tapewright.layers.preprocessing.index_lookup import IndexLookup
+from tapewright.layers.preprocessing.lookup import IntegerLookup, StringLookup
+from tapewright.layers.preprocessing.numbers import (
     CategoryEncoding,
     Discretization,
     Normalization,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tapewright.core.dtypes import as_dtype
-from tapewright.core.floatx import floatx
+from tapewright.core.settings.floatx import floatx
 from tapewright.core.tensor import convert_to_tensor, is_tensor
 from tapewright.layers.base.spatial import checked_format
 from tapewright.ops.image.resizing import resize

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
-from tapewright.core.suggestions import suggestion
+from tapewright.core.messages.suggestions import suggestion
 
 __all__ = ["Config"]
 

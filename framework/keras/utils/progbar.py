@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.core.argument_validation import one_of
+from tapewright.core.messages.argument_validation import one_of
 from tapewright.serialization.constructor_call import constructor_call
 
 from ..callbacks.console import Bar, epoch_line, is_live, say

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from tapewright.core import devices, dtypes, text
+from tapewright.core import dtypes, text
 from tapewright.core.dispatch import composite
 from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import (
@@ -18,11 +18,13 @@ from tapewright.core.errors import (
     InvalidArgumentError,
     MappingError,
 )
+from tapewright.core.hardware import devices
 from tapewright.core.interpreters import (
     ARRAY_EVAL,
     active_interpreter,
     active_tracer,
 )
+from tapewright.core.messages.source_lines import user_line
 from tapewright.core.rules import (
     check_at_least,
     check_choice,
@@ -30,9 +32,8 @@ from tapewright.core.rules import (
     known_rank,
     normalize_axis,
 )
-from tapewright.core.source_lines import user_line
-from tapewright.core.symbolic_dim import NeedsValue
-from tapewright.core.symbolic_shape import has_symbolic_shape
+from tapewright.core.shapes.symbolic_dim import NeedsValue
+from tapewright.core.shapes.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import (
     Tensor,
     convert_to_tensor,

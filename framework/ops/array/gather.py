@@ -12,9 +12,7 @@ from typing import Unpack
 
 import numpy as np
 
-from tapewright.core import devices, dtypes
-from tapewright.core.combine_at import combine_at
-from tapewright.core.costs import per_input
+from tapewright.core import dtypes
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import (
     DTypeError,
@@ -23,9 +21,13 @@ from tapewright.core.errors import (
     ShapeError,
     TracingError,
 )
+from tapewright.core.hardware import devices
+from tapewright.core.hardware.combine_at import combine_at
+from tapewright.core.op_definition.costs import per_input
+from tapewright.core.op_definition.traits import Traits
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import all_mapped, normalize_axis
-from tapewright.core.symbolic_shape import agree
+from tapewright.core.shapes.symbolic_shape import agree
 from tapewright.core.tensor import (
     IndexedSlices,
     Tensor,
@@ -34,7 +36,6 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
-from tapewright.core.traits import Traits
 from tapewright.core.typing import (
     Axes,
     Axis,

@@ -12,14 +12,16 @@ from typing import Annotated, Any, TypeAlias, Unpack
 
 import numpy as np
 
-from tapewright.core import devices, dtypes
-from tapewright.core.costs import per_input
+from tapewright.core import dtypes
 from tapewright.core.errors import (
     DTypeError,
     InvalidArgumentError,
     OutOfBoundsError,
     ShapeError,
 )
+from tapewright.core.hardware import devices
+from tapewright.core.op_definition.costs import per_input
+from tapewright.core.op_definition.traits import Traits
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     batch_along_axis,
@@ -28,9 +30,9 @@ from tapewright.core.rules import (
     known_rank,
     normalize_axis,
 )
-from tapewright.core.symbolic_dim import is_symbolic
-from tapewright.core.symbolic_operand import TracedOperand
-from tapewright.core.symbolic_shape import as_size, has_symbolic_shape
+from tapewright.core.shapes.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_operand import TracedOperand
+from tapewright.core.shapes.symbolic_shape import as_size, has_symbolic_shape
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -40,7 +42,6 @@ from tapewright.core.tensor import (
     new_tensor,
 )
 from tapewright.core.text import zeros
-from tapewright.core.traits import Traits
 from tapewright.core.typing import (
     Axis,
     DTypeLike,

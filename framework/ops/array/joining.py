@@ -26,9 +26,9 @@ from tapewright.core.rules import (
     lift,
     normalize_axis,
 )
-from tapewright.core.symbolic_dim import is_symbolic
-from tapewright.core.symbolic_operand import TracedOperand
-from tapewright.core.symbolic_shape import agree, as_size
+from tapewright.core.shapes.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_operand import TracedOperand
+from tapewright.core.shapes.symbolic_shape import agree, as_size
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,

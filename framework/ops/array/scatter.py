@@ -10,13 +10,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Unpack
 
-from tapewright.core import devices, text
-from tapewright.core.combine_at import combine_at
+from tapewright.core import text
 from tapewright.core.errors import (
     InvalidArgumentError,
     OutOfBoundsError,
     ShapeError,
 )
+from tapewright.core.hardware import devices
+from tapewright.core.hardware.combine_at import combine_at
+from tapewright.core.op_definition.traits import Traits
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import all_mapped, infer_like_input, same_dtype
 from tapewright.core.tensor import (
@@ -26,7 +28,6 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
-from tapewright.core.traits import Traits
 from tapewright.core.typing import (
     IntLike,
     Kernel,

@@ -14,16 +14,19 @@ from typing import Unpack
 
 import numpy as np
 
-from tapewright.core import devices, dtypes
-from tapewright.core.combine_at import combine_at
-from tapewright.core.costs import per_input
+from tapewright.core import dtypes
 from tapewright.core.errors import (
     DTypeError,
     InvalidArgumentError,
     MappingError,
     ShapeError,
 )
+from tapewright.core.hardware import devices
+from tapewright.core.hardware.combine_at import combine_at
 from tapewright.core.interpreters import active_tracer
+from tapewright.core.messages.source_lines import user_line
+from tapewright.core.op_definition.costs import per_input
+from tapewright.core.op_definition.traits import Traits
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     all_mapped,
@@ -31,8 +34,7 @@ from tapewright.core.rules import (
     check_at_least,
     known_rank,
 )
-from tapewright.core.source_lines import user_line
-from tapewright.core.symbolic_dim import NeedsValue
+from tapewright.core.shapes.symbolic_dim import NeedsValue
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -40,7 +42,6 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
-from tapewright.core.traits import Traits
 from tapewright.core.typing import IntLike, Kernel, Op, P, TensorLike
 
 from ..math.comparison import equal, less, logical_not, masked, where

@@ -10,11 +10,12 @@ import math
 
 import numpy as np
 
-from tapewright.core import devices, dtypes
-from tapewright.core.blas import ROW
-from tapewright.core.costs import per_input
+from tapewright.core import dtypes
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.hardware import devices
+from tapewright.core.hardware.blas import ROW
+from tapewright.core.op_definition.costs import per_input
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     broadcast_shape,
@@ -24,13 +25,14 @@ from tapewright.core.rules import (
     known_rank,
     normalize_axis,
 )
-from tapewright.core.symbolic_shape import (
+from tapewright.core.shapes.symbolic_shape import (
     agree,
     definitely_equal,
     divides,
     has_symbolic_shape,
     product,
 )
+from tapewright.core.shapes.tensor_shape import TensorShape, UnrankedShape
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -38,7 +40,6 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
-from tapewright.core.tensor_shape import TensorShape, UnrankedShape
 from tapewright.core.typing import (
     Axes,
     Axis,

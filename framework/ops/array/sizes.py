@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.core import devices, dtypes, hooks
+from tapewright.core import dtypes, hooks
 from tapewright.core.dtypes import kind_of
+from tapewright.core.hardware import devices
 from tapewright.core.interpreters import active_tracer
 from tapewright.core.primitive import get_primitive, primitive
-from tapewright.core.symbolic_dim import NeedsSize, is_symbolic
-from tapewright.core.symbolic_shape import has_symbolic_shape
+from tapewright.core.shapes.symbolic_dim import NeedsSize, is_symbolic
+from tapewright.core.shapes.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,

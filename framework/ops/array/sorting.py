@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapewright.core import devices, dtypes
+from tapewright.core import dtypes
 from tapewright.core.errors import (
     DTypeError,
     InvalidArgumentError,
     MappingError,
     ShapeError,
 )
+from tapewright.core.hardware import devices
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     all_mapped,

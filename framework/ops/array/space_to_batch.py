@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tapewright.core.errors import InvalidArgumentError, ShapeError
-from tapewright.core.symbolic_shape import divides
+from tapewright.core.shapes.symbolic_shape import divides
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import ShapeLike, TensorLike, as_shape
 

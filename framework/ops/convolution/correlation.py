@@ -18,8 +18,8 @@ import math
 
 import numpy as np
 
-from tapewright.core.costs import size_of
 from tapewright.core.errors import ShapeError
+from tapewright.core.op_definition.costs import size_of
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import same_dtype
 from tapewright.core.tensor import TensorSpec

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from tapewright.core.parallel import parallel_for, threads_for
+from tapewright.core.hardware.parallel import parallel_for, threads_for
 
 from .im2col import GPU_BLOCK, Room, columns_size, meetings, product, unroll
 from .windows import positions

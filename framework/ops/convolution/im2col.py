@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from tapewright.core.blas import gemm
-from tapewright.core.parallel import parallel_for
+from tapewright.core.hardware.blas import gemm
+from tapewright.core.hardware.parallel import parallel_for
 
 from .windows import positions
 

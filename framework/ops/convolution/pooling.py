@@ -18,7 +18,6 @@ from typing import Annotated, Any, TypeAlias, Unpack
 import numpy as np
 
 from tapewright.core import dtypes
-from tapewright.core.costs import per_input, size_of
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import (
     DTypeError,
@@ -26,7 +25,9 @@ from tapewright.core.errors import (
     ShapeError,
     cast_advice,
 )
-from tapewright.core.parallel import parallel_for
+from tapewright.core.hardware.parallel import parallel_for
+from tapewright.core.op_definition.costs import per_input, size_of
+from tapewright.core.op_definition.traits import Traits
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     all_mapped,
@@ -36,7 +37,7 @@ from tapewright.core.rules import (
     diagonal_along_axis,
     normalize_axis,
 )
-from tapewright.core.symbolic_shape import agree
+from tapewright.core.shapes.symbolic_shape import agree
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
@@ -44,7 +45,6 @@ from tapewright.core.tensor import (
     module_of,
     new_tensor,
 )
-from tapewright.core.traits import Traits
 from tapewright.core.typing import (
     Axis,
     DTypeLike,

@@ -10,8 +10,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Annotated, TypeAlias, Unpack
 
-from tapewright.core.costs import per_input
 from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.op_definition.costs import per_input
+from tapewright.core.op_definition.traits import Traits
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     batch_leading,
@@ -19,9 +20,8 @@ from tapewright.core.rules import (
     known_rank,
     normalize_axis,
 )
-from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_dim import is_symbolic
 from tapewright.core.tensor import Tensor, TensorSpec
-from tapewright.core.traits import Traits
 from tapewright.core.typing import Axis, Kernel, Op, P, TensorLike, as_shape
 
 __all__ = []  # nothing of TensorFlow's: its names are those of the files above

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tapewright.core import devices, dtypes
+from tapewright.core import dtypes
 from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.hardware import devices
 from tapewright.core.rules import check_at_least
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import IntLike, TensorLike

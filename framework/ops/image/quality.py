@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tapewright.core import dtypes
 from tapewright.core.errors import ShapeError
 from tapewright.core.rules import checked_broadcast
-from tapewright.core.symbolic_shape import agree
+from tapewright.core.shapes.symbolic_shape import agree
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import TensorLike
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from tapewright.core import dtypes
-from tapewright.core.devices import check_fits
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.hardware.devices import check_fits
 from tapewright.core.rules import check_at_least, check_choice
 from tapewright.core.tensor import Tensor
 from tapewright.core.typing import IntLike, ShapeLike, TensorLike, as_shape

@@ -12,7 +12,7 @@ from tapewright.core import dtypes
 from tapewright.core.errors import InvalidArgumentError, MappingError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import all_mapped, check_at_least
-from tapewright.core.symbolic_shape import agree
+from tapewright.core.shapes.symbolic_shape import agree
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import IntLike, TensorLike
 

@@ -17,7 +17,7 @@ from tapewright.core.dispatch import composite
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import normalize_axis, same_dtype
-from tapewright.core.symbolic_shape import agree
+from tapewright.core.shapes.symbolic_shape import agree
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,

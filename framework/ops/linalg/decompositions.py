@@ -14,9 +14,9 @@ from typing import Literal, overload
 
 import numpy as np
 
-from tapewright.core.costs import cubic
 from tapewright.core.dtypes import as_dtype, finfo
 from tapewright.core.interpreters import active_interpreters
+from tapewright.core.op_definition.costs import cubic
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import batch_leading
 from tapewright.core.tape import Tape

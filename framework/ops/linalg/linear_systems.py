@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tapewright.core import devices
-from tapewright.core.blas import trsm
-from tapewright.core.costs import cubic
 from tapewright.core.dtypes import finfo
 from tapewright.core.errors import (
     DTypeError,
@@ -19,6 +16,9 @@ from tapewright.core.errors import (
     ShapeError,
     cast_advice,
 )
+from tapewright.core.hardware import devices
+from tapewright.core.hardware.blas import trsm
+from tapewright.core.op_definition.costs import cubic
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     batch_leading,

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tapewright.core import devices, dtypes
-from tapewright.core.costs import cubic
+from tapewright.core import dtypes
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.hardware import devices
+from tapewright.core.op_definition.costs import cubic
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import batch_leading, check_choice, checked_broadcast
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor

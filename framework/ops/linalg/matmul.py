@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from tapewright.core import config, devices
-from tapewright.core.costs import size_of
 from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.hardware import devices
+from tapewright.core.op_definition.costs import size_of
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     batch_leading,
@@ -20,7 +20,8 @@ from tapewright.core.rules import (
     lift,
     same_dtype,
 )
-from tapewright.core.symbolic_shape import agree
+from tapewright.core.settings import config
+from tapewright.core.shapes.symbolic_shape import agree
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,

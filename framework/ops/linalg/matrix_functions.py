@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapewright.core.costs import cubic
 from tapewright.core.dispatch import composite
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import DTypeError, InvalidArgumentError, cast_advice
+from tapewright.core.op_definition.costs import cubic
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import batch_leading
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor

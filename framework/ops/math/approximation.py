@@ -12,10 +12,10 @@ from typing import Unpack
 
 import numpy as np
 
-from tapewright.core.parallel import parallel_for
+from tapewright.core.hardware.parallel import parallel_for
+from tapewright.core.op_definition.traits import ElementwiseTraits
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import Tensor
-from tapewright.core.traits import ElementwiseTraits
 from tapewright.core.typing import Kernel, Op, P
 
 __all__ = [

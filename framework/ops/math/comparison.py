@@ -14,10 +14,10 @@ import numpy as np
 
 from tapewright.core import dtypes
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.op_definition.traits import ElementwiseTraits
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import Tensor, TensorSpec
-from tapewright.core.traits import ElementwiseTraits
 from tapewright.core.typing import Kernel, Op, P, TensorLike
 
 __all__ = [

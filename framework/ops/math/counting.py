@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from tapewright.core import dtypes
-from tapewright.core.costs import per_input
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.op_definition.costs import per_input
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     batch_leading,

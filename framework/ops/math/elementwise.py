@@ -17,9 +17,10 @@ from typing import Unpack
 import numpy as np
 
 from tapewright.core import dtypes
-from tapewright.core.costs import size_of
-from tapewright.core.devices import is_array
 from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.hardware.devices import is_array
+from tapewright.core.op_definition.costs import size_of
+from tapewright.core.op_definition.traits import ElementwiseTraits
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import (
@@ -28,7 +29,6 @@ from tapewright.core.tensor import (
     TensorSpec,
     convert_to_tensor,
 )
-from tapewright.core.traits import ElementwiseTraits
 from tapewright.core.typing import (
     DTypeLike,
     Kernel,

@@ -11,8 +11,6 @@ from typing import Any, Unpack, overload
 import numpy as np
 
 from tapewright.core import dtypes
-from tapewright.core.blas import sum_of_squares
-from tapewright.core.costs import per_input
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import (
     DTypeError,
@@ -20,16 +18,18 @@ from tapewright.core.errors import (
     ShapeError,
     cast_advice,
 )
+from tapewright.core.hardware.blas import sum_of_squares
+from tapewright.core.op_definition.costs import per_input
+from tapewright.core.op_definition.traits import Traits
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import all_mapped, lift, normalize_axis
-from tapewright.core.symbolic_shape import product
+from tapewright.core.shapes.symbolic_shape import product
 from tapewright.core.tensor import (
     IndexedSlices,
     Tensor,
     TensorSpec,
     convert_to_tensor,
 )
-from tapewright.core.traits import Traits
 from tapewright.core.typing import (
     Axes,
     DTypeLike,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tapewright.core.costs import per_input
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.op_definition.costs import per_input
 from tapewright.core.rules import (
     along_axis,
     beside_axis,

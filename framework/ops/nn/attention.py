@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from tapewright.core import devices, dtypes
+from tapewright.core import dtypes
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.hardware import devices
 from tapewright.core.rules import checked_broadcast
 from tapewright.core.tensor import (
     Tensor,

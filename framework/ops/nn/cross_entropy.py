@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from tapewright.core.blas import sum_of_squares
-from tapewright.core.costs import per_input
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.hardware.blas import sum_of_squares
+from tapewright.core.op_definition.costs import per_input
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     all_mapped,

@@ -6,7 +6,6 @@ import functools
 
 import numpy as np
 
-from tapewright.core import devices
 from tapewright.core.dispatch import composite
 from tapewright.core.errors import (
     DTypeError,
@@ -14,6 +13,7 @@ from tapewright.core.errors import (
     ShapeError,
     cast_advice,
 )
+from tapewright.core.hardware import devices
 from tapewright.core.rules import check_choice
 from tapewright.core.tensor import Tensor, convert_to_tensor, module_of
 from tapewright.core.typing import IntLike, StaticShapeLike, TensorLike

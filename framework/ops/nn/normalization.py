@@ -7,8 +7,6 @@ shift.
 
 from __future__ import annotations
 
-from tapewright.core import devices
-from tapewright.core.costs import per_input
 from tapewright.core.dtypes import finfo
 from tapewright.core.errors import (
     DTypeError,
@@ -16,6 +14,8 @@ from tapewright.core.errors import (
     ShapeError,
     cast_advice,
 )
+from tapewright.core.hardware import devices
+from tapewright.core.op_definition.costs import per_input
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     batch_leading,

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from tapewright.core.parallel import parallel_for, parallel_map
+from tapewright.core.hardware.parallel import parallel_for, parallel_map
 
 __all__ = ["standardize_parts", "standardize_parts_grad"]
 

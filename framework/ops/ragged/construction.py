@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.core import devices, dtypes
+from tapewright.core import dtypes
 from tapewright.core.dtypes import as_dtype
 from tapewright.core.errors import InvalidArgumentError, ShapeError
+from tapewright.core.hardware import devices
 from tapewright.core.tensor import Tensor, convert_to_tensor, module_of, new_tensor
 from tapewright.core.typing import DTypeLike, IntLike, TensorLike
 

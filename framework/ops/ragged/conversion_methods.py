@@ -8,8 +8,8 @@ import numpy as np
 
 from tapewright.core import dtypes
 from tapewright.core.errors import DTypeError, ShapeError
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import Tensor, convert_to_tensor
-from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.typing import DTypeLike, TensorLike
 
 from ..array.conversion import cast

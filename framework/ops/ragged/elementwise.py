@@ -9,7 +9,7 @@ import numpy as np
 
 from tapewright.core.composite import CompositeTensor
 from tapewright.core.errors import InvalidArgumentError
-from tapewright.core.symbolic_operand import FunctionOverride
+from tapewright.core.shapes.symbolic_operand import FunctionOverride
 from tapewright.core.tensor import convert_to_tensor
 
 from ..array.conversion import cast

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tapewright.core import dtypes
 from tapewright.core.errors import InvalidArgumentError, ShapeError
-from tapewright.core.symbolic_shape import agree
+from tapewright.core.shapes.symbolic_shape import agree
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.core.typing import IntLike, TensorLike
 

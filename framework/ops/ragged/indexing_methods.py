@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 from tapewright.core.tensor import convert_to_tensor, module_of, new_tensor
 
 from ..array.gather import gather

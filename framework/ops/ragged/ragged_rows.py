@@ -9,9 +9,9 @@ from tapewright.core.composite import CompositeTensor
 from tapewright.core.dtypes import DType, as_dtype
 from tapewright.core.errors import ShapeError
 from tapewright.core.operators import Operators
-from tapewright.core.symbolic_shape import agree
+from tapewright.core.shapes.symbolic_shape import agree
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import Tensor, convert_to_tensor
-from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.typing import DTypeLike, TensorLike
 
 from ..array.conversion import cast

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.core import devices, dtypes
+from tapewright.core import dtypes
 from tapewright.core.composite import CompositeSpec
 from tapewright.core.dtypes import as_dtype
+from tapewright.core.hardware import devices
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
-from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.typing import DTypeLike, StaticShapeLike, TensorLike
 
 from ..array.conversion import cast

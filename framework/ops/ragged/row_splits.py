@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tapewright.core import devices, dtypes
+from tapewright.core import dtypes
 from tapewright.core.errors import (
     DTypeError,
     InvalidArgumentError,
     MappingError,
     ShapeError,
 )
+from tapewright.core.hardware import devices
 from tapewright.core.primitive import primitive
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import IntLike, TensorLike

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from tapewright.core import devices, dtypes
+from tapewright.core import dtypes
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.hardware import devices
 from tapewright.core.rules import normalize_axis
 from tapewright.core.tensor import convert_to_tensor
 

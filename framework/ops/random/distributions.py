@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapewright.core import devices, dtypes
+from tapewright.core import dtypes
 from tapewright.core.errors import (
     GradientLookupError,
     InvalidArgumentError,
     ShapeError,
 )
+from tapewright.core.hardware import devices
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import Tensor, convert_to_tensor, is_tensor, module_of
 from tapewright.core.typing import TensorLike

@@ -19,14 +19,15 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from tapewright.core import devices, dtypes
+from tapewright.core import dtypes
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.hardware import devices
 from tapewright.core.interpreters import (
     active_interpreters,
     active_tracer,
     use_interpreters,
 )
-from tapewright.core.replica_context import replica_context
+from tapewright.core.state.replica_context import replica_context
 from tapewright.core.tensor import Tensor, convert_to_tensor, new_tensor
 from tapewright.core.typing import DTypeLike, IntLike, ShapeLike, TensorLike
 from tapewright.core.variable import Variable, VariableValue, next_serial

@@ -15,17 +15,18 @@ from typing import Unpack
 
 import numpy as np
 
-from tapewright.core import devices, dtypes
+from tapewright.core import dtypes
 from tapewright.core.errors import (
     DTypeError,
     InvalidArgumentError,
     MappingError,
     ShapeError,
 )
+from tapewright.core.hardware import devices
+from tapewright.core.op_definition.traits import Traits
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import broadcast_shape, check_at_least, check_attributes
 from tapewright.core.tensor import Tensor, TensorSpec
-from tapewright.core.traits import Traits
 from tapewright.core.typing import (
     DTypeLike,
     IntLike,

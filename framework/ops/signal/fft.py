@@ -13,7 +13,6 @@ import math
 import numpy as np
 
 from tapewright.core import dtypes
-from tapewright.core.costs import size_of
 from tapewright.core.errors import (
     DTypeError,
     InvalidArgumentError,
@@ -21,6 +20,7 @@ from tapewright.core.errors import (
     TracingError,
     cast_advice,
 )
+from tapewright.core.op_definition.costs import size_of
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import (
     batch_leading,

@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tapewright.core import devices, dtypes
+from tapewright.core import dtypes
 from tapewright.core.errors import InvalidArgumentError, MappingError
+from tapewright.core.hardware import devices
+from tapewright.core.messages.source_lines import user_line
 from tapewright.core.primitive import primitive
-from tapewright.core.source_lines import user_line
-from tapewright.core.symbolic_dim import NeedsValue
+from tapewright.core.shapes.symbolic_dim import NeedsValue
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import TensorLike
 

@@ -6,13 +6,14 @@ from operator import lt
 
 import numpy as np
 
-from tapewright.core import devices, dtypes
+from tapewright.core import dtypes
 from tapewright.core.errors import (
     DTypeError,
     MappingError,
     OutOfBoundsError,
     ShapeError,
 )
+from tapewright.core.hardware import devices
 from tapewright.core.primitive import primitive
 from tapewright.core.tensor import Tensor, TensorSpec
 from tapewright.core.typing import ShapeLike, TensorLike

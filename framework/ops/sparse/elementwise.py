@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tapewright.core import dtypes
 from tapewright.core.composite import CompositeTensor
 from tapewright.core.errors import ShapeError
-from tapewright.core.symbolic_operand import FunctionOverride
-from tapewright.core.symbolic_shape import agree
+from tapewright.core.shapes.symbolic_operand import FunctionOverride
+from tapewright.core.shapes.symbolic_shape import agree
 from tapewright.core.tensor import Tensor, convert_to_tensor, module_of, new_tensor
 
 from ..array.conversion import cast
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from tapewright.core.dtypes import DType
-    from tapewright.core.tensor_shape import TensorShape
+    from tapewright.core.shapes.tensor_shape import TensorShape
     from tapewright.core.typing import TensorLike
 
 __all__ = ["OP_RULES", "OpMethods"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tapewright.core import devices, dtypes
+from tapewright.core import dtypes
 from tapewright.core.composite import CompositeTensor
 from tapewright.core.errors import DTypeError, InvalidArgumentError, ShapeError
+from tapewright.core.hardware import devices
 from tapewright.core.tensor import Tensor, convert_to_tensor
 from tapewright.core.typing import Axis, IntLike, TensorLike
 

@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
-from tapewright.core import devices, dtypes
+from tapewright.core import dtypes
 from tapewright.core.errors import DTypeError, MappingError, ShapeError
+from tapewright.core.hardware import devices
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import check_choice
-from tapewright.core.symbolic_shape import agree
+from tapewright.core.shapes.symbolic_shape import agree
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor
 from tapewright.core.typing import ShapeLike, TensorLike
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tapewright.core import devices, dtypes
+from tapewright.core import dtypes
 from tapewright.core.composite import CompositeSpec
 from tapewright.core.dtypes import DType, as_dtype
 from tapewright.core.errors import (
@@ -16,15 +16,16 @@ from tapewright.core.errors import (
     ShapeError,
     TracingError,
 )
-from tapewright.core.symbolic_dim import is_symbolic
-from tapewright.core.symbolic_shape import agree
+from tapewright.core.hardware import devices
+from tapewright.core.shapes.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_shape import agree
+from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import (
     Tensor,
     TensorSpec,
     convert_to_tensor,
     new_tensor,
 )
-from tapewright.core.tensor_shape import TensorShape
 from tapewright.core.typing import DTypeLike, ShapeLike, StaticShapeLike, TensorLike
 from tapewright.core.typing import as_shape as as_sizes
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tapewright.core import dtypes
 from tapewright.core.errors import InvalidArgumentError, ShapeError
 from tapewright.core.rules import normalize_axis
-from tapewright.core.symbolic_shape import agree
+from tapewright.core.shapes.symbolic_shape import agree
 from tapewright.core.tensor import (
     IndexedSlices,
     Tensor,

@@ -7,10 +7,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from tapewright.core.op_definition.traits import ElementwiseTraits
 from tapewright.core.rules import elementwise
 from tapewright.core.tensor import Tensor
 from tapewright.core.text import make_text
-from tapewright.core.traits import ElementwiseTraits
 from tapewright.core.typing import Array, Kernel, Op, P
 
 __all__ = ["map_numbers", "map_text", "string_op"]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tapewright.core import dtypes
-from tapewright.core.devices import to_numpy
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.hardware.devices import to_numpy
 from tapewright.core.primitive import primitive
 from tapewright.core.rules import known_rank, normalize_axis
 from tapewright.core.tensor import Tensor, TensorSpec, convert_to_tensor

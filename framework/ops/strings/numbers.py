@@ -11,10 +11,10 @@ import numpy as np
 
 from tapewright.core import dtypes
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.op_definition.traits import ElementwiseTraits
 from tapewright.core.rules import check_at_least, check_choice
 from tapewright.core.tensor import Tensor, to_array
 from tapewright.core.text import is_text, make_text
-from tapewright.core.traits import ElementwiseTraits
 from tapewright.core.typing import DTypeLike, IntLike, TensorLike
 
 from .entries import map_numbers, map_text, string_op

@@ -7,7 +7,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.function.function import Function
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 from tapewright.core.interpreters import active_interpreters
 
 from .counting import Scaler, counted, ones

@@ -9,7 +9,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.function import specialization
-from tapewright.core.symbolic_dim import NeedsSize
+from tapewright.core.shapes.symbolic_dim import NeedsSize
 
 from ...rounding import assert_as_eager
 

@@ -20,7 +20,7 @@ from tapewright.compiler.loops.statements import (
     Span,
     Store,
 )
-from tapewright.compiler.program.array_instructions import Copy
+from tapewright.compiler.program.instructions.array_instructions import Copy
 from tapewright.compiler.program.program import Buffer
 from tapewright.core import hooks
 

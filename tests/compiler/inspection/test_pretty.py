@@ -12,8 +12,8 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.inspection.pretty import dot_text, graph_text, spec_text
 from tapewright.compiler.program.limits import use_limits
-from tapewright.core.costs import op_cost
 from tapewright.core.interpreters import active_tracer
+from tapewright.core.op_definition.costs import op_cost
 from tapewright.core.primitive import get_primitive
 
 RNG = np.random.default_rng(7)

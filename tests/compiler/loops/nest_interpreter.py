@@ -17,10 +17,10 @@ from tapewright.compiler.loops.statements import (
     Store,
 )
 from tapewright.compiler.pipeline import optimize
-from tapewright.compiler.program import scalar_functions
-from tapewright.compiler.program.array_instructions import View
-from tapewright.compiler.program.lowering import lower
-from tapewright.compiler.program.pass_manager import run_passes
+from tapewright.compiler.program.instructions import scalar_functions
+from tapewright.compiler.program.instructions.array_instructions import View
+from tapewright.compiler.program.lowering.lowering import lower
+from tapewright.compiler.program.passes.pass_manager import run_passes
 from tapewright.compiler.program.verifier import verify_program
 from tapewright.compiler.targets.target import SIMPLIFICATION
 

@@ -14,15 +14,15 @@ from tapewright.compiler.loops.index_splitting import (
 )
 from tapewright.compiler.loops.stages import nests_of
 from tapewright.compiler.loops.statements import Axis, Load, Select, statements_in
-from tapewright.compiler.loops.thread_scheduling import thread_nests
+from tapewright.compiler.loops.threads.thread_scheduling import thread_nests
 from tapewright.compiler.pipeline import optimize
-from tapewright.compiler.program.array_instructions import (
+from tapewright.compiler.program.instructions.array_instructions import (
     Index,
     read_bounded,
 )
 from tapewright.compiler.program.limits import use_limits
-from tapewright.compiler.program.lowering import lower
-from tapewright.compiler.program.pass_manager import run_passes
+from tapewright.compiler.program.lowering.lowering import lower
+from tapewright.compiler.program.passes.pass_manager import run_passes
 from tapewright.compiler.targets.target import SIMPLIFICATION
 
 pytestmark = pytest.mark.usefixtures("few_passes")

@@ -14,9 +14,9 @@ from tapewright.compiler.loops.statements import (
     Store,
     statements_in,
 )
-from tapewright.compiler.loops.thread_nest import ThreadNest
-from tapewright.compiler.loops.thread_scheduling import thread_nests
-from tapewright.compiler.loops.thread_statements import (
+from tapewright.compiler.loops.threads.thread_nest import ThreadNest
+from tapewright.compiler.loops.threads.thread_scheduling import thread_nests
+from tapewright.compiler.loops.threads.thread_statements import (
     Begin,
     Combine,
     Fold,
@@ -25,8 +25,8 @@ from tapewright.compiler.loops.thread_statements import (
 )
 from tapewright.compiler.loops.verifier import verify_thread_nest
 from tapewright.compiler.pipeline import optimize
-from tapewright.compiler.program.lowering import lower
-from tapewright.compiler.program.pass_manager import run_passes
+from tapewright.compiler.program.lowering.lowering import lower
+from tapewright.compiler.program.passes.pass_manager import run_passes
 from tapewright.compiler.program.program import Buffer
 from tapewright.compiler.targets.target import SIMPLIFICATION
 

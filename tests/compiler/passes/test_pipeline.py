@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.pipeline import optimize, stages
-from tapewright.compiler.program.pass_manager import SWITCHES, graph_stages
+from tapewright.compiler.program.passes.pass_manager import SWITCHES, graph_stages
 from tapewright.compiler.targets.numpy.target import TARGET
 
 from ..changed_passes import change_passes

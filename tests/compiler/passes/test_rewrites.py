@@ -18,7 +18,10 @@ import tapewright as tw
 from tapewright.compiler.control_flow import loop_node
 from tapewright.compiler.passes import algebra
 from tapewright.compiler.passes.patterns import RewriteRule
-from tapewright.compiler.program.lowering_rules import LOOP_RULES, LOWERING_RULES
+from tapewright.compiler.program.lowering.lowering_rules import (
+    LOOP_RULES,
+    LOWERING_RULES,
+)
 from tapewright.compiler.targets.numpy.target import TARGET as NUMPY
 
 from ..changed_passes import change_passes

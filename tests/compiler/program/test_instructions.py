@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.program.array_instructions import (
+from tapewright.compiler.program.instructions.array_instructions import (
     Contract,
     Map,
     Reduce,
     View,
 )
-from tapewright.compiler.program.call_instructions import (
+from tapewright.compiler.program.instructions.call_instructions import (
     Draw,
     Gather,
     LoadVariable,
@@ -20,8 +20,8 @@ from tapewright.compiler.program.call_instructions import (
     StoreVariable,
     Update,
 )
-from tapewright.compiler.program.instruction import Instruction, Memory
-from tapewright.compiler.program.lowering import lower
+from tapewright.compiler.program.instructions.instruction import Instruction, Memory
+from tapewright.compiler.program.lowering.lowering import lower
 from tapewright.compiler.targets.numpy.source import METHODS
 
 RNG = np.random.default_rng(0)

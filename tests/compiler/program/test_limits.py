@@ -9,21 +9,24 @@ import pytest
 
 import tapewright as tw
 from tapewright import compiler
-from tapewright.compiler.loops.contraction_schedule import schedules_of
+from tapewright.compiler.loops.contractions.contraction_schedule import schedules_of
+from tapewright.compiler.loops.contractions.tiling import VectorUnit
 from tapewright.compiler.loops.fusion import form_loops
 from tapewright.compiler.loops.loop_nest import LoopNest
-from tapewright.compiler.loops.thread_scheduling import thread_nests
-from tapewright.compiler.loops.tiling import VectorUnit
+from tapewright.compiler.loops.threads.thread_scheduling import thread_nests
 from tapewright.compiler.pipeline import make_program
-from tapewright.compiler.program.array_instructions import Contract, FusedMap
-from tapewright.compiler.program.call_instructions import RegionCall
+from tapewright.compiler.program.instructions.array_instructions import (
+    Contract,
+    FusedMap,
+)
+from tapewright.compiler.program.instructions.call_instructions import RegionCall
 from tapewright.compiler.program.limits import (
     DEFAULTS,
     Limits,
     limits_in_use,
     use_limits,
 )
-from tapewright.compiler.program.lowering import lower
+from tapewright.compiler.program.lowering.lowering import lower
 
 X = tw.constant(np.linspace(-1, 1, 60 * 40, dtype=np.float32).reshape(60, 40))
 NAMES = [each.name for each in dataclasses.fields(Limits)]

@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.pipeline import make_program
-from tapewright.compiler.program.array_instructions import Copy
+from tapewright.compiler.program.instructions.array_instructions import Copy
 from tapewright.compiler.program.verifier import verify_program
 from tapewright.compiler.targets.cuda.kernels.stores import (
     StoreKernel,

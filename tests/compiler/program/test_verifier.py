@@ -12,13 +12,15 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.control_flow import loop_node, row_updates
 from tapewright.compiler.control_flow.effects import host_effect
-from tapewright.compiler.program import atomicity, buffer_assignment, lowering
-from tapewright.compiler.program.array_instructions import FusedMap
-from tapewright.compiler.program.call_instructions import Opaque
+from tapewright.compiler.program import buffer_assignment
+from tapewright.compiler.program.instructions.array_instructions import FusedMap
+from tapewright.compiler.program.instructions.call_instructions import Opaque
+from tapewright.compiler.program.lowering import lowering
+from tapewright.compiler.program.passes import atomicity
 from tapewright.compiler.program.verifier import verify_program
-from tapewright.core.config import functions_are_verified
+from tapewright.core.settings.config import functions_are_verified
 from tapewright.ops.array.scatter import put_row
-from tapewright.optimizers import update
+from tapewright.optimizers.base import update
 
 from ..changed_passes import change_passes
 

@@ -14,7 +14,7 @@ import tapewright as tw
 from tapewright.compiler.loops import index_splitting
 from tapewright.compiler.program import buffer_assignment
 from tapewright.compiler.program.limits import use_limits
-from tapewright.compiler.targets.native.output_memory import new_array
+from tapewright.compiler.targets.native.jit.output_memory import new_array
 from tapewright.compiler.targets.numpy import executable
 
 PAGE = mmap.PAGESIZE

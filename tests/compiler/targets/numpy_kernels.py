@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tapewright.compiler.program.call_instructions import Opaque
-from tapewright.compiler.program.lowering_rules import KERNEL_INSTRUCTIONS
+from tapewright.compiler.program.instructions.call_instructions import Opaque
+from tapewright.compiler.program.lowering.lowering_rules import KERNEL_INSTRUCTIONS
 from tapewright.compiler.program.program import Buffer, Kind
 
 

@@ -14,7 +14,7 @@ from tapewright.compiler.tracing.graph_verifier import (
     verify_graph,
 )
 from tapewright.compiler.tracing.tracer import Tracer
-from tapewright.core import config
+from tapewright.core.settings import config
 
 from ..changed_passes import change_passes
 

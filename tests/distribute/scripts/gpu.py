@@ -17,9 +17,9 @@ import numpy as np
 from mpi4py import MPI
 
 import tapewright as tw
-from tapewright.core import devices
 from tapewright.core.communication import gpu
 from tapewright.core.communication.job import communicator
+from tapewright.core.hardware import devices
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

@@ -6,7 +6,7 @@ The last of three replicas or more is idle: it has a copy of the first example.
 import numpy as np
 
 from tapewright.core.communication.job import communicator
-from tapewright.core.replica_context import ReplicaContext, in_replica_context
+from tapewright.core.state.replica_context import ReplicaContext, in_replica_context
 
 RANK, SIZE = communicator().rank, communicator().size
 

@@ -9,7 +9,7 @@ import pytest
 import tapewright as tw
 from tapewright import keras
 from tapewright.compiler.program.limits import use_limits
-from tapewright.compiler.targets.native import engine
+from tapewright.compiler.targets.native.jit import engine
 from tapewright.formats.libraries import driver, export
 
 from ... import machine_code
@@ -417,7 +417,7 @@ def test_the_program_of_the_guide_compiles_and_runs(tmp_path):
 
 @pytest.mark.parametrize("name", ["mlp", "convnet"])
 def test_a_library_for_other_machines_of_this_architecture(name, tmp_path):
-    from tapewright.compiler.targets.native.engine import this_cpu
+    from tapewright.compiler.targets.native.jit.engine import this_cpu
 
     if this_cpu().architecture != "x86_64":
         pytest.skip("this machine has another architecture")
@@ -516,8 +516,8 @@ def test_without_a_linker_the_error_names_the_object_file(tmp_path, monkeypatch)
 
 
 def test_code_for_another_cpu_is_not_loaded(monkeypatch):
-    from tapewright.compiler.targets.native import engine
-    from tapewright.compiler.targets.native.host import TARGETS
+    from tapewright.compiler.targets.native.jit import engine
+    from tapewright.compiler.targets.native.jit.host import TARGETS
 
     with engine.compiling_for(TARGETS["aarch64"]):
         assert engine.host().architecture == "aarch64"

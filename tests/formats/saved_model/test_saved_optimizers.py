@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.devices import current_module
-from tapewright.core.replica_context import ReplicaContext, in_replica_context
+from tapewright.core.hardware.devices import current_module
+from tapewright.core.state.replica_context import ReplicaContext, in_replica_context
 from tapewright.keras import constraints, optimizers
 from tapewright.storage.writer import writing
 

@@ -9,7 +9,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import keras
-from tapewright.core.deferred_initialization import deferred_initialization
+from tapewright.core.state.deferred_initialization import deferred_initialization
 
 REFERENCE = pathlib.Path(__file__).parent / "reference"
 

@@ -7,7 +7,7 @@ import typing
 import pytest
 
 import tapewright as tw
-from tapewright.core.naming import snake_case
+from tapewright.core.names.naming import snake_case
 from tapewright.core.primitive import get_primitive
 from tapewright.keras import KerasTensor, ops
 from tapewright.keras.ops import image

@@ -8,7 +8,7 @@ import pytest
 
 import tapewright as tw
 from tapewright import keras
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 from tapewright.data import Dataset
 from tapewright.keras.training.data_adapters.array_adapter import train_validation_split
 from tapewright.keras.training.data_adapters.data_adapter_utils import (

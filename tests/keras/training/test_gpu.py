@@ -8,7 +8,8 @@ import pytest
 
 import tapewright as tw
 from tapewright import Input, Sequential
-from tapewright.core import config, devices
+from tapewright.core.hardware import devices
+from tapewright.core.settings import config
 from tapewright.keras.callbacks import Callback
 from tapewright.keras.training import outputs
 from tapewright.keras.training.data_adapters import array_adapter

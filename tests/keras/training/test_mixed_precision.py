@@ -10,9 +10,9 @@ import pytest
 
 import tapewright as tw
 from tapewright import keras
-from tapewright.core.autocast import autocast_dtype
+from tapewright.core.state.autocast import autocast_dtype
 from tapewright.keras import layers
-from tapewright.keras.files.keras2_configs import keras3_compile_config
+from tapewright.keras.legacy.configs import keras3_compile_config
 from tapewright.optimizers import SGD, Adam, LossScaleOptimizer
 
 FOLDER = Path(__file__).parents[2] / "layers/reference"

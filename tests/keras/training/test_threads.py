@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.devices import current_module
+from tapewright.core.hardware.devices import current_module
 from tapewright.keras.models import load_model
 
 X = np.random.default_rng(0).normal(size=(100, 20)).astype("f4")

@@ -2,7 +2,7 @@
 
 import tapewright as tw
 from tapewright import Model
-from tapewright.core.replica_context import (
+from tapewright.core.state.replica_context import (
     ReplicaContext,
     in_replica_context,
     replica_context,

@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.autodiff.batching import BatchInterpreter
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 from tapewright.core.interpreters import use_interpreters
 from tapewright.test import (
     booleans,

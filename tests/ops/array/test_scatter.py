@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 from tapewright.core.primitive import get_primitive
 from tapewright.ops.array.scatter import put_row
 from tapewright.test import (

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 from tapewright.test import case, check_op, complexes, floats
 
 pytestmark = pytest.mark.usefixtures("few_passes")

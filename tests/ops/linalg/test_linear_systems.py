@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core import blas
+from tapewright.core.hardware import blas
 from tapewright.test import case, check_op, complexes, floats
 
 REGULAR = np.array([[2.0, 0.3, -0.5], [0.4, 1.7, 0.2], [-0.1, 0.6, 2.4]])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 from tapewright.test import case, check_op, floats
 
 POSITIVE = {"low": 0.1, "high": 0.9}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.program.map_fusion import buffers_in_other_order
-from tapewright.core.op_registry import list_ops
+from tapewright.compiler.program.passes.map_fusion import buffers_in_other_order
+from tapewright.core.op_definition.op_registry import list_ops
 from tapewright.ops.nn import normalization, normalization_parts
 from tapewright.test import case, check_gradients, check_op, floats
 

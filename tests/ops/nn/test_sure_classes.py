@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 
 RECORDED = np.load(Path(__file__).parent / "reference" / "sure_classes.npz")
 ROW = [0.0, -1.0, 0.5, -0.25]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core.replica_context import ReplicaContext, in_replica_context
+from tapewright.core.state.replica_context import ReplicaContext, in_replica_context
 from tapewright.ops.random import generators
 
 

@@ -1,4 +1,4 @@
-"""Captures of CUDA graphs, safe from interrupts: see `tapewright.core.commit`.
+"""Captures of CUDA graphs, safe from interrupts: see `tapewright.core.state.commit`.
 
 A stream that is still capturing would reject every call that waits for the device.
 """

@@ -5,7 +5,7 @@ update of the first. Checks that do not depend on an update are moved before it,
 an invalid value stops all steps, and nothing has to be restored.
 """
 
-from ...program.atomicity import may_fail
+from ...program.passes.atomicity import may_fail
 from .segments import can_fail
 from .steps import is_on_device
 

@@ -10,8 +10,8 @@ call of a function in C.
 
 import numpy as np
 
-from ...program.atomicity import may_fail
-from ...program.call_instructions import RegionCall, StoreVariable, Update
+from ...program.instructions.call_instructions import RegionCall, StoreVariable, Update
+from ...program.passes.atomicity import may_fail
 from .segments import CudaSegment
 
 __all__ = ["Commits", "branch_last"]

@@ -10,21 +10,26 @@ import threading
 
 import numpy as np
 
-from tapewright.core import config
-from tapewright.core.commit import undoing
-from tapewright.core.devices import (
+from tapewright.core.dtypes import kind_of
+from tapewright.core.hardware.devices import (
     check_results,
     current_module,
     to_numpy,
     use_module,
 )
-from tapewright.core.dtypes import kind_of
+from tapewright.core.settings import config
+from tapewright.core.state.commit import undoing
 
-from ...program.array_functions import copy_into
-from ...program.array_instructions import View
-from ...program.atomicity import may_fail
-from ...program.call_instructions import Draw, LoadVariable, RegionCall, StoreVariable
+from ...program.instructions.array_instructions import View
+from ...program.instructions.call_instructions import (
+    Draw,
+    LoadVariable,
+    RegionCall,
+    StoreVariable,
+)
 from ...program.limits import use_limits
+from ...program.lowering.array_functions import copy_into
+from ...program.passes.atomicity import may_fail
 from ...program.program import Kind
 from ..numpy.source import PerInstance
 from ..segmented_executable import SegmentedExecutable, SegmentWriter

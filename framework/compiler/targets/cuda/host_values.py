@@ -7,8 +7,13 @@ before a graph is launched, and the graph reads these few numbers from device me
 
 import numpy as np
 
-from ...program.array_instructions import View
-from ...program.call_instructions import Draw, LoadVariable, Opaque, RegionCall
+from ...program.instructions.array_instructions import View
+from ...program.instructions.call_instructions import (
+    Draw,
+    LoadVariable,
+    Opaque,
+    RegionCall,
+)
 from ...program.program import Kind
 
 __all__ = ["draw_first", "find_host_values"]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tapewright.core.dtypes import is_bfloat16
 
-from ...program.kernel import Kernel
+from ...program.instructions.kernel import Kernel
 
 __all__ = [
     "CudaKernel",

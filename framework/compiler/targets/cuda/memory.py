@@ -11,9 +11,9 @@ from operator import call
 
 import numpy as np
 
-from tapewright.core.commit import bound_again
-from tapewright.core.devices import check_later
 from tapewright.core.errors import InvalidArgumentError
+from tapewright.core.hardware.devices import check_later
+from tapewright.core.state.commit import bound_again
 
 from ...program.program import Kind
 from ..numpy.executable import Instance, explained

@@ -11,13 +11,7 @@ import itertools
 from tapewright.core.errors import InternalError
 
 from ...loops.statements import Compute, Load, Select, Store, identity_of
-from ...loops.thread_statements import (
-    Begin,
-    Combine,
-    Fold,
-    Guard,
-    Members,
-)
+from ...loops.threads.thread_statements import Begin, Combine, Fold, Guard, Members
 from .kernel import Launch, Parameter, half_name
 from .scalar_functions import literal, register_type, scalar_function
 

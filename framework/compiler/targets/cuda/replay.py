@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from tapewright.core.commit import TRIES, Commit, references
+from tapewright.core.state.commit import TRIES, Commit, references
 from tapewright.core.variable import changes
 
 from .capture import captured

@@ -10,7 +10,7 @@ import numpy as np
 
 from tapewright.core.dtypes import is_bfloat16, kind_of
 
-from ...program.array_instructions import BoundedRead, Copy, Map, Reduce
+from ...program.instructions.array_instructions import BoundedRead, Copy, Map, Reduce
 from .kernel import c_type
 
 __all__ = [

@@ -1,6 +1,6 @@
 """The steps of any instruction that a GPU computes: thread nests, and kernels."""
 
-from ...loops.thread_nest import ThreadNest
+from ...loops.threads.thread_nest import ThreadNest
 from . import nests
 
 __all__ = ["is_on_device", "steps_of"]

@@ -1,6 +1,6 @@
 """The pipeline of the CUDA target: thread nests and kernels in CUDA graphs."""
 
-from tapewright.core.devices import current_module
+from tapewright.core.hardware.devices import current_module
 
 from ...passes.host_constants import host_constants
 from ...passes.padded_convolutions import padded_convolutions

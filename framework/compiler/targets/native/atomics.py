@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from . import engine
+from .jit import engine
 from .llvm_writer import POINTER, llvm_type
 
 __all__ = [

@@ -16,11 +16,11 @@ import time
 
 import numpy as np
 
-from tapewright.core import config
+from tapewright.core.settings import config
 
 from ...program.arena import ALIGNMENT
 from ...program.program import Buffer, Kind
-from . import engine, object_cache
+from .jit import engine, object_cache
 from .segments import NativeSegment, compiled_segments
 
 __all__ = ["fastest", "progress"]

@@ -2,7 +2,7 @@
 
 import functools
 
-from . import engine
+from .jit import engine
 
 __all__ = ["availability"]
 
@@ -13,7 +13,8 @@ def availability():
     reason = engine.availability()
     if reason is not None:
         return reason
-    from . import blas, entry, runtime, trampoline  # compiled when they are first asked
+    from .jit import entry, runtime, trampoline  # compiled when they are first asked
+    from .products import blas
 
     try:
         entry.probe(), runtime.symbols(), blas.symbols(), trampoline.library()

@@ -6,7 +6,7 @@ from ...loops.accesses import layout_of
 from ..numpy.source import PerInstance
 from ..segmented_executable import SegmentedExecutable, SegmentWriter
 from .in_place import CommitCall
-from .output_memory import LEAST, new_array
+from .jit.output_memory import LEAST, new_array
 from .segments import ARENA, FIRST_ERROR, NativeSegment, code_of, compiled_segments
 
 __all__ = ["NativeExecutable"]

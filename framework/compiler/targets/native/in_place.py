@@ -11,11 +11,15 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tapewright.core.commit import Commit, references
+from tapewright.core.state.commit import Commit, references
 
 from ...loops.loop_nest import LoopNest
-from ...program.call_instructions import LoadVariable, StoreVariable, Update
-from .output_memory import Piece
+from ...program.instructions.call_instructions import (
+    LoadVariable,
+    StoreVariable,
+    Update,
+)
+from .jit.output_memory import Piece
 from .segments import plain
 
 __all__ = ["CommitCall", "overwrite_variables"]

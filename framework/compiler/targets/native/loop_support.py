@@ -4,9 +4,15 @@ import numpy as np
 
 from tapewright.core.dtypes import kind_of
 
-from ...program.array_instructions import BoundedRead, Contract, Copy, Map, Reduce
-from ...program.call_instructions import RegionCall
-from ...program.kernel import bits_of
+from ...program.instructions.array_instructions import (
+    BoundedRead,
+    Contract,
+    Copy,
+    Map,
+    Reduce,
+)
+from ...program.instructions.call_instructions import RegionCall
+from ...program.instructions.kernel import bits_of
 from .math_functions import is_supported
 
 __all__ = ["is_loop", "reason_for_numpy"]

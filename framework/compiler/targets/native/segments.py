@@ -13,11 +13,13 @@ import numpy as np
 from ...loops.accesses import layout_of
 from ...loops.loop_nest import LoopNest
 from ...loops.statements import structure_of
-from . import blas, engine, gemm, runtime, trampoline
-from .kernel import Arguments, NativeKernel, call_blocks
+from .jit import engine, runtime, trampoline
+from .jit.recall import recall
+from .kernels.kernel import Arguments, NativeKernel, call_blocks
 from .llvm_writer import POINTER, Symbol, Writer, digest
 from .loop_writer import write_nest
-from .products import (
+from .products import blas, gemm
+from .products.product_calls import (
     calls_blas,
     define_product,
     is_product,
@@ -25,7 +27,6 @@ from .products import (
     product_work,
     write_product,
 )
-from .recall import recall
 
 __all__ = [
     "ARENA",

@@ -9,25 +9,26 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...passes.pooling_passes import pool_first
-from ...program.array_functions import copy_into
-from ...program.array_instructions import Copy
 from ...program.buffer_assignment import BufferAssignment
-from ...program.call_instructions import (
+from ...program.instructions.array_instructions import Copy
+from ...program.instructions.call_instructions import (
     LoadVariable,
     RegionCall,
     StoreVariable,
     Update,
 )
-from ...program.instruction import Memory
+from ...program.instructions.instruction import Memory
+from ...program.instructions.variable_update import Rule
 from ...program.limits import limits_in_use
+from ...program.lowering.array_functions import copy_into
+from ...program.lowering.update_lowering import lower_updates
 from ...program.program import Program
-from ...program.update_lowering import lower_updates
-from ...program.variable_update import Rule
 from ...tracing.graph import Node
 from ..target import SIMPLIFICATION
-from . import engine, gemm, thread_pool
+from .jit import engine, thread_pool
 from .llvm_writer import Writer
 from .loop_support import reason_for_numpy
+from .products import gemm
 from .segments import Kernels, NativeSegment, code_of
 from .target import TARGET
 

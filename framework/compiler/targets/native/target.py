@@ -1,17 +1,17 @@
 """The pipeline of the native target: loop nests and kernels in machine code."""
 
-from tapewright.core import config
+from tapewright.core.settings import config
 
 from ...loops.fusion import form_loops, sums_for_products
 from ...passes.padded_convolutions import padded_convolutions
 from ...passes.pooling_passes import cropped_convolutions, pool_first
-from ...program.rematerialization import rematerialize
+from ...program.passes.rematerialization import rematerialize
 from ..target import CLEANUP, REWRITES, SIMPLIFICATION, Target
 from .executable import NativeExecutable
 from .in_place import overwrite_variables
-from .kernels import form_kernels
+from .kernels.slicing import form_slices
+from .kernels.table import form_kernels
 from .loop_support import is_loop
-from .slicing import form_slices
 
 __all__ = ["TARGET"]
 

@@ -4,16 +4,16 @@ import functools
 
 import numpy as np
 
-from tapewright.core import config
-from tapewright.core.commit import restoring
+from tapewright.core.settings import config
+from tapewright.core.settings.ufunc_settings import SMALL_BUFFER, ignoring_float_errors
+from tapewright.core.state.commit import restoring
 from tapewright.core.tensor import TensorSpec
-from tapewright.core.ufunc_settings import SMALL_BUFFER, ignoring_float_errors
 from tapewright.core.variable import writing
 
 from ...program.arena import ALIGNMENT
-from ...program.atomicity import written_variables
 from ...program.buffer_assignment import BufferAssignment
-from ...program.call_instructions import StoreVariable, Update
+from ...program.instructions.call_instructions import StoreVariable, Update
+from ...program.passes.atomicity import written_variables
 from ...program.verifier import verify_memory
 from ...tracing.graph import is_value
 from .source import PerInstance, SourceWriter

@@ -4,10 +4,10 @@ import threading
 
 import numpy as np
 
-from tapewright.core.emitter import Source
-from tapewright.core.parallel import parallel_for
+from tapewright.core.hardware.parallel import parallel_for
+from tapewright.core.op_definition.emitter import Source
 
-from ...program.array_instructions import Reduce
+from ...program.instructions.array_instructions import Reduce
 
 __all__ = ["BlockFunction", "keyword_text"]
 

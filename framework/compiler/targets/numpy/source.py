@@ -10,16 +10,16 @@ import itertools
 
 import numpy as np
 
-from tapewright.core.commit import commit
-from tapewright.core.emitter import Source, identifier
+from tapewright.core.op_definition.emitter import Source, identifier
+from tapewright.core.state.commit import commit
 from tapewright.core.variable import changes
 
-from ...program.all_reduce_instructions import (
+from ...program.instructions.all_reduce_instructions import (
     AllReduce,
     StartAllReduce,
     WaitAllReduce,
 )
-from ...program.array_instructions import (
+from ...program.instructions.array_instructions import (
     BoundedRead,
     Contract,
     Copy,
@@ -30,7 +30,7 @@ from ...program.array_instructions import (
     View,
     identity,
 )
-from ...program.call_instructions import (
+from ...program.instructions.call_instructions import (
     Check,
     Draw,
     EffectCall,

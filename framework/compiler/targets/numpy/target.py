@@ -1,6 +1,6 @@
 """The pipeline of the NumPy target: calls of NumPy, with the bits of eager mode."""
 
-from ...program.map_fusion import row_blocks
+from ...program.passes.map_fusion import row_blocks
 from ..target import CLEANUP, REWRITES, SIMPLIFICATION, Target
 from .executable import Executable
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from tapewright.core.symbolic_operand import TracedOperand
+from tapewright.core.shapes.symbolic_operand import TracedOperand
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.conversion import cast
 from tapewright.ops.array.creation import fill, zeros_like

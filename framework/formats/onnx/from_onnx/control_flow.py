@@ -14,7 +14,7 @@ from tapewright.compiler.control_flow.cond import cond
 from tapewright.compiler.control_flow.map_fn import carry_along
 from tapewright.compiler.control_flow.while_loop import while_loop
 from tapewright.core.interpreters import active_tracer
-from tapewright.core.symbolic_dim import NeedsValue, is_symbolic
+from tapewright.core.shapes.symbolic_dim import NeedsValue, is_symbolic
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.creation import range as arange
 from tapewright.ops.array.joining import reverse, stack

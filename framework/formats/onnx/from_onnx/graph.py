@@ -11,7 +11,7 @@ import inspect
 from collections import ChainMap
 
 from tapewright.core.dtypes import as_dtype
-from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_dim import is_symbolic
 from tapewright.core.tensor import TensorSpec, convert_to_tensor
 from tapewright.ops.array.conversion import identity
 

@@ -1,18 +1,18 @@
 """Numbers that a translation needs while a graph is traced: shapes, axes, indices.
 
 Exporters compute shapes with ops: ``Shape``, ``Gather``, ``Concat``, ``Reshape``. In a
-trace for all sizes such a tensor consists of formulas (see `core.symbolic_dim`). Where it
-does not, the trace is one for the sizes of each call; and where the values of other
-tensors are needed, the function runs eagerly.
+trace for all sizes such a tensor consists of formulas (see `core.shapes.symbolic_dim`).
+Where it does not, the trace is one for the sizes of each call; and where the values of
+other tensors are needed, the function runs eagerly.
 """
 
 import numpy as np
 
 from tapewright.compiler.tracing.tracer import Tracer
 from tapewright.core.interpreters import active_interpreters
-from tapewright.core.symbolic_dim import NeedsSize, NeedsValue, is_symbolic
-from tapewright.core.symbolic_operand import TracedOperand
-from tapewright.core.symbolic_shape import has_symbolic_shape
+from tapewright.core.shapes.symbolic_dim import NeedsSize, NeedsValue, is_symbolic
+from tapewright.core.shapes.symbolic_operand import TracedOperand
+from tapewright.core.shapes.symbolic_shape import has_symbolic_shape
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.ops.array.sizes import size_tensor
 

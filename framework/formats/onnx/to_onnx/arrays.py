@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from tapewright.core.symbolic_dim import is_symbolic
-from tapewright.core.symbolic_shape import definitely_equal
+from tapewright.core.shapes.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_shape import definitely_equal
 
 from ..operands import First, Untranslatable, channels_first
 from .elementwise import _numpy_dtype

@@ -6,7 +6,7 @@ undone where it is an `Affine`, else the kernel is an identity matrix.
 
 import numpy as np
 
-from tapewright.core.symbolic_shape import definitely_equal
+from tapewright.core.shapes.symbolic_shape import definitely_equal
 
 from ..operands import Operand, Plan, Untranslatable
 

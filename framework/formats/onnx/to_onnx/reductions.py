@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_dim import is_symbolic
 
 from ..operands import Deferred, First, Operand, Plan, channels_first
 from .arrays import int64

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from tapewright.core.symbolic_dim import is_symbolic
+from tapewright.core.shapes.symbolic_dim import is_symbolic
 from tapewright.ops.convolution.windows import window_positions
 from tapewright.ops.image import resampling
 

@@ -4,9 +4,9 @@ import warnings
 from collections.abc import Iterator
 from itertools import islice
 
-from tapewright.core import devices
+from tapewright.core.hardware import devices
+from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.core.nest import flatten, is_nested
-from tapewright.core.source_lines import user_stacklevel
 from tapewright.core.tensor import is_tensor
 from tapewright.data.dataset import Dataset
 

@@ -13,8 +13,8 @@ import numbers
 
 import numpy as np
 
-from tapewright.core import devices
 from tapewright.core.dtypes import kind_of
+from tapewright.core.hardware import devices
 from tapewright.core.nest import (
     assert_same_structure,
     flatten,
@@ -22,12 +22,12 @@ from tapewright.core.nest import (
     map_structure,
     pack,
 )
-from tapewright.data.batching import Batch
 from tapewright.data.dataset import Dataset
-from tapewright.data.node import Seeded, Selection
-from tapewright.data.ordering import Shuffle
+from tapewright.data.nodes.batching import Batch
+from tapewright.data.nodes.node import Seeded, Selection
+from tapewright.data.nodes.ordering import Shuffle
+from tapewright.data.nodes.sources import Slices
 from tapewright.data.rng import permutation
-from tapewright.data.sources import Slices
 
 from .data_adapter import DataAdapter
 from .data_adapter_utils import (

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from tapewright.data.dataset import INFINITE_CARDINALITY, Dataset
-from tapewright.data.node import UNKNOWN, Node, Replayed, skip
+from tapewright.data.nodes.node import UNKNOWN, Node, Replayed, skip
 
 from .data_adapter_utils import as_batch, class_weight_to_sample_weight
 

@@ -4,10 +4,10 @@ import numbers
 
 import numpy as np
 
-from tapewright.core import devices
 from tapewright.core.dtypes import kind_of
-from tapewright.core.floatx import default_float
+from tapewright.core.hardware import devices
 from tapewright.core.nest import flatten, is_nested
+from tapewright.core.settings.floatx import default_float
 from tapewright.core.tensor import (
     convert_to_tensor,
     is_composite,

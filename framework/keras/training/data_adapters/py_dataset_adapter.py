@@ -7,9 +7,9 @@ import itertools
 import warnings
 from typing import TYPE_CHECKING
 
-from tapewright.core.source_lines import user_stacklevel
+from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.data.dataset import Dataset
-from tapewright.data.node import INFINITE, Seeded
+from tapewright.data.nodes.node import INFINITE, Seeded
 from tapewright.data.rng import permutation
 from tapewright.serialization.constructor_call import constructor_call
 

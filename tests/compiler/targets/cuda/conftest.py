@@ -2,7 +2,8 @@
 
 import pytest
 
-from tapewright.core import config, devices
+from tapewright.core.hardware import devices
+from tapewright.core.settings import config
 
 from .program_runs import library
 

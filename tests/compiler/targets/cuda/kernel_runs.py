@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tapewright.compiler.loops.thread_nest import ThreadNest
+from tapewright.compiler.loops.threads.thread_nest import ThreadNest
 from tapewright.compiler.program.program import Program
 from tapewright.compiler.targets.cuda.kernel import STATUS
 from tapewright.compiler.targets.cuda.kernels.table import KERNELS

@@ -10,12 +10,17 @@ import numpy as np
 
 import tapewright as tw
 from tapewright.compiler.loops.fusion import form_loops
-from tapewright.compiler.loops.thread_nest import ThreadNest
-from tapewright.compiler.loops.thread_scheduling import thread_nests
+from tapewright.compiler.loops.threads.thread_nest import ThreadNest
+from tapewright.compiler.loops.threads.thread_scheduling import thread_nests
 from tapewright.compiler.pipeline import optimize
-from tapewright.compiler.program.array_instructions import Copy, Map, Reduce, View
-from tapewright.compiler.program.lowering import lower
-from tapewright.compiler.program.pass_manager import run_passes
+from tapewright.compiler.program.instructions.array_instructions import (
+    Copy,
+    Map,
+    Reduce,
+    View,
+)
+from tapewright.compiler.program.lowering.lowering import lower
+from tapewright.compiler.program.passes.pass_manager import run_passes
 from tapewright.compiler.program.program import Buffer, Kind, Program
 from tapewright.compiler.program.verifier import verify_program
 from tapewright.compiler.targets.cuda.kernel import function_source

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from tapewright.compiler.loops.accesses import layout_of
-from tapewright.compiler.program.array_instructions import Contract, View
+from tapewright.compiler.program.instructions.array_instructions import Contract, View
+from tapewright.compiler.program.passes.program_rewriter import ProgramRewriter
 from tapewright.compiler.program.program import Buffer, Kind, Program
-from tapewright.compiler.program.program_rewriter import ProgramRewriter
 from tapewright.compiler.program.verifier import verify_program
 from tapewright.compiler.targets.cuda import modules
 from tapewright.compiler.targets.cuda.addresses import Addresses, Root

@@ -6,7 +6,7 @@ import numpy as np
 
 import tapewright as tw
 from tapewright import config
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 
 from ....stand_in import driver
 

@@ -7,7 +7,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.targets.cuda.availability import why_unavailable
-from tapewright.core import config
+from tapewright.core.settings import config
 
 from ....stand_in.cublaslt import provided
 from .runtime_runs import asked, new_log

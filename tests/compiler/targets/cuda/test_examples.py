@@ -10,7 +10,7 @@ import pytest
 import tapewright as tw
 from tapewright import config
 from tapewright.compiler.targets.cuda import executable, modules
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 
 from ....stand_in import driver, nvrtc
 from ... import test_examples

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 from tapewright.errors import InvalidArgumentError
 
 from ....stand_in import driver

@@ -16,7 +16,7 @@ from tapewright.compiler.targets.cuda.products.epilogues import (
     epilogues,
 )
 from tapewright.compiler.targets.cuda.products.product import ProductKernel
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 
 from .kernels import test_convolution as convolutions
 from .products import test_epilogues as epilogues

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from tapewright.compiler.program.array_instructions import View
+from tapewright.compiler.program.instructions.array_instructions import View
 
 from ....stand_in import shim
 from .nest_runs import Kernel, nests_of, run

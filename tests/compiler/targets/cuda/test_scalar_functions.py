@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tapewright.compiler.program import scalar_functions as own
-from tapewright.compiler.program.array_functions import UFUNCS
+from tapewright.compiler.program.instructions import scalar_functions as own
+from tapewright.compiler.program.lowering.array_functions import UFUNCS
 from tapewright.compiler.targets.cuda.scalar_functions import is_supported, literal
 
 from ....stand_in import nvrtc, shim

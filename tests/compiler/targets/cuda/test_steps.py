@@ -1,8 +1,8 @@
 """What is work of a device."""
 
-from tapewright.compiler.loops.thread_nest import ThreadNest
-from tapewright.compiler.program.array_instructions import View
-from tapewright.compiler.program.call_instructions import (
+from tapewright.compiler.loops.threads.thread_nest import ThreadNest
+from tapewright.compiler.program.instructions.array_instructions import View
+from tapewright.compiler.program.instructions.call_instructions import (
     LoadVariable,
     StoreVariable,
     Update,

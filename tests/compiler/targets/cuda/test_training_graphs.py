@@ -7,7 +7,7 @@ import tapewright as tw
 from tapewright import optimizers
 from tapewright.keras import metrics
 from tapewright.ops.array import gather
-from tapewright.optimizers import update
+from tapewright.optimizers.base import update
 
 from .runtime_runs import asked, both, executable_of, graphs, new_log
 
@@ -165,7 +165,7 @@ def test_rows_of_a_large_variable_are_updated_alone(gpu, monkeypatch):
     scattered = []
     original = gather.scatter_rows
     monkeypatch.setattr(
-        "tapewright.optimizers.update.scatter_rows",
+        "tapewright.optimizers.base.update.scatter_rows",
         lambda *args, **kwargs: scattered.append(1) or original(*args, **kwargs),
     )
     both(lambda: trained(RULES["SGD"]), 1e-5)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tapewright.core import config
+from tapewright.core.settings import config
 
 from ..cuda import kernel_runs as cuda_runs
 from ..native import kernel_runs as native_runs

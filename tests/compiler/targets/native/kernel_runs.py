@@ -4,10 +4,10 @@ import numpy as np
 
 import tapewright as tw
 from tapewright import config
-from tapewright.compiler.program.call_instructions import Opaque
+from tapewright.compiler.program.instructions.call_instructions import Opaque
 from tapewright.compiler.program.limits import use_limits
-from tapewright.compiler.targets.native.kernels import KERNELS
-from tapewright.compiler.targets.native.output_memory import new_array
+from tapewright.compiler.targets.native.jit.output_memory import new_array
+from tapewright.compiler.targets.native.kernels.table import KERNELS
 from tapewright.compiler.targets.native.segments import code_of
 from tapewright.ops.convolution.pooling import spread_means_p, window_max_p
 

@@ -8,7 +8,7 @@ from unittest import mock
 
 import numpy as np
 
-from tapewright.compiler.targets.native import engine
+from tapewright.compiler.targets.native.jit import engine
 from tapewright.compiler.targets.native.llvm_writer import POINTER, Writer
 from tapewright.compiler.targets.native.math_functions import scalar_function
 

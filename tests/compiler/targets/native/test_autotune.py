@@ -10,10 +10,12 @@ import tqdm
 
 import tapewright as tw
 from tapewright import config
-from tapewright.compiler.loops import contraction_schedule as schedules
+from tapewright.compiler.loops.contractions import contraction_schedule as schedules
 from tapewright.compiler.program.limits import DEFAULTS, use_limits
-from tapewright.compiler.targets.native import autotune, contractions, engine
-from tapewright.compiler.targets.native.contractions import ContractionKernel
+from tapewright.compiler.targets.native import autotune
+from tapewright.compiler.targets.native.jit import engine
+from tapewright.compiler.targets.native.products import contractions
+from tapewright.compiler.targets.native.products.contractions import ContractionKernel
 from tapewright.ops.convolution.correlation import (
     convolve,
     filter_gradient,

@@ -3,8 +3,9 @@
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.targets.native import blas, engine, entry, runtime
 from tapewright.compiler.targets.native.availability import availability
+from tapewright.compiler.targets.native.jit import engine, entry, runtime
+from tapewright.compiler.targets.native.products import blas
 
 pytest.importorskip("llvmlite")
 

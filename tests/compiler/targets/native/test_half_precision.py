@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tapewright as tw
-from tapewright.compiler.targets.native import engine
+from tapewright.compiler.targets.native.jit import engine
 
 BFLOAT16 = tw.bfloat16.dtype
 HALVES = pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from tapewright.compiler.program import array_functions, scalar_functions  # noqa: E402
-from tapewright.compiler.targets.native import engine  # noqa: E402
+from tapewright.compiler.program.instructions import scalar_functions  # noqa: E402
+from tapewright.compiler.program.lowering import array_functions
+from tapewright.compiler.targets.native.jit import engine  # noqa: E402
 from tapewright.compiler.targets.native.llvm_writer import Writer  # noqa: E402
 from tapewright.compiler.targets.native.math_functions import (
     is_supported,

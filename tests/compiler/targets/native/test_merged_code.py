@@ -9,7 +9,7 @@ import tapewright as tw
 from tapewright import config
 from tapewright.compiler.loops import grouping
 from tapewright.compiler.loops.loop_nest import LoopNest
-from tapewright.compiler.targets.native import engine
+from tapewright.compiler.targets.native.jit import engine
 
 pytest.importorskip("llvmlite")
 

@@ -12,9 +12,11 @@ import pytest
 
 pytest.importorskip("llvmlite")
 
-from tapewright.compiler.targets.native import atomics, blas, engine, runtime
+from tapewright.compiler.targets.native import atomics
+from tapewright.compiler.targets.native.jit import engine, runtime
 from tapewright.compiler.targets.native.llvm_writer import POINTER, Writer
-from tapewright.core import openblas  # noqa: E402
+from tapewright.compiler.targets.native.products import blas
+from tapewright.core.hardware import openblas  # noqa: E402
 
 try:
     blas.symbols()

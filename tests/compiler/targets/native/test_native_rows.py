@@ -7,7 +7,7 @@ import tapewright as tw
 
 pytest.importorskip("llvmlite")
 
-from tapewright.compiler.targets.native.rows import gather_rows  # noqa: E402
+from tapewright.compiler.targets.native.kernels.rows import gather_rows  # noqa: E402
 
 MARGIN = 7
 

@@ -4,9 +4,9 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.loops.loop_nest import LoopNest
 from tapewright.compiler.pipeline import stages
-from tapewright.compiler.targets.native import engine
-from tapewright.compiler.targets.native.contractions import ContractionKernel
-from tapewright.compiler.targets.native.host import TARGETS
+from tapewright.compiler.targets.native.jit import engine
+from tapewright.compiler.targets.native.jit.host import TARGETS
+from tapewright.compiler.targets.native.products.contractions import ContractionKernel
 from tapewright.compiler.targets.native.standalone import STANDALONE, standalone
 
 

@@ -5,8 +5,8 @@ import pytest
 
 import tapewright as tw
 from tapewright import config
-from tapewright.compiler.program.array_instructions import Routine
-from tapewright.compiler.program.call_instructions import Opaque
+from tapewright.compiler.program.instructions.array_instructions import Routine
+from tapewright.compiler.program.instructions.call_instructions import Opaque
 from tapewright.compiler.program.limits import DEFAULTS
 from tapewright.compiler.targets.native.segments import code_of
 from tapewright.ops.convolution.pooling import (

@@ -209,7 +209,9 @@ def main():
     compare = "--compare" in sys.argv
     if compare:
         from tapewright import keras
-        from tapewright.core.deferred_initialization import deferred_initialization
+        from tapewright.core.state.deferred_initialization import (
+            deferred_initialization,
+        )
     else:
         import keras
 

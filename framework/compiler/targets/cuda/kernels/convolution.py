@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapewright.core.gpu import tensor_float_32_execution_enabled
+from tapewright.core.hardware.gpu import tensor_float_32_execution_enabled
 
 from ....loops.accesses import in_order, layout_of
-from ....loops.matrix_products import Matrix, Product
-from ....program.array_instructions import View
+from ....loops.contractions.matrix_products import Matrix, Product
 from ....program.index_maps import Affine, convolution_maps
+from ....program.instructions.array_instructions import View
 from ..kernel import CudaKernel
 from ..products.product import ProductKernel, calls_of, problem_of
 from .contraction import array_of, contract, count_parts, sum_parts

@@ -13,7 +13,7 @@ import numpy as np
 
 from tapewright.ops.random.philox import GENERATOR
 
-from ....program.kernel import bits_of
+from ....program.instructions.kernel import bits_of
 from ..kernel import CudaKernel, c_type
 from ..scalar_functions import literal
 from .entries import each_entry, index_type, launch

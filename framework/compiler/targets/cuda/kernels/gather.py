@@ -8,7 +8,7 @@ that the rows of an entry are adjacent.
 
 from tapewright.ops.nn.cross_entropy import check_labels
 
-from ....program.kernel import around, axis_of_rows, bits_of
+from ....program.instructions.kernel import around, axis_of_rows, bits_of
 from ..kernel import STATUS, CudaKernel, c_type
 from . import index_order
 from .entries import BLOCK, each_entry, index_type, launch

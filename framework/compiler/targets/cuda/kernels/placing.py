@@ -2,7 +2,7 @@
 
 import math
 
-from ....program.kernel import around, bits_of
+from ....program.instructions.kernel import around, bits_of
 from ..kernel import STATUS, CudaKernel
 from .entries import each_entry, index_type, launch
 

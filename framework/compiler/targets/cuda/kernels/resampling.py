@@ -7,7 +7,7 @@ import numpy as np
 
 from tapewright.ops.image.resampling import bands
 
-from ....program.kernel import around, bits_of
+from ....program.instructions.kernel import around, bits_of
 from ..kernel import CudaKernel, c_type
 from .entries import each_entry, index_type, launch
 

@@ -4,7 +4,7 @@ A long row is processed by a block of threads, others by one thread each. The re
 all threads are combined in the same order in each run.
 """
 
-from ....program.kernel import around
+from ....program.instructions.kernel import around
 from ..kernel import c_type
 from .entries import each_entry
 

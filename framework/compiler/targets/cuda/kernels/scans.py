@@ -5,7 +5,7 @@ entries as it has threads in logarithmically many steps, and continues from thei
 result. Integers are unsigned here, as their overflow is defined.
 """
 
-from ....program.kernel import bits_of
+from ....program.instructions.kernel import bits_of
 from ..kernel import CudaKernel
 from ..scalar_functions import literal, register_type, scalar_function
 from .entries import launch

@@ -9,7 +9,7 @@ functions are compiled once, however long a sequence is.
 import math
 from typing import NamedTuple
 
-from tapewright.core.config import graph_pass_is_on
+from tapewright.core.settings.config import graph_pass_is_on
 
 from ....loops.accesses import layout_of
 from ....loops.fusion import form_loops, sums_for_products
@@ -20,13 +20,13 @@ from ....loops.recurrent_steps import (
     join_in_place,
     step_instructions,
 )
-from ....loops.thread_scheduling import thread_nests
-from ....program.array_instructions import Contract
+from ....loops.threads.thread_scheduling import thread_nests
 from ....program.buffer_assignment import BufferAssignment
-from ....program.instruction import Instruction
-from ....program.kernel import bits_of
+from ....program.instructions.array_instructions import Contract
+from ....program.instructions.instruction import Instruction
+from ....program.instructions.kernel import bits_of
+from ....program.lowering.step_tracer import Region, trace_steps
 from ....program.program import Buffer, Kind
-from ....program.step_tracer import Region, trace_steps
 from ..kernel import CudaKernel, Launch
 from ..products.product import Multiply, ProductKernel, zeros
 from ..scalar_functions import is_loop

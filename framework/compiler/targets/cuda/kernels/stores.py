@@ -8,11 +8,11 @@ read before a store and used behind it must be copied: `copy_overwritten` does s
 import numpy as np
 
 from ....loops.accesses import in_order, layout_of
-from ....program.array_functions import copy_into
-from ....program.array_instructions import Copy, View
-from ....program.call_instructions import LoadVariable, StoreVariable
+from ....program.instructions.array_instructions import Copy, View
+from ....program.instructions.call_instructions import LoadVariable, StoreVariable
+from ....program.lowering.array_functions import copy_into
+from ....program.passes.program_rewriter import ProgramRewriter
 from ....program.program import Kind
-from ....program.program_rewriter import ProgramRewriter
 from ..addresses import Root
 from ..kernel import Launch, Parameter
 

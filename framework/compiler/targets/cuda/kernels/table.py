@@ -1,7 +1,7 @@
 """The table of `CudaKernel`s, and the passes from arrays to kernels."""
 
-from tapewright.core import config
 from tapewright.core.primitive import get_primitive
+from tapewright.core.settings import config
 from tapewright.ops.array.gather import flat_index
 from tapewright.ops.array.segment import segment_rows, unsorted_segment_sum
 from tapewright.ops.array.sorting import in_top_k, place_along_axis
@@ -9,8 +9,8 @@ from tapewright.ops.array.sorting import in_top_k, place_along_axis
 from ....loops.accesses import in_order
 from ....loops.fusion import form_loops, sums_for_products
 from ....loops.recurrent_steps import RECURRENT
-from ....loops.thread_scheduling import thread_nests
-from ....program.array_instructions import (
+from ....loops.threads.thread_scheduling import thread_nests
+from ....program.instructions.array_instructions import (
     BoundedRead,
     Contract,
     Copy,
@@ -18,7 +18,7 @@ from ....program.array_instructions import (
     Reduce,
     View,
 )
-from ....program.call_instructions import (
+from ....program.instructions.call_instructions import (
     Check,
     Draw,
     Gather,
@@ -26,7 +26,7 @@ from ....program.call_instructions import (
     StoreVariable,
     Update,
 )
-from ....program.kernel import kernel_for, use_kernels
+from ....program.instructions.kernel import kernel_for, use_kernels
 from ..host_values import draw_first
 from ..products.epilogues import epilogues
 from ..products.half_factors import half_factors

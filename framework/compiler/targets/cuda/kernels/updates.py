@@ -7,17 +7,17 @@ coefficients of a step, such as the learning rate, each time.
 
 import numpy as np
 
-from tapewright.core import config
+from tapewright.core.settings import config
 
 from ....loops.accesses import in_order
-from ....program.array_functions import NotTraceable, copy_into
-from ....program.array_instructions import Copy, View
-from ....program.array_tracer import ArrayTracer, LoopBuilder
 from ....program.buffer_assignment import BufferAssignment
-from ....program.call_instructions import Update
-from ....program.pass_manager import run_passes
+from ....program.instructions.array_instructions import Copy, View
+from ....program.instructions.call_instructions import Update
+from ....program.instructions.variable_update import Rule
+from ....program.lowering.array_functions import NotTraceable, copy_into
+from ....program.lowering.array_tracer import ArrayTracer, LoopBuilder
+from ....program.passes.pass_manager import run_passes
 from ....program.program import Buffer, Kind, Program
-from ....program.variable_update import Rule
 from ....program.verifier import verify_program
 from ....tracing.graph import Graph, Node
 from ..addresses import Root

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapewright.core.devices import cupy_module
+from tapewright.core.hardware.devices import cupy_module
 
 from .cublaslt_header import (
     ADDRESS,

@@ -7,7 +7,7 @@ that produce NaN, infinities and zeros.
 
 import numpy as np
 
-from tapewright.core.devices import current_module
+from tapewright.core.hardware.devices import current_module
 
 from .cublaslt import ALIGNMENT, WORKSPACE_BYTES, alignments_of, library
 from .cublaslt_header import Epilogue

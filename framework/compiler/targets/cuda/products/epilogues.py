@@ -13,8 +13,8 @@ import math
 import numpy as np
 
 from ....loops.accesses import layout_of, row_major
-from ....program.array_instructions import Map, Reduce, View
-from ....program.program_rewriter import ProgramRewriter
+from ....program.instructions.array_instructions import Map, Reduce, View
+from ....program.passes.program_rewriter import ProgramRewriter
 from . import epilogue_trials
 from .cublaslt_header import Epilogue
 from .product import ProductKernel, calls_of, problem_of

@@ -10,10 +10,10 @@ import numpy as np
 
 from tapewright.core.dtypes import is_narrow
 
-from ....program.array_instructions import Contract, Map, View
-from ....program.program_rewriter import ProgramRewriter
-from ....program.scalar_functions import cast
-from ....program.simplification import drop_unused
+from ....program.instructions.array_instructions import Contract, Map, View
+from ....program.instructions.scalar_functions import cast
+from ....program.passes.program_rewriter import ProgramRewriter
+from ....program.passes.simplification import drop_unused
 from ..kernels.convolution import ContractionKernel
 
 __all__ = ["half_factors"]

@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tapewright.core import config
-from tapewright.core.devices import current_module
-from tapewright.core.gpu import tensor_float_32_execution_enabled
+from tapewright.core.hardware.devices import current_module
+from tapewright.core.hardware.gpu import tensor_float_32_execution_enabled
+from tapewright.core.settings import config
 
 from ....loops.accesses import in_order
-from ....loops.matrix_products import MOST, product_of
-from ....program.array_instructions import View
+from ....loops.contractions.matrix_products import MOST, product_of
+from ....program.instructions.array_instructions import View
 from ..capture import captured
 from ..kernel import CudaKernel
 from ..kernels.entries import each_entry, index_type, launch

@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 
-from ....program.array_functions import NotTraceable
-from ....program.array_instructions import Contract
-from ....program.array_tracer import ArrayTracer, LoopBuilder
-from ....program.program_rewriter import ProgramRewriter
+from ....program.instructions.array_instructions import Contract
+from ....program.lowering.array_functions import NotTraceable
+from ....program.lowering.array_tracer import ArrayTracer, LoopBuilder
+from ....program.passes.program_rewriter import ProgramRewriter
 from ..scalar_functions import is_loop
 
 __all__ = ["small_products"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .. import engine
+from ..jit import engine
 from .floats import bits_of, float_of, in_double, is_nan, magnitude
 
 __all__ = [

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import engine
+from ..jit import engine
 
 __all__ = [
     "Layout",

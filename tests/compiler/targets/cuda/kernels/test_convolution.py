@@ -5,10 +5,10 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.pipeline import optimize
-from tapewright.compiler.program.array_instructions import Contract
 from tapewright.compiler.program.index_maps import Affine, IndexMaps
+from tapewright.compiler.program.instructions.array_instructions import Contract
 from tapewright.compiler.program.limits import use_limits
-from tapewright.compiler.program.lowering import lower
+from tapewright.compiler.program.lowering.lowering import lower
 from tapewright.compiler.targets.cuda.kernel import Launch
 from tapewright.compiler.targets.cuda.kernels import contraction, convolution
 from tapewright.compiler.targets.cuda.kernels.convolution import (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapewright.compiler.program.call_instructions import Check
+from tapewright.compiler.program.instructions.call_instructions import Check
 from tapewright.compiler.program.limits import DEFAULTS, use_limits
 from tapewright.compiler.program.program import Buffer, Kind
 from tapewright.compiler.targets.cuda.kernel import STATUS

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tapewright.compiler.program.call_instructions import Opaque
+from tapewright.compiler.program.instructions.call_instructions import Opaque
 from tapewright.compiler.program.program import Buffer, Kind
 from tapewright.compiler.targets.cuda.kernels.arg_reduction import ArgReductionKernel
 from tapewright.compiler.targets.cuda.kernels.ranks import (

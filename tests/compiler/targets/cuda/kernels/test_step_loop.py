@@ -6,8 +6,8 @@ import pytest
 import tapewright as tw
 from tapewright.compiler.loops.recurrent_steps import RECURRENT
 from tapewright.compiler.pipeline import optimize
-from tapewright.compiler.program.call_instructions import Opaque
-from tapewright.compiler.program.lowering import lower
+from tapewright.compiler.program.instructions.call_instructions import Opaque
+from tapewright.compiler.program.lowering.lowering import lower
 from tapewright.compiler.targets.cuda.kernels.step_loop import StepLoop
 
 from ..program_runs import Memory, add_input, compile_launches, new_program, run

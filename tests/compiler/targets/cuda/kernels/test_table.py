@@ -5,8 +5,8 @@ import pytest
 
 import tapewright as tw
 from tapewright import config
-from tapewright.compiler.loops.thread_nest import ThreadNest
-from tapewright.compiler.program.array_instructions import View
+from tapewright.compiler.loops.threads.thread_nest import ThreadNest
+from tapewright.compiler.program.instructions.array_instructions import View
 from tapewright.compiler.targets.cuda.steps import is_on_device, steps_of
 
 from ..runtime_runs import executable_of

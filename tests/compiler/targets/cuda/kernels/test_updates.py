@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import tapewright as tw
+from tapewright.compiler.program.instructions.variable_update import (
+    DeviceUpdate,
+    UpdateGroup,
+)
 from tapewright.compiler.program.program import Buffer, Kind
-from tapewright.compiler.program.variable_update import DeviceUpdate, UpdateGroup
 from tapewright.compiler.targets.cuda.kernels.table import KERNEL_PASSES
 from tapewright.compiler.targets.cuda.kernels.updates import UpdateKernel
 

@@ -5,10 +5,14 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.pipeline import optimize
-from tapewright.compiler.program.array_instructions import Contract, Map, Reduce
+from tapewright.compiler.program.instructions.array_instructions import (
+    Contract,
+    Map,
+    Reduce,
+)
 from tapewright.compiler.program.limits import use_limits
-from tapewright.compiler.program.lowering import lower
-from tapewright.compiler.program.pass_manager import run_passes
+from tapewright.compiler.program.lowering.lowering import lower
+from tapewright.compiler.program.passes.pass_manager import run_passes
 from tapewright.compiler.program.verifier import verify_program
 from tapewright.compiler.targets.cuda.products.cublaslt_header import Epilogue
 from tapewright.compiler.targets.cuda.products.epilogues import (
@@ -17,7 +21,7 @@ from tapewright.compiler.targets.cuda.products.epilogues import (
 )
 from tapewright.compiler.targets.cuda.products.product import ProductKernel
 from tapewright.compiler.targets.target import SIMPLIFICATION
-from tapewright.core import devices
+from tapewright.core.hardware import devices
 from tapewright.errors import VerificationError
 
 from ..program_runs import (

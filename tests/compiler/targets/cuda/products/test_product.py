@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.compiler.loops.accesses import layout_of
-from tapewright.compiler.program.array_instructions import Copy
+from tapewright.compiler.program.instructions.array_instructions import Copy
 from tapewright.compiler.program.limits import use_limits
 from tapewright.compiler.targets.cuda.products.product import ProductKernel
 

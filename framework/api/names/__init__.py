@@ -1,0 +1,1 @@
+"""Names of other libraries: missing ones, and imports that lead here."""

@@ -1,0 +1,1 @@
+"""Contractions as loops: their schedules, tiles and memory layouts."""

@@ -1,0 +1,1 @@
+"""Thread nests: groups of instructions on the threads of a GPU."""

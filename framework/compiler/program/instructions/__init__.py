@@ -1,0 +1,1 @@
+"""Instructions: the steps of a program."""

@@ -1,0 +1,1 @@
+"""Passes over programs, and the driver that runs and verifies them."""

@@ -1,0 +1,1 @@
+"""Compile, keep, load and call machine code."""

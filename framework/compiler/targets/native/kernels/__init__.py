@@ -1,0 +1,1 @@
+"""Kernels of the target `native`: one file per kind of instruction, and their table."""

@@ -1,0 +1,1 @@
+"""Texts for users: checks of arguments, suggestions, source lines, docstrings."""

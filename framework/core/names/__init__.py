@@ -1,0 +1,1 @@
+"""Names: of modules, of objects, and those that are reserved."""

@@ -1,0 +1,192 @@
+"""Lazy imports: attributes and aliases of modules, imported at first use.
+
+A missing name raises an error, which may include the reason: see `explain_missing`.
+"""
+
+import os
+import sys
+import threading
+from contextlib import nullcontext
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+
+__all__ = ["alias_modules", "explain_missing", "import_lazily", "keep_public"]
+
+
+def import_lazily(module, **names):
+    """Define attributes of a module that are imported at their first use.
+
+    Args:
+        module: Module to add the attributes to.
+        **names: For each attribute the full name of a module, which import statements
+            then also find under the attribute's name, or ``"module:name"`` for an
+            object in a module.
+
+    Example:
+        >>> from types import ModuleType
+        >>> from tapewright.core.names.lazy_import import import_lazily
+        >>> space = ModuleType("space")
+        >>> import_lazily(space, text="json", loads="json:loads")
+        >>> space.loads("[1, 2]"), dir(space)[-2:]
+        ([1, 2], ['loads', 'text'])
+    """
+    space = vars(module)
+    alias_modules(module.__name__, **{n: m for n, m in names.items() if ":" not in m})
+
+    def find(name):
+        if name not in names:
+            raise _missing(module, name)
+        place, _, member = names[name].partition(":")
+        with nullcontext() if _is_importing() else _LOCK:
+            value = import_module(place)
+        space[name] = value = getattr(value, member) if member else value
+        return value
+
+    space["__getattr__"] = find
+    space["__dir__"] = lambda: sorted({*space, *names})
+
+
+# Modules import each other in circles: threads that start at two points of a circle would
+# find modules that are half made. So one thread at a time imports what it uses first. It
+# must not wait inside an import, where it holds locks that the other one may need.
+_LOCK = threading.RLock()
+
+
+def _renew_lock():
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # the thread that holds it may not be in the child
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
+def _is_importing():
+    frame = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "_find_and_load" and code.co_filename.startswith("<frozen "):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def keep_public(module, *packages):
+    """Remove the names from a module that its `__all__` does not list.
+
+    ``packages`` are subpackages that the program may import later. They are imported
+    here, since a later import would set the attribute again.
+
+    Example:
+        >>> import sys
+        >>> from tapewright.core.names.lazy_import import keep_public
+        >>> from types import ModuleType
+        >>> space = ModuleType("space")
+        >>> space.__all__, space.exp, space.sys = ["exp"], abs, sys
+        >>> keep_public(space)
+        >>> hasattr(space, "exp"), hasattr(space, "sys")
+        (True, False)
+    """
+    for package in packages:
+        import_module(f"{module.__name__}.{package}")
+    space = vars(module)
+    for name in space.keys() - set(module.__all__):
+        if not name.startswith("_"):
+            del space[name]
+
+
+def explain_missing(module, package, *namespaces):
+    """Let namespaces explain why they lack a name when code looks it up.
+
+    A namespace that is not imported yet gets the explanation when it is.
+    ``from namespace import name`` still raises Python's ``ImportError``.
+
+    Args:
+        module: Full name of a module with ``reason(namespace, name, known)``, which
+            returns a text or "". It is imported at the first missing name.
+        package: Package of the namespaces.
+        *namespaces: Names of the namespaces within the package, "" for the package.
+    """
+    for each in namespaces:
+        public = f"{package}.{each}".rstrip(".")
+        name = _ALIASES.resolve(public) or public
+        _ALIASES.reasons[name] = public, module
+        if name in sys.modules:
+            _give_reasons(sys.modules[name])
+
+
+def _give_reasons(module):
+    def find(name):
+        raise _missing(module, name)
+
+    vars(module).setdefault("__getattr__", find)
+
+
+def _missing(module, name):
+    """Return the `AttributeError` for a name that a module lacks."""
+    public, explaining = _ALIASES.reasons.get(module.__name__, (module.__name__, None))
+    text = f"module {public!r} has no attribute {name!r}"
+    if explaining is not None and name[0] != "_":
+        text += import_module(explaining).reason(public, name, dir(module))
+    return AttributeError(text, name=name, obj=None)  # no second guess in tracebacks
+
+
+def alias_modules(package, **names):
+    """Let import statements find modules and their submodules below ``package``.
+
+    ``names`` maps each alias to the full name of a module. Both names refer to the same
+    module, which is executed once.
+    """
+    for name, target in names.items():
+        if target != f"{package}.{name}":
+            _ALIASES.targets[f"{package}.{name}"] = target
+
+
+class _Aliases:
+    """Finder and loader that imports a module by its original name for its alias.
+
+    It also sets the explanations of missing names when namespaces are imported. It has
+    no base classes, since importing `importlib.abc` takes 3 ms.
+    """
+
+    def __init__(self):
+        self.targets = {}
+        self.specs = {}  # first name of a module -> its spec under that name
+        self.reasons = {}  # full name of a module -> its public name, who has the reasons
+
+    def find_spec(self, fullname, path=None, target=None):
+        if self.resolve(fullname):
+            return ModuleSpec(fullname, self)
+        return self._with_reasons(fullname, path) if fullname in self.reasons else None
+
+    def _with_reasons(self, fullname, path):
+        finders = [finder for finder in sys.meta_path if finder is not self]
+        spec = next(filter(None, [f.find_spec(fullname, path) for f in finders]), None)
+        if spec is not None:
+            execute = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: (
+                execute(module),
+                _give_reasons(module),
+            )
+        return spec
+
+    def create_module(self, spec):
+        # The module itself: another thread may take it before `exec_module` runs.
+        module = import_module(self.resolve(spec.name))
+        self.specs.setdefault(module.__name__, module.__spec__)
+        return module
+
+    def exec_module(self, module):
+        # That of the alias is in its place.
+        module.__spec__ = self.specs[module.__name__]
+
+    def resolve(self, fullname):
+        stem, rest = fullname, ""
+        while stem and stem not in self.targets:
+            stem, _, last = stem.rpartition(".")
+            rest = f".{last}{rest}"
+        return self.targets[stem] + rest if stem else None
+
+
+_ALIASES = _Aliases()
+sys.meta_path.insert(0, _ALIASES)  # in front, or Python's own would load files twice

@@ -1,0 +1,1 @@
+"""Settings of the process: threads, targets, dtypes, determinism."""

@@ -1,0 +1,1 @@
+"""Shapes: known, unknown and symbolic sizes, and conditions on them."""

@@ -1,0 +1,1 @@
+"""Changes and readings of variables: atomic, deferred, substituted, cast."""

@@ -1,0 +1,1 @@
+"""Datasets in files: records, lines, CSV, HDF5, and saved elements."""

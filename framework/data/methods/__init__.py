@@ -1,0 +1,1 @@
+"""The methods of `Dataset`, one file for each purpose."""

@@ -1,0 +1,1 @@
+"""Nodes: the sources and transformations of a dataset."""

@@ -1,0 +1,1 @@
+"""`Optimizer`, and the steps of its update: gradients, slots, flat buffers, commits."""
