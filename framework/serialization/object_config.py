@@ -71,10 +71,15 @@ _ALIKE = (
 # ------------------------------------------------------------------------------- writing
 
 
-def serialize(thing: Any) -> dict:
+def serialize(thing: Any, build: bool = False, compiled: bool = False) -> dict:
     """Return ``{"module", "class_name", "config", "registered_name"}``.
 
-    ``thing`` is an object with ``get_config``, or a named function.
+    Args:
+        thing: Object with ``get_config``, or a named function.
+        build: If True, ``"build_config"`` has the shapes for which it is built. Objects
+            that contain others leave this out: see `deserialize`. A user's
+            ``get_build_config`` is called in any case.
+        compiled: If True, ``"compile_config"`` has the arguments of ``compile``.
 
     Raises:
         TypeError: If the object is neither.
@@ -102,11 +107,21 @@ def serialize(thing: Any) -> dict:
         "config": static_shapes(thing.get_config()),
         "registered_name": known_as,
     }
-    if hasattr(thing, "_tw_own_build_config"):
-        config |= thing._tw_own_build_config()
-    if getattr(type(thing), "_tw_kind", None) == "layer":
+    build = build or (_is_of_user(cls, "get_build_config") and thing.built)
+    parts = ["build_config"] * build + ["compile_config"] * compiled
+    for part in [each for each in parts if hasattr(cls, f"get_{each}")]:
+        values = getattr(thing, f"get_{part}")()
+        if values is not None:
+            config[part] = plain(values)
+    if getattr(cls, "_tw_kind", None) == "layer":
         _note_entry(thing, config)
     return config
+
+
+def _is_of_user(cls, name):
+    """Return whether a user's class defines or overrides a method."""
+    method = getattr(cls, name, None)
+    return method is not None and not is_own(method)
 
 
 def function_config(name: str) -> dict:
@@ -370,10 +385,18 @@ def resolve(kind: str, identifier: Any) -> Any:
     )
 
 
-def deserialize(kind: str, config: Any) -> Any:
-    """Return the object that `serialize` described, built-in or from Keras.
+def deserialize(kind: str, config: Any, build: bool = False) -> Any:
+    """Return the object of a config from `serialize` or from Keras.
 
     Errors in a file are a `SavingError`.
+
+    Args:
+        kind: Family of the object: "layer", "loss", ...
+        config: Config of the object.
+        build: If True, also build and compile it as the config says. Objects that
+            contain others leave it out, and build them in their own place: the paths
+            and dtype policies of weights depend on it. A user's ``build_from_config``
+            is called in any case.
 
     Raises:
         ValueError: For a value that is not a config, an unknown class, or a config that
@@ -389,15 +412,15 @@ def deserialize(kind: str, config: Any) -> Any:
     if name == "function":
         return function_of(kind, config.get("config"))
     if kind != "layer":
-        return _from_config(kind, config)
+        return _from_config(kind, config, build)
     layer = _shared_layer(config)
     if layer is None:
-        layer = _from_config(kind, config)
+        layer = _from_config(kind, config, build)
     _keep_shared(config, layer)
     return layer
 
 
-def _from_config(kind, config):
+def _from_config(kind, config, build):
     cls, arguments = class_of(kind, config), config.get("config")
     if not hasattr(cls, "from_config"):
         return cls
@@ -417,9 +440,22 @@ def _from_config(kind, config):
         if reading_file() and isinstance(cls, type) and is_own(cls):
             _check_switches(cls, arguments)
         thing = cls.from_config(arguments)
-        if config.get("build_config") and hasattr(thing, "_tw_build_by_own_config"):
-            thing._tw_build_by_own_config(config["build_config"])
+        _build(thing, config.get("build_config"), build)
+    if build and config.get("compile_config") and hasattr(cls, "compile_from_config"):
+        thing.compile_from_config(config["compile_config"])
     return thing
+
+
+def _build(thing, shapes, build):
+    """Build an object by its ``build_from_config``; without ``build`` by a user's only."""
+    cls, is_of_user = type(thing), _is_of_user(type(thing), "build_from_config")
+    if not shapes or not hasattr(cls, "build_from_config") or thing.built:
+        return
+    if build or is_of_user:
+        with load_errors(f"{cls.__name__} cannot be built for {shapes!r:.200}"):
+            thing.build_from_config(shapes)
+    if is_of_user:
+        thing.built = True
 
 
 def _check_switches(cls, config):
@@ -519,7 +555,9 @@ class ObjectFamily:
             ValueError: If ``thing`` is a lambda.
         """
         is_function = callable(thing) and not self.function_names
-        return serialize(thing) if is_function else plain(thing)
+        if is_function or hasattr(thing, "get_config"):
+            return serialize(thing, build=True)
+        return plain(thing)
 
     def deserialize(
         self, config: Any, custom_objects: dict[str, Any] | None = None
@@ -535,4 +573,6 @@ class ObjectFamily:
             ValueError: If a name is unknown or if the class rejects the config.
         """
         with custom_object_scope(custom_objects):
+            if isinstance(config, dict):
+                return deserialize(self.kind, config, build=True)
             return self.get(config)

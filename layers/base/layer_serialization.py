@@ -105,24 +105,6 @@ class LayerConfig(Configured):
             shapes = config["shapes_dict"].items()
             self.build(**{name: _shape_of_lists(shape) for name, shape in shapes})
 
-    def _tw_own_build_config(self) -> dict[str, Any]:
-        """Return the build config if the class defines `get_build_config`, else ``{}``."""
-        if (
-            type(self).get_build_config is LayerConfig.get_build_config
-            or not self.built
-        ):
-            return {}
-        return {"build_config": plain(self.get_build_config())}
-
-    def _tw_build_by_own_config(self, config: dict[str, Any]) -> None:
-        """Call `build_from_config` if the class defines it."""
-        if (
-            type(self).build_from_config is not LayerConfig.build_from_config
-            and not self.built
-        ):
-            self.build_from_config(config)
-            self.built = True
-
 
 def is_shape(value):
     """Return whether ``value`` is one shape, not a nest of them."""

@@ -1,10 +1,9 @@
-"""States of objects as JSON: numbers, strings, lists, tuples, dicts, and separate arrays.
+"""States of objects as JSON: plain values, and separate arrays.
 
-Numbers are restored exactly, including infinities and NaN, which JSON lacks; tuples are
-restored as tuples, and keys of dicts with their types.
+A scalar of NumPy is ``{"scalar": 0}``, an array ``{"array": 1}``, by their numbers in the
+list of arrays.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,9 @@ from tapewright.core.dtypes import kind_of
 from tapewright.core.errors import SavingError
 from tapewright.core.hardware import devices
 from tapewright.core.tensor import is_tensor
+from tapewright.serialization.value_codec import PLAIN_FORMS, Form, ValueCodec
 
 __all__ = ["decode_state", "encode_state"]
-
-MAX_DEPTH = 40
 
 
 def encode_state(value: Any, arrays: list, where: str = "state") -> Any:
@@ -33,77 +31,67 @@ def encode_state(value: Any, arrays: list, where: str = "state") -> Any:
         >>> arrays
         [array(1., dtype=float32)]
     """
-    if where.count("[") > MAX_DEPTH:
-        raise TypeError(f"{where.partition('[')[0]} is nested deeper than {MAX_DEPTH}")
-    if value is None or type(value) in (bool, int, str):
-        return value
-    if type(value) is float:
-        return value if math.isfinite(value) else {"float": repr(value)}
-    if type(value) in (list, tuple):
-        items = [encode_state(v, arrays, f"{where}[{i}]") for i, v in enumerate(value)]
-        return items if type(value) is list else {"tuple": items}
-    if isinstance(value, dict):
-        pairs = [
-            [_key(k, where), encode_state(v, arrays, f"{where}[{k!r}]")]
-            for k, v in value.items()
-        ]
-        return {"dict": pairs}
-    tag = "array"
-    if is_tensor(value):
-        value = devices.to_numpy(value.array)
-    elif hasattr(value, "__tensor__"):
-        value = value.numpy()
-    elif isinstance(value, np.generic):
-        tag = "scalar"
-    elif devices.is_array(value):
-        value = devices.to_numpy(value)
-    array = np.asarray(value) if isinstance(value, (np.ndarray, np.generic)) else None
-    if array is None or kind_of(array.dtype) not in "fiubc":
-        type_name = (
-            type(value).__name__ if array is None else f"an array of {array.dtype}"
-        )
-        raise TypeError(
-            f"{where} cannot be saved: it is {type_name}; a state consists of numbers, "
-            "strings, lists, tuples, dicts and arrays of numbers"
-        )
-    arrays.append(array)
-    return {tag: len(arrays) - 1}
-
-
-def _key(key, where):
-    if type(key) in (str, int, bool) or key is None:
-        return key
-    raise TypeError(
-        f"{where} cannot be saved: {key!r} cannot be the key of a dict; "
-        "use a string, integer, bool or None"
-    )
+    return _StateCodec(arrays, where).encode(value)
 
 
 def decode_state(value: Any, arrays: list, path: str, where: str) -> Any:
     """Decode the result of `encode_state`; raise `SavingError` for other JSON."""
-    if value is None or type(value) in (bool, int, float, str):
-        return value
-    if type(value) is list:
-        return [decode_state(v, arrays, path, where) for v in value]
-    if type(value) is dict and len(value) == 1:
-        ((tag, inner),) = value.items()
-        if tag == "float" and inner in ("inf", "-inf", "nan"):
-            return float(inner)
-        if tag == "tuple" and type(inner) is list:
-            return tuple([decode_state(v, arrays, path, where) for v in inner])
-        if tag == "dict" and type(inner) is list and all(map(_is_pair, inner)):
-            return {k: decode_state(v, arrays, path, where) for k, v in inner}
-        if type(inner) is int and 0 <= inner < len(arrays):
-            if tag == "array":
-                return arrays[inner]
-            if tag == "scalar" and arrays[inner].shape == ():
-                return arrays[inner][()]
-    raise SavingError(path, f"a state is invalid: {value!r:.80}", where)
+    try:
+        return _StateCodec(arrays, where).decode(value)
+    except (TypeError, ValueError) as error:
+        raise SavingError(path, f"a state is invalid: {error}", where) from None
 
 
-def _is_pair(pair):
-    return (
-        type(pair) is list
-        and len(pair) == 2
-        and (pair[0] is None or type(pair[0]) in (str, int, bool))
-    )
+class _StateCodec(ValueCodec):
+    def __init__(self, arrays, title):
+        super().__init__(title)
+        self.arrays = arrays
+
+    def describe(self, value):
+        what = type(value).__name__
+        if isinstance(value, (np.ndarray, np.generic)):
+            what = f"an array of {value.dtype}"
+        return (
+            f"{what}; a state consists of numbers, strings, lists, tuples, dicts and "
+            "arrays of numbers"
+        )
+
+
+def _to_numpy(value):
+    """Return the array of a tensor, a variable, a number or an array; else None."""
+    if hasattr(value, "__tensor__"):
+        value = value.numpy()
+    array = value.array if is_tensor(value) else value
+    if devices.is_array(array):
+        array = devices.to_numpy(array)
+    is_array = isinstance(array, (np.ndarray, np.generic))
+    return array if is_array and kind_of(array.dtype) in "fiubc" else None
+
+
+def _is_scalar(value):
+    return isinstance(value, np.generic) and _to_numpy(value) is not None
+
+
+def _append(codec, value, path):
+    codec.arrays.append(np.asarray(_to_numpy(value)))
+    return len(codec.arrays) - 1
+
+
+def _read_array(codec, number, depth):
+    if type(number) is not int or not 0 <= number < len(codec.arrays):
+        raise ValueError(f"there is no array {number!r:.80}")
+    return codec.arrays[number]
+
+
+def _read_scalar(codec, number, depth):
+    array = _read_array(codec, number, depth)
+    if array.shape != ():
+        raise ValueError(f"array {number} is not a scalar")
+    return array[()]
+
+
+_StateCodec.forms = (
+    *PLAIN_FORMS,
+    Form("scalar", _is_scalar, _append, _read_scalar),
+    Form("array", lambda x: _to_numpy(x) is not None, _append, _read_array),
+)

@@ -1,10 +1,8 @@
 """Plain values as JSON and back, exactly: attributes of ops, arguments, results.
 
-Numbers, strings, None and lists are represented by JSON. All else is a tagged object,
-such as ``{"tuple": [...]}``; NaN and infinities are strings, ``{"float": "nan"}``.
+The forms of plain values (see `value_codec`), shapes, dtypes, specs, and parts of graphs.
 """
 
-import math
 from collections import namedtuple
 from typing import Any
 
@@ -18,6 +16,12 @@ from tapewright.core.shapes.tensor_shape import TensorShape
 from tapewright.core.tensor import IndexedSlices, TensorSpec
 from tapewright.ops.ragged.ragged_tensor import RaggedTensor, RaggedTensorSpec
 from tapewright.ops.sparse.sparse_tensor import SparseTensor, SparseTensorSpec
+from tapewright.serialization.value_codec import (
+    MAX_DEPTH,
+    PLAIN_FORMS,
+    Form,
+    ValueCodec,
+)
 
 from .symbolic_dims import (
     decode_number,
@@ -44,7 +48,6 @@ DTYPES = {
     "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "string", "object",
 }  # fmt: skip
 OBJECT = resource.dtype
-DEEPEST = 50
 
 
 def encode_dtype(dtype: np.dtype) -> str:
@@ -70,96 +73,59 @@ def encode(x: Any) -> Any:
         >>> encode((1, float("inf"), [None]))
         {'tuple': [1, {'float': 'inf'}, [None]]}
     """
-    kind = type(x)
-    if x is None or kind in (bool, int, str):
-        return x
-    if kind is float:
-        return x if math.isfinite(x) else {"float": repr(x)}
-    if kind is list:
-        return [encode(item) for item in x]
-    for tag, kinds, write, _ in FORMS:
-        if isinstance(x, kinds):
-            return {tag: write(x)}
-    if is_open(x):
-        return {"size": encode_number(x)}
-    raise TypeError(f"{x!r}, of type {kind.__name__}, cannot be saved")
+    return _GraphCodec(None).encode(x)
 
 
-def decode(value: Any, scope: Guards | None = None, depth: int = 0) -> Any:
+def decode(value: Any, scope: Guards | None = None) -> Any:
     """Decode the result of `encode`; formulas of sizes belong to ``scope``.
 
     Raises:
         ValueError: For JSON that `encode` never returns.
     """
-    if depth > DEEPEST:
-        raise ValueError(f"values are nested deeper than {DEEPEST}")
-    if isinstance(value, list):
-        return [decode(item, scope, depth + 1) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if len(value) != 1:
-        raise ValueError(f"a value must have one tag, got {sorted(value)[:5]}")
-    ((tag, inner),) = value.items()
-    if tag == "size":
-        return decode_number(inner, scope)
-    for its_tag, _, _, read in FORMS:
-        if its_tag == tag:
-            return read(inner, scope, depth + 1)
-    raise ValueError(f"{tag!r} is not a tag of a value")
+    return _GraphCodec(scope).decode(value)
 
 
-# ------------------------------------------------- each kind: tag, types, writing, reading
+class _GraphCodec(ValueCodec):
+    def __init__(self, scope):
+        super().__init__()
+        self.scope = scope
 
 
-def _several(value, scope, depth, count=None):
-    if not isinstance(value, list) or (count is not None and len(value) != count):
-        raise ValueError("a list of values is too short, too long, or not a list")
-    return [decode(item, scope, depth) for item in value]
+# -------------------------------------------------------- each kind of value: write and read
 
 
-def _write_pairs(x):
-    return [[encode(key), encode(item)] for key, item in x.items()]
+def _write_named(codec, x, path):
+    return [type(x).__name__, list(x._fields), codec.encode_items(x, path)]
 
 
-def _read_pairs(value, scope, depth):
-    pairs = [_several(pair, scope, depth, 2) for pair in value]
-    if any(not isinstance(key, (str, int, float, bool)) for key, _ in pairs):
-        raise ValueError("the keys of a dict must be strings or numbers")
-    return dict(pairs)
-
-
-def _write_named(x):
-    return [type(x).__name__, list(x._fields), [encode(item) for item in x]]
-
-
-def _read_named(value, scope, depth):
+def _read_named(codec, value, depth):
     name, fields, items = value
     names = [name, *fields]
     if not all(isinstance(n, str) and n.isidentifier() for n in names):
         raise ValueError("a named tuple must have names that are identifiers")
     if len(names) > 200 or len(items) != len(fields):
         raise ValueError("a named tuple must have a name for each item, 200 at most")
-    return namedtuple(name, fields)(*_several(items, scope, depth))
+    return namedtuple(name, fields)(*codec.decode_items(items, depth))
 
 
-def _write_slices(x):
-    return [encode(part) for part in (x.values, x.indices, x.dense_shape)]
-
-
-def _write_parts(x, shape):
+def _write_components(codec, x, path):
+    """Write a sparse or ragged tensor of specs, or of numbers of outputs."""
+    shape = tuple(x.shape) if isinstance(x, SparseTensor) else (None, None)
     shape = [_known(n) for n in shape]
-    return [shape, *[encode(part) for part in x.components()]]
+    return [shape, *codec.encode_items(x.components(), path)]
 
 
-def _read_parts(kind, value, scope, depth):
-    """Return a sparse or ragged tensor of specs, or of numbers of outputs."""
-    shape, *parts = _several(value, scope, depth)
-    if not isinstance(shape, list) or not 1 <= len(parts) <= DEEPEST:
-        raise ValueError("a sparse or ragged value must have a shape and parts")
-    return kind(shape).with_components(parts)
+def _read_components(kind):
+    def read(codec, value, depth):
+        shape, *parts = codec.decode_items(value, depth)
+        if not isinstance(shape, list) or not 1 <= len(parts) <= MAX_DEPTH:
+            raise ValueError("a sparse or ragged value must have a shape and parts")
+        return kind(shape).with_components(parts)
+
+    return read
 
 
-def _write_spec(x):
+def _write_spec(codec, x, path):
     return [x.dtype.name, _sizes(x), x.name if isinstance(x.name, str) else None]
 
 
@@ -171,7 +137,7 @@ def _known(n):
     return None if n is None or is_open(n) else int(n)
 
 
-def _read_spec(value, scope, depth):
+def _read_spec(codec, value, depth):
     dtype, shape, name = value
     if not (name is None or isinstance(name, str)):
         raise ValueError("the name of a spec must be a string")
@@ -179,15 +145,14 @@ def _read_spec(value, scope, depth):
     return TensorSpec(shape, dtype, name)
 
 
-def _read_float(value, scope, depth):
-    if value not in ("nan", "inf", "-inf"):
-        raise ValueError(f"{value!r} is not a number")
-    return float(value)
+def _read_shape(codec, value, depth):
+    shape = decode_shape(value, codec.scope)
+    return shape if isinstance(shape, TensorShape) else TensorShape(shape)
 
 
-def _read_scalar(value, scope, depth):
+def _read_scalar(codec, value, depth):
     name, number = value
-    return decode_dtype(name).type(decode(number, scope, depth))
+    return decode_dtype(name).type(codec.decode(number, depth))
 
 
 def _is_named(kind):
@@ -217,55 +182,59 @@ def item_of(listed: list, number: Any, title: str) -> Any:
     return listed[number]
 
 
-class _NamedTuple(type):
-    def __instancecheck__(cls, x):
-        return isinstance(x, tuple) and _is_named(type(x))
+def _of(*kinds):
+    return lambda x: isinstance(x, kinds)
 
 
-class _Named(metaclass=_NamedTuple):
-    """Any named tuple, for ``isinstance``."""
+def _by_parts(tag, kind, parts, count):
+    """Return the form of objects that ``kind`` creates from values: ``parts(x)``."""
+    return Form(
+        tag,
+        _of(kind),
+        lambda codec, x, path: codec.encode_items(parts(x), path),
+        lambda codec, v, depth: kind(*codec.decode_items(v, depth, count)),
+    )
 
 
-FORMS = [
-    ("shape", TensorShape, encode_shape, lambda v, s, d: _as_shape(decode_shape(v, s))),
-    ("namedtuple", _Named, _write_named, _read_named),
-    ("tuple", tuple, lambda x: [encode(i) for i in x],
-     lambda v, s, d: tuple(_several(v, s, d))),
-    ("list", list, lambda x: [encode(i) for i in x], _several),
-    ("dict", dict, _write_pairs, _read_pairs),
-    ("slice", slice, lambda x: [encode(i) for i in (x.start, x.stop, x.step)],
-     lambda v, s, d: slice(*_several(v, s, d, 3))),
-    ("range", range, lambda x: [x.start, x.stop, x.step],
-     lambda v, s, d: range(*_several(v, s, d, 3))),
-    ("variable", Numbered, lambda x: x.number, lambda v, s, d: Numbered(v)),
-    ("slot", Slot, lambda x: True, lambda v, s, d: SLOT),
-    ("ellipsis", type(...), lambda x: True, lambda v, s, d: ...),
-    ("bytes", bytes, lambda x: x.hex(), lambda v, s, d: bytes.fromhex(v)),
-    ("dtype", DType, lambda x: x.name,
-     lambda v, s, d: as_dtype(decode_dtype(v))),
-    ("numpy_dtype", np.dtype, encode_dtype, lambda v, s, d: decode_dtype(v)),
-    ("scalar", np.generic, lambda x: [encode_dtype(x.dtype), encode(x.item())],
-     _read_scalar),
-    ("float", float, repr, _read_float),
-    ("complex", complex, lambda x: [encode(x.real), encode(x.imag)],
-     lambda v, s, d: complex(*_several(v, s, d, 2))),
-    ("spec", TensorSpec, _write_spec, _read_spec),
-    ("indexed_slices", IndexedSlices, _write_slices,
-     lambda v, s, d: IndexedSlices(*_several(v, s, d, 3))),
-    ("sparse_tensor", SparseTensor, lambda x: _write_parts(x, tuple(x.shape)),
-     lambda v, s, d: _read_parts(SparseTensorSpec, v, s, d)),
-    ("ragged_tensor", RaggedTensor, lambda x: _write_parts(x, (None, None)),
-     lambda v, s, d: _read_parts(RaggedTensorSpec, v, s, d)),
-    ("sparse_spec", SparseTensorSpec, lambda x: [_sizes(x), x.dtype.name],
-     lambda v, s, d: SparseTensorSpec(*_several(v, s, d, 2))),
-    ("ragged_spec", RaggedTensorSpec,
-     lambda x: [_sizes(x), x.dtype.name, x.ragged_rank, x.row_splits_dtype.name],
-     lambda v, s, d: RaggedTensorSpec(*_several(v, s, d, 4))),
-]  # fmt: skip
+def _by_itself(tag, kind, write, read):
+    """Return the form of objects that contain no other values."""
+    return Form(
+        tag, _of(kind), lambda _, x, path: write(x), lambda _, v, depth: read(v)
+    )
 
 
-def _as_shape(shape):
-    return shape if isinstance(shape, TensorShape) else TensorShape(shape)
+_GraphCodec.forms = (
+    Form("shape", _of(TensorShape), lambda _, x, path: encode_shape(x), _read_shape),
+    Form("namedtuple", lambda x: isinstance(x, tuple) and _is_named(type(x)),
+         _write_named, _read_named),
+    Form("list", _of(list), ValueCodec.encode_items, ValueCodec.decode_items),
+    *PLAIN_FORMS,
+    _by_parts("slice", slice, lambda x: (x.start, x.stop, x.step), 3),
+    _by_parts("range", range, lambda x: (x.start, x.stop, x.step), 3),
+    _by_itself("variable", Numbered, lambda x: x.number, Numbered),
+    _by_itself("slot", Slot, lambda x: True, lambda v: SLOT),
+    _by_itself("ellipsis", type(...), lambda x: True, lambda v: ...),
+    _by_itself("bytes", bytes, bytes.hex, bytes.fromhex),
+    _by_itself("dtype", DType, lambda x: x.name, lambda v: as_dtype(decode_dtype(v))),
+    _by_itself("numpy_dtype", np.dtype, encode_dtype, decode_dtype),
+    Form("scalar", _of(np.generic),
+         lambda codec, x, path: [encode_dtype(x.dtype), codec.encode(x.item(), path)],
+         _read_scalar),
+    _by_parts("complex", complex, lambda x: (x.real, x.imag), 2),
+    Form("spec", _of(TensorSpec), _write_spec, _read_spec),
+    _by_parts("indexed_slices", IndexedSlices,
+              lambda x: (x.values, x.indices, x.dense_shape), 3),
+    Form("sparse_tensor", _of(SparseTensor), _write_components,
+         _read_components(SparseTensorSpec)),
+    Form("ragged_tensor", _of(RaggedTensor), _write_components,
+         _read_components(RaggedTensorSpec)),
+    _by_parts("sparse_spec", SparseTensorSpec, lambda x: (_sizes(x), x.dtype.name), 2),
+    _by_parts("ragged_spec", RaggedTensorSpec,
+              lambda x: (_sizes(x), x.dtype.name, x.ragged_rank, x.row_splits_dtype.name),
+              4),
+    Form("size", is_open, lambda _, x, path: encode_number(x),
+         lambda codec, v, depth: decode_number(v, codec.scope)),
+)  # fmt: skip
 
 
 def nested_alike(x: object, y: object) -> bool:

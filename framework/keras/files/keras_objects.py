@@ -18,7 +18,7 @@ from tapewright.core.dtypes import DType
 from tapewright.core.nest import is_nested
 from tapewright.core.shapes.symbolic_dim import is_symbolic
 from tapewright.core.tensor import Tensor, convert_to_tensor
-from tapewright.serialization import object_config, registry
+from tapewright.serialization import registry
 from tapewright.serialization.literals import (
     decode_literal,
     encode_array,
@@ -30,7 +30,14 @@ from tapewright.serialization.load_errors import (
     load_errors,
     trusting_configs,
 )
-from tapewright.serialization.object_config import numbering_shared, reading_shared
+from tapewright.serialization.object_config import (
+    deserialize,
+    function_of,
+    numbering_shared,
+    plain,
+    reading_shared,
+    serialize,
+)
 from tapewright.serialization.registry import custom_object_scope
 
 from .class_names import family_of
@@ -39,7 +46,6 @@ __all__ = [
     "argument_config",
     "argument_from_config",
     "deserialize_keras_object",
-    "full_config",
     "history_config",
     "is_history",
     "serialize_keras_object",
@@ -81,25 +87,10 @@ def serialize_keras_object(obj: Any) -> Any:
     if literal is not None:
         return literal
     if hasattr(obj, "get_config") and not isinstance(obj, type):
-        return full_config(obj)
+        return numbering_shared(lambda: serialize(obj, build=True, compiled=True))
     if callable(obj) and not isinstance(obj, type) and hasattr(obj, "__name__"):
-        return object_config.serialize(obj)
-    return object_config.plain(obj)
-
-
-def full_config(thing: Any, compiled: bool = True) -> dict:
-    """Return the config of an object, including how it is built and, optionally, compiled."""
-    return numbering_shared(lambda: _full_config(thing, compiled))
-
-
-def _full_config(thing, compiled):
-    config = object_config.serialize(thing)
-    for part in ("build_config", "compile_config")[: 1 + compiled]:
-        get_part = getattr(thing, f"get_{part}", None)
-        values = None if get_part is None else get_part()
-        if values is not None:
-            config[part] = serialize_keras_object(values)
-    return config
+        return serialize(obj)
+    return plain(obj)
 
 
 def deserialize_keras_object(
@@ -161,20 +152,9 @@ def _object_of(config, family):
             "safe_mode; pass the function in custom_objects, or use "
             "register_keras_serializable"
         )
-    return _made(config, family)
-
-
-def _made(config, family):
-    if config["class_name"] == "function":
-        return object_config.function_of(family or "function", config["config"])
-    thing = object_config.deserialize(family_of(config, family), config)
-    shapes = config.get("build_config")
-    if shapes and hasattr(thing, "build_from_config") and not thing.built:
-        with load_errors(f"{config['class_name']} cannot be built for {shapes!r:.200}"):
-            thing.build_from_config(shapes)
-    if config.get("compile_config") and hasattr(thing, "compile_from_config"):
-        thing.compile_from_config(config["compile_config"])
-    return thing
+    if name == "function":
+        return function_of(family or "function", config["config"])
+    return deserialize(family_of(config, family), config, build=True)
 
 
 # ------------------------------------------------------------------- arguments of calls

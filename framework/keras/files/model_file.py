@@ -16,7 +16,7 @@ from tapewright.storage.folders import FolderReader
 from tapewright.storage.reader import Group, MergedGroup, file_format, opened
 from tapewright.storage.zips import ZipReader, opened_zip
 
-from ..legacy.configs import keras3_compile_config
+from .. import legacy
 from .weights.shards import opened_shards
 
 __all__ = [
@@ -153,7 +153,9 @@ class ModelFile:
                 return config
             raise SavingError(self.path, "the compile config must be a dict", CONFIG)
         if self.root.has("training_config"):
-            return keras3_compile_config(self.root.json_object("training_config"))
+            return legacy.configs.keras3_compile_config(
+                self.root.json_object("training_config")
+            )
         return None
 
     @property

@@ -33,6 +33,7 @@ from tapewright.layers.base.layer import Layer
 from tapewright.layers.base.symbolic_tensor import Operation
 from tapewright.serialization.assets import assets_in_configs
 from tapewright.serialization.load_errors import from_file, load_errors
+from tapewright.serialization.object_config import numbering_shared, serialize
 from tapewright.serialization.registry import (
     custom_object_scope,
     get_registered_object,
@@ -43,8 +44,8 @@ from tapewright.storage.suffixes import foreign_suffix
 from tapewright.storage.writer import writing
 from tapewright.storage.zips import writing_zip
 
+from .. import legacy
 from ..keras_version import VERSION
-from ..legacy.configs import keras2_config, keras2_training_config, keras3_config
 from ..training.compiled import CompiledModel
 from .assets import ASSETS, read_assets, write_assets
 from .class_names import strip_defaults
@@ -53,7 +54,7 @@ from .custom_layer_graphs import (
     using_layer_graphs,
     write_layer_graphs,
 )
-from .keras_objects import deserialize_keras_object, full_config
+from .keras_objects import deserialize_keras_object
 from .limits import WeightLimit, check_size
 from .model_file import (
     CONFIG,
@@ -153,7 +154,9 @@ def save_model(
         optimizer = getattr(model, "optimizer", None) if include_optimizer else None
         in_config = assets_in_configs() if save is _save_hdf5 else nullcontext()
         with in_config:
-            config = strip_defaults(full_config(model, optimizer is not None))
+            compiled = optimizer is not None
+            config = numbering_shared(lambda: serialize(model, True, compiled))
+            config = strip_defaults(config)
         save(path, overwrite, model, config, optimizer)
 
 
@@ -210,9 +213,9 @@ def _save_hdf5(path, overwrite, model, config, optimizer):
     with writing(path, overwrite) as root:
         root.text("keras_version", VERSION)
         root.text("backend", "tapewright")
-        root.json("model_config", keras2_config(config))
+        root.json("model_config", legacy.configs.keras2_config(config))
         if optimizer is not None:
-            training = keras2_training_config(config["compile_config"])
+            training = legacy.configs.keras2_training_config(config["compile_config"])
             root.json("training_config", training)
         write_layers(root.group("model_weights"), model, VERSION)
         group = _write_own_group(root, model)
@@ -289,7 +292,7 @@ def _model_with_weights(file):
     """
     path, location = file.path, file.config_location
     check_size(file.config, path, location)
-    config = keras3_config(file.config)
+    config = legacy.configs.keras3_config(file.config)
     if file.by_layer:
         _check_layer_count(file, config)
     graphs = using_layer_graphs(file.own_group)
@@ -392,7 +395,7 @@ def _compile_as_saved(model, file):
     what = "the model cannot be compiled as it was"
     try:
         with from_file(file.path, location), load_errors(what):
-            config = keras3_config(config)
+            config = legacy.configs.keras3_config(config)
             if has_loss_scale(file.root):
                 config = config_with_loss_scale(config)
             model.compile_from_config(config)

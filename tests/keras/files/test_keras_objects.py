@@ -254,8 +254,23 @@ def test_a_built_layer_says_for_what_shape():
     assert "build_config" not in saving.serialize_keras_object(layer)
     layer.build((None, 3))
     config = saving.serialize_keras_object(layer)
-    assert config["build_config"] == {"input_shape": [None, 3]}
+    assert config["build_config"] == {"input_shape": (None, 3)}
     assert tuple(saving.deserialize_keras_object(config).kernel.shape) == (3, 2)
+    assert layers.serialize(layer) == config
+    assert tuple(layers.deserialize(config).kernel.shape) == (3, 2)
+
+
+def test_layers_inside_of_others_are_built_in_their_own_place():
+    policy = keras.dtype_policies.DTypePolicyMap("float32")
+    policy["outer/dense"] = keras.DTypePolicy("float64")
+    outer = keras.Sequential(
+        [layers.Dense(2, dtype=policy, name="dense")], name="outer"
+    )
+    outer(np.ones((1, 3)))
+    assert "build_config" not in outer.get_config()["layers"][0]
+    twin = saving.deserialize_keras_object(saving.serialize_keras_object(outer))
+    assert [v.path for v in twin.weights] == [v.path for v in outer.weights]
+    assert twin.layers[0].kernel.dtype.name == "float64"
 
 
 def test_a_layer_of_several_inputs_is_built_again():
