@@ -1,7 +1,8 @@
 """The common parts of architectures: arguments and their checks, classifier, weights.
 
 The file of a family has a function ``network(x, options)`` from images to outputs,
-which uses only layers, and one function per variant, decorated by `standard`.
+which uses only layers, and one function per variant, decorated by `standard`,
+or by a ``_variant`` if the family has arguments of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol
 
 from tapewright.core.messages.docstrings import compose
 from tapewright.core.messages.source_lines import user_stacklevel
@@ -46,7 +47,6 @@ __all__ = [
     "describe",
     "divisible",
     "in_data_format",
-    "kernels",
     "padding_for_stride",
     "standard",
 ]
@@ -54,6 +54,9 @@ __all__ = [
 STORAGE = "https://storage.googleapis.com/"
 BUCKET = STORAGE + "tensorflow/keras-applications/"
 IMAGENET_CLASSES = 1000
+# What follows the name of a network in the names of the oldest weight files.
+KERNELS = "_weights_tf_dim_ordering_tf_kernels"
+P = ParamSpec("P")
 
 Weights = str | os.PathLike[str] | None
 Activation = str | Callable[..., Any] | None
@@ -121,13 +124,6 @@ class WeightFile:
                 "from random weights"
             )
             raise
-
-
-def kernels(stem: str, with_top: str, without_top: str) -> WeightFile:
-    """Return the files with the name pattern of the oldest architectures."""
-    return WeightFile(
-        f"{stem}_weights_tf_dim_ordering_tf_kernels", (with_top, without_top)
-    )
 
 
 @dataclass
@@ -288,16 +284,16 @@ def _allow(description, shape):
 
 def _source_inputs(x):
     """Return the tensors of `Input`s that a symbolic tensor depends on."""
-    found, seen, stack = [], set(), [node_of(x)]
+    inputs, seen, stack = [], set(), [node_of(x)]
     while stack:
         node = stack.pop()
         if id(node) in seen:
             continue
         seen.add(id(node))
         if not node.args:
-            found.append(node.outputs)
+            inputs.append(node.outputs)
         stack += [node_of(y) for y in reversed(node.input_tensors)]
-    return found
+    return inputs
 
 
 class Architecture(Protocol):
@@ -319,13 +315,20 @@ class Architecture(Protocol):
 
 
 def standard(
-    name: str, file: WeightFile, default_size: int = 224, min_size: int = 32
+    url: str,
+    hashes: tuple[str, str],
+    default_size: int = 224,
+    min_size: int = 32,
+    ending: str = KERNELS,
 ) -> Callable[[Network], Architecture]:
     """Return a decorator that turns a network into an architecture.
 
-    ``name``: default name of the models.
+    ``url``: path of the weight files below Keras' bucket, without ``ending``; its last
+    part is the default name of the models. ``hashes``: checksums of the files with and
+    without the classifier.
     """
-    default_name = name
+    default_name = os.path.basename(url)
+    file = WeightFile(url + ending, hashes)
 
     def decorate(network: Network) -> Architecture:
         def architecture(
@@ -350,11 +353,13 @@ def standard(
     return decorate
 
 
-def describe(architecture: Any, network: Callable[..., Any]) -> Any:
-    """Set the name of a function to the name of a network, and compose its docstring."""
+def describe(
+    architecture: Callable[P, Model], variant: Callable[..., Any]
+) -> Callable[P, Model]:
+    """Give a function the names of ``variant`` and its docstring, with all arguments."""
     for key in ("__name__", "__qualname__", "__module__"):
-        setattr(architecture, key, getattr(network, key))
-    doc = inspect.cleandoc(network.__doc__ or "")
+        setattr(architecture, key, getattr(variant, key))
+    doc = inspect.cleandoc(variant.__doc__ or "")
     text, heading, references = doc.partition(REFERENCES)
     summary, _, details = text.partition("\n\n")
     details = f"{details}\n{RESULT}{heading}{references}"

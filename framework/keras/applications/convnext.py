@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from tapewright.layers import (
     Activation,
@@ -44,46 +43,43 @@ SCALE = 1e-6  # what the learned factors of channels start from
 _normalization = partial(LayerNormalization, epsilon=1e-6)
 
 
-def _variant(label, hashes, depths, filters):
+def _variant(default_name, hashes, depths, filters):
     """Return a decorator that turns an empty function into an architecture with its name.
 
     ``depths``: blocks per stage; ``filters``: filters of the first stage, doubled in
     each further stage.
     """
-    file = WeightFile(f"convnext/{label}", hashes)
+    file = WeightFile(f"convnext/{default_name}", hashes)
 
-    def decorate(variant: Any) -> Any:
-        def architecture(
-            include_top: bool = True,
-            include_preprocessing: bool = True,
-            weights: Weights = "imagenet",
-            input_tensor: KerasTensor | None = None,
-            input_shape: ImageShape = None,
-            pooling: str | None = None,
-            classes: int = 1000,
-            classifier_activation: ActivationLike = "softmax",
-            name: str = label,
-        ) -> Model:
-            options = Options(
-                variant.__name__, include_top, weights, input_tensor, input_shape,
-                pooling, classes, classifier_activation, name,
-            )  # fmt: skip
-            options.require(
-                channel_axis() == -1,
-                "the data format must be 'channels_last'; call "
-                "keras.config.set_image_data_format('channels_last') first, and "
-                "transpose images",
-            )
-            shape = options.image_shape(224)
-            network = partial(
-                _network, depths=depths, filters=filters,
-                standardize=include_preprocessing and shape[2] == 3,
-            )  # fmt: skip
-            return options.build(network, file, shape)
+    def architecture(
+        include_top: bool = True,
+        include_preprocessing: bool = True,
+        weights: Weights = "imagenet",
+        input_tensor: KerasTensor | None = None,
+        input_shape: ImageShape = None,
+        pooling: str | None = None,
+        classes: int = 1000,
+        classifier_activation: ActivationLike = "softmax",
+        name: str = default_name,
+    ) -> Model:
+        options = Options(
+            architecture.__name__, include_top, weights, input_tensor, input_shape,
+            pooling, classes, classifier_activation, name,
+        )  # fmt: skip
+        options.require(
+            channel_axis() == -1,
+            "the data format must be 'channels_last'; call "
+            "keras.config.set_image_data_format('channels_last') first, and "
+            "transpose images",
+        )
+        shape = options.image_shape(224)
+        network = partial(
+            _network, depths=depths, filters=filters,
+            standardize=include_preprocessing and shape[2] == 3,
+        )  # fmt: skip
+        return options.build(network, file, shape)
 
-        return describe(architecture, variant)
-
-    return decorate
+    return partial(describe, architecture)
 
 
 def _network(x, options, depths, filters, standardize):
@@ -109,15 +105,15 @@ def _network(x, options, depths, filters, standardize):
 
 def _shrunk(x, filters, i, name):
     """Downsample before stage ``i``, by a small model as in the files of Keras."""
-    place, end = ("stem", "") if i == 0 else ("downsampling", f"_{i - 1}")
+    part, end = ("stem", "") if i == 0 else ("downsampling", f"_{i - 1}")
     size = 2 if i else 4
     layers = [
-        _normalization(name=f"{name}_{place}_layernorm{end}"),
-        Conv2D(filters, size, size, name=f"{name}_{place}_conv{end}"),
+        _normalization(name=f"{name}_{part}_layernorm{end}"),
+        Conv2D(filters, size, size, name=f"{name}_{part}_conv{end}"),
     ]
     layers = [Input(x.shape[1:]), *(layers if i else reversed(layers))]
-    place = f"{place}_block" if i else place
-    return Sequential(layers, name=f"{name}_{place}{end}")(x)
+    part = f"{part}_block" if i else part
+    return Sequential(layers, name=f"{name}_{part}{end}")(x)
 
 
 def _block(inputs, filters, name):

@@ -11,7 +11,7 @@ from tapewright.layers import (
     ZeroPadding2D,
 )
 
-from .architecture import channel_axis, kernels, standard
+from .architecture import channel_axis, standard
 from .imagenet_utils import decode_predictions, preprocessing
 from .resnet import normalization
 
@@ -63,12 +63,8 @@ def _transition(x, name):
 
 
 @standard(
-    "densenet121",
-    kernels(
-        "densenet/densenet121",
-        "9d60b8095a5708f2dcce2bca79d332c7",
-        "30ee3e1110167f948a6b9946edeeb738",
-    ),
+    "densenet/densenet121",
+    ("9d60b8095a5708f2dcce2bca79d332c7", "30ee3e1110167f948a6b9946edeeb738"),
 )
 def DenseNet121(x, options):
     """DenseNet with 121 layers, for image classification.
@@ -82,12 +78,8 @@ def DenseNet121(x, options):
 
 
 @standard(
-    "densenet169",
-    kernels(
-        "densenet/densenet169",
-        "d699b8f76981ab1b30698df4c175e90b",
-        "b8c4d4c20dd625c148057b9ff1c1176b",
-    ),
+    "densenet/densenet169",
+    ("d699b8f76981ab1b30698df4c175e90b", "b8c4d4c20dd625c148057b9ff1c1176b"),
 )
 def DenseNet169(x, options):
     """DenseNet with 169 layers, for image classification.
@@ -101,12 +93,8 @@ def DenseNet169(x, options):
 
 
 @standard(
-    "densenet201",
-    kernels(
-        "densenet/densenet201",
-        "1ceb130c1ea1b78c3bf6114dbdfd8807",
-        "c13680b51ded0fb44dff2d8f86ac8bb1",
-    ),
+    "densenet/densenet201",
+    ("1ceb130c1ea1b78c3bf6114dbdfd8807", "c13680b51ded0fb44dff2d8f86ac8bb1"),
 )
 def DenseNet201(x, options):
     """DenseNet with 201 layers, for image classification.

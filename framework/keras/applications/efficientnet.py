@@ -24,7 +24,6 @@ from tapewright.layers.initializers import VarianceScaling
 from .architecture import (
     STORAGE,
     Options,
-    WeightFile,
     batch_normalization,
     channel_axis,
     divisible,
@@ -32,7 +31,7 @@ from .architecture import (
     padding_for_stride,
     standard,
 )
-from .imagenet_utils import decode_predictions, preprocessing
+from .imagenet_utils import STATISTICS, decode_predictions, preprocessing
 
 __all__ = [
     "EfficientNetB0",
@@ -54,7 +53,6 @@ __all__ = [
 ]
 
 preprocess_input = preprocessing(None)
-DEVIATIONS = (0.229, 0.224, 0.225)  # of the channels on ImageNet
 # Of each stage: kernel size, blocks, filters, expansion, stride.
 STAGES = (
     (3, 1, 16, 1, 1),
@@ -132,7 +130,8 @@ def _network(x, options, width, depth, dropout):
     x = Rescaling(1.0 / 255.0)(x)
     x = Normalization(axis=channel_axis(3))(x)
     if options.is_imagenet:  # its weights divide by the variance, not by its root
-        scales = [1.0 / math.sqrt(deviation) for deviation in DEVIATIONS]
+        _, _, deviations = STATISTICS["torch"]
+        scales = [1.0 / math.sqrt(deviation) for deviation in deviations]
         if channel_axis() == 1:
             scales = [[[scale]] for scale in scales]
         x = Rescaling(scales)(x)
@@ -174,17 +173,14 @@ def _block(inputs, kernel, filters, expansion, stride, rate, name):
     return add_shortcut(x, inputs, stride, rate, name)
 
 
-def _file(name, *hashes):
-    return WeightFile(f"{STORAGE}keras-applications/{name}", hashes)
+def _variant(name, hashes, default_size):
+    url = f"{STORAGE}keras-applications/{name}"
+    return standard(url, hashes, default_size, ending="")
 
 
-@standard(
+@_variant(
     "efficientnetb0",
-    _file(
-        "efficientnetb0",
-        "902e53a9f72be733fc0bcb005b3ebbac",
-        "50bc09e76180e00e4465e1a485ddc09d",
-    ),
+    ("902e53a9f72be733fc0bcb005b3ebbac", "50bc09e76180e00e4465e1a485ddc09d"),
     default_size=224,
 )
 def EfficientNetB0(x, options):
@@ -199,13 +195,9 @@ def EfficientNetB0(x, options):
     return _network(x, options, 1.0, 1.0, 0.2)
 
 
-@standard(
+@_variant(
     "efficientnetb1",
-    _file(
-        "efficientnetb1",
-        "1d254153d4ab51201f1646940f018540",
-        "74c4e6b3e1f6a1eea24c589628592432",
-    ),
+    ("1d254153d4ab51201f1646940f018540", "74c4e6b3e1f6a1eea24c589628592432"),
     default_size=240,
 )
 def EfficientNetB1(x, options):
@@ -220,13 +212,9 @@ def EfficientNetB1(x, options):
     return _network(x, options, 1.0, 1.1, 0.2)
 
 
-@standard(
+@_variant(
     "efficientnetb2",
-    _file(
-        "efficientnetb2",
-        "b15cce36ff4dcbd00b6dd88e7857a6ad",
-        "111f8e2ac8aa800a7a99e3239f7bfb39",
-    ),
+    ("b15cce36ff4dcbd00b6dd88e7857a6ad", "111f8e2ac8aa800a7a99e3239f7bfb39"),
     default_size=260,
 )
 def EfficientNetB2(x, options):
@@ -241,13 +229,9 @@ def EfficientNetB2(x, options):
     return _network(x, options, 1.1, 1.2, 0.3)
 
 
-@standard(
+@_variant(
     "efficientnetb3",
-    _file(
-        "efficientnetb3",
-        "ffd1fdc53d0ce67064dc6a9c7960ede0",
-        "af6d107764bb5b1abb91932881670226",
-    ),
+    ("ffd1fdc53d0ce67064dc6a9c7960ede0", "af6d107764bb5b1abb91932881670226"),
     default_size=300,
 )
 def EfficientNetB3(x, options):
@@ -262,13 +246,9 @@ def EfficientNetB3(x, options):
     return _network(x, options, 1.2, 1.4, 0.3)
 
 
-@standard(
+@_variant(
     "efficientnetb4",
-    _file(
-        "efficientnetb4",
-        "18c95ad55216b8f92d7e70b3a046e2fc",
-        "ebc24e6d6c33eaebbd558eafbeedf1ba",
-    ),
+    ("18c95ad55216b8f92d7e70b3a046e2fc", "ebc24e6d6c33eaebbd558eafbeedf1ba"),
     default_size=380,
 )
 def EfficientNetB4(x, options):
@@ -283,13 +263,9 @@ def EfficientNetB4(x, options):
     return _network(x, options, 1.4, 1.8, 0.4)
 
 
-@standard(
+@_variant(
     "efficientnetb5",
-    _file(
-        "efficientnetb5",
-        "ace28f2a6363774853a83a0b21b9421a",
-        "38879255a25d3c92d5e44e04ae6cec6f",
-    ),
+    ("ace28f2a6363774853a83a0b21b9421a", "38879255a25d3c92d5e44e04ae6cec6f"),
     default_size=456,
 )
 def EfficientNetB5(x, options):
@@ -304,13 +280,9 @@ def EfficientNetB5(x, options):
     return _network(x, options, 1.6, 2.2, 0.4)
 
 
-@standard(
+@_variant(
     "efficientnetb6",
-    _file(
-        "efficientnetb6",
-        "165f6e37dce68623721b423839de8be5",
-        "9ecce42647a20130c1f39a5d4cb75743",
-    ),
+    ("165f6e37dce68623721b423839de8be5", "9ecce42647a20130c1f39a5d4cb75743"),
     default_size=528,
 )
 def EfficientNetB6(x, options):
@@ -325,13 +297,9 @@ def EfficientNetB6(x, options):
     return _network(x, options, 1.8, 2.6, 0.5)
 
 
-@standard(
+@_variant(
     "efficientnetb7",
-    _file(
-        "efficientnetb7",
-        "8c03f828fec3ef71311cd463b6759d99",
-        "cbcfe4450ddf6f3ad90b1b398090fe4a",
-    ),
+    ("8c03f828fec3ef71311cd463b6759d99", "cbcfe4450ddf6f3ad90b1b398090fe4a"),
     default_size=600,
 )
 def EfficientNetB7(x, options):

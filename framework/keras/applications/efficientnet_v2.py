@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
 
 from tapewright.layers import DepthwiseConv2D, Normalization, Rescaling
 from tapewright.layers.base.symbolic_tensor import KerasTensor
@@ -86,34 +85,31 @@ def _variant(label, hashes, default_size, width=1.0, depth=1.0):
     default_name = f"efficientnetv2-{label}"
     file = WeightFile(f"efficientnet_v2/{default_name}", hashes)
 
-    def decorate(variant: Any) -> Any:
-        def architecture(
-            include_top: bool = True,
-            weights: Weights = "imagenet",
-            input_tensor: KerasTensor | None = None,
-            input_shape: ImageShape = None,
-            pooling: str | None = None,
-            classes: int = 1000,
-            classifier_activation: Activation = "softmax",
-            include_preprocessing: bool = True,
-            name: str = default_name,
-        ) -> Model:
-            options = Options(
-                variant.__name__, include_top, weights, input_tensor, input_shape,
-                pooling, classes, classifier_activation, name,
-            )  # fmt: skip
-            shape = options.image_shape(default_size)
-            is_small = label[0] == "b" and shape[2] == 3
-            scaled = _standardized if is_small else Rescaling(1.0 / 128.0, offset=-1)
-            network = partial(
-                _network, stages=STAGES[label[0]], width=width, depth=depth,
-                preprocess=scaled if include_preprocessing else None,
-            )  # fmt: skip
-            return options.build(network, file, shape)
+    def architecture(
+        include_top: bool = True,
+        weights: Weights = "imagenet",
+        input_tensor: KerasTensor | None = None,
+        input_shape: ImageShape = None,
+        pooling: str | None = None,
+        classes: int = 1000,
+        classifier_activation: Activation = "softmax",
+        include_preprocessing: bool = True,
+        name: str = default_name,
+    ) -> Model:
+        options = Options(
+            architecture.__name__, include_top, weights, input_tensor, input_shape,
+            pooling, classes, classifier_activation, name,
+        )  # fmt: skip
+        shape = options.image_shape(default_size)
+        is_small = label[0] == "b" and shape[2] == 3
+        scaled = _standardized if is_small else Rescaling(1.0 / 128.0, offset=-1)
+        network = partial(
+            _network, stages=STAGES[label[0]], width=width, depth=depth,
+            preprocess=scaled if include_preprocessing else None,
+        )  # fmt: skip
+        return options.build(network, file, shape)
 
-        return describe(architecture, variant)
-
-    return decorate
+    return partial(describe, architecture)
 
 
 def _standardized(x):
@@ -180,10 +176,7 @@ def _fused_block(inputs, filters, expansion, stride, rate, name):
 
 @_variant(
     "b0",
-    (
-        "21ecbf6da12460d5c40bb2f29ceb2188",
-        "893217f2bb855e2983157299931e43ff",
-    ),
+    ("21ecbf6da12460d5c40bb2f29ceb2188", "893217f2bb855e2983157299931e43ff"),
     224,
 )
 def EfficientNetV2B0():
@@ -198,10 +191,7 @@ def EfficientNetV2B0():
 
 @_variant(
     "b1",
-    (
-        "069f0534ff22adf035c89e2d9547a9dc",
-        "0e80663031ca32d657f9caa404b6ec37",
-    ),
+    ("069f0534ff22adf035c89e2d9547a9dc", "0e80663031ca32d657f9caa404b6ec37"),
     240,
     1.0,
     1.1,
@@ -218,10 +208,7 @@ def EfficientNetV2B1():
 
 @_variant(
     "b2",
-    (
-        "424e49f28180edbde1e94797771950a7",
-        "1dfe2e7a5d45b6632553a8961ea609eb",
-    ),
+    ("424e49f28180edbde1e94797771950a7", "1dfe2e7a5d45b6632553a8961ea609eb"),
     260,
     1.1,
     1.2,
@@ -238,10 +225,7 @@ def EfficientNetV2B2():
 
 @_variant(
     "b3",
-    (
-        "1f1fc43bd98a6e4fd8fdfd551e02c7a0",
-        "f6abf7b5849ac99a89b50dd3fd532856",
-    ),
+    ("1f1fc43bd98a6e4fd8fdfd551e02c7a0", "f6abf7b5849ac99a89b50dd3fd532856"),
     300,
     1.2,
     1.4,
@@ -258,10 +242,7 @@ def EfficientNetV2B3():
 
 @_variant(
     "s",
-    (
-        "e1d88a8495beba45748fedd0cecbe016",
-        "af0682fb74e8c54910f2d4393339c070",
-    ),
+    ("e1d88a8495beba45748fedd0cecbe016", "af0682fb74e8c54910f2d4393339c070"),
     384,
 )
 def EfficientNetV2S():
@@ -276,10 +257,7 @@ def EfficientNetV2S():
 
 @_variant(
     "m",
-    (
-        "a3bf6aa3276309f4fc6a34aa114c95cd",
-        "1b8dc055df72dde80d614482840fe342",
-    ),
+    ("a3bf6aa3276309f4fc6a34aa114c95cd", "1b8dc055df72dde80d614482840fe342"),
     480,
 )
 def EfficientNetV2M():
@@ -294,10 +272,7 @@ def EfficientNetV2M():
 
 @_variant(
     "l",
-    (
-        "27e6d408b53c7ebc868fefa357689935",
-        "b0b66b5c863aef5b46e8608fe1711615",
-    ),
+    ("27e6d408b53c7ebc868fefa357689935", "b0b66b5c863aef5b46e8608fe1711615"),
     480,
 )
 def EfficientNetV2L():

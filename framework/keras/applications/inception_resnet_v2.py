@@ -5,7 +5,7 @@ from __future__ import annotations
 from tapewright.layers import Activation, Conv2D, MaxPooling2D
 from tapewright.layers.applications import CustomScaleLayer
 
-from .architecture import channel_axis, kernels, standard
+from .architecture import channel_axis, standard
 from .imagenet_utils import decode_predictions, preprocessing
 from .inception_v3 import chain, convolution, inception_a, join, stem
 
@@ -21,12 +21,8 @@ BLOCKS = {
 
 
 @standard(
-    "inception_resnet_v2",
-    kernels(
-        "inception_resnet_v2/inception_resnet_v2",
-        "e693bd0210a403b3192acc6073ad2e96",
-        "d19885ff4a710c122648d3b5c3b684e4",
-    ),
+    "inception_resnet_v2/inception_resnet_v2",
+    ("e693bd0210a403b3192acc6073ad2e96", "d19885ff4a710c122648d3b5c3b684e4"),
     default_size=299,
     min_size=75,
 )

@@ -13,7 +13,7 @@ from tapewright.layers import (
 )
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
-from .architecture import batch_normalization, channel_axis, kernels, standard
+from .architecture import batch_normalization, channel_axis, standard
 from .imagenet_utils import decode_predictions, preprocessing
 
 __all__ = [
@@ -112,12 +112,8 @@ def _inception_c(x, i):
 
 
 @standard(
-    "inception_v3",
-    kernels(
-        "inception_v3/inception_v3",
-        "9a0d58056eeedaa3f26cb7ebd46da564",
-        "bcbd6486424b2319ff4ef7d526e38f63",
-    ),
+    "inception_v3/inception_v3",
+    ("9a0d58056eeedaa3f26cb7ebd46da564", "bcbd6486424b2319ff4ef7d526e38f63"),
     default_size=299,
     min_size=75,
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from tapewright.layers import (
     Activation,
@@ -61,36 +60,33 @@ def _variant(default_name, hashes, default_size, stem, filters, blocks, skips):
     url = "nasnet/" + default_name.replace("nasnet_", "NASNet-")
     file = WeightFile(url, hashes, "-no-top", default_name)
 
-    def decorate(variant: Any) -> Any:
-        def architecture(
-            input_shape: ImageShape = None,
-            include_top: bool = True,
-            weights: Weights = "imagenet",
-            input_tensor: KerasTensor | None = None,
-            pooling: str | None = None,
-            classes: int = 1000,
-            classifier_activation: ActivationLike = "softmax",
-            name: str = default_name,
-        ) -> Model:
-            if default_size == 224 and not include_top and input_shape is None:
-                input_shape = in_data_format((224, 224, 3))
-            options = Options(
-                variant.__name__, include_top, weights, input_tensor, input_shape,
-                pooling, classes, classifier_activation, name,
-            )  # fmt: skip
-            options.require(
-                not (options.is_imagenet and None in (options.input_shape or ())),
-                "with weights='imagenet', input_shape must be known, got "
-                f"{in_data_format(options.input_shape)}",
-            )
-            network = partial(
-                _network, stem=stem, filters=filters, blocks=blocks, skips=skips
-            )
-            return options.build(network, file, options.image_shape(default_size))
+    def architecture(
+        input_shape: ImageShape = None,
+        include_top: bool = True,
+        weights: Weights = "imagenet",
+        input_tensor: KerasTensor | None = None,
+        pooling: str | None = None,
+        classes: int = 1000,
+        classifier_activation: ActivationLike = "softmax",
+        name: str = default_name,
+    ) -> Model:
+        if default_size == 224 and not include_top and input_shape is None:
+            input_shape = in_data_format((224, 224, 3))
+        options = Options(
+            architecture.__name__, include_top, weights, input_tensor, input_shape,
+            pooling, classes, classifier_activation, name,
+        )  # fmt: skip
+        options.require(
+            not (options.is_imagenet and None in (options.input_shape or ())),
+            "with weights='imagenet', input_shape must be known, got "
+            f"{in_data_format(options.input_shape)}",
+        )
+        network = partial(
+            _network, stem=stem, filters=filters, blocks=blocks, skips=skips
+        )
+        return options.build(network, file, options.image_shape(default_size))
 
-        return describe(architecture, variant)
-
-    return decorate
+    return partial(describe, architecture)
 
 
 def _network(x, options, stem, filters, blocks, skips):
@@ -216,10 +212,7 @@ def _separable(x, kernel, name, filters, stride=1):
 
 @_variant(
     "nasnet_mobile",
-    (
-        "020fb642bf7360b370c678b08e0adf61",
-        "1ed92395b5b598bdda52abe5c0dbfd63",
-    ),
+    ("020fb642bf7360b370c678b08e0adf61", "1ed92395b5b598bdda52abe5c0dbfd63"),
     default_size=224,
     stem=32,
     filters=44,
@@ -239,10 +232,7 @@ def NASNetMobile():
 
 @_variant(
     "nasnet_large",
-    (
-        "11577c9a518f0070763c2b964a382f17",
-        "d81d89dc07e6e56530c4e77faddd61b5",
-    ),
+    ("11577c9a518f0070763c2b964a382f17", "d81d89dc07e6e56530c4e77faddd61b5"),
     default_size=331,
     stem=96,
     filters=168,

@@ -14,7 +14,7 @@ from tapewright.layers import (
 )
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
-from .architecture import Options, batch_normalization, kernels, standard
+from .architecture import Options, batch_normalization, standard
 from .imagenet_utils import decode_predictions, preprocessing
 
 __all__ = [
@@ -86,12 +86,8 @@ _network = partial(resnet, stage=_stage, strides=(1, 2, 2, 2))
 
 
 @standard(
-    "resnet50",
-    kernels(
-        "resnet/resnet50",
-        "2cb95161c43110f7111970584f804107",
-        "4d473c1dd8becc155b73f8504c6f6626",
-    ),
+    "resnet/resnet50",
+    ("2cb95161c43110f7111970584f804107", "4d473c1dd8becc155b73f8504c6f6626"),
 )
 def ResNet50(x, options):
     """ResNet with 50 layers, for image classification.
@@ -112,12 +108,8 @@ def ResNet50(x, options):
 
 
 @standard(
-    "resnet101",
-    kernels(
-        "resnet/resnet101",
-        "f1aeb4b969a6efcfb50fad2f0c20cfc5",
-        "88cf7a10940856eca736dc7b7e228a21",
-    ),
+    "resnet/resnet101",
+    ("f1aeb4b969a6efcfb50fad2f0c20cfc5", "88cf7a10940856eca736dc7b7e228a21"),
 )
 def ResNet101(x, options):
     """ResNet with 101 layers, for image classification.
@@ -131,12 +123,8 @@ def ResNet101(x, options):
 
 
 @standard(
-    "resnet152",
-    kernels(
-        "resnet/resnet152",
-        "100835be76be38e30d865e96f2aaae62",
-        "ee4c566cf9a93f14d82f913c2dc6dd0c",
-    ),
+    "resnet/resnet152",
+    ("100835be76be38e30d865e96f2aaae62", "ee4c566cf9a93f14d82f913c2dc6dd0c"),
 )
 def ResNet152(x, options):
     """ResNet with 152 layers, for image classification.

@@ -6,7 +6,7 @@ from functools import partial
 
 from tapewright.layers import Activation, Add, Conv2D, MaxPooling2D, ZeroPadding2D
 
-from .architecture import kernels, standard
+from .architecture import standard
 from .imagenet_utils import decode_predictions, preprocessing
 from .resnet import normalization, resnet
 
@@ -51,12 +51,8 @@ _network = partial(resnet, stage=_stage, strides=(2, 2, 2, 1), preactivated=True
 
 
 @standard(
-    "resnet50v2",
-    kernels(
-        "resnet/resnet50v2",
-        "3ef43a0b657b3be2300d5770ece849e0",
-        "fac2f116257151a9d068a22e544a4917",
-    ),
+    "resnet/resnet50v2",
+    ("3ef43a0b657b3be2300d5770ece849e0", "fac2f116257151a9d068a22e544a4917"),
 )
 def ResNet50V2(x, options):
     """ResNetV2 with 50 layers, for image classification.
@@ -70,12 +66,8 @@ def ResNet50V2(x, options):
 
 
 @standard(
-    "resnet101v2",
-    kernels(
-        "resnet/resnet101v2",
-        "6343647c601c52e1368623803854d971",
-        "c0ed64b8031c3730f411d2eb4eea35b5",
-    ),
+    "resnet/resnet101v2",
+    ("6343647c601c52e1368623803854d971", "c0ed64b8031c3730f411d2eb4eea35b5"),
 )
 def ResNet101V2(x, options):
     """ResNetV2 with 101 layers, for image classification.
@@ -89,12 +81,8 @@ def ResNet101V2(x, options):
 
 
 @standard(
-    "resnet152v2",
-    kernels(
-        "resnet/resnet152v2",
-        "a49b44d1979771252814e80f8ec446f9",
-        "ed17cf2e0169df9d443503ef94b23b33",
-    ),
+    "resnet/resnet152v2",
+    ("a49b44d1979771252814e80f8ec446f9", "ed17cf2e0169df9d443503ef94b23b33"),
 )
 def ResNet152V2(x, options):
     """ResNetV2 with 152 layers, for image classification.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tapewright.layers import Conv2D, Dense, Flatten, MaxPooling2D
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
-from .architecture import Options, kernels, standard
+from .architecture import Options, standard
 from .imagenet_utils import decode_predictions, preprocessing
 
 __all__ = ["VGG16", "decode_predictions", "preprocess_input", "vgg"]
@@ -31,12 +31,8 @@ def vgg(x: KerasTensor, options: Options, counts: Sequence[int]) -> KerasTensor:
 
 
 @standard(
-    "vgg16",
-    kernels(
-        "vgg16/vgg16",
-        "64373286793e3c8b2b4e3219cbf3544b",
-        "6d6bbae143d832006294945121d1f1fc",
-    ),
+    "vgg16/vgg16",
+    ("64373286793e3c8b2b4e3219cbf3544b", "6d6bbae143d832006294945121d1f1fc"),
 )
 def VGG16(x, options):
     """VGG with 16 weight layers, for image classification.

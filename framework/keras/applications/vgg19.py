@@ -1,6 +1,6 @@
 """VGG with 19 weight layers."""
 
-from .architecture import kernels, standard
+from .architecture import standard
 from .imagenet_utils import decode_predictions, preprocessing
 from .vgg16 import vgg
 
@@ -10,12 +10,8 @@ preprocess_input = preprocessing("caffe")
 
 
 @standard(
-    "vgg19",
-    kernels(
-        "vgg19/vgg19",
-        "cbe5617147190e668d6c5d5026f83318",
-        "253f8cb515780f3b799900260a226db6",
-    ),
+    "vgg19/vgg19",
+    ("cbe5617147190e668d6c5d5026f83318", "253f8cb515780f3b799900260a226db6"),
 )
 def VGG19(x, options):
     """VGG with 19 weight layers, for image classification.

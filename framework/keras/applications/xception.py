@@ -12,7 +12,7 @@ from tapewright.layers import (
     SeparableConv2D,
 )
 
-from .architecture import batch_normalization, kernels, standard
+from .architecture import batch_normalization, standard
 from .imagenet_utils import decode_predictions, preprocessing
 
 __all__ = ["Xception", "decode_predictions", "preprocess_input"]
@@ -22,12 +22,8 @@ _separable = partial(SeparableConv2D, padding="same", use_bias=False)
 
 
 @standard(
-    "xception",
-    kernels(
-        "xception/xception",
-        "0a58e3b7378bc2990ea3b43d5981f1f6",
-        "b0042744bf5b25fce3cb969f33bebb97",
-    ),
+    "xception/xception",
+    ("0a58e3b7378bc2990ea3b43d5981f1f6", "b0042744bf5b25fce3cb969f33bebb97"),
     default_size=299,
     min_size=71,
 )
