@@ -26,6 +26,7 @@ from .architecture import (
     WeightFile,
     Weights,
     batch_normalization,
+    channels_behind,
     describe,
     in_data_format,
 )
@@ -94,6 +95,24 @@ def MobileNet(
 describe(MobileNet, MobileNet)
 
 
+def _shape_of_images(options: Options) -> ImageShape:
+    """Return the shape of an image, from ``input_shape`` or ``input_tensor``, or None.
+
+    Raises:
+        ValueError: If both are given and differ.
+    """
+    shape = options.input_shape
+    if options.input_tensor is None:
+        return shape
+    of_tensor = channels_behind(tuple(options.input_tensor.shape[1:]))
+    options.require(
+        shape is None or shape[1] == of_tensor[1],
+        f"input_shape and input_tensor differ: {in_data_format(shape)} and "
+        f"{in_data_format(of_tensor)}",
+    )
+    return shape or of_tensor
+
+
 def square_size(shape: ImageShape, sizes: tuple[int, ...]) -> int:
     """Return the size of a square image if there are weights for it, else 224."""
     is_square = shape is not None and shape[0] == shape[1]
@@ -114,13 +133,18 @@ def rows_of_weights(options, shape, sizes, alpha, widths):
     )
     if shape[0] == shape[1] and shape[0] in sizes:
         return shape[0]
+    _warn_of_other_size(options, shape)
+    return 224
+
+
+def _warn_of_other_size(options, shape):
+    """Warn that weights for images of 224 x 224 are loaded for images of this shape."""
     warnings.warn(
         f"{options.title}: there are no weights for images of the shape "
         f"{in_data_format(shape)}; loading the weights for "
         f"{in_data_format((224, 224, 3))}",
         stacklevel=user_stacklevel(),
     )
-    return 224
 
 
 def _network(x, options, alpha, depth_multiplier, dropout):

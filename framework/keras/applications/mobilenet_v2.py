@@ -22,14 +22,12 @@ from .architecture import (
     Weights,
     batch_normalization,
     channel_axis,
-    channels_behind,
     describe,
     divisible,
-    in_data_format,
     padding_for_stride,
 )
 from .imagenet_utils import decode_predictions, preprocessing
-from .mobilenet import rows_of_weights, square_size
+from .mobilenet import _shape_of_images, rows_of_weights, square_size
 
 __all__ = ["MobileNetV2", "decode_predictions", "preprocess_input"]
 
@@ -67,16 +65,7 @@ def MobileNetV2(
         "MobileNetV2", include_top, weights, input_tensor, input_shape, pooling,
         classes, classifier_activation, name,
     )  # fmt: skip
-    images = options.input_shape
-    if input_tensor is not None:
-        found = channels_behind(tuple(input_tensor.shape[1:]))
-        options.require(
-            images is None or images[1] == found[1],
-            f"input_shape and input_tensor differ: {in_data_format(images)} and "
-            f"{in_data_format(found)}",
-        )
-        images = images or found
-    shape = options.image_shape(square_size(images, SIZES))
+    shape = options.image_shape(square_size(_shape_of_images(options), SIZES))
     rows = rows_of_weights(options, shape, SIZES, alpha, WIDTHS)
     options.name = name or f"mobilenetv2_{alpha:0.2f}_{rows}"
     url = (

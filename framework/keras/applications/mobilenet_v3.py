@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
-from typing import Any
 
-from tapewright.core.messages.source_lines import user_stacklevel
 from tapewright.layers import (
     Activation,
     Add,
@@ -31,13 +28,13 @@ from .architecture import (
     Weights,
     batch_normalization,
     channel_axis,
-    channels_behind,
     describe,
     divisible,
     in_data_format,
     padding_for_stride,
 )
 from .imagenet_utils import decode_predictions, preprocessing
+from .mobilenet import _shape_of_images, _warn_of_other_size
 
 __all__ = [
     "MobileNetV3Large",
@@ -114,55 +111,44 @@ def _variant(kind, blocks, last):
 
     ``last``: filters of the layer below the classifier.
     """
+    default_name = f"MobileNetV3{kind.title()}"
 
-    def decorate(variant: Any) -> Any:
-        def architecture(
-            input_shape: ImageShape = None,
-            alpha: float = 1.0,
-            minimalistic: bool = False,
-            include_top: bool = True,
-            weights: Weights = "imagenet",
-            input_tensor: KerasTensor | None = None,
-            classes: int = 1000,
-            pooling: str | None = None,
-            dropout_rate: float = 0.2,
-            classifier_activation: ActivationLike = "softmax",
-            include_preprocessing: bool = True,
-            name: str = variant.__name__,
-        ) -> Model:
-            options = Options(
-                variant.__name__, include_top, weights, input_tensor, input_shape,
-                pooling, classes, classifier_activation, name,
-            )  # fmt: skip
-            shape = _image_shape(options)
-            label = f"{kind}{'_minimalistic' if minimalistic else ''}_224_{alpha}"
-            if options.is_imagenet:
-                _check_weights(options, shape, minimalistic, alpha, label)
-            url = f"mobilenet_v3/weights_mobilenet_v3_{label}_float"
-            file = WeightFile(url, HASHES.get(label, (None, None)), "_no_top_v2")
-            network = partial(
-                _network, blocks=blocks, last=last, alpha=alpha, dropout=dropout_rate,
-                minimalistic=minimalistic, rescale=include_preprocessing,
-            )  # fmt: skip
-            return options.build(network, file, shape)
+    def architecture(
+        input_shape: ImageShape = None,
+        alpha: float = 1.0,
+        minimalistic: bool = False,
+        include_top: bool = True,
+        weights: Weights = "imagenet",
+        input_tensor: KerasTensor | None = None,
+        classes: int = 1000,
+        pooling: str | None = None,
+        dropout_rate: float = 0.2,
+        classifier_activation: ActivationLike = "softmax",
+        include_preprocessing: bool = True,
+        name: str = default_name,
+    ) -> Model:
+        options = Options(
+            architecture.__name__, include_top, weights, input_tensor, input_shape,
+            pooling, classes, classifier_activation, name,
+        )  # fmt: skip
+        shape = _image_shape(options)
+        label = f"{kind}{'_minimalistic' if minimalistic else ''}_224_{alpha}"
+        if options.is_imagenet:
+            _check_weights(options, shape, minimalistic, alpha, label)
+        url = f"mobilenet_v3/weights_mobilenet_v3_{label}_float"
+        file = WeightFile(url, HASHES.get(label, (None, None)), "_no_top_v2")
+        network = partial(
+            _network, blocks=blocks, last=last, alpha=alpha, dropout=dropout_rate,
+            minimalistic=minimalistic, rescale=include_preprocessing,
+        )  # fmt: skip
+        return options.build(network, file, shape)
 
-        return describe(architecture, variant)
-
-    return decorate
+    return partial(describe, architecture)
 
 
 def _image_shape(options):
     """Return the shape of an image; sizes may vary even with the classifier."""
-    shape = options.input_shape
-    if options.input_tensor is not None:
-        found = channels_behind(tuple(options.input_tensor.shape[1:]))
-        options.require(
-            shape is None or shape[1] == found[1],
-            f"input_shape and input_tensor differ: {in_data_format(shape)} and "
-            f"{in_data_format(found)}",
-        )
-        shape = shape or found
-    shape = shape or (None, None, 3)
+    shape = _shape_of_images(options) or (None, None, 3)
     options.require(
         all(n is None or n >= 32 for n in shape[:2]),
         f"images must be at least 32 x 32, got {in_data_format(shape)}",
@@ -177,12 +163,7 @@ def _check_weights(options, shape, minimalistic, alpha, label):
         f"got {alpha}",
     )
     if shape[:2] != (224, 224):
-        warnings.warn(
-            f"{options.title}: there are no weights for images of the shape "
-            f"{in_data_format(shape)}; loading the weights for "
-            f"{in_data_format((224, 224, 3))}",
-            stacklevel=user_stacklevel(),
-        )
+        _warn_of_other_size(options, shape)
 
 
 def _network(x, options, blocks, last, alpha, dropout, minimalistic, rescale):
