@@ -236,6 +236,8 @@ def wrong_calls():
     tw.optimizers.Adam(learning_rate="fast")  # error
     tw.optimizers.Adam(beta1=0.9)  # error
     tw.metrics.Mean(axis=0)  # error
+    tw.metrics.BinaryAccuracy(treshold=0.3)  # error
+    tw.keras.applications.ConvNeXtTiny(include_tops=False)  # error
     model.fits(x)  # error
     tw.exp(None)  # error
     tw.exp(y=1.0)  # error

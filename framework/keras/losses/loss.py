@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Loss", "LossFunctionWrapper", "Reduction"]
 
-_OF_ALL_LOSSES = ("name", "reduction", "dtype")
 REDUCTIONS = ("sum_over_batch_size", "sum", "mean", "mean_with_sample_weight", "none")
 
 
@@ -73,7 +72,31 @@ class Reduction:
         one_of("Reduction.validate", "key", key, cls.all())
 
 
-class Loss(Configured):
+class WithFunction:
+    """Base of classes declared with a function, ``class Hinge(Loss, function=hinge)``.
+
+    The function receives labels, predictions and, by name, the arguments of the
+    constructor, which are kept as attributes.
+    """
+
+    _tw_function: Any = None
+    _tw_function_arguments: Sequence[str] = ()
+
+    def __init_subclass__(
+        cls, function: Callable[..., Any] | None = None, **options: Any
+    ) -> None:
+        super().__init_subclass__(**options)
+        if function is not None:
+            cls._tw_function = staticmethod(function)
+            of_all = ("name", "reduction", "dtype")  # not those of the function
+            names = [n for n in constructor_arguments(cls) if n not in of_all]
+            cls._tw_function_arguments = names
+
+    def _tw_function_kwargs(self):
+        return {name: getattr(self, name) for name in self._tw_function_arguments}
+
+
+class Loss(WithFunction, Configured):
     """Base class of losses: `call` computes them per example, ``__call__`` reduces them.
 
     A loss is called with ``y_true``, ``y_pred`` and optionally ``sample_weight``, which
@@ -116,19 +139,13 @@ class Loss(Configured):
     # True if `call` takes y_true as it is, not in the dtype of y_pred.
     integer_labels: bool = False
     reduction: str | None = None
-    _tw_function = None
-    _tw_function_arguments: Sequence[str] = ()
 
     def __init_subclass__(
         cls, function: Callable[..., Any] | None = None, **options: Any
     ) -> None:
-        """Make `call` pass the constructor's arguments to ``function``, by name."""
-        super().__init_subclass__(**options)
+        super().__init_subclass__(function=function, **options)
         if function is not None:
-            cls._tw_function = staticmethod(function)
             cls.integer_labels = getattr(function, "integer_labels", False)
-            names = [n for n in constructor_arguments(cls) if n not in _OF_ALL_LOSSES]
-            cls._tw_function_arguments = names
 
     @property
     def _tw_integer_labels(self):
@@ -166,8 +183,7 @@ class Loss(Configured):
             raise NotImplementedError(
                 f"{type(self).__name__} must define call(y_true, y_pred)"
             )
-        arguments = {name: getattr(self, name) for name in self._tw_function_arguments}
-        return self._tw_function(y_true, y_pred, **arguments)
+        return self._tw_function(y_true, y_pred, **self._tw_function_kwargs())
 
     def __call__(
         self,

@@ -15,7 +15,7 @@ from tapewright.ops.math.comparison import equal, greater
 from tapewright.ops.math.reduction import reduce_any
 
 from ..losses.shape_utils import as_tensor, broadcasts, check_pair, pair, same_rank
-from .reduction import MeanMetricWrapper
+from .reduction import _MeanMetric
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -213,7 +213,7 @@ def _pairs_up(a, b):
 # -------------------------------------------------------------------------- classes
 
 
-class Accuracy(MeanMetricWrapper):
+class Accuracy(_MeanMetric, function=accuracy):
     """Accuracy: fraction of predictions that equal the labels.
 
     In `compile`, the name "accuracy" selects the accuracy that fits the shapes:
@@ -231,13 +231,11 @@ class Accuracy(MeanMetricWrapper):
         np.float32(0.75)
     """
 
-    _direction = "up"
-
     def __init__(self, name: str | None = "accuracy", dtype: DTypeLike | None = None):
-        super().__init__(accuracy, name, dtype)
+        super().__init__(name, dtype)
 
 
-class BinaryAccuracy(MeanMetricWrapper):
+class BinaryAccuracy(_MeanMetric, function=binary_accuracy):
     """Accuracy for binary labels: fraction of predictions on the right side of a threshold.
 
     Args:
@@ -254,19 +252,17 @@ class BinaryAccuracy(MeanMetricWrapper):
         np.float32(0.75)
     """
 
-    _direction = "up"
-
     def __init__(
         self,
         name: str | None = "binary_accuracy",
         dtype: DTypeLike | None = None,
         threshold: float = 0.5,
     ):
-        super().__init__(binary_accuracy, name, dtype, threshold=threshold)
+        super().__init__(name, dtype)
         self.threshold = threshold
 
 
-class CategoricalAccuracy(MeanMetricWrapper):
+class CategoricalAccuracy(_MeanMetric, function=categorical_accuracy):
     """Accuracy for one-hot labels: fraction of samples whose most probable class is right.
 
     Args:
@@ -282,15 +278,13 @@ class CategoricalAccuracy(MeanMetricWrapper):
         np.float32(0.5)
     """
 
-    _direction = "up"
-
     def __init__(
         self, name: str | None = "categorical_accuracy", dtype: DTypeLike | None = None
     ):
-        super().__init__(categorical_accuracy, name, dtype)
+        super().__init__(name, dtype)
 
 
-class SparseCategoricalAccuracy(MeanMetricWrapper):
+class SparseCategoricalAccuracy(_MeanMetric, function=sparse_categorical_accuracy):
     """Accuracy for integer labels: fraction of samples whose most probable class is right.
 
     Args:
@@ -307,17 +301,15 @@ class SparseCategoricalAccuracy(MeanMetricWrapper):
         np.float32(0.5)
     """
 
-    _direction = "up"
-
     def __init__(
         self,
         name: str | None = "sparse_categorical_accuracy",
         dtype: DTypeLike | None = None,
     ):
-        super().__init__(sparse_categorical_accuracy, name, dtype)
+        super().__init__(name, dtype)
 
 
-class TopKCategoricalAccuracy(MeanMetricWrapper):
+class TopKCategoricalAccuracy(_MeanMetric, function=top_k_categorical_accuracy):
     """Top-k accuracy for one-hot labels: fraction of labels among the ``k`` most probable.
 
     Args:
@@ -337,19 +329,19 @@ class TopKCategoricalAccuracy(MeanMetricWrapper):
         np.float32(0.0)
     """
 
-    _direction = "up"
-
     def __init__(
         self,
         k: int = 5,
         name: str | None = "top_k_categorical_accuracy",
         dtype: DTypeLike | None = None,
     ):
-        super().__init__(top_k_categorical_accuracy, name, dtype, k=whole(self, "k", k))
-        self.k = k
+        super().__init__(name, dtype)
+        self.k = whole(self, "k", k)
 
 
-class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
+class SparseTopKCategoricalAccuracy(
+    _MeanMetric, function=sparse_top_k_categorical_accuracy
+):
     """Top-k accuracy for integer labels: fraction of labels among the ``k`` most probable.
 
     Args:
@@ -371,7 +363,6 @@ class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
         np.float32(1.0)
     """
 
-    _direction = "up"
     _tw_omit_defaults: dict[str, Any] = {"from_sorted_ids": False}
 
     def __init__(
@@ -381,7 +372,6 @@ class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
         dtype: DTypeLike | None = None,
         from_sorted_ids: bool = False,
     ):
-        options = {"k": whole(self, "k", k), "from_sorted_ids": from_sorted_ids}
-        super().__init__(sparse_top_k_categorical_accuracy, name, dtype, **options)
-        self.k = k
+        super().__init__(name, dtype)
+        self.k = whole(self, "k", k)
         self.from_sorted_ids = from_sorted_ids

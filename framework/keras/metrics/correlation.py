@@ -9,7 +9,7 @@ from tapewright.ops.math.elementwise import sqrt, square
 from tapewright.ops.math.reduction import reduce_mean
 
 from ..losses.shape_utils import pair
-from .reduction import MeanMetricWrapper
+from .reduction import _MeanMetric
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -93,7 +93,7 @@ def _standard(x, axis):
     return rest / sqrt(reduce_mean(square(rest), axis, True))
 
 
-class PearsonCorrelation(MeanMetricWrapper):
+class PearsonCorrelation(_MeanMetric, function=pearson_correlation):
     """Pearson correlation coefficient: the mean of `pearson_correlation`.
 
     It is 1 for a perfect linear relation.
@@ -112,19 +112,17 @@ class PearsonCorrelation(MeanMetricWrapper):
         np.float32(1.0)
     """
 
-    _direction = "up"
-
     def __init__(
         self,
         name: str | None = "pearson_correlation",
         dtype: DTypeLike | None = None,
         axis: Axes = -1,
     ):
-        super().__init__(pearson_correlation, name, dtype, axis=axis)
+        super().__init__(name, dtype)
         self.axis = axis
 
 
-class ConcordanceCorrelation(MeanMetricWrapper):
+class ConcordanceCorrelation(_MeanMetric, function=concordance_correlation):
     """Concordance correlation coefficient: the mean of `concordance_correlation`.
 
     It is 1 if labels and predictions are equal.
@@ -143,13 +141,11 @@ class ConcordanceCorrelation(MeanMetricWrapper):
         np.float32(0.57143)
     """
 
-    _direction = "up"
-
     def __init__(
         self,
         name: str | None = "concordance_correlation",
         dtype: DTypeLike | None = None,
         axis: Axes = -1,
     ):
-        super().__init__(concordance_correlation, name, dtype, axis=axis)
+        super().__init__(name, dtype)
         self.axis = axis

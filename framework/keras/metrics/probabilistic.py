@@ -14,7 +14,7 @@ from ..losses import (
     sparse_categorical_crossentropy,
     squared_hinge,
 )
-from .reduction import MeanMetricWrapper
+from .reduction import _MeanMetric
 
 if TYPE_CHECKING:
     from tapewright.core.typing import Axes, DTypeLike
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-class KLDivergence(MeanMetricWrapper):
+class KLDivergence(_MeanMetric, function=kl_divergence):
     """Kullback-Leibler divergence, the mean of ``sum(y_true * log(y_true / y_pred))``.
 
     Args:
@@ -49,10 +49,10 @@ class KLDivergence(MeanMetricWrapper):
     def __init__(
         self, name: str | None = "kl_divergence", dtype: DTypeLike | None = None
     ):
-        super().__init__(kl_divergence, name, dtype)
+        super().__init__(name, dtype)
 
 
-class Poisson(MeanMetricWrapper):
+class Poisson(_MeanMetric, function=poisson):
     """Poisson loss of counts, the mean of ``y_pred - y_true * log(y_pred)``.
 
     Args:
@@ -68,10 +68,10 @@ class Poisson(MeanMetricWrapper):
     """
 
     def __init__(self, name: str | None = "poisson", dtype: DTypeLike | None = None):
-        super().__init__(poisson, name, dtype)
+        super().__init__(name, dtype)
 
 
-class BinaryCrossentropy(MeanMetricWrapper):
+class BinaryCrossentropy(_MeanMetric, function=binary_crossentropy):
     """Cross-entropy of binary labels: the mean of `binary_crossentropy`.
 
     Args:
@@ -96,13 +96,12 @@ class BinaryCrossentropy(MeanMetricWrapper):
         from_logits: bool = False,
         label_smoothing: float = 0,
     ):
-        options = {"from_logits": from_logits, "label_smoothing": label_smoothing}
-        super().__init__(binary_crossentropy, name, dtype, **options)
+        super().__init__(name, dtype)
         self.from_logits = from_logits
         self.label_smoothing = label_smoothing
 
 
-class CategoricalCrossentropy(MeanMetricWrapper):
+class CategoricalCrossentropy(_MeanMetric, function=categorical_crossentropy):
     """Cross-entropy of one-hot labels: the mean of `categorical_crossentropy`.
 
     Args:
@@ -129,14 +128,15 @@ class CategoricalCrossentropy(MeanMetricWrapper):
         label_smoothing: float = 0,
         axis: Axes = -1,
     ):
-        options = {"from_logits": from_logits, "label_smoothing": label_smoothing}
-        super().__init__(categorical_crossentropy, name, dtype, **options, axis=axis)
+        super().__init__(name, dtype)
         self.from_logits = from_logits
         self.label_smoothing = label_smoothing
         self.axis = axis
 
 
-class SparseCategoricalCrossentropy(MeanMetricWrapper):
+class SparseCategoricalCrossentropy(
+    _MeanMetric, function=sparse_categorical_crossentropy
+):
     """Cross-entropy of integer labels: the mean of `sparse_categorical_crossentropy`.
 
     Args:
@@ -167,15 +167,13 @@ class SparseCategoricalCrossentropy(MeanMetricWrapper):
         ignore_class: int | None = None,
         axis: Axes = -1,
     ):
-        options = {"from_logits": from_logits, "ignore_class": ignore_class}
-        fn = sparse_categorical_crossentropy
-        super().__init__(fn, name, dtype, **options, axis=axis)
+        super().__init__(name, dtype)
         self.from_logits = from_logits
         self.ignore_class = ignore_class
         self.axis = axis
 
 
-class Hinge(MeanMetricWrapper):
+class Hinge(_MeanMetric, function=hinge):
     """Hinge loss, the mean of ``max(1 - y_true * y_pred, 0)``.
 
     Args:
@@ -191,10 +189,10 @@ class Hinge(MeanMetricWrapper):
     """
 
     def __init__(self, name: str | None = "hinge", dtype: DTypeLike | None = None):
-        super().__init__(hinge, name, dtype)
+        super().__init__(name, dtype)
 
 
-class SquaredHinge(MeanMetricWrapper):
+class SquaredHinge(_MeanMetric, function=squared_hinge):
     """Squared hinge loss, the mean of ``max(1 - y_true * y_pred, 0) ** 2``.
 
     Args:
@@ -212,10 +210,10 @@ class SquaredHinge(MeanMetricWrapper):
     def __init__(
         self, name: str | None = "squared_hinge", dtype: DTypeLike | None = None
     ):
-        super().__init__(squared_hinge, name, dtype)
+        super().__init__(name, dtype)
 
 
-class CategoricalHinge(MeanMetricWrapper):
+class CategoricalHinge(_MeanMetric, function=categorical_hinge):
     """Hinge loss for one-hot labels: the mean of `categorical_hinge`.
 
     It is ``max(1 + max((1 - y_true) * y_pred) - sum(y_true * y_pred), 0)``.
@@ -235,4 +233,4 @@ class CategoricalHinge(MeanMetricWrapper):
     def __init__(
         self, name: str | None = "categorical_hinge", dtype: DTypeLike | None = None
     ):
-        super().__init__(categorical_hinge, name, dtype)
+        super().__init__(name, dtype)

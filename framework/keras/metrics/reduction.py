@@ -17,7 +17,7 @@ from tapewright.serialization.object_config import (
 )
 from tapewright.serialization.registry import registered_name
 
-from ..losses.loss import scale_by_share
+from ..losses.loss import WithFunction, scale_by_share
 from ..losses.shape_utils import as_tensor, broadcast_weight, same_rank, trailing_axes
 from .metric import Metric
 
@@ -120,7 +120,7 @@ class Mean(Metric):
         return self._tw_as_result(divide_no_nan(self.total, self.count))
 
 
-class MeanMetricWrapper(Mean):
+class MeanMetricWrapper(WithFunction, Mean):
     """Mean of a function, ``fn(y_true, y_pred, **kwargs)``, as a metric.
 
     A mask of ``y_pred`` is used as a weight.
@@ -176,7 +176,8 @@ class MeanMetricWrapper(Mean):
             sample_weight: Weights of the examples, or None.
         """
         mask = getattr(y_pred, "_keras_mask", None)
-        values = converted(self.fn)(y_true, y_pred, **self._fn_kwargs)
+        arguments = self._fn_kwargs | self._tw_function_kwargs()
+        values = converted(self.fn)(y_true, y_pred, **arguments)
         if mask is not None:
             sample_weight = _masked(sample_weight, mask, self._dtype)
         if replica_context() is not None and not as_tensor(values).array.ndim:
@@ -192,7 +193,7 @@ class MeanMetricWrapper(Mean):
             ValueError: If ``fn`` is a lambda.
         """
         config = super().get_config()
-        if "fn" in config:  # else the function is that of the subclass
+        if "fn" in config:  # else the subclass has a function of its own
             config |= {key: plain(value) for key, value in self._fn_kwargs.items()}
             config["fn"] = serialize(self.fn)
         return config
@@ -212,6 +213,21 @@ class MeanMetricWrapper(Mean):
             name = fn["config"] if isinstance(fn, dict) else fn
             config["fn"] = function_of("metric", name)
         return cls(**config)
+
+
+class _MeanMetric(MeanMetricWrapper):
+    """Base of the means of a function, ``class Hinge(_MeanMetric, function=hinge)``.
+
+    More is better, unless the function is a loss.
+    """
+
+    def __init_subclass__(cls, function: Any = None, **options: Any) -> None:
+        super().__init_subclass__(function=function, **options)
+        if function is not None:
+            cls._direction = "down" if registered_name("loss", function) else "up"
+
+    def __init__(self, name: str | None, dtype: DTypeLike | None):
+        super().__init__(self._tw_function, name, dtype)
 
 
 def _weighted(metric, values, sample_weight, reduce):

@@ -24,7 +24,7 @@ from ..losses import (
 )
 from ..losses.shape_utils import as_tensor, broadcast_weight, check_matrices, pair
 from .metric import Metric
-from .reduction import Mean, MeanMetricWrapper
+from .reduction import Mean, _MeanMetric
 
 if TYPE_CHECKING:
     from tapewright.core.tensor import Tensor
@@ -45,7 +45,7 @@ __all__ = [
 AGGREGATIONS = (None, "uniform_average", "variance_weighted_average")
 
 
-class MeanSquaredError(MeanMetricWrapper):
+class MeanSquaredError(_MeanMetric, function=mean_squared_error):
     """Mean squared error, the mean of ``(y_true - y_pred) ** 2``.
 
     Args:
@@ -63,10 +63,10 @@ class MeanSquaredError(MeanMetricWrapper):
     def __init__(
         self, name: str | None = "mean_squared_error", dtype: DTypeLike | None = None
     ):
-        super().__init__(mean_squared_error, name, dtype)
+        super().__init__(name, dtype)
 
 
-class MeanAbsoluteError(MeanMetricWrapper):
+class MeanAbsoluteError(_MeanMetric, function=mean_absolute_error):
     """Mean absolute error, the mean of ``|y_true - y_pred|``.
 
     Args:
@@ -84,10 +84,10 @@ class MeanAbsoluteError(MeanMetricWrapper):
     def __init__(
         self, name: str | None = "mean_absolute_error", dtype: DTypeLike | None = None
     ):
-        super().__init__(mean_absolute_error, name, dtype)
+        super().__init__(name, dtype)
 
 
-class MeanAbsolutePercentageError(MeanMetricWrapper):
+class MeanAbsolutePercentageError(_MeanMetric, function=mean_absolute_percentage_error):
     """Mean absolute percentage error, the mean of ``100 * |y_true - y_pred| / |y_true|``.
 
     Args:
@@ -108,10 +108,10 @@ class MeanAbsolutePercentageError(MeanMetricWrapper):
         name: str | None = "mean_absolute_percentage_error",
         dtype: DTypeLike | None = None,
     ):
-        super().__init__(mean_absolute_percentage_error, name, dtype)
+        super().__init__(name, dtype)
 
 
-class MeanSquaredLogarithmicError(MeanMetricWrapper):
+class MeanSquaredLogarithmicError(_MeanMetric, function=mean_squared_logarithmic_error):
     """Mean squared logarithmic error.
 
     It is the mean of ``(log(1 + y_true) - log(1 + y_pred)) ** 2``.
@@ -134,10 +134,10 @@ class MeanSquaredLogarithmicError(MeanMetricWrapper):
         name: str | None = "mean_squared_logarithmic_error",
         dtype: DTypeLike | None = None,
     ):
-        super().__init__(mean_squared_logarithmic_error, name, dtype)
+        super().__init__(name, dtype)
 
 
-class LogCoshError(MeanMetricWrapper):
+class LogCoshError(_MeanMetric, function=log_cosh):
     """Log-cosh error, the mean of ``log(cosh(y_pred - y_true))``.
 
     Args:
@@ -153,7 +153,7 @@ class LogCoshError(MeanMetricWrapper):
     """
 
     def __init__(self, name: str | None = "logcosh", dtype: DTypeLike | None = None):
-        super().__init__(log_cosh, name, dtype)
+        super().__init__(name, dtype)
 
 
 class RootMeanSquaredError(Mean):
@@ -209,7 +209,7 @@ def cosine_similarity(y_true, y_pred, axis=-1):
     return -losses.cosine_similarity(y_true, y_pred, axis)
 
 
-class CosineSimilarity(MeanMetricWrapper):
+class CosineSimilarity(_MeanMetric, function=cosine_similarity):
     """Mean cosine similarity of labels and predictions.
 
     It is 1 for vectors of the same direction, and the negative of the loss of the same
@@ -228,15 +228,13 @@ class CosineSimilarity(MeanMetricWrapper):
         np.float32(1.0)
     """
 
-    _direction = "up"
-
     def __init__(
         self,
         name: str | None = "cosine_similarity",
         dtype: DTypeLike | None = None,
         axis: Axes = -1,
     ):
-        super().__init__(cosine_similarity, name, dtype, axis=axis)
+        super().__init__(name, dtype)
         self.axis = axis
 
 

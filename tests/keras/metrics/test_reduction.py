@@ -54,6 +54,27 @@ def test_a_mean_of_a_function_is_made_again_from_its_config():
     assert again([[0.0]], [[1.0]]).numpy() == 0.5
 
 
+def test_a_subclass_of_a_mean_has_a_constructor_of_its_own():
+    class Strict(metrics.BinaryAccuracy):
+        def __init__(self, margin=0.25, name="strict", dtype=None):
+            super().__init__(name, dtype, threshold=0.5 + margin)
+            self.margin = margin
+
+    metric = Strict(0.2)
+    assert metric([[1], [1]], [[0.6], [0.8]]).numpy() == 0.5
+    assert metric.get_config() == {"margin": 0.2, "name": "strict", "dtype": "float32"}
+    assert isinstance(metric, metrics.MeanMetricWrapper)
+    assert metric.fn is metrics.binary_accuracy
+
+
+def test_more_is_better_for_means_of_functions_that_are_no_losses():
+    directions = {
+        name: getattr(metrics, name)()._direction
+        for name in ("BinaryAccuracy", "CosineSimilarity", "Hinge", "MeanSquaredError")
+    }
+    assert [*directions.values()] == ["up", "up", "down", "down"]
+
+
 def test_the_function_of_a_config_may_be_a_users_own():
     def halves(y_true, y_pred):
         return (y_true - y_pred) / 2
