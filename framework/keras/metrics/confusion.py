@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from tapewright.ops.math.elementwise import divide_no_nan
-
 from .confusion_metric import LOWEST, ConfusionMetric
 
 if TYPE_CHECKING:
@@ -184,9 +182,7 @@ class _Ratio(ConfusionMetric):
         self._tw_add_counts()
 
     def result(self) -> Tensor:
-        positives, others = [getattr(self, name).read() for name in self._tw_attributes]
-        share = divide_no_nan(positives, positives + others)
-        return self._tw_as_result(_one_or_all(share))
+        return self._tw_as_result(_one_or_all(self._tw_ratio(*self._tw_attributes)))
 
 
 class Precision(_Ratio):

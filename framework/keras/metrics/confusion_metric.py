@@ -29,7 +29,12 @@ from tapewright.ops.math.comparison import (
     not_equal,
     where,
 )
-from tapewright.ops.math.elementwise import ceil, clip_by_value, maximum
+from tapewright.ops.math.elementwise import (
+    ceil,
+    clip_by_value,
+    divide_no_nan,
+    maximum,
+)
 from tapewright.ops.math.reduction import reduce_any, reduce_sum
 from tapewright.ops.math.scan import cumsum
 from tapewright.serialization.object_config import plain
@@ -114,11 +119,8 @@ class ConfusionMetric(Metric):
         self._tw_thresholds = Thresholds(thresholds)
 
     def _tw_add_counts(self, labels=None):
-        shape = (
-            (len(self._tw_thresholds), labels)
-            if labels
-            else (len(self._tw_thresholds),)
-        )
+        count = len(self._tw_thresholds)
+        shape = (count, labels) if labels else (count,)
         for name in self._tw_attributes:
             setattr(self, name, self._tw_add_sum(name, shape))
         self._tw_built = True
@@ -172,6 +174,11 @@ class ConfusionMetric(Metric):
         return _counts_at_all(
             self._tw_thresholds, label, y_pred, weight, self._tw_multi_label
         )
+
+    def _tw_ratio(self, part, rest):
+        """Return the count ``part`` divided by its sum with ``rest``; 0 if that is 0."""
+        part = getattr(self, part).read()
+        return divide_no_nan(part, part + getattr(self, rest))
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor arguments; ``thresholds`` as they were passed."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from tapewright.core.messages.argument_validation import share, whole
 from tapewright.ops.math.comparison import greater_equal, where
-from tapewright.ops.math.elementwise import divide_no_nan
 from tapewright.ops.math.reduction import reduce_max
 
 from .confusion_metric import MAX_THRESHOLDS, ConfusionMetric
@@ -24,11 +23,22 @@ __all__ = [
 ]
 
 
+# The counts of which a ratio is the first divided by their sum.
+PRECISION = ("true_positives", "false_positives")
+RECALL = SENSITIVITY = ("true_positives", "false_negatives")
+SPECIFICITY = ("true_negatives", "false_positives")
+
+
 class _Constrained(ConfusionMetric):
-    """Base class: counts at evenly spaced thresholds from 0 to 1."""
+    """Base class: the best of one ratio where another reaches a value.
+
+    Outcomes are counted at evenly spaced thresholds from 0 to 1.
+    """
 
     _direction = "up"
     _tw_class_id = property(attrgetter("class_id"))
+    _tw_constrained: tuple[str, str]
+    _tw_maximized: tuple[str, str]
 
     def __init__(
         self,
@@ -50,27 +60,9 @@ class _Constrained(ConfusionMetric):
         self._tw_add_counts()
 
     def result(self) -> Tensor:
-        constrained, maximized = self._tw_ratios()
-        feasible = greater_equal(constrained, self.value)
-        return self._tw_as_result(reduce_max(where(feasible, maximized, 0.0)))
-
-    def _tw_ratios(self):
-        """Return the constrained ratio and the ratio to maximize."""
-        raise NotImplementedError(f"{type(self).__name__} must define _tw_ratios")
-
-    def _tw_precision(self):
-        return _share(self.true_positives, self.false_positives)
-
-    def _tw_recall(self):
-        return _share(self.true_positives, self.false_negatives)
-
-    def _tw_specificity(self):
-        return _share(self.true_negatives, self.false_positives)
-
-
-def _share(part, rest):
-    part = part.read()
-    return divide_no_nan(part, part + rest)
+        feasible = greater_equal(self._tw_ratio(*self._tw_constrained), self.value)
+        ratios = where(feasible, self._tw_ratio(*self._tw_maximized), 0.0)
+        return self._tw_as_result(reduce_max(ratios))
 
 
 class SensitivityAtSpecificity(_Constrained):
@@ -97,6 +89,8 @@ class SensitivityAtSpecificity(_Constrained):
         np.float32(0.5)
     """
 
+    _tw_constrained, _tw_maximized = SPECIFICITY, SENSITIVITY
+
     def __init__(
         self,
         specificity: float,
@@ -109,9 +103,6 @@ class SensitivityAtSpecificity(_Constrained):
             "specificity", specificity, num_thresholds, class_id, name, dtype
         )
         self.specificity = specificity
-
-    def _tw_ratios(self):
-        return self._tw_specificity(), self._tw_recall()
 
 
 class SpecificityAtSensitivity(_Constrained):
@@ -138,6 +129,8 @@ class SpecificityAtSensitivity(_Constrained):
         np.float32(0.66667)
     """
 
+    _tw_constrained, _tw_maximized = SENSITIVITY, SPECIFICITY
+
     def __init__(
         self,
         sensitivity: float,
@@ -150,9 +143,6 @@ class SpecificityAtSensitivity(_Constrained):
             "sensitivity", sensitivity, num_thresholds, class_id, name, dtype
         )
         self.sensitivity = sensitivity
-
-    def _tw_ratios(self):
-        return self._tw_recall(), self._tw_specificity()
 
 
 class PrecisionAtRecall(_Constrained):
@@ -178,6 +168,8 @@ class PrecisionAtRecall(_Constrained):
         np.float32(1.0)
     """
 
+    _tw_constrained, _tw_maximized = RECALL, PRECISION
+
     def __init__(
         self,
         recall: float,
@@ -188,9 +180,6 @@ class PrecisionAtRecall(_Constrained):
     ):
         super().__init__("recall", recall, num_thresholds, class_id, name, dtype)
         self.recall = recall
-
-    def _tw_ratios(self):
-        return self._tw_recall(), self._tw_precision()
 
 
 class RecallAtPrecision(_Constrained):
@@ -216,6 +205,8 @@ class RecallAtPrecision(_Constrained):
         np.float32(0.5)
     """
 
+    _tw_constrained, _tw_maximized = PRECISION, RECALL
+
     def __init__(
         self,
         precision: float,
@@ -226,6 +217,3 @@ class RecallAtPrecision(_Constrained):
     ):
         super().__init__("precision", precision, num_thresholds, class_id, name, dtype)
         self.precision = precision
-
-    def _tw_ratios(self):
-        return self._tw_precision(), self._tw_recall()
