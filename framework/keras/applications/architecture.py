@@ -25,6 +25,7 @@ from tapewright.layers import (
     Dense,
     GlobalAveragePooling2D,
     GlobalMaxPooling2D,
+    ZeroPadding2D,
     activations,
 )
 from tapewright.layers.base.input_layer import Input
@@ -47,7 +48,7 @@ __all__ = [
     "describe",
     "divisible",
     "in_data_format",
-    "padding_for_stride",
+    "pad_for_stride",
     "standard",
 ]
 
@@ -395,12 +396,17 @@ def divisible(number: float, divisor: int = 8, keep: float = 0.9) -> int:
     return rounded + divisor if rounded < keep * number else rounded
 
 
-def padding_for_stride(x: KerasTensor, kernel_size: int) -> tuple:
-    """Return the padding of a convolution with stride 2 that keeps pixels aligned.
+def pad_for_stride(
+    x: KerasTensor, kernel_size: int, stride: int, name: str
+) -> tuple[KerasTensor, str]:
+    """Pad images for a convolution with a stride, and return its argument ``padding``.
 
-    An even size gets one pixel less padding at the start than at the end.
+    Pixels stay aligned: an even size gets one pixel less at the start than at the end.
     """
+    if stride == 1:
+        return x, "same"
     half = kernel_size // 2
     sizes = channels_behind(tuple(x.shape[1:]))[:2]
     sizes = sizes if sizes[0] is not None else (0, 0)
-    return tuple([(half - (1 - n % 2), half) for n in sizes])
+    padding = tuple([(half - (1 - n % 2), half) for n in sizes])
+    return ZeroPadding2D(padding, name=name)(x), "valid"

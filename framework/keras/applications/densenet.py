@@ -13,7 +13,7 @@ from tapewright.layers import (
 
 from .architecture import channel_axis, standard
 from .imagenet_utils import decode_predictions, preprocessing
-from .resnet import normalization
+from .resnet import _normalized_relu, normalization
 
 __all__ = [
     "DenseNet121",
@@ -30,8 +30,7 @@ GROWTH = 32
 def _network(x, options, counts):
     x = ZeroPadding2D(3)(x)
     x = Conv2D(64, 7, strides=2, use_bias=False, name="conv1_conv")(x)
-    x = normalization(name="conv1_bn")(x)
-    x = Activation("relu", name="conv1_relu")(x)
+    x = _normalized_relu(x, "conv1")
     x = ZeroPadding2D(1)(x)
     x = MaxPooling2D(3, strides=2, name="pool1")(x)
     for i, count in enumerate(counts, 2):
@@ -45,19 +44,16 @@ def _network(x, options, counts):
 
 
 def _block(x, name):
-    y = normalization(name=f"{name}_0_bn")(x)
-    y = Activation("relu", name=f"{name}_0_relu")(y)
+    y = _normalized_relu(x, f"{name}_0")
     y = Conv2D(4 * GROWTH, 1, use_bias=False, name=f"{name}_1_conv")(y)
-    y = normalization(name=f"{name}_1_bn")(y)
-    y = Activation("relu", name=f"{name}_1_relu")(y)
+    y = _normalized_relu(y, f"{name}_1")
     y = Conv2D(GROWTH, 3, padding="same", use_bias=False, name=f"{name}_2_conv")(y)
     return Concatenate(axis=channel_axis(3), name=f"{name}_concat")([x, y])
 
 
 def _transition(x, name):
     """Halve the number of channels, rows and columns."""
-    x = normalization(name=f"{name}_bn")(x)
-    x = Activation("relu", name=f"{name}_relu")(x)
+    x = _normalized_relu(x, name)
     x = Conv2D(x.shape[channel_axis(3)] // 2, 1, use_bias=False, name=f"{name}_conv")(x)
     return AveragePooling2D(2, strides=2, name=f"{name}_pool")(x)
 

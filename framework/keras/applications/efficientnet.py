@@ -16,7 +16,6 @@ from tapewright.layers import (
     Normalization,
     Rescaling,
     Reshape,
-    ZeroPadding2D,
 )
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 from tapewright.layers.initializers import VarianceScaling
@@ -28,7 +27,7 @@ from .architecture import (
     channel_axis,
     divisible,
     in_data_format,
-    padding_for_stride,
+    pad_for_stride,
     standard,
 )
 from .imagenet_utils import STATISTICS, decode_predictions, preprocessing
@@ -135,9 +134,9 @@ def _network(x, options, width, depth, dropout):
         if channel_axis() == 1:
             scales = [[[scale]] for scale in scales]
         x = Rescaling(scales)(x)
-    x = ZeroPadding2D(padding_for_stride(x, 3), name="stem_conv_pad")(x)
+    x, padding = pad_for_stride(x, 3, 2, "stem_conv_pad")
     filters = divisible(32 * width)
-    x = convolution(filters, 3, strides=2, padding="valid", name="stem_conv")(x)
+    x = convolution(filters, 3, strides=2, padding=padding, name="stem_conv")(x)
     x = normalized(x, "stem_")
     total, done = sum(math.ceil(depth * stage[1]) for stage in STAGES), 0
     for i, (kernel, blocks, filters, expansion, stride) in enumerate(STAGES, 1):
@@ -156,13 +155,11 @@ def _block(inputs, kernel, filters, expansion, stride, rate, name):
     if expansion != 1:
         x = convolution(channels * expansion, 1, name=f"{name}expand_conv")(x)
         x = normalized(x, f"{name}expand_")
-    if stride == 2:
-        padding = padding_for_stride(x, kernel)
-        x = ZeroPadding2D(padding, name=f"{name}dwconv_pad")(x)
+    x, padding = pad_for_stride(x, kernel, stride, f"{name}dwconv_pad")
     x = DepthwiseConv2D(
         kernel,
         stride,
-        padding="valid" if stride == 2 else "same",
+        padding,
         use_bias=False,
         depthwise_initializer=initializer(),
         name=f"{name}dwconv",

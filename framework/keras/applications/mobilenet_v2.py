@@ -9,7 +9,6 @@ from tapewright.layers import (
     Conv2D,
     DepthwiseConv2D,
     ReLU,
-    ZeroPadding2D,
 )
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
@@ -24,7 +23,7 @@ from .architecture import (
     channel_axis,
     describe,
     divisible,
-    padding_for_stride,
+    pad_for_stride,
 )
 from .imagenet_utils import decode_predictions, preprocessing
 from .mobilenet import _shape_of_images, rows_of_weights, square_size
@@ -104,15 +103,8 @@ def _block(inputs, filters, stride, i):
         )(x)
         x = _normalization(name=f"{name}_expand_BN")(x)
         x = ReLU(6.0, name=f"{name}_expand_relu")(x)
-    if stride == 2:
-        x = ZeroPadding2D(padding_for_stride(x, 3), name=f"{name}_pad")(x)
-    x = DepthwiseConv2D(
-        3,
-        stride,
-        padding="same" if stride == 1 else "valid",
-        use_bias=False,
-        name=f"{name}_depthwise",
-    )(x)
+    x, padding = pad_for_stride(x, 3, stride, f"{name}_pad")
+    x = DepthwiseConv2D(3, stride, padding, use_bias=False, name=f"{name}_depthwise")(x)
     x = _normalization(name=f"{name}_depthwise_BN")(x)
     x = ReLU(6.0, name=f"{name}_depthwise_relu")(x)
     x = Conv2D(filters, 1, padding="same", use_bias=False, name=f"{name}_project")(x)

@@ -15,7 +15,6 @@ from tapewright.layers import (
     Multiply,
     ReLU,
     Rescaling,
-    ZeroPadding2D,
 )
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
@@ -31,7 +30,7 @@ from .architecture import (
     describe,
     divisible,
     in_data_format,
-    padding_for_stride,
+    pad_for_stride,
 )
 from .imagenet_utils import decode_predictions, preprocessing
 from .mobilenet import _shape_of_images, _warn_of_other_size
@@ -201,10 +200,7 @@ def _block(inputs, expanded, filters, kernel, stride, squeeze, activation, name)
     if name != "expanded_conv_":
         x = _convolution(expanded, 1, name=f"{name}expand")(x)
         x = activation(_normalization(name=f"{name}expand_bn")(x))
-    if stride == 2:
-        padding = padding_for_stride(x, kernel)
-        x = ZeroPadding2D(padding, name=f"{name}depthwise_pad")(x)
-    padding = "same" if stride == 1 else "valid"
+    x, padding = pad_for_stride(x, kernel, stride, f"{name}depthwise_pad")
     x = DepthwiseConv2D(
         kernel, stride, padding, use_bias=False, name=f"{name}depthwise"
     )(x)

@@ -28,7 +28,7 @@ from .architecture import (
     channel_axis,
     describe,
     in_data_format,
-    padding_for_stride,
+    pad_for_stride,
 )
 from .imagenet_utils import decode_predictions, preprocessing
 
@@ -128,13 +128,13 @@ def _normal_cell(x, previous, filters, i):
 def _reduction_cell(x, previous, filters, i):
     p, h = _inputs(x, previous, filters, "reduction", i)
     shrinking = partial(_separable, filters=filters, stride=2)
-    padded = ZeroPadding2D(padding_for_stride(h, 3), name=f"reduction_pad_1_{i}")(h)
+    padded, padding = pad_for_stride(h, 3, 2, f"reduction_pad_1_{i}")
 
     def add(name, left, right):
         return Add(name=name and f"{name}_{i}")([left, right])
 
     def pool(kind, name):
-        return kind(3, 2, padding="valid", name=f"{name}_{i}")(padded)
+        return kind(3, 2, padding, name=f"{name}_{i}")(padded)
 
     first = add(
         "reduction_add_1",
@@ -195,14 +195,13 @@ def _separable(x, kernel, name, filters, stride=1):
     """Apply ReLU, a separable convolution and normalization, twice; stride in the first."""
     for n, strides in ((1, stride), (2, 1)):
         x = Activation("relu")(x)
-        if strides == 2:
-            padding = padding_for_stride(x, kernel)
-            x = ZeroPadding2D(padding, name=f"separable_conv_{n}_pad_{name}")(x)
+        pad_name = f"separable_conv_{n}_pad_{name}"
+        x, padding = pad_for_stride(x, kernel, strides, pad_name)
         x = SeparableConv2D(
             filters,
             kernel,
             strides,
-            padding="same" if strides == 1 else "valid",
+            padding,
             use_bias=False,
             name=f"separable_conv_{n}_{name}",
         )(x)

@@ -31,6 +31,11 @@ preprocess_input = preprocessing("caffe")
 normalization = partial(batch_normalization, axis=3, epsilon=1.001e-5)
 
 
+def _normalized_relu(x, name):
+    x = normalization(name=f"{name}_bn")(x)
+    return Activation("relu", name=f"{name}_relu")(x)
+
+
 def resnet(
     x: KerasTensor,
     options: Options,
@@ -46,15 +51,13 @@ def resnet(
     x = ZeroPadding2D(3, name="conv1_pad")(x)
     x = Conv2D(64, 7, strides=2, name="conv1_conv")(x)
     if not preactivated:
-        x = normalization(name="conv1_bn")(x)
-        x = Activation("relu", name="conv1_relu")(x)
+        x = _normalized_relu(x, "conv1")
     x = ZeroPadding2D(1, name="pool1_pad")(x)
     x = MaxPooling2D(3, strides=2, name="pool1_pool")(x)
     for i, (count, stride) in enumerate(zip(counts, strides)):
         x = stage(x, 64 << i, count, stride, f"conv{i + 2}")
     if preactivated:
-        x = normalization(name="post_bn")(x)
-        x = Activation("relu", name="post_relu")(x)
+        x = _normalized_relu(x, "post")
     return options.head(x, named=True)
 
 
@@ -71,11 +74,9 @@ def _block(x, filters, stride, project, name):
         shortcut = Conv2D(4 * filters, 1, strides=stride, name=f"{name}_0_conv")(x)
         shortcut = normalization(name=f"{name}_0_bn")(shortcut)
     x = Conv2D(filters, 1, strides=stride, name=f"{name}_1_conv")(x)
-    x = normalization(name=f"{name}_1_bn")(x)
-    x = Activation("relu", name=f"{name}_1_relu")(x)
+    x = _normalized_relu(x, f"{name}_1")
     x = Conv2D(filters, 3, padding="same", name=f"{name}_2_conv")(x)
-    x = normalization(name=f"{name}_2_bn")(x)
-    x = Activation("relu", name=f"{name}_2_relu")(x)
+    x = _normalized_relu(x, f"{name}_2")
     x = Conv2D(4 * filters, 1, name=f"{name}_3_conv")(x)
     x = normalization(name=f"{name}_3_bn")(x)
     x = Add(name=f"{name}_add")([shortcut, x])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from tapewright.layers import Activation, Add, Conv2D, MaxPooling2D, ZeroPadding2D
+from tapewright.layers import Add, Conv2D, MaxPooling2D, ZeroPadding2D
 
 from .architecture import standard
 from .imagenet_utils import decode_predictions, preprocessing
-from .resnet import normalization, resnet
+from .resnet import _normalized_relu, resnet
 
 __all__ = [
     "ResNet101V2",
@@ -30,19 +30,16 @@ def _stage(x, filters, count, stride, name):
 
 def _block(x, filters, stride, project, name):
     """Bottleneck block: a 3 x 3 convolution with the stride between two of 1 x 1."""
-    y = normalization(name=f"{name}_preact_bn")(x)
-    y = Activation("relu", name=f"{name}_preact_relu")(y)
+    y = _normalized_relu(x, f"{name}_preact")
     if project:
         x = Conv2D(4 * filters, 1, strides=stride, name=f"{name}_0_conv")(y)
     elif stride > 1:
         x = MaxPooling2D(1, strides=stride)(x)
     y = Conv2D(filters, 1, use_bias=False, name=f"{name}_1_conv")(y)
-    y = normalization(name=f"{name}_1_bn")(y)
-    y = Activation("relu", name=f"{name}_1_relu")(y)
+    y = _normalized_relu(y, f"{name}_1")
     y = ZeroPadding2D(1, name=f"{name}_2_pad")(y)
     y = Conv2D(filters, 3, strides=stride, use_bias=False, name=f"{name}_2_conv")(y)
-    y = normalization(name=f"{name}_2_bn")(y)
-    y = Activation("relu", name=f"{name}_2_relu")(y)
+    y = _normalized_relu(y, f"{name}_2")
     y = Conv2D(4 * filters, 1, name=f"{name}_3_conv")(y)
     return Add(name=f"{name}_out")([x, y])
 
