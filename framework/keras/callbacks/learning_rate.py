@@ -62,14 +62,8 @@ class LearningRateScheduler(Callback):
     def on_epoch_begin(self, epoch: int, logs: OptionalLogs = None) -> None:
         for suffix, optimizer in _with_rates(self.model):
             rate = self._tw_rate(epoch, optimizer)
-            optimizer.learning_rate = rate
-            if self.verbose > 0:
-                whose = f"{optimizer.name} " if suffix else ""
-                say(
-                    f"Epoch {epoch + 1}: LearningRateScheduler setting {whose}learning rate "
-                    f"to {rate}.",
-                    self.model,
-                )
+            action = "LearningRateScheduler setting"
+            _set_rate(self, epoch, action, suffix, optimizer, rate)
 
     def _tw_rate(self, epoch, optimizer):
         if _takes_two(self.schedule):
@@ -109,6 +103,15 @@ def _with_rates(model):
 def _rate_of(optimizer):
     rate = optimizer.learning_rate
     return float(rate.numpy() if hasattr(rate, "numpy") else rate)
+
+
+def _set_rate(callback, epoch, action, suffix, optimizer, rate):
+    """Set the rate of one of the optimizers, and print it if the callback is verbose."""
+    optimizer.learning_rate = rate
+    if callback.verbose > 0:
+        whose = f"{optimizer.name} " if suffix else ""
+        message = f"Epoch {epoch + 1}: {action} {whose}learning rate to {rate}."
+        say(message, callback.model)
 
 
 def _takes_two(schedule):
@@ -222,12 +225,6 @@ class ReduceLROnPlateau(MonitorCallback):
         if rate <= np.float32(self.min_lr):  # the rate is kept in float32
             return False
         rate = max(rate * self.factor, self.min_lr)
-        optimizer.learning_rate = rate
-        if self.verbose > 0:
-            whose = f"{optimizer.name} " if suffix else ""
-            say(
-                f"Epoch {epoch + 1}: ReduceLROnPlateau reducing {whose}learning rate to "
-                f"{rate}.",
-                self.model,
-            )
+        action = "ReduceLROnPlateau reducing"
+        _set_rate(self, epoch, action, suffix, optimizer, rate)
         return True

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BinaryIoU", "IoU", "MeanIoU", "OneHotIoU", "OneHotMeanIoU"]
 
-MOST = 1 << 16  # classes
+MAX_CLASSES = 1 << 16
 
 
 class IoU(Metric):
@@ -87,9 +87,9 @@ class IoU(Metric):
         axis: Axes = -1,
     ):
         super().__init__("int64" if dtype in (None, "int") else dtype, name)
-        if num_classes > MOST:  # looked at before a list of them is made
+        if num_classes > MAX_CLASSES:  # checked before all classes are listed
             raise ValueError(
-                f"{type(self).__name__}: num_classes must be at most {MOST}, "
+                f"{type(self).__name__}: num_classes must be at most {MAX_CLASSES}, "
                 f"because each pair of classes is counted, got {num_classes}"
             )
         self.target_class_ids: list[int] = [

@@ -80,7 +80,7 @@ class Metric(Module, Configured):
     _direction = None  # "up" or "down": which way is better, if that is known
     _tw_keeps_variables = True
     _tw_result_dtype = float32
-    _tw_added_variables = None  # in the order in which they were made
+    _tw_added_variables = None  # in order of creation
     _tw_child_names = {"_tw_added_variables": "_own"}
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -191,9 +191,9 @@ class Metric(Module, Configured):
         aggregation = "none" if aggregation is None else aggregation
         one_of(self, "aggregation", aggregation, AGGREGATIONS)
         dtype = default_float() if dtype is None else as_dtype(dtype)
-        make = initializers.get("zeros" if initializer is None else initializer)
-        with use_interpreters(()):  # made at once, even while a function is traced
-            value = make(tuple(shape), dtype=dtype)
+        initializer = initializers.get("zeros" if initializer is None else initializer)
+        with use_interpreters(()):  # created now, even while a function is traced
+            value = initializer(tuple(shape), dtype=dtype)
             variable = Variable(value, False, name=name, dtype=dtype)
         variable.path = f"{self.name}/{variable.name}"
         variable.aggregation = aggregation

@@ -87,11 +87,11 @@ def kind_of_labels(y_true: Any, y_pred: Any) -> str:
     return "sparse_categorical" if fewer else "categorical"
 
 
-def _name_of(thing):
+def _name_of(metric):
     """Return the name for a result: of an object, or of its function or class."""
-    if hasattr(thing, "name"):
-        return thing.name
-    name = getattr(thing, "__name__", type(thing).__name__)
+    if hasattr(metric, "name"):
+        return metric.name
+    name = getattr(metric, "__name__", type(metric).__name__)
     return snake_case("".join([c for c in name if c.isalnum() or c == "_"]))
 
 
