@@ -376,9 +376,8 @@ class CategoricalCrossentropy(Loss, function=categorical_crossentropy):
         np.float32(0.6931472)
     """
 
-    _tw_omit_defaults: dict[str, Any] = {
-        "assume_normalized": False
-    }  # Keras does not know it
+    # Keras does not know it.
+    _tw_omit_defaults: dict[str, Any] = {"assume_normalized": False}
 
     def __init__(
         self,

@@ -32,6 +32,7 @@ class _Count(ConfusionMetric):
     """
 
     _tw_attributes = ("accumulator",)
+    _tw_init_thresholds = property(attrgetter("init_thresholds"))
     accumulator: Variable
 
     def __init__(
@@ -43,10 +44,6 @@ class _Count(ConfusionMetric):
         super().__init__(_parsed(type(self), thresholds, 0.5), name, dtype)
         self.init_thresholds = thresholds
         self._tw_add_counts()
-
-    @property
-    def _tw_init_thresholds(self):
-        return self.init_thresholds
 
     def result(self) -> Tensor:
         return self._tw_as_result(_one_or_all(self.accumulator.read()))
