@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["PLAIN_FORMS", "Form", "ValueCodec"]
+__all__ = ["Form", "PLAIN_FORMS", "ValueCodec"]
 
 MAX_DEPTH = 50
 _KEYS = (str, int, float, bool, type(None))

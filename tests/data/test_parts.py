@@ -7,6 +7,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.data import Dataset
+from tapewright.data.nodes.batching import Batch
 from tapewright.data.parts import (
     is_per_worker,
     mark_per_worker,
@@ -200,7 +201,7 @@ def test_a_cache_of_parts_and_the_cache_of_the_whole_are_of_one_run():
 
 
 def test_whole_batches_are_converted_before_they_are_sliced():
-    class Lists(tw.data.batching.Batch):
+    class Lists(Batch):
         def run(self, position):
             yield [[1, 2, 3], [4, 5, 6]]
 

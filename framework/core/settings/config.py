@@ -114,7 +114,7 @@ def apply_defaults() -> None:
     A setting that cannot be applied raises no error: ``show`` prints the reason.
 
     Example:
-        >>> from tapewright.core import config
+        >>> from tapewright.core.settings import config
         >>> config.apply_defaults()
     """
     try:

@@ -22,7 +22,7 @@ REPORT = "result = config.report()"
 SCRIPT = """
 import json, os, warnings
 import numpy as np
-from tapewright.core import config
+from tapewright.core.settings import config
 config.apply_defaults()
 {}
 print(json.dumps(result))
@@ -142,7 +142,7 @@ def test_malloc_of_another_c_library_cannot_be_tuned(monkeypatch):
 
 def test_malloc_stays_untuned_without_ctypes_and_the_report_says_why(run_fork):
     code = """
-from tapewright.core import openblas
+from tapewright.core.hardware import openblas
 config.apply_defaults.cache_clear()
 openblas.symbol.cache_clear()
 config._malloc["tuned"] = False

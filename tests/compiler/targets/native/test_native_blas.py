@@ -247,8 +247,8 @@ def test_many_threads_enter_and_leave():
 
 FORK = """
 import ctypes, os, warnings
-from tapewright.compiler.targets.native import blas
-from tapewright.core import openblas
+from tapewright.compiler.targets.native.products import blas
+from tapewright.core.hardware import openblas
 
 warnings.simplefilter("ignore", DeprecationWarning)  # fork beside threads
 enter, leave = [

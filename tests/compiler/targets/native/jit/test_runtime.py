@@ -318,7 +318,7 @@ def test_the_pool_follows_the_settings_of_the_process():
 SCRIPT = """
 import ctypes, os, sys, threading, time, warnings
 import numpy as np
-from tapewright.compiler.targets.native import engine, runtime
+from tapewright.compiler.targets.native.jit import engine, runtime
 from tapewright.compiler.targets.native.llvm_writer import POINTER, Writer
 
 warnings.simplefilter("ignore", DeprecationWarning)  # fork beside threads
