@@ -166,7 +166,7 @@ class BackupAndRestore(Callback):
         self._tw_batches_seen += 1
         if not self._tw_is_due():
             return
-        batches = self._tw_training.run.batches
+        batches = self._tw_training.loop.epoch_iterator
         if self._tw_workers.any(batches.step != batches.num_batches):
             self._tw_save(self._tw_epoch, True, logs)  # else the epoch's end is near
 

@@ -14,6 +14,7 @@ from tapewright.data.nodes.node import skip
 from ..config import limited
 from .data_adapters import get_data_adapter
 from .data_adapters.array_adapter import ArrayAdapter
+from .data_adapters.data_adapter_utils import as_arrays
 from .replicas import Replicas
 
 __all__ = ["EpochIterator"]
@@ -40,9 +41,9 @@ class EpochIterator:
         shuffle: Shuffle arrays and PyDatasets; "batch" keeps the samples of a batch
             together.
         class_weight: Dict from label to weight.
-        replicas: The replicas among which each batch is divided; ``share`` is then this
-            replica's share of the latest batch, and ``is_idle`` is True if it has no
-            examples in it and the batch is a placeholder.
+        replicas: The `Replicas` among which each batch is divided.
+        check_labels: Function that raises an error for batches with wrong labels. ``y``
+            is checked at once; the batches of other sources, in `enumerate_epoch`.
 
     Example:
         >>> from tapewright.keras.training.epoch_iterator import EpochIterator
@@ -62,6 +63,7 @@ class EpochIterator:
         shuffle=False,
         class_weight=None,
         replicas=None,
+        check_labels=None,
     ):
         batch_size = _positive("batch_size", batch_size)
         self.steps = _positive("steps (or steps_per_epoch)", steps)
@@ -73,13 +75,18 @@ class EpochIterator:
         self._is_cut = self._length != length
         self._replicas = replicas or Replicas()
         self._replicas.divide(self.adapter)
-        self.share, self.is_idle = 1.0, False
+        self._check_labels = check_labels
+        if y is not None and check_labels is not None:
+            check_labels((x, as_arrays("y", y)))
+            self._check_labels = None
+        self.batch = None  # the latest
         self.epoch = 0  # epochs begun
         self.step = 0  # batches of this epoch that were yielded
         self.ran_out = False
         self._pass = None  # an iterator of the data; None: the next epoch opens one
         self._within = False  # an epoch has begun, and not come to its end
-        self._resumed = False
+        self._resumed = False  # the next epoch is the rest of a restored one
+        self._is_stopped = False  # the next epoch has no batches
 
     @property
     def num_batches(self):
@@ -89,16 +96,14 @@ class EpochIterator:
         return self.steps if self.steps is not None else self.adapter.size
 
     @property
-    def begins_at(self):
-        """Number of the batch at which the next epoch begins: 0, unless restored."""
-        return self.step if self._resumed else 0
-
-    @property
     def is_exhausted(self):
         """True if the data ended early and cannot be iterated again."""
         return self.ran_out and not self.adapter.restarts
 
     def __iter__(self):
+        if self._is_stopped:
+            self._is_stopped = self._resumed = False
+            return
         if self._resumed:
             self._resumed = False
         else:
@@ -115,9 +120,9 @@ class EpochIterator:
         while steps is None or self.step < steps:
             batch = next(self._pass, _END)
             if batch is not _END:
-                batch = self._replicas.convert(batch, self)
+                self.batch = self._replicas.convert(batch, self.adapter)
                 self.step += 1
-                yield batch
+                yield self.batch
             elif self.step or is_new:
                 self._end_with_pass()
                 break
@@ -128,18 +133,30 @@ class EpochIterator:
         self._within = False
         self.adapter.notify("on_epoch_end")
 
-    def groups(self, count):
-        """Yield the batches of an epoch in lists of ``count``; the last may be shorter.
+    def enumerate_epoch(self, steps_per_execution=1):
+        """Yield ``(begin_step, end_step, batches)`` for each execution of steps.
+
+        Several replicas execute the steps one by one.
 
         Example:
             >>> from tapewright.keras.training.epoch_iterator import EpochIterator
             >>> batches = EpochIterator([[0.0]] * 70, batch_size=10)
-            >>> [len(group) for group in batches.groups(3)]
-            [3, 3, 1]
+            >>> [(begin, end) for begin, end, group in batches.enumerate_epoch(3)]
+            [(0, 2), (3, 5), (6, 6)]
         """
-        batches = iter(self)
-        while group := list(islice(batches, count)):
-            yield group
+        size = steps_per_execution if self._replicas.runs_steps_in_groups else 1
+        begin = self.step if self._resumed else 0
+        epoch = iter(self)
+        while batches := list(islice(epoch, size)):
+            if self._check_labels is not None:
+                for batch in batches:
+                    self._check_labels(batch)
+            yield begin, begin + len(batches) - 1, batches
+            begin += len(batches)
+
+    def stop_epoch(self):
+        """Leave out the rest of a restored epoch, in which the training was stopped."""
+        self._is_stopped = True
 
     def _end_with_pass(self):
         """End the epoch because the pass has ended, with fewer batches than ``steps``."""
@@ -166,7 +183,7 @@ class EpochIterator:
     def reset(self):
         """Start a new pass for the next epoch, and drop the rest of the current one."""
         self._pass = None
-        self._within = self._resumed = self.ran_out = False
+        self._within = self._resumed = self._is_stopped = self.ran_out = False
 
     def state(self) -> dict:
         """Return the position as plain values for ``json``. See `restore`."""
@@ -188,6 +205,7 @@ class EpochIterator:
         self._check(state)
         self.epoch, self.step = state["epoch"], state["step"]
         self._within = self._resumed = state["within"]
+        self._is_stopped = False
         source = state.get("source") or self._source_of_version_01(state)
         if "place" in source:
             self._pass = iter(self.adapter.data)

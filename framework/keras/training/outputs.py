@@ -16,13 +16,14 @@ WAITING = 64 << 20
 
 
 class Outputs:
-    """Outputs of batches, all nested in the same way.
+    """Outputs of batches of a model, all nested in the same way.
 
     A copy from a GPU waits for all work queued on it, so many batches are copied at
     once.
     """
 
-    def __init__(self):
+    def __init__(self, model_name):
+        self._model_name = model_name
         self._structure, self._batches = None, []
         self._copied = self._waiting = 0  # batches, and bytes of the others
 
@@ -30,7 +31,15 @@ class Outputs:
         """Add the outputs of a batch: tensors, or values that NumPy converts to arrays.
 
         Sparse and ragged tensors are kept as they are, on their device.
+
+        Raises:
+            TypeError: If there are none.
         """
+        if structure is None:
+            raise TypeError(
+                f"model '{self._model_name}': call() returned None; is a return "
+                "statement missing?"
+            )
         self._structure = structure
         arrays = [_array(y) for y in flatten(structure)]
         self._batches.append(arrays)

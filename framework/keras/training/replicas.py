@@ -11,28 +11,23 @@ __all__ = ["Replicas"]
 class Replicas:
     """A single process, and the interface of several."""
 
+    runs_steps_in_groups = True  # several steps can be one call of a traced function
+
     def divide(self, adapter):
         """Make an adapter yield only the parts of batches that belong to this worker."""
 
-    def convert(self, batch, batches):
-        """Return a batch of an `EpochIterator` as tensors; set its ``share``."""
-        return batches.adapter.convert(batch)
+    def convert(self, batch, adapter):
+        """Return a batch of an adapter as tensors."""
+        return adapter.convert(batch)
 
-    def step(self, function, batches):
-        """Return the step ``function`` for the batches of an `EpochIterator`."""
+    def step(self, function):
+        """Return the step ``function`` as it runs on the batch converted last."""
         return function
 
-    def group_size(self, count):
-        """Return how many of ``count`` consecutive steps can run in one call."""
-        return count
-
-    def run_own(self, who, function, batch):
+    def step_on_own_batch(self, who, function, batch):
         """Return ``function(batch)``, a step to which each worker passes its own batch."""
         return function(batch)
 
-    def any(self, flag):
-        """Return whether ``flag`` is true on any worker."""
-        return flag
-
-    def check(self):
-        """Raise `CollectiveError` unless all workers have the same variables."""
+    def synchronized(self, callbacks):
+        """Return a `CallbackList` after whose hooks all workers stop if one does."""
+        return callbacks

@@ -1,6 +1,7 @@
 """`SeveralReplicas`: the processes of a job that execute each training step together."""
 
 import hashlib
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from tapewright.data.parts import is_per_worker, part_of_batches, per_worker_bat
 from tapewright.distribute.collectives import broadcast_variables
 from tapewright.distribute.digests import check_variables
 from tapewright.formats.checkpoints.object_tree import explore
+from tapewright.serialization.constructor_arguments import is_own
 
+from ..callbacks.callback import LambdaCallback
 from .replicas import Replicas
 
 __all__ = ["SeveralReplicas"]
@@ -23,10 +26,14 @@ SAMPLES = 16  # rows of arrays that workers compare
 class SeveralReplicas(Replicas):
     """The processes of a job, including this one, that train a model by a strategy."""
 
+    runs_steps_in_groups = False  # each batch has a share of its own
+
     def __init__(self, model, strategy):
         self._model, self._strategy = model, strategy
         self._count, self._id = strategy.num_replicas_in_sync, strategy.replica_id
         self._is_ready = False  # the variables have become those of rank 0
+        # This worker's share of the latest batch; idle: the batch is a placeholder.
+        self._share, self._is_idle = 1.0, False
 
     # --- data
 
@@ -70,27 +77,19 @@ class SeveralReplicas(Replicas):
                 "keras.distribution.DataParallel(auto_shard_dataset=False)"
             )
 
-    def convert(self, batch, batches):
-        rows, size, stand_in = batch
-        batches.is_idle = stand_in is not None
-        if batches.is_idle:
-            rows = stand_in
-        rows = batches.adapter.convert(rows)
-        batches.share = 0.0 if batches.is_idle else _length(rows) / size
+    def convert(self, batch, adapter):
+        rows, size, placeholder = batch
+        self._is_idle = placeholder is not None
+        rows = adapter.convert(placeholder if self._is_idle else rows)
+        self._share = 0.0 if self._is_idle else _length(rows) / size
         return rows
 
     # --- steps
 
-    def step(self, function, batches):
-        def step_together(batch):
-            return self._run(function, batch, batches.share, batches.is_idle)
+    def step(self, function):
+        return partial(self._step_together, function)
 
-        return step_together
-
-    def group_size(self, count):
-        return 1  # each batch has a share of its own
-
-    def run_own(self, who, function, batch):
+    def step_on_own_batch(self, who, function, batch):
         sizes = communicator().all_gather_object(_length(batch))
         if not all(sizes):
             raise ValueError(
@@ -98,12 +97,13 @@ class SeveralReplicas(Replicas):
                 "in the order of the ranks"
             )
         self._is_ready = self._model._tw_compiled.is_shared
-        return self._run(function, batch, sizes[self._id] / sum(sizes))
+        self._share = sizes[self._id] / sum(sizes)
+        return self._step_together(function, batch)
 
-    def _run(self, function, batch, share, is_idle=False):
+    def _step_together(self, function, batch):
         if not self._is_ready:
             self._prepare(batch)
-        with self._strategy.replica(new_tensor(np.array(share)), is_idle):
+        with self._strategy.replica(new_tensor(np.array(self._share)), self._is_idle):
             return function(batch)
 
     def _prepare(self, batch):
@@ -112,17 +112,63 @@ class SeveralReplicas(Replicas):
         broadcast_variables(self._variables())
         self._is_ready = self._model._tw_compiled.is_shared = True
 
-    def any(self, flag):
-        return communicator().any(flag)
-
-    def check(self):
-        check_variables(self._variables())
+    def synchronized(self, callbacks):
+        return _SynchronizedCallbacks(callbacks, self._model, self._variables)
 
     def _variables(self):
         """Return all variables of the model and its parts, except local metric variables."""
         tree = explore([("", self._model)])
         local = {id(v) for metric in self._model.metrics for v in metric.variables}
         return [v for v in tree.variables.values() if id(v) not in local]
+
+
+class _SynchronizedCallbacks:
+    """The hooks of a `CallbackList`; after them all workers stop if one of them does.
+
+    Workers vote after the hooks of an epoch. They vote after the hooks of a batch only if
+    a worker has a user-defined callback, which may stop it alone: the others have the
+    same logs everywhere. At the end of an epoch all workers compare their ``variables``.
+    """
+
+    def __init__(self, callbacks, model, variables):
+        self._callbacks, self._model, self._variables = callbacks, model, variables
+        self._votes_after_batches = False
+
+    def __getattr__(self, name):
+        return getattr(self._callbacks, name)  # the other hooks
+
+    def on_epoch_begin(self, epoch):
+        self._callbacks.on_epoch_begin(epoch)
+        self._vote("stop_training")
+        self._decide_on_votes(self._callbacks.wants_train_batches)
+
+    def on_train_batch_end(self, batch, logs):
+        self._callbacks.on_train_batch_end(batch, logs)
+        if self._votes_after_batches:
+            self._vote("stop_training")
+
+    def on_epoch_end(self, epoch, logs):
+        check_variables(self._variables())
+        self._callbacks.on_epoch_end(epoch, logs)
+        self._vote("stop_training")
+
+    def on_test_begin(self):
+        self._callbacks.on_test_begin()
+        self._decide_on_votes(self._callbacks.wants_test_batches)
+
+    def on_test_batch_end(self, batch, logs):
+        self._callbacks.on_test_batch_end(batch, logs)
+        if self._votes_after_batches:
+            self._vote("stop_evaluating")
+
+    def _vote(self, flag):
+        """Set a flag of the model if it is set on any worker."""
+        setattr(self._model, flag, communicator().any(getattr(self._model, flag)))
+
+    def _decide_on_votes(self, has_batch_hooks):
+        kinds = [type(callback) for callback in self._callbacks.callbacks]
+        may_stop = any([k is LambdaCallback or not is_own(k) for k in kinds])
+        self._votes_after_batches = communicator().any(has_batch_hooks and may_stop)
 
 
 def _length(batch):

@@ -7,7 +7,7 @@ from tapewright.core.interpreters import converted
 from tapewright.core.nest import flatten
 from tapewright.core.state.replica_context import in_replica_context, replica_context
 
-__all__ = ["TracedStep", "TracedSteps", "run_all"]
+__all__ = ["TracedStep", "TracedSteps", "execute_steps"]
 
 # After so many traces a step is traced for all sizes.
 TRACES = 4
@@ -27,8 +27,8 @@ class TracedStep:
     """A step of a model, traced for each batch size at first, then once for all sizes.
 
     In a replica context the replica's share of the batch is an input of the traces;
-    steps of idle replicas are traced separately. `run_all` traces consecutive steps as
-    one function.
+    steps of idle replicas are traced separately. `execute_steps` traces consecutive
+    steps as one function.
     """
 
     def __init__(self, model, name):
@@ -48,11 +48,16 @@ class TracedStep:
         self._note_layers()
         return answer
 
-    def of_group(self, batches):
+    def execute_together(self, batches):
         """Run the step for each of the batches in one trace; return the result of the last."""
         answer = self._of_groups(batches)
         self._note_layers()
         return answer
+
+    @property
+    def steps_per_execution(self):
+        """The number of steps in one trace, as the model has it."""
+        return self._model().steps_per_execution
 
     def _note_layers(self):
         if self._trained is None:
@@ -85,19 +90,20 @@ class TracedStep:
             traces = self._of_replicas[constant] = _Traces(replica_step, self._name)
         return traces
 
-    def holds(self, model):
+    def is_up_to_date(self, model):
         """Return whether layers, trainable flags and constants are the same as when traced."""
         return self._trained is None or self._trained == _trained(model)
 
 
-def run_all(step, batches, count):
+def execute_steps(step, batches):
     """Run a step for each batch, in order; return the result of the last.
 
-    ``count`` batches of equal shapes are one call of a `TracedStep`.
+    ``steps_per_execution`` batches of equal shapes are one call of a `TracedStep`.
     """
-    if 1 < len(batches) == count and isinstance(step, TracedStep):
-        if all([_specs(batch) == _specs(batches[0]) for batch in batches]):
-            return step.of_group(batches)
+    if len(batches) > 1 and isinstance(step, TracedStep):
+        are_alike = all([_specs(batch) == _specs(batches[0]) for batch in batches])
+        if are_alike and len(batches) == step.steps_per_execution:
+            return step.execute_together(batches)
     for batch in batches:
         answer = step(batch)
     return answer

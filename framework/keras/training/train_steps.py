@@ -212,7 +212,7 @@ class TrainSteps(CompiledModel):
         known = functions.get(name)
         if known is None:  # of several threads, all have that of the first
             known = functions.setdefault(name, TracedStep(self, name))
-        if force or not known.holds(self):
+        if force or not known.is_up_to_date(self):
             known = functions[name] = TracedStep(self, name)
         return known
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from tapewright.core.errors import ShapeError
 from tapewright.core.messages.suggestions import suggesting_arguments
 from tapewright.core.nest import flatten, map_structure
 from tapewright.core.tensor import is_tensor
-from tapewright.serialization.constructor_arguments import is_own
 
-from ..callbacks.callback import LambdaCallback
 from ..callbacks.callback_list import CallbackList
 from ..callbacks.logs import Logs
 from ..config import limited
 from .compile_metrics import CompileMetrics
 from .data_adapters.array_adapter import ArrayAdapter, train_validation_split
 from .data_adapters.data_adapter_utils import (
-    as_arrays,
     as_batch,
     class_weight_to_sample_weight,
     unpack_x_y_sample_weight,
@@ -26,12 +24,11 @@ from .data_adapters.data_adapter_utils import (
 from .epoch_iterator import EpochIterator
 from .outputs import Outputs
 from .replicas import Replicas
-from .traced_step import run_all
+from .traced_step import execute_steps
 from .train_steps import TrainSteps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from ..callbacks.callback import Callback
     from ..callbacks.history import History
@@ -46,7 +43,7 @@ class Trainer(TrainSteps):
     stop_training: bool = False
     stop_evaluating: bool = False
     stop_predicting: bool = False
-    _tw_run = None  # a `FitRun`, while `fit` runs
+    _tw_loop = None  # a `TrainingLoop`, during `fit`
 
     @suggesting_arguments
     def fit(
@@ -135,129 +132,82 @@ class Trainer(TrainSteps):
             with the variables of rank 0, stop as soon as one of them does, and compare
             digests of all variables after each epoch.
         """
-        self._tw_need_compiled("fit")
-        first = _as_integer("initial_epoch", initial_epoch)
-        epochs = end = limited("epochs", _as_integer("epochs", epochs))
+        compiled = self._tw_need_compiled("fit")
+        initial_epoch = _as_integer("initial_epoch", initial_epoch)
+        epochs = limited("epochs", _as_integer("epochs", epochs))
         if validation_split and validation_data is None:
             arrays = (x, y, sample_weight)
             (x, y, sample_weight), validation_data = train_validation_split(
                 arrays, validation_split
             )
         replicas = _replicas_of(self)
-        batches = EpochIterator(
+        epoch_iterator = EpochIterator(
             *(x, y, sample_weight, batch_size, steps_per_epoch, shuffle, class_weight),
             replicas,
+            compiled.check_labels,
         )
-        if y is not None:  # checked once; labels of other sources, batch by batch
-            self._tw_compiled.check_labels((None, as_arrays("y", y)))
-        validation = self._tw_validation(
+        validation = _validation_iterator(
             validation_data,
             validation_batch_size or batch_size,
             validation_steps,
             replicas,
         )
         validates = _validation_schedule(validation_freq)
-        self._tw_check_validation(batches, validation)
+        self._tw_check_validation(epoch_iterator, validation)
         callbacks = self._tw_callbacks(
-            callbacks, verbose, True, epochs=epochs, steps=batches.num_batches
+            callbacks, verbose, True, epochs=epochs, steps=epoch_iterator.num_batches
         )
+        callbacks = replicas.synchronized(callbacks)
         self.stop_training = False
-        self._tw_run = run = FitRun(batches, validation, validates, callbacks, replicas)
-        run.checks_labels = y is None
+        self._tw_loop = loop = TrainingLoop(
+            range(initial_epoch, epochs), epoch_iterator, validation, callbacks
+        )
         try:
-            callbacks.on_train_begin()
-            if run.first_epoch is not None:
-                first = run.first_epoch
-            logs = self._tw_train_epochs(range(first, end), run)
-            if hasattr(self.optimizer, "finalize_variable_values") and epochs:
+            callbacks.on_train_begin()  # `BackupAndRestore` restores `loop` here
+            untracked = UntrackedVariables(self)
+            for epoch in loop.epochs:
+                # Made anew, because layers may have been frozen meanwhile.
+                train_function = replicas.step(self.make_train_function())
+                self.reset_metrics()
+                loop.logs = {}
+                callbacks.on_epoch_begin(epoch)  # and here, within an epoch
+                steps = epoch_iterator.enumerate_epoch(self.steps_per_execution)
+                for begin_step, end_step, batches in steps:
+                    callbacks.on_train_batch_begin(begin_step)
+                    loop.logs = execute_steps(train_function, batches)
+                    callbacks.on_train_batch_end(end_step, loop.logs)
+                    if self.stop_training:
+                        break
+                loop.logs = Logs(loop.logs).nested()
+                if validation is not None and validates(epoch + 1):
+                    loop.logs |= self._tw_validate(validation, callbacks, replicas)
+                callbacks.on_epoch_end(epoch, loop.logs)
+                untracked.warn_if_unchanged()
+                if self.stop_training or epoch_iterator.is_exhausted:
+                    break
+            if epochs and hasattr(self.optimizer, "finalize_variable_values"):
                 self.optimizer.finalize_variable_values(self.trainable_weights)
-            callbacks.on_train_end(logs)
+            callbacks.on_train_end(loop.logs)
         finally:
-            self._tw_run = None
+            self._tw_loop = None
             callbacks.close()
         return self.history
 
-    def _tw_train_epochs(self, epochs, run):
-        """Train and validate for these epochs; return the logs of the last one."""
-        logs = run.logs
-        untracked = [v for v in self._tw_untracked() if v.trainable]
-        untracked = [(v, v._array) for v in untracked if v.dtype.is_floating]
-        for epoch in epochs:
-            if run.is_over:
-                break
-            # Layers may have been frozen meanwhile.
-            step = run.replicas.step(self.make_train_function(), run.batches)
-            self.reset_metrics()
-            run.callbacks.on_epoch_begin(epoch)
-            self.stop_training = run.replicas.any(self.stop_training)
-            logs = self._tw_train_epoch(step, run)
-            if run.validation is not None and run.validates(epoch + 1):
-                run.validation.reset()  # the same batches each time
-                results = self._tw_test(run.validation, run.callbacks, run.replicas)
-                logs |= {f"val_{name}": value for name, value in results.items()}
-            run.replicas.check()
-            run.callbacks.on_epoch_end(epoch, logs)
-            self._tw_hint_at(untracked)
-            untracked = []
-            self.stop_training = run.replicas.any(self.stop_training)
-            if self.stop_training or run.batches.is_exhausted:
-                break
-        return logs
+    def _tw_validate(self, validation, callbacks, replicas):
+        """Evaluate on the validation data; return the logs under their names in `fit`."""
+        validation.reset()  # the same batches each time
+        logs = self._tw_evaluate(validation, callbacks, replicas)
+        return {f"val_{name}": value for name, value in logs.items()}
 
-    def _tw_hint_at(self, untracked):
-        """Warn about variables that look like weights but are not, and did not change."""
-        names = [v.name for v, before in untracked if v._array is before]
-        names = [f"'{name}'" for name in names]
-        if names and self.optimizer is not None:
-            self._tw_warn(
-                f"fit does not train the variable {', '.join(names[:8])}: as in "
-                "Keras 3, a tw.Variable or tw.Module in an attribute is not a "
-                "weight; use add_weight or keras.Variable, or trainable=False"
-            )
-
-    def _tw_train_epoch(self, step, run):
-        """Train for an epoch, or the rest of a restored one; return its logs, nested."""
-        batches, callbacks = run.batches, run.callbacks
-        count = batches.begins_at
-        logs = run.logs if count else {}
-        hooks = callbacks.wants_train_batches
-        agrees = run.replicas.any(hooks and _has_users_callback(callbacks))
-        size = run.replicas.group_size(self.steps_per_execution)
-        for group in () if count and self.stop_training else batches.groups(size):
-            if run.checks_labels:
-                for batch in group:
-                    self._tw_compiled.check_labels(batch)
-            run.batch = group[-1]
-            if hooks:
-                callbacks.on_train_batch_begin(count)
-            logs = run_all(step, group, size)
-            count += len(group)
-            if hooks:
-                callbacks.on_train_batch_end(count - 1, logs)
-            if agrees:
-                self.stop_training = run.replicas.any(self.stop_training)
-            if self.stop_training:
-                break
-        return Logs(logs).nested()
-
-    def _tw_validation(self, data, batch_size, steps, replicas):
-        if data is None:
-            return None
-        if isinstance(data, (list, tuple)):
-            x, y, sample_weight = unpack_x_y_sample_weight(data)
-            parts = (x, y, sample_weight, batch_size, steps)
-            return EpochIterator(*parts, replicas=replicas)
-        return EpochIterator(data, steps=steps, replicas=replicas)
-
-    def _tw_check_validation(self, batches, validation):
+    def _tw_check_validation(self, epoch_iterator, validation):
         """Reject validation arrays of wrong shapes before the first epoch, not after it."""
         if validation is None:
             return
-        batches, validation = batches.adapter, validation.adapter
-        are_arrays = all([type(x) is ArrayAdapter for x in (batches, validation)])
+        data, validation = epoch_iterator.adapter, validation.adapter
+        are_arrays = all([type(x) is ArrayAdapter for x in (data, validation)])
         if not are_arrays or type(self).test_step is not TrainSteps.test_step:
             return
-        y = unpack_x_y_sample_weight(batches.arrays)[1]
+        y = unpack_x_y_sample_weight(data.arrays)[1]
         x, y_validation, _ = unpack_x_y_sample_weight(validation.arrays)
         if (
             y is not None
@@ -342,35 +292,29 @@ class Trainer(TrainSteps):
         """
         self._tw_need_compiled("evaluate")
         replicas = _replicas_of(self)
-        batches = EpochIterator(
+        epoch_iterator = EpochIterator(
             x, y, sample_weight, batch_size, steps, replicas=replicas
         )
         callbacks = self._tw_callbacks(
-            callbacks, verbose, False, epochs=1, steps=batches.num_batches
+            callbacks, verbose, False, epochs=1, steps=epoch_iterator.num_batches
         )
+        callbacks = replicas.synchronized(callbacks)
         try:
-            logs = self._tw_test(batches, callbacks, replicas)
+            logs = self._tw_evaluate(epoch_iterator, callbacks, replicas)
         finally:
             callbacks.close()
         return self._tw_logs_of(logs, return_dict)
 
-    def _tw_test(self, batches, callbacks, replicas):
-        step, logs, count = replicas.step(self.make_test_function(), batches), {}, 0
+    def _tw_evaluate(self, epoch_iterator, callbacks, replicas):
+        test_function, logs = replicas.step(self.make_test_function()), {}
         self.stop_evaluating = False
         self.reset_metrics()
         callbacks.on_test_begin()
-        hooks = callbacks.wants_test_batches
-        agrees = replicas.any(hooks and _has_users_callback(callbacks))
-        size = replicas.group_size(self.steps_per_execution)
-        for group in batches.groups(size):
-            if hooks:
-                callbacks.on_test_batch_begin(count)
-            logs = run_all(step, group, size)
-            count += len(group)
-            if hooks:
-                callbacks.on_test_batch_end(count - 1, logs)
-            if agrees:
-                self.stop_evaluating = replicas.any(self.stop_evaluating)
+        steps = epoch_iterator.enumerate_epoch(self.steps_per_execution)
+        for begin_step, end_step, batches in steps:
+            callbacks.on_test_batch_begin(begin_step)
+            logs = execute_steps(test_function, batches)
+            callbacks.on_test_batch_end(end_step, logs)
             if self.stop_evaluating:
                 break
         logs = Logs(logs)
@@ -414,28 +358,19 @@ class Trainer(TrainSteps):
             array([[3.],
                    [7.]], dtype=float32)
         """
-        batches = EpochIterator(x, batch_size=batch_size, steps=steps)
+        epoch_iterator = EpochIterator(x, batch_size=batch_size, steps=steps)
         callbacks = self._tw_callbacks(
-            callbacks, verbose, False, epochs=1, steps=batches.num_batches
+            callbacks, verbose, False, epochs=1, steps=epoch_iterator.num_batches
         )
-        step, outputs = self.make_predict_function(), Outputs()
+        predict_function, outputs = self.make_predict_function(), Outputs(self.name)
         self.stop_predicting = False
         try:
             callbacks.on_predict_begin()
-            hooks = callbacks.wants_predict_batches
-            for count, batch in enumerate(batches):
-                if hooks:
-                    callbacks.on_predict_batch_begin(count)
-                structure = step(batch)
-                if structure is None:
-                    raise TypeError(
-                        f"model '{self.name}': call() returned None; is a return "
-                        "statement missing?"
-                    )
-                outputs.append(structure)
-                if hooks:
-                    logs = {"outputs": structure}
-                    callbacks.on_predict_batch_end(count, logs)
+            for step, batch in enumerate(epoch_iterator):
+                callbacks.on_predict_batch_begin(step)
+                batch_outputs = predict_function(batch)
+                outputs.append(batch_outputs)
+                callbacks.on_predict_batch_end(step, {"outputs": batch_outputs})
                 if self.stop_predicting:
                     break
             callbacks.on_predict_end()
@@ -492,7 +427,7 @@ class Trainer(TrainSteps):
         self._tw_compiled.check_labels(data)
         function = self.make_train_function()
         self.reset_metrics()
-        logs = _replicas_of(self).run_own("train_on_batch", function, data)
+        logs = _replicas_of(self).step_on_own_batch("train_on_batch", function, data)
         return self._tw_logs_of(logs, return_dict)
 
     @suggesting_arguments
@@ -522,7 +457,7 @@ class Trainer(TrainSteps):
         data = _batch("test_on_batch", x, y, sample_weight)
         function = self.make_test_function()
         self.reset_metrics()
-        logs = _replicas_of(self).run_own("test_on_batch", function, data)
+        logs = _replicas_of(self).step_on_own_batch("test_on_batch", function, data)
         return self._tw_logs_of(logs, return_dict)
 
     def predict_on_batch(self, x: Any) -> Any:
@@ -554,26 +489,38 @@ class Trainer(TrainSteps):
         return results[0] if len(results) == 1 else results
 
 
-class FitRun:
-    """A call of `fit`: its data and callbacks, and the point at which a backup resumes it.
+@dataclass
+class TrainingLoop:
+    """The epochs, data, callbacks and latest logs of a call of `fit`.
 
-    ``validates`` is a function of the epoch number, see `_validation_schedule`.
+    A `TrainingState` restores it.
     """
 
-    def __init__(self, batches, validation, validates, callbacks, replicas):
-        self.batches, self.validation, self.callbacks = batches, validation, callbacks
-        self.replicas = replicas
-        self.validates = validates
-        self.checks_labels = False  # of each batch
-        self.batch = None  # the latest
-        self.first_epoch, self.logs = None, {}  # of a backup that was restored
-        self.is_over = False  # True if the run of the backup had stopped
+    epochs: range
+    epoch_iterator: EpochIterator
+    validation: EpochIterator | None
+    callbacks: CallbackList
+    logs: dict[str, Any] = field(default_factory=dict)
 
 
-def _has_users_callback(callbacks):
-    """Return whether there is a user-defined callback, which may stop one worker alone."""
-    kinds = [type(callback) for callback in callbacks.callbacks]
-    return any([kind is LambdaCallback or not is_own(kind) for kind in kinds])
+class UntrackedVariables:
+    """Variables that look like weights, but are not, with their values as `fit` begins."""
+
+    def __init__(self, model):
+        variables = [v for v in model._tw_untracked() if v.trainable]
+        self._values = [(v, v._array) for v in variables if v.dtype.is_floating]
+        self._model = model
+
+    def warn_if_unchanged(self):
+        """Warn, once, about the variables that training does not change."""
+        values, self._values = self._values, []
+        names = [f"'{v.name}'" for v, before in values if v._array is before]
+        if names and self._model.optimizer is not None:
+            self._model._tw_warn(
+                f"fit does not train the variable {', '.join(names[:8])}: as in "
+                "Keras 3, a tw.Variable or tw.Module in an attribute is not a "
+                "weight; use add_weight or keras.Variable, or trainable=False"
+            )
 
 
 def _as_integer(name, value):
@@ -582,6 +529,15 @@ def _as_integer(name, value):
         return operator.index(value)
     except TypeError:
         raise TypeError(f"fit: {name} must be an integer, got {value!r}") from None
+
+
+def _validation_iterator(data, batch_size, steps, replicas):
+    if data is None:
+        return None
+    if isinstance(data, (list, tuple)):
+        parts = (*unpack_x_y_sample_weight(data), batch_size, steps)
+        return EpochIterator(*parts, replicas=replicas)
+    return EpochIterator(data, steps=steps, replicas=replicas)
 
 
 def _validation_schedule(validation_freq):

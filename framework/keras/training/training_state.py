@@ -1,4 +1,4 @@
-"""The whole state of a run of `fit`, saved to and restored from a file.
+"""The whole state of a call of `fit`, saved to and restored from a file.
 
 It consists of model, optimizer and metrics; the position in the data and its shuffling
 orders; callbacks and history; epoch and logs; and the global random generators of
@@ -29,7 +29,7 @@ __all__ = ["TrainingState"]
 
 
 class TrainingState:
-    """The state of the current run of `fit` of a model.
+    """The state of the current call of `fit` of a model.
 
     Attributes:
         epoch: Number of the epoch, from 0.
@@ -38,7 +38,7 @@ class TrainingState:
     """
 
     def __init__(self, model):
-        self.model, self.run = model, model._tw_run
+        self.model, self.loop = model, model._tw_loop
         self.epoch, self.within, self.logs = None, False, {}
         self.inputs = None  # dtype and shape of the x of a batch, as text
         self._restoration = None
@@ -46,19 +46,19 @@ class TrainingState:
     def _parts(self):
         parts = {
             "model": self.model,
-            "batches": self.run.batches,
+            "batches": self.loop.epoch_iterator,
             "callbacks": self._named_callbacks(),
             "progress": _Progress(self),
             "random": {"numpy": _NumPyRandomState(), "python": _PythonRandomState()},
         }
-        if self.run.validation is not None:
-            parts["validation"] = self.run.validation
+        if self.loop.validation is not None:
+            parts["validation"] = self.loop.validation
         return parts.items()
 
     def _named_callbacks(self):
         """Return callbacks with a state by class name; repeated classes are numbered."""
         named = {}
-        for callback in self.run.callbacks.callbacks:
+        for callback in self.loop.callbacks.callbacks:
             wanted = getattr(callback, "_tw_is_kept", True)
             get_state = getattr(type(callback), "get_state", None)
             if wanted and get_state is not None and get_state(callback):
@@ -83,7 +83,7 @@ class TrainingState:
         self.epoch, self.within = epoch, within
         self.logs = dict(logs or {})
         if self.inputs is None:
-            self.inputs = _inputs_of(self.run.batch)
+            self.inputs = _inputs_of(self.loop.epoch_iterator.batch)
         content = snapshot(path, self._parts())
         workers = workers_of(self.model)
         return gather_content(content, self._metrics(), self.has_own_data, workers)
@@ -93,7 +93,7 @@ class TrainingState:
         """True if each worker reads its own batches, rather than parts of common batches."""
         strategy = getattr(self.model, "distribute_strategy", None)
         divides = getattr(strategy, "auto_shard_dataset", True)
-        return not divides and self.run.batches.adapter.arrays is None
+        return not divides and self.loop.epoch_iterator.adapter.arrays is None
 
     def _metrics(self):
         """Return the aggregation of each metric variable, by name."""
@@ -106,7 +106,7 @@ class TrainingState:
     # --- restoring
 
     def restore(self, content):
-        """Restore the model and all other state of the run from the content of a backup.
+        """Restore the model and all other state of the loop from the content of a backup.
 
         Raises:
             SavingError: If the backup belongs to another model or other data; the model
@@ -114,8 +114,15 @@ class TrainingState:
         """
         with unchanged_on_error(explore([("", self.model)]).variables.values()):
             self._restore(content)
-        self.run.first_epoch, self.run.logs = self.epoch, self.logs
-        self.run.is_over = self.model.stop_training and not self.within
+        self.loop.logs = self.logs
+        self.loop.epochs = range(self.epoch, self.loop.epochs.stop)
+        # One worker may have stopped when the backup was made, and not yet told the others.
+        if workers_of(self.model).any(self.model.stop_training):
+            self.model.stop_training = True
+            if self.within:
+                self.loop.epoch_iterator.stop_epoch()
+            else:
+                self.loop.epochs = range(0)
 
     def _restore(self, content):
         restoration, missing = restore_into(content, self._parts(), generator=True)

@@ -7,7 +7,7 @@ from tapewright.keras.training.outputs import Outputs
 
 
 def test_batches_of_each_kind_are_joined():
-    outputs = Outputs()
+    outputs = Outputs("model")
     for start in (0.0, 4.0):
         x = tw.range(4.0) + start
         outputs.append(
@@ -33,7 +33,7 @@ def test_batches_of_each_kind_are_joined():
 
 
 def test_a_single_batch_is_copied_and_composites_are_not_converted():
-    outputs, x = Outputs(), tw.ragged.constant([[1], [2, 3]])
+    outputs, x = Outputs("model"), tw.ragged.constant([[1], [2, 3]])
     outputs.append((tw.zeros(2), x))
     array, rows = outputs.joined()
     assert array.flags.writeable and rows.to_list() == [[1], [2, 3]]
