@@ -1,5 +1,7 @@
 """Checks of `fit`, `evaluate` and single batches on two workers."""
 
+import tempfile
+
 import numpy as np
 
 import tapewright as tw
@@ -83,6 +85,30 @@ def all_stop_with_one():
         assert model.stop_evaluating
 
 
+def all_stop_with_one_as_an_epoch_begins():
+    def stop(epoch, logs):
+        model.stop_training |= bool(RANK) and epoch == 1
+
+    model, callback = linear(), tw.callbacks.LambdaCallback(on_epoch_begin=stop)
+    model.fit(X, Y, batch_size=8, epochs=9, verbose=0, callbacks=[callback])
+    assert model.stop_training and int(model.optimizer.iterations) == 4 + 1
+
+
+def a_training_that_one_has_stopped_stays_stopped_after_a_backup():
+    for freq, position in ((1, {"step": 5}), ("epoch", {"epoch": 1})):
+        folder = tempfile.mkdtemp()  # of rank 0
+        results = []
+        for _ in range(2):
+            backup = tw.keras.callbacks.BackupAndRestore(
+                folder, save_freq=freq, delete_checkpoint=False
+            )
+            model, callbacks = linear(), [StopAt(**position), backup]
+            model.fit(X, Y, batch_size=8, epochs=9, verbose=0, callbacks=callbacks)
+            results.append([*model.get_weights(), model.optimizer.iterations.numpy()])
+            assert model.stop_training
+        np.testing.assert_equal(*results)
+
+
 def single_batches_are_parts_of_one():
     own = slice(0, 20) if RANK == 0 else slice(20, 30)
     model, alone = linear(metrics=["mae"]), linear(metrics=["mae"])
@@ -152,6 +178,8 @@ def a_model_without_a_strategy_trains_alone():
 the_variables_become_those_of_rank_0()
 orders_are_those_of_rank_0()
 all_stop_with_one()
+all_stop_with_one_as_an_epoch_begins()
+a_training_that_one_has_stopped_stays_stopped_after_a_backup()
 single_batches_are_parts_of_one()
 workers_bring_batches_of_their_own()
 divided_data_sets_are_not_divided_again()

@@ -308,19 +308,38 @@ def test_other_callbacks_than_before_are_warned_of(tmp_path):
     assert "ReduceLROnPlateau is missing: this callback starts anew" in texts[1]
 
 
-def test_a_training_that_was_stopped_within_an_epoch_stays_stopped(tmp_path):
-    def stop(batch, logs):
-        if batch == 2:
+@pytest.mark.parametrize(
+    ("save_freq", "hook", "number"),
+    [(1, "on_train_batch_end", 2), ("epoch", "on_epoch_end", 1)],
+)
+def test_a_training_that_was_stopped_stays_stopped(tmp_path, save_freq, hook, number):
+    def stop(batch_or_epoch, logs):
+        if batch_or_epoch == number:
             model.stop_training = True
 
     model, settings = trainings.shuffled_arrays()
-    stopper = tw.keras.callbacks.LambdaCallback(on_train_batch_end=stop)
-    backup = Backup(tmp_path, save_freq=1, delete_checkpoint=False)
+    stopper = tw.keras.callbacks.LambdaCallback(**{hook: stop})
+    backup = Backup(tmp_path, save_freq=save_freq, delete_checkpoint=False)
     history = model.fit(**settings, epochs=3, verbose=0, callbacks=[stopper, backup])
     expected = trainings.outcome(model, history)
     model, settings = trainings.shuffled_arrays()
     history = model.fit(**settings, epochs=3, verbose=0, callbacks=[stopper, backup])
     assert_same(trainings.outcome(model, history), expected)
+
+
+def test_an_epoch_that_its_data_cut_short_keeps_its_logs(tmp_path):
+    def train():
+        model, settings = trainings.shuffled_arrays()
+        batches = (batch for _ in range(3) for batch in trainings.Loader())
+        settings = {"x": batches, "steps_per_epoch": 5, "epochs": 3}
+        backup = Backup(tmp_path, save_freq=1, delete_checkpoint=False)
+        with pytest.warns(UserWarning, match="yielded 2 of the 5 batches of epoch 3"):
+            history = model.fit(**settings, verbose=0, callbacks=[backup])
+        return trainings.outcome(model, history)
+
+    tw.keras.utils.set_random_seed(1)
+    expected = train()
+    assert_same(train(), expected)
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path):

@@ -215,6 +215,56 @@ def test_a_callback_stops_the_training(data):
     assert int(model.optimizer.iterations) == 2
 
 
+def test_hooks_are_called_around_each_step_in_the_order_of_keras(data):
+    calls = []
+
+    class Noting(Sequential):
+        def train_step(self, batch):
+            calls.append("train_step")
+            return super().train_step(batch)
+
+        def test_step(self, batch):
+            calls.append("test_step")
+            return super().test_step(batch)
+
+        def predict_step(self, batch):
+            calls.append("predict_step")
+            return super().predict_step(batch)
+
+        def reset_metrics(self):
+            calls.append("reset_metrics")
+            super().reset_metrics()
+
+    def note(name):
+        def hook(self, *args, **kwargs):
+            calls.append(name.removeprefix("on_"))
+
+        return hook
+
+    hooks = [n for n in dir(tw.callbacks.Callback) if n.startswith("on_")]
+    hooks = [name for name in hooks if not name.startswith("on_batch")]
+    callback = type("Notes", (tw.callbacks.Callback,), {n: note(n) for n in hooks})()
+    x, y = data
+    model = Noting([Input((3,)), Dense(1)])
+    model.compile("sgd", "mse", run_eagerly=True)
+    options = {"batch_size": 20, "callbacks": [callback], "verbose": 0}
+    model.fit(x, y, validation_data=(x[:8], y[:8]), **options)
+    test = ["reset_metrics", "test_begin"]
+    test_batch = ["test_batch_begin", "test_step", "test_batch_end"]
+    train_batch = ["train_batch_begin", "train_step", "train_batch_end"]
+    assert calls == [
+        *("train_begin", "reset_metrics", "epoch_begin", *train_batch, *train_batch),
+        *(*test, *test_batch, "test_end", "epoch_end", "train_end", "close"),
+    ]
+    calls.clear()
+    model.evaluate(x, y, **options)
+    assert calls == [*test, *test_batch, *test_batch, "test_end", "close"]
+    calls.clear()
+    model.predict(x, **options)
+    batch = ["predict_batch_begin", "predict_step", "predict_batch_end"]
+    assert calls == ["predict_begin", *batch, *batch, "predict_end", "close"]
+
+
 def test_fit_needs_compile(data):
     model = Sequential([Input((3,)), Dense(1)])
     with pytest.raises(
