@@ -356,7 +356,7 @@ def _values(gradient):
 def _entries(gradient):
     """Return the stored entries of a gradient, rows summed, as a tensor."""
     if isinstance(gradient, IndexedSlices):
-        gradient = gradient.sum_repeated()
+        gradient = gradient._tw_sum_repeated()
     return _values(gradient)
 
 

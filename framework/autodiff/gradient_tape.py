@@ -881,13 +881,13 @@ def _unconnected(value):
 def _part(x):
     """Return the tensor through which gradients of a sparse or ragged tensor flow."""
     plain = not isinstance(x, CompositeTensor) or isinstance(x, IndexedSlices)
-    return x if plain else x.gradient_part()
+    return x if plain else x._tw_gradient_part()
 
 
 def _as_source(source, gradient):
     if gradient is None or _part(source) is source:
         return gradient
-    return source.with_gradient(gradient)
+    return source._tw_with_gradient(gradient)
 
 
 def _checked(structure, name, composites=False):

@@ -16,12 +16,12 @@ __all__ = ["CompositeSpec", "CompositeTensor"]
 class CompositeTensor:
     """Base of classes whose objects consist of tensors.
 
-    A subclass defines `components` and its inverse `with_components`. The components
+    A subclass defines `_tw_components` and its inverse `_tw_with_components`. The components
     may be replaced by specs or by numbers of outputs.
     """
 
     __slots__ = ()
-    advice = ""  # what to do where a tensor is needed
+    _tw_advice = ""  # what to do where a tensor is needed
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         """Reject the conversion: NumPy would iterate over the rows.
@@ -34,25 +34,27 @@ class CompositeTensor:
         )
 
     def _advised(self):
-        return f"; {self.advice}" if self.advice else ""
+        return f"; {self._tw_advice}" if self._tw_advice else ""
 
-    def components(self) -> list[Any]:
+    def _tw_components(self) -> list[Any]:
         """Return the component tensors."""
-        raise NotImplementedError(f"{type(self).__name__} must define components")
+        raise NotImplementedError(f"{type(self).__name__} must define _tw_components")
 
-    def with_components(self, components: Sequence[Any]) -> Any:
+    def _tw_with_components(self, components: Sequence[Any]) -> Any:
         """Return the same value with other component tensors.
 
         Args:
-            components: Tensors in the order of ``components``.
+            components: Tensors in the order of ``_tw_components``.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define with_components")
+        raise NotImplementedError(
+            f"{type(self).__name__} must define _tw_with_components"
+        )
 
-    def static_key(self) -> Hashable:
+    def _tw_static_key(self) -> Hashable:
         """Return the class and everything except the tensors on which a trace depends."""
         return type(self)
 
-    def is_like(self, other: Any) -> bool:
+    def _tw_is_like(self, other: Any) -> bool:
         """Return whether loops and branches may replace this value by ``other``.
 
         Args:
@@ -60,17 +62,17 @@ class CompositeTensor:
         """
         return (
             isinstance(other, CompositeTensor)
-            and self.static_key() == other.static_key()
+            and self._tw_static_key() == other._tw_static_key()
         )
 
-    def gradient_part(self) -> Any:
+    def _tw_gradient_part(self) -> Any:
         """Return the tensor through which gradients pass."""
         raise TypeError(
             f"gradients with respect to a {type(self).__name__} are not supported"
         )
 
-    def with_gradient(self, gradient: Any) -> Any:
-        """Return the gradient of this value from the gradient of its `gradient_part`.
+    def _tw_with_gradient(self, gradient: Any) -> Any:
+        """Return the gradient of this value from the gradient of its `_tw_gradient_part`.
 
         Args:
             gradient: Gradient of the part.
@@ -79,15 +81,15 @@ class CompositeTensor:
             f"gradients with respect to a {type(self).__name__} are not supported"
         )
 
-    def spec(self) -> Any:
+    def _tw_spec(self) -> Any:
         """Return the `CompositeSpec` of the value, the ``element_spec`` of a data set."""
         raise TypeError(f"a {type(self).__name__} cannot be an element of a data set")
 
-    def unstacked(self) -> list[Any]:
+    def _tw_unstacked(self) -> list[Any]:
         """Return the rows, as elements of a data set."""
         raise TypeError(f"a {type(self).__name__} has no rows")
 
-    def stacked(self, rows: Sequence[Any]) -> Any:
+    def _tw_stacked(self, rows: Sequence[Any]) -> Any:
         """Return a batch of several values like this one, with an additional first axis.
 
         Args:
@@ -95,7 +97,7 @@ class CompositeTensor:
         """
         raise TypeError(f"a {type(self).__name__} cannot be batched")
 
-    def apply_op(self, op: Any, inputs: Sequence[Any], attributes: Any) -> Any:
+    def _tw_apply_op(self, op: Any, inputs: Sequence[Any], attributes: Any) -> Any:
         """Return the result of an op that has this value among its inputs.
 
         Args:
@@ -118,7 +120,7 @@ class CompositeTensor:
 class CompositeSpec(CompositeTensor):
     """Base of the specs of such values, the counterpart of `TensorSpec`.
 
-    The components are specs; `with_components` returns a value of tensors.
+    The components are specs; `_tw_with_components` returns a value of tensors.
     """
 
     __slots__ = ()
@@ -133,36 +135,36 @@ class CompositeSpec(CompositeTensor):
             f"{type(self).__name__} must define is_compatible_with"
         )
 
-    def with_shape(self, shape: Any) -> Any:
+    def _tw_with_shape(self, shape: Any) -> Any:
         """Return the same spec with another shape.
 
         Args:
             shape: The new shape.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define with_shape")
+        raise NotImplementedError(f"{type(self).__name__} must define _tw_with_shape")
 
-    def batched(self, count: int | None) -> Any:
-        """Return the spec of a batch of rows, see `stacked`.
+    def _tw_batched(self, count: int | None) -> Any:
+        """Return the spec of a batch of rows, see `_tw_stacked`.
 
         Args:
             count: Number of rows, or None if unknown.
         """
         raise TypeError(f"a {type(self).__name__} cannot be batched")
 
-    def stack_rows(self, rows: Sequence[Any]) -> Any:
+    def _tw_stack_rows(self, rows: Sequence[Any]) -> Any:
         """Return a batch of rows of this spec.
 
         Args:
             rows: Values with this spec.
         """
-        return rows[0].stacked(rows)
+        return rows[0]._tw_stacked(rows)
 
-    def of_a_row(self) -> Any:
+    def _tw_of_a_row(self) -> Any:
         """Return the spec of the rows."""
         raise TypeError(f"a {type(self).__name__} has no rows")
 
-    def fitted(self, value: Any) -> Any:
-        """Convert a compatible value to the form with the `static_key` of this spec.
+    def _tw_fitted(self, value: Any) -> Any:
+        """Convert a compatible value to the form with the `_tw_static_key` of this spec.
 
         Args:
             value: Value that is compatible with this spec.

@@ -269,7 +269,7 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
     """Decorator: record a function of several ops as one node of a model.
 
     If a symbolic tensor is among the arguments, the call as a whole is recorded by
-    its `FunctionOverride.record_function`, since the tensor has no sizes or values for
+    its `FunctionOverride._tw_record_function`, since the tensor has no sizes or values for
     the ops inside. Sparse and ragged tensors have rules for some functions.
     """
 
@@ -277,10 +277,10 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
     def entry(*args, **kwargs):
         for x in args:
             if isinstance(x, FunctionOverride):
-                return x.record_function(function, args, kwargs)
+                return x._tw_record_function(function, args, kwargs)
         for x in kwargs.values():
             if isinstance(x, FunctionOverride):
-                return x.record_function(function, args, kwargs)
+                return x._tw_record_function(function, args, kwargs)
         return function(*args, **kwargs)
 
     return entry

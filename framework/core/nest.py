@@ -94,7 +94,7 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
 def _expanded(leaves):
     found = []
     for x in leaves:
-        found += x.components() if isinstance(x, CompositeTensor) else [x]
+        found += x._tw_components() if isinstance(x, CompositeTensor) else [x]
     return found
 
 
@@ -185,8 +185,8 @@ def _composed(wholes, leaves):
     """Undo `_expanded`: ``wholes`` are the leaves that were expanded."""
     for x in wholes:
         if isinstance(x, CompositeTensor):
-            parts = list(islice(leaves, len(x.components())))
-            yield x.with_components(parts)
+            parts = list(islice(leaves, len(x._tw_components())))
+            yield x._tw_with_components(parts)
         else:
             yield from islice(leaves, 1)
     yield from leaves
@@ -287,7 +287,7 @@ def assert_same_structure(
 
 def _are_alike(x, y):
     if isinstance(x, CompositeTensor):
-        return x.is_like(y)
+        return x._tw_is_like(y)
     return not isinstance(y, CompositeTensor)
 
 

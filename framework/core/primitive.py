@@ -547,7 +547,7 @@ class Primitive:
         for x in inputs:
             if type(x) is not Tensor and isinstance(x, CompositeTensor):
                 if not hasattr(type(x), "__tensor__"):
-                    return x.apply_op(self, inputs, attributes)
+                    return x._tw_apply_op(self, inputs, attributes)
         inputs = self.as_tensors(inputs)
         if self.on_itself is not None and inputs[0] is inputs[1]:
             return self.on_itself(inputs[0])
@@ -665,7 +665,7 @@ class Primitive:
         if self.grows:
             self._check_fits(inputs, attributes)
         if symbolic is not None:
-            return symbolic.record_op(self, inputs, attributes)
+            return symbolic._tw_record_op(self, inputs, attributes)
         try:
             result = self.kernels[kind](*arrays, **attributes)
         except Exception as error:

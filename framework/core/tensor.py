@@ -399,7 +399,7 @@ class IndexedSlices(CompositeTensor):
 
     __slots__ = ("values", "indices", "dense_shape")
     __array_ufunc__ = None
-    advice = "tw.convert_to_tensor makes it dense"
+    _tw_advice = "tw.convert_to_tensor makes it dense"
     values: Tensor
     indices: Tensor
     dense_shape: ShapeLike | None
@@ -409,7 +409,7 @@ class IndexedSlices(CompositeTensor):
         def __tensor__(self) -> Tensor: ...
         def __add__(self, other: IndexedSlices | Tensor) -> IndexedSlices | Tensor: ...
         def __radd__(self, other: IndexedSlices | Tensor) -> IndexedSlices | Tensor: ...
-        def sum_repeated(self) -> IndexedSlices: ...
+        def _tw_sum_repeated(self) -> IndexedSlices: ...
 
     def __init__(
         self, values: Tensor, indices: Tensor, dense_shape: ShapeLike | None = None
@@ -446,23 +446,23 @@ class IndexedSlices(CompositeTensor):
         """
         return IndexedSlices(values, self.indices, self.dense_shape)
 
-    def components(self) -> list[Any]:
+    def _tw_components(self) -> list[Any]:
         """Return the values and indices, and ``dense_shape`` if it is a tensor."""
         parts, shape = [self.values, self.indices], self.dense_shape
         if has_symbolic_shape(shape):
             return [*parts, convert_to_tensor(shape)]
         return parts if self._static_shape() is not None else [*parts, shape]
 
-    def with_components(self, components: Sequence[Any]) -> IndexedSlices:
+    def _tw_with_components(self, components: Sequence[Any]) -> IndexedSlices:
         """Return slices like these with other component tensors.
 
         Args:
-            components: New tensors in the order of `components`.
+            components: New tensors in the order of `_tw_components`.
         """
         shape = components[2] if len(components) == 3 else self.dense_shape
         return IndexedSlices(components[0], components[1], shape)
 
-    def static_key(self) -> Any:
+    def _tw_static_key(self) -> Any:
         """Return the class, and ``dense_shape`` if it consists of numbers."""
         return IndexedSlices, self._static_shape()
 

@@ -238,9 +238,9 @@ def _leaves(element, first, who):
 def _stack(tensors, component, who, spec=None):
     with devices.use_module(np):
         if isinstance(spec, CompositeSpec):
-            return spec.stack_rows(tensors)
+            return spec._tw_stack_rows(tensors)
         if is_composite(tensors[0]):
-            return tensors[0].stacked(tensors)
+            return tensors[0]._tw_stacked(tensors)
     arrays = [tensor.array for tensor in tensors]
     shape, dtype = arrays[0].shape, arrays[0].dtype
     for number, array in enumerate(arrays):
@@ -260,7 +260,7 @@ def spec_of(element):
 
 def _leaf_spec(leaf):
     if is_composite(leaf):
-        return leaf.spec()
+        return leaf._tw_spec()
     return getattr(leaf, "element_spec", None) or TensorSpec.from_tensor(leaf)
 
 
@@ -294,9 +294,9 @@ def _general(a, b):
         shape = [m if m == n else None for m, n in zip(a.shape, b.shape, strict=True)]
     if not isinstance(a, CompositeSpec):
         return TensorSpec(shape, a.dtype)
-    if a.with_shape(shape) != b.with_shape(shape):
+    if a._tw_with_shape(shape) != b._tw_with_shape(shape):
         raise TypeError
-    return a.with_shape(shape)
+    return a._tw_with_shape(shape)
 
 
 def describe(structure):

@@ -245,18 +245,18 @@ class Optional(CompositeTensor):
         assert_true(self._flag, "get_value: the Optional holds no value")
         return self.element
 
-    def components(self) -> list[Tensor]:
+    def _tw_components(self) -> list[Tensor]:
         """Return the flag and the tensors of the element."""
         return [self._flag, *(self._leaves or ())]
 
-    def with_components(self, tensors: Sequence[Tensor]) -> Optional:
+    def _tw_with_components(self, tensors: Sequence[Tensor]) -> Optional:
         """Return an `Optional` of the same spec with other tensors.
 
         Args:
-            tensors: Flag and tensors of the element, as in `components`.
+            tensors: Flag and tensors of the element, as in `_tw_components`.
         """
         return Optional(tensors[0], list(tensors[1:]), self._spec)
 
-    def static_key(self) -> Any:
+    def _tw_static_key(self) -> Any:
         """Return the class and the spec of the element."""
         return Optional, repr(self._spec)

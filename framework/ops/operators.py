@@ -375,4 +375,4 @@ Variable.gather_nd, Variable.sparse_read = _gather_nd, _sparse_read
 
 IndexedSlices.__add__ = IndexedSlices.__radd__ = indexed_slices.add_slices
 IndexedSlices.__tensor__ = indexed_slices.dense
-IndexedSlices.sum_repeated = indexed_slices.sum_repeated
+IndexedSlices._tw_sum_repeated = indexed_slices.sum_repeated

@@ -155,7 +155,7 @@ class KerasTensor(SymbolicOperand, Tensor):
             "the code into the call() of a Layer, or into a Lambda layer"
         )
 
-    def record_op(self, op: Any, inputs: Any, attributes: dict[str, Any]) -> Any:
+    def _tw_record_op(self, op: Any, inputs: Any, attributes: dict[str, Any]) -> Any:
         """Record a call of an op, and return its symbolic outputs.
 
         It is recorded as the equivalent function of `keras.ops`, if there is one.
@@ -169,7 +169,7 @@ class KerasTensor(SymbolicOperand, Tensor):
         outputs = hooks.translate_op.call(op.name, inputs, attributes)
         return OpCall(op.name, attributes)(*inputs) if outputs is None else outputs
 
-    def record_function(
+    def _tw_record_function(
         self, function: Callable[..., Any], args: Any, kwargs: Any
     ) -> Any:
         """Record a call of a composite function, as one call or as its ops.

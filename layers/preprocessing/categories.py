@@ -74,7 +74,7 @@ def checked_sparse(layer: Any, sparse: Any, mode: str) -> bool:
 def map_entries(function: Callable[..., Any], x: Any) -> Any:
     """Apply ``function`` to a tensor, or to the values of a ragged or sparse tensor."""
     if isinstance(x, RaggedTensor):
-        if len(x.components()) == 1 and active_tracer() is not None:
+        if len(x._tw_components()) == 1 and active_tracer() is not None:
             fall_back(
                 "the number of strings in a RaggedTensor is unknown while tracing, before "
                 "they are split; pass a tensor, for example rows.to_tensor(shape=...)"
@@ -154,7 +154,7 @@ def _encoded_rows(x, mode, depth, dtype, sparse):
         x = x.to_sparse() if is_ragged else x
         return _sparse_counts(x, depth, dtype, is_binary)
     rows = x.value_rowids() if is_ragged else x.indices[:, 0]
-    numbers, count = x.values, x.row_count if is_ragged else x.shape[0]
+    numbers, count = x.values, x._tw_row_count if is_ragged else x.shape[0]
     places = where(_inside(numbers, depth), cast(rows, "int64") * depth + numbers, -1)
     counts = unsorted_segment_sum(ones(places.shape, "int64"), places, count * depth)
     counts = minimum(counts, 1) if is_binary else counts

@@ -89,7 +89,9 @@ class StringTable:
     ) -> Tensor:
         """Count each position in each row: ``[rows, tokens + buckets]``."""
         size = len(self.tokens)
-        return vocabulary_counts(rows.packed, self._packed, size, buckets, salt or ())
+        return vocabulary_counts(
+            rows._tw_packed, self._packed, size, buckets, salt or ()
+        )
 
     def array(self) -> np.ndarray:
         """Return the tokens as an array."""

@@ -42,7 +42,7 @@ def test_rows_come_back(sparse):
     strings = tw.io.serialize_many_sparse(sparse)
     again = tw.io.deserialize_many_sparse(strings, sparse.dtype, rank=2)
     assert again.dtype == sparse.dtype
-    for one, other in zip(again.components(), sparse.components(), strict=True):
+    for one, other in zip(again._tw_components(), sparse._tw_components(), strict=True):
         assert one.numpy().tolist() == other.numpy().tolist()
 
 

@@ -132,9 +132,9 @@ class _Merge:
         leaves, places = [], []
         for (x, tensors), (y, others) in zip(a.leaves, b.leaves, strict=True):
             if isinstance(x, TensorArray) and isinstance(y, TensorArray) and x is not y:
-                pair = x.with_components(tensors), y.with_components(others)
+                pair = x._tw_with_components(tensors), y._tw_with_components(others)
                 x, y = with_common_elements("if", pair)
-                tensors, others = x.components(), y.components()
+                tensors, others = x._tw_components(), y._tw_components()
             leaves.append(x)
             if is_same(x, y):
                 places.append(None)

@@ -318,7 +318,7 @@ class TracedLoop:
             return False
         if isinstance(x, TensorArray) and isinstance(y, TensorArray):
             new, y = with_common_elements(f"the {self.title} loop", [x, y])
-            if y.is_blank():
+            if y._tw_is_blank():
                 return False
             self._put(name, i, new)
         elif hasattr(type(x), "__tensor__"):

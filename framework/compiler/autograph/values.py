@@ -46,7 +46,7 @@ def leaves_of(value):
 def tensors_of(leaf):
     """Return the tensors of a leaf as a list, or None if it is a Python object."""
     if is_composite(leaf):
-        return leaf.components()
+        return leaf._tw_components()
     if isinstance(leaf, Tensor):
         return [leaf]
     return [leaf] if is_number(leaf) else None
@@ -62,7 +62,7 @@ def with_tensors(value, places, tensors):
         if place is None:
             leaves.append(leaf)
         elif is_composite(leaf):
-            leaves.append(leaf.with_components(list(tensors[place])))
+            leaves.append(leaf._tw_with_components(list(tensors[place])))
         else:
             leaves.append(tensors[place][0])
     return pack(value, leaves) if is_nested(value) else leaves[0]
@@ -72,7 +72,7 @@ def same_nesting(a, b):
     """Return whether two nests have the same types, sizes and keys."""
     if not (is_nested(a) or is_nested(b)):
         composites = [x for x in (a, b) if is_composite(x)]
-        return not composites or (len(composites) == 2 and a.is_like(b))
+        return not composites or (len(composites) == 2 and a._tw_is_like(b))
     if isinstance(a, dict) and isinstance(b, dict):
         same = a.keys() == b.keys()
         return same and all([same_nesting(a[key], b[key]) for key in a])

@@ -445,13 +445,13 @@ class TensorArray(CompositeTensor):
         twin._shape = self._shape.merge_with(written[0].shape if written else None)
         return twin.stack()
 
-    def static_key(self) -> Any:
+    def _tw_static_key(self) -> Any:
         """Return the class, the number of elements, and their required shape and dtype."""
         shape = self._shape.rank, *self._shape
         flags = self._dtype, self._dynamic, self._infers
         return TensorArray, self._count(), shape, flags
 
-    def is_like(self, other: Any) -> bool:
+    def _tw_is_like(self, other: Any) -> bool:
         """Return whether ``other`` is a `tw.TensorArray` of any size.
 
         The elements are checked separately.
@@ -461,17 +461,17 @@ class TensorArray(CompositeTensor):
         """
         return isinstance(other, TensorArray)
 
-    def components(self) -> list[Any]:
+    def _tw_components(self) -> list[Any]:
         """Return the tensors as operands of a node; None for an element of unknown shape."""
-        if self.is_blank():
+        if self._tw_is_blank():
             return [None]
         return list(self._items) if self._is_list() else [self.stack()]
 
-    def with_components(self, components: Any) -> TensorArray:
+    def _tw_with_components(self, components: Any) -> TensorArray:
         """Return an array like this one with other tensors.
 
         Args:
-            components: The tensors, as `components` returns them.
+            components: The tensors, as `_tw_components` returns them.
         """
         twin = self._copy()
         if self._is_list():
@@ -480,7 +480,7 @@ class TensorArray(CompositeTensor):
             twin._rows, twin._items = components[0], []
         return twin
 
-    def is_blank(self) -> bool:
+    def _tw_is_blank(self) -> bool:
         """Return whether nothing is known about the elements: neither values nor a shape."""
         return not self._is_stack() and all([x is None for x in self._items])
 
@@ -489,15 +489,15 @@ class TensorArray(CompositeTensor):
 
     def _is_list(self):
         """Return whether the elements may have different shapes."""
-        return not self._is_stack() and not self.is_blank()
+        return not self._is_stack() and not self._tw_is_blank()
 
-    def form(self) -> Any:
+    def _form(self) -> Any:
         """Return the size and the element shapes, which loops and branches must keep."""
         if self._is_list():
             return [None if x is None else spec_of(x) for x in self._items]
         return self._count(), tuple(self._shape) if self._is_stack() else None
 
-    def of_elements(self, other: TensorArray) -> TensorArray:
+    def _of_elements(self, other: TensorArray) -> TensorArray:
         """Return this array with the element shape of another.
 
         Args:
@@ -516,10 +516,10 @@ def with_common_elements(who: str, arrays: Any) -> Any:
     """
     if not all([isinstance(x, TensorArray) for x in arrays]):
         return arrays
-    known = [x for x in arrays if not x.is_blank()]
+    known = [x for x in arrays if not x._tw_is_blank()]
     stacks = [x for x in known if _is_known(x.element_shape)]
     if stacks:
-        arrays = [x.of_elements(stacks[0]) if x.is_blank() else x for x in arrays]
+        arrays = [x._of_elements(stacks[0]) if x._tw_is_blank() else x for x in arrays]
     for x in arrays:
         check_form(who, arrays[0], x)
     return arrays
@@ -527,7 +527,7 @@ def with_common_elements(who: str, arrays: Any) -> Any:
 
 def check_form(who: str, before: TensorArray, after: TensorArray) -> None:
     """End the trace if two arrays differ in size or in the shapes of their elements."""
-    if before.form() != after.form():
+    if before._form() != after._form():
         fall_back(
             f"{who}: the size of a TensorArray or the shapes of its elements are not "
             f"known before it runs: {before!r} or {after!r}"

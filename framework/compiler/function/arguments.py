@@ -93,7 +93,10 @@ class Arguments:
                 return (kind, *pairs)
             return (kind, *[self._key_of(item) for item in x])
         if isinstance(x, CompositeTensor):
-            return (x.static_key(), *[self._key_of(part) for part in x.components()])
+            return (
+                x._tw_static_key(),
+                *[self._key_of(part) for part in x._tw_components()],
+            )
         if isinstance(x, Resource):
             self.tensors.append(x.handle)
             return Resource, x.resource_spec
@@ -201,7 +204,7 @@ def weakened(value):
         dtype = getattr(value.dtype, "dtype", value.dtype)
         return TensorSpec(value.shape, dtype, getattr(value, "name", None))
     if isinstance(value, CompositeTensor):
-        return value.with_components([weakened(x) for x in value.components()])
+        return value._tw_with_components([weakened(x) for x in value._tw_components()])
     if isinstance(value, Resource):
         return value.stand_in(None)
     try:
@@ -273,8 +276,10 @@ def map_tensors(make, values, names):
         if isinstance(leaf, (Tensor, TensorSpec)) or devices.is_array(leaf):
             return make(leaf, name)
         if isinstance(leaf, CompositeTensor):
-            parts = enumerate(leaf.components())
-            return leaf.with_components([mapped(f"{name}_{i}", x) for i, x in parts])
+            parts = enumerate(leaf._tw_components())
+            return leaf._tw_with_components(
+                [mapped(f"{name}_{i}", x) for i, x in parts]
+            )
         if isinstance(leaf, Resource):
             return leaf.with_handle(make(leaf.handle, name))
         return leaf

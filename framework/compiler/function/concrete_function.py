@@ -121,12 +121,12 @@ class InputStructure:
     def _collect_composite(self, name, value, wanted, tensors):
         if not (
             isinstance(value, CompositeTensor)
-            and value.static_key() == wanted.static_key()
+            and value._tw_static_key() == wanted._tw_static_key()
         ):
             raise TypeError(
                 f"the argument '{name}' must be like {wanted}, got {value!r}"
             )
-        parts = zip(value.components(), wanted.components(), strict=True)
+        parts = zip(value._tw_components(), wanted._tw_components(), strict=True)
         for i, (own, spec) in enumerate(parts):
             self._collect(f"{name}_{i}", own, spec, tensors)
 

@@ -21,8 +21,8 @@ def packer(structure):
 
     def filled(leaf, outputs):
         if isinstance(leaf, CompositeTensor):
-            parts = [filled(part, outputs) for part in leaf.components()]
-            return leaf.with_components(parts)
+            parts = [filled(part, outputs) for part in leaf._tw_components()]
+            return leaf._tw_with_components(parts)
         return None if leaf is None else outputs[leaf]
 
     if not is_nested(structure):
@@ -45,7 +45,9 @@ def flatten_result(answer, who):
         if leaf is None:
             return None
         if isinstance(leaf, CompositeTensor):
-            return leaf.with_components([number(part) for part in leaf.components()])
+            return leaf._tw_with_components(
+                [number(part) for part in leaf._tw_components()]
+            )
         if not _is_value(leaf):
             raise TypeError(
                 f"function '{who}' returned {leaf!r}, of type {type(leaf).__name__}: a "

@@ -184,7 +184,7 @@ class Signature:
         if isinstance(spec, CompositeSpec):
             if not spec.is_compatible_with(value):
                 raise self._error(name, f"like {spec}", value)
-            return spec.fitted(value)
+            return spec._tw_fitted(value)
         if isinstance(spec, dict):
             if not isinstance(value, dict) or set(value) != set(spec):
                 raise self._error(name, f"a dict with the keys {list(spec)}", value)

@@ -25,7 +25,7 @@ class FunctionOverride:
 
     __slots__ = ()
 
-    def record_function(
+    def _tw_record_function(
         self,
         function: Callable[..., Any],
         args: Sequence[Any],
@@ -38,7 +38,9 @@ class FunctionOverride:
             args: Its positional arguments.
             kwargs: Its keyword arguments.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define record_function")
+        raise NotImplementedError(
+            f"{type(self).__name__} must define _tw_record_function"
+        )
 
 
 class SymbolicOperand(FunctionOverride):
@@ -46,7 +48,7 @@ class SymbolicOperand(FunctionOverride):
 
     __slots__ = ()
 
-    def record_op(
+    def _tw_record_op(
         self, op: Any, inputs: Sequence[Any], attributes: dict[str, Any]
     ) -> Any:
         """Record a call of an op with this operand, and return its symbolic outputs.
@@ -56,7 +58,7 @@ class SymbolicOperand(FunctionOverride):
             inputs: Its positional inputs, as tensors.
             attributes: Its attributes by name.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define record_op")
+        raise NotImplementedError(f"{type(self).__name__} must define _tw_record_op")
 
 
 class TracedOperand:

@@ -105,7 +105,7 @@ def _open(spec):
     """Return the spec of sparse and ragged tensors of any sizes; other specs unchanged."""
     if not isinstance(spec, CompositeSpec):
         return spec
-    return spec.with_shape([None] * spec.shape.rank)
+    return spec._tw_with_shape([None] * spec.shape.rank)
 
 
 def _common(who, spec, element):
@@ -153,7 +153,7 @@ def _parts(spec, element):
     """Return the tensors of an element, with sparse and ragged tensors as components."""
     for each, leaf in zip(flatten(spec), flatten(element), strict=True):
         if is_composite(leaf):
-            yield from each.fitted(leaf).components()
+            yield from each._tw_fitted(leaf)._tw_components()
         else:
             yield leaf
 
@@ -312,8 +312,8 @@ def _element(spec, record):
         for each in flatten(spec):
             # a row of a ragged tensor may be a tensor
             if isinstance(each, CompositeSpec) and getattr(each, "ragged_rank", 1):
-                count = len(each.components())
-                leaf = each.with_components([next(parts) for _ in range(count)])
+                count = len(each._tw_components())
+                leaf = each._tw_with_components([next(parts) for _ in range(count)])
             else:
                 leaf = next(parts)
             if not each.is_compatible_with(leaf):

@@ -113,7 +113,7 @@ class Batch(Node):
 
     def _batch_spec(self, spec, count):
         if isinstance(spec, CompositeSpec):
-            return spec.batched(count)
+            return spec._tw_batched(count)
         return TensorSpec((count,) + spec.shape, spec.dtype)
 
 
@@ -178,7 +178,7 @@ class SparseBatch(Batch):
     def _joined(self, elements):
         with devices.use_module(np):
             rows = [self._as_row(element) for element in elements]
-            return rows[0].stacked(rows)
+            return rows[0]._tw_stacked(rows)
 
     def _as_row(self, element):
         shape = getattr(element, "shape", None)
@@ -310,7 +310,9 @@ class Unbatch(Node):
         live = copy_position(position["inputs"][0])
         for batch in self.inputs[0].run(live):
             leaves, make = flatten(batch), packer(batch)
-            taken = {i: x.unstacked() for i, x in enumerate(leaves) if is_composite(x)}
+            taken = {
+                i: x._tw_unstacked() for i, x in enumerate(leaves) if is_composite(x)
+            }
             lengths = {
                 (len(taken[i]),) if i in taken else np.shape(leaf.array)[:1]
                 for i, leaf in enumerate(leaves)

@@ -104,7 +104,7 @@ def tensor_slices(tensors):
 def _composite_slices(element):
     """Return the rows of an element that contains sparse or ragged tensors."""
     columns = [
-        leaf.unstacked() if is_composite(leaf) else _rows_of(leaf)
+        leaf._tw_unstacked() if is_composite(leaf) else _rows_of(leaf)
         for leaf in flatten(element)
     ]
     if len({len(column) for column in columns}) > 1:
@@ -128,7 +128,7 @@ def _rows_of(tensor):
 def row_spec(spec):
     """Return the spec of the rows of an object with a spec."""
     if isinstance(spec, CompositeSpec):
-        return spec.of_a_row()
+        return spec._tw_of_a_row()
     return TensorSpec(spec.shape[1:], spec.dtype)
 
 

@@ -244,7 +244,7 @@ def map_specs(function, x):
 
     def mapped(leaf):
         if isinstance(leaf, CompositeTensor):
-            return leaf.with_components([mapped(x) for x in leaf.components()])
+            return leaf._tw_with_components([mapped(x) for x in leaf._tw_components()])
         return function(leaf) if isinstance(leaf, TensorSpec) else leaf
 
     return _mapped(mapped, x)

@@ -161,9 +161,9 @@ def _collect(value, wanted, tensors):
     if isinstance(wanted, CompositeTensor):
         if not isinstance(value, CompositeTensor):
             return False
-        if value.static_key() != wanted.static_key():
+        if value._tw_static_key() != wanted._tw_static_key():
             return False
-        pairs = zip(value.components(), wanted.components(), strict=True)
+        pairs = zip(value._tw_components(), wanted._tw_components(), strict=True)
         return all(_collect(x, spec, tensors) for x, spec in pairs)
     if is_nested(wanted):
         if not nested_alike(value, wanted):

@@ -112,7 +112,7 @@ def _write_components(codec, x, path):
     """Write a sparse or ragged tensor of specs, or of numbers of outputs."""
     shape = tuple(x.shape) if isinstance(x, SparseTensor) else (None, None)
     shape = [_known(n) for n in shape]
-    return [shape, *codec.encode_items(x.components(), path)]
+    return [shape, *codec.encode_items(x._tw_components(), path)]
 
 
 def _read_components(kind):
@@ -120,7 +120,7 @@ def _read_components(kind):
         shape, *parts = codec.decode_items(value, depth)
         if not isinstance(shape, list) or not 1 <= len(parts) <= MAX_DEPTH:
             raise ValueError("a sparse or ragged value must have a shape and parts")
-        return kind(shape).with_components(parts)
+        return kind(shape)._tw_with_components(parts)
 
     return read
 

@@ -1197,7 +1197,7 @@ def clip_by_value(
     """
     if isinstance(t, IndexedSlices):
         if _keeps_zero(clip_value_min, clip_value_max):
-            t = t.sum_repeated()
+            t = t._tw_sum_repeated()
             values = _clip_by_value(t.values, clip_value_min, clip_value_max)
             return t.with_values(values)
         t = convert_to_tensor(t)  # the rows that are not there are clipped, too

@@ -682,7 +682,7 @@ def clip_by_norm(t, clip_norm, axes=None, name=None):
         array([0.6, 0.8], dtype=float32)
     """
     if isinstance(t, IndexedSlices):
-        t = t.sum_repeated()
+        t = t._tw_sum_repeated()
         return t.with_values(clip_by_norm_p(t.values, clip_norm, axes))
     return clip_by_norm_p(t, clip_norm, axes)
 
@@ -740,7 +740,7 @@ def global_norm(t_list: Sequence[TensorLike | None], name: str | None = None) ->
 def _values(t):
     """Return the entries of a tensor; of `IndexedSlices`, the entries that may not be zero."""
     if isinstance(t, IndexedSlices):
-        return t.sum_repeated().values
+        return t._tw_sum_repeated().values
     return convert_to_tensor(t)
 
 

@@ -49,7 +49,7 @@ def _reversed_along(x, axis):
     if axis > 1:
         return x.with_values(reverse(values, [axis - 1]))
     if axis == 0:
-        return gather(x, arange(x.row_count)[::-1])
+        return gather(x, arange(x._tw_row_count)[::-1])
     # Value i of a row from first to last comes from first + last - i.
     ends = x.row_starts() + x.row_limits() - 1
     numbers = arange(count_of(values), dtype=ends.dtype)
@@ -77,7 +77,7 @@ def _softmax(op, inputs, attributes):
             f"{op.name}: axis of a RaggedTensor must be its last ragged axis, or an "
             f"axis after it; got {attributes['axis']}"
         )
-    rows, count = x.value_rowids(), x.row_count
+    rows, count = x.value_rowids(), x._tw_row_count
     weights = exp(values - gather(unsorted_segment_max(values, rows, count), rows))
     total = unsorted_segment_sum(weights, rows, count)
     return x.with_values(weights / gather(total, rows))
@@ -104,7 +104,7 @@ def _joined(op, inputs, attributes):
         raise InvalidArgumentError(
             f"{op.name}: axis of a RaggedTensor must be its last axis, got {axis}"
         )
-    found = packed_joined(x.packed, attributes["separator"])
+    found = packed_joined(x._tw_packed, attributes["separator"])
     return expand_dims(found, 1) if attributes["keepdims"] else found
 
 

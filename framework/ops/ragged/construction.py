@@ -255,7 +255,9 @@ def stack(
     if any([isinstance(x, RaggedTensor) for x in rows]):
         rows = [x if isinstance(x, RaggedTensor) else RaggedTensor.from_tensor(x)
                 for x in rows]  # fmt: skip
-    lengths = [x.row_count if isinstance(x, RaggedTensor) else x.shape[0] for x in rows]
+    lengths = [
+        x._tw_row_count if isinstance(x, RaggedTensor) else x.shape[0] for x in rows
+    ]
     joined = concat(rows, 0)
     if rank > 1 and not isinstance(joined, RaggedTensor):
         joined = RaggedTensor.from_tensor(joined)
@@ -294,7 +296,7 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> RaggedTensor:
     if data.ragged_rank != 1:
         raise ShapeError(who, "data must have one ragged axis")
     kept, rows = mask.values, data.value_rowids()
-    lengths = unsorted_segment_sum(cast(kept, dtypes.int64), rows, data.row_count)
+    lengths = unsorted_segment_sum(cast(kept, dtypes.int64), rows, data._tw_row_count)
     values = gathering.gather(data.values, flatnonzero(kept))
     return RaggedTensor.from_row_lengths(values, lengths)
 

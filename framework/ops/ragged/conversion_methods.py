@@ -220,7 +220,7 @@ class ConversionMethods(FactoryMethods):
 
         Rows are equal if all have the same length.
         """
-        if not self.row_count:
+        if not self._tw_row_count:
             return np.zeros((0, 0), self.dtype.as_numpy_dtype)
         splits = self.row_splits.numpy()
         rows = np.split(self.values.numpy(), splits[1:-1])

@@ -44,7 +44,7 @@ class OpMethods(FunctionOverride, RaggedRows):
 
     __slots__ = ()
 
-    def apply_op(self, op: Any, inputs: Sequence[Any], attributes: Any) -> Any:
+    def _tw_apply_op(self, op: Any, inputs: Sequence[Any], attributes: Any) -> Any:
         """Apply an op element-wise to the flat values; for other ops, see `rules.py`.
 
         Raises:
@@ -64,7 +64,7 @@ class OpMethods(FunctionOverride, RaggedRows):
         flat = [like._flat_of(op.name, x) for x in inputs]
         return like.with_flat_values(op.general(flat, attributes))
 
-    def record_function(self, function: Any, args: Any, kwargs: Any) -> Any:
+    def _tw_record_function(self, function: Any, args: Any, kwargs: Any) -> Any:
         """Apply the rule of a composite function; see `dispatch.composite`.
 
         Args:
@@ -95,7 +95,7 @@ class OpMethods(FunctionOverride, RaggedRows):
         x = convert_to_tensor(x, dtype_hint=self.dtype)
         sizes = [1] * (own - rank) + list(x.shape)
         outer = sizes[: depth + 1]
-        rows = self.row_count
+        rows = self._tw_row_count
         if depth > 1 and any([n != 1 for n in outer]) or (
             depth == 1 and (sizes[1] != 1 or sizes[0] not in (1, rows))
         ):  # fmt: skip
@@ -127,4 +127,4 @@ def same_splits(who: str, x: Rows, y: RaggedRows) -> Rows:
             a = check_equal(a, b, f"{who}: the rows of two RaggedTensors must have the "
                              "same lengths")  # fmt: skip
         found.append(a)
-    return x.with_components([x.flat_values, *found])
+    return x._tw_with_components([x.flat_values, *found])

@@ -89,9 +89,9 @@ class IndexingMethods(RaggedRows):
     def _rows(self, part):
         if self._packed is not None:
             return self._of(None, None, self._packed[part])
-        return self.rows_at(np.arange(len(self))[part])
+        return self._tw_rows_at(np.arange(len(self))[part])
 
-    def rows_at(self, numbers: Any) -> Self:
+    def _tw_rows_at(self, numbers: Any) -> Self:
         """Select rows by their numbers. Not available in traced functions.
 
         Args:
@@ -120,7 +120,7 @@ class IndexingMethods(RaggedRows):
         splits = splits.astype(self._splits.array.dtype)
         xp, values = module_of(self._splits), self._values
         if isinstance(values, RaggedRows):
-            values = values.rows_at(picks)
+            values = values._tw_rows_at(picks)
         else:
             values = gather(values, new_tensor(xp.asarray(picks)))
         return self._of(values, new_tensor(xp.asarray(splits)))

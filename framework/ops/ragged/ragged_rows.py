@@ -32,7 +32,7 @@ class RaggedRows(CompositeTensor, Operators):
     """Base of `RaggedTensor`: values and row splits, or packed rows of strings."""
 
     __slots__ = ("_values", "_splits", "_packed", "__weakref__")
-    advice = (
+    _tw_advice = (
         "tw.ragged.map_flat_values applies an op to its values, and to_tensor makes it "
         "dense"
     )
@@ -150,7 +150,7 @@ class RaggedRows(CompositeTensor, Operators):
         return (self.value_rowids(), *more)
 
     @property
-    def row_count(self) -> Any:
+    def _tw_row_count(self) -> Any:
         """Number of rows: an int, or a symbolic size in a trace."""
         if self._packed is not None:
             return self._packed.shape[0]
@@ -164,7 +164,7 @@ class RaggedRows(CompositeTensor, Operators):
         Args:
             out_type: Dtype of the result, int64 by default.
         """
-        return convert_to_tensor(self.row_count, dtype=out_type or dtypes.int64)
+        return convert_to_tensor(self._tw_row_count, dtype=out_type or dtypes.int64)
 
     def bounding_shape(
         self,
@@ -187,7 +187,7 @@ class RaggedRows(CompositeTensor, Operators):
         longest = longest_row("bounding_shape", self.row_lengths())
         values = self.values
         inner = values._bounds() if isinstance(values, RaggedRows) else values.shape
-        return [self.row_count, longest, *inner[1:]]
+        return [self._tw_row_count, longest, *inner[1:]]
 
     def _positions(self):
         """Return the position of each value in its row."""
@@ -279,7 +279,7 @@ class RaggedRows(CompositeTensor, Operators):
 
     # --- as a structure
 
-    def components(self) -> list[Any]:
+    def _tw_components(self) -> list[Any]:
         """Return the flat values and the splits of each ragged axis, or the packed rows."""
         if self._packed is not None:
             return [self._packed]
@@ -289,7 +289,7 @@ class RaggedRows(CompositeTensor, Operators):
             inner = inner._values
         return [inner, *splits]
 
-    def with_components(self, components: Sequence[Any]) -> Self:
+    def _tw_with_components(self, components: Sequence[Any]) -> Self:
         """Return a ragged tensor with these components."""
         if len(components) == 1:
             return self._of(None, None, components[0])
@@ -306,7 +306,7 @@ class RaggedRows(CompositeTensor, Operators):
         return self._of(packed_values(self._packed), self.row_splits)
 
     @property
-    def packed(self) -> Tensor:
+    def _tw_packed(self) -> Tensor:
         """Packed rows of strings: one string per row. See `tw.strings`."""
         if self._packed is not None:
             return self._packed
@@ -331,5 +331,5 @@ def as_values(values: Any) -> Any:
 def count_of(values: Any) -> Any:
     """Return the number of values, or of rows."""
     if isinstance(values, RaggedRows):
-        return values.row_count
+        return values._tw_row_count
     return values.shape[0]

@@ -68,15 +68,15 @@ class RaggedTensor(ConversionMethods, IndexingMethods, OpMethods):
             "tw.ragged.constant"
         )
 
-    def static_key(self) -> Any:
+    def _tw_static_key(self) -> Any:
         """Return the class, the number of ragged axes, and whether rows are packed."""
-        return RaggedTensor, len(self.components())
+        return RaggedTensor, len(self._tw_components())
 
-    def gradient_part(self) -> Tensor:
+    def _tw_gradient_part(self) -> Tensor:
         """Return the flat values."""
         return self.flat_values
 
-    def with_gradient(self, gradient: TensorLike) -> RaggedTensor:
+    def _tw_with_gradient(self, gradient: TensorLike) -> RaggedTensor:
         """Return the gradient of the flat values in the rows of this tensor.
 
         Args:
@@ -86,25 +86,25 @@ class RaggedTensor(ConversionMethods, IndexingMethods, OpMethods):
 
     # --- as an element of a data set
 
-    def spec(self) -> RaggedTensorSpec:
+    def _tw_spec(self) -> RaggedTensorSpec:
         """Return the `RaggedTensorSpec`."""
         return RaggedTensorSpec.from_value(self)
 
-    def unstacked(self) -> list[Any]:
+    def _tw_unstacked(self) -> list[Any]:
         """Return a list of the rows."""
         return list(self)
 
-    def stacked(self, rows: Sequence[RaggedTensor]) -> RaggedTensor:
+    def _tw_stacked(self, rows: Sequence[RaggedTensor]) -> RaggedTensor:
         """Stack ragged tensors along a new first axis, which adds one ragged axis.
 
         Args:
             rows: Ragged tensors of one spec.
         """
-        lengths = np.array([x.row_count for x in rows], np.int64)
+        lengths = np.array([x._tw_row_count for x in rows], np.int64)
         return RaggedTensor.from_row_lengths(concat(list(rows), 0), lengths)
 
     def __repr__(self) -> str:
-        parts = self.components()
+        parts = self._tw_components()
         if all([type(x) is Tensor and devices.is_array(x.array) for x in parts]):
             return f"<tf.RaggedTensor {text_of_rows(self)}>"
         if self._packed is not None:
@@ -174,7 +174,7 @@ class RaggedTensorSpec(CompositeSpec):
         splits = value.row_splits.dtype
         return cls(value.shape, value.dtype, value.ragged_rank, splits)
 
-    def components(self) -> list[Any]:
+    def _tw_components(self) -> list[Any]:
         """Return the specs of the flat values, and of the row splits of each ragged axis."""
         if self.shape.rank is None or not self.ragged_rank:
             raise ValueError(
@@ -187,16 +187,16 @@ class RaggedTensorSpec(CompositeSpec):
                   for i in range(depth)]  # fmt: skip
         return [TensorSpec([None, *self.shape[depth + 1 :]], self.dtype), *splits]
 
-    def with_components(self, components: Sequence[Any]) -> RaggedTensor:
+    def _tw_with_components(self, components: Sequence[Any]) -> RaggedTensor:
         """Create a ragged tensor from its components.
 
         Args:
             components: Flat values, then the row splits of each ragged axis, or packed
                 rows.
         """
-        return RaggedTensor._of(None, None).with_components(components)
+        return RaggedTensor._of(None, None)._tw_with_components(components)
 
-    def static_key(self) -> Any:
+    def _tw_static_key(self) -> Any:
         """Return the static key of a ragged tensor with this number of ragged axes."""
         return RaggedTensor, self.ragged_rank + 1
 
@@ -215,7 +215,7 @@ class RaggedTensorSpec(CompositeSpec):
         same = self.dtype == value.dtype and depth == self.ragged_rank
         return same and self.shape.is_compatible_with(value.shape)
 
-    def with_shape(self, shape: StaticShapeLike) -> RaggedTensorSpec:
+    def _tw_with_shape(self, shape: StaticShapeLike) -> RaggedTensorSpec:
         """Return the same spec with another shape.
 
         Args:
@@ -224,7 +224,7 @@ class RaggedTensorSpec(CompositeSpec):
         splits = self.row_splits_dtype
         return RaggedTensorSpec(shape, self.dtype, self.ragged_rank, splits)
 
-    def batched(self, count: int | None) -> RaggedTensorSpec:
+    def _tw_batched(self, count: int | None) -> RaggedTensorSpec:
         """Return the spec of a batch.
 
         Args:
@@ -233,21 +233,21 @@ class RaggedTensorSpec(CompositeSpec):
         shape, more = [count, *self.shape], self.ragged_rank + 1
         return RaggedTensorSpec(shape, self.dtype, more, self.row_splits_dtype)
 
-    def stack_rows(self, rows: Sequence[Any]) -> RaggedTensor:
+    def _tw_stack_rows(self, rows: Sequence[Any]) -> RaggedTensor:
         """Stack rows of this spec along a new first axis.
 
         Args:
             rows: Ragged tensors, or tensors.
         """
         if self.ragged_rank:
-            return rows[0].stacked(rows)
+            return rows[0]._tw_stacked(rows)
         lengths = np.array([x.shape[0] for x in rows], np.int64)
         values = concat(list(rows), 0)
         return RaggedTensor.from_row_lengths(
             values, cast(lengths, self.row_splits_dtype)
         )
 
-    def of_a_row(self) -> Any:
+    def _tw_of_a_row(self) -> Any:
         """Return the spec of a row, with one ragged axis less."""
         shape = self.shape[1:]
         if self.ragged_rank < 1:
@@ -255,7 +255,7 @@ class RaggedTensorSpec(CompositeSpec):
         less = self.ragged_rank - 1
         return RaggedTensorSpec(shape, self.dtype, less, self.row_splits_dtype)
 
-    def fitted(self, value: Any) -> Any:
+    def _tw_fitted(self, value: Any) -> Any:
         """Return the same rows, unpacked, with row splits of the dtype of this spec.
 
         Args:

@@ -1,6 +1,6 @@
 """Rules of ops for ragged tensors that are not element-wise: reductions, gather, concat.
 
-`RaggedTensor.apply_op` looks up the rules of `tw.reduce_sum` and others here.
+`RaggedTensor._tw_apply_op` looks up the rules of `tw.reduce_sum` and others here.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _along(op, segments, x, axis, keepdims):
             f"the last one, axis {x.ragged_rank}"
         )
     if axis == 1:
-        ids, count = x.value_rowids(), x.row_count
+        ids, count = x.value_rowids(), x._tw_row_count
     else:
         ids, count = x._positions(), longest_row(op.name, x.row_lengths())
     found = segments(values, ids, count)
@@ -127,9 +127,11 @@ def _gathered(op, inputs, attributes):
             f"{indices.shape} and {axis}"
         )
     numbers = devices.to_numpy(known_values(op.name, "indices", indices))
-    if numbers.size and not 0 <= numbers.min() <= numbers.max() < params.row_count:
-        raise IndexError(f"{op.name}: indices must be from 0 to {params.row_count - 1}")
-    return params._unpacked().rows_at(numbers)
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < params._tw_row_count:
+        raise IndexError(
+            f"{op.name}: indices must be from 0 to {params._tw_row_count - 1}"
+        )
+    return params._unpacked()._tw_rows_at(numbers)
 
 
 def _concatenated(op, inputs, attributes):
@@ -151,11 +153,11 @@ def _concatenated(op, inputs, attributes):
     if axis == 0:
         lengths = joining.concat([cast(x.row_lengths(), dtypes.int64) for x in rows], 0)
         return RaggedTensor.from_row_lengths(values, lengths)
-    count = rows[0].row_count
-    if any([x.row_count != count for x in rows]):
+    count = rows[0]._tw_row_count
+    if any([x._tw_row_count != count for x in rows]):
         raise InvalidArgumentError(
             f"concat: along axis 1 values must have the same number of rows, got "
-            f"{[x.row_count for x in rows]}"
+            f"{[x._tw_row_count for x in rows]}"
         )
     # Values by the number of their row, else in the order of the inputs.
     ids = joining.concat([cast(x.value_rowids(), dtypes.int64) for x in rows], 0)

@@ -39,7 +39,7 @@ class OpMethods(FunctionOverride, CompositeTensor):
 
     __slots__ = ()
     __array_ufunc__ = None  # ndarray * sparse reaches our operator
-    advice = (
+    _tw_advice = (
         "tw.sparse has ops of sparse tensors, such as add and maximum; "
         "tw.sparse.map_values applies an op to the values, and tw.sparse.to_dense makes "
         "it dense"
@@ -72,7 +72,7 @@ class OpMethods(FunctionOverride, CompositeTensor):
         def __neg__(self):
             return negative(self)
 
-    def apply_op(self, op: Any, inputs: Sequence[Any], attributes: Any) -> Self:
+    def _tw_apply_op(self, op: Any, inputs: Sequence[Any], attributes: Any) -> Self:
         """Apply an op that maps 0 to 0 to each entry; multiply or divide by a tensor.
 
         Matrix products, as layers use them, are in `products.py`.
@@ -94,9 +94,9 @@ class OpMethods(FunctionOverride, CompositeTensor):
                 return self.with_values(
                     op.general([self.values, self._factors(op.name, other)], {})
                 )
-        return super().apply_op(op, inputs, attributes)  # raises
+        return super()._tw_apply_op(op, inputs, attributes)  # raises
 
-    def record_function(self, function: Any, args: Any, kwargs: Any) -> Tensor:
+    def _tw_record_function(self, function: Any, args: Any, kwargs: Any) -> Tensor:
         """Apply `tw.shape` or `tw.size`; see `dispatch.composite`.
 
         Args:

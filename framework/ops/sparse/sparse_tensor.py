@@ -173,12 +173,12 @@ class SparseTensor(OpMethods):
 
     # --- as a structure
 
-    def components(self) -> list[Any]:
+    def _tw_components(self) -> list[Any]:
         """Return indices and values, and the dense shape if it is not static."""
         parts = [self._indices, self._values]
         return parts if self._is_static() else [*parts, self.dense_shape]
 
-    def with_components(self, components: Sequence[Any]) -> SparseTensor:
+    def _tw_with_components(self, components: Sequence[Any]) -> SparseTensor:
         """Return a sparse tensor with these components.
 
         Args:
@@ -193,7 +193,7 @@ class SparseTensor(OpMethods):
             shape = shape if dense_shape is not None else found
         return self._of(indices, values, shape, dense_shape)
 
-    def static_key(self) -> Any:
+    def _tw_static_key(self) -> Any:
         """Return the class and the dense shape, with None for sizes unknown in a trace."""
         return SparseTensor, self._is_static(), self._plain_shape()
 
@@ -203,11 +203,11 @@ class SparseTensor(OpMethods):
     def _plain_shape(self):
         return tuple([n if type(n) is int else None for n in self._shape])
 
-    def gradient_part(self) -> Tensor:
+    def _tw_gradient_part(self) -> Tensor:
         """Return the values."""
         return self._values
 
-    def with_gradient(self, gradient: TensorLike) -> SparseTensor:
+    def _tw_with_gradient(self, gradient: TensorLike) -> SparseTensor:
         """Return the gradient of the values, at their indices.
 
         Args:
@@ -217,11 +217,11 @@ class SparseTensor(OpMethods):
 
     # --- as an element of a data set
 
-    def spec(self) -> SparseTensorSpec:
+    def _tw_spec(self) -> SparseTensorSpec:
         """Return the `SparseTensorSpec`."""
         return SparseTensorSpec.from_value(self)
 
-    def unstacked(self) -> list[SparseTensor]:
+    def _tw_unstacked(self) -> list[SparseTensor]:
         """Return a list of the rows, each with one axis less."""
         count, *inner = self.dense_shape.numpy().tolist()
         rows = devices.to_numpy(self._indices.array)
@@ -233,7 +233,7 @@ class SparseTensor(OpMethods):
             for a, b in zip(splits, splits[1:])
         ]
 
-    def stacked(self, rows: Sequence[SparseTensor]) -> SparseTensor:
+    def _tw_stacked(self, rows: Sequence[SparseTensor]) -> SparseTensor:
         """Stack sparse tensors along a new first axis.
 
         Args:
@@ -295,7 +295,7 @@ class SparseTensorSpec(CompositeSpec):
         """
         return cls(value.shape, value.dtype)
 
-    def components(self) -> list[Any]:
+    def _tw_components(self) -> list[Any]:
         """Return the specs of indices and values, and of a dense shape that is not static."""
         rank = self.shape.rank
         if rank is None:
@@ -309,18 +309,18 @@ class SparseTensorSpec(CompositeSpec):
         known = self.shape.is_fully_defined()
         return parts if known else [*parts, TensorSpec([rank], dtypes.int64)]
 
-    def with_components(self, components: Sequence[Any]) -> SparseTensor:
+    def _tw_with_components(self, components: Sequence[Any]) -> SparseTensor:
         """Create a sparse tensor of this shape from its components.
 
         Args:
             components: Indices, values, and the dense shape if it is not static.
         """
         stand_in = SparseTensor._of(None, None, tuple(self.shape))
-        return stand_in.with_components(components)
+        return stand_in._tw_with_components(components)
 
-    def static_key(self) -> Any:
+    def _tw_static_key(self) -> Any:
         """Return the static key of a sparse tensor of this shape."""
-        return SparseTensor._of(None, None, tuple(self.shape)).static_key()
+        return SparseTensor._of(None, None, tuple(self.shape))._tw_static_key()
 
     def is_compatible_with(self, value: Any) -> bool:
         """Return whether a sparse tensor or spec has this dtype and a compatible shape.
@@ -332,7 +332,7 @@ class SparseTensorSpec(CompositeSpec):
             return False
         return self.dtype == value.dtype and self.shape.is_compatible_with(value.shape)
 
-    def with_shape(self, shape: StaticShapeLike) -> SparseTensorSpec:
+    def _tw_with_shape(self, shape: StaticShapeLike) -> SparseTensorSpec:
         """Return the same spec with another shape.
 
         Args:
@@ -340,7 +340,7 @@ class SparseTensorSpec(CompositeSpec):
         """
         return SparseTensorSpec(shape, self.dtype)
 
-    def batched(self, count: int | None) -> SparseTensorSpec:
+    def _tw_batched(self, count: int | None) -> SparseTensorSpec:
         """Return the spec of a batch.
 
         Args:
@@ -348,11 +348,11 @@ class SparseTensorSpec(CompositeSpec):
         """
         return SparseTensorSpec([count, *self.shape], self.dtype)
 
-    def of_a_row(self) -> SparseTensorSpec:
+    def _tw_of_a_row(self) -> SparseTensorSpec:
         """Return the spec of a row, with one axis less."""
         return SparseTensorSpec(self.shape[1:], self.dtype)
 
-    def fitted(self, value: Any) -> Any:
+    def _tw_fitted(self, value: Any) -> Any:
         """Return the same value, with a tensor as dense shape if sizes are unknown.
 
         Args:

@@ -148,7 +148,7 @@ def vocabulary_counts(
         >>> from tapewright.ops.strings.categories import vocabulary_counts
         >>> from tapewright.ops.strings.splitting import split
         >>> vocabulary = pack_vocabulary([b"a", b"b"])
-        >>> vocabulary_counts(split(["b c b", ""]).packed, vocabulary, 2).numpy()
+        >>> vocabulary_counts(split(["b c b", ""])._tw_packed, vocabulary, 2).numpy()
         array([[0, 2, 1],
                [0, 0, 0]])
     """

@@ -456,7 +456,7 @@ def ngrams(
         "keep": preserve_short_sequences,
     }
     if isinstance(data, RaggedTensor):
-        return from_packed(_ngrams(data.packed, **options))
+        return from_packed(_ngrams(data._tw_packed, **options))
     data = convert_to_tensor(data, dtypes.string)
     if data.shape.rank not in (1, 2):
         raise ShapeError("ngrams", "data must have one or two axes", data=data)

@@ -39,7 +39,7 @@ def test_the_spec_has_the_sizes_that_all_share():
     for one, other in ((sparse, tw.sparse.eye(2, 3)), (ragged, ragged[:1])):
         first, second = Dataset.from_tensors(one), Dataset.from_tensors(other)
         spec = first.concatenate(second).element_spec
-        assert spec == first.element_spec.with_shape([None, *one.shape[1:]])
+        assert spec == first.element_spec._tw_with_shape([None, *one.shape[1:]])
         with pytest.raises(TypeError, match="one structure and dtype"):
             first.concatenate(Dataset.from_tensors(tw.zeros([2, 3])))
 

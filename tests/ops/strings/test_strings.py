@@ -115,12 +115,12 @@ def test_positions_in_a_vocabulary_and_crosses_map_over_rows():
     assert vocabulary_lookup(words, vocabulary).numpy().tolist() == expected
     mapped = tw.vectorized_map(lambda row: vocabulary_lookup(row, vocabulary), words)
     assert mapped.numpy().tolist() == expected
-    rows = tw.strings.split(["b x b y", ""]).packed
+    rows = tw.strings.split(["b x b y", ""])._tw_packed
     x, y = vocabulary_lookup(["x", "y"], vocabulary, num_buckets=3).numpy()
     expected = np.bincount([1, x, 1, y], minlength=5)
     counts = vocabulary_counts(rows, vocabulary, 2, num_buckets=3)
     assert counts.numpy().tolist() == [expected.tolist(), [0] * 5]
-    none = tw.strings.split(tw.constant([], "string")).packed
+    none = tw.strings.split(tw.constant([], "string"))._tw_packed
     assert vocabulary_counts(none, vocabulary, 2).shape == (0, 3)
     with pytest.raises(ValueError, match="b'x', b'y'.*num_oov_indices=1"):
         vocabulary_lookup(words, vocabulary, num_buckets=0)

@@ -122,7 +122,9 @@ def _tensors(name, structure):
 
 def _tensor(name, value):
     if is_composite(value):
-        return value.with_components([_tensor(name, x) for x in value.components()])
+        return value._tw_with_components(
+            [_tensor(name, x) for x in value._tw_components()]
+        )
     array = _array(name, value)
     module = devices.current_module()
     if devices.array_module(type(array)) is not module and not is_text(array.dtype):
