@@ -44,14 +44,7 @@ from .reshaping import *
 from .rnn import *
 from .wrappers import *
 
-__all__ = [
-    "activations",
-    "applications",
-    "constraints",
-    "dtype_policies",
-    "initializers",
-]
-__all__ += ["regularizers", "deserialize", "serialize"]
+__all__ = ["deserialize", "serialize"]
 __all__ += activation_layers.__all__
 __all__ += attention.__all__
 __all__ += augmentation.__all__

@@ -231,7 +231,7 @@ def test_names_of_a_file_cost_no_more_than_a_moment():
 
 
 def test_renamed_arguments_are_known_somewhere_or_a_sentence():
-    owners = [tw, tw.nn, tw.random, tw.image, layers, layers.initializers, optimizers]
+    owners = [tw, tw.nn, tw.random, tw.image, layers, tw.initializers, optimizers]
     owners += [
         optimizers.schedules,
         tw.data.Dataset,

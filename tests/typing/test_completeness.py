@@ -21,7 +21,7 @@ FLOOR = 0.9
 
 NAMESPACES = """
     tapewright autodiff bitwise callbacks config data debugging dtypes errors image
-    initializers layers layers.activations layers.applications layers.constraints
+    initializers layers layers.activations layers.constraints
     layers.initializers layers.regularizers linalg losses math metrics nest nn optimizers
     optimizers.schedules plot profiler random saved_model signal summary
     test train
