@@ -34,6 +34,18 @@ def paths(*folders):
         yield from sorted((ROOT / folder).rglob("*.py"))
 
 
+def modules():
+    """Return the file of each module of ours, by its full name."""
+    found = {}
+    for package, folder in PACKAGES.items():
+        for path in paths(folder):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            if parts[-1] == "__init__":
+                parts = parts[:-1]
+            found[".".join((package, *parts))] = path
+    return found
+
+
 def is_private(name):
     """Return whether other folders may not use a name."""
     return name.startswith("_") and not name.startswith(("__", "_tw_"))

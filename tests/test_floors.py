@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from .sources import PACKAGES, ROOT, is_private, paths, source
+from .sources import ROOT, is_private, modules, source
 
 # Room -> floor. A room is a folder of `framework/` or one of the top-level folders, and ""
 # the front door. Rooms of one floor do not import each other.
@@ -60,18 +60,6 @@ ALLOWED_OUTSIDE = {"numpy", "h5py", "tqdm", "cupy", "tapewright"}
 ALLOWED_OUTSIDE |= {"llvmlite", "matplotlib", "ml_dtypes", "mpi4py", "nccl", "pydot"}
 ALLOWED_OUTSIDE |= {"PIL", "onnx", "safetensors", "tensorboardX"}
 ALLOWED_OUTSIDE |= {"cuda"}  # what CuPy brings to find CUDA's libraries
-
-
-def modules():
-    """Dotted module name -> file, for all of ours."""
-    found = {}
-    for package, folder in PACKAGES.items():
-        for path in paths(folder):
-            parts = path.relative_to(ROOT / folder).with_suffix("").parts
-            if parts[-1] == "__init__":
-                parts = parts[:-1]
-            found[".".join((package, *parts))] = path
-    return found
 
 
 SOURCES = modules()

@@ -1,11 +1,10 @@
 """The public face: what `__all__` lists is sorted, is there, and says what it does."""
 
 import ast
+import difflib
 import importlib
-import importlib.util
 import inspect
 import itertools
-import pkgutil
 import sys
 import typing
 
@@ -14,26 +13,11 @@ import pytest
 import tapewright as tw
 from tapewright.core.names import lazy_import
 
-from .sources import ROOT, paths, source
+from .reference import record_public_names
+from .reference.record_public_names import namespaces
+from .sources import ROOT, modules, paths, source
 
-
-def modules():
-    """All modules of the package, by name; the front door with them."""
-    names = [tw.__name__]
-    for info in pkgutil.walk_packages(tw.__path__, tw.__name__ + "."):
-        names.append(info.name)
-    for folder in ("layers", "optimizers", "datasets"):
-        if importlib.util.find_spec(f"tapewright.{folder}") is not None:
-            package = importlib.import_module(f"tapewright.{folder}")
-            names += [f"{package.__name__}"]
-            names += [
-                i.name
-                for i in pkgutil.walk_packages(package.__path__, package.__name__ + ".")
-            ]
-    return sorted(set(names))
-
-
-MODULES = {name: importlib.import_module(name) for name in modules()}
+MODULES = {name: importlib.import_module(name) for name in sorted(modules())}
 LISTED = {n: module for n, module in MODULES.items() if hasattr(module, "__all__")}
 # Listings of names that are defined elsewhere.
 LISTINGS = {
@@ -147,6 +131,25 @@ def test_the_front_door_lists_all_that_it_imports():
     imported = {name for name in imported if not name.startswith("_")}
     internal = {"sampling"}  # known by other names
     assert imported - tools - internal <= set(tw.__all__)
+
+
+def test_each_public_name_has_the_recorded_signature():
+    recorded = record_public_names.FILE.read_text(encoding="utf-8").splitlines()
+    found = record_public_names.public_names()
+    changes = [*difflib.unified_diff(recorded, found, n=0, lineterm="")][2:]
+    advice = "To accept: python tests/reference/record_public_names.py"
+    assert recorded == found, "\n".join(["", *changes[:60], advice])
+
+
+def test_a_namespace_that_another_one_lists_is_in_the_reference():
+    listed = {*namespaces.NAMESPACES, *namespaces.SAME, *namespaces.FOLDERS}
+    for name in listed:
+        space = importlib.import_module(namespaces.full_name(name))
+        above = "" if name == "tapewright" else f"{name}."
+        names = [
+            n for n in getattr(space, "__all__", ()) if f"{above}{n}" not in listed
+        ]
+        assert not [n for n in names if inspect.ismodule(getattr(space, n))], name
 
 
 TOP = """

@@ -10,12 +10,15 @@ import types
 from dataclasses import dataclass, field
 
 __all__ = [
+    "FOLDERS",
     "INTERNAL",
     "NAMESPACES",
     "SAME",
     "Entry",
     "find_entries",
     "full_name",
+    "is_ours",
+    "members",
     "public_names",
 ]
 
@@ -27,6 +30,13 @@ NAMESPACES = """
     keras.preprocessing.image keras.preprocessing.sequence keras.preprocessing.text
     keras.random keras.config keras.distribution keras.dtype_policies
     keras.applications keras.applications.imagenet_utils keras.tree
+    keras.applications.convnext keras.applications.densenet
+    keras.applications.efficientnet keras.applications.efficientnet_v2
+    keras.applications.inception_resnet_v2 keras.applications.inception_v3
+    keras.applications.mobilenet keras.applications.mobilenet_v2
+    keras.applications.mobilenet_v3 keras.applications.nasnet keras.applications.resnet
+    keras.applications.resnet50 keras.applications.resnet_v2 keras.applications.vgg16
+    keras.applications.vgg19 keras.applications.xception
     autodiff autograph bitwise linalg signal strings lookup sparse ragged sets
     image audio random nn queue raw_ops
     math math.special nest dtypes errors config data data.experimental datasets
@@ -44,19 +54,22 @@ SAME = {
     name: f"keras.{name}"
     for name in "layers losses metrics callbacks optimizers initializers".split()
 }
+SAME |= {f"keras.{name}": name for name in NAMESPACES if name.startswith("datasets.")}
+SAME |= {"keras.ops.linalg": "keras.ops", "keras.ops.nn": "keras.ops"}
+SAME |= {"optimizers.schedules": "keras.optimizers.schedules", "testing": "test"}
+# Namespaces of namespaces.
+FOLDERS = {"experimental", "keras.datasets", "keras.preprocessing"}
 # Names that other files of the package use, and users do not.
 INTERNAL = set(
     """
     RNN.inner_loop CallbackList.close
     CallbackList.wants_predict_batches CallbackList.wants_test_batches
     CallbackList.wants_train_batches Optimizer.advance
-    KerasTensor.record_function KerasTensor.record_op
     Variable.check_assigned Variable.read_uncast Variable.to_numpy Tensor.to_numpy
     Generator.stream Dataset.traced_steps DatasetIterator.traced_steps
     Dataset.declared_spec Resource.handle Resource.with_handle
     DatasetIterator.peek_spec DatasetIterator.stand_in
-    Optional.components Optional.with_components Optional.element
-    TensorArray.components TensorArray.with_components TensorArray.of_elements
+    Optional.element
     CheckpointManager.save_if_asked CheckpointManager.sync
     Strategy.replica Strategy.replica_id
     keras.callbacks.Logs keras.callbacks.MonitorCallback
@@ -172,3 +185,29 @@ def find_entries():
                 found = entries[id(getattr(module, name))]
                 found.others.append(f"{full_name(namespace)}.{name}")
     return pages, list(entries.values())
+
+
+def members(cls, public):
+    """Yield name and member of what a class defines, as `vars` has it.
+
+    A base without an entry of its own counts as part of the class.
+
+    Args:
+        cls: The class.
+        public: Classes with entries.
+    """
+    above = {
+        each for base in cls.__mro__[1:] if base in public for each in base.__mro__
+    }
+    found = {}
+    for base in reversed(cls.__mro__):
+        if is_ours(base) and base not in above:
+            found |= vars(base)
+    for name, member in found.items():
+        if hasattr(cls, name) and f"{cls.__name__}.{name}" not in INTERNAL:
+            yield name, member
+
+
+def is_ours(value):
+    """Return whether the package defines a class or a function."""
+    return str(getattr(value, "__module__", "")).startswith("tapewright")

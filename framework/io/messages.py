@@ -568,7 +568,11 @@ class _Map(Message):
             self._entries[_text(name)].CopyFrom(value)
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
-        """Return the message as bytes, with entries sorted by name."""
+        """Return the message as bytes, with entries sorted by name.
+
+        Args:
+            deterministic: Ignored; the bytes are always deterministic.
+        """
         parts = []
         for name in sorted(self._entries):
             value = put_bytes(2, self._entries[name].SerializeToString())
@@ -680,7 +684,11 @@ class _Parts(Message):
         return field_name in self._set
 
     def SerializeToString(self, deterministic: bool | None = None) -> bytes:
-        """The message as bytes."""
+        """Return the message as bytes.
+
+        Args:
+            deterministic: Ignored; the bytes are always deterministic.
+        """
         return b"".join(
             [
                 put_bytes(number, part.SerializeToString())

@@ -1,32 +1,16 @@
 """Docstrings of public names: sections in order, and each argument of the signature."""
 
 import enum
-import importlib.util
 import inspect
 import re
-import sys
 
 import pytest
 
-from ..sources import ROOT
+from ..reference.record_public_names import namespaces
 
 SECTIONS = (
     "Args Attributes Shapes Returns Yields Raises References Example Note".split()
 )
-
-
-def load_namespaces():
-    """The list of public names that the site shows."""
-    path = ROOT / "docs" / "_ext" / "namespaces.py"
-    spec = importlib.util.spec_from_file_location("namespaces", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where its dataclass looks for its own module
-    spec.loader.exec_module(module)
-    return module
-
-
-def is_ours(value):
-    return str(getattr(value, "__module__", "")).startswith("tapewright")
 
 
 STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
@@ -53,43 +37,32 @@ def find_constructor(cls, public):
             found = vars(base).get(name)
             found = inspect.unwrap(getattr(found, "__func__", found))
             if inspect.isfunction(found) and parameters(found) != ["*args", "**kwargs"]:
-                return found if is_ours(base) else None
+                return found if namespaces.is_ours(base) else None
     return None
-
-
-def members(cls, public):
-    """Yield the names and functions that a class and its private bases define."""
-    for base in cls.__mro__:
-        if base is cls or (is_ours(base) and base not in public):
-            for name, member in vars(base).items():
-                yield name, getattr(member, "__func__", member)
 
 
 def find_documented():
     """``{name: (docstring, function with the signature or None)}`` of public callables."""
-    found, namespaces = {}, load_namespaces()
-    entries = [e for e in namespaces.find_entries()[1] if is_ours(e.value)]
+    found = {}
+    entries = [e for e in ENTRIES if namespaces.is_ours(e.value)]
     public = {entry.value for entry in entries if inspect.isclass(entry.value)}
     for entry in entries:
         value = entry.value
         if inspect.isclass(value):
             found[entry.name] = inspect.getdoc(value), find_constructor(value, public)
-            for name, member in members(value, public):
-                hidden = (
-                    name[0] == "_" or f"{entry.short}.{name}" in namespaces.INTERNAL
-                )
-                ours = inspect.isfunction(member) and is_ours(member) and member.__doc__
-                if ours and not hidden:
-                    found[f"{entry.name}.{name}"] = inspect.getdoc(member), member
+            for name, member in namespaces.members(value, public):
+                function = getattr(member, "__func__", member)
+                ours = inspect.isfunction(function) and namespaces.is_ours(function)
+                if ours and function.__doc__ and name[0] != "_":
+                    found[f"{entry.name}.{name}"] = inspect.getdoc(function), function
         elif inspect.isroutine(value):
             found[entry.name] = inspect.getdoc(value), value
     return found
 
 
+ENTRIES = namespaces.find_entries()[1]
 DOCUMENTED = find_documented()
-CLASSES = {
-    e.name for e in load_namespaces().find_entries()[1] if inspect.isclass(e.value)
-}
+CLASSES = {each.name for each in ENTRIES if inspect.isclass(each.value)}
 
 
 def sections(text):
