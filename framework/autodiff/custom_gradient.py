@@ -53,7 +53,7 @@ class _VariableWatcher(Interpreter):
         self.variables = {}
 
     def read_variable(self, variable, tensor):
-        if variable.is_accessible:
+        if variable._tw_is_accessible:
             self.variables[id(variable)] = variable
 
 
@@ -76,7 +76,7 @@ class _AccessWatcher(_VariableWatcher):
 
     def before_assign(self, variable, method, key):
         if not isinstance(variable, Variable):
-            if variable.serial > self.start:  # f makes it anew
+            if variable._tw_serial > self.start:  # f makes it anew
                 return
             raise TracingError(
                 "recompute_grad: f must not draw from a Generator that the traced "
@@ -85,7 +85,7 @@ class _AccessWatcher(_VariableWatcher):
             )
         if id(variable) not in self.before:
             with use_interpreters(self.outside):
-                self.before[id(variable)] = variable, variable.read_uncast()
+                self.before[id(variable)] = variable, variable._tw_read_uncast()
 
 
 def _pull_back(record, g, cotangents, useful):

@@ -167,9 +167,11 @@ def explain_missing(variables):
     It is empty if no tape has returned None for them.
     """
     paths, lines = {}, []
-    explained = [v for v in variables if getattr(v, "unconnected", None) is not None]
+    explained = [
+        v for v in variables if getattr(v, "_tw_unconnected", None) is not None
+    ]
     for variable in explained[:_LISTED]:
-        remains = variable.unconnected
+        remains = variable._tw_unconnected
         known = paths.get(id(remains))
         if known is None:
             known = paths[id(remains)] = _Paths(remains.tape, remains.targets)
@@ -278,7 +280,7 @@ class _Paths:
         read_outside = self._was_read_outside(source)
         if id(source) in tape.variables:  # watched, but never read in the context
             return self._read_outside() if read_outside else self._unrelated()
-        if not source.is_accessible:
+        if not source._tw_is_accessible:
             text = (
                 "the variable is not trainable: tape.watch(variable) watches it anyway"
             )
@@ -298,7 +300,7 @@ class _Paths:
 
     def _was_read_outside(self, source):
         return isinstance(source, Variable) and any(
-            o.reason == "variable" and o.key == source.serial for o in self.origins
+            o.reason == "variable" and o.key == source._tw_serial for o in self.origins
         )
 
     def _read_outside(self):
@@ -362,7 +364,7 @@ class _Paths:
 
     def _depends_on(self, name, serial):
         """Return whether a target does on the variable of this id and serial number."""
-        if any([getattr(each, "serial", None) == serial for each in self.targets]):
+        if any([getattr(each, "_tw_serial", None) == serial for each in self.targets]):
             return True
         keys = self.tape.keys_of.get(name, ())
         return not self.behind.isdisjoint(keys) or any(
@@ -379,7 +381,8 @@ class _Paths:
     def _exported_variable(self, variable):
         for key, how, line in self.tape.exports:
             if type(key) is Provenance and any(
-                o.reason == "variable" and o.key == variable.serial for o in key.origins
+                o.reason == "variable" and o.key == variable._tw_serial
+                for o in key.origins
             ):
                 return self._left(how, (), line)
         return None

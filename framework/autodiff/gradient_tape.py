@@ -227,7 +227,7 @@ class GradientTape:
         """Return the watched variables, in order of construction."""
         if self._tape is not None:
             self._watched = self._tape.variables.values()
-        self._watched = tuple(sorted(self._watched, key=lambda v: v.serial))
+        self._watched = tuple(sorted(self._watched, key=lambda v: v._tw_serial))
         return self._watched
 
     # --- inspection
@@ -788,7 +788,7 @@ class GradientTape:
             self._remains = Remains(tape, pairs, reached)
             for source in missing:
                 if isinstance(source, Variable):
-                    source.unconnected = self._remains
+                    source._tw_unconnected = self._remains
 
     # --- the life of a tape
 

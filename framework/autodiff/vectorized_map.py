@@ -115,7 +115,7 @@ class _Mapper(BatchInterpreter):
 
     def before_assign(self, variable, method, key):
         """Reject assignments that would differ between elements, including random draws."""
-        if variable.serial < self.start:
+        if variable._tw_serial < self.start:
             raise MappingError(
                 f"the variable '{variable.path}' is assigned to (drawing random numbers "
                 "does so, too)"

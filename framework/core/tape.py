@@ -85,7 +85,7 @@ class Tape(Interpreter):
     def read_variable(self, variable, tensor):
         name = id(variable)
         if name not in self.variables:
-            if not (self.accessed and variable.is_accessible):
+            if not (self.accessed and variable._tw_is_accessible):
                 return
             self.watch_variable(variable)
         self.reads[name] = tensor
@@ -158,7 +158,7 @@ class Tape(Interpreter):
 
     def before_assign(self, variable, method, key):
         if type(key) is Provenance or key in self.known:
-            name = id(variable), variable.serial, variable.path
+            name = id(variable), variable._tw_serial, variable.path
             self.assigned.append((*name, key, method, user_line()))
 
     def forget(self):

@@ -84,8 +84,8 @@ class Variable(Operators, Guarding):
     """Tensor-like object whose value can be changed by assignment.
 
     Tapes watch trainable variables when they are read. They go by ``trainable`` as
-    passed to the constructor (see `is_accessible`), like TensorFlow: if a layer is
-    frozen for a call and trainable again afterwards, the call still has gradients.
+    passed to the constructor, like TensorFlow: if a layer is frozen for a call and
+    trainable again afterwards, the call still has gradients.
 
     An assignment binds a new array and never writes into the old one, which tapes and
     tensors may still hold. Variables of integers have no gradient. The initial value is
@@ -125,30 +125,26 @@ class Variable(Operators, Guarding):
         "_array",
         "trainable",
         "_made_trainable",
-        "serial",
+        "_tw_serial",
         "_name",
         "_path",
         "_unwatched_key",
         "_lock",
-        "unconnected",
+        "_tw_unconnected",
         "__weakref__",
         "__dict__",
     )
 
-    # Public names of ours: TensorFlow and Keras lack them.
-    _tw_guarded = (
-        "check_assigned", "is_accessible", "is_weight", "read", "read_uncast", "serial",
-        "unconnected", "was_narrower",
-    )  # fmt: skip
+    _tw_guarded = ("read",)  # TensorFlow and Keras lack it
     trainable: bool
-    serial: int
+    _tw_serial: int
     # What explains the latest gradient by it that was None, from `GradientTape`. A slot, as
     # attributes are copied and pickled with a variable; not there before the first None.
-    unconnected: Any
+    _tw_unconnected: Any
     # Whether a layer that computes in another dtype reads the variable in that one.
     autocast: bool = True
     # Whether a checkpoint may hold it in a narrower dtype, as older versions did.
-    was_narrower: bool = False
+    _tw_was_narrower: bool = False
     constraint: Callable[[Variable], TensorLike] | None = None
     synchronization: Any = VariableSynchronization.AUTO
     aggregation: Any = VariableAggregation.NONE
@@ -186,7 +182,7 @@ class Variable(Operators, Guarding):
             )
         self._made_trainable = bool(True if trainable is None else trainable)
         self.trainable = self._made_trainable
-        self.serial = next_serial()  # tapes list variables in order of construction
+        self._tw_serial = next_serial()  # tapes list variables in order of construction
         self._name = name or "Variable"
         self._path = None
         self._unwatched_key = self._new_unwatched_key()
@@ -200,7 +196,7 @@ class Variable(Operators, Guarding):
     # --- reading
 
     @property
-    def is_accessible(self) -> bool:
+    def _tw_is_accessible(self) -> bool:
         """True if the variable is trainable, or was at some time.
 
         Tapes that watch accessed variables then watch it.
@@ -208,7 +204,7 @@ class Variable(Operators, Guarding):
         return self.trainable or self._made_trainable
 
     @property
-    def is_weight(self) -> bool:
+    def _tw_is_weight(self) -> bool:
         """True for weights: each ``keras.Variable``, variables of layers and metrics."""
         return self._path is not None
 
@@ -246,17 +242,17 @@ class Variable(Operators, Guarding):
 
     def _read_cast(self):
         """Return the value in the compute dtype of the layer; the cast is an op."""
-        return hooks.cast.call(self.read_uncast(), self.dtype)
+        return hooks.cast.call(self._tw_read_uncast(), self.dtype)
 
-    def read_uncast(self) -> Tensor:
+    def _tw_read_uncast(self) -> Tensor:
         """Return the value in the dtype of the variable, without `autocast`."""
         with autocast(None):
             return self.read()
 
     def _new_unwatched_key(self):
         """Return the key for reads that no tape watches, for `GradientTape.explain`."""
-        _living[self.serial] = self
-        return Provenance((Origin("variable", self.serial, self.path),))
+        _living[self._tw_serial] = self
+        return Provenance((Origin("variable", self._tw_serial, self.path),))
 
     def _value(self):
         """Return the value without notifying tapes."""
@@ -565,7 +561,7 @@ class Variable(Operators, Guarding):
                 array = np.asarray(value)
         else:
             array = to_array(value, None, own.dtype, devices.array_module(type(own)))
-        self.check_assigned(method, array)
+        self._tw_check_assigned(method, array)
         return array if type(array) is type(own) else self._moved(method, array)
 
     def _moved(self, method, array):
@@ -580,7 +576,7 @@ class Variable(Operators, Guarding):
             f"{devices.device_of(array)}; only assign copies between devices"
         )
 
-    def check_assigned(self, method: str, array: Any) -> None:
+    def _tw_check_assigned(self, method: str, array: Any) -> None:
         """Raise an error unless an array, or its spec, fits the variable.
 
         Args:

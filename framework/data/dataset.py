@@ -442,7 +442,7 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
             [0, 10, 1, 11]
         """
         choice = _require_dataset(choice_dataset, "choose_from_datasets")
-        spec = choice.declared_spec
+        spec = choice._declared_spec
         if spec is not None and spec != TensorSpec((), "int64"):
             raise TypeError(
                 "choose_from_datasets: choice_dataset must yield int64 scalars, got "
@@ -618,7 +618,7 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         return self._node.spec()
 
     @property
-    def declared_spec(self) -> Any:
+    def _declared_spec(self) -> Any:
         """`element_spec` if it is known without making an element, or None."""
         return self._node.spec() if self._node.declares() else None
 
@@ -641,9 +641,9 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
             refuse_loop("a Dataset")
         return DatasetIterator(self._node)
 
-    def traced_steps(self) -> Any:
+    def _tw_traced_steps(self) -> Any:
         """Return the steps of a `for` loop in a traced function; each call iterates anew."""
-        spec = self.declared_spec
+        spec = self._declared_spec
         traceable(spec, "for ... in a Dataset")
         return steps_of(new_run(self), spec, "for ... in a Dataset")
 

@@ -75,13 +75,13 @@ class DatasetIterator(Resource):
             refuse_loop("an iterator")
         return self
 
-    def traced_steps(self) -> Any:
+    def _tw_traced_steps(self) -> Any:
         """Return the steps of a `for` loop in a traced function."""
-        return steps_of(self.handle, self._declared_spec, "for ... in an iterator")
+        return steps_of(self._tw_handle, self._declared_spec, "for ... in an iterator")
 
     def __next__(self) -> Any:
         if active_tracer() is not None:
-            return next_element(self.handle, self._declared_spec)
+            return next_element(self._tw_handle, self._declared_spec)
         with self._lock:
             return on_device(self._popped() if self._ahead else self._advanced())
 
@@ -101,7 +101,7 @@ class DatasetIterator(Resource):
             self._elements = _failed()
             raise
 
-    def peek_spec(self, number: int) -> Any:
+    def _tw_peek_spec(self, number: int) -> Any:
         """Return the spec of an element ahead without taking it, or None at the end.
 
         Args:
@@ -123,7 +123,7 @@ class DatasetIterator(Resource):
                 self._ahead.append((element, copy_position(self._reached)))
             return self._ahead[number][0]
 
-    def take(self, check: Callable[[Any], object]) -> Any:
+    def _take(self, check: Callable[[Any], object]) -> Any:
         """Return the next element in host memory, or None at the end.
 
         The element is not removed if ``check(element)`` raises.
@@ -153,7 +153,7 @@ class DatasetIterator(Resource):
     def get_next_as_optional(self) -> Optional:
         """Return the next element as an `Optional`, which is empty at the end."""
         if active_tracer() is not None:
-            return next_optional(self.handle, self._declared_spec)
+            return next_optional(self._tw_handle, self._declared_spec)
         element = next(self, None)
         if element is None:
             return Optional.empty(self.element_spec)
@@ -169,10 +169,10 @@ class DatasetIterator(Resource):
         return self._node.spec() if self._node.declares() else None
 
     @functools.cached_property
-    def resource_spec(self) -> tuple[str, str]:
+    def _tw_resource_spec(self) -> tuple[str, str]:
         return "iterator", repr(self._declared_spec)
 
-    def stand_in(self, handle: Tensor) -> DatasetIterator:
+    def _tw_stand_in(self, handle: Tensor) -> DatasetIterator:
         return _TracedIterator(handle, self._declared_spec)
 
     def state(self) -> dict[str, Any]:
@@ -224,7 +224,7 @@ class NumpyIterator:
         return self
 
     def __next__(self) -> Any:
-        element = self._iterator.take(lambda element: None)
+        element = self._iterator._take(lambda element: None)
         if element is None:
             raise StopIteration
         return map_structure(
@@ -246,10 +246,10 @@ class EndOfSequence(OutOfRangeError, StopIteration):
 class _TracedIterator(DatasetIterator):
     """Iterator that is an argument of the function being traced."""
 
-    handle = None
+    _tw_handle = None
 
     def __init__(self, handle, spec):
-        self.handle, self._declared_spec = handle, spec
+        self._tw_handle, self._declared_spec = handle, spec
 
     @property
     def element_spec(self):

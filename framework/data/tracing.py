@@ -133,7 +133,7 @@ def steps_of(handle, spec, who):
     return Steps(
         next_optional(handle, spec),
         lambda optional: optional.has_value(),
-        lambda optional: map_structure(stop_gradient, optional.element),
+        lambda optional: map_structure(stop_gradient, optional._element),
         lambda optional: next_optional(handle, spec),
         takes=True,
     )
@@ -141,13 +141,13 @@ def steps_of(handle, spec, who):
 
 def traced_reduce(dataset, initial_state, reduce_func):
     """Trace `Dataset.reduce` as a loop, which iterates anew in each call."""
-    spec = dataset.declared_spec
+    spec = dataset._declared_spec
     traceable(spec, "Dataset.reduce")
     handle = new_run(dataset)
     state = map_leaves(initial_state, convert_to_tensor)
 
     def body(optional, state):
-        after = reduce_func(state, optional.element)
+        after = reduce_func(state, optional._element)
         return next_optional(handle, spec), map_leaves(after, convert_to_tensor)
 
     first = next_optional(handle, spec)
@@ -177,7 +177,7 @@ def _take_arrays(array, leaves):
                 f"{describe(element)}"
             )
 
-    element = object_of(array).take(check)
+    element = object_of(array)._take(check)
     if element is None:
         return None
     module = devices.current_module()
@@ -228,7 +228,7 @@ class Optional(CompositeTensor):
         return self._spec
 
     @property
-    def element(self) -> Any:
+    def _element(self) -> Any:
         """The element; its value is undefined if the `Optional` is empty."""
         return packer(self._spec)(self._leaves)
 
@@ -243,7 +243,7 @@ class Optional(CompositeTensor):
             InvalidArgumentError: If there is none.
         """
         assert_true(self._flag, "get_value: the Optional holds no value")
-        return self.element
+        return self._element
 
     def _tw_components(self) -> list[Tensor]:
         """Return the flag and the tensors of the element."""

@@ -510,7 +510,7 @@ class Layer(Operation, Tracked, LayerConfig):
         with substituted(pairs):
             outputs = self(*args, **kwargs)
             losses = self.losses if return_losses else None
-            after = [variable.read_uncast() for variable in rest]
+            after = [variable._tw_read_uncast() for variable in rest]
         return (outputs, after, losses) if return_losses else (outputs, after)
 
     _tw_signature = None

@@ -384,7 +384,7 @@ _METRICS = ByType(
 
 def _variables_of(parts):
     """Return the weights among the parts."""
-    return [part for part in parts if isinstance(part, Variable) and part.is_weight]
+    return [part for part in parts if isinstance(part, Variable) and part._tw_is_weight]
 
 
 def _with_untracked(parts):

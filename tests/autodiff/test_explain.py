@@ -477,9 +477,9 @@ def test_the_same_variables_have_the_same_origins_in_each_step():
     a, b, c = tw.Variable(1.0), tw.Variable(2.0), tw.Variable(3.0)
     first, second = [((a + b) * c).key for _ in range(2)]
     assert first is second
-    assert [o.key for o in first.origins] == [v.serial for v in (a, b, c)]
+    assert [o.key for o in first.origins] == [v._tw_serial for v in (a, b, c)]
     assert ((a * c) + (b * a)).key is not first
-    assert [o.key for o in (a + a * b).key.origins] == [a.serial, b.serial]
+    assert [o.key for o in (a + a * b).key.origins] == [a._tw_serial, b._tw_serial]
 
 
 def test_losses_remember_a_bounded_number_of_origins(v):

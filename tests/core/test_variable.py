@@ -268,7 +268,7 @@ def test_a_deep_copy_keeps_shared_variables_shared():
 
 def test_serial_numbers_rise():
     a, b = tw.Variable(1.0), tw.Variable(1.0)
-    assert a.serial < b.serial
+    assert a._tw_serial < b._tw_serial
 
 
 def test_other_code_may_leave_attributes():

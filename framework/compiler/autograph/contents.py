@@ -199,7 +199,7 @@ def container_of(value):
         return _Items(value)
     if isinstance(value, np.ndarray):
         return _Array(value)
-    if isinstance(value, Iterator) and not hasattr(value, "traced_steps"):
+    if isinstance(value, Iterator) and not hasattr(value, "_tw_traced_steps"):
         return _Iterator(value)
     return _Attributes(value) if is_object_of_the_user(value) else None
 

@@ -99,7 +99,7 @@ def as_iteration(x):
         return Rows([x], x.array.shape[0], lambda rows: rows[0])
     if isinstance(x, TensorArray):
         return as_iteration(x.stack())
-    steps = getattr(type(x), "traced_steps", None)
+    steps = getattr(type(x), "_tw_traced_steps", None)
     return None if steps is None else steps(x)
 
 

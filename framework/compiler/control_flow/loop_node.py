@@ -188,7 +188,7 @@ class LoopNode(RegionNode):
         carried = list(carried)
         for i, variable in enumerate(self.variables, start):
             variable.assign(carried[i])
-            carried[i] = variable.read_uncast()
+            carried[i] = variable._tw_read_uncast()
         return carried
 
     def _gathered(self, carried, sums, rows, steps):
@@ -443,7 +443,7 @@ class LoopTrace:
                     "in the condition of a loop: assign it in the body"
                 )
         with use_interpreters(self.outside):
-            return variables, [v.read_uncast() for v in variables]
+            return variables, [v._tw_read_uncast() for v in variables]
 
     def _leading(self, tests):
         """Return the arguments of each region that precede its captures."""

@@ -78,7 +78,7 @@ def _refuse_inner_sources(node, tapes):
 def _follows(tape, variable):
     watched = getattr(tape, "variables", ())
     return id(variable) in watched or (
-        variable.is_accessible and getattr(tape, "accessed", False)
+        variable._tw_is_accessible and getattr(tape, "accessed", False)
     )
 
 

@@ -51,7 +51,7 @@ class RegionTracer(Tracer):
         if name in self.bindings or name in self.touched or self.outside is None:
             return super().value_of_variable(variable)
         with use_interpreters(self.outside):
-            outer = variable.read_uncast()
+            outer = variable._tw_read_uncast()
         if self.called_host and not self._is_tracked(outer):
             self.touch((variable,))
             return super().value_of_variable(variable)

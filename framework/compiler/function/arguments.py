@@ -98,8 +98,8 @@ class Arguments:
                 *[self._key_of(part) for part in x._tw_components()],
             )
         if isinstance(x, Resource):
-            self.tensors.append(x.handle)
-            return Resource, x.resource_spec
+            self.tensors.append(x._tw_handle)
+            return Resource, x._tw_resource_spec
         if kind in (slice, range):
             return (kind, *[self._key_of(n) for n in (x.start, x.stop, x.step)])
         if kind is set:
@@ -206,7 +206,7 @@ def weakened(value):
     if isinstance(value, CompositeTensor):
         return value._tw_with_components([weakened(x) for x in value._tw_components()])
     if isinstance(value, Resource):
-        return value.stand_in(None)
+        return value._tw_stand_in(None)
     try:
         return _Weak(value)
     except TypeError:
@@ -281,7 +281,7 @@ def map_tensors(make, values, names):
                 [mapped(f"{name}_{i}", x) for i, x in parts]
             )
         if isinstance(leaf, Resource):
-            return leaf.with_handle(make(leaf.handle, name))
+            return leaf._tw_with_handle(make(leaf._tw_handle, name))
         return leaf
 
     made = []

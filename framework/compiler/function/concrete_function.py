@@ -131,11 +131,11 @@ class InputStructure:
             self._collect(f"{name}_{i}", own, spec, tensors)
 
     def _collect_resource(self, name, value, wanted, tensors):
-        if getattr(value, "resource_spec", None) != wanted.resource_spec:
+        if getattr(value, "_tw_resource_spec", None) != wanted._tw_resource_spec:
             raise TypeError(
                 f"the argument '{name}' must be like {wanted}, got {value!r}"
             )
-        tensors.append(value.handle)
+        tensors.append(value._tw_handle)
 
 
 def _has_specs(values):

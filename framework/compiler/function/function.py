@@ -720,7 +720,7 @@ def _peek_again(sources, tensors):
     """Peek at the same elements for the tensors of another call."""
     handles = [tensors[x] if type(x) is int else x for x, _ in sources]
     pairs = zip(handles, sources, strict=True)
-    return tuple([repr(object_of(x.array).peek_spec(n)) for x, (_, n) in pairs])
+    return tuple([repr(object_of(x.array)._tw_peek_spec(n)) for x, (_, n) in pairs])
 
 
 def _advanced_generators(tracer):

@@ -148,7 +148,7 @@ class ReadAgain(Node):
 
     def interpret(self, args, env):
         self.variable.assign(args[0])
-        return (self.variable.read_uncast(),)
+        return (self.variable._tw_read_uncast(),)
 
 
 class Write(Node):

@@ -48,38 +48,42 @@ class UnexpectedElement(InvalidArgumentError):
 
 
 class Resource:
-    """An object that traced functions accept as a tensor, its `handle`.
+    """An object that traced functions accept as a tensor, its `_tw_handle`.
 
-    One trace serves all objects with the same ``resource_spec``.
+    One trace serves all objects with the same ``_tw_resource_spec``.
     """
 
     @property
-    def handle(self) -> Tensor:
+    def _tw_handle(self) -> Tensor:
         """A tensor that holds the object."""
         return new_tensor(handle_of(self))
 
     @property
-    def resource_spec(self) -> Any:
+    def _tw_resource_spec(self) -> Any:
         """A hashable description of all properties that a trace depends on."""
-        raise NotImplementedError(f"{type(self).__name__} must define resource_spec")
+        raise NotImplementedError(
+            f"{type(self).__name__} must define _tw_resource_spec"
+        )
 
-    def peek_spec(self, number: int) -> Any:
+    def _tw_peek_spec(self, number: int) -> Any:
         """Return the spec of the element after ``number`` others, or None at the end."""
-        raise NotImplementedError(f"{type(self).__name__} must define peek_spec")
+        raise NotImplementedError(f"{type(self).__name__} must define _tw_peek_spec")
 
-    def with_handle(self, handle: Any) -> Any:
+    def _tw_with_handle(self, handle: Any) -> Any:
         """Return the object in a handle; for a traced handle, a stand-in for it.
 
         Args:
             handle: Handle, a value or traced.
         """
         return (
-            object_of(handle.array) if type(handle) is Tensor else self.stand_in(handle)
+            object_of(handle.array)
+            if type(handle) is Tensor
+            else self._tw_stand_in(handle)
         )
 
-    def stand_in(self, handle: Any) -> Any:
+    def _tw_stand_in(self, handle: Any) -> Any:
         """Return an object of the same spec without state; ``handle`` may be None."""
-        raise NotImplementedError(f"{type(self).__name__} must define stand_in")
+        raise NotImplementedError(f"{type(self).__name__} must define _tw_stand_in")
 
 
 def handle_of(x):

@@ -55,7 +55,7 @@ def _run(graph, env, constants, tracer):
             tracer.line = node.line
         args = [_found(x, env, constants) for x in node.inputs]
         if type(node) is Read:
-            outputs = (node.variable.read_uncast(),)
+            outputs = (node.variable._tw_read_uncast(),)
         elif type(node) is Write:
             node.variable.assign(args[0])
             continue

@@ -92,7 +92,7 @@ class Linearizations:
             *tensors,
             *self.graph.captures.values(),
             *self.constants,
-            *[variable.read_uncast() for variable in self.variables],
+            *[variable._tw_read_uncast() for variable in self.variables],
         ]
 
     def linearization(self, tracked, sources):

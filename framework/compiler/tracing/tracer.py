@@ -476,7 +476,7 @@ class Tracer(Interpreter):
             value = convert_to_tensor(value, dtype_hint=variable.dtype)
         for interpreter in active_interpreters():
             interpreter.before_assign(variable, method, value.key)
-        variable.check_assigned(method, value.array)
+        variable._tw_check_assigned(method, value.array)
         with use_interpreters((self,)):
             if method == "assign_add":
                 value = self.value_of_variable(variable) + value
@@ -585,7 +585,7 @@ class Tracer(Interpreter):
             return None
         resource = object_of(tensor.array)
         number = len([x for *_, x in self.peeks if x is resource])
-        found = resource.peek_spec(number)
+        found = resource._tw_peek_spec(number)
         self.peeks.append((value, number, found, resource))
         return found
 

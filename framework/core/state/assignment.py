@@ -66,7 +66,7 @@ def _cast(variable, value):
     if isinstance(value, Tensor):  # on its device
         return hooks.cast.call(value, variable.dtype)
     if isinstance(value, Variable):
-        return hooks.cast.call(value.read_uncast(), variable.dtype)
+        return hooks.cast.call(value._tw_read_uncast(), variable.dtype)
     return np.asarray(value, variable._array.dtype)
 
 

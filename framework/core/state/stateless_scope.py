@@ -44,7 +44,7 @@ def paired(
     pairs = []
     for variable, value in zip(variables, values):
         tensor = convert_to_tensor(value, dtype_hint=variable.dtype)
-        variable.check_assigned("assign", tensor.array)
+        variable._tw_check_assigned("assign", tensor.array)
         pairs.append((variable, tensor))
     return pairs
 
@@ -163,7 +163,7 @@ class StatelessScope:
         mapped = {id(variable): variable for variable, _ in self._pairs}
         assigned = self._assigned.before
         known = mapped | {name: variable for name, (variable, _) in assigned.items()}
-        self._values = {name: v.read_uncast() for name, v in known.items()}
+        self._values = {name: v._tw_read_uncast() for name, v in known.items()}
         self._known = known  # keeps the ids
         self._stack.close()
         if active_tracer() is None:

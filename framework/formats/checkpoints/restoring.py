@@ -82,7 +82,7 @@ class Restoration:
                 continue
             own = variable._array
             fits = array.dtype == own.dtype or (
-                variable.was_narrower and np.can_cast(array.dtype, own.dtype)
+                variable._tw_was_narrower and np.can_cast(array.dtype, own.dtype)
             )
             if array.shape != own.shape or not fits:
                 wrong.append(

@@ -142,7 +142,7 @@ class Metric(Module, Configured):
         """
         with self._tw_substituted("stateless_update_state", metric_variables):
             self.update_state(*args, **kwargs)
-            return [variable.read_uncast() for variable in self.variables]
+            return [variable._tw_read_uncast() for variable in self.variables]
 
     def stateless_result(self, metric_variables: Sequence[Any]) -> Any:
         """Return the `result` for these values of the variables.
@@ -157,7 +157,7 @@ class Metric(Module, Configured):
         """Return the values of the variables after a `reset_state`; assign nothing."""
         with self._tw_substituted("stateless_reset_state", self.variables):
             self.reset_state()
-            return [variable.read_uncast() for variable in self.variables]
+            return [variable._tw_read_uncast() for variable in self.variables]
 
     def _tw_substituted(self, method, values):
         self._tw_check_initialized()
@@ -210,7 +210,7 @@ class Metric(Module, Configured):
         self._tw_result_dtype = default_float() if dtype is None else as_dtype(dtype)
         kept = float64 if self._tw_result_dtype.is_floating else self._tw_result_dtype
         variable = self.add_variable(shape, "zeros", kept, name=name)
-        variable.was_narrower = True
+        variable._tw_was_narrower = True
         return variable
 
     def _tw_as_result(self, value):
@@ -239,7 +239,7 @@ class Metric(Module, Configured):
 
         As in Keras 3, a ``tw.Variable`` in an attribute is not included, and not reset.
         """
-        return [v for v in self._tw_all_variables() if v.is_weight]
+        return [v for v in self._tw_all_variables() if v._tw_is_weight]
 
     def _tw_all_variables(self):
         parts = owned(self)

@@ -6,7 +6,7 @@ from tapewright.core.state.stateless_scope import paired
 __all__ = ["assign_state_tree", "state_tree"]
 
 FORMATS = {
-    "backend_tensor": lambda v: v.read_uncast(),
+    "backend_tensor": lambda v: v._tw_read_uncast(),
     "numpy_array": lambda v: v.numpy(),
 }
 

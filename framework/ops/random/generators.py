@@ -365,12 +365,12 @@ class Generator:
 class _TracedState:
     """State of a generator created in a traced function; it ends with the trace."""
 
-    __slots__ = ("_value", "serial")
+    __slots__ = ("_value", "_tw_serial")
     _lock = nullcontext()  # a trace belongs to one thread
     path = "state"
 
     def __init__(self, value):
-        self._value, self.serial = value, next_serial()
+        self._value, self._tw_serial = value, next_serial()
 
     def read(self):
         return self._value
@@ -398,7 +398,7 @@ class _LentState(_TracedState):
 
     def __init__(self):
         super().__init__(None)
-        self.serial = 0  # the same for each object
+        self._tw_serial = 0  # the same for each object
 
     def read(self):
         spec = (2,), np.dtype(np.int64)
@@ -587,7 +587,9 @@ def _generator_of(seed):
         if state is None:
             with use_interpreters(()):
                 state = Generator(_key_of(seed)).state
-            state.serial = -abs(state.serial)  # older than the call that asks for it
+            state._tw_serial = -abs(
+                state._tw_serial
+            )  # older than the call that asks for it
             _STATES[seed] = state
         _RECENT[seed] = state
         _RECENT.move_to_end(seed)
