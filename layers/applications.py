@@ -78,7 +78,7 @@ class StochasticDepth(BaseNoise):
         if not training or self.drop_path_rate == 0:
             return inputs
         ones = (1,) * (len(inputs.shape) - 1)
-        stream = self._tw_generator.stream
+        stream = self._tw_generator._tw_stream
         return apply_dropout(
             self._tw_title, inputs, self.drop_path_rate, (None, *ones), stream
         )

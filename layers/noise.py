@@ -111,7 +111,11 @@ class Dropout(BaseNoise):
 
     def _tw_dropped(self, inputs, noise_shape):
         return apply_dropout(
-            self._tw_title, inputs, self.rate, noise_shape, self._tw_generator.stream
+            self._tw_title,
+            inputs,
+            self.rate,
+            noise_shape,
+            self._tw_generator._tw_stream,
         )
 
 
@@ -371,7 +375,7 @@ class AlphaDropout(BaseNoise):
             ones_like(inputs),
             self.rate,
             self.noise_shape,
-            self._tw_generator.stream,
+            self._tw_generator._tw_stream,
         )
         a = ((1 - self.rate) * (1 + self.rate * _LOWEST**2)) ** -0.5
         kept = where(greater(drawn, 0.0), inputs, _LOWEST)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 __all__ = [
     "FOLDERS",
-    "INTERNAL",
     "NAMESPACES",
     "SAME",
     "Entry",
@@ -59,22 +58,6 @@ SAME |= {"keras.ops.linalg": "keras.ops", "keras.ops.nn": "keras.ops"}
 SAME |= {"optimizers.schedules": "keras.optimizers.schedules", "testing": "test"}
 # Namespaces of namespaces.
 FOLDERS = {"experimental", "keras.datasets", "keras.preprocessing"}
-# Names that other files of the package use, and users do not.
-INTERNAL = set(
-    """
-    RNN.inner_loop CallbackList.close
-    CallbackList.wants_predict_batches CallbackList.wants_test_batches
-    CallbackList.wants_train_batches Optimizer.advance
-    Variable.check_assigned Variable.read_uncast Variable.to_numpy Tensor.to_numpy
-    Generator.stream Dataset.traced_steps DatasetIterator.traced_steps
-    Dataset.declared_spec Resource.handle Resource.with_handle
-    DatasetIterator.peek_spec DatasetIterator.stand_in
-    Optional.element
-    CheckpointManager.save_if_asked CheckpointManager.sync
-    Strategy.replica Strategy.replica_id
-    keras.callbacks.Logs keras.callbacks.MonitorCallback
-    """.split()
-)
 # The headings of long namespaces, by the folders or files that define their names; other
 # names are listed under the name of their file.
 FAMILIES = {
@@ -147,8 +130,6 @@ class Entry:
 def public_names(module):
     """The names of a namespace that are no modules, those of definitions first."""
     names = getattr(module, "__all__", None) or [n for n in dir(module) if n[0] != "_"]
-    space = module.__name__.removeprefix("tapewright.")
-    names = [n for n in names if f"{space}.{n}" not in INTERNAL]
     names = [n for n in names if not isinstance(getattr(module, n), types.ModuleType)]
     return sorted(names, key=lambda n: own_name(getattr(module, n), n) != n)
 
@@ -204,7 +185,7 @@ def members(cls, public):
         if is_ours(base) and base not in above:
             found |= vars(base)
     for name, member in found.items():
-        if hasattr(cls, name) and f"{cls.__name__}.{name}" not in INTERNAL:
+        if hasattr(cls, name):
             yield name, member
 
 

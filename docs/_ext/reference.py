@@ -12,7 +12,7 @@ import posixpath
 import re
 from pathlib import Path
 
-from namespaces import FAMILIES, INTERNAL, NAMESPACES, SAME, find_entries, full_name
+from namespaces import FAMILIES, NAMESPACES, SAME, find_entries, full_name
 from sphinx import addnodes
 from sphinx.util import inspect as sphinx_inspect
 from sphinx.util.docutils import SphinxDirective
@@ -245,14 +245,6 @@ def tidy(app, what, name, obj, options, lines):
     lines[:] = tidied
 
 
-def skip_internal(app, what, name, obj, skip, options):
-    """Leave out the members that only other files of the package use."""
-    qualified = getattr(obj, "fget", obj)
-    qualified = getattr(qualified, "__qualname__", "")
-    owner = ".".join(qualified.split(".")[-2:])
-    return True if owner in INTERNAL else None
-
-
 def facts_of(op):
     """Shapes, dtypes and derivatives of a primitive, from its traits and rules."""
     facts = []
@@ -394,7 +386,6 @@ def setup(app):
     app.add_directive("missing-names", MissingNames)
     app.add_directive("namespaces", Namespaces)
     app.connect("builder-inited", write_pages)
-    app.connect("autodoc-skip-member", skip_internal)
     app.connect("autodoc-process-docstring", tidy)
     app.connect("autodoc-process-signature", typed_signature)
     app.connect("doctree-read", aim_links)

@@ -149,17 +149,17 @@ def set_interpreters(interpreters):
 class use_interpreters:  # noqa: N801  (used as a statement)
     """Context in which only the given interpreters process ops."""
 
-    __slots__ = ("interpreters", "outer")
+    __slots__ = ("_interpreters", "_outer")
 
     def __init__(self, interpreters):
-        self.interpreters = interpreters
+        self._interpreters = interpreters
 
     def __enter__(self):
-        self.outer = active_interpreter()
-        set_interpreters(self.interpreters)
+        self._outer = active_interpreter()
+        set_interpreters(self._interpreters)
 
     def __exit__(self, *exc):
-        _INTERPRETER.set(self.outer)
+        _INTERPRETER.set(self._outer)
 
 
 def process_op(op, inputs, attributes, interpreters):

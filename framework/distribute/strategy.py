@@ -81,8 +81,8 @@ class Strategy:
     runs unchanged.
     """
 
-    auto_shard_dataset: bool = True  # `fit` divides batches among the replicas
-    compression: str | None = None  # of gradients on their way
+    _tw_auto_shard_dataset: bool = True  # `fit` divides batches among the replicas
+    _compression: str | None = None  # of gradients on their way
     _device: Any = None  # where variables are made and steps run; None: the current one
 
     @property
@@ -91,7 +91,7 @@ class Strategy:
         return 1
 
     @property
-    def replica_id(self) -> int:
+    def _tw_replica_id(self) -> int:
         """The number of the replica of this process, from 0."""
         return 0
 
@@ -111,7 +111,7 @@ class Strategy:
             yield self
 
     @contextmanager
-    def replica(self, share: Any = None, is_idle: bool = False) -> Iterator[None]:
+    def _tw_replica(self, share: Any = None, is_idle: bool = False) -> Iterator[None]:
         """Return a context for a step of this replica, see `core.state.replica_context`.
 
         Args:
@@ -124,7 +124,7 @@ class Strategy:
         if count > 1:
             share = 1.0 / count if share is None else share
             context = core.ReplicaContext(
-                count, self.replica_id, share, is_idle, self.compression
+                count, self._tw_replica_id, share, is_idle, self._compression
             )
         with self.scope(), _set(_IN_STEP, True), core.in_replica_context(context):
             yield
@@ -152,7 +152,7 @@ class Strategy:
             >>> tw.distribute.Strategy().run(lambda x: 2 * x, args=(3,))
             6
         """
-        with self.replica():
+        with self._tw_replica():
             return fn(*args, **(kwargs or {}))
 
     def reduce(
@@ -223,7 +223,7 @@ class Strategy:
         count = self.num_replicas_in_sync
         if count == 1:
             return dataset
-        return rows_of_batches(dataset, count, self.replica_id)
+        return rows_of_batches(dataset, count, self._tw_replica_id)
 
     def distribute_datasets_from_function(
         self, dataset_fn: Callable[[InputContext], Dataset], options: Any = None
@@ -236,7 +236,7 @@ class Strategy:
             dataset_fn: Function that creates the data set from an `InputContext`.
             options: Ignored.
         """
-        context = InputContext(self.num_replicas_in_sync, self.replica_id)
+        context = InputContext(self.num_replicas_in_sync, self._tw_replica_id)
         return mark_per_worker(dataset_fn(context))
 
     def experimental_distribute_values_from_function(
@@ -247,12 +247,12 @@ class Strategy:
         Args:
             value_fn: Function of a `ReplicaContext`.
         """
-        with self.replica():
+        with self._tw_replica():
             return value_fn(get_replica_context())
 
     def __repr__(self) -> str:
         count = self.num_replicas_in_sync
-        return f"<{type(self).__name__} replica {self.replica_id} of {count}>"
+        return f"<{type(self).__name__} replica {self._tw_replica_id} of {count}>"
 
 
 def _checked(name):
@@ -310,7 +310,7 @@ class MultiWorkerMirroredStrategy(Strategy):
                 "MultiWorkerMirroredStrategy: communication_options must be "
                 f"CommunicationOptions, got {type(options).__name__}"
             )
-        self.compression = options.compression
+        self._compression = options.compression
         if options.bytes_per_pack:
             config.set_bucket_bytes(options.bytes_per_pack)
         if options.timeout_seconds is not None:
@@ -322,13 +322,13 @@ class MultiWorkerMirroredStrategy(Strategy):
         return communicator().size
 
     @property
-    def replica_id(self) -> int:
+    def _tw_replica_id(self) -> int:
         return communicator().rank
 
     @property
     def cluster_resolver(self) -> ClusterResolver:
         """The task of this process: ``task_type`` "worker", and its rank as ``task_id``."""
-        return ClusterResolver(self.num_replicas_in_sync, self.replica_id)
+        return ClusterResolver(self.num_replicas_in_sync, self._tw_replica_id)
 
 
 class MirroredStrategy(MultiWorkerMirroredStrategy):
@@ -396,7 +396,7 @@ class CommunicationOptions:
         if timeout_seconds is not None:
             timeout_seconds = positive(who, "timeout_seconds", timeout_seconds)
         self.timeout_seconds: float | None = timeout_seconds
-        self.compression = compression
+        self._compression = compression
 
     __repr__ = constructor_call
 

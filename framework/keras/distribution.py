@@ -62,7 +62,7 @@ class DataParallel(Distribution):
                     "determines the processes"
                 )
         self.strategy = MultiWorkerMirroredStrategy()
-        self.strategy.auto_shard_dataset = bool(auto_shard_dataset)
+        self.strategy._tw_auto_shard_dataset = bool(auto_shard_dataset)
         self.auto_shard_dataset = bool(auto_shard_dataset)
 
     __repr__ = constructor_call

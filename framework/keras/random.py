@@ -62,11 +62,11 @@ __all__ = [
 
 def _stream(seed):
     if isinstance(seed, Generator):
-        return seed.stream()
+        return seed._tw_stream()
     if seed is None:
-        return get_global_generator().stream()
+        return get_global_generator()._tw_stream()
     if isinstance(seed, int):
-        return start_of(seed).stream()
+        return start_of(seed)._tw_stream()
     raise ValueError(
         "keras.random: seed must be an integer, a SeedGenerator or None, got "
         f"{type(seed).__name__}"

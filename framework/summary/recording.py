@@ -99,13 +99,13 @@ class SummaryWriter:
         host_effect("summary_flush", self._flush)
 
     def _flush(self):
-        self.open_file().flush()
+        self._open_file().flush()
 
     def close(self) -> None:
         """Flush and close the file; later events raise ``RuntimeError``."""
         host_effect("summary_close", self._file.close)
 
-    def open_file(self) -> EventFile:
+    def _open_file(self) -> EventFile:
         """Return the event file.
 
         Raises:
@@ -169,7 +169,7 @@ def write_event(
     def call(condition, step, *arrays):
         if to_numpy(condition):
             arrays = [np.asarray(to_numpy(array)) for array in arrays]
-            write(writer.open_file(), tag, int(to_numpy(step)), *arrays)
+            write(writer._open_file(), tag, int(to_numpy(step)), *arrays)
 
     host_effect(f"summary_{kind}", call, [condition, _int_step(kind, step), *data])
     return condition

@@ -178,5 +178,5 @@ def graph(graph_data: Any) -> Tensor:
         )
     writer = default_writer()
     if writer is not None:
-        writer.open_file().add_graph(graph_def(graph_data))
+        writer._open_file().add_graph(graph_def(graph_data))
     return convert_to_tensor(writer is not None)

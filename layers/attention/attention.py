@@ -157,7 +157,7 @@ class Attention(Layer):
     def _tw_with_dropout(self, weights):
         generator = self.seed_generator or get_global_generator()
         return apply_dropout(
-            self._tw_title, weights, self.dropout, None, generator.stream
+            self._tw_title, weights, self.dropout, None, generator._tw_stream
         )
 
     def compute_mask(self, inputs: Tensor, mask: Any = None) -> Any:

@@ -48,7 +48,9 @@ class Draws:
 
     def gamma(self, shape: Any, alpha: Any) -> Tensor:
         """Draw gamma distributed numbers."""
-        return draw_gamma(self.generator.stream(), shape, cast(alpha, "float32"), None)
+        return draw_gamma(
+            self.generator._tw_stream(), shape, cast(alpha, "float32"), None
+        )
 
     def beta(self, shape: Any, alpha: Any) -> Tensor:
         """Draw numbers from 0 to 1 with the density ``(x (1 - x)) ** (alpha - 1)``."""
@@ -57,7 +59,7 @@ class Draws:
 
     def shuffled(self, rows: Tensor) -> Tensor:
         """Shuffle the rows."""
-        return draw_shuffled(self.generator.stream(), rows)
+        return draw_shuffled(self.generator._tw_stream(), rows)
 
     def happens(self, shape: Any, factor: Sequence[float]) -> Tensor:
         """Draw booleans, each with a probability drawn uniformly in ``factor``."""

@@ -60,7 +60,7 @@ class SeedGenerator(Generator):
         Args:
             ordered: Ignored.
         """
-        return self.stream().state
+        return self._tw_stream().state
 
     def get_config(self) -> dict[str, Any]:
         """Return a dict of ``seed`` and ``name``."""

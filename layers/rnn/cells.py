@@ -136,7 +136,7 @@ class RecurrentCell(Layer):
             return self._tw_masks[which]
         by_gate = self.implementation == 1 or self.recurrent_dropout
         count = self._tw_gates if by_gate else 1
-        stream = (self.seed_generator or get_global_generator()).stream
+        stream = (self.seed_generator or get_global_generator())._tw_stream
         ones = ones_like(inputs)
         masks = [apply_dropout(self._tw_title, ones, rate, None, stream)
                  for _ in range(count)]  # fmt: skip

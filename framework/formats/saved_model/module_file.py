@@ -56,12 +56,12 @@ IN_FOLDER = "saved_model.h5"
 class _Options:
     """Named settings; unsupported settings are rejected."""
 
-    used: ClassVar[tuple[str, ...]] = ()
+    _used: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name not in self.used and value != field.default:
+            if field.name not in self._used and value != field.default:
                 raise ValueError(
                     f"{type(self).__name__}: {field.name} is not supported, got {value!r}"
                 )
@@ -91,7 +91,7 @@ class SaveOptions(_Options):
         ValueError: If an unsupported option is set.
     """
 
-    used: ClassVar[tuple[str, ...]] = (
+    _used: ClassVar[tuple[str, ...]] = (
         "save_debug_info",
         "experimental_custom_gradients",
     )

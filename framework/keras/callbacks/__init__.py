@@ -6,9 +6,7 @@ from .callback_list import *
 from .early_stopping import *
 from .history import *
 from .learning_rate import LearningRateScheduler, ReduceLROnPlateau
-from .logs import *
 from .model_checkpoint import *
-from .monitor_callback import MonitorCallback
 from .progress_bars import *
 from .remote_monitor import *
 from .swap_ema_weights import *

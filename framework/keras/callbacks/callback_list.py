@@ -117,7 +117,7 @@ class CallbackList(Callback):
             for callback in self.callbacks:
                 callback.set_params(params)
 
-    def close(self) -> None:
+    def on_close(self) -> None:
         """Close the files and progress bars of all callbacks, then raise the first error."""
         first = None
         for callback in self.callbacks:
@@ -128,22 +128,20 @@ class CallbackList(Callback):
         if first is not None:
             raise first
 
-    on_close = close
-
     # --- callbacks with hooks for batches
 
     @property
-    def wants_train_batches(self) -> bool:
+    def _tw_wants_train_batches(self) -> bool:
         """True if a callback has a hook for training batches; otherwise skip these hooks."""
         return self._wants("on_train_batch_begin", "on_train_batch_end")
 
     @property
-    def wants_test_batches(self) -> bool:
+    def _tw_wants_test_batches(self) -> bool:
         """True if a callback has a hook for evaluation batches."""
         return self._wants("on_test_batch_begin", "on_test_batch_end")
 
     @property
-    def wants_predict_batches(self) -> bool:
+    def _tw_wants_predict_batches(self) -> bool:
         """True if a callback has a hook for prediction batches."""
         return self._wants("on_predict_batch_begin", "on_predict_batch_end")
 

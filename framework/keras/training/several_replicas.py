@@ -30,7 +30,7 @@ class SeveralReplicas(Replicas):
 
     def __init__(self, model, strategy):
         self._model, self._strategy = model, strategy
-        self._count, self._id = strategy.num_replicas_in_sync, strategy.replica_id
+        self._count, self._id = strategy.num_replicas_in_sync, strategy._tw_replica_id
         self._is_ready = False  # the variables have become those of rank 0
         # This worker's share of the latest batch; idle: the batch is a placeholder.
         self._share, self._is_idle = 1.0, False
@@ -45,7 +45,9 @@ class SeveralReplicas(Replicas):
         Raises:
             ValueError: On all workers, if they hold different arrays.
         """
-        is_own = not self._strategy.auto_shard_dataset or is_per_worker(adapter.data)
+        is_own = not self._strategy._tw_auto_shard_dataset or is_per_worker(
+            adapter.data
+        )
         if is_own and adapter.arrays is None:
             adapter.data = per_worker_batches(adapter.data, adapter.as_tensors)
             return
@@ -103,7 +105,9 @@ class SeveralReplicas(Replicas):
     def _step_together(self, function, batch):
         if not self._is_ready:
             self._prepare(batch)
-        with self._strategy.replica(new_tensor(np.array(self._share)), self._is_idle):
+        with self._strategy._tw_replica(
+            new_tensor(np.array(self._share)), self._is_idle
+        ):
             return function(batch)
 
     def _prepare(self, batch):

@@ -190,7 +190,7 @@ class Trainer(TrainSteps):
             callbacks.on_train_end(loop.logs)
         finally:
             self._tw_loop = None
-            callbacks.close()
+            callbacks.on_close()
         return self.history
 
     def _tw_validate(self, validation, callbacks, replicas):
@@ -302,7 +302,7 @@ class Trainer(TrainSteps):
         try:
             logs = self._tw_evaluate(epoch_iterator, callbacks, replicas)
         finally:
-            callbacks.close()
+            callbacks.on_close()
         return self._tw_logs_of(logs, return_dict)
 
     def _tw_evaluate(self, epoch_iterator, callbacks, replicas):
@@ -375,7 +375,7 @@ class Trainer(TrainSteps):
                     break
             callbacks.on_predict_end()
         finally:
-            callbacks.close()
+            callbacks.on_close()
         return outputs.joined()
 
     # --- single batches

@@ -92,7 +92,7 @@ class TrainingState:
     def has_own_data(self):
         """True if each worker reads its own batches, rather than parts of common batches."""
         strategy = getattr(self.model, "distribute_strategy", None)
-        divides = getattr(strategy, "auto_shard_dataset", True)
+        divides = getattr(strategy, "_tw_auto_shard_dataset", True)
         return not divides and self.loop.epoch_iterator.adapter.arrays is None
 
     def _metrics(self):

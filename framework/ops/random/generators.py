@@ -223,7 +223,11 @@ class Generator:
             3
         """
         keys = random_uniform(
-            self.stream().state, shape=int(count), dtype="int64", minval=0, maxval=2**63
+            self._tw_stream().state,
+            shape=int(count),
+            dtype="int64",
+            minval=0,
+            maxval=2**63,
         )
         if has_value(keys):
             return [Generator(key) for key in devices.to_numpy(keys.array)]
@@ -238,11 +242,11 @@ class Generator:
         Args:
             count: Number of seeds.
         """
-        state = self.stream().state
+        state = self._tw_stream().state
         keys = random_seeds(state, on_the_host(0), shape=int(count), dtype="int64")
         return stack([keys, zeros_like(keys)])
 
-    def stream(self) -> Any:
+    def _tw_stream(self) -> Any:
         """Return the source of one draw, and advance the counter.
 
         In a replica context the counters of all replicas advance together, and each
@@ -282,7 +286,7 @@ class Generator:
             TensorShape([2, 3])
         """
         dtype = checked_floating("normal", dtype)
-        return draw_normal(self.stream(), shape, mean, stddev, dtype)
+        return draw_normal(self._tw_stream(), shape, mean, stddev, dtype)
 
     def truncated_normal(
         self,
@@ -301,7 +305,9 @@ class Generator:
             dtype: Floating dtype of the result.
         """
         dtype = checked_floating("truncated_normal", dtype)
-        return draw_normal(self.stream(), shape, mean, stddev, dtype, truncated=True)
+        return draw_normal(
+            self._tw_stream(), shape, mean, stddev, dtype, truncated=True
+        )
 
     def uniform(
         self,
@@ -326,7 +332,7 @@ class Generator:
             True
         """
         minval, maxval, dtype = checked_bounds("uniform", minval, maxval, dtype)
-        return draw_uniform(self.stream(), shape, minval, maxval, dtype)
+        return draw_uniform(self._tw_stream(), shape, minval, maxval, dtype)
 
     def uniform_full_int(
         self,
@@ -341,7 +347,7 @@ class Generator:
             dtype: Integer dtype of the result.
         """
         minval, maxval, dtype = checked_bounds("uniform_full_int", None, None, dtype)
-        return draw_uniform(self.stream(), shape, minval, maxval, dtype)
+        return draw_uniform(self._tw_stream(), shape, minval, maxval, dtype)
 
     def binomial(
         self,
@@ -359,7 +365,7 @@ class Generator:
             probs: Probability of success, from 0 to 1; it broadcasts to ``shape``.
             dtype: Dtype of the result.
         """
-        return draw_binomial(self.stream(), shape, counts, probs, dtype)
+        return draw_binomial(self._tw_stream(), shape, counts, probs, dtype)
 
 
 class _TracedState:
@@ -572,11 +578,11 @@ def one_stream(seed):
     element, and restarts with each run.
     """
     if seed is None:
-        return get_global_generator().stream()
+        return get_global_generator()._tw_stream()
     own = key_of_seed("random", seed)
     if not is_lent():
-        return _generator_of(own).stream()
-    counter = multiply(get_global_generator().stream().state, _STEP)
+        return _generator_of(own)._tw_stream()
+    counter = multiply(get_global_generator()._tw_stream().state, _STEP)
     return Stream(add(on_the_host([_key_of(own), 0]), counter))
 
 

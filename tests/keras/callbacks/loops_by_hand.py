@@ -54,7 +54,7 @@ def train(callbacks, epochs=2, batches=2, loss=0.5, steps=None):
         if callbacks.model is not None and callbacks.model.stop_training:
             break
     callbacks.on_train_end(logs)
-    callbacks.close()
+    callbacks.on_close()
 
 
 class Metric:
@@ -108,7 +108,7 @@ def lead(callback, values, model=None, name="val_loss"):
         if model.stop_training:
             break
     callbacks.on_train_end()
-    callbacks.close()
+    callbacks.on_close()
     return model
 
 
@@ -124,4 +124,4 @@ def run_epochs(callbacks, epochs=2, batches=3, first=0):
         callbacks.on_test_end({"loss": 0.25})
         callbacks.on_epoch_end(epoch, {"loss": 0.5, "val_loss": 0.25})
     callbacks.on_train_end({"loss": 0.5})
-    callbacks.close()
+    callbacks.on_close()

@@ -46,11 +46,11 @@ def test_a_condition_decides_anew_at_each_epoch():
 
     callback = Sometimes()
     callbacks = CallbackList(callback)
-    assert not callbacks.wants_train_batches
-    assert CallbackList(Always()).wants_train_batches
+    assert not callbacks._tw_wants_train_batches
+    assert CallbackList(Always())._tw_wants_train_batches
     callback.wanted = True
     callbacks.on_epoch_begin(0)
-    assert callbacks.wants_train_batches
+    assert callbacks._tw_wants_train_batches
 
 
 def test_objects_with_the_hooks_of_keras_are_callbacks_too():

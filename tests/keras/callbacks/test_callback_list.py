@@ -56,7 +56,7 @@ def test_a_callback_can_be_appended_later():
     callbacks.append(recorder)
     model = callbacks.model
     assert recorder.model is model and recorder.params == {"epochs": 1}
-    assert callbacks.wants_train_batches
+    assert callbacks._tw_wants_train_batches
 
 
 @pytest.mark.parametrize("wrong", [Callback, "loss", 3, lambda: None])
@@ -91,8 +91,8 @@ def test_batches_are_wanted_by_who_has_a_hook_for_them(hook, kind, on):
     else:
         setattr(callback, hook, note)
     callbacks = CallbackList([Callback(), callback])
-    wants = {k: getattr(callbacks, f"wants_{k}_batches") for k in ("train", "test")}
-    wants["predict"] = callbacks.wants_predict_batches
+    wants = {k: getattr(callbacks, f"_tw_wants_{k}_batches") for k in ("train", "test")}
+    wants["predict"] = callbacks._tw_wants_predict_batches
     assert wants == {k: k == kind for k in wants}
     name = hook.replace("on_batch", "on_train_batch")
     getattr(callbacks, name)(7)
@@ -113,7 +113,7 @@ def test_errors_pass_through_and_close_still_closes_everything():
         train(callbacks)
     assert "on_train_end" not in recorder.calls
     with pytest.raises(OSError, match="cannot close"):
-        callbacks.close()
+        callbacks.on_close()
     assert recorder.calls[-1] == "on_close"
 
 

@@ -122,14 +122,14 @@ def test_every_epoch_is_in_the_file_at_once(path):
     callbacks.on_train_begin()
     callbacks.on_epoch_end(0, {"loss": 1.0})
     assert path.read_text().splitlines()[-1] == "0,1.0,NA"
-    callbacks.close()
+    callbacks.on_close()
 
 
 def test_an_error_closes_the_file(path):
     logger = CSVLogger(path)
     callbacks = CallbackList(logger)
     callbacks.on_train_begin()
-    callbacks.close()
+    callbacks.on_close()
     assert logger.csv_file is None
 
 

@@ -11,8 +11,8 @@ import tapewright as tw
 from tapewright.keras.callbacks import (
     CallbackList,
     LambdaCallback,
-    Logs,
 )
+from tapewright.keras.callbacks.logs import Logs
 
 
 def test_logs_are_floats_in_alphabetical_order():

@@ -91,8 +91,8 @@ def test_what_could_not_be_saved_does_not_count_as_best(tmp_path):
 
 
 def test_only_a_frequency_in_batches_wants_batches(tmp_path):
-    assert not CallbackList(weights_file(tmp_path)).wants_train_batches
-    assert CallbackList(weights_file(tmp_path, save_freq=2)).wants_train_batches
+    assert not CallbackList(weights_file(tmp_path))._tw_wants_train_batches
+    assert CallbackList(weights_file(tmp_path, save_freq=2))._tw_wants_train_batches
 
 
 def test_calls_of_several_batches_are_counted_as_such(tmp_path):

@@ -14,11 +14,11 @@ from tapewright.keras.callbacks import (
     Callback,
     CallbackList,
     LambdaCallback,
-    Logs,
     ProgbarLogger,
     TqdmCallback,
     console,
 )
+from tapewright.keras.callbacks.logs import Logs
 
 from .loops_by_hand import run_epochs
 from .small_training import X, Y, fit_small, small_model
@@ -80,7 +80,7 @@ def test_lines_are_plain_on_a_terminal_too_if_asked_for(terminal):
 def test_silence_is_silent_and_costs_no_batches(terminal):
     callbacks = progress(verbose=0)
     run_epochs(callbacks)
-    assert terminal.getvalue() == "" and not callbacks.wants_train_batches
+    assert terminal.getvalue() == "" and not callbacks._tw_wants_train_batches
 
 
 @pytest.mark.parametrize("verbose", [3, "yes", None])
@@ -118,7 +118,7 @@ def test_the_bar_is_drawn_at_most_twenty_times_a_second(terminal, monkeypatch):
         now[0] += 0.001
         callbacks.on_train_batch_end(batch, {"loss": 1.0})
     assert 15 <= len(terminal.drawings()) - before <= 21
-    callbacks.close()
+    callbacks.on_close()
 
 
 def test_values_that_are_not_drawn_are_not_read(terminal, monkeypatch):
@@ -132,7 +132,7 @@ def test_values_that_are_not_drawn_are_not_read(terminal, monkeypatch):
     read.clear()
     for batch in range(1, 9):
         callbacks.on_train_batch_end(batch, {"loss": 1.0})
-    callbacks.close()
+    callbacks.on_close()
     assert not read
 
 
@@ -164,8 +164,8 @@ def test_an_interrupted_fit_leaves_its_bar_on_a_line_of_its_own(terminal):
     callbacks.on_epoch_begin(0)
     for batch in (0, 1):
         callbacks.on_train_batch_end(batch, {"loss": 1.0})
-    callbacks.close()
-    callbacks.close()
+    callbacks.on_close()
+    callbacks.on_close()
     print("Traceback", file=terminal)
     first, second, _ = terminal.screen()
     assert first.startswith("Epoch 1/2 2/3 ") and second == "Traceback"
@@ -219,7 +219,7 @@ def test_values_that_need_more_than_a_line_are_all_there_in_the_end(
     callbacks.on_epoch_begin(0)
     callbacks.on_train_batch_end(2, many)
     callbacks.on_epoch_end(0, many)
-    callbacks.close()
+    callbacks.on_close()
     assert terminal.screen()[0].endswith("value_7: 0.5000 - value_8: 0.5000")
 
 
@@ -231,7 +231,7 @@ def test_the_bar_of_a_narrow_terminal_has_room_for_its_values(terminal, monkeypa
     callbacks.on_epoch_begin(0)
     callbacks.on_train_batch_end(122, {"accuracy": 0.9, "loss": 0.5})
     moving = terminal.screen()[0]
-    callbacks.close()
+    callbacks.on_close()
     assert moving.startswith("Epoch 1/20 123/469 |")
     assert moving.endswith("accuracy: 0.9000 - loss: 0.5000") and len(moving) < 80
 
@@ -242,7 +242,7 @@ def test_the_bar_starts_no_thread(terminal):
     callbacks.on_train_begin()
     callbacks.on_epoch_begin(0)
     assert threading.active_count() == before
-    callbacks.close()
+    callbacks.on_close()
 
 
 def test_a_notebook_without_widgets_gets_the_bar_of_text(monkeypatch, capsys):

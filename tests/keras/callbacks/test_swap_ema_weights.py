@@ -64,7 +64,7 @@ def test_averages_can_stay_between_epochs_and_are_kept_after_the_last():
 def test_an_interrupted_evaluation_gives_the_weights_back():
     callbacks, values = averaging()
     callbacks.on_test_begin()
-    callbacks.close()
+    callbacks.on_close()
     assert values() == [1.0, 2.0]
 
 

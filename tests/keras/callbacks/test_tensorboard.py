@@ -54,7 +54,7 @@ def fit(callback, model=None, epochs=2, batches=3):
             callbacks.on_epoch_end(epoch, logs)
         callbacks.on_train_end()
     finally:
-        callbacks.close()
+        callbacks.on_close()
     return model
 
 
@@ -92,8 +92,8 @@ def test_values_of_batches_come_as_often_as_asked(tmp_path, freq, steps):
 
 
 def test_by_epoch_no_batches_are_wanted(tmp_path):
-    assert not CallbackList(TensorBoard(tmp_path)).wants_train_batches
-    assert CallbackList(TensorBoard(tmp_path, update_freq=2)).wants_train_batches
+    assert not CallbackList(TensorBoard(tmp_path))._tw_wants_train_batches
+    assert CallbackList(TensorBoard(tmp_path, update_freq=2))._tw_wants_train_batches
 
 
 def test_speed_is_written_by_epoch_and_batch(tmp_path):
@@ -181,7 +181,7 @@ def test_an_error_closes_files_and_ends_the_profile(tmp_path):
     callbacks.on_train_batch_begin(0)
     callbacks.on_train_batch_end(0, {"loss": 1.0})
     callbacks.on_train_batch_begin(1)
-    callbacks.close()
+    callbacks.on_close()
     assert scalars(tmp_path / "train", "batch_loss") == [(1, 1.0)]
     with tw.profiler.trace(table=False):
         pass
@@ -201,7 +201,7 @@ def test_nothing_is_written_where_nothing_happens(tmp_path):
     callbacks = CallbackList(TensorBoard(tmp_path / "logs"), model=Model())
     callbacks.on_predict_begin()
     callbacks.on_predict_end()
-    callbacks.close()
+    callbacks.on_close()
     assert not (tmp_path / "logs").exists()
 
 

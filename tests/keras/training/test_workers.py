@@ -49,7 +49,7 @@ def train_on(monkeypatch, tmp_path):
                 hooks.on_train_batch_end(batch, {"loss": loss})
             hooks.on_epoch_end(epoch, {"loss": loss})
         hooks.on_train_end()
-        hooks.close()
+        hooks.on_close()
         return hooks
 
     return train
