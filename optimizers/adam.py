@@ -71,7 +71,7 @@ class Adam(_MomentOptimizer):
         array([0.9, 2.1], dtype=float32)
     """
 
-    takes_factor = True
+    _tw_takes_factor = True
 
     def __init__(
         self,

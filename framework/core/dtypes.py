@@ -56,6 +56,10 @@ class DType:
         name: Name, such as "float32".
         numpy_dtype: Dtype of the NumPy arrays.
 
+    Attributes:
+        dtype: The NumPy dtype.
+        kind: Its kind, as NumPy abbreviates it; "f" for bfloat16, too.
+
     Example:
         >>> import numpy as np
         >>> tw.as_dtype("float32").is_floating, tw.as_dtype("float32") == np.float32
@@ -66,7 +70,7 @@ class DType:
 
     name: str
     dtype: np.dtype[Any]
-    kind: str  # as NumPy abbreviates it, "f" for bfloat16, too
+    kind: str
 
     def __init__(self, name: str, numpy_dtype: Any):
         self.name = name

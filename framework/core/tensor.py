@@ -49,6 +49,10 @@ class Tensor(Operators):
     `constant` and all ops return tensors. Operators, comparisons and indexing are ops,
     which are differentiable. NumPy functions accept a tensor and work on its values.
 
+    Attributes:
+        array: The NumPy or CuPy array of the values, not a copy. Do not change it.
+        key: What identifies the value to tapes and traces; None if none follows it.
+
     Example:
         >>> x = tw.constant([[1.0, 2.0], [3.0, 4.0]])
         >>> x.shape, x.dtype, x[0].numpy()

@@ -111,6 +111,10 @@ class Variable(Operators, Guarding):
             before assigning.
         shape: Shape that the value must have, or None.
 
+    Attributes:
+        autocast: True if a layer that computes in another dtype reads the variable in
+            that dtype.
+
     Raises:
         ShapeError: If the value has another shape (also a ``ValueError``).
         TypeError: If the value does not convert to ``dtype``.
@@ -141,7 +145,6 @@ class Variable(Operators, Guarding):
     # What explains the latest gradient by it that was None, from `GradientTape`. A slot, as
     # attributes are copied and pickled with a variable; not there before the first None.
     _tw_unconnected: Any
-    # Whether a layer that computes in another dtype reads the variable in that one.
     autocast: bool = True
     # Whether a checkpoint may hold it in a narrower dtype, as older versions did.
     _tw_was_narrower: bool = False

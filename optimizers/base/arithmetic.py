@@ -50,7 +50,7 @@ def update(rule, method, xp, arrays, scratch, numbers, decays=False, factor=1.0)
     if decays:
         xp.multiply(variable, decay, out=scratch[0])
         xp.subtract(variable, scratch[0], out=variable)
-    if rule.takes_factor:
+    if rule._tw_takes_factor:
         coefficients.append(factor)
     scratch = tuple(scratch) if rule.needs_two else scratch[0]
     method(xp, gradient, variable, scratch, coefficients, *slots)

@@ -67,8 +67,8 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 # What a rule in blocks defines.
 _EXTENSION_POINTS = {
-    "advance", "coefficients", "initial", "needs_two", "slots", "takes_factor",
-    "takes_whole", "update_block", "zero_is_idle",
+    "advance", "coefficients", "initial", "needs_two", "slots", "takes_whole",
+    "update_block", "zero_is_idle",
 }  # fmt: skip
 # Sets of variables and gradient kinds whose update is remembered.
 MAX_UPDATES = 64
@@ -178,7 +178,7 @@ class Optimizer(State, Configured):
     needs_two = False
     # `update_block` gets one more coefficient, last: a factor for the gradient, which saves
     # a pass where gradients are scaled.
-    takes_factor = False
+    _tw_takes_factor = False
     # `update_block` makes the updates: no subclass overrides `update_step`.
     _tw_updates_blocks: bool = True
     loss_scale_factor: float | None = None

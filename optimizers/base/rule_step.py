@@ -356,7 +356,7 @@ class _Blocks:
         xp, wrapped = runner.xp, runner.wrapped
         gradient = wrapped(gradient)
         folds = compiled is not None or (
-            rule._tw_rule.takes_factor and self._folds(clip)
+            rule._tw_rule._tw_takes_factor and self._folds(clip)
         )
         if clip is not None and not (folds and type(clip) is Scaling):
             gradient = clip(xp, gradient, wrapped(workspace.second[:size]))

@@ -4,12 +4,14 @@ The names of Keras are in ``reference/attribute_names.json``. All other names ar
 by a prefix, or a user's attribute may have them.
 """
 
+import contextlib
 import copy
 import functools
 import itertools
 import json
 import pathlib
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -19,6 +21,8 @@ from tapewright import keras
 from tapewright.core.names.reserved_names import PREFIX, Replaceable
 from tapewright.serialization.constructor_arguments import constructor_arguments
 
+from ..sources import ROOT
+
 layers = keras.layers
 X = np.arange(12, dtype=np.float32).reshape(4, 3) / 12
 Y = np.float32([[1], [0], [1], [0]])
@@ -27,18 +31,37 @@ KERAS = json.loads(FILE.read_text(encoding="utf-8"))
 KERAS.pop("keras")
 # What users define for a rule in blocks, a loss, a callback: see the pages "Write a ...".
 EXTENSION_POINTS = {
-    "optimizers.Optimizer": "advance coefficients initial needs_two slots takes_factor "
-    "takes_whole update_block zero_is_idle",
+    "optimizers.Optimizer": "advance coefficients initial needs_two slots takes_whole "
+    "update_block zero_is_idle",
     "losses.Loss": "integer_labels",
     "callbacks.Callback": "get_state on_close set_state state_names",
     "metrics.Metric": "_direction",  # Keras reads it of any metric
+}
+# Public names that TensorFlow and Keras lack, of classes that users rarely extend.
+ADDITIONS = {
+    "KerasTensor": "mask_spec",
+    "callbacks.CallbackList": "append",
+    "layers.InputSpec": "problem",
+    "tf.GradientTape": "explain hessian nbytes summary",
+    "tf.IndexedSlices": "with_values",
+    "tf.Tensor": "array assign key to_numpy",
+    "tf.TensorShape": "count index",  # a tuple has them
+    "tf.Variable": "autocast ndim path read to_numpy",
+    "tf.data.Dataset": "from_hdf5 restore state",
+    "tf.data.DatasetIterator": "restore state",
+    "tf.dtypes.DType": "dtype is_differentiable kind",
+    "tf.errors.OpError": "code",
+    "tf.train.CheckpointManager": "best_checkpoint close save_if_asked",
 }
 # Methods of ours that no code here calls; notebooks call the last.
 EXTRAS = {
     *("with_name_scope", "get_monitor_value", "plot", "history", "save_on_sigterm"),
     "_repr_html_",
 }
-NOT_EXTENDED = {"callbacks.CallbackList", "layers.InputSpec"}
+NOT_EXTENDED = """
+    KerasTensor Variable callbacks.CallbackList layers.InputSpec random.SeedGenerator
+    utils.Progbar
+""".split()
 # Names that were in the way once.
 ORDINARY = """
     kind slots reads writes advance coefficients initial at inputs outputs operations rank
@@ -68,17 +91,20 @@ def keras_names(path):
     return frozenset(names.split()) | (keras_names(base) if base else frozenset())
 
 
-def public_classes():
+def recorded_classes():
     found = {"Module": tw.Module}
-    for path in KERAS.keys() - NOT_EXTENDED:
-        module, _, name = path.rpartition(".")
-        space = functools.reduce(getattr, filter(None, module.split(".")), keras)
-        if module and hasattr(space, name):
-            found[path] = getattr(space, name)
+    for path in KERAS:
+        start, *parts = path.split(".")
+        top = tw if start == "tf" else getattr(keras, start, None)
+        with contextlib.suppress(AttributeError):  # Keras' alone
+            if top is not None:
+                found[path] = functools.reduce(getattr, parts, top)
     return dict(sorted(found.items()))
 
 
-CLASSES = public_classes()
+RECORDED = recorded_classes()
+EXTENDED = {p for p in RECORDED if not p.startswith("tf.") and p not in NOT_EXTENDED}
+CLASSES = {path: RECORDED[path] for path in sorted(EXTENDED)}
 
 
 def is_of_python(name):
@@ -87,7 +113,7 @@ def is_of_python(name):
 
 def unknown_names(path, *objects):
     """The names of a class, and of objects of it, that Keras does not have."""
-    cls = CLASSES[path]
+    cls = RECORDED[path]
     names = {name for name in dir(cls) if hasattr(cls, name)}
     names.update(*[vars(each) for each in objects])
     return {n for n in names - keras_names(path) if not is_of_python(n)}
@@ -105,6 +131,37 @@ def test_names_that_keras_lacks_are_reserved_or_give_way(path):
     given_way = {n for n in names if isinstance(getattr(cls, n), Replaceable)}
     known = extension_points(cls) | EXTRAS | {*constructor_arguments(cls)}
     assert names - given_way - known == set()
+
+
+@pytest.mark.parametrize("path", sorted(RECORDED.keys() - EXTENDED))
+def test_public_names_are_theirs_and_the_listed_additions(path):
+    cls = RECORDED[path]
+    bases = [each for each in RECORDED if issubclass(cls, RECORDED[each])]
+    known = frozenset().union(*[keras_names(each) for each in bases])
+    names = {n for n in dir(cls) if n[0] != "_" and hasattr(cls, n)}
+    added = {n for each in bases for n in ADDITIONS.get(each, "").split()}
+    assert names - known == (added | extension_points(cls)) - known
+
+
+PAGES = [path.read_text("utf-8") for path in (ROOT / "docs" / "extend").glob("*.md")]
+
+
+@pytest.mark.parametrize("path", RECORDED)
+def test_each_addition_has_a_docstring_or_is_explained(path):
+    cls = RECORDED[path]
+    names = {n for n in unknown_names(path) if n[0] != "_"} - {
+        *constructor_arguments(cls)
+    }
+    pages = PAGES if extension_points(cls) else []
+    texts = [*pages, *[each.__doc__ or "" for each in cls.__mro__[:-1]]]
+
+    def is_explained(name):
+        members = [vars(each)[name] for each in cls.__mro__ if name in vars(each)]
+        has_text = [m.__doc__ and m.__doc__ != type(m).__doc__ for m in members]
+        found = re.compile(rf"`{name}\b|^ +{name}: ", re.MULTILINE)
+        return any(has_text) or any(map(found.search, texts))
+
+    assert not [name for name in sorted(names) if not is_explained(name)]
 
 
 # ------------------------------------------------------------- attributes of users' classes

@@ -62,6 +62,9 @@ class Model(Trainer, Layer):
         **kwargs: Base class arguments such as ``name``, ``trainable`` and ``dtype``;
             see `keras.layers.Layer`.
 
+    Attributes:
+        history: The `keras.callbacks.History` of the last `fit`.
+
     Raises:
         ValueError: If an output does not depend on the inputs, a tensor is not
             symbolic, or two layers have the same name.

@@ -102,9 +102,9 @@ class FeatureSpace(Layer):
         self.hashing_dim: int = hashing_dim
         self.num_discretization_bins: int = num_discretization_bins
         self.features: dict[str, Any] = {
-            key: self._feature_of(key, value) for key, value in features.items()
+            key: self._tw_feature_of(key, value) for key, value in features.items()
         }
-        self.crosses: list[Any] = [self._cross_of(cross) for cross in crosses or ()]
+        self.crosses: list[Any] = [self._tw_cross_of(cross) for cross in crosses or ()]
         modes = ("concat", "dict")
         self.output_mode: str = one_of(self, "output_mode", output_mode, modes)
         self.inputs: dict[str, Any] = {
@@ -125,7 +125,7 @@ class FeatureSpace(Layer):
 
     # --- features
 
-    def _feature_of(self, name, given):
+    def _tw_feature_of(self, name, given):
         if isinstance(given, dict):
             given = deserialize_keras_object(given)
         if isinstance(given, Feature):
@@ -143,7 +143,7 @@ class FeatureSpace(Layer):
         }
         return getattr(self, given)(*sizes.get(given, ()), name=name)
 
-    def _cross_of(self, given):
+    def _tw_cross_of(self, given):
         if isinstance(given, dict):
             given = deserialize_keras_object(given)
         if not isinstance(given, Cross):
@@ -325,7 +325,7 @@ class FeatureSpace(Layer):
                 "FeatureSpace.adapt: dataset must be a data.Dataset or a dict of arrays, "
                 f"got {type(dataset).__name__}"
             )
-        for name in self._adaptable():
+        for name in self._tw_adaptable():
             column = dataset.map(lambda x, name=name: x[name])
             first = next(iter(column), None)
             if first is None:
@@ -340,7 +340,7 @@ class FeatureSpace(Layer):
         self.get_encoded_features()
         self.built = True
 
-    def _adaptable(self):
+    def _tw_adaptable(self):
         """Return the names of the features whose layers adapt to data."""
         layers = self.preprocessors.items()
         return [name for name, layer in layers if _learns(layer)]
@@ -359,16 +359,16 @@ class FeatureSpace(Layer):
         if self.encoded_features is None:
             with BUILDING:  # of several threads, one makes the encoders
                 if self.encoded_features is None:
-                    self.encoded_features = self._build_encoders()
+                    self.encoded_features = self._tw_build_encoders()
         return self.encoded_features
 
-    def _build_encoders(self):
-        if not self._is_adapted and self._adaptable():
+    def _tw_build_encoders(self):
+        if not self._is_adapted and self._tw_adaptable():
             raise ValueError(
                 "FeatureSpace: call adapt(dataset) first, because the features "
-                f"{self._adaptable()} adapt to data"
+                f"{self._tw_adaptable()} adapt to data"
             )
-        values = self._processed(self.inputs)
+        values = self._tw_processed(self.inputs)
         self.one_hot_encoders = {}
         specs = {**self.features, **{cross.name: cross for cross in self.crosses}}
         layers = {**self.preprocessors, **self.crossers}
@@ -412,7 +412,7 @@ class FeatureSpace(Layer):
         self.get_encoded_features()
         is_sample = any([len(x.shape) == 0 for x in inputs.values()])
         columns = {key: _as_column(x) for key, x in inputs.items()}
-        outputs = self._tw_merged(self._processed(columns))
+        outputs = self._tw_merged(self._tw_processed(columns))
         if is_sample:
             return map_structure(lambda x: squeeze(x, 0), outputs)
         return outputs
@@ -420,7 +420,7 @@ class FeatureSpace(Layer):
     def _tw_names(self):
         return sorted(self.preprocessors) + sorted(self.crossers)
 
-    def _processed(self, columns):
+    def _tw_processed(self, columns):
         """Return the outputs of the layers of all features and crosses, by name."""
         values = {name: self.preprocessors[name](columns[name]) for name in columns}
         for cross in self.crosses:
