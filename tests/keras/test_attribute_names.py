@@ -522,6 +522,26 @@ USES = {
 }
 
 
+OF_TESTS = {
+    "dense",
+    "factor",
+    "momenta",
+    "scale",
+    "seen",
+}  # attributes of classes above
+
+
+@pytest.mark.parametrize("path", USES)
+def test_objects_have_no_more_names_than_keras_after_use(path, tmp_path):
+    for each in USES[path](lambda base: {}, tmp_path):
+        cls = type(each)
+        bases = [base for base in RECORDED if issubclass(cls, RECORDED[base])]
+        known = EXTRAS.union(extension_points(cls), *map(keras_names, [path, *bases]))
+        for base in (cls, *[RECORDED[base] for base in bases]):
+            known |= {*constructor_arguments(base)}
+        assert {n for n in vars(each) if not n.startswith(PREFIX)} - known <= OF_TESTS
+
+
 def kept(found, value):
     """Whether an attribute has a value, or holds layers of the same classes."""
     if isinstance(value, list):

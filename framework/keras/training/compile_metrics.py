@@ -15,7 +15,7 @@ class CompileMetrics(Trackable):
     name = "compile_metrics"
 
     def __init__(self, metrics, weighted_metrics=None, output_names=None):
-        self.user_metrics, self.user_weighted = metrics, weighted_metrics
+        self._user_metrics, self._user_weighted_metrics = metrics, weighted_metrics
         self.output_names = output_names
         self._entries = None  # (metric, its name in the logs, output, weighted) of each
 
@@ -36,8 +36,8 @@ class CompileMetrics(Trackable):
         labels, predictions = outputs.align("y", y_true), flatten(y_pred)
         entries, names = [], set()
         for argument, metrics, weighted in (
-            ("metrics", self.user_metrics, False),
-            ("weighted_metrics", self.user_weighted, True),
+            ("metrics", self._user_metrics, False),
+            ("weighted_metrics", self._user_weighted_metrics, True),
         ):
             for i, each in _metrics_of_outputs(argument, metrics, outputs):
                 metric = resolve_metric(each, labels[i], predictions[i])
