@@ -396,7 +396,7 @@ class CommunicationOptions:
         if timeout_seconds is not None:
             timeout_seconds = positive(who, "timeout_seconds", timeout_seconds)
         self.timeout_seconds: float | None = timeout_seconds
-        self._compression = compression
+        self.compression = compression
 
     __repr__ = constructor_call
 
@@ -521,7 +521,7 @@ class ReplicaContext:
 
     @property
     def replica_id_in_sync_group(self) -> int:
-        return self.strategy.replica_id
+        return self.strategy._tw_replica_id
 
     def all_reduce(
         self, reduce_op: ReduceOp | str, value: TensorNest, options: Any = None

@@ -26,7 +26,7 @@ from .architecture import (
     channel_axis,
     describe,
 )
-from .imagenet_utils import STATISTICS, decode_predictions, preprocessing
+from .imagenet_utils import STATISTICS, _preprocessing, decode_predictions
 
 __all__ = [
     "ConvNeXtBase",
@@ -38,7 +38,7 @@ __all__ = [
     "preprocess_input",
 ]
 
-preprocess_input = preprocessing(None)
+preprocess_input = _preprocessing(None)
 SCALE = 1e-6  # what the learned factors of channels start from
 _normalization = partial(LayerNormalization, epsilon=1e-6)
 

@@ -12,7 +12,7 @@ from tapewright.layers import (
 )
 
 from .architecture import channel_axis, standard
-from .imagenet_utils import decode_predictions, preprocessing
+from .imagenet_utils import _preprocessing, decode_predictions
 from .resnet import _normalized_relu, normalization
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "preprocess_input",
 ]
 
-preprocess_input = preprocessing("torch")
+preprocess_input = _preprocessing("torch")
 GROWTH = 32
 
 

@@ -30,7 +30,7 @@ from .architecture import (
     pad_for_stride,
     standard,
 )
-from .imagenet_utils import STATISTICS, decode_predictions, preprocessing
+from .imagenet_utils import STATISTICS, _preprocessing, decode_predictions
 
 __all__ = [
     "EfficientNetB0",
@@ -41,17 +41,11 @@ __all__ = [
     "EfficientNetB5",
     "EfficientNetB6",
     "EfficientNetB7",
-    "add_shortcut",
-    "classifier",
-    "convolution",
     "decode_predictions",
-    "initializer",
-    "normalized",
     "preprocess_input",
-    "squeeze",
 ]
 
-preprocess_input = preprocessing(None)
+preprocess_input = _preprocessing(None)
 # Of each stage: kernel size, blocks, filters, expansion, stride.
 STAGES = (
     (3, 1, 16, 1, 1),
@@ -65,18 +59,18 @@ STAGES = (
 DROP_RATE = 0.2  # of whole blocks, reached at the last one
 
 
-def initializer() -> VarianceScaling:
+def _initializer() -> VarianceScaling:
     """Return the initializer of convolution kernels."""
     return VarianceScaling(2.0, "fan_out", "truncated_normal")
 
 
-def convolution(filters: int, size: int, **kwargs: Any) -> Conv2D:
+def _convolution(filters: int, size: int, **kwargs: Any) -> Conv2D:
     """Return a convolution without a bias."""
     kwargs = {"padding": "same", "use_bias": False} | kwargs
-    return Conv2D(filters, size, kernel_initializer=initializer(), **kwargs)
+    return Conv2D(filters, size, kernel_initializer=_initializer(), **kwargs)
 
 
-def normalized(
+def _normalized(
     x: KerasTensor, prefix: str, activation: str | None = "activation", **kwargs: Any
 ) -> KerasTensor:
     """Normalize, then apply swish unless ``activation``, a part of the name, is None."""
@@ -86,7 +80,7 @@ def normalized(
     return Activation("swish", name=f"{prefix}{activation}")(x)
 
 
-def squeeze(x: KerasTensor, filters: int, name: str) -> KerasTensor:
+def _squeeze(x: KerasTensor, filters: int, name: str) -> KerasTensor:
     """Squeeze and excitation: scale channels by weights computed from their means."""
     y = GlobalAveragePooling2D(name=f"{name}se_squeeze")(x)
     channels = x.shape[channel_axis(3)]
@@ -95,13 +89,13 @@ def squeeze(x: KerasTensor, filters: int, name: str) -> KerasTensor:
         (filters, "swish", "reduce"),
         (channels, "sigmoid", "expand"),
     ):
-        y = convolution(
+        y = _convolution(
             count, 1, activation=kind, use_bias=True, name=f"{name}se_{part}"
         )(y)
     return Multiply(name=f"{name}se_excite")([x, y])
 
 
-def add_shortcut(
+def _add_shortcut(
     x: KerasTensor, inputs: KerasTensor, stride: int, rate: float, name: str
 ) -> KerasTensor:
     """Add the inputs of a block if shapes match, with stochastic depth in training."""
@@ -113,7 +107,7 @@ def add_shortcut(
     return Add(name=f"{name}add")([x, inputs])
 
 
-def classifier(
+def _classifier(
     x: KerasTensor, options: Options, dropout: float, **kwargs: Any
 ) -> KerasTensor:
     """Return the outputs for the last feature maps."""
@@ -136,8 +130,8 @@ def _network(x, options, width, depth, dropout):
         x = Rescaling(scales)(x)
     x, padding = pad_for_stride(x, 3, 2, "stem_conv_pad")
     filters = divisible(32 * width)
-    x = convolution(filters, 3, strides=2, padding=padding, name="stem_conv")(x)
-    x = normalized(x, "stem_")
+    x = _convolution(filters, 3, strides=2, padding=padding, name="stem_conv")(x)
+    x = _normalized(x, "stem_")
     total, done = sum(math.ceil(depth * stage[1]) for stage in STAGES), 0
     for i, (kernel, blocks, filters, expansion, stride) in enumerate(STAGES, 1):
         for j in range(math.ceil(depth * blocks)):
@@ -146,28 +140,28 @@ def _network(x, options, width, depth, dropout):
                 DROP_RATE * done / total, f"block{i}{chr(ord('a') + j)}_",
             )  # fmt: skip
             done += 1
-    x = convolution(divisible(1280 * width), 1, name="top_conv")(x)
-    return classifier(normalized(x, "top_"), options, dropout)
+    x = _convolution(divisible(1280 * width), 1, name="top_conv")(x)
+    return _classifier(_normalized(x, "top_"), options, dropout)
 
 
 def _block(inputs, kernel, filters, expansion, stride, rate, name):
     x, channels = inputs, inputs.shape[channel_axis(3)]
     if expansion != 1:
-        x = convolution(channels * expansion, 1, name=f"{name}expand_conv")(x)
-        x = normalized(x, f"{name}expand_")
+        x = _convolution(channels * expansion, 1, name=f"{name}expand_conv")(x)
+        x = _normalized(x, f"{name}expand_")
     x, padding = pad_for_stride(x, kernel, stride, f"{name}dwconv_pad")
     x = DepthwiseConv2D(
         kernel,
         stride,
         padding,
         use_bias=False,
-        depthwise_initializer=initializer(),
+        depthwise_initializer=_initializer(),
         name=f"{name}dwconv",
     )(x)
-    x = squeeze(normalized(x, name), max(1, channels // 4), name)
-    x = convolution(filters, 1, name=f"{name}project_conv")(x)
-    x = normalized(x, f"{name}project_", None)
-    return add_shortcut(x, inputs, stride, rate, name)
+    x = _squeeze(_normalized(x, name), max(1, channels // 4), name)
+    x = _convolution(filters, 1, name=f"{name}project_conv")(x)
+    x = _normalized(x, f"{name}project_", None)
+    return _add_shortcut(x, inputs, stride, rate, name)
 
 
 def _variant(name, hashes, default_size):

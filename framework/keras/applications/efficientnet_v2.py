@@ -21,7 +21,7 @@ from .architecture import (
     describe,
     divisible,
 )
-from .imagenet_utils import STATISTICS, decode_predictions, preprocessing
+from .imagenet_utils import STATISTICS, _preprocessing, decode_predictions
 
 __all__ = [
     "EfficientNetV2B0",
@@ -35,7 +35,7 @@ __all__ = [
     "preprocess_input",
 ]
 
-preprocess_input = preprocessing(None)
+preprocess_input = _preprocessing(None)
 # Filters of the first layer; then of each stage blocks, filters, expansion, stride, fused.
 STAGES = {
     "b": (

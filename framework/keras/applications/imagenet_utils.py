@@ -18,7 +18,7 @@ from tapewright.layers.base.symbolic_tensor import KerasTensor
 from .. import ops
 from ..utils.file_download import get_file
 
-__all__ = ["decode_predictions", "preprocess_input", "preprocessing"]
+__all__ = ["decode_predictions", "preprocess_input"]
 
 CLASS_INDEX = (
     "https://storage.googleapis.com/download.tensorflow.org/data/"
@@ -114,7 +114,7 @@ def _per_channel(x, numbers, axis):
 
 
 @functools.cache
-def preprocessing(mode: str | None) -> Callable[..., Any]:
+def _preprocessing(mode: str | None) -> Callable[..., Any]:
     """Return the `preprocess_input` of a family of networks.
 
     Args:

@@ -14,23 +14,18 @@ from tapewright.layers import (
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
 from .architecture import batch_normalization, channel_axis, standard
-from .imagenet_utils import decode_predictions, preprocessing
+from .imagenet_utils import _preprocessing, decode_predictions
 
 __all__ = [
     "InceptionV3",
-    "chain",
-    "convolution",
     "decode_predictions",
-    "inception_a",
-    "join",
     "preprocess_input",
-    "stem",
 ]
 
-preprocess_input = preprocessing("tf")
+preprocess_input = _preprocessing("tf")
 
 
-def convolution(
+def _convolution(
     x: KerasTensor,
     filters: int,
     kernel_size: int | Sequence[int],
@@ -44,54 +39,54 @@ def convolution(
     return Activation("relu", name=name and f"{name}_ac")(x)
 
 
-def chain(
+def _chain(
     x: KerasTensor, *steps: tuple[int, int | tuple[int, int]], shrink: bool = False
 ) -> KerasTensor:
     """Convolve by each ``(filters, kernel_size)``; with ``shrink`` the last has stride 2."""
     for step in steps[: -1 if shrink else None]:
-        x = convolution(x, *step)
-    return convolution(x, *steps[-1], strides=2, padding="valid") if shrink else x
+        x = _convolution(x, *step)
+    return _convolution(x, *steps[-1], strides=2, padding="valid") if shrink else x
 
 
-def join(name: str | None, *branches: KerasTensor) -> KerasTensor:
+def _join(name: str | None, *branches: KerasTensor) -> KerasTensor:
     """Concatenate the channels of branches."""
     return Concatenate(channel_axis(3), name=name)(list(branches))
 
 
-def stem(x: KerasTensor) -> KerasTensor:
+def _stem(x: KerasTensor) -> KerasTensor:
     """Build the first layers, from images to 192 channels."""
-    x = convolution(x, 32, 3, strides=2, padding="valid")
-    x = convolution(x, 32, 3, padding="valid")
-    x = convolution(x, 64, 3)
+    x = _convolution(x, 32, 3, strides=2, padding="valid")
+    x = _convolution(x, 32, 3, padding="valid")
+    x = _convolution(x, 64, 3)
     x = MaxPooling2D(3, strides=2)(x)
-    x = convolution(x, 80, 1, padding="valid")
-    x = convolution(x, 192, 3, padding="valid")
+    x = _convolution(x, 80, 1, padding="valid")
+    x = _convolution(x, 192, 3, padding="valid")
     return MaxPooling2D(3, strides=2)(x)
 
 
-def inception_a(x: KerasTensor, first: int, pooled: int, name: str) -> KerasTensor:
+def _inception_a(x: KerasTensor, first: int, pooled: int, name: str) -> KerasTensor:
     """Build branches of 1 x 1, 5 x 5 and two 3 x 3 convolutions, and of pooling."""
-    return join(
+    return _join(
         name,
-        chain(x, (first, 1)),
-        chain(x, (48, 1), (64, 5)),
-        chain(x, (64, 1), (96, 3), (96, 3)),
+        _chain(x, (first, 1)),
+        _chain(x, (48, 1), (64, 5)),
+        _chain(x, (64, 1), (96, 3), (96, 3)),
         _pooled(x, pooled),
     )
 
 
 def _pooled(x, filters):
-    return convolution(AveragePooling2D(3, strides=1, padding="same")(x), filters, 1)
+    return _convolution(AveragePooling2D(3, strides=1, padding="same")(x), filters, 1)
 
 
 def _inception_b(x, n, name):
     """Build branches of 1 x 7 and 7 x 1 convolutions with ``n`` channels."""
     wide, high = (1, 7), (7, 1)
-    return join(
+    return _join(
         name,
-        chain(x, (192, 1)),
-        chain(x, (n, 1), (n, wide), (192, high)),
-        chain(x, (n, 1), (n, high), (n, wide), (n, high), (192, wide)),
+        _chain(x, (192, 1)),
+        _chain(x, (n, 1), (n, wide), (192, high)),
+        _chain(x, (n, 1), (n, high), (n, wide), (n, high), (192, wide)),
         _pooled(x, 192),
     )
 
@@ -100,13 +95,13 @@ def _inception_c(x, i):
     """Build branches that end in a fork of 1 x 3 and 3 x 1 convolutions."""
 
     def fork(y, name):
-        return join(name, chain(y, (384, (1, 3))), chain(y, (384, (3, 1))))
+        return _join(name, _chain(y, (384, (1, 3))), _chain(y, (384, (3, 1))))
 
-    return join(
+    return _join(
         f"mixed{9 + i}",
-        chain(x, (320, 1)),
-        fork(chain(x, (384, 1)), f"mixed9_{i}"),
-        fork(chain(x, (448, 1), (384, 3)), None),
+        _chain(x, (320, 1)),
+        fork(_chain(x, (384, 1)), f"mixed9_{i}"),
+        fork(_chain(x, (448, 1), (384, 3)), None),
         _pooled(x, 192),
     )
 
@@ -126,21 +121,21 @@ def InceptionV3(x, options):
         Szegedy et al., "Rethinking the Inception architecture for computer vision"
         (2016).
     """
-    x = stem(x)
+    x = _stem(x)
     for i, pooled in enumerate((32, 64, 64)):
-        x = inception_a(x, 64, pooled, f"mixed{i}")
-    x = join(
+        x = _inception_a(x, 64, pooled, f"mixed{i}")
+    x = _join(
         "mixed3",
-        chain(x, (384, 3), shrink=True),
-        chain(x, (64, 1), (96, 3), (96, 3), shrink=True),
+        _chain(x, (384, 3), shrink=True),
+        _chain(x, (64, 1), (96, 3), (96, 3), shrink=True),
         MaxPooling2D(3, strides=2)(x),
     )
     for i, filters in enumerate((128, 160, 160, 192), 4):
         x = _inception_b(x, filters, f"mixed{i}")
-    x = join(
+    x = _join(
         "mixed8",
-        chain(x, (192, 1), (320, 3), shrink=True),
-        chain(x, (192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3), shrink=True),
+        _chain(x, (192, 1), (320, 3), shrink=True),
+        _chain(x, (192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3), shrink=True),
         MaxPooling2D(3, strides=2)(x),
     )
     for i in range(2):

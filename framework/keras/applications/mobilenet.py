@@ -30,17 +30,15 @@ from .architecture import (
     describe,
     in_data_format,
 )
-from .imagenet_utils import decode_predictions, preprocessing
+from .imagenet_utils import _preprocessing, decode_predictions
 
 __all__ = [
     "MobileNet",
     "decode_predictions",
     "preprocess_input",
-    "rows_of_weights",
-    "square_size",
 ]
 
-preprocess_input = preprocessing("tf")
+preprocess_input = _preprocessing("tf")
 # Filters and strides of the blocks.
 BLOCKS = (
     (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1), (512, 1),
@@ -76,14 +74,14 @@ def MobileNet(
         "MobileNet", include_top, weights, input_tensor, input_shape, pooling, classes,
         classifier_activation, name,
     )  # fmt: skip
-    shape = options.image_shape(square_size(options.input_shape, SIZES))
+    shape = options.image_shape(_square_size(options.input_shape, SIZES))
     if options.is_imagenet:
         options.require(
             depth_multiplier == 1,
             "with weights='imagenet', depth_multiplier must be 1, got "
             f"{depth_multiplier}",
         )
-    rows = rows_of_weights(options, shape, SIZES, alpha, WIDTHS)
+    rows = _rows_of_weights(options, shape, SIZES, alpha, WIDTHS)
     options.name = name or f"mobilenet_{alpha:0.2f}_{rows}"
     network = partial(
         _network, alpha=alpha, depth_multiplier=depth_multiplier, dropout=dropout
@@ -113,13 +111,13 @@ def _shape_of_images(options: Options) -> ImageShape:
     return shape or of_tensor
 
 
-def square_size(shape: ImageShape, sizes: tuple[int, ...]) -> int:
+def _square_size(shape: ImageShape, sizes: tuple[int, ...]) -> int:
     """Return the size of a square image if there are weights for it, else 224."""
     is_square = shape is not None and shape[0] == shape[1]
     return shape[0] if is_square and shape[0] in sizes else 224
 
 
-def rows_of_weights(options, shape, sizes, alpha, widths):
+def _rows_of_weights(options, shape, sizes, alpha, widths):
     """Return the image size in the names of model and weights.
 
     Raises:

@@ -25,12 +25,12 @@ from .architecture import (
     divisible,
     pad_for_stride,
 )
-from .imagenet_utils import decode_predictions, preprocessing
-from .mobilenet import _shape_of_images, rows_of_weights, square_size
+from .imagenet_utils import _preprocessing, decode_predictions
+from .mobilenet import _rows_of_weights, _shape_of_images, _square_size
 
 __all__ = ["MobileNetV2", "decode_predictions", "preprocess_input"]
 
-preprocess_input = preprocessing("tf")
+preprocess_input = _preprocessing("tf")
 # Filters and strides of the blocks.
 BLOCKS = (
     (16, 1), (24, 2), (24, 1), (32, 2), (32, 1), (32, 1), (64, 2), (64, 1), (64, 1),
@@ -64,8 +64,8 @@ def MobileNetV2(
         "MobileNetV2", include_top, weights, input_tensor, input_shape, pooling,
         classes, classifier_activation, name,
     )  # fmt: skip
-    shape = options.image_shape(square_size(_shape_of_images(options), SIZES))
-    rows = rows_of_weights(options, shape, SIZES, alpha, WIDTHS)
+    shape = options.image_shape(_square_size(_shape_of_images(options), SIZES))
+    rows = _rows_of_weights(options, shape, SIZES, alpha, WIDTHS)
     options.name = name or f"mobilenetv2_{alpha:0.2f}_{rows}"
     url = (
         "mobilenet_v2/mobilenet_v2_weights_tf_dim_ordering_tf_kernels_"

@@ -32,7 +32,7 @@ from .architecture import (
     in_data_format,
     pad_for_stride,
 )
-from .imagenet_utils import decode_predictions, preprocessing
+from .imagenet_utils import _preprocessing, decode_predictions
 from .mobilenet import _shape_of_images, _warn_of_other_size
 
 __all__ = [
@@ -42,7 +42,7 @@ __all__ = [
     "preprocess_input",
 ]
 
-preprocess_input = preprocessing(None)
+preprocess_input = _preprocessing(None)
 # Of each block: expansion, filters, kernel size, stride, with squeeze and excitation,
 # with hard swish. A minimalistic network has none of the last two, and kernels of 3 x 3.
 SMALL = (

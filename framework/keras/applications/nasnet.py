@@ -30,7 +30,7 @@ from .architecture import (
     in_data_format,
     pad_for_stride,
 )
-from .imagenet_utils import decode_predictions, preprocessing
+from .imagenet_utils import _preprocessing, decode_predictions
 
 __all__ = [
     "NASNetLarge",
@@ -39,7 +39,7 @@ __all__ = [
     "preprocess_input",
 ]
 
-preprocess_input = preprocessing("tf")
+preprocess_input = _preprocessing("tf")
 _normalization = partial(batch_normalization, momentum=0.9997, epsilon=1e-3)
 _projection = partial(
     Conv2D,

@@ -15,7 +15,7 @@ from tapewright.layers import (
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
 from .architecture import Options, batch_normalization, standard
-from .imagenet_utils import decode_predictions, preprocessing
+from .imagenet_utils import _preprocessing, decode_predictions
 
 __all__ = [
     "ResNet101",
@@ -24,10 +24,9 @@ __all__ = [
     "decode_predictions",
     "normalization",
     "preprocess_input",
-    "resnet",
 ]
 
-preprocess_input = preprocessing("caffe")
+preprocess_input = _preprocessing("caffe")
 normalization = partial(batch_normalization, axis=3, epsilon=1.001e-5)
 
 
@@ -36,7 +35,7 @@ def _normalized_relu(x, name):
     return Activation("relu", name=f"{name}_relu")(x)
 
 
-def resnet(
+def _resnet(
     x: KerasTensor,
     options: Options,
     stage: Callable[..., KerasTensor],
@@ -83,7 +82,7 @@ def _block(x, filters, stride, project, name):
     return Activation("relu", name=f"{name}_out")(x)
 
 
-_network = partial(resnet, stage=_stage, strides=(1, 2, 2, 2))
+_network = partial(_resnet, stage=_stage, strides=(1, 2, 2, 2))
 
 
 @standard(

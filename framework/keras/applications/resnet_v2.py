@@ -7,8 +7,8 @@ from functools import partial
 from tapewright.layers import Add, Conv2D, MaxPooling2D, ZeroPadding2D
 
 from .architecture import standard
-from .imagenet_utils import decode_predictions, preprocessing
-from .resnet import _normalized_relu, resnet
+from .imagenet_utils import _preprocessing, decode_predictions
+from .resnet import _normalized_relu, _resnet
 
 __all__ = [
     "ResNet101V2",
@@ -18,7 +18,7 @@ __all__ = [
     "preprocess_input",
 ]
 
-preprocess_input = preprocessing("tf")
+preprocess_input = _preprocessing("tf")
 
 
 def _stage(x, filters, count, stride, name):
@@ -44,7 +44,7 @@ def _block(x, filters, stride, project, name):
     return Add(name=f"{name}_out")([x, y])
 
 
-_network = partial(resnet, stage=_stage, strides=(2, 2, 2, 1), preactivated=True)
+_network = partial(_resnet, stage=_stage, strides=(2, 2, 2, 1), preactivated=True)
 
 
 @standard(

@@ -8,14 +8,18 @@ from tapewright.layers import Conv2D, Dense, Flatten, MaxPooling2D
 from tapewright.layers.base.symbolic_tensor import KerasTensor
 
 from .architecture import Options, standard
-from .imagenet_utils import decode_predictions, preprocessing
+from .imagenet_utils import _preprocessing, decode_predictions
 
-__all__ = ["VGG16", "decode_predictions", "preprocess_input", "vgg"]
+__all__ = [
+    "VGG16",
+    "decode_predictions",
+    "preprocess_input",
+]
 
-preprocess_input = preprocessing("caffe")
+preprocess_input = _preprocessing("caffe")
 
 
-def vgg(x: KerasTensor, options: Options, counts: Sequence[int]) -> KerasTensor:
+def _vgg(x: KerasTensor, options: Options, counts: Sequence[int]) -> KerasTensor:
     """Build a network with ``counts`` convolutions in its blocks."""
     for i, (count, filters) in enumerate(zip(counts, (64, 128, 256, 512, 512)), 1):
         for j in range(1, count + 1):
@@ -43,4 +47,4 @@ def VGG16(x, options):
         Simonyan & Zisserman, "Very deep convolutional networks for large-scale image
         recognition" (2015).
     """
-    return vgg(x, options, (2, 2, 3, 3, 3))
+    return _vgg(x, options, (2, 2, 3, 3, 3))

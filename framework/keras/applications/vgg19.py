@@ -1,12 +1,12 @@
 """VGG with 19 weight layers."""
 
 from .architecture import standard
-from .imagenet_utils import decode_predictions, preprocessing
-from .vgg16 import vgg
+from .imagenet_utils import _preprocessing, decode_predictions
+from .vgg16 import _vgg
 
 __all__ = ["VGG19", "decode_predictions", "preprocess_input"]
 
-preprocess_input = preprocessing("caffe")
+preprocess_input = _preprocessing("caffe")
 
 
 @standard(
@@ -22,4 +22,4 @@ def VGG19(x, options):
         Simonyan & Zisserman, "Very deep convolutional networks for large-scale image
         recognition" (2015).
     """
-    return vgg(x, options, (2, 2, 4, 4, 4))
+    return _vgg(x, options, (2, 2, 4, 4, 4))

@@ -13,11 +13,11 @@ from tapewright.layers import (
 )
 
 from .architecture import batch_normalization, standard
-from .imagenet_utils import decode_predictions, preprocessing
+from .imagenet_utils import _preprocessing, decode_predictions
 
 __all__ = ["Xception", "decode_predictions", "preprocess_input"]
 
-preprocess_input = preprocessing("tf")
+preprocess_input = _preprocessing("tf")
 _separable = partial(SeparableConv2D, padding="same", use_bias=False)
 
 

@@ -43,8 +43,6 @@ class CallbackList(Callback):
         >>> callbacks = keras.callbacks.CallbackList(add_history=True, epochs=1)
         >>> callbacks.on_train_begin()
         >>> callbacks.on_epoch_begin(0)
-        >>> callbacks.wants_train_batches
-        False
         >>> callbacks.on_epoch_end(0, {"loss": 0.5})
         >>> callbacks.callbacks[0].history
         {'loss': [0.5]}

@@ -144,7 +144,7 @@ class _SynchronizedCallbacks:
     def on_epoch_begin(self, epoch):
         self._callbacks.on_epoch_begin(epoch)
         self._vote("stop_training")
-        self._decide_on_votes(self._callbacks.wants_train_batches)
+        self._decide_on_votes(self._callbacks._tw_wants_train_batches)
 
     def on_train_batch_end(self, batch, logs):
         self._callbacks.on_train_batch_end(batch, logs)
@@ -158,7 +158,7 @@ class _SynchronizedCallbacks:
 
     def on_test_begin(self):
         self._callbacks.on_test_begin()
-        self._decide_on_votes(self._callbacks.wants_test_batches)
+        self._decide_on_votes(self._callbacks._tw_wants_test_batches)
 
     def on_test_batch_end(self, batch, logs):
         self._callbacks.on_test_batch_end(batch, logs)
