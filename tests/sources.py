@@ -22,8 +22,7 @@ class Source(NamedTuple):
     imports: list  # nodes, wherever they stand
     run: list  # those not under ``if TYPE_CHECKING``, which never runs
     private: list  # nodes ``value._attribute``
-    methods: set  # names that start with an underscore, defined in classes
-    fields: set  # names that start with an underscore, assigned to objects
+    members: set  # private names that classes define, or assign to their objects
     docstrings: list
     strings: set  # all constants that are texts
 
@@ -51,10 +50,28 @@ def is_private(name):
     return name.startswith("_") and not name.startswith(("__", "_tw_"))
 
 
+def of_self(node):
+    """Return whether an attribute is one of the object or the class of a method."""
+    return ast.unparse(node.value) in ("self", "cls", "super()")
+
+
+def names_in(node):
+    """Return the names that the body of a class defines, those of slots among them."""
+    for each in node.body:
+        if isinstance(each, ast.FunctionDef):
+            yield each.name
+        elif isinstance(each, ast.Assign | ast.AnnAssign):
+            for part in ast.walk(each):
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                    yield part.id
+                elif isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.value
+
+
 @functools.cache
 def source(path):
     """Return the `Source` of a file, parsed once in a process."""
-    found = Source([], [], [], set(), set(), [], set())
+    found = Source([], [], [], set(), [], set())
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for statement in tree.body:
         never = isinstance(statement, ast.If) and (
@@ -68,15 +85,14 @@ def source(path):
             elif isinstance(node, ast.Attribute):
                 if is_private(node.attr):
                     found.private.append(node)
-                    if isinstance(node.ctx, ast.Store):
-                        found.fields.add(node.attr)
+                    if isinstance(node.ctx, ast.Store) and of_self(node):
+                        found.members.add(node.attr)
             elif isinstance(node, ast.Constant):
                 if isinstance(node.value, str):
                     found.strings.add(node.value)
             elif isinstance(node, _DOCUMENTED):
                 found.docstrings.append(ast.get_docstring(node))
                 if isinstance(node, ast.ClassDef):
-                    names = [getattr(each, "name", "") for each in node.body]
-                    found.methods.update(filter(is_private, names))
+                    found.members.update(filter(is_private, names_in(node)))
     found.docstrings.append(ast.get_docstring(tree))
     return found

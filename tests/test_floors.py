@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from .sources import ROOT, is_private, modules, source
+from .sources import ROOT, is_private, modules, of_self, source
 
 # Room -> floor. A room is a folder of `framework/` or one of the top-level folders, and ""
 # the front door. Rooms of one floor do not import each other.
@@ -268,19 +268,22 @@ def test_files_of_one_room_import_each_other_relatively_and_others_by_full_name(
     assert not wrong, "\n".join(wrong)
 
 
-# Private methods of `Variable` that all floors call.
-CALLED_FROM_EVERYWHERE = {"_bind", "_fitting"}
+# Private names of `Variable` that all floors use for speed, names of named tuples, and
+# names that Keras gives to tensors.
+USED_EVERYWHERE = {"_array", "_bind", "_fitting", "_fields", "_make"}
+USED_EVERYWHERE |= {"_keras_history", "_keras_mask"}
+FILE = ROOT / "tests" / "keras" / "reference" / "attribute_names.json"
+KERAS = {*re.findall(r"\w+", FILE.read_text(encoding="utf-8"))}
 
 
 def test_a_private_name_is_used_in_its_own_folder_alone():
-    methods, fields = {}, set()
+    homes = {}
     for path in SOURCES.values():
-        fields |= source(path).fields | source(path).strings  # `__slots__` are strings
-        for name in source(path).methods:
-            methods.setdefault(name, set()).add(path.parent)
+        for name in source(path).members - USED_EVERYWHERE - KERAS:
+            homes.setdefault(name, set()).add(path.parent)
     wrong = []
     for module, path in SOURCES.items():
-        others = {}  # local names of modules in other folders
+        others, here = {}, set()  # local names of modules in other folders, and in this
         for node in source(path).imports:
             base = base_of(module, node) if isinstance(node, ast.ImportFrom) else ""
             for alias in node.names:
@@ -290,15 +293,12 @@ def test_a_private_name_is_used_in_its_own_folder_alone():
                     others[alias.asname or alias.name] = name
                     if is_private(alias.name):
                         wrong.append(f"{where(module, node.lineno)}: {alias.name}")
+                elif name in SOURCES:
+                    here.add(alias.asname or alias.name)
         for node in source(path).private:
-            value, folders = ast.unparse(node.value), methods.get(node.attr, ())
+            value, folders = ast.unparse(node.value), homes.get(node.attr)
             is_module = others.get(value) in SOURCES
-            is_method = (
-                value not in ("self", "cls", "super()")  # inherited
-                and folders
-                and path.parent not in folders
-                and node.attr not in fields | CALLED_FROM_EVERYWHERE
-            )
-            if is_module or is_method:
+            is_foreign = folders and path.parent not in folders
+            if is_module or is_foreign and value not in here and not of_self(node):
                 wrong.append(f"{where(module, node.lineno)}: {ast.unparse(node)}")
     assert not wrong, "\n".join(wrong)

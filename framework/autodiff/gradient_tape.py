@@ -110,7 +110,7 @@ class GradientTape:
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True):
         self._persistent = persistent
         self._accessed = watch_accessed_variables
-        self._tape = None
+        self._tw_tape = None
         self._pushed = None  # the tape on the interpreter stack, while there is one
         self._spent = False
         self._warned = False
@@ -124,8 +124,8 @@ class GradientTape:
             raise ValueError(
                 "The tape is already recording and cannot be entered again"
             )
-        if self._tape is None:
-            self._tape = self._new_tape()
+        if self._tw_tape is None:
+            self._tw_tape = self._new_tape()
             self._spent, self._remains = False, None
         self._push()
         return self
@@ -139,9 +139,9 @@ class GradientTape:
 
     def _push(self, at=None):
         interpreters = list(active_interpreters())
-        interpreters.insert(len(interpreters) if at is None else at, self._tape)
+        interpreters.insert(len(interpreters) if at is None else at, self._tw_tape)
         set_interpreters(interpreters)
-        self._pushed = self._tape
+        self._pushed = self._tw_tape
 
     def _pop(self):
         interpreters = active_interpreters()
@@ -175,10 +175,10 @@ class GradientTape:
             >>> tape.gradient(y, x).numpy()
             np.float32(6.0)
         """
-        if self._tape is None:
+        if self._tw_tape is None:
             if self._spent:
                 raise self._spent_error()
-            self._tape = self._new_tape()
+            self._tw_tape = self._new_tape()
         things = [_part(unwrap_value(x)) for x in flatten(tensor)]
         for thing in things:
             if not isinstance(thing, (Tensor, Variable)):
@@ -194,11 +194,13 @@ class GradientTape:
                     stacklevel=user_stacklevel(),
                 )
             elif isinstance(thing, Variable):
-                self._tape.watch_variable(thing)
+                self._tw_tape.watch_variable(thing)
             else:
-                if hasattr(thing, "_logits"):  # losses now depend on the probabilities
-                    del thing._logits
-                self._tape.watch(thing)
+                if hasattr(
+                    thing, "_tw_logits"
+                ):  # losses now depend on the probabilities
+                    del thing._tw_logits
+                self._tw_tape.watch(thing)
 
     def stop_recording(self) -> AbstractContextManager[None]:
         """Context manager in which this tape does not record.
@@ -219,14 +221,14 @@ class GradientTape:
 
     def reset(self) -> None:
         """Discard all records and watched values; a recording tape continues to record."""
-        if self._tape is not None:
-            self._tape.forget()
+        if self._tw_tape is not None:
+            self._tw_tape.forget()
         self._watched, self._remains = (), None
 
     def watched_variables(self) -> tuple[Variable, ...]:
         """Return the watched variables, in order of construction."""
-        if self._tape is not None:
-            self._watched = self._tape.variables.values()
+        if self._tw_tape is not None:
+            self._watched = self._tw_tape.variables.values()
         self._watched = tuple(sorted(self._watched, key=lambda v: v._tw_serial))
         return self._watched
 
@@ -237,7 +239,7 @@ class GradientTape:
         parts = ["persistent"] if self._persistent else []
         if self._spent:
             parts.append("spent")
-        tape = self._tape
+        tape = self._tw_tape
         if tape is not None:
             parts += ["recording"] if self._active else []
             parts.append(_counted(len(tape.records), "op"))
@@ -285,7 +287,7 @@ class GradientTape:
             raise TypeError(
                 f"explain: target must be a single tensor, got {len(targets)}"
             )
-        if self._tape is None and self._remains is not None:
+        if self._tw_tape is None and self._remains is not None:
             if not self._remains.covers(targets[0]):
                 raise RecordingError(
                     "explain: the tape is spent, and can explain the target of its gradient "
@@ -311,15 +313,15 @@ class GradientTape:
         return self.summary().nbytes
 
     def _kept(self):
-        if self._tape is None:
+        if self._tw_tape is None:
             if self._spent:
                 raise RecordingError(
                     "A non-persistent GradientTape is empty after gradient, unless a "
                     "gradient was None, which `explain` explains; inspect it before, or "
                     "create it with GradientTape(persistent=True)"
                 )
-            self._tape = self._new_tape()
-        return self._tape
+            self._tw_tape = self._new_tape()
+        return self._tw_tape
 
     # --- differentiating
 
@@ -726,7 +728,7 @@ class GradientTape:
 
     def _has_coinciding_values(self):
         """Return whether gradients have parts that a batched pass lacks; see `confluence`."""
-        return self._tape is not None and _coincide(self._tape)
+        return self._tw_tape is not None and _coincide(self._tw_tape)
 
     @contextmanager
     def _several_gradients(self):
@@ -800,10 +802,10 @@ class GradientTape:
 
     def _begin(self):
         """Return the tape, released unless persistent, and the active interpreters."""
-        if self._tape is None:
+        if self._tw_tape is None:
             if self._spent:
                 raise self._spent_error()
-            self._tape = self._new_tape()
+            self._tw_tape = self._new_tape()
         if self._here and not self._persistent:
             self._pop()
         elif self._here and not self._warned:
@@ -814,10 +816,10 @@ class GradientTape:
                 "or inside tape.stop_recording(), unless you need its derivatives",
                 stacklevel=user_stacklevel(),
             )
-        tape = self._tape
+        tape = self._tw_tape
         if not self._persistent:
             self._watched = tuple(tape.variables.values())
-            self._tape, self._spent = None, True
+            self._tw_tape, self._spent = None, True
         return tape, active_interpreters()
 
 
@@ -839,10 +841,10 @@ class _Pause:
     """Context of `GradientTape.stop_recording`."""
 
     def __init__(self, tape):
-        self._tape = tape
+        self._tw_tape = tape
 
     def __enter__(self) -> None:
-        tape = self._tape
+        tape = self._tw_tape
         if not tape._here:
             raise RecordingError("stop_recording: the tape is not recording here")
         self._place = active_interpreters().index(tape._pushed)
@@ -851,8 +853,8 @@ class _Pause:
 
     def __exit__(self, *exc: object) -> None:
         paused.reset(self._token)
-        if self._tape._tape is not None:  # no gradient has spent the tape
-            self._tape._push(self._place)
+        if self._tw_tape._tw_tape is not None:  # no gradient has spent the tape
+            self._tw_tape._push(self._place)
 
 
 # ------------------------------------------------------------------ checking arguments

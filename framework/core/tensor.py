@@ -59,11 +59,18 @@ class Tensor(Operators):
         (TensorShape([2, 2]), tf.float32, array([1., 2.], dtype=float32))
     """
 
-    __slots__ = ("array", "key", "_keras_mask", "_logits", "_part_of", "__weakref__")
+    __slots__ = (
+        "array",
+        "key",
+        "_keras_mask",
+        "_tw_logits",
+        "_tw_part_of",
+        "__weakref__",
+    )
     array: Any
     key: Any
-    _logits: tuple[Any, str, Any]  # behind probabilities: logits, activation, axis
-    _part_of: tuple[Any, Any]  # of v[index]: the variable and the index
+    _tw_logits: tuple[Any, str, Any]  # behind probabilities: logits, activation, axis
+    _tw_part_of: tuple[Any, Any]  # of v[index]: the variable and the index
 
     @property
     def shape(self) -> TensorShape:
@@ -122,7 +129,7 @@ class Tensor(Operators):
             array([1., 0., 0.], dtype=float32)
         """
         try:
-            variable, index = self._part_of
+            variable, index = self._tw_part_of
         except AttributeError:
             raise AttributeError(
                 "a tensor has no attribute 'assign': tensors are immutable; assign to a "

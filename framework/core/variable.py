@@ -133,7 +133,7 @@ class Variable(Operators, Guarding):
         "_name",
         "_path",
         "_unwatched_key",
-        "_lock",
+        "_tw_lock",
         "_tw_unconnected",
         "__weakref__",
         "__dict__",
@@ -165,7 +165,7 @@ class Variable(Operators, Guarding):
         aggregation: VariableAggregation = VariableAggregation.NONE,
         shape: StaticShapeLike = None,
     ):
-        self._lock = threading.RLock()  # held by the thread that writes
+        self._tw_lock = threading.RLock()  # held by the thread that writes
         tracer = active_tracer()
         if callable(initial_value):
             with use_interpreters(active_interpreters() if tracer is None else ()):
@@ -489,7 +489,7 @@ class Variable(Operators, Guarding):
             tracer.assign(self, "assign_add", delta)
         else:
             delta = self._fitting("assign_add", delta)
-            with self._lock:
+            with self._tw_lock:
                 self._bind(self._array + delta)
         return self
 
@@ -527,7 +527,7 @@ class Variable(Operators, Guarding):
             tracer.assign(self, "assign_sub", delta)
         else:
             delta = self._fitting("assign_sub", delta)
-            with self._lock:
+            with self._tw_lock:
                 self._bind(self._array - delta)
         return self
 
@@ -604,12 +604,12 @@ class Variable(Operators, Guarding):
         """Make the array the value; it must not be written to afterwards."""
         if isinstance(array, np.generic):
             array = np.asarray(array)
-        with self._lock:  # an optimizer may be about to put its own array back
+        with self._tw_lock:  # an optimizer may be about to put its own array back
             self._array = array
 
     def __getattr__(self, name: str) -> Any:
         if name == "_array":  # an optimizer has taken it to write into it
-            with self._lock:
+            with self._tw_lock:
                 return object.__getattribute__(self, name)
         if name in OF_TENSORS:  # `Elsewhere` has raised, and Python asks here, too
             Elsewhere(name, OF_TENSORS[name]).refuse(self)
@@ -658,7 +658,9 @@ class writing:  # noqa: N801  (used as a statement)
     __slots__ = ("acquires", "releases", "exits")
 
     def __init__(self, variables: Iterable[Variable]):
-        locks = {id(v._lock): v._lock for v in variables}  # some variables share one
+        locks = {
+            id(v._tw_lock): v._tw_lock for v in variables
+        }  # some variables share one
         ordered = [locks[number] for number in sorted(locks)]
         self.acquires = [lock.acquire for lock in ordered]
         self.releases = [lock.release for lock in ordered]

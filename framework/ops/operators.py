@@ -193,7 +193,7 @@ for _name, _sign, _assignment in (
 def _part(self, index):
     """Index a variable: ``v[index]``, which can be assigned to."""
     part = indexing.getitem(self, index)
-    part._part_of = self, index
+    part._tw_part_of = self, index
     return part
 
 

@@ -155,7 +155,7 @@ class State(Reserving, Trackable):
         variable = Variable(value, trainable=False, name=name, dtype=dtype)
         variable.path = f"{self.name}/{name}"
         if self._iterations is not None:  # one lock for all: they change together
-            variable._lock = self._iterations._lock
+            variable._tw_lock = self._iterations._tw_lock
         return variable
 
     # --- variables and assignments of a rule in ops

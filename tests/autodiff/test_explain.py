@@ -486,7 +486,7 @@ def test_losses_remember_a_bounded_number_of_origins(v):
     parts = [tw.Variable(float(i)) for i in range(40)]
     with tw.GradientTape() as tape:
         total = tw.add_n([tw.stop_gradient(p * 1.0) for p in parts]) * v
-    assert len(tape._tape.untracked_inputs[0][1].origins) == 16
+    assert len(tape._tw_tape.untracked_inputs[0][1].origins) == 16
     assert reason(tape, total, parts[0]) == "stop_gradient"
 
 

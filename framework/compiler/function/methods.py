@@ -26,36 +26,36 @@ class Always:
 class Method(Generic[P, R]):
     """The `Function` of one owner, bound to it."""
 
-    __slots__ = ("_function", "__self__")
+    __slots__ = ("_tw_function", "__self__")
 
     def __init__(self, function, owner):
-        self._function, self.__self__ = function, owner
+        self._tw_function, self.__self__ = function, owner
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._function(*args, **kwargs)
+        return self._tw_function(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._function, name)
+        return getattr(self._tw_function, name)
 
     @property
     def __signature__(self):
-        return self._function.signature.signature
+        return self._tw_function.signature.signature
 
     @property
     def python_function(self) -> Callable[P, R]:
         """The Python method itself, which is not traced."""
-        return functools.partial(self._function.python_function, self.__self__)
+        return functools.partial(self._tw_function.python_function, self.__self__)
 
     def __eq__(self, other):
         if type(other) is not Method:
             return NotImplemented
-        return self._function is other._function
+        return self._tw_function is other._tw_function
 
     def __hash__(self):
-        return hash(self._function)
+        return hash(self._tw_function)
 
     def __repr__(self):
-        return f"{self._function!r} of {self.__self__!r}"
+        return f"{self._tw_function!r} of {self.__self__!r}"
 
     def __reduce__(self):
-        return getattr, (self.__self__, self._function._name)
+        return getattr, (self.__self__, self._tw_function._name)

@@ -19,7 +19,7 @@ class SegmentedExecutable(Executable):
     def one_by_one(self):
         if self._one_by_one is None:
             twin = copy.copy(self)
-            twin.together, twin._idle = False, type(self._idle)()
+            twin.together, twin.idle = False, type(self.idle)()
             twin.make_source()
             self._one_by_one = twin
         return self._one_by_one

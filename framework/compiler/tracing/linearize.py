@@ -177,11 +177,11 @@ class Linearization:
                 if i not in symbols:
                     self.tape.watch(family.variables[i - count])
                 elif symbols[i].array.dtype == HANDLE:
-                    self.tape._tape.watch(symbols[i])  # the states of a loop
+                    self.tape._tw_tape.watch(symbols[i])  # the states of a loop
                 else:
                     self.tape.watch(symbols[i])
             outputs = _interpreted(family, symbols, env)
-        self.known = self.tape._tape.known
+        self.known = self.tape._tw_tape.known
         self.tracer.finish(outputs)
         self.tracer.graph.finished = False  # VJPs go on to use its values
         self.later = self._add_reads(family, count, env)
@@ -254,7 +254,7 @@ class Linearization:
 
     def _lost(self, without):
         """Find where the gradients of these sources are lost inside: source -> `Origin`."""
-        tape, found = self.tape._tape, {}
+        tape, found = self.tape._tw_tape, {}
         losses = [lost for _, lost in tape.untracked_inputs]
         losses += [x.key for x in self.results if type(x.key) is Provenance]
         origins = [o for lost in losses for o in lost.origins if o.reason != "variable"]

@@ -22,7 +22,15 @@ from ..elements import describe, packer, stack_elements
 from .node import UNKNOWN, Node, copy_position, row_count
 from .sources import row_spec
 
-__all__ = ["Batch", "PaddedBatch", "RaggedBatch", "Rebatch", "SparseBatch", "Unbatch"]
+__all__ = [
+    "Batch",
+    "PaddedBatch",
+    "RaggedBatch",
+    "Rebatch",
+    "SparseBatch",
+    "Unbatch",
+    "batch_size_of",
+]
 
 
 class Batch(Node):
@@ -237,6 +245,11 @@ class PaddedBatch(Batch):
             for leaf, shape in zip(leaves, shapes, strict=True)
         ]
         return pack(spec, specs)
+
+
+def batch_size_of(dataset):
+    """Return the batch size of a `Dataset`, or None if `batch` was not its last step."""
+    return dataset._node.batch_size if isinstance(dataset._node, Batch) else None
 
 
 def _per_leaf(element, argument, count, name):

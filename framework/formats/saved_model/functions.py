@@ -65,7 +65,7 @@ def write_function(group, function, variables, gradients=True, optimizers=None):
     Raises:
         SavingError: If a file cannot store something; it names the line of user code.
     """
-    function = getattr(function, "_function", function)
+    function = getattr(function, "_tw_function", function)
     calls, constants = list(_calls(function, group.path)), ConstantWriter()
     name = getattr(function, "name", "function")
     if not calls:
@@ -87,7 +87,7 @@ def write_function(group, function, variables, gradients=True, optimizers=None):
 
 def has_traces(function):
     """Return True if a function has anything to write."""
-    function = getattr(function, "_function", function)
+    function = getattr(function, "_tw_function", function)
     if isinstance(function, ConcreteFunction):
         return True
     return function.input_signature is not None or bool(function.concrete_functions)

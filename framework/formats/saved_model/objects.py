@@ -69,7 +69,9 @@ class ObjectWriter:
 
     def _node(self, thing, name="", depth=0):
         """Return the node number of an object, or None if it is not written."""
-        thing = getattr(thing, "_function", thing) if type(thing) is Method else thing
+        thing = (
+            getattr(thing, "_tw_function", thing) if type(thing) is Method else thing
+        )
         found = self._numbers.get(id(thing))
         if found is not None:
             return found

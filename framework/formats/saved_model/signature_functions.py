@@ -129,7 +129,7 @@ def as_signatures(obj, signatures, path, call=None):
     found = {}
     for name, function in signatures.items():
         function = getattr(function, "function", function)
-        function = function._function if type(function) is Method else function
+        function = function._tw_function if type(function) is Method else function
         if not isinstance(name, str) or not isinstance(
             function, (Function, ConcreteFunction)
         ):

@@ -99,7 +99,7 @@ def logits_behind(activation, y_pred, from_logits, axis=None):
     For a probability that is 0 or 1 in float32, the gradient of the clipped logarithm
     is 0: such an example would never be learnt from.
     """
-    logits, name, along = getattr(y_pred, "_logits", (None, None, None))
+    logits, name, along = getattr(y_pred, "_tw_logits", (None, None, None))
     if name != activation or (axis is not None and (along - axis) % y_pred.array.ndim):
         return y_pred, from_logits
     if from_logits:

@@ -12,7 +12,7 @@ from tapewright.core.nest import flatten, is_nested, map_structure
 from tapewright.core.tensor import convert_to_tensor
 from tapewright.data.dataset import Dataset
 from tapewright.data.elements import stack_elements
-from tapewright.data.nodes.batching import Batch
+from tapewright.data.nodes.batching import batch_size_of
 from tapewright.ops.array.gather import gather
 from tapewright.ops.array.shape import expand_dims
 
@@ -84,9 +84,8 @@ def _arrays(dataset):
     """Return the samples as a structure of arrays, and the batch size or None."""
     batch_size = None
     if isinstance(dataset, Dataset):
-        if isinstance(dataset._node, Batch):
-            batch_size = dataset._node.batch_size
-            dataset = dataset.unbatch()
+        batch_size = batch_size_of(dataset)
+        dataset = dataset if batch_size is None else dataset.unbatch()
         with devices.use_module(np):  # the elements stay on the host
             elements = list(dataset)
         if not elements:

@@ -213,7 +213,7 @@ def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:
 def keep_logits(probabilities, logits, activation, axis=None):
     """Let losses of the probabilities use the logits, which are not rounded."""
     if isinstance(logits, Tensor) and isinstance(probabilities, Tensor):
-        probabilities._logits = logits, activation, axis
+        probabilities._tw_logits = logits, activation, axis
     return probabilities
 
 

@@ -260,7 +260,7 @@ class Generator:
 
     def _step(self, by):
         """Advance the counter and return the state before, distinct for each thread."""
-        with self.state._lock:
+        with self.state._tw_lock:
             state = self.state.read()
             self.state.assign(add(state, by))
         return state
@@ -372,7 +372,7 @@ class _TracedState:
     """State of a generator created in a traced function; it ends with the trace."""
 
     __slots__ = ("_value", "_tw_serial")
-    _lock = nullcontext()  # a trace belongs to one thread
+    _tw_lock = nullcontext()  # a trace belongs to one thread
     path = "state"
 
     def __init__(self, value):

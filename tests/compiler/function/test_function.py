@@ -299,7 +299,7 @@ def test_a_tape_outside_does_not_record_the_trace():
     f = tw.function(lambda x: [x * c for _ in range(50)][0])
     with tw.GradientTape() as tape:
         f(tw.constant(1.0))
-    assert len(tape._tape.records) < 10
+    assert len(tape._tw_tape.records) < 10
 
 
 def test_numbers_are_checked_in_a_traced_function():

@@ -628,7 +628,7 @@ def test_what_was_recorded_dies_with_the_gradient():
         with tw.GradientTape() as tape:
             tape.watch(x)
             y = traced(x)
-        _, _, _, *residuals = tape._tape.records[0]
+        _, _, _, *residuals = tape._tw_tape.records[0]
         kept = [weakref.ref(t) for t in residuals]
         del residuals
         assert kept

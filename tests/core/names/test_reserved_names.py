@@ -49,7 +49,7 @@ def test_a_variable_of_a_user_has_attributes_of_its_own():
 def test_a_variable_of_a_user_refuses_the_names_of_ours():
     weight = Weight(1.0)
     ours = [n for n in private_names(tw.Variable(1.0)) if n not in ORDINARY]
-    assert {"_array", "_lock", "_bind"} <= set(ours)
+    assert {"_array", "_tw_lock", "_bind"} <= set(ours)
     for name in (*ours, "read"):
         if not name.startswith("_tw_"):
             with pytest.raises(AttributeError, match=f"Weight: .*{name}.*rename"):

@@ -144,7 +144,7 @@ def test_slots_have_the_names_of_keras(name, slots):
 def test_all_variables_of_an_optimizer_share_one_lock():
     optimizer = Adam(use_ema=True)
     optimizer.build([variable(1.0), variable(2.0)])
-    assert len({id(v._lock) for v in optimizer.variables}) == 1
+    assert len({id(v._tw_lock) for v in optimizer.variables}) == 1
 
 
 def test_sgd_has_slots_only_with_momentum():

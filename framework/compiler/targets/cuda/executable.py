@@ -61,7 +61,7 @@ class CudaExecutable(SegmentedExecutable):
         self.updates = [kernel.step for kernel in kernels]
         self.is_covered = False
         super().__init__(program, name)
-        self._idle = {}  # GPU and address of a stream -> instances
+        self.idle = {}  # GPU and address of a stream -> instances
 
     def write(self, assignment):
         self.plan = MemoryPlan()
@@ -94,7 +94,7 @@ class CudaExecutable(SegmentedExecutable):
         """
         if not all([each.is_current() for each in self.updates]):
             self._compile_again()
-        idle = self._idle.get(self._queue())
+        idle = self.idle.get(self._queue())
         try:
             instance = idle.pop() if idle else self.instance()
         except IndexError:  # another thread has taken the last one
@@ -104,7 +104,7 @@ class CudaExecutable(SegmentedExecutable):
 
     def release(self, instance):
         if instance.program is self.program:
-            self._idle.setdefault(self._queue(), []).append(instance)
+            self.idle.setdefault(self._queue(), []).append(instance)
 
     def _queue(self):
         cuda = self.xp.cuda

@@ -316,7 +316,7 @@ def _in_c_order(xp, variable):
     array = variable._array
     if array.flags.c_contiguous:
         return array
-    with variable._lock:
+    with variable._tw_lock:
         array = xp.ascontiguousarray(variable._array)
         variable._bind(array)
     return array

@@ -43,7 +43,7 @@ class Executable:
             )
         self.assignment = BufferAssignment(program)
         self.make_source()
-        self._idle = []
+        self.idle = []
 
     def make_source(self):
         """Write and compile the source."""
@@ -88,13 +88,13 @@ class Executable:
     def acquire(self):
         """Take an instance that no thread uses."""
         try:
-            return self._idle.pop()
+            return self.idle.pop()
         except IndexError:
             return self.instance()
 
     def release(self, instance):
         """Give back an instance that `acquire` has returned."""
-        self._idle.append(instance)
+        self.idle.append(instance)
 
     def instance(self, replacing=None):
         """Create a replay function with separate memory.

@@ -142,7 +142,7 @@ def test_no_more_graphs_are_kept_than_eight(gpu, unverified):
         held.append(v.read())
         add(tw.ones([]))
     assert [h.numpy()[0] for h in held] == list(range(replays.GRAPHS + 4))
-    (idle,) = executable_of(add, tw.ones([]))._idle.values()
+    (idle,) = executable_of(add, tw.ones([])).idle.values()
     (replay,) = _replays(idle[0])
     assert len(replay.graphs) == replays.GRAPHS
 
@@ -377,7 +377,7 @@ def test_replays_of_another_stream_have_memory_of_their_own(gpu, unverified):
     with gpu.cuda.Stream():
         f(x)
         f(x)
-    assert [len(each) for each in executable._idle.values()] == [1, 1]
+    assert [len(each) for each in executable.idle.values()] == [1, 1]
 
 
 def meanwhile(monkeypatch, change):
