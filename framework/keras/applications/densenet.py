@@ -13,7 +13,7 @@ from tapewright.layers import (
 
 from .architecture import channel_axis, standard
 from .imagenet_utils import _preprocessing, decode_predictions
-from .resnet import _normalized_relu, normalization
+from .resnet import _normalization, _normalized_relu
 
 __all__ = [
     "DenseNet121",
@@ -38,7 +38,7 @@ def _network(x, options, counts):
             x = _block(x, f"conv{i}_block{j}")
         if i <= len(counts):
             x = _transition(x, f"pool{i}")
-    x = normalization(name="bn")(x)
+    x = _normalization(name="bn")(x)
     x = Activation("relu", name="relu")(x)
     return options.head(x, named=True)
 

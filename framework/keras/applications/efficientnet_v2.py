@@ -77,7 +77,7 @@ STAGES = {
         (7, 640, 6, 1, False),
     ),
 }
-_normalized = partial(v1.normalized, momentum=0.9)
+_normalized = partial(v1._normalized, momentum=0.9)
 
 
 def _variant(label, hashes, default_size, width=1.0, depth=1.0):
@@ -125,7 +125,7 @@ def _network(x, options, stages, width, depth, preprocess):
 
     x = x if preprocess is None else preprocess(x)
     first, *stages = stages
-    x = v1.convolution(scaled(first), 3, strides=2, name="stem_conv")(x)
+    x = v1._convolution(scaled(first), 3, strides=2, name="stem_conv")(x)
     x = _normalized(x, "stem_")
     total, done = sum(stage[0] for stage in stages), 0
     for i, (blocks, filters, expansion, stride, fused) in enumerate(stages, 1):
@@ -136,27 +136,27 @@ def _network(x, options, stages, width, depth, preprocess):
                 v1.DROP_RATE * done / total, f"block{i}{chr(ord('a') + j)}_",
             )  # fmt: skip
             done += 1
-    x = v1.convolution(scaled(1280), 1, name="top_conv")(x)
+    x = v1._convolution(scaled(1280), 1, name="top_conv")(x)
     x = _normalized(x, "top_")
-    return v1.classifier(x, options, 0.2, bias_initializer=Constant(0.0))
+    return v1._classifier(x, options, 0.2, bias_initializer=Constant(0.0))
 
 
 def _block(inputs, filters, expansion, stride, rate, name):
     channels = inputs.shape[channel_axis(3)]
-    x = v1.convolution(channels * expansion, 1, name=f"{name}expand_conv")(inputs)
+    x = v1._convolution(channels * expansion, 1, name=f"{name}expand_conv")(inputs)
     x = _normalized(x, f"{name}expand_")
     x = DepthwiseConv2D(
         3,
         stride,
         padding="same",
         use_bias=False,
-        depthwise_initializer=v1.initializer(),
+        depthwise_initializer=v1._initializer(),
         name=f"{name}dwconv2",
     )(x)
-    x = v1.squeeze(_normalized(x, name), max(1, channels // 4), name)
-    x = v1.convolution(filters, 1, name=f"{name}project_conv")(x)
+    x = v1._squeeze(_normalized(x, name), max(1, channels // 4), name)
+    x = v1._convolution(filters, 1, name=f"{name}project_conv")(x)
     x = _normalized(x, f"{name}project_", None)
-    return v1.add_shortcut(x, inputs, stride, rate, name)
+    return v1._add_shortcut(x, inputs, stride, rate, name)
 
 
 def _fused_block(inputs, filters, expansion, stride, rate, name):
@@ -164,14 +164,14 @@ def _fused_block(inputs, filters, expansion, stride, rate, name):
     x, size = inputs, 3
     if expansion != 1:
         filters_between = inputs.shape[channel_axis(3)] * expansion
-        conv = v1.convolution(
+        conv = v1._convolution(
             filters_between, 3, strides=stride, name=f"{name}expand_conv"
         )
         x, size = _normalized(conv(x), f"{name}expand_"), 1
     strides = stride if expansion == 1 else 1
-    x = v1.convolution(filters, size, strides=strides, name=f"{name}project_conv")(x)
+    x = v1._convolution(filters, size, strides=strides, name=f"{name}project_conv")(x)
     x = _normalized(x, f"{name}project_", "activation" if expansion == 1 else None)
-    return v1.add_shortcut(x, inputs, stride, rate, name)
+    return v1._add_shortcut(x, inputs, stride, rate, name)
 
 
 @_variant(

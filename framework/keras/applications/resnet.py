@@ -22,16 +22,15 @@ __all__ = [
     "ResNet152",
     "ResNet50",
     "decode_predictions",
-    "normalization",
     "preprocess_input",
 ]
 
 preprocess_input = _preprocessing("caffe")
-normalization = partial(batch_normalization, axis=3, epsilon=1.001e-5)
+_normalization = partial(batch_normalization, axis=3, epsilon=1.001e-5)
 
 
 def _normalized_relu(x, name):
-    x = normalization(name=f"{name}_bn")(x)
+    x = _normalization(name=f"{name}_bn")(x)
     return Activation("relu", name=f"{name}_relu")(x)
 
 
@@ -71,13 +70,13 @@ def _block(x, filters, stride, project, name):
     shortcut = x
     if project:
         shortcut = Conv2D(4 * filters, 1, strides=stride, name=f"{name}_0_conv")(x)
-        shortcut = normalization(name=f"{name}_0_bn")(shortcut)
+        shortcut = _normalization(name=f"{name}_0_bn")(shortcut)
     x = Conv2D(filters, 1, strides=stride, name=f"{name}_1_conv")(x)
     x = _normalized_relu(x, f"{name}_1")
     x = Conv2D(filters, 3, padding="same", name=f"{name}_2_conv")(x)
     x = _normalized_relu(x, f"{name}_2")
     x = Conv2D(4 * filters, 1, name=f"{name}_3_conv")(x)
-    x = normalization(name=f"{name}_3_bn")(x)
+    x = _normalization(name=f"{name}_3_bn")(x)
     x = Add(name=f"{name}_add")([shortcut, x])
     return Activation("relu", name=f"{name}_out")(x)
 
