@@ -106,7 +106,7 @@ COVERED = {
         ]
     },
     "framework/data/files/element_records.py": "tests/data/files/test_saving.py",
-    "framework/data/files/record_files.py": "tests/data/files/test_file_datasets.py",
+    "framework/data/files/record_files.py": "tests/data/test_file_datasets.py",
     "framework/data/iterator.py": "tests/data/test_positions.py",
     "framework/data/nodes/nesting.py": "tests/data/test_dataset.py",
     "framework/data/nodes/node.py": "tests/data/test_positions.py",

@@ -10,11 +10,9 @@ from .dataset import *
 
 if TYPE_CHECKING:
     from . import experimental as experimental
-    from .files.file_datasets import (
-        FixedLengthRecordDataset as FixedLengthRecordDataset,
-    )
-    from .files.file_datasets import TextLineDataset as TextLineDataset
-    from .files.file_datasets import TFRecordDataset as TFRecordDataset
+    from .file_datasets import FixedLengthRecordDataset as FixedLengthRecordDataset
+    from .file_datasets import TextLineDataset as TextLineDataset
+    from .file_datasets import TFRecordDataset as TFRecordDataset
 
 __all__ = [
     *_dataset.__all__,
@@ -28,7 +26,7 @@ __all__.sort()
 import_lazily(
     sys.modules[__name__],
     experimental="tapewright.data.experimental",
-    FixedLengthRecordDataset="tapewright.data.files.file_datasets:FixedLengthRecordDataset",
-    TFRecordDataset="tapewright.data.files.file_datasets:TFRecordDataset",
-    TextLineDataset="tapewright.data.files.file_datasets:TextLineDataset",
+    FixedLengthRecordDataset="tapewright.data.file_datasets:FixedLengthRecordDataset",
+    TFRecordDataset="tapewright.data.file_datasets:TFRecordDataset",
+    TextLineDataset="tapewright.data.file_datasets:TextLineDataset",
 )

@@ -19,8 +19,8 @@ from .dataset import (
     DatasetIterator,
 )
 from .elements import as_element, checked_count
+from .file_datasets import CsvDataset
 from .files.csv_files import make_csv_dataset
-from .files.file_datasets import CsvDataset
 from .nodes.scanning import AssertCardinality
 from .nodes.sources import Elements
 from .options import (

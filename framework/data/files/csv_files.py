@@ -13,8 +13,8 @@ from tapewright.storage.records.columns import infer_default
 from tapewright.storage.records.lines import check_compression, read_rows, split_row
 
 from ..dataset import AUTOTUNE, Dataset
+from ..file_datasets import CsvDataset
 from ..nodes.sources import matching_files
-from .file_datasets import CsvDataset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ import pytest
 
 import tapewright as tw
 from tapewright.data import FixedLengthRecordDataset, TextLineDataset, TFRecordDataset
-from tapewright.data.files.file_datasets import CsvDataset
+from tapewright.data.file_datasets import CsvDataset
 
 
 @pytest.fixture

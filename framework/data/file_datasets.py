@@ -24,8 +24,8 @@ from tapewright.storage.records.lines import (
 )
 from tapewright.storage.records.tf_records import read_records
 
-from ..dataset import Dataset
-from .record_files import Records, as_string
+from .dataset import Dataset
+from .files.record_files import Records, as_string
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
