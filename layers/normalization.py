@@ -321,9 +321,8 @@ class BatchNormalization(_ScaleAndShift):
             count = sums(ones_like(inputs))
         total, count = unstack(reduce(stack([total, count])))
         if kept is not None:
-            count = (
-                count + small_number()
-            )  # as in Keras: it may be that nothing is kept
+            # As in Keras: it may be that nothing is kept.
+            count = count + small_number()
         mean = total / count
         rest = inputs - (reshape(mean, self._tw_aligned) if self._tw_aligned else mean)
         rest = rest if kept is None else where(kept, rest, cast(0, rest.dtype))

@@ -106,11 +106,9 @@ class Adafactor(Optimizer):
         squares = square(gradient) + self.epsilon_1
         new = power(step, self.beta_2_decay)  # 1 - beta_t
         at = self._get_variable_index(variable)
-        rows, columns, velocity = (
-            self._tw_rows[at],
-            self._tw_columns[at],
-            self._velocities[at],
-        )
+        rows = self._tw_rows[at]
+        columns = self._tw_columns[at]
+        velocity = self._velocities[at]
         if variable.shape.rank < 2:
             self._tw_average(velocity, squares, new)
         else:

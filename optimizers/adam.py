@@ -273,9 +273,8 @@ class Nadam(_MomentOptimizer):
         here, ahead = (self.beta_1 * (1 - 0.5 * 0.96**t) for t in (step, step + 1))
         product = self._tw_product(step).item()
         root = bias_correction(self.beta_2, step, real) ** 0.5
-        alpha = (
-            learning_rate * root
-        )  # the correction of velocity, taken out of the root
+        # The correction of velocity, taken out of the root.
+        alpha = learning_rate * root
         of_mean = alpha * ahead / (1 - product * ahead)
         of_gradient = alpha * (1 - here) / (1 - product)
         moments = 1 - self.beta_1, 1 - self.beta_2, self.epsilon * root

@@ -72,9 +72,8 @@ class ScheduleFreeAdamW(Optimizer):
     def coefficients(self, step, learning_rate, real):
         warm = min(step / self.warmup_steps, 1.0) if self.warmup_steps else 1.0
         root = bias_correction(self.beta_2, step, real) ** 0.5
-        rate = (
-            learning_rate * warm * root
-        )  # the correction of velocity, out of the root
+        # The correction of velocity, out of the root.
+        rate = learning_rate * warm * root
         moments = 1 - self.beta_2, self.epsilon * root
         return *moments, rate, 1 - self.beta_1, 1 - 1 / step, self.beta_1 / step
 

@@ -448,9 +448,8 @@ def _jvp_of_op(op, inputs, attributes, outputs, tangents, below):
         and _share_real_dtype(inputs, tangents, outputs)
     ):
         return [_elementwise_jvp(op, inputs, attributes, outputs, tangents)]
-    if (
-        op.linear and op.rules
-    ):  # a linear op without rules passes no gradient on purpose
+    # A linear op without rules passes no gradient on purpose.
+    if op.linear and op.rules:
         found = _linear_jvp(op, inputs, attributes, tangents)
         if found is not None:
             return found if several else [found]

@@ -290,9 +290,8 @@ float64: DType = DType("float64", np.float64)
 complex64: DType = DType("complex64", np.complex64)
 complex128: DType = DType("complex128", np.complex128)
 string: DType = DType("string", np.object_)  # see `text`
-resource: DType = DType(
-    "resource", [("object", np.object_)]
-)  # Python objects; see `handles`
+# Python objects; see `handles`.
+resource: DType = DType("resource", [("object", np.object_)])
 half: DType = float16
 double: DType = float64
 

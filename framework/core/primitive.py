@@ -687,9 +687,8 @@ class Primitive:
     def run_on_arrays(self, inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
         """Run the kernel on arrays; rules do this in a backward pass on arrays."""
         array = inputs[0]
-        if isinstance(
-            array, Tensor
-        ):  # from a nest of residuals, which is kept as it is
+        # A nest of residuals is kept as it is, with tensors.
+        if isinstance(array, Tensor):
             inputs = [x.array if isinstance(x, Tensor) else x for x in inputs]
             array = inputs[0]
         return self.kernels[type(array)](*inputs, **attributes)

@@ -700,9 +700,8 @@ def _copied(value, dtype, hint, module):
         value = np.array(value.tolist())  # as of the columns of a table
     if kind_of(value.dtype) not in "biufc":
         value = _as_strings(value)
-    elif (
-        value.dtype not in BY_NUMPY
-    ):  # no dtype of tensors, or half precision at its first use
+    elif value.dtype not in BY_NUMPY:
+        # Not a dtype of tensors, or half precision at its first use.
         as_dtype(value.dtype)
     wanted = _wanted_dtype(value.dtype, value, dtype, hint)
     module = module or (own if own is not np else devices.current_module())
@@ -737,9 +736,8 @@ def _from_python(value, dtype, hint):
         natural = _NARROW.get(natural, natural)
         if natural.kind in "iu" and array.size:
             natural = next((n for n in _SIGNED if _fits(array, n)), array.dtype)
-        if (
-            not array.size and (dtype or hint) is not None
-        ):  # an empty list has any dtype
+        # An empty list has any dtype.
+        if not array.size and (dtype or hint) is not None:
             natural = as_dtype(dtype or hint).dtype
     elif kind_of(first) == kind_of(natural) == "f":
         natural = first

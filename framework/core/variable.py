@@ -752,9 +752,8 @@ def _delegated(name):
     return method
 
 
-for _name in (
-    "array bool complex float format index int iter len repr str".split()
-):  # Python looks for these on the class
+# Python looks for these on the class.
+for _name in "array bool complex float format index int iter len repr str".split():
     setattr(VariableValue, f"__{_name}__", _delegated(f"__{_name}__"))
 
 

@@ -57,9 +57,8 @@ class DatasetIterator(Resource):
     def __init__(self, node: Any):
         self._node = node
         self._lock = threading.RLock()  # one element goes to one thread
-        self._ahead = (
-            deque()
-        )  # elements that were peeked at, and the position after each
+        # Elements that were peeked at, and the position after each.
+        self._ahead = deque()
         self._go_to(node.begin())
 
     def __repr__(self) -> str:

@@ -79,9 +79,8 @@ def _compared(op, x, y, misfit):
         return NotImplemented
     try:
         return op(x, y)
-    except (
-        ShapeError
-    ):  # what does not broadcast is unequal as a whole, as in TensorFlow
+    except ShapeError:
+        # What does not broadcast is unequal as a whole, as in TensorFlow.
         return convert_to_tensor(misfit)
 
 

@@ -59,9 +59,8 @@ def _common_dtype(default, *kinds):
     if floats:
         size = max([d.size for d in floats])
         widest = [d for d in floats if d.size == size]
-        return (
-            widest[0] if len(widest) == 1 else float32
-        )  # neither half holds the other
+        # Neither half holds the other.
+        return widest[0] if len(widest) == 1 else float32
     if float in weak:
         return default
     whole = [d for d in strong if d.is_integer]

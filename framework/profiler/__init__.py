@@ -339,9 +339,8 @@ class _Session:
         session = self
 
         def timed_replay(executable, arrays):
-            if (
-                executable.program.aliases_inputs
-            ):  # of a region, inside of another replay
+            # A program that aliases its inputs is a region, inside of another replay.
+            if executable.program.aliases_inputs:
                 return replay(executable, arrays)
             free = session.instances.setdefault(executable, [])
             try:

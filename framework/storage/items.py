@@ -109,9 +109,8 @@ class Item:
             if count > MAX_TEXTS:
                 self.fail(f"the attribute has {count} texts", key)
             largest = self._source.largest_text if count > 1 else 0
-            if (
-                count * largest > self._source.text_bytes
-            ):  # they may all be the same one
+            # They may all be the same one.
+            if count * largest > self._source.text_bytes:
                 reason = f"the attribute has {count} texts, of up to {largest} bytes"
                 self.fail(reason, key)
         if count * dtype.itemsize > MAX_ATTRIBUTE:

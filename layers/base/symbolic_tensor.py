@@ -632,9 +632,8 @@ def _traced(call, run, specs):
     outputs = map_structure(_plain, concrete.structured_outputs)
     if not isinstance(call, OpCall):
         return outputs, True
-    refuse_variables(
-        call._tw_display_name, concrete.variables
-    )  # no weights of the model
+    # Variables here would not be weights of the model.
+    refuse_variables(call._tw_display_name, concrete.variables)
     traces = (
         [] if concrete.specializations is None else concrete.specializations.traces[:1]
     )

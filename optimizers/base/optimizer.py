@@ -255,10 +255,9 @@ class Optimizer(State, Configured):
         self._tw_check_ranges()
         self._tw_reset_state()
         self.learning_rate = learning_rate
-        self._tw_segments, self._tw_updates = (
-            None,
-            {},
-        )  # the layout of variables in memory
+        # The layout of variables in memory.
+        self._tw_segments = None
+        self._tw_updates = {}
         self._tw_compiled = {}  # machine code of `update_block`, by dtype and settings
 
     def _tw_check_ranges(self):
@@ -764,9 +763,8 @@ def _once(build: Method) -> Method:
         count = len(self._tw_added)
         try:
             build(self, variables)
-        except (
-            BaseException
-        ):  # the slots that a rule makes after `super().build` are missing
+        except BaseException:
+            # The slots that a rule makes after `super().build` are missing.
             self.built = False
             del self._tw_added[count:]
             raise

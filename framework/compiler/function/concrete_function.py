@@ -253,9 +253,8 @@ class ConcreteFunction:
         if not self.captured_constants or active_interpreter() is None:
             return True
         interpreters = active_interpreters()
-        traced = any(
-            [r.traces for r in interpreters]
-        )  # then tapes outside are out of sight
+        # An interpreter that traces hides the tapes outside.
+        traced = any([r.traces for r in interpreters])
         tapes = [r for r in interpreters if isinstance(r, Tape)]
         for reference in self.captured_constants.values():
             key = getattr(reference(), "key", None)

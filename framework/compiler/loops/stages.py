@@ -63,9 +63,8 @@ class _Stages(LoopSchedule):
         first, *rest = self.passed
         row = size_of(rest) * self.lanes.extent * self.work_of_entry()
         sums = self.sums_of(level)
-        most = (
-            PARTS if sums else 4 * PARTS
-        )  # blocks without sums have nothing to add up
+        # Blocks without sums have nothing to add up.
+        most = PARTS if sums else 4 * PARTS
         self.width = max(self.limits.block_work // row, -(-first.extent // most))
         self.grid = ((first, self.width),)
         blocks = Axis("block", -(-first.extent // self.width))

@@ -232,9 +232,8 @@ class _Checker:
             changed = object()
             self.memory.write(self.place(donated), changed)
         for buffer in instruction.reads if instruction.may_alias else ():
-            if (
-                not buffer.is_constant and buffer.kind is not Kind.HOST
-            ):  # which is copied
+            # Values of the host are copied.
+            if not buffer.is_constant and buffer.kind is not Kind.HOST:
                 value = changed if buffer is donated else self.values[buffer]
                 backing += [(buffer, value), *self.backing.get(buffer.base, ())]
         for out in instruction.outputs:

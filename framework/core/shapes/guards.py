@@ -66,9 +66,8 @@ class Guards:
         condition = "==", difference.expression
         final = condition in self.conditions or self.closed
         equal = self.decide("==", difference)
-        if (
-            equal or final or condition not in self.conditions
-        ):  # never zero: no condition
+        # An expression that is never zero needs no condition.
+        if equal or final or condition not in self.conditions:
             return equal
         for example in self.solutions(difference.expression):
             del self.conditions[condition]

@@ -325,9 +325,8 @@ class UnknownSize(_Formula):
         (0, True, True, True)
     """
 
-    __slots__ = (
-        "is_dimension",
-    )  # of a shape, not computed from one: None in TensorFlow
+    # `is_dimension`: of a shape, not computed from one; None in TensorFlow.
+    __slots__ = ("is_dimension",)
     __hash__ = _Formula.__hash__
 
     def __init__(self, expression, scope, is_dimension=False):

@@ -41,9 +41,8 @@ class FileCache(Node):
 
     def _read(self, position):
         records = read_records(self._path, "", position["place"])
-        if not position[
-            "place"
-        ]:  # a new run, or one that began before there was a file
+        # A new run, or one that began before there was a file.
+        if not position["place"]:
             skip(records, position["given"])
         for record, place in records:
             position["given"] += 1

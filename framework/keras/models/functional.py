@@ -79,9 +79,8 @@ class FunctionalGraph:
 
     def _find(self, inputs, outputs):
         self.inputs, self.outputs = flatten(inputs), flatten(outputs)
-        self.input_nest = pack(
-            inputs, self.inputs
-        )  # a copy: the user may change theirs
+        # A copy: the user may change theirs.
+        self.input_nest = pack(inputs, self.inputs)
         self.output_nest = pack(outputs, self.outputs)
         for what, tensors in (("inputs", self.inputs), ("outputs", self.outputs)):
             for x in tensors:

@@ -551,9 +551,8 @@ def ldexp(x1: TensorLike, x2: TensorLike) -> Tensor:
     x2 = convert_to_tensor(x2)
     if not x2.dtype.is_integer:
         raise TypeError(f"ldexp: x2 must hold integers, got {x2.dtype.name}")
-    half = comparison.right_shift(
-        x2, 1
-    )  # 2 ** x2 may overflow where the result does not
+    # 2 ** x2 may overflow where the result does not.
+    half = comparison.right_shift(x2, 1)
     rest = x2 - half
     x1, half, rest = promote(x1, half, rest, at_least=float)
     return x1 * elementwise.exp2(half) * elementwise.exp2(rest)

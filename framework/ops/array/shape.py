@@ -446,9 +446,8 @@ def _(xp, input, *, shape):
     lead = len(shape) - x.ndim
     fits = lead >= 0 and all(m in (n, 1) for m, n in zip(x.shape, shape[lead:]))
     if not fits or not x.flags.c_contiguous or not x.size or -1 in shape:
-        return np.broadcast_to(
-            x, shape
-        )  # which refuses -1, where a view would infer it
+        # `broadcast_to` rejects -1, where a view would infer it.
+        return np.broadcast_to(x, shape)
     strides = [0 if m == 1 else step for m, step in zip(x.shape, x.strides)]
     view = np.ndarray(shape, x.dtype, x, 0, (0,) * lead + tuple(strides))
     view.flags.writeable = False

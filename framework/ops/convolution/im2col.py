@@ -233,9 +233,8 @@ def columns_size(image, filters, strides, padding, dilations):
     _, counts = positions(image[1:-1], window, strides, padding, dilations)
     if has_thin_output(filters, strides):
         depth, count = count, depth
-        counts = tuple(
-            map(max, counts, image[1:-1])
-        )  # of the convolution and its adjoint
+        # The blocks of the convolution and of its adjoint.
+        counts = tuple(map(max, counts, image[1:-1]))
     shifts = shared_taps(window, strides, depth, count)
     taps = math.prod(window) // shifts
     more = (shifts - 1) * dilations[-1]

@@ -189,9 +189,8 @@ def _sinc_series(order):
 def _sinc_by_recurrence(xp, x, order):
     """Compute derivative n of ``sin(t) / t``: ``(sin(t + n pi / 2) - n * previous) / t``."""
     whole = xp.rint(x)
-    sign = 1.0 - 2.0 * xp.abs(
-        whole - 2.0 * xp.rint(whole * 0.5)
-    )  # that of cos(pi * whole)
+    # The sign of cos(pi * whole).
+    sign = 1.0 - 2.0 * xp.abs(whole - 2.0 * xp.rint(whole * 0.5))
     rest, angle = (x - whole) * math.pi, x * math.pi
     sine, cosine = xp.sin(rest) * sign, xp.cos(rest) * sign
     value = sine / angle

@@ -161,9 +161,8 @@ def elu(xp, features: TensorLike):
 
 @elu.vjp("features")
 def _(g, features):
-    return g * exp(
-        minimum(features, 0.0)
-    )  # far below 0 the output is -1: no digit left
+    # Far below 0 the output is -1: no digit left.
+    return g * exp(minimum(features, 0.0))
 
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772, 1.0507009873554805

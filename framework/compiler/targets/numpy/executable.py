@@ -115,9 +115,8 @@ class Executable:
             arrays = self.fixed_memory(instance, scope)
             verify_memory(self.program, arrays, instance.updates)
         exec(self.code, scope)
-        run = scope.pop(
-            self.source[4 : self.source.index("(")]
-        )  # no cycle of references
+        # Taken out of its globals, so that there is no cycle of references.
+        run = scope.pop(self.source[4 : self.source.index("(")])
         if verified:
             run = _poisoning(run, instance.arena)
         run = self.atomic(run, instance)

@@ -162,9 +162,8 @@ class Tensors:
             found = found.reshape(tuple(tensor.dims))
         else:
             found = self.onnx.numpy_helper.to_array(tensor)
-        if (
-            dtype == "bfloat16" and found.dtype.kind == "u"
-        ):  # the bits, in old versions of onnx
+        # Old versions of onnx return the bits.
+        if dtype == "bfloat16" and found.dtype.kind == "u":
             return found.view(dtype.dtype)
         return found
 

@@ -88,9 +88,8 @@ class Iterator(PyDataset):
         return self
 
     def __next__(self) -> Any:
-        with (
-            self.lock
-        ):  # images are read and transformed outside of it, by many threads
+        # Images are read and transformed outside of it, by many threads.
+        with self.lock:
             indices = next(self.index_generator)
         return self._get_batches_of_transformed_samples(indices)
 

@@ -54,9 +54,8 @@ def probe() -> Layout:
     free = sysconfig.get_config_var("Py_GIL_DISABLED")
     if not getattr(sys, "_is_gil_enabled", lambda: True)() or free:
         raise Unavailable("free-threaded Python is not supported")
-    layout = Layout(
-        items=tuple.__basicsize__, immortal=sys.version_info >= (3, 12)
-    )  # of Python 3.14, tuples keep their hash as well
+    # Tuples of Python 3.14 keep their hash as well.
+    layout = Layout(items=tuple.__basicsize__, immortal=sys.version_info >= (3, 12))
     verify(layout)
     return layout
 

@@ -450,10 +450,8 @@ class _Functions:
         """Write the function of a thread, which takes blocks until none are left."""
         writer, schedule = self.writer, self.schedule
         with self.block_function("thread") as (thread, found, (a, b, out)):
-            band, blocks = (
-                self.band_of(found, thread),
-                writer.index(Size(schedule.blocks)),
-            )
+            band = self.band_of(found, thread)
+            blocks = writer.index(Size(schedule.blocks))
             taken = writer.loop(0, blocks)
             if "counter" in self.memory:
                 counter = found[self.memory["counter"]]

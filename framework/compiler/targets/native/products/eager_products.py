@@ -157,7 +157,6 @@ def _layout(writer, array, size):
     down, along = [entry.array_stride(writer, array, axis) for axis in range(2)]
     plain = (along == size) & (down >= columns * size)
     transposed = (down == size) & (along >= rows * size)
-    leading = (
-        writer.select(plain, down, along) / size
-    )  # a multiple where it is used: it is aligned
+    # Exact where it is used: the distance is a multiple of the item size.
+    leading = writer.select(plain, down, along) / size
     return plain | transposed, ~plain, leading
