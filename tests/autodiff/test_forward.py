@@ -108,11 +108,9 @@ def test_complex_tangents_follow_tensorflow():
 
 
 def test_the_tangent_pairs_with_the_gradient_of_a_network():
-    x, w, b = (
-        tw.constant(weights(5, 3)),
-        tw.Variable(weights(3, 4)),
-        tw.Variable(weights(4)),
-    )
+    x = tw.constant(weights(5, 3))
+    w = tw.Variable(weights(3, 4))
+    b = tw.Variable(weights(4))
 
     def network():
         h = tw.nn.relu(tw.nn.affine(x, w, b))
@@ -225,9 +223,8 @@ def test_forward_over_forward():
     np.testing.assert_allclose(outer.jvp(inner.jvp(y)), [6.0, 0.0])
     np.testing.assert_allclose(inner.jvp(y), [3.0, 0.0])
     np.testing.assert_allclose(outer.jvp(y), [3.0, 0.0])
-    assert (
-        inner.jvp(outer.jvp(y)) is None
-    )  # as in TensorFlow: the inner one comes first
+    # As in TensorFlow: the inner one comes first.
+    assert inner.jvp(outer.jvp(y)) is None
 
 
 def test_three_accumulators_give_the_third_derivative():
@@ -348,9 +345,8 @@ def test_hvp_under_a_tape_has_a_gradient():
 def test_ravel_and_back():
     values = {"b": tw.Variable([[1.0, 2.0], [3.0, 4.0]]), "a": (tw.constant(0.0),)}
     vector, unravel = ravel(values)
-    np.testing.assert_array_equal(
-        vector, [0, 1, 2, 3, 4]
-    )  # dicts in order of their keys
+    # Dicts in order of their keys.
+    np.testing.assert_array_equal(vector, [0, 1, 2, 3, 4])
     back = unravel(vector + 1.0)
     assert isinstance(back["a"], tuple) and back["a"][0].shape == ()
     np.testing.assert_array_equal(back["b"], [[2, 3], [4, 5]])

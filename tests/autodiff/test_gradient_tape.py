@@ -82,11 +82,9 @@ def test_watching_what_has_no_derivative_warns_and_gives_none(value):
 
 
 def test_trainable_variables_are_watched_when_read():
-    v, frozen, unread = (
-        tw.Variable(2.0),
-        tw.Variable(3.0, trainable=False),
-        tw.Variable(1.0),
-    )
+    v = tw.Variable(2.0)
+    frozen = tw.Variable(3.0, trainable=False)
+    unread = tw.Variable(1.0)
     with tw.GradientTape() as tape:
         y = v * frozen
     assert tape.watched_variables() == (v,)

@@ -15,10 +15,8 @@ def weights(*shape, seed=0):
 
 def network(seed=0):
     """Variables of a small network, and its loss."""
-    w1, b1 = (
-        tw.Variable(weights(3, 4, seed=seed)),
-        tw.Variable(weights(4, seed=seed + 1)),
-    )
+    w1 = tw.Variable(weights(3, 4, seed=seed))
+    b1 = tw.Variable(weights(4, seed=seed + 1))
     w2 = tw.Variable(weights(4, 2, seed=seed + 2))
     x, y = weights(6, 3, seed=seed + 3), weights(6, 2, seed=seed + 4)
 

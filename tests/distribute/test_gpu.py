@@ -95,9 +95,8 @@ def library(monkeypatch):
 def test_mpi_is_asked_whether_it_takes_gpu_memory(library, answer, monkeypatch):
     file = library(answer)
     assert gpu.mpi_takes_gpu_arrays(file) is (answer == 1)
-    monkeypatch.setenv(
-        "MPICH_GPU_SUPPORT_ENABLED", "0"
-    )  # Cray's: built for it, and off
+    # Cray's MPI: built for GPUs, and switched off.
+    monkeypatch.setenv("MPICH_GPU_SUPPORT_ENABLED", "0")
     assert not gpu.mpi_takes_gpu_arrays(file)
     monkeypatch.setenv("MV2_USE_CUDA", "1")
     assert gpu.mpi_takes_gpu_arrays(file)

@@ -24,9 +24,8 @@ def test_a_seed_brings_the_run_back(mnist_mlp, run):
 
 def test_every_image_counts_the_last_partial_batch_included(mnist_mlp, run):
     _, printed = run(mnist_mlp, "--epochs", "2")
-    assert (
-        f"after {2 * 12} steps" in printed
-    )  # 1500 images: 11 batches of 128 and a rest
+    # 1500 images: 11 batches of 128 and a rest.
+    assert f"after {2 * 12} steps" in printed
 
 
 def test_the_step_is_that_of_the_formulas(mnist_mlp):

@@ -258,10 +258,8 @@ def of_module_without(module):
 
 def trainer():
     """Steps of two optimizers; random numbers; nested modules, lists and dicts."""
-    w, b = (
-        tw.Variable(wave(3, 2), name="w"),
-        tw.Variable(np.zeros(2, "float32"), name="b"),
-    )
+    w = tw.Variable(wave(3, 2), name="w")
+    b = tw.Variable(np.zeros(2, "float32"), name="b")
     table = tw.Variable(wave(4, 2), name="table")
     rate = tw.keras.optimizers.schedules.PiecewiseConstantDecay(
         [2, 5], [0.1, 0.05, 0.01]

@@ -206,10 +206,8 @@ def test_the_quality_of_an_image_falls():
 
 def test_files_are_decoded_in_data_sets_and_traced_functions(tmp_path):
     for number in range(3):
-        path, data = (
-            str(tmp_path / f"{number}.png"),
-            tw.io.encode_png(PIXELS[: number + 3]),
-        )
+        path = str(tmp_path / f"{number}.png")
+        data = tw.io.encode_png(PIXELS[: number + 3])
         tw.io.write_file(path, data)
     paths = tw.data.Dataset.from_tensor_slices(
         [str(tmp_path / f"{number}.png") for number in range(3)]

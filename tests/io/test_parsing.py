@@ -23,10 +23,8 @@ def serialized(**features):
     return example.SerializeToString()
 
 
-FIRST, SECOND = (
-    serialized(x=[1.0, 2.0], n=[5], s=[b"a"], m=[8]),
-    serialized(x=[3.0, 4.0], n=[6, 7]),
-)
+FIRST = serialized(x=[1.0, 2.0], n=[5], s=[b"a"], m=[8])
+SECOND = serialized(x=[3.0, 4.0], n=[6, 7])
 WANTED = {
     "x": FixedLenFeature([2], tw.float32),
     "s": FixedLenFeature([], tw.string, "none"),

@@ -218,10 +218,8 @@ def test_the_deviation_of_noise_is_not_negative():
 
 
 def test_activity_regularization_adds_a_penalty_per_example():
-    layer, x = (
-        ActivityRegularization(l1=0.1, l2=0.01),
-        tw.constant([[1.0, -2.0], [3.0, 0.0]]),
-    )
+    layer = ActivityRegularization(l1=0.1, l2=0.01)
+    x = tw.constant([[1.0, -2.0], [3.0, 0.0]])
     assert layer(x) is x
     assert [float(v) for v in layer.losses] == pytest.approx([(0.6 + 0.14) / 2])
 

@@ -200,10 +200,8 @@ def test_limits_of_renormalization_must_fit(limits):
 
 
 def test_entries_that_a_mask_leaves_out_do_not_count():
-    x, mask = (
-        numbers(3, 4, 2),
-        np.array([[1, 1, 0, 1], [1, 0, 0, 0], [1, 1, 1, 1]], bool),
-    )
+    x = numbers(3, 4, 2)
+    mask = np.array([[1, 1, 0, 1], [1, 0, 0, 0], [1, 1, 1, 1]], bool)
     layer = BatchNormalization()
     y = layer(x, training=True, mask=mask).numpy()
     kept = x[mask]

@@ -403,9 +403,8 @@ def result(op, arrays, attributes=None):
 def own_elementwise(count):
     """The ops of tapewright that work entry by entry on so many inputs."""
     ops = [op for op in list_ops() if op.is_own and op.elementwise]
-    ops = [
-        op for op in ops if not op.name.startswith("random_")
-    ]  # loops that may not end
+    # Random ops have loops that may not end.
+    ops = [op for op in ops if not op.name.startswith("random_")]
     return [op for op in ops if len(op.inputs) == count and not op.variadic]
 
 

@@ -37,9 +37,8 @@ def test_each_variable_has_the_optimizer_of_its_path(traced):
     for _ in range(2):
         step(*[tw.constant([1.0])] * 3)
     assert (a.numpy(), c.numpy()) == (0.5, 0.0)
-    np.testing.assert_allclose(
-        b, [0.8], rtol=1e-5
-    )  # Adam's steps are its rate at first
+    # Adam's steps are its rate at first.
+    np.testing.assert_allclose(b, [0.8], rtol=1e-5)
     assert optimizer.iterations.numpy() == 2
     assert [x.iterations.numpy() for x in optimizer.optimizers] == [2, 2, 2]
     # as in Keras: the counts of the whole, then each optimizer, the default one last

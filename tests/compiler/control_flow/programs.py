@@ -54,9 +54,7 @@ def repeated(n, maximum=None):
 
 def network(seed=0, steps=7):
     rng = np.random.default_rng(seed)
-    xs, h, w = (
-        rng.normal(size=(steps, 2, 3)),
-        rng.normal(size=(2, 3)),
-        rng.normal(size=(3, 3)),
-    )
+    xs = rng.normal(size=(steps, 2, 3))
+    h = rng.normal(size=(2, 3))
+    w = rng.normal(size=(3, 3))
     return tw.constant(xs), tw.constant(h), tw.constant(w * 0.5)

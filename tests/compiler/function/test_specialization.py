@@ -65,12 +65,10 @@ def check(f, specs, sizes=(3, 1, 5), traces=1, same=None, shapes=None):
     return traced
 
 
-X, LABELS, IMAGES, SEQUENCES = (
-    [None, 4],
-    Spec([None], "int32"),
-    [None, 8, 8, 2],
-    [None, 6, 4],
-)
+X = [None, 4]
+LABELS = Spec([None], "int32")
+IMAGES = [None, 8, 8, 2]
+SEQUENCES = [None, 6, 4]
 
 
 SMOOTH = {

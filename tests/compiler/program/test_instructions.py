@@ -159,9 +159,8 @@ def test_a_view_says_where_its_entries_lie(view):
 
 
 def test_a_reshape_that_would_have_to_copy_has_no_layout():
-    (found,) = instructions(
-        lambda x: tw.reshape(x, [12]), numbers(3, 4), kind=View
-    )  # of rows that lie apart
+    # Of rows that lie apart.
+    (found,) = instructions(lambda x: tw.reshape(x, [12]), numbers(3, 4), kind=View)
     assert found.layout(0, (64, 4)) is None
     assert found.layout(0, (16, 4)) == (0, (4,))
 

@@ -124,9 +124,8 @@ def test_rows_read_after_a_block_wrote_over_them_are_found(monkeypatch, numpy_ta
     x = tw.constant(np.eye(1 << 10, dtype=np.float32))
 
     def f(x):
-        y = (
-            x @ x
-        )  # which ends with a block, and is read after the rows of its first output
+        # It ends with a block, and is read after the rows of its first output.
+        y = x @ x
         return tw.exp(y) @ tw.cos(y)
 
     assert_verified(f, x)

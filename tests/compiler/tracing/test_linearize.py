@@ -441,10 +441,8 @@ PROGRAMS = [
 
 def derivatives_of_two_orders(program, watched, trainable, wrap):
     """What two calls in a row give, and derivatives of two orders, as arrays."""
-    v, optimizer = (
-        tw.Variable([3.0, 3.0, 3.0], trainable=trainable),
-        tw.optimizers.SGD(0.5),
-    )
+    v = tw.Variable([3.0, 3.0, 3.0], trainable=trainable)
+    optimizer = tw.optimizers.SGD(0.5)
     gradient, x = tw.ones(3), tw.constant([1.0, 2.0, 3.0])
     f = wrap(
         lambda x: program(v, lambda: optimizer.apply_gradients([(gradient, v)]), x)

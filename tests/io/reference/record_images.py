@@ -63,10 +63,8 @@ def add_png(name, array, kind, depth, *chunks):
 
 
 def make_files():
-    colors, gray = (
-        Image.fromarray(pixels(11, 14, 3)),
-        Image.fromarray(pixels(11, 14, 1)[..., 0]),
-    )
+    colors = Image.fromarray(pixels(11, 14, 3))
+    gray = Image.fromarray(pixels(11, 14, 1)[..., 0])
     for name, image, options in (
         ("rgb.jpg", colors, {}),
         ("progressive.jpg", colors, {"progressive": True, "subsampling": 0}),

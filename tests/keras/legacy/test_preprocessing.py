@@ -105,9 +105,8 @@ def test_words_of_a_tokenizer_are_characters_lists_or_those_of_an_analyzer():
     characters = Tokenizer(char_level=True)
     characters.fit_on_texts(["Aba"])
     assert characters.word_index == {"a": 1, "b": 2}
-    assert characters.texts_to_sequences(["bax"]) == [
-        [2, 1]
-    ]  # no oov_token: x vanishes
+    # No oov_token: x vanishes.
+    assert characters.texts_to_sequences(["bax"]) == [[2, 1]]
     analyzed = Tokenizer(analyzer=lambda text: text.split("|"))
     analyzed.fit_on_texts(["A|b|b"])
     assert analyzed.word_index == {"b": 1, "A": 2}

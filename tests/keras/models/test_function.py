@@ -114,10 +114,8 @@ def test_a_function_runs_from_symbols_to_symbols():
 
 
 def test_a_function_says_what_it_takes():
-    a, b = (
-        keras.KerasTensor((None, 3), name="a"),
-        keras.KerasTensor((None, 3), name="b"),
-    )
+    a = keras.KerasTensor((None, 3), name="a")
+    b = keras.KerasTensor((None, 3), name="b")
     with pytest.raises(
         ValueError, match=r"depend on the input 'b', which is not.*\(a\)"
     ):

@@ -58,11 +58,9 @@ def test_patterns_that_are_none_are_refused_at_once(pattern):
 
 def test_vectorize_broadcasts_as_numpy_does():
     rng = np.random.default_rng(0)
-    a, b, m = (
-        rng.normal(size=(3, 1, 4)),
-        rng.normal(size=(2, 4)),
-        rng.normal(size=(2, 5, 4)),
-    )
+    a = rng.normal(size=(3, 1, 4))
+    b = rng.normal(size=(2, 4))
+    m = rng.normal(size=(2, 5, 4))
     for f, signature, args in [
         (lambda a, b: a * b + 1, None, (a, b)),
         (lambda a, b: (a, b - a), None, (a[0, 0], np.float64(2))),

@@ -24,9 +24,8 @@ def test_reductions_of_half_precision_do_not_overflow_on_the_way(wrap):
         for axis in (None, 0):
             found = wrap(getattr(ops, name))(x, axis=axis)
             assert found.dtype == "float16", name
-            slack = (
-                0 if same_calls() else 60000 * 2.0**-23
-            )  # of a mean in single precision
+            # Of a mean in single precision.
+            slack = 0 if same_calls() else 60000 * 2.0**-23
             wanted = np.full(found.shape, expected)
             np.testing.assert_allclose(found, wanted, 0, slack, err_msg=name)
     found = wrap(lambda x, w: ops.average(x, weights=w))(x, weights)

@@ -701,10 +701,8 @@ def test_ragged_tensors_are_taken_as_arrays_are(run_eagerly):
 
     model = Sums()
     model.scale = keras.layers.Dense(1, kernel_initializer="ones")
-    ragged, y = (
-        tw.ragged.constant([[1.0, 2.0], [3.0], [4.0, 5.0, 6.0]]),
-        np.zeros((3, 1)),
-    )
+    ragged = tw.ragged.constant([[1.0, 2.0], [3.0], [4.0, 5.0, 6.0]])
+    y = np.zeros((3, 1))
     model.compile(keras.optimizers.SGD(0.0), "mse", run_eagerly=run_eagerly)
     expected = pytest.approx((9.0 + 9.0 + 225.0) / 3)
     assert model.evaluate(ragged, y, batch_size=2, verbose=0) == expected

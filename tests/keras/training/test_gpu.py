@@ -239,9 +239,8 @@ def test_an_execution_is_one_call_of_one_trace():
     made.compile("sgd", loss, steps_per_execution=4)
     made.fit(X[:40], Y[:40], batch_size=5, epochs=3, verbose=0)  # 8 steps
     assert traced == [5] * 4
-    made.fit(
-        X[:38], Y[:38], batch_size=5, epochs=1, verbose=0
-    )  # the last one is smaller
+    # The last one is smaller.
+    made.fit(X[:38], Y[:38], batch_size=5, epochs=1, verbose=0)
     assert traced == [5] * 4 + [5, 3]
 
 

@@ -159,9 +159,8 @@ def test_sounds_are_brought_to_a_rate(root):
         assert after.shape == (-(-4000 * rate // 8000), 2)
         np.testing.assert_allclose(after[inner], expected[inner], atol=2e-3)
     high = np.sin(2 * np.pi * 3000 * np.arange(4000)[:, None] / 8000)
-    assert (
-        np.abs(resampled(high, 8000, 4000)[200:-200]).max() < 1e-3
-    )  # no alias at 1000
+    # No alias at 1000.
+    assert np.abs(resampled(high, 8000, 4000)[200:-200]).max() < 1e-3
     assert resampled(tones, 8000, 8000) is tones
 
 

@@ -66,10 +66,8 @@ def test_a_query_mask_given_by_hand_counts():
 
 
 def test_the_outputs_carry_the_mask_of_the_query_and_the_inputs_keep_theirs():
-    x, mask = (
-        tw.constant(numbers(2, 3, 4)),
-        tw.constant(np.array([[1, 1, 0]] * 2, bool)),
-    )
+    x = tw.constant(numbers(2, 3, 4))
+    mask = tw.constant(np.array([[1, 1, 0]] * 2, bool))
     masks.attach(x, mask)
     for layer in (MultiHeadAttention(2, 3), GroupQueryAttention(3, 4, 2)):
         assert masks.mask_of(layer(x, x)) is mask

@@ -339,10 +339,8 @@ def record_layers():
     for file, cases in LAYERS.items():
         found = {}
         for name, config, shape in cases:
-            layer, entry = (
-                getattr(keras.layers, name)(**config),
-                key(name, config, shape),
-            )
+            layer = getattr(keras.layers, name)(**config)
+            entry = key(name, config, shape)
             layer.build(shape)
             weights = [
                 numbers(f"{i} {entry}", v.shape) for i, v in enumerate(layer.variables)

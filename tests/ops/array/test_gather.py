@@ -214,10 +214,8 @@ def test_what_picks_by_several_axes_is_dense_and_by_the_first_sparse():
 def test_indices_may_be_mapped():
     x, batcher = tw.constant(np.arange(12.0).reshape(3, 4)), BatchInterpreter()
     with use_interpreters((batcher,)):
-        one, column = (
-            batcher.map(tw.constant([2, -3])),
-            batcher.map(tw.constant([1, 3])),
-        )
+        one = batcher.map(tw.constant([2, -3]))
+        column = batcher.map(tw.constant([1, 3]))
         rows, entries = x[one], x[one, column]
     assert batcher.densify_all(rows).numpy().tolist() == [[8, 9, 10, 11], [0, 1, 2, 3]]
     assert batcher.densify_all(entries).numpy().tolist() == [9, 3]

@@ -374,10 +374,8 @@ def test_the_scratch_memory_of_groups_is_what_columns_take(is_thin, monkeypatch)
     )
     for _ in range(40):
         shape, filters_shape, attributes = geometry(2, is_thin)
-        x, filters = (
-            GEOMETRIES.normal(size=shape),
-            GEOMETRIES.normal(size=filters_shape),
-        )
+        x = GEOMETRIES.normal(size=shape)
+        filters = GEOMETRIES.normal(size=filters_shape)
         x = np.ascontiguousarray(x.transpose()).transpose()
         taken.clear()
         y = correlation.convolve_into(np, x, filters, None, None, **attributes)
@@ -490,10 +488,8 @@ def test_convolution_takes_its_rank_from_the_filters():
 
 
 def test_the_jacobian_of_one_image_by_another_is_zero_and_not_computed():
-    x, f = (
-        tw.constant(RANDOM.normal(size=(2, 3, 3, 1))),
-        RANDOM.normal(size=(2, 2, 1, 1)),
-    )
+    x = tw.constant(RANDOM.normal(size=(2, 3, 3, 1)))
+    f = RANDOM.normal(size=(2, 2, 1, 1))
     with tw.GradientTape(persistent=True) as tape:
         tape.watch(x)
         y = tw.nn.conv2d(x, f, 1, "VALID")

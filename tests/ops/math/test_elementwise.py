@@ -191,9 +191,8 @@ def test_what_where_leaves_out_has_no_slope(slopes, f, order):
         assert slopes(lambda x: tw.where(x > 0.0, f(x), 0.0), [x], order=order) == [0.0]
 
 
-def test_an_overflow_shows_as_nan(
-    slopes,
-):  # as in TensorFlow's guide, by log(1 + exp(x))
+# As in TensorFlow's guide, by log(1 + exp(x)).
+def test_an_overflow_shows_as_nan(slopes):
     assert np.isnan(slopes(lambda x: tw.math.log(1.0 + tw.exp(x)), [1e4])).all()
 
 

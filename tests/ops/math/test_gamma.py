@@ -334,10 +334,8 @@ def test_integers_are_refused():
 
 
 def test_incomplete_gamma_functions_are_there_in_half_precision():
-    a, x = (
-        np.array([0.5, 2.0, 40.0], np.float16),
-        np.array([0.25, 3.0, 35.0], np.float16),
-    )
+    a = np.array([0.5, 2.0, 40.0], np.float16)
+    x = np.array([0.25, 3.0, 35.0], np.float16)
     for f in (tw.math.igamma, tw.math.igammac):
         assert f(a, x).dtype == tw.float16
         wide = f(a.astype(np.float64), x.astype(np.float64)).numpy()

@@ -36,9 +36,8 @@ class Networks:
         )
         self.recurrent = tw.constant([RECURRENT[:gates]], dtype)
         self.kept = np.full(len(rows), True)
-        if (
-            name == "gru"
-        ):  # the state after a step has been rounded to 1: h - n has no digit
+        # The state after a step has been rounded to 1: h - n has no digit.
+        if name == "gru":
             size, (_, _, z, _, n) = 5, rows.T
             self.kept = (z > -size) | (np.abs(n) < size)
         self.own = tw.constant(np.eye(len(rows), dtype=dtype))

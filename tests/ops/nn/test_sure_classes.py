@@ -164,10 +164,8 @@ def test_rows_that_are_sure_stand_beside_others_in_any_layout(classes, mode):
     wanted = np.where(weights, -others, shares) / shares.sum(-1, keepdims=True)
 
     def both(x, dense, sparse):
-        f, g = (
-            tw.nn.softmax_cross_entropy_with_logits,
-            tw.nn.sparse_softmax_cross_entropy_with_logits,
-        )
+        f = tw.nn.softmax_cross_entropy_with_logits
+        g = tw.nn.sparse_softmax_cross_entropy_with_logits
         return tw.stack(
             [gradient(lambda x: f(dense, x), x), gradient(lambda x: g(sparse, x), x)]
         )

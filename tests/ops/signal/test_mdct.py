@@ -36,10 +36,8 @@ def cepstrum(x):
 
 
 def over_two(name, axes, length=None):
-    function, reference = (
-        getattr(signal, name),
-        getattr(np.fft, name.replace("nd", "n")),
-    )
+    function = getattr(signal, name)
+    reference = getattr(np.fft, name.replace("nd", "n"))
     return case(
         lambda x: function(x, length, axes, "ortho"),
         (floats if name == "rfftnd" else complexes)(2, 3, 4),

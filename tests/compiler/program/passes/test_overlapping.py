@@ -525,10 +525,8 @@ def test_a_second_wait_is_found(program):
 
 
 def test_a_wait_before_the_start_is_found(program):
-    start, wait = (
-        of_kind(program, StartAllReduce)[0],
-        of_kind(program, WaitAllReduce)[0],
-    )
+    start = of_kind(program, StartAllReduce)[0]
+    wait = of_kind(program, WaitAllReduce)[0]
     program.instructions.insert(start, program.instructions.pop(wait))
     assert_found(program, "does not wait for an all-reduce that was started")
 
@@ -541,10 +539,8 @@ def test_another_order_of_starts_is_found(program):
 
 
 def test_a_collective_that_was_dropped_is_found(program):
-    start, wait = (
-        of_kind(program, StartAllReduce)[0],
-        of_kind(program, WaitAllReduce)[0],
-    )
+    start = of_kind(program, StartAllReduce)[0]
+    wait = of_kind(program, WaitAllReduce)[0]
     for i in sorted((start, wait), reverse=True):
         del program.instructions[i]
     assert_found(program, "collectives run in the order")

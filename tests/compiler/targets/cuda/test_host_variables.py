@@ -274,10 +274,8 @@ def test_random_functions_compute_what_numpy_does(seed, gpu, request):
 
             return f
 
-        functions, tensors = (
-            [new_function() for _ in range(2)],
-            [own.tensor(), own.tensor()],
-        )
+        functions = [new_function() for _ in range(2)]
+        tensors = [own.tensor(), own.tensor()]
         results = []
         for _ in range(4):
             for f in functions:

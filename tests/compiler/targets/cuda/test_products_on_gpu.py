@@ -39,10 +39,8 @@ class Gpu:
         self.module = cupy.RawModule(code=PRELUDE + functions, backend="nvrtc")
 
     def __call__(self, steps, memory):
-        cupy, keys = (
-            self.cupy,
-            [root.key or root.kind for root, _ in memory.numbers.where],
-        )
+        cupy = self.cupy
+        keys = [root.key or root.kind for root, _ in memory.numbers.where]
         held = {key: self.copied(memory.bytes(key)) for key in dict.fromkeys(keys)}
         offsets = [offset for _, offset in memory.numbers.where]
         addresses = [held[key].data.ptr + n for key, n in zip(keys, offsets)]

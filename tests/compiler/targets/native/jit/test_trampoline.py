@@ -140,10 +140,8 @@ def test_functions_run_until_one_fails(failing, options):
         writer.store(writer.load(out, np.int64) * 10 + (part + 1), out)
         return part + 1 if part == failing else 0
 
-    step, out = (
-        made(write, ((), np.int64, True), count=3, **options),
-        np.zeros((), "i8"),
-    )
+    step = made(write, ((), np.int64, True), count=3, **options)
+    out = np.zeros((), "i8")
     assert step(out) is (None if failing is None else ERRORS[failing])
     assert out == {None: 123, 0: 1, 1: 12, 2: 123}[failing]
 

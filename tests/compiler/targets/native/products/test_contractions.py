@@ -216,10 +216,8 @@ def test_bits_do_not_depend_on_threads(case):
 @pytest.mark.parametrize("channels", [(3, 20), (20, 1), (16, 16)])
 def test_what_is_not_finite_reaches_its_own_windows_only(special, channels):
     depth, count = channels
-    x, f = (
-        whole((2, 9, 21, depth), "float32"),
-        whole((3, 3, depth, count), "float32") + 9,
-    )
+    x = whole((2, 9, 21, depth), "float32")
+    f = whole((3, 3, depth, count), "float32") + 9
     x[1, 4, 7, depth - 1] = special
     plain = dict(strides=(1, 1), padding="SAME", dilations=(1, 1), groups=1)
     for found in run(convolve, plain, x, f)[0]:

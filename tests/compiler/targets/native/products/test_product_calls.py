@@ -65,10 +65,8 @@ def test_products_with_vectors(shapes):
 
 def test_products_of_slices_read_them_where_they_lie():
     rng = np.random.default_rng(0)
-    a, b = (
-        rng.integers(-8, 9, (2, 6, 40)).astype(np.float32),
-        np.eye(10, dtype=np.float32),
-    )
+    a = rng.integers(-8, 9, (2, 6, 40)).astype(np.float32)
+    b = np.eye(10, dtype=np.float32)
     found, products = products_of(
         lambda x, y: tw.matmul(x[:, 1:4, 10:20], y), tw.constant(a), tw.constant(b)
     )

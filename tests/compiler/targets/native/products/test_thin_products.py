@@ -77,10 +77,8 @@ def test_a_batch_of_small_products_is_one_contraction(
     a = whole((count, k, m) if first else (count, m, k), dtype)
     b = whole((count, n, k) if second else (count, k, n), dtype)
     made, found = kernels(lambda a, b: tw.matmul(a, b, first, second), a, b)
-    left, right = (
-        np.swapaxes(a, 1, 2) if first else a,
-        np.swapaxes(b, 1, 2) if second else b,
-    )
+    left = np.swapaxes(a, 1, 2) if first else a
+    right = np.swapaxes(b, 1, 2) if second else b
     for threads in (1, 3):
         config.set_threads(threads)
         np.testing.assert_array_equal(made.run([a, b])[0], left.astype(float) @ right)
@@ -118,10 +116,8 @@ SIZES = st.sampled_from([1, 2, 3, 5, 16, 17, 33, 64, 96, 130])
        st.sampled_from(["float32", "float64"]))  # fmt: skip
 def test_all_sizes_and_layouts(every, m, n, k, transposes, dtype):
     first, second = map(bool, transposes)
-    a, b = (
-        whole((k, m) if first else (m, k), dtype),
-        whole((n, k) if second else (k, n), dtype),
-    )
+    a = whole((k, m) if first else (m, k), dtype)
+    b = whole((n, k) if second else (k, n), dtype)
     made, found = kernels(lambda a, b: tw.matmul(a, b, first, second), a, b)
     wanted = (a.T if first else a).astype(float) @ (b.T if second else b)
     np.testing.assert_array_equal(made.run([a, b])[0], wanted)
