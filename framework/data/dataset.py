@@ -653,7 +653,7 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         The position within an iteration is part of a `DatasetIterator`.
         """
         refuse_trace("Dataset.state()")
-        return {"pipeline": self._node.pipeline(), "runs": self._node.runs()}
+        return {"pipeline": self._node.pipeline(), "runs": self._node.state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Repeat in the next iterations the orders that followed the call of `state`.
@@ -666,7 +666,7 @@ class Dataset(FunctionMethods, GroupingMethods, SelectionMethods):
         """
         refuse_trace("Dataset.restore()")
         check_state(self._node, state)
-        self._node.set_runs(state["runs"])
+        self._node.set_state(state["runs"])
 
     def as_numpy_iterator(self) -> NumpyIterator:
         """Return an iterator that converts the tensors of each element to NumPy arrays.

@@ -86,7 +86,7 @@ class _FileDataset(Dataset):
 
 
 class _CompressedFiles(_FileDataset):
-    """Dataset of the records that ``_reader(path, compression, place)`` yields."""
+    """Dataset of the records that ``_reader(path, compression, offset)`` yields."""
 
     _reader: Callable[..., Any]
 
@@ -101,7 +101,7 @@ class _CompressedFiles(_FileDataset):
         compression = check_compression(type(self).__name__, compression_type)
         self._open(
             filenames,
-            lambda path, place: self._reader(path, compression, place),
+            lambda path, offset: self._reader(path, compression, offset),
             num_parallel_reads,
         )
 
@@ -199,7 +199,7 @@ class FixedLengthRecordDataset(_FileDataset):
         )
         self._open(
             filenames,
-            lambda path, place: read_fixed(path, *sizes, compression, place),
+            lambda path, offset: read_fixed(path, *sizes, compression, offset),
             num_parallel_reads,
         )
 
@@ -265,9 +265,9 @@ class CsvDataset(_FileDataset):
         if any([is_text(default.dtype) for default in defaults]):
             use_text()
 
-        def read(path, place):
-            rows = read_rows(path, compression, place, use_quote_delim)
-            if header and not place:
+        def read(path, offset):
+            rows = read_rows(path, compression, offset, use_quote_delim)
+            if header and not offset:
                 next(rows, None)
             return rows
 

@@ -182,7 +182,7 @@ class DatasetIterator(Resource):
             return {
                 "pipeline": self._node.pipeline(),
                 "place": copy_position(self._position),
-                "runs": self._node.runs(),
+                "runs": self._node.state(),
             }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -201,8 +201,8 @@ class DatasetIterator(Resource):
         check_state(self._node, state)
         position = copy_position(state["place"])
         with self._lock:
-            self._node.adopt(position)
-            self._node.set_runs(state["runs"])
+            self._node.adopt_state(position)
+            self._node.set_state(state["runs"])
             self._go_to(position)
 
 

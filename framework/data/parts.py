@@ -140,7 +140,7 @@ class _Part:
     def choose(self, rows):
         """Return the rows of this part among the rows of a batch: a list, array or slice.
 
-        A part without rows gets the first row, for `made`.
+        A part without rows gets the first row, for `wrap`.
         """
         start, stop = self.bounds(row_count(rows))
         if start == stop:
@@ -149,7 +149,7 @@ class _Part:
             return slice(rows.start + start, rows.start + stop)
         return rows[start:stop]
 
-    def made(self, batch, count):
+    def wrap(self, batch, count):
         """Return the `BatchPart` of the chosen rows of a batch of ``count``."""
         start, stop = self.bounds(count)
         if start < stop:
@@ -195,17 +195,17 @@ class _PartOfBatches(Node):
     def begin(self):
         return self.inputs[0].begin()
 
-    def again(self, position):
-        return self.inputs[0].again(position)
+    def repeat_position(self, position):
+        return self.inputs[0].repeat_position(position)
 
-    def adopt(self, position):
-        self.inputs[0].adopt(position)
+    def adopt_state(self, position):
+        self.inputs[0].adopt_state(position)
 
-    def runs(self):
-        return self.inputs[0].runs()
+    def state(self):
+        return self.inputs[0].state()
 
-    def set_runs(self, runs):
-        self.inputs[0].set_runs(runs)
+    def set_state(self, state):
+        self.inputs[0].set_state(state)
 
     def pipeline(self):
         return self.inputs[0].pipeline()

@@ -101,9 +101,9 @@ def make_csv_dataset(
     paths = matching_files("make_csv_dataset", file_pattern)
 
     def rows(path):
-        found = read_rows(path, compression, 0, use_quote_delim)
+        pairs = read_rows(path, compression, 0, use_quote_delim)
         return (
-            split_row(row, to_bytes(field_delim), use_quote_delim) for row, _ in found
+            split_row(row, to_bytes(field_delim), use_quote_delim) for row, _ in pairs
         )
 
     if column_names is None:

@@ -27,12 +27,12 @@ def encoded(element, who="cache"):
         TypeError: If a file cannot hold the element.
     """
     arrays = []
-    structure = _described(element, arrays, who)
+    structure = _structure_of(element, arrays, who)
     head = json.dumps(structure).encode()
     return b"".join([struct.pack("<I", len(head)), head, *map(_bytes, arrays)])
 
 
-def _described(element, arrays, who):
+def _structure_of(element, arrays, who):
     """Return the structure of an element as plain values; append its arrays to a list."""
     if isinstance(element, dict):
         if not all([isinstance(key, str) for key in element]):
@@ -41,11 +41,11 @@ def _described(element, arrays, who):
             )
         return {
             "dict": {
-                key: _described(item, arrays, who) for key, item in element.items()
+                key: _structure_of(item, arrays, who) for key, item in element.items()
             }
         }
     if type(element) is tuple:
-        return {"tuple": [_described(item, arrays, who) for item in element]}
+        return {"tuple": [_structure_of(item, arrays, who) for item in element]}
     array = getattr(element, "array", None)
     if array is None:
         raise TypeError(
@@ -74,7 +74,7 @@ def decoded(record):
     """
     try:
         (size,) = struct.unpack_from("<I", record)
-        element, end = _made(json.loads(record[4 : 4 + size]), record, 4 + size)
+        element, end = _element_at(json.loads(record[4 : 4 + size]), record, 4 + size)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
             ValueError, struct.error) as error:  # fmt: skip
         raise DataLossError(
@@ -85,17 +85,17 @@ def decoded(record):
     return element
 
 
-def _made(structure, record, offset):
+def _element_at(structure, record, offset):
     """Return the element at an offset in a record, and the offset after it."""
     if "dict" in structure:
         items = {}
         for key, each in structure["dict"].items():
-            items[key], offset = _made(each, record, offset)
+            items[key], offset = _element_at(each, record, offset)
         return items, offset
     if "tuple" in structure:
         parts = []
         for each in structure["tuple"]:
-            part, offset = _made(each, record, offset)
+            part, offset = _element_at(each, record, offset)
             parts.append(part)
         return tuple(parts), offset
     shape = tuple(structure["shape"])

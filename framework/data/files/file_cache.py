@@ -30,7 +30,7 @@ class FileCache(Node):
     def start(self):
         return {"given": 0, "place": 0}
 
-    def again(self, position):
+    def repeat_position(self, position):
         return {"inputs": copy_position(position["inputs"]), **self.start()}
 
     def run(self, position):
@@ -44,9 +44,9 @@ class FileCache(Node):
         # A new run, or one that began before there was a file.
         if not position["place"]:
             skip(records, position["given"])
-        for record, place in records:
+        for record, offset in records:
             position["given"] += 1
-            position["place"] = place
+            position["place"] = offset
             yield decoded(record)
 
     def _filling(self, position):

@@ -57,7 +57,7 @@ def read_batches(arrays, batches, window, block):
             missing -= stop - start
             start = stop
             if not missing:
-                yield _joined(pieces)
+                yield _join(pieces)
                 pieces = []
         current = following
 
@@ -72,7 +72,7 @@ def _buffer(array, window):
     return np.empty((window, *array.shape[1:]), array.dtype)
 
 
-def _joined(pieces):
+def _join(pieces):
     if len(pieces) == 1:
         return pieces[0]
     return [np.concatenate(column) for column in zip(*pieces, strict=True)]
@@ -110,7 +110,7 @@ class _Window:
     """Rows in memory, each once, sorted by their numbers."""
 
     def __init__(self, order, arrays, buffers, block):
-        self._numbers, self._places = np.unique(order, return_inverse=True)
+        self._numbers, self._rows = np.unique(order, return_inverse=True)
         self._buffers = buffers
         self._reads = [
             read
@@ -120,12 +120,12 @@ class _Window:
         self._done = 0
 
     def __len__(self):
-        return len(self._places)
+        return len(self._rows)
 
     def rows(self, start, stop):
         """Return the rows of a part of the order, one array for each column."""
-        places = self._places[start:stop]
-        return [buffer.take(places, axis=0) for buffer in self._buffers]
+        rows = self._rows[start:stop]
+        return [buffer.take(rows, axis=0) for buffer in self._buffers]
 
     def read(self, share):
         """Read until this share of the window is in memory."""

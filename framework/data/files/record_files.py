@@ -12,7 +12,7 @@ __all__ = ["Records", "as_string"]
 class Records(Node):
     """The records of files whose names are the elements of the input.
 
-    ``read(path, place)`` yields pairs of a record and the place after it; ``make(record)``
+    ``read(path, offset)`` yields pairs of a record and the offset after it; ``make(record)``
     makes an element.
     """
 
@@ -36,14 +36,14 @@ class Records(Node):
             records = self._read(position["path"], position["place"])
             while True:
                 try:
-                    record, place = next(records, (None, None))
+                    record, offset = next(records, (None, None))
                 except Exception:
                     # Where errors are ignored the next one follows.
                     position["path"] = None
                     raise
-                if place is None:
+                if offset is None:
                     break
-                position["place"] = place
+                position["place"] = offset
                 yield self._make(record)
             position["path"] = None
 

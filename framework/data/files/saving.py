@@ -71,7 +71,7 @@ def _writing(who, node, path, compression, shard_func):
     if varies:  # it is that of the first element
         spec = map_structure(_open, spec)
     whole = spec
-    _described(who, spec)  # raises what is wrong before a file is made
+    _describe_spec(who, spec)  # raises what is wrong before a file is made
     path, shards = os.fsdecode(as_path("path", path)), {}
     with writing_folder(path, _members(path)) as folder:
 
@@ -94,7 +94,7 @@ def _writing(who, node, path, compression, shard_func):
         index = {
             "format": FORMAT,
             "version": VERSION,
-            "element_spec": _described(who, whole),
+            "element_spec": _describe_spec(who, whole),
             "compression": compression,
             "shards": [shards[number].entry() for number in sorted(shards)],
         }
@@ -158,16 +158,16 @@ def _parts(spec, element):
             yield leaf
 
 
-def _described(who, spec):
+def _describe_spec(who, spec):
     """Return a spec as plain values."""
     if isinstance(spec, dict):
         if not all([isinstance(key, str) for key in spec]):
             raise TypeError(
                 f"{who}: dicts in files must have str keys, got {list(spec)}"
             )
-        return {"dict": {key: _described(who, each) for key, each in spec.items()}}
+        return {"dict": {key: _describe_spec(who, each) for key, each in spec.items()}}
     if isinstance(spec, tuple):
-        return {"tuple": [_described(who, each) for each in spec]}
+        return {"tuple": [_describe_spec(who, each) for each in spec]}
     if isinstance(spec, TensorSpec):
         return {"tensor": [_sizes(spec), spec.dtype.name]}
     if isinstance(spec, SparseTensorSpec):
@@ -260,16 +260,16 @@ def _checked_shard(folder, entry, expansion):
     if type(count) is not int or type(size) is not int or not 0 <= count < 1 << 63:
         raise ValueError(f"{name} has the invalid sizes {count!r:.80} and {size!r:.80}")
     shard = folder.file(name)
-    found = os.path.getsize(shard) if os.path.isfile(shard) else None
-    if found != size:
-        raise SavingError(shard, f"must have {size} bytes, has {found}")
+    actual = os.path.getsize(shard) if os.path.isfile(shard) else None
+    if actual != size:
+        raise SavingError(shard, f"must have {size} bytes, has {actual}")
     if count * RECORD > size * expansion:
         raise ValueError(f"{name} has {size} bytes, which cannot hold {count} elements")
     return shard, count
 
 
 def _spec(value):
-    """Return the spec that `_described` wrote."""
+    """Return the spec that `_describe_spec` wrote."""
     ((kind, parts),) = value.items()
     if kind == "dict":
         return {key: _spec(each) for key, each in parts.items()}
@@ -291,7 +291,7 @@ class _Shards(Records):
         self._count = sum([count for _, count in shards])
         super().__init__(
             tensor_slices(make_text([path for path, _ in shards], (len(shards),))),
-            lambda path, place: read_records(path, compression, place),
+            lambda path, offset: read_records(path, compression, offset),
             lambda record: _element(spec, record),
             spec,
         )

@@ -44,17 +44,20 @@ class Batch(Node):
     def run(self, position):
         source = self.inputs[0]
         if source.rows is None:
-            return map(self._joined, self._lists(self.run_input(position)))
+            return map(self._stack, self._lists(self.run_input(position)))
         if source.rows.reads_ahead:
-            return (batch for batch, _ in self._made_of(position, lambda rows: rows))
+            return (
+                batch
+                for batch, _ in self._batches_and_sizes(position, lambda rows: rows)
+            )
         blocks = self._blocks(source, position["inputs"][0])
         return source.rows.batches(blocks, self.batch_size)
 
     def run_part(self, position, part):
-        pairs = self._made_of(position, part.choose)
-        return (part.made(batch, size) for batch, size in pairs)
+        pairs = self._batches_and_sizes(position, part.choose)
+        return (part.wrap(batch, size) for batch, size in pairs)
 
-    def _made_of(self, position, choose):
+    def _batches_and_sizes(self, position, choose):
         """Yield pairs of a batch of the chosen rows and the number of all its rows."""
         source, live = self.inputs[0], copy_position(position["inputs"][0])
         taken = deque()  # of batches taken ahead: the size, and the position after each
@@ -68,8 +71,8 @@ class Batch(Node):
             blocks = chosen(self._blocks(source, live))
             batches = source.rows.batches(blocks, self.batch_size)
         else:
-            made = source.made(chosen(self._lists(source.items(live))))
-            batches = map(self._joined, made)
+            elements = source.materialize(chosen(self._lists(source.lazy_items(live))))
+            batches = map(self._stack, elements)
         for batch in batches:
             size, position["inputs"][0] = taken.popleft()
             yield batch, size
@@ -85,7 +88,7 @@ class Batch(Node):
     def _is_kept(self, batch):
         return not self._drop_remainder or row_count(batch) == self.batch_size
 
-    def _joined(self, elements):
+    def _stack(self, elements):
         if hasattr(elements[0], "element_spec"):
             raise TypeError(
                 "batch: elements must be tensors, got datasets; use flat_map first"
@@ -133,7 +136,7 @@ class RaggedBatch(Batch):
         self._splits = row_splits_dtype
 
     def run(self, position):
-        return map(self._joined, self._lists(self.run_input(position)))
+        return map(self._stack, self._lists(self.run_input(position)))
 
     def run_part(self, position, part):
         return Node.run_part(self, position, part)
@@ -178,12 +181,12 @@ class SparseBatch(Batch):
         self._row = row_shape
 
     def run(self, position):
-        return map(self._joined, self._lists(self.run_input(position)))
+        return map(self._stack, self._lists(self.run_input(position)))
 
     def run_part(self, position, part):
         return Node.run_part(self, position, part)
 
-    def _joined(self, elements):
+    def _stack(self, elements):
         with devices.use_module(np):
             rows = [self._as_row(element) for element in elements]
             return rows[0]._tw_stacked(rows)
@@ -201,8 +204,8 @@ class SparseBatch(Batch):
                 f"sparse_batch: an element has shape {tuple(shape)}, larger than "
                 f"row_shape {self._row}"
             )
-        places = np.indices(tuple(shape)).reshape(len(row), -1).T.astype(np.int64)
-        return SparseTensor(places, element.array.reshape(-1), row)
+        indices = np.indices(tuple(shape)).reshape(len(row), -1).T.astype(np.int64)
+        return SparseTensor(indices, element.array.reshape(-1), row)
 
     def spec(self):
         return SparseTensorSpec([None, *self._row], self.inputs[0].spec().dtype)
@@ -216,13 +219,13 @@ class PaddedBatch(Batch):
         self._shapes, self._values = shapes, values
 
     def run(self, position):
-        return map(self._joined, self._lists(self.run_input(position)))
+        return map(self._stack, self._lists(self.run_input(position)))
 
     def run_part(self, position, part):
         # Whole batches: the longest element may be of another part.
         return Node.run_part(self, position, part)
 
-    def _joined(self, elements):
+    def _stack(self, elements):
         first = elements[0]
         if any(map(is_composite, flatten(first))):
             raise TypeError(
@@ -383,12 +386,12 @@ class Rebatch(Node):
                 held, start = held + stop - start, stop
                 if held == wanted:
                     position["inside"], position["turn"] = start, position["turn"] + 1
-                    yield _joined(pieces)
+                    yield _join(pieces)
                     pieces, held = [], 0
             position["inputs"][0], position["inside"] = copy_position(live), 0
         if held and not self._drop_remainder:
             position["turn"] += 1
-            yield _joined(pieces)
+            yield _join(pieces)
 
     def size(self):
         return 0 if self.inputs[0].size() == 0 else UNKNOWN
@@ -430,7 +433,7 @@ def _rows(batch, start, stop):
     return packer(batch)(leaves)
 
 
-def _joined(pieces):
+def _join(pieces):
     if len(pieces) == 1:
         return pieces[0]
     columns = zip(*map(flatten, pieces), strict=True)

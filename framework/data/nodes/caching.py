@@ -45,11 +45,11 @@ class Cache(Selection):
     def start(self):
         return {"given": 0}
 
-    def again(self, position):
+    def repeat_position(self, position):
         return {"inputs": copy_position(position["inputs"]), **self.start()}
 
-    def adopt(self, position):
-        super().adopt(position)
+    def adopt_state(self, position):
+        super().adopt_state(position)
         if self._origin != position["inputs"][0]:
             self._memory = self._rows = None
             self._parts = {}
@@ -98,7 +98,7 @@ class Cache(Selection):
             # A whole run that fills the memory later begins there, too.
             self._origin, self._parts[part.key] = origin, memory
 
-    items, made = Node.items, Node.made
+    lazy_items, materialize = Node.lazy_items, Node.materialize
 
     def select(self, position, run):
         for index in range(position["given"], len(self._rows)):

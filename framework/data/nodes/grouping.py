@@ -131,8 +131,8 @@ class Buckets:
 
     def key(self, *element):
         """Return the number of the bucket of an element."""
-        found = self._length(*element)
-        length = _whole("bucket_by_sequence_length", "element_length_func", found)
+        value = self._length(*element)
+        length = _whole("bucket_by_sequence_length", "element_length_func", value)
         return np.searchsorted(self._boundaries, length, side="right")
 
     def window_size(self, bucket):

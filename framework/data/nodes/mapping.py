@@ -118,17 +118,17 @@ class Map(Mapped):
         for _, result in self.results(position):
             yield as_mapped(result)
 
-    def items(self, position):
+    def lazy_items(self, position):
         draws = Draws(position)
-        for item in self.inputs[0].items(position["inputs"][0]):
+        for item in self.inputs[0].lazy_items(position["inputs"][0]):
             position["given"] += 1
             item = _Call(draws, position["given"], item)
             # Draws from other generators than ours depend on all the calls before.
             if self.watch.is_open or self.watch.has_drawn:
-                ((item.result,),) = Map.made(self, [[item]])
+                ((item.result,),) = Map.materialize(self, [[item]])
             yield item
 
-    def made(self, groups):
+    def materialize(self, groups):
         for calls in self.calls(groups):
             yield [self.called(*each) for each in calls]
 
@@ -141,11 +141,11 @@ class Map(Mapped):
                 taken.append(group)
                 yield [call.item for call in group]
 
-        for elements in self.inputs[0].made(inner()):
+        for elements in self.inputs[0].materialize(inner()):
             yield list(zip(taken.popleft(), elements, strict=True))
 
     def called(self, call, element):
-        """Return the result of a call of `items`."""
+        """Return the result of a call of `lazy_items`."""
         if call.result is None:
             return as_mapped(self.result(call.draws, call.number, element))
         return call.result
@@ -153,7 +153,7 @@ class Map(Mapped):
 
 @dataclass(slots=True)
 class _Call:
-    """Item of `Map.items`: a call of the function, which may never be made."""
+    """Item of `Map.lazy_items`: a call of the function, which may never be made."""
 
     draws: Draws
     number: int

@@ -83,11 +83,11 @@ class Node:
         """Return the counts of a new run, besides the inputs."""
         return {}
 
-    def again(self, position):
+    def repeat_position(self, position):
         """Return the position of the run after the one at ``position``, for `repeat`."""
         pairs = zip(self.inputs, position["inputs"], strict=True)
         return {
-            "inputs": [node.again(p) for node, p in pairs],
+            "inputs": [node.repeat_position(p) for node, p in pairs],
             **self.next_round(position),
         }
 
@@ -95,25 +95,25 @@ class Node:
         """Return the counts of a run that repeats the one at ``position``."""
         return self.start()
 
-    def adopt(self, position):
+    def adopt_state(self, position):
         """Adopt the state that later runs depend on from a restored position."""
         for node, its_position in zip(self.inputs, position["inputs"], strict=True):
-            node.adopt(its_position)
+            node.adopt_state(its_position)
 
-    def runs(self):
-        """Return the state that later runs depend on: plain values, for `set_runs`."""
-        return {"inputs": [node.runs() for node in self.inputs]}
+    def state(self):
+        """Return the state that later runs depend on: plain values, for `set_state`."""
+        return {"inputs": [node.state() for node in self.inputs]}
 
-    def set_runs(self, runs):
-        """Make the next run the one that would have followed when `runs` was called."""
-        for node, its_runs in zip(self.inputs, runs["inputs"], strict=True):
-            node.set_runs(its_runs)
+    def set_state(self, state):
+        """Make the next run the one that would have followed when `state` was called."""
+        for node, its_state in zip(self.inputs, state["inputs"], strict=True):
+            node.set_state(its_state)
 
     def first(self):
         """Return the first element without an effect on later runs, or None at the end."""
-        runs = self.runs()
+        state = self.state()
         element = next(self.run(self.begin()), None)
-        self.set_runs(runs)
+        self.set_state(state)
         return element
 
     def run(self, position):
@@ -127,14 +127,14 @@ class Node:
         """
         return map(part.of, self.run(position))
 
-    def items(self, position):
+    def lazy_items(self, position):
         """Yield items like `run`, which `made` converts to elements if they are needed.
 
         Items are cheaper than elements that have to be read or computed.
         """
         return self.run(position)
 
-    def made(self, groups):
+    def materialize(self, groups):
         """Return the elements for items: a list for each list in ``groups``.
 
         Later groups may be taken ahead.
@@ -245,15 +245,15 @@ class Selection(Node):
             return super().run_part(position, part)
         return self.select(position, lambda node, start: node.run_part(start, part))
 
-    def items(self, position):
+    def lazy_items(self, position):
         if self.source_rows is not None:
             return self.indices(position)
-        return self.select(position, lambda node, start: node.items(start))
+        return self.select(position, lambda node, start: node.lazy_items(start))
 
-    def made(self, groups):
+    def materialize(self, groups):
         if self.source_rows is not None:
             return self.source_rows.groups(groups)
-        return self.inputs[0].made(groups)
+        return self.inputs[0].materialize(groups)
 
     def indices(self, position):
         """Yield the numbers of the elements among `rows`, if there are rows."""
@@ -300,12 +300,12 @@ class Seeded(Node):
         kept = {"seed": position["seed"], "run": position["run"]}
         return {**kept, "round": position["round"] + 1, "given": 0}
 
-    def runs(self):
-        return {**super().runs(), "seed": self._seed, "run": self._runs}
+    def state(self):
+        return {**super().state(), "seed": self._seed, "run": self._runs}
 
-    def set_runs(self, runs):
-        super().set_runs(runs)
-        self._seed, self._runs = runs["seed"], runs["run"]
+    def set_state(self, state):
+        super().set_state(state)
+        self._seed, self._runs = state["seed"], state["run"]
 
 
 class Replayed(Node):

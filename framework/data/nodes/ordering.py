@@ -114,7 +114,7 @@ class Repeat(Selection):
             for item in run(source, position["inputs"][0]):
                 idle = 0
                 yield item
-            position["inputs"][0] = source.again(position["inputs"][0])
+            position["inputs"][0] = source.repeat_position(position["inputs"][0])
             position["round"] += 1
 
     def size(self):

@@ -74,9 +74,9 @@ class ParallelMap(Map):
         finally:
             calls.close()
 
-    def made(self, groups):
+    def materialize(self, groups):
         if self._count == 1:
-            yield from super().made(groups)
+            yield from super().materialize(groups)
             return
         workers = Workers(self._count or threads())
         calls = (

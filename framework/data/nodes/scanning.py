@@ -42,20 +42,20 @@ class Scan(Replayed, Mapped):
                 f"{describe(result)}"
             )
         state, output = map(as_mapped, result)
-        wanted, found = spec_of(self._initial), spec_of(state)
+        wanted, actual = spec_of(self._initial), spec_of(state)
         try:
-            assert_same_structure(wanted, found)
+            assert_same_structure(wanted, actual)
         except (TypeError, ValueError):
-            raise self._wrong_state(found, wanted) from None
-        pairs = zip(flatten(wanted), flatten(found), strict=True)
+            raise self._wrong_state(actual, wanted) from None
+        pairs = zip(flatten(wanted), flatten(actual), strict=True)
         if any([a.dtype != b.dtype for a, b in pairs]):
-            raise self._wrong_state(found, wanted)
+            raise self._wrong_state(actual, wanted)
         return state, output
 
-    def _wrong_state(self, found, wanted):
+    def _wrong_state(self, actual, wanted):
         return TypeError(
             "scan: the new state must have the structure and dtypes of initial_state, "
-            f"{wanted}, got {found}"
+            f"{wanted}, got {actual}"
         )
 
     def _traced_spec(self):
@@ -183,10 +183,10 @@ class AssertCardinality(Node):
         if self._count == INFINITE or position["given"] < self._count:
             raise self._wrong(position["given"])
 
-    def _wrong(self, found):
+    def _wrong(self, actual):
         wanted = "no end" if self._count == INFINITE else f"{self._count} elements"
         return FailedPreconditionError(
-            f"assert_cardinality: the dataset must have {wanted}, got {found}"
+            f"assert_cardinality: the dataset must have {wanted}, got {actual}"
         )
 
     def size(self):
