@@ -251,10 +251,10 @@ def _is_stateless(layer):
 def _note_entry(layer, config):
     entries = _ENTRIES.get()
     if entries is not None:
-        found = _entries_of(layer, entries)
-        found.configs.append(config)
+        record = _entries_of(layer, entries)
+        record.configs.append(config)
         if isinstance(entries, _Copied):
-            config[_SHARED] = found.number
+            config[_SHARED] = record.number
 
 
 def _entries_of(layer, entries):

@@ -148,13 +148,13 @@ class Specializations:
         """Return the function for tensors of these sizes."""
         key = tuple([x.array.shape for x in tensors])
         if has_symbolic_shape(key):  # inside of a trace for all sizes
-            return self._made(key)
+            return self._find_or_trace(key)
         fixed = self._fixed.get(key)
         if fixed is None:
             with self._lock:
                 fixed = self._fixed.get(key)
                 if fixed is None:
-                    fixed = self._fixed[key] = self._made(key)
+                    fixed = self._fixed[key] = self._find_or_trace(key)
                     if len(self._fixed) > MANY_SIZES:
                         self._fixed.popitem(last=False)
                     return fixed
@@ -169,7 +169,7 @@ class Specializations:
         """The function that was picked last, or None."""
         return next(reversed(self._fixed.values()), None)
 
-    def _made(self, key):
+    def _find_or_trace(self, key):
         return self._bound(key) or self._traced_again(key) or self._fallback(key)
 
     def _fallback(self, key):
@@ -190,7 +190,7 @@ class Specializations:
             family = self._of_rank[ranks] = Specializations(self.trace, shapes)
             family.first(key)
             self.reason = self.reason or family.reason
-        return family._made(key)
+        return family._find_or_trace(key)
 
     def _bound(self, key):
         """Specialize a trace to these sizes; return None if no trace fits."""

@@ -29,7 +29,7 @@ from .checkpoint_file import (
     read_shapes,
     write_content,
 )
-from .object_tree import explore, is_kept, joined
+from .object_tree import child_name, explore, is_kept
 from .observed_containers import observed
 from .restoring import PendingValues, listed, restore_into
 from .snapshot import snapshot
@@ -139,16 +139,16 @@ class Checkpoint(Trackable, Reserving):
         return observed(part, lambda: pending.take(name, part))
 
     def __children__(self) -> Any:
-        found = dict(self._tw_parts)
+        children = dict(self._tw_parts)
         if self._tw_save_counter is not None:
-            found["save_counter"] = self._tw_save_counter
-        return found
+            children["save_counter"] = self._tw_save_counter
+        return children
 
     def _tw_pairs(self):
         """Return names and objects; the parts of a root have top-level names."""
         root = [] if self._tw_root is None else [("", self._tw_root)]
         parts = children(self)
-        return [*[(joined("", name), part) for name, part in parts], *root]
+        return [*[(child_name("", name), part) for name, part in parts], *root]
 
     @property
     def save_counter(self) -> Variable:
@@ -399,12 +399,12 @@ def numbered_files(prefix):
         names = os.listdir(folder or ".")
     except OSError:
         return {}
-    found = {}
+    paths = {}
     for each in names:
         match = pattern.fullmatch(each)
         if match:
-            found[int(match[1])] = os.path.join(folder, each)
-    return dict(sorted(found.items()))
+            paths[int(match[1])] = os.path.join(folder, each)
+    return dict(sorted(paths.items()))
 
 
 def valid_info(path):
@@ -517,10 +517,10 @@ def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> Any:
     """
     path = os.fspath(ckpt_dir_or_file)
     if os.path.isdir(path):
-        found = latest_checkpoint(path)
-        if found is None:
+        latest = latest_checkpoint(path)
+        if latest is None:
             raise ValueError(f"load_checkpoint: there is no checkpoint in {path!r}")
-        path = found
+        path = latest
     return CheckpointReader(path)
 
 

@@ -13,7 +13,7 @@ from tapewright.core.trackable import Trackable, children
 from tapewright.core.variable import Variable
 from tapewright.ops.random.generators import Generator
 
-__all__ = ["Tree", "explore", "get_state", "is_kept", "joined", "set_state"]
+__all__ = ["Tree", "child_name", "explore", "get_state", "is_kept", "set_state"]
 
 
 @dataclass
@@ -54,7 +54,7 @@ def explore(pairs) -> Tree:
             tree.containers[name] = item
             if not is_nested(item):  # callbacks are attributes, but no part of a model
                 inner = [pair for pair in inner if not _is_callback(pair[1])]
-            below = [(joined(name, key), child) for key, child in inner]
+            below = [(child_name(name, key), child) for key, child in inner]
             ahead += below[::-1]
         elif _has_state(item):
             tree.states[name] = item
@@ -64,12 +64,12 @@ def explore(pairs) -> Tree:
     return tree
 
 
-def joined(prefix, key):
+def child_name(prefix, key):
     """Append a part to a name, with special characters escaped.
 
     Example:
-        >>> from tapewright.formats.checkpoints.object_tree import joined
-        >>> joined("model/table", "a/b"), joined("", "..")
+        >>> from tapewright.formats.checkpoints.object_tree import child_name
+        >>> child_name("model/table", "a/b"), child_name("", "..")
         ('model/table/a%2Fb', '%..')
     """
     part = str(key).replace("%", "%25").replace("/", "%2F").replace("\0", "%00")

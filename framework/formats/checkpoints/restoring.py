@@ -18,7 +18,7 @@ from tapewright.core.state.assignment import assign_all
 from tapewright.core.trackable import Trackable
 from tapewright.ops.random.generators import get_global_generator
 
-from .object_tree import explore, is_kept, joined, set_state
+from .object_tree import child_name, explore, is_kept, set_state
 
 __all__ = [
     "PendingValues",
@@ -86,8 +86,8 @@ class Restoration:
             )
             if array.shape != own.shape or not fits:
                 wrong.append(
-                    f"'{name}' is {_described(array)}, the variable '{variable.path}' "
-                    f"{_described(own)}"
+                    f"'{name}' is {_describe(array)}, the variable '{variable.path}' "
+                    f"{_describe(own)}"
                 )
         if wrong:
             raise SavingError(
@@ -119,12 +119,12 @@ class Restoration:
 
     def _above(self):
         """Return the names of all containers below which values are left."""
-        found = set()
+        above = set()
         for name in self.names:
-            while name not in found:
-                found.add(name)
+            while name not in above:
+                above.add(name)
                 name = name.rpartition("/")[0]
-        return found | {""} if self.names else set()
+        return above | {""} if self.names else set()
 
     def rename(self, aliases, known):
         """Move values to another name that led to them, if only that name is known."""
@@ -165,7 +165,7 @@ class PendingValues:
         """Assign the available values to a new attribute and its descendants."""
         if is_kept(value):
             count = len(self._restoration.arrays)
-            name = joined(self._name, key)
+            name = child_name(self._name, key)
             self._restoration.assign(explore([(name, value)]))
             if len(self._restoration.arrays) < count:
                 self._restoration.warn_of_draws()
@@ -248,7 +248,7 @@ def _differences(missing, beyond):
     return "".join([f"\n  {what} {listed(names)}" for what, names in lines if names])
 
 
-def _described(array):
+def _describe(array):
     return f"{np.dtype(array.dtype).name} {tuple(array.shape)}"
 
 

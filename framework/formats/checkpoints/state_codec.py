@@ -21,7 +21,7 @@ def encode_state(value: Any, arrays: list, where: str = "state") -> Any:
     """Return ``value`` as JSON; append its arrays to ``arrays``.
 
     Raises:
-        TypeError: If a value cannot be saved; it names the place.
+        TypeError: If a value cannot be saved; it names the path.
 
     Example:
         >>> import numpy as np

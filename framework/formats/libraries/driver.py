@@ -74,9 +74,9 @@ class Driver:
         self.head = weights_file.head_of(
             self.image, [v.path for v in self.variables], arrays
         )
-        offsets, _ = weights_file.places([a.nbytes for a in arrays])
+        offsets, _ = weights_file.offsets_of([a.nbytes for a in arrays])
         self.offsets = {id(v): n for v, n in zip(self.variables, offsets)}
-        _, self.state_size = weights_file.places(
+        _, self.state_size = weights_file.offsets_of(
             [a.nbytes for a in arrays[: len(self.state)]]
         )
         self.constants = self.constant_data()
@@ -92,7 +92,7 @@ class Driver:
         self.fixed.update({a: a.source for a in self.buffers() if a.is_constant})
         constants = [a for a in self.buffers() if a in self.fixed]
         arrays = [np.asarray(self.fixed[a], order="C") for a in constants]
-        offsets, _ = weights_file.places([a.nbytes for a in arrays])
+        offsets, _ = weights_file.offsets_of([a.nbytes for a in arrays])
         image = self.image if self.is_inside else b""
         self.offsets.update({id(a): n + len(image) for a, n in zip(constants, offsets)})
         return image + weights_file.image_of(arrays)
@@ -113,7 +113,7 @@ class Driver:
             self.state_size if self.is_inside else 0,
             *[a.nbytes for a in kept],
         ]
-        offsets, size = weights_file.places(sizes)
+        offsets, size = weights_file.offsets_of(sizes)
         return dict(zip(keys, offsets)), max(size, ALIGNMENT)
 
     # --- text
@@ -217,8 +217,8 @@ class Driver:
             more = [image, one, writer.index(size + 1), file]
             right = writer.call("fread", more, _I64) == size
             writer.call("fclose", [file], _I32)
-            found = [writer.load(writer.at(head, n, _U64), _U64) for n in range(5)]
-            for value, expected in zip(found, fields[:3]):
+            header = [writer.load(writer.at(head, n, _U64), _U64) for n in range(5)]
+            for value, expected in zip(header, fields[:3]):
                 right = right & (value == expected)
             self.ret_when(~right, WRONG_FILE)
             zero = writer.const(0, _U64)
@@ -226,7 +226,7 @@ class Driver:
                 word = writer.load(writer.at(image, n, _U64), _U64)
                 sums[0] = sums[0] + word
                 sums[1] = sums[1] + sums[0]
-            right = (found[3] == sums[0]) & (found[4] == sums[1])
+            right = (header[3] == sums[0]) & (header[4] == sums[1])
             self.ret_when(~right, WRONG_FILE)
             self.ret(OK)
 
@@ -360,8 +360,8 @@ class Driver:
             base = self.load_global("weights")
             if self.is_inside:
                 base = self.part(memory, "state")
-            place = writer.at(base, offset, np.uint8)
-            pair = (array, place) if name == "get" else (place, array)
+            target = writer.at(base, offset, np.uint8)
+            pair = (array, target) if name == "get" else (target, array)
             writer.copy_bytes(*pair, size)
             self.ret(OK)
 

@@ -1,4 +1,4 @@
-"""Weights files: the values of variables in the order and places of one library.
+"""Weights files: the values of variables in the order and offsets of one library.
 
 A file is a header and the memory image of the variables. The library that it belongs to
 knows the layout of the image; the sums find damage. All numbers are little-endian.
@@ -9,14 +9,22 @@ import struct
 
 import numpy as np
 
-__all__ = ["ALIGNMENT", "HEADER", "MAGIC", "checksums", "head_of", "image_of", "places"]
+__all__ = [
+    "ALIGNMENT",
+    "HEADER",
+    "MAGIC",
+    "checksums",
+    "head_of",
+    "image_of",
+    "offsets_of",
+]
 
 ALIGNMENT = 64
 MAGIC = 0x31_73_74_68_67_69_65_77  # b"weights1"
 HEADER = struct.Struct("<QQQQQ24x")  # magic, layout, bytes of the image, two sums
 
 
-def places(sizes):
+def offsets_of(sizes):
     """Return the offset of each of some sizes in bytes, and the size of all."""
     offsets, end = [], 0
     for size in sizes:
@@ -27,7 +35,7 @@ def places(sizes):
 
 def image_of(arrays):
     """Return the memory image of arrays, as bytes."""
-    offsets, size = places([a.nbytes for a in arrays])
+    offsets, size = offsets_of([a.nbytes for a in arrays])
     image = np.zeros(size, np.uint8)
     for offset, array in zip(offsets, arrays):
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)

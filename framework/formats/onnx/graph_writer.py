@@ -216,8 +216,8 @@ class GraphWriter:
         return make(name, self.type_of(dtype), [None] * rank)
 
     def _polynomial(self, expression):
-        found = self._known_sizes.get(expression)
-        if found is None:
+        size = self._known_sizes.get(expression)
+        if size is None:
             emit, total = self.root.emit, None
             for monomial, c in expression[1]:
                 term = np.array([c], np.int64) if c != 1 or not monomial else None
@@ -225,26 +225,26 @@ class GraphWriter:
                     factor = self._symbol(symbol)
                     term = factor if term is None else emit("Mul", term, factor)
                 total = term if total is None else emit("Add", total, term)
-            found = self._known_sizes[expression] = total
-        return found
+            size = self._known_sizes[expression] = total
+        return size
 
     def _symbol(self, symbol):
-        found = self._known_sizes.get(symbol)
-        if found is None:
+        size = self._known_sizes.get(symbol)
+        if size is None:
             emit = self.root.emit
             if type(symbol) is DimSymbol:
                 axis = symbol.axis
                 source = self._sources[symbol.input]
-                found = emit("Shape", source, start=axis, end=axis + 1)
+                size = emit("Shape", source, start=axis, end=axis + 1)
             else:
                 operation, *parts = symbol
                 a, b = [self._polynomial(part) for part in parts]
                 rest = emit("Mod", a, b)  # which has the sign of b, as in Python
-                found = rest
+                size = rest
                 if operation == "//":
-                    found = emit("Div", emit("Sub", a, rest), b)
-            self._known_sizes[symbol] = found
-        return found
+                    size = emit("Div", emit("Sub", a, rest), b)
+            self._known_sizes[symbol] = size
+        return size
 
     # --- graphs
 
@@ -298,10 +298,10 @@ class GraphWriter:
             op = "Equal" if relation == "==" else "Less"
             holds = emit(op, self._polynomial(expression), self.axes(0))
             right, wrong = self.axes(0), self.axes(1)
-            place = emit(
+            index = emit(
                 "Where", holds, *((right, wrong) if answer else (wrong, right))
             )
-            zero = emit("Gather", self.axes(0), place, axis=0)
+            zero = emit("Gather", self.axes(0), index, axis=0)
             self.root.nodes[-1].name = self.new_name(f"sizes must satisfy {text}")
             start = zero if start is None else emit("Add", start, zero)
         self._zero = start
@@ -406,8 +406,8 @@ class GraphWriter:
             if views is not None:
                 name = translate(self, *views, **node.attributes)
                 return self._results(node, First(name))
-        found = translate(self, *operands, **node.attributes)
-        return self._results(node, found)
+        outputs = translate(self, *operands, **node.attributes)
+        return self._results(node, outputs)
 
     def _absorbed(self, node, operands):
         """Return a plan that fuses this op into its first operand, or None."""
@@ -416,10 +416,10 @@ class GraphWriter:
             return None
         return plan.absorbing(node.op.name, *operands[1:])
 
-    def _results(self, node, found):
-        found = found if isinstance(found, list | tuple) else [found]
+    def _results(self, node, outputs):
+        outputs = outputs if isinstance(outputs, list | tuple) else [outputs]
         results = []
-        for value, x in zip(node.outputs, found):
+        for value, x in zip(node.outputs, outputs):
             if isinstance(x, First):
                 x = Operand(value.shape, value.dtype, self.block, first=str(x))
             elif isinstance(x, str):
@@ -494,10 +494,12 @@ def names_read(node):
 def _reasons(refused):
     """Format all reasons for a refusal, each with its first locations."""
     parts = []
-    for (name, reason), places in refused.items():
-        places = list(dict.fromkeys([place for place in places if place]))
-        more = "; ..." if len(places) > 3 else ""
-        where = f" ({'; '.join(places[:3])}{more})" if places else ""
+    for (name, reason), locations in refused.items():
+        locations = list(
+            dict.fromkeys([location for location in locations if location])
+        )
+        more = "; ..." if len(locations) > 3 else ""
+        where = f" ({'; '.join(locations[:3])}{more})" if locations else ""
         parts.append(f"{name}{where}{': ' if reason else ''}{reason}")
     return (
         "ONNX cannot express these ops, or these arguments of them: "

@@ -79,7 +79,7 @@ def load(path: str | os.PathLike[str], trainable: bool = True) -> OnnxModel:
         graph = Graph.of(model.graph, opset, Context(tensors.onnx, tensors, refusals))
         specs = {value.name: spec_of(value, refusals)
                  for value in [*model.graph.output, *model.graph.input]}  # fmt: skip
-        if refusals.found:
+        if refusals.locations:
             raise SavingError(
                 path,
                 f"contains what tapewright does not translate: {refusals}. Export the "
@@ -103,8 +103,8 @@ class OnnxModel(Module):
 
         def run(*inputs):
             scope = {name: convert_to_tensor(v) for name, v in weights.items()}
-            found = graph(scope, *inputs)
-            return found[0] if len(found) == 1 else found
+            outputs = graph(scope, *inputs)
+            return outputs[0] if len(outputs) == 1 else outputs
 
         run = _with_parameters(run, graph.inputs)
         vars(self)["__call__"] = function(run, signature, autograph=False)

@@ -271,11 +271,11 @@ class _DimensionNames:
 
         Runtimes do not compare sizes of the same name.
         """
-        found = [(self._condition(*each), *each) for each in self._rest]
+        conditions = [(self._condition(*each), *each) for each in self._rest]
         for symbols, expression in self._pairs:
             texts = [f"{self._inputs[s.input]}_{s.axis}" for s in symbols]
-            found.append((" == ".join(texts), "==", expression, True))
-        return found
+            conditions.append((" == ".join(texts), "==", expression, True))
+        return conditions
 
     def _condition(self, relation, expression, holds):
         words = {"==": ("==", "!="), "<": ("<", ">=")}
@@ -331,12 +331,12 @@ def _write(onnx, model, constants, path):
                 tensor.name, tensor.dims[:] = name, value.shape
                 tensor.data_type = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
                 tensor.data_location = onnx.TensorProto.EXTERNAL
-                place = {
+                location = {
                     "location": os.path.basename(beside),
                     "offset": file.tell(),
                     "length": value.nbytes,
                 }
-                for key, content in place.items():
+                for key, content in location.items():
                     entry = tensor.external_data.add()
                     entry.key, entry.value = key, str(content)
                 file.write(np.ascontiguousarray(value).reshape(-1).view(np.uint8))

@@ -366,9 +366,9 @@ def _read_call(group, name, variables, constants, optimizers):
     structure, listed = decode(call["structure"]), call["traces"]
     if not isinstance(listed, list) or not 0 < len(listed) <= MANY:
         raise ValueError("there must be a list of traces")
-    places = specs, structure, variables, constants, optimizers
+    context = specs, structure, variables, constants, optimizers
     traces = [
-        _read_trace(group.group(f"trace_{i}"), each, *places)
+        _read_trace(group.group(f"trace_{i}"), each, *context)
         for i, each in enumerate(listed)
     ]
     first = traces[0].concrete

@@ -100,13 +100,13 @@ def check_gradients(kinds, variables, inputs):
         if kind == "dense":
             check_fits(variable, next(given))
         elif kind in ("sparse", "gathered"):
-            (rows, dtype), (places, whole) = spec_of(next(given)), spec_of(next(given))
+            (rows, dtype), (indices, whole) = spec_of(next(given)), spec_of(next(given))
             own = tuple(variable._array.shape)
             known = not any(
-                isinstance(shape, UnrankedShape) for shape in (rows, places)
+                isinstance(shape, UnrankedShape) for shape in (rows, indices)
             )
             fits = known and dtype == variable._array.dtype and whole.kind in "iu"
-            if not fits or not own or (len(places), tuple(rows[1:])) != (1, own[1:]):
+            if not fits or not own or (len(indices), tuple(rows[1:])) != (1, own[1:]):
                 raise ValueError(f"has no sparse gradient of {variable.path!r}")
         else:
             raise ValueError(f"{kind!r:.80} is not a kind of gradient")

@@ -77,7 +77,7 @@ class GraphReader:
         self.item, self.variables, self.constants = item, variables, constants
         self.scope, self.optimizers = scope, optimizers
         self._next = 0
-        self._place = "graph"
+        self._location = "graph"
 
     def graph(self, form):
         """Return the graph of a form; raise `SavingError` if it is invalid."""
@@ -86,7 +86,7 @@ class GraphReader:
         except SavingError:
             raise
         except FAULTS as error:
-            return self.item.fail(f"{self._place}: {message_of(error)}", "graph")
+            return self.item.fail(f"{self._location}: {message_of(error)}", "graph")
         finally:
             if self.scope is not None:
                 self.scope.closed = True
@@ -102,15 +102,15 @@ class GraphReader:
             graph.inputs.append(value)
             self._give(value, known, tracer)
         for i, each in enumerate(form["nodes"]):
-            self._place = f"node {i} of {graph.name!r}"
+            self._location = f"node {i} of {graph.name!r}"
             node = self._node(each, known, tracer, depth)
-            self._place = f"node {i} of {graph.name!r}"
+            self._location = f"node {i} of {graph.name!r}"
             self._check_given(node, each)
             for out in node.outputs:
                 out.name = f"{node.name}_{i}"
                 self._give(out, known, tracer)
             graph.nodes.append(node)
-        self._place = f"the outputs of {graph.name!r}"
+        self._location = f"the outputs of {graph.name!r}"
         graph.outputs = [self._taken(x, known, tracer) for x in form["outputs"]]
         graph.finished, self._next = True, first
         graph.check()
@@ -185,16 +185,16 @@ class GraphReader:
             ) from None
         if not isinstance(op, Primitive) or op.infer_rule is None:
             raise ValueError(f"the op {form['op']!r} cannot be in a graph")
-        self._place += f", {op.name}"
+        self._location += f", {op.name}"
         attributes = self._attributes(op, form["attributes"])
         if not op.variadic and len(inputs) != len(op.inputs):
             raise ValueError(f"takes {len(op.inputs)} inputs, got {len(inputs)}")
         specs = [rule_spec(x) for x in inputs]
-        found = op.infer_rule(*specs, **attributes)
-        many = type(found) in (tuple, list)
+        specs = op.infer_rule(*specs, **attributes)
+        many = type(specs) in (tuple, list)
         node = Node(op, tuple(inputs), attributes, line)
         node.make_outputs(
-            [(dims_of(s.shape), s.dtype.dtype) for s in (found if many else (found,))]
+            [(dims_of(s.shape), s.dtype.dtype) for s in (specs if many else (specs,))]
         )
         return node
 
@@ -224,8 +224,8 @@ class GraphReader:
 
     def _effect(self, form, inputs, line, *_):
         kind, attributes = form["effect"], decode(form["attributes"])
-        places = self._variable, self._optimizer
-        call = make_effect(kind, attributes, inputs, *places)
+        lookups = self._variable, self._optimizer
+        call = make_effect(kind, attributes, inputs, *lookups)
         if not isinstance(call, VariableUpdate):
             return Effect(kind, call, attributes, inputs=inputs, line=line)
         return Effect(kind, call, {}, (), call.reads, call.writes, inputs, line)
@@ -271,18 +271,18 @@ class GraphReader:
 
     def _backward(self, form, node, known, tracer, depth):
         graph = self._graph(form["graph"], tracer.graph, known, depth + 1)
-        places, wanted = form["places"], len(node.sources) + len(node.variables)
+        positions, wanted = form["places"], len(node.sources) + len(node.variables)
         if [spec_of(x)[1] for x in graph.inputs] != [v.dtype for v in node.outputs]:
             raise ValueError("a gradient must take a cotangent for each output")
         for x, v in zip(graph.inputs, node.outputs):
             if not definitely_equal(x.shape, v.shape):
                 raise ValueError("a cotangent must have the shape of its output")
         numbers = range(len(graph.outputs))
-        if len(places) != wanted or any(
-            p is not None and p not in numbers for p in places
+        if len(positions) != wanted or any(
+            p is not None and p not in numbers for p in positions
         ):
             raise ValueError("a gradient must have a place for each source")
-        return graph, list(places)
+        return graph, list(positions)
 
     # --- branches and loops
 

@@ -12,7 +12,7 @@ are free again. An input of a node is such a number, or ``"c3"`` for constant 3.
     {"cond": "cond", "in": [...], "graphs": [...]}   {"loop": "while_loop", ...}
 
 ``gradient`` is the graph of the gradient function of a call (`custom_gradient`), which
-may use values of the enclosing graphs, and the places of its results.
+may use values of the enclosing graphs, and the positions of its results.
 """
 
 import secrets
@@ -212,14 +212,14 @@ class GraphWriter:
         return {"graphs": graphs, "of_variables": pairs}
 
     def _settings(self, loop):
-        found = {}
+        settings = {}
         for name in loop.SETTINGS:
             value = getattr(loop, name)
             if name == "variables":
-                found[name] = [self.variable(v) for v in value]
+                settings[name] = [self.variable(v) for v in value]
             elif name not in ("of_variables", "title"):
-                found[name] = encode(value)
-        return found
+                settings[name] = encode(value)
+        return settings
 
     # --- gradients of the user's own
 
@@ -241,14 +241,14 @@ class GraphWriter:
         return form
 
     def _gradient(self, title, trace, known, order):
-        """Return the form of a gradient: a graph with places, or why it is missing."""
+        """Return the form of a gradient: a graph with positions, or why it is missing."""
         if order >= ORDERS:
             return {"missing": f"gradients of {title} are saved up to order {ORDERS}"}
         line = self._line
         try:
-            graph, places = trace()
+            graph, positions = trace()
             form = self._graph(graph, known, order + 1)
-            form = {"graph": form, "places": list(places)}
+            form = {"graph": form, "places": list(positions)}
         except Exception as error:
             self._line = line
             if self.gradients and not order and not _is_missing(error):
@@ -310,7 +310,7 @@ def _remembered(form):
 
 
 def _traced_gradient(node, graph):
-    """Return the graph of the gradient registered for a node's op, and its places."""
+    """Return the graph of the gradient registered for a node's op, and its positions."""
     around, twin = Tracer(graph), Graph(f"gradient of {node.op.name}", parent=graph)
     tracer = Tracer(twin)
 

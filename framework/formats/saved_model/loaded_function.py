@@ -46,11 +46,11 @@ class SavedTraces(Specializations):
     def first(self, shapes=None):
         return self.traces[0].concrete
 
-    def _made(self, key):
-        found, problem = first_bound(self.traces, key)
-        if found is None:
+    def _find_or_trace(self, key):
+        trace, problem = first_bound(self.traces, key)
+        if trace is None:
             raise problem or self._unserved(key)
-        return found
+        return trace
 
     def _unserved(self, key):
         ranks = [len(shape) for shape in key]
@@ -89,9 +89,9 @@ class Restored(Function):
         values = self.signature.bind(args, kwargs)
         concrete, tensors = self._matching(values)
         if not kwargs and concrete.is_steady and not config.functions_run_eagerly():
-            key, found = quick_key(args)
-            plain = key is not None and len(found) == len(tensors)
-            if plain and all(x is y for x, y in zip(found, tensors)):
+            key, leaves = quick_key(args)
+            plain = key is not None and len(leaves) == len(tensors)
+            if plain and all(x is y for x, y in zip(leaves, tensors)):
                 if len(self._fast) >= FAST_KEYS:
                     self._fast.clear()
                 self._fast[key] = concrete

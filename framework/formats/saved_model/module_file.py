@@ -256,7 +256,7 @@ def load(
             read_function(root.group(f"functions/{n}"), variables, optimizers)
             for n in range(counts[1])
         ]
-        return ObjectReader(root, variables, functions, optimizers).made()
+        return ObjectReader(root, variables, functions, optimizers).read()
 
 
 def contains_saved_model(export_dir: str | os.PathLike[str]) -> bool:

@@ -69,16 +69,15 @@ class ObjectWriter:
 
     def _node(self, thing, name="", depth=0):
         """Return the node number of an object, or None if it is not written."""
-        thing = (
-            getattr(thing, "_tw_function", thing) if type(thing) is Method else thing
-        )
-        found = self._numbers.get(id(thing))
-        if found is not None:
-            return found
+        if type(thing) is Method:
+            thing = getattr(thing, "_tw_function", thing)
+        number = self._numbers.get(id(thing))
+        if number is not None:
+            return number
         if isinstance(thing, FUNCTIONS) and not has_traces(thing):
             self.untraced.append(f"'{name}' {why_untraced(thing)}")
             return None
-        if is_optimizer(thing) and not self._has_place(thing):
+        if is_optimizer(thing) and not self._can_be_saved(thing):
             return None
         number = self._numbers[id(thing)] = len(self.nodes)
         self._kept.append(thing)  # a kept object keeps its id
@@ -86,7 +85,7 @@ class ObjectWriter:
         self.nodes[number] = self._form(thing, name, depth)
         return number
 
-    def _has_place(self, optimizer):
+    def _can_be_saved(self, optimizer):
         """Return whether a file can store it; one that no function runs may be left out."""
         try:
             self.optimizers.number(optimizer)
@@ -190,10 +189,10 @@ class ObjectReader:
     def __init__(self, item, variables, functions, optimizers):
         self.item, self.variables, self.functions = item, variables, functions
         self.optimizers = optimizers
-        self.form, self._made = item.json("objects"), {}
+        self.form, self._objects = item.json("objects"), {}
         self._counts = {}  # number of a list, tuple or dict -> its items, at any depth
 
-    def made(self):
+    def read(self):
         """Return the root."""
         try:
             return self._root()
@@ -218,13 +217,13 @@ class ObjectReader:
     def _object(self, number, depth=0):
         if depth > DEEPEST:
             raise ValueError(f"objects are nested deeper than {DEEPEST}")
-        if number in self._made:
-            return self._made[number]
+        if number in self._objects:
+            return self._objects[number]
         ((tag, inner), *more) = item_of(self.form["nodes"], number, "node").items()
         if tag == "module":
             return self._module(number, inner, dict(more)["attributes"], depth)
-        found = self._made[number] = self._plain(number, tag, inner, depth)
-        return found
+        value = self._objects[number] = self._plain(number, tag, inner, depth)
+        return value
 
     def _plain(self, number, tag, inner, depth):
         if tag in ("variable", "function", "optimizer"):
@@ -245,7 +244,7 @@ class ObjectReader:
             raise ValueError(f"nested lists have more than {MOST} items in total")
 
     def _module(self, number, kind, attributes, depth):
-        module = self._made[number] = Loaded()
+        module = self._objects[number] = Loaded()
         if not isinstance(kind, str) or len(kind) > 400:
             raise ValueError("the name of a class must be a string")
         module._tw_saved_kind = kind

@@ -112,20 +112,22 @@ def read_optimizers(root: Group, variables: list) -> list:
     forms = root.json(NAME) if root.has(NAME) else []
     if not isinstance(forms, list) or len(forms) > MANY:
         root.fail("must be a list of optimizers", NAME)
-    found, taken = {}, set()
+    optimizers, taken = {}, set()
     try:
         with from_file(root.path, NAME):
             for number, form in enumerate(forms):
                 if "of" not in form:
-                    found[number] = _read(form, variables, taken)
+                    optimizers[number] = _read(form, variables, taken)
             for number, form in enumerate(forms):
                 if "of" in form:
-                    found[number] = _children(found[form["of"]])[form["child"]]
+                    optimizers[number] = _children(optimizers[form["of"]])[
+                        form["child"]
+                    ]
     except SavingError:
         raise
     except FAULTS as error:
         root.fail(f"contains no valid optimizer: {error}", NAME)
-    return [found[number] for number in range(len(forms))]
+    return [optimizers[number] for number in range(len(forms))]
 
 
 def _read(form, variables, taken):

@@ -126,7 +126,7 @@ def as_signatures(obj, signatures, path, call=None):
         return {name: each.function for name, each in own.items()}
     if not isinstance(signatures, dict):
         signatures = {DEFAULT_SERVING_SIGNATURE_DEF_KEY: signatures}
-    found = {}
+    checked = {}
     for name, function in signatures.items():
         function = getattr(function, "function", function)
         function = function._tw_function if type(function) is Method else function
@@ -139,5 +139,5 @@ def as_signatures(obj, signatures, path, call=None):
             )
         if not has_traces(function):
             raise SavingError(path, f"the signature {name!r} {why_untraced(function)}")
-        found[name] = function
-    return found
+        checked[name] = function
+    return checked

@@ -176,12 +176,14 @@ def _check_exponent(expression):
 def _read_terms(terms, depth):
     if len(terms) > MANY:
         raise ValueError(f"a formula has more than {MANY} terms")
-    found = []
+    polynomial = []
     for monomial, c in terms:
         if len(monomial) > AXES:
             raise ValueError(f"a term of a formula has more than {AXES} factors")
-        found.append((tuple([_read_symbol(a, depth + 1) for a in monomial]), _whole(c)))
-    return tuple(found)
+        polynomial.append(
+            (tuple([_read_symbol(a, depth + 1) for a in monomial]), _whole(c))
+        )
+    return tuple(polynomial)
 
 
 def _read_symbol(value, depth):
@@ -254,7 +256,7 @@ def decode_guards(value, pattern):
     wanted = {*_open_sizes(pattern)}
     if {symbol for symbol in examples if type(symbol) is DimSymbol} != wanted:
         raise ValueError("there must be one example for each open size")
-    found = Guards(examples)
+    guards = Guards(examples)
     for relation, expression, answer in value["facts"]:
         if type(answer) is not bool or relation not in ("==", "<", "shape"):
             raise ValueError(f"{relation!r} is not a condition on sizes")
@@ -270,8 +272,8 @@ def decode_guards(value, pattern):
             evaluate(expression, examples)
         if not wanted.issuperset(symbols):
             raise ValueError("a condition is about a size that is not open")
-        found.conditions[relation, expression] = answer
-    return found
+        guards.conditions[relation, expression] = answer
+    return guards
 
 
 def _open_sizes(pattern):

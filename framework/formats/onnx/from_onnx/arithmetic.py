@@ -121,7 +121,7 @@ def _power(a, b):
     return pow(a, cast(b, a.dtype))
 
 
-def _joined(op):
+def _fold(op):
     """Return a function of any number of operands."""
     return lambda *values: functools.reduce(op, values)
 
@@ -149,12 +149,12 @@ def _bit_shift(a, b, direction):
 
 
 def _is_inf(x, detect_negative=1, detect_positive=1):
-    found = is_inf(x)
+    is_chosen = is_inf(x)
     if not detect_negative:
-        found = logical_and(found, greater(x, zeros_like(x)))
+        is_chosen = logical_and(is_chosen, greater(x, zeros_like(x)))
     if not detect_positive:
-        found = logical_and(found, less(x, zeros_like(x)))
-    return found
+        is_chosen = logical_and(is_chosen, less(x, zeros_like(x)))
+    return is_chosen
 
 
 def _cast(x, to, saturate=1, round_mode="up"):
@@ -350,9 +350,9 @@ OPS = {
     "Log": log,
     "LogSoftmax": {1: _over_rows(log_softmax), 13: _along(log_softmax)},
     "MatMul": _matmul,
-    "Max": _joined(maximum),
+    "Max": _fold(maximum),
     "Mean": _mean,
-    "Min": _joined(minimum),
+    "Min": _fold(minimum),
     "Mish": _mish,
     "Mod": _modulo,
     "Mul": multiply,
@@ -375,7 +375,7 @@ OPS = {
     "Softsign": softsign,
     "Sqrt": sqrt,
     "Sub": subtract,
-    "Sum": _joined(add),
+    "Sum": _fold(add),
     "Swish": _swish,
     "Tan": tan,
     "Tanh": tanh,

@@ -207,18 +207,18 @@ def _range(start, limit, delta):
     start, limit, delta = [reshape(n, ()) for n in (start, limit, delta)]
     if start.dtype.is_integer:
         kind = start.dtype
-        found = arange(number(start), number(limit), number(delta), dtype="int64")
-        return cast(found, kind)
+        values = arange(number(start), number(limit), number(delta), dtype="int64")
+        return cast(values, kind)
     return arange(start, limit, delta)
 
 
 def _eye_like(x, dtype=None, k=0):
     rows, columns = dims(x)
-    found = equal(
+    is_diagonal = equal(
         arange(columns, dtype="int64")[None, :],
         arange(rows, dtype="int64")[:, None] + k,
     )
-    return cast(found, x.dtype if dtype is None else dtype)
+    return cast(is_diagonal, x.dtype if dtype is None else dtype)
 
 
 def _one_hot(indices, depth, values, axis=-1):
@@ -303,10 +303,10 @@ def _arg(op):
 
     def arg(x, axis=0, keepdims=1, select_last_index=0):
         if select_last_index:
-            found = dims(x)[axis] - 1 - op(reverse(x, [axis]), axis)
+            index = dims(x)[axis] - 1 - op(reverse(x, [axis]), axis)
         else:
-            found = op(x, axis)
-        return expand_dims(found, axis) if keepdims else found
+            index = op(x, axis)
+        return expand_dims(index, axis) if keepdims else index
 
     return arg
 
@@ -325,8 +325,8 @@ def _top_k(x, k, axis=-1, largest=1, sorted=1):
 
 def _non_zero(x):
     # The number of results is unknown while tracing: such a call runs eagerly.
-    found = numbers(where(x if x.dtype.is_bool else x != zeros_like(x)))
-    return transpose(convert_to_tensor(np.reshape(found, (-1, len(dims(x))))), (1, 0))
+    indices = numbers(where(x if x.dtype.is_bool else x != zeros_like(x)))
+    return transpose(convert_to_tensor(np.reshape(indices, (-1, len(dims(x))))), (1, 0))
 
 
 def _compress(x, condition, axis=None):
@@ -338,14 +338,14 @@ def _compress(x, condition, axis=None):
 
 def _unique(x, axis=None, sorted=1):
     values = np.asarray(numbers(x), x.dtype.dtype)
-    found, first, inverse, counts = np.unique(values, True, True, True, axis=axis)
+    unique, first, inverse, counts = np.unique(values, True, True, True, axis=axis)
     if not sorted:
         order = np.argsort(first)
-        found = np.take(found, order, axis=axis or 0)
+        unique = np.take(unique, order, axis=axis or 0)
         first, counts = first[order], counts[order]
         inverse = np.argsort(order)[inverse.reshape(-1)]
     positions = [n.reshape(-1).astype(np.int64) for n in (first, inverse, counts)]
-    return convert_to_tensor(found), *map(convert_to_tensor, positions)
+    return convert_to_tensor(unique), *map(convert_to_tensor, positions)
 
 
 def _cumulative(op):

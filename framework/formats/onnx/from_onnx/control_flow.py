@@ -96,10 +96,10 @@ def _run(limit, state, body):
     i, go, rows = 0, True, [[] for _ in body.graph.outputs[1 + len(state) :]]
     while go and i < limit:
         step = convert_to_tensor(i, "int64"), convert_to_tensor(True)
-        again, *found = body(*step, *state)
+        again, *outputs = body(*step, *state)
         i = i + 1
         go = i < limit and bool(number(again))
-        state, results = found[: len(state)], found[len(state) :]
+        state, results = outputs[: len(state)], outputs[len(state) :]
         for each, result in zip(rows, results):
             each.append(result)
     if rows and not i:
@@ -109,8 +109,8 @@ def _run(limit, state, body):
 
 def _counted(limit, state, body):
     def step(state, i):
-        _, *found = body(i, convert_to_tensor(True), *state)
-        return tuple(found[: len(state)]), tuple(found[len(state) :])
+        _, *outputs = body(i, convert_to_tensor(True), *state)
+        return tuple(outputs[: len(state)]), tuple(outputs[len(state) :])
 
     last, rows = carry_along(step, tuple(state), arange(limit, dtype="int64"))
     return (*last, *rows)
@@ -142,8 +142,8 @@ def _scan(
         scan_input_directions or [0] * num_scan_inputs)]  # fmt: skip
 
     def step(state, rows):
-        found = body(*state, *rows)
-        return tuple(found[:count]), tuple(found[count:])
+        outputs = body(*state, *rows)
+        return tuple(outputs[:count]), tuple(outputs[count:])
 
     last, results = carry_along(step, tuple(state), tuple(rows))
     return (*last, *[_behind(x, axis, backwards) for x, axis, backwards in zip(

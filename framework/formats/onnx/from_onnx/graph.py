@@ -34,16 +34,16 @@ class Refusals:
     """Descriptions of parts of a file that cannot run, with their number and first place."""
 
     def __init__(self):
-        self.found = {}  # description -> names of nodes and values
+        self.locations = {}  # description -> names of nodes and values
 
     def add(self, what, where):
-        self.found.setdefault(what, []).append(where)
+        self.locations.setdefault(what, []).append(where)
 
     def __str__(self):
         return "; ".join(
             [
                 f"{what} ({len(at)}, first at {at[0]!r})"
-                for what, at in self.found.items()
+                for what, at in self.locations.items()
             ]
         )
 
@@ -200,8 +200,8 @@ class _Body:
         self.graph, self.scope = graph, scope
 
     def __call__(self, *inputs):
-        found = self.graph(ChainMap({}, self.scope), *inputs)
-        return tuple([identity(x) for x in found])
+        outputs = self.graph(ChainMap({}, self.scope), *inputs)
+        return tuple([identity(x) for x in outputs])
 
 
 class _Expanded:
@@ -251,7 +251,7 @@ class _Expanded:
         inputs = list(body.input)
         outputs = [name if used else "" for name, used in zip(body.output, node.output)]
         graph = Graph(inputs, outputs, nodes, {}, version, self.context)
-        if self.context.refusals.found:
+        if self.context.refusals.locations:
             raise NotImplementedError(f"{node.op_type} needs {self.context.refusals}")
         return graph
 
@@ -264,18 +264,18 @@ def _defaults(schema):
 
 def _with_attributes(onnx, node, given):
     """Return a node of a function body with attribute references resolved."""
-    found = onnx.NodeProto()
-    found.CopyFrom(node)
-    del found.attribute[:]
+    resolved = onnx.NodeProto()
+    resolved.CopyFrom(node)
+    del resolved.attribute[:]
     for each in node.attribute:
         if each.ref_attr_name:
             if each.ref_attr_name in given:
-                added = found.attribute.add()
+                added = resolved.attribute.add()
                 added.CopyFrom(given[each.ref_attr_name])
                 added.name = each.name
             continue
-        added = found.attribute.add()
+        added = resolved.attribute.add()
         added.CopyFrom(each)
         for i, inner in enumerate(each.g.node):
             added.g.node[i].CopyFrom(_with_attributes(onnx, inner, given))
-    return found
+    return resolved

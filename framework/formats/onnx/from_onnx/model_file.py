@@ -156,26 +156,26 @@ class Tensors:
         if min(tensor.dims, default=0) < 0:
             raise ValueError(f"its shape is {list(tensor.dims)}")
         if tensor.data_location == tensor.EXTERNAL:
-            window, offset, length = self._place(tensor)
+            window, offset, length = self._location(tensor)
             order = dtype.dtype.newbyteorder("<")
-            found = np.frombuffer(window.read_at(offset, length), order)
-            found = found.reshape(tuple(tensor.dims))
+            array = np.frombuffer(window.read_at(offset, length), order)
+            array = array.reshape(tuple(tensor.dims))
         else:
-            found = self.onnx.numpy_helper.to_array(tensor)
+            array = self.onnx.numpy_helper.to_array(tensor)
         # Old versions of onnx return the bits.
-        if dtype == "bfloat16" and found.dtype.kind == "u":
-            return found.view(dtype.dtype)
-        return found
+        if dtype == "bfloat16" and array.dtype.kind == "u":
+            return array.view(dtype.dtype)
+        return array
 
     def check_external(self, tensor):
         """Raise `SavingError` unless the data of a tensor are in a file beside the model."""
         with as_saving_error(self.path, "refers to external data", tensor.name):
-            _, _, length = self._place(tensor)
+            _, _, length = self._location(tensor)
             self._referenced += length
             if self._referenced > _SHARED * sum(w.size for w in self._windows.values()):
                 raise ValueError("tensors share more bytes than the files have")
 
-    def _place(self, tensor):
+    def _location(self, tensor):
         """Return the `Window` of a file, and the offset and length of a tensor's data."""
         entries = {each.key: each.value for each in tensor.external_data}
         location = entries.get("location", "")
@@ -193,8 +193,8 @@ class Tensors:
             if os.path.islink(os.path.join(folder, *parts[: i + 1])):
                 raise ValueError(f"the location {location!r} leads through a link")
         if location not in self._windows:
-            place = regular_file(os.path.join(folder, *parts))
-            self._windows[location] = Window(place)
+            file = regular_file(os.path.join(folder, *parts))
+            self._windows[location] = Window(file)
         window = self._windows[location]
         dtype = dtype_of(tensor.data_type)
         if dtype is None or dtype == "string":

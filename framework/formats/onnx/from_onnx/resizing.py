@@ -86,7 +86,7 @@ class _Rule:
         return self.transformation == "tf_crop_and_resize"
 
     def coordinates(self, old, new, scale, start, end):
-        """Return the place in the input of each entry of the result."""
+        """Return the position in the input of each entry of the result."""
         i = np.arange(new, dtype=np.float64)
         length = old * scale  # which may not be whole
         if self.transformation == "asymmetric":

@@ -48,19 +48,19 @@ def numbers(x):
     """
     if x is None or isinstance(x, (int, float, list, tuple)):
         return x
-    found = known(x)
-    if found is None:
+    array = known(x)
+    if array is None:
         kind = NeedsSize if _is_for_all_sizes() else NeedsValue
         raise kind("the ONNX graph computes a shape, an axis or an index from values")
-    return found.tolist()
+    return array.tolist()
 
 
 def number(x, default=None):
     """Return the value of a tensor of one entry; ``default`` for None."""
-    found = default if x is None else numbers(x)
-    while isinstance(found, list):
-        (found,) = found
-    return found
+    value = default if x is None else numbers(x)
+    while isinstance(value, list):
+        (value,) = value
+    return value
 
 
 def _is_for_all_sizes():
@@ -84,9 +84,9 @@ def sized(values, dtype="int64"):
 
 def axes_of(axes, rank):
     """Return axes, a tensor or numbers, counted from the front."""
-    found = numbers(axes)
-    found = [found] if isinstance(found, int) else found
-    wrong = [axis for axis in found if not -rank <= axis < rank]
+    axes = numbers(axes)
+    axes = [axes] if isinstance(axes, int) else axes
+    wrong = [axis for axis in axes if not -rank <= axis < rank]
     if wrong:
         raise ValueError(f"axes must be from {-rank} to {rank - 1}, got {wrong}")
-    return [axis % rank for axis in found]
+    return [axis % rank for axis in axes]

@@ -100,9 +100,9 @@ def sizes(w, *, values, dtype):
 
 @_translates
 def arange(w, *, count, dtype):
-    found = w.emit("Range", np.int64(0), w.number(count), np.int64(1))
+    numbers = w.emit("Range", np.int64(0), w.number(count), np.int64(1))
     dtype = _numpy_dtype(dtype)
-    return found if dtype == np.int64 else w.cast(found, dtype)
+    return numbers if dtype == np.int64 else w.cast(numbers, dtype)
 
 
 # ---------------------------------------------------------------------------- joining
@@ -119,8 +119,8 @@ def concat(w, *values, axis):
     if not _are_images(*values):
         return w.emit("Concat", *values, axis=axis)
     rank = values[0].rank
-    place = channels_first(range(rank)).index(axis % rank)
-    return First(w.emit("Concat", *[x.first for x in values], axis=place))
+    axis_first = channels_first(range(rank)).index(axis % rank)
+    return First(w.emit("Concat", *[x.first for x in values], axis=axis_first))
 
 
 @_translates
@@ -209,31 +209,31 @@ def getitem(w, x, *, index):
     if type(x.plan) is LastOnly and x.plan.last and index == (-1,):
         return x.plan.last
     given = [i for i in index if not isinstance(i, str)]
-    slices, picked, added, axis, place = [], [], [], 0, 0
+    slices, picked, added, axis, out_axis = [], [], [], 0, 0
     for item in (*index, *(() if "..." in index else ("...",))):
         if item == "newaxis" and isinstance(item, str):
-            added.append(place)
-            place += 1
+            added.append(out_axis)
+            out_axis += 1
         elif isinstance(item, str):
             skipped = x.rank - len(given)
-            axis, place = axis + skipped, place + skipped
+            axis, out_axis = axis + skipped, out_axis + skipped
         elif isinstance(item, list):
             start, stop, step = item  # an open size equals None, see `UnknownSize`
             if not (start is None and stop is None and step in (None, 1)):
                 slices.append((axis, *item))
-            axis, place = axis + 1, place + 1
+            axis, out_axis = axis + 1, out_axis + 1
         else:
             slices.append((axis, item, item + 1 if item != -1 else None, 1))
             picked.append(axis)
             axis += 1
-    made = x
+    y = x
     if slices:
-        made = _sliced(w, x, slices)
+        y = _sliced(w, x, slices)
     if picked:
-        made = w.emit("Squeeze", made, w.axes(*picked))
+        y = w.emit("Squeeze", y, w.axes(*picked))
     if added:
-        made = w.emit("Unsqueeze", made, w.axes(*added))
-    return made if isinstance(made, str) else w.emit("Identity", made)
+        y = w.emit("Unsqueeze", y, w.axes(*added))
+    return y if isinstance(y, str) else w.emit("Identity", y)
 
 
 def _sliced(w, x, slices):
@@ -258,8 +258,8 @@ def _sliced(w, x, slices):
 
 @_translates
 def gather(w, params, indices, *, axis):
-    places = indices if indices.dtype == np.int32 else int64(w, indices)
-    return w.emit("Gather", params, places, axis=axis % params.rank)
+    indices = indices if indices.dtype == np.int32 else int64(w, indices)
+    return w.emit("Gather", params, indices, axis=axis % params.rank)
 
 
 @_translates
@@ -269,22 +269,22 @@ def take_along_axis(w, x, indices, *, axis):
         if i != axis and not definitely_equal((n,), (m,)):
             shape = list(x.shape)
             shape[axis] = indices.shape[axis]
-            places = w.emit("Expand", int64(w, indices), w.sizes(shape))
-            return w.emit("GatherElements", x, places, axis=axis)
+            expanded = w.emit("Expand", int64(w, indices), w.sizes(shape))
+            return w.emit("GatherElements", x, expanded, axis=axis)
     return w.emit("GatherElements", x, int64(w, indices), axis=axis)
 
 
 @_translates
 def flat_index(w, indices, *, dims, batch, wrap, who):
-    places, total = int64(w, indices), None
+    columns, total = int64(w, indices), None
     for i, size in enumerate(dims):
-        place = w.emit("Gather", places, np.int64(i), axis=indices.rank - 1)
+        index = w.emit("Gather", columns, np.int64(i), axis=indices.rank - 1)
         if wrap:
-            below = w.emit("Less", place, np.int64(0))
-            place = w.emit("Where", below, w.emit("Add", place, w.number(size)), place)
+            below = w.emit("Less", index, np.int64(0))
+            index = w.emit("Where", below, w.emit("Add", index, w.number(size)), index)
         if total is not None:
-            place = w.emit("Add", w.emit("Mul", total, w.number(size)), place)
-        total = place
+            index = w.emit("Add", w.emit("Mul", total, w.number(size)), index)
+        total = index
     if total is None:
         total = w.emit("Expand", np.int64(0), w.sizes(indices.shape[:-1]))
     if batch:
@@ -300,12 +300,12 @@ def flat_index(w, indices, *, dims, batch, wrap, who):
 def one_hot(w, indices, *, depth, axis, dtype):
     # An index out of range, negative ones included, gives zeros; in ONNX -1 is the last.
     axis = axis % (indices.rank + 1)
-    places = w.emit("Unsqueeze", int64(w, indices), w.axes(axis))
+    columns = w.emit("Unsqueeze", int64(w, indices), w.axes(axis))
     shape = [1] * (indices.rank + 1)
     shape[axis] = depth
     numbers = arange(w, count=depth, dtype="int64")
     numbers = w.emit("Reshape", numbers, w.sizes(shape))
-    return w.cast(w.emit("Equal", places, numbers), _numpy_dtype(dtype))
+    return w.cast(w.emit("Equal", columns, numbers), _numpy_dtype(dtype))
 
 
 @_translates
@@ -316,12 +316,14 @@ def scatter_rows(w, g, indices, *, shape, axis):
     flat = w.emit("Reshape", int64(w, indices), w.axes(-1))
     one = [1] * len(shape)
     one[axis] = -1
-    places = w.emit("Reshape", flat, w.axes(*one))
+    positions = w.emit("Reshape", flat, w.axes(*one))
     rows = [*lead, count, *tail]
-    places = w.emit("Expand", places, w.sizes(rows))
+    positions = w.emit("Expand", positions, w.sizes(rows))
     values = w.emit("Reshape", g, w.sizes(rows))
     zeros = w.emit("Expand", np.zeros((), g.dtype), w.sizes(shape))
-    return w.emit("ScatterElements", zeros, places, values, axis=axis, reduction="add")
+    return w.emit(
+        "ScatterElements", zeros, positions, values, axis=axis, reduction="add"
+    )
 
 
 def _segments(name, reduction, start):
@@ -336,15 +338,15 @@ def _segments(name, reduction, start):
         rank = segment_ids.rank
         tail = data.shape[rank:]
         count = math.prod(segment_ids.shape)
-        places = w.emit("Reshape", ids, w.axes(-1, *[1] * len(tail)))
-        places = w.emit("Expand", places, w.sizes([count, *tail]))
+        positions = w.emit("Reshape", ids, w.axes(-1, *[1] * len(tail)))
+        positions = w.emit("Expand", positions, w.sizes([count, *tail]))
         values = w.emit("Reshape", data, w.sizes([count, *tail]))
         rows = w.sizes([num_segments + 1, *tail])
         full = w.emit("Expand", np.asarray(first, data.dtype), rows)
-        found = w.emit(
-            "ScatterElements", full, places, values, axis=0, reduction=reduction
+        reduced = w.emit(
+            "ScatterElements", full, positions, values, axis=0, reduction=reduction
         )
-        return w.emit("Slice", found, w.axes(0), w.size(num_segments), w.axes(0))
+        return w.emit("Slice", reduced, w.axes(0), w.size(num_segments), w.axes(0))
 
     translate.__name__ = name
     return _translates(translate)
@@ -354,11 +356,11 @@ def _segments(name, reduction, start):
 def unravel_index(w, indices, *, dims):
     rows, step = [], 1
     for size in reversed(dims):
-        place = indices
+        index = indices
         if rows:
-            place = w.emit("Div", indices, np.asarray(step, indices.dtype))
-        place = w.emit("Mod", place, np.asarray(size, indices.dtype))
-        rows.insert(0, w.emit("Unsqueeze", place, w.axes(0)))
+            index = w.emit("Div", indices, np.asarray(step, indices.dtype))
+        index = w.emit("Mod", index, np.asarray(size, indices.dtype))
+        rows.insert(0, w.emit("Unsqueeze", index, w.axes(0)))
         step *= size
     return w.emit("Concat", *rows, axis=0)
 
@@ -391,20 +393,20 @@ _segments("unsorted_segment_min", "min", _limit("max"))
 
 @_translates
 def put_rows(w, matrix, indices, rows):
-    places = w.emit("Unsqueeze", int64(w, indices), w.axes(indices.rank))
-    return w.emit("ScatterND", matrix, places, rows)
+    columns = w.emit("Unsqueeze", int64(w, indices), w.axes(indices.rank))
+    return w.emit("ScatterND", matrix, columns, rows)
 
 
 @_translates
 def put_row(w, params, index, row):
-    place = w.emit("Reshape", int64(w, index), w.axes(1, 1))
-    return w.emit("ScatterND", params, place, w.emit("Unsqueeze", row, w.axes(0)))
+    position = w.emit("Reshape", int64(w, index), w.axes(1, 1))
+    return w.emit("ScatterND", params, position, w.emit("Unsqueeze", row, w.axes(0)))
 
 
 @_translates
 def nonzero(w, condition):
-    found = w.emit("NonZero", condition)
-    return w.emit("Transpose", found, perm=(1, 0))
+    indices = w.emit("NonZero", condition)
+    return w.emit("Transpose", indices, perm=(1, 0))
 
 
 @_translates
@@ -433,17 +435,17 @@ def diag_part(w, input, *, k, align):
     rows, columns = input.shape[-2:]
     count = max(0, min(rows, columns, rows + k[0], columns - k[0]))
     numbers = np.arange(count)
-    places = (numbers + max(0, -k[0])) * columns + numbers + max(0, k[0])
+    positions = (numbers + max(0, -k[0])) * columns + numbers + max(0, k[0])
     lead = input.shape[:-2]
     flat = w.emit("Reshape", input, w.sizes([*lead, rows * columns]))
-    return w.emit("Gather", flat, places, axis=len(lead))
+    return w.emit("Gather", flat, positions, axis=len(lead))
 
 
 @_translates
 def triangle(w, x, *, lower, half):
-    found = w.emit("Trilu", x, np.int64(0), upper=0 if lower else 1)
+    part = w.emit("Trilu", x, np.int64(0), upper=0 if lower else 1)
     if not half:
-        return found
+        return part
     strict = w.emit("Trilu", x, np.int64(-1 if lower else 1), upper=0 if lower else 1)
-    both = w.emit("Add", found, strict)
+    both = w.emit("Add", part, strict)
     return w.emit("Mul", both, np.asarray(0.5, x.dtype))

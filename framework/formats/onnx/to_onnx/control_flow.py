@@ -66,8 +66,8 @@ def loop(w, node, operands, known):
     sums = [w.zeros(v) for v in body.outputs[node.carried : node.carried + node.summed]]
     goes_on = np.bool_(True)
     if node.tested:
-        (found,) = _inlined(w, node.regions[1], [*carried, *constants], known)
-        goes_on = w.emit("Reshape", found, w.axes())
+        (test,) = _inlined(w, node.regions[1], [*carried, *constants], known)
+        goes_on = w.emit("Reshape", test, w.axes())
     counter = [np.int64(0)] if node.tested else []
     number, going = w.new_name("step"), w.new_name("goes_on")
     state = body.inputs[: node.carried]
@@ -89,16 +89,16 @@ def loop(w, node, operands, known):
     def write():
         block = w.block
         own = [Operand(v.shape, v.dtype, block, n) for n, v in zip(names, state)]
-        place = number
+        index = number
         if node.reverse:
             last = w.emit("Sub", steps, np.int64(1))
-            place = w.emit("Sub", last, number)
+            index = w.emit("Sub", last, number)
         rows = [
-            Operand(x.shape[1:], x.dtype, block, w.emit("Gather", x, place, axis=0))
+            Operand(x.shape[1:], x.dtype, block, w.emit("Gather", x, index, axis=0))
             for x in sliced
         ]
-        found = _inlined(w, body, [*own, *rows, *constants], known)
-        after, terms, stacks = node.grouped(node.GROUPS[0][1], found)
+        outputs = _inlined(w, body, [*own, *rows, *constants], known)
+        after, terms, stacks = node.grouped(node.GROUPS[0][1], outputs)
         totals = [
             Operand(t.shape, t.dtype, block, w.emit("Add", name, t))
             for name, t in zip(sum_names, terms)
@@ -125,14 +125,14 @@ def loop(w, node, operands, known):
         body=graph,
     )
     fixed = node.carried + node.summed
-    found = results[:fixed]
+    finals = results[:fixed]
     if node.tested:
-        found.append(w.cast(results[fixed], np.int32))
+        finals.append(w.cast(results[fixed], np.int32))
     stacks = results[fixed + len(counter) :]
     if node.reverse:
         stacks = [w.emit("Slice", s, w.axes(-1), w.axes(-(2**62)), w.axes(0), w.axes(-1))
                   for s in stacks]  # fmt: skip
-    return [*found, *stacks]
+    return [*finals, *stacks]
 
 
 CONTROL_FLOW = {"Cond": cond, "LoopNode": loop}

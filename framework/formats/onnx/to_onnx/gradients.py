@@ -78,11 +78,11 @@ def gelu_by_tanh_slope(w, x):
 @_translates
 def softmax_slope(w, g, p, *, axis):
     axes = w.axes(*_axes(p, axis))
-    found = w.emit("Mul", g, p)
+    slope = w.emit("Mul", g, p)
     for _ in range(2):  # the second time rounding errors are left
-        total = w.emit("ReduceSum", found, axes, keepdims=1)
-        found = w.emit("Sub", found, w.emit("Mul", p, total))
-    return found
+        total = w.emit("ReduceSum", slope, axes, keepdims=1)
+        slope = w.emit("Sub", slope, w.emit("Mul", p, total))
+    return slope
 
 
 @_translates
@@ -161,19 +161,19 @@ def softmax_excess(w, labels, logits):
 
 @_translates
 def sparse_softmax_excess(w, labels, logits):
-    places = w.emit("Unsqueeze", w.cast(labels, np.int64), w.axes(-1))
+    columns = w.emit("Unsqueeze", w.cast(labels, np.int64), w.axes(-1))
     numbers = arange(w, count=logits.shape[-1], dtype="int64")
-    hits = w.cast(w.emit("Equal", places, numbers), logits.dtype)
+    hits = w.cast(w.emit("Equal", columns, numbers), logits.dtype)
     return w.emit("Sub", w.emit("Softmax", logits, axis=-1), hits)
 
 
 @_translates
 def standardize_grad(w, g, normal, inverse, slope, shift, *, axes, centred):
     # inverse * (g - mean(g) - normal * mean(g * normal)) + normal * slope + shift
-    places = w.axes(*_axes(normal, axes))
+    axes_tensor = w.axes(*_axes(normal, axes))
 
     def share(x):
-        mean = w.emit("ReduceMean", x, places, keepdims=1)
+        mean = w.emit("ReduceMean", x, axes_tensor, keepdims=1)
         return w.emit("Mul", inverse, mean)
 
     slope = w.emit("Sub", slope, share(w.emit("Mul", g, normal)))
@@ -188,14 +188,14 @@ def standardize_grad(w, g, normal, inverse, slope, shift, *, axes, centred):
 
 @_translates
 def scatter_index(w, g, *, shape, index):
-    # The places of all entries, indexed in the same way, are those of ``g``.
+    # The positions of all entries, indexed in the same way, are those of ``g``.
     count = math.prod(shape)
-    places = w.emit("Reshape", arange(w, count=count, dtype="int64"), w.sizes(shape))
-    places = type(g)(shape, np.dtype(np.int64), w.block, places)
-    found = w.emit("Reshape", getitem(w, places, index=index), w.axes(-1))
+    positions = w.emit("Reshape", arange(w, count=count, dtype="int64"), w.sizes(shape))
+    positions = type(g)(shape, np.dtype(np.int64), w.block, positions)
+    chosen = w.emit("Reshape", getitem(w, positions, index=index), w.axes(-1))
     zeros = w.emit("Expand", np.zeros((), g.dtype), w.size(count))
     flat = w.emit("Reshape", g, w.axes(-1))
-    full = w.emit("ScatterElements", zeros, found, flat, axis=0)
+    full = w.emit("ScatterElements", zeros, chosen, flat, axis=0)
     return w.emit("Reshape", full, w.sizes(shape))
 
 
@@ -204,13 +204,13 @@ def place_along_axis(w, x, indices, *, size, axis):
     shape = list(x.shape)
     shape[axis] = size
     zeros = w.emit("Expand", np.zeros((), x.dtype), w.sizes(shape))
-    places = int64(w, indices)
-    return w.emit("ScatterElements", zeros, places, x, axis=axis % x.rank)
+    positions = int64(w, indices)
+    return w.emit("ScatterElements", zeros, positions, x, axis=axis % x.rank)
 
 
 @_translates
 def embed_diagonal(w, x, *, axis):
-    # x * (place == index)
+    # x * (position == index)
     size = x.shape[axis]
     numbers = arange(w, count=size, dtype="int64")
     rows = w.emit("Reshape", numbers, w.axes(-1, *[1] * x.rank))

@@ -26,8 +26,8 @@ def _turned(w, x, transpose):
 def cross(w, a, b):
     ahead, behind = np.array([1, 2, 0]), np.array([2, 0, 1])
 
-    def turned(x, places):
-        return w.emit("Gather", x, places, axis=x.rank - 1)
+    def turned(x, order):
+        return w.emit("Gather", x, order, axis=x.rank - 1)
 
     left = w.emit("Mul", turned(a, ahead), turned(b, behind))
     right = w.emit("Mul", turned(a, behind), turned(b, ahead))

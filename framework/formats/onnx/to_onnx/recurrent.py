@@ -127,7 +127,7 @@ def _scanned(w, x, states, mask, step):
 
     body, count = w.subgraph("step", write, inputs), len(states)
     scanned = [x, *mask]
-    found = w.emit(
+    outputs = w.emit(
         "Scan",
         *states,
         *scanned,
@@ -136,7 +136,7 @@ def _scanned(w, x, states, mask, step):
         num_scan_inputs=len(scanned),
     )
     first = [w.emit("Unsqueeze", s, w.axes(0)) for s in states]
-    return [w.emit("Concat", f, s, axis=0) for f, s in zip(first, found[count:])]
+    return [w.emit("Concat", f, s, axis=0) for f, s in zip(first, outputs[count:])]
 
 
 def _parts(w, x, count, size):

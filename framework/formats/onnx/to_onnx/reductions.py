@@ -33,12 +33,12 @@ def _reduced(w, op, x, axis, keepdims):
         return w.emit("Identity", x)
     if isinstance(x, Operand) and x.is_first and 3 <= x.rank <= 5:
         order = channels_first(range(x.rank))
-        places = w.axes(*[order.index(axis) for axis in axes])
+        axes_first = w.axes(*[order.index(axis) for axis in axes])
         if keepdims:
-            return First(w.emit(op, x.first, places, keepdims=1))
+            return First(w.emit(op, x.first, axes_first, keepdims=1))
         rest = [axis for axis in order if axis not in axes]
         if rest == sorted(rest):
-            return w.emit(op, x.first, places, keepdims=0)
+            return w.emit(op, x.first, axes_first, keepdims=0)
     return w.emit(op, x, w.axes(*axes), keepdims=int(keepdims))
 
 
@@ -76,8 +76,8 @@ def _of_truths(name, op):
         axes = _axes(input_tensor, axis)
         if not axes:
             return w.emit("Identity", input_tensor)
-        found = w.emit(op, numbers, w.axes(*axes), keepdims=int(keepdims))
-        return w.cast(found, np.bool_)
+        extreme = w.emit(op, numbers, w.axes(*axes), keepdims=int(keepdims))
+        return w.cast(extreme, np.bool_)
 
     translate.__name__ = name
     return _translates(translate)
@@ -107,12 +107,12 @@ def sum_to_shape(w, x, *, shape):
         and n == 1
         and (is_symbolic(x.shape[i]) or x.shape[i] != 1)
     ]
-    found = x
+    total = x
     if ones:
-        found = w.emit("ReduceSum", found, w.axes(*ones), keepdims=1)
+        total = w.emit("ReduceSum", total, w.axes(*ones), keepdims=1)
     if lead:
-        found = w.emit("ReduceSum", found, w.axes(*range(lead)), keepdims=0)
-    return w.emit("Identity", found)
+        total = w.emit("ReduceSum", total, w.axes(*range(lead)), keepdims=0)
+    return w.emit("Identity", total)
 
 
 @_translates
@@ -193,10 +193,10 @@ class LayerNormalization(Plan):
 @_translates
 def standardize(w, x, *, axes, epsilon, centred):
     axes = _axes(x, axes)
-    places = w.axes(*axes)
+    axes_tensor = w.axes(*axes)
 
     def mean(block):
-        return block.emit("ReduceMean", x, places, keepdims=1)
+        return block.emit("ReduceMean", x, axes_tensor, keepdims=1)
 
     def centre(block):
         return block.emit("Sub", x, mean(block)) if centred else x
@@ -204,7 +204,7 @@ def standardize(w, x, *, axes, epsilon, centred):
     def variance(block):
         there = centre(block)
         return block.emit(
-            "ReduceMean", block.emit("Mul", there, there), places, keepdims=1
+            "ReduceMean", block.emit("Mul", there, there), axes_tensor, keepdims=1
         )
 
     def normal(block):
@@ -234,10 +234,12 @@ def _softmax(name, op):
         axes = _axes(logits, axis)
         if len(axes) == 1:
             return w.emit(op, logits, axis=axes[0])
-        places = w.axes(*axes)
-        shifted = w.emit("Sub", logits, w.emit("ReduceMax", logits, places, keepdims=1))
+        axes_tensor = w.axes(*axes)
+        shifted = w.emit(
+            "Sub", logits, w.emit("ReduceMax", logits, axes_tensor, keepdims=1)
+        )
         exps = w.emit("Exp", shifted)
-        total = w.emit("ReduceSum", exps, places, keepdims=1)
+        total = w.emit("ReduceSum", exps, axes_tensor, keepdims=1)
         if op == "Softmax":
             return w.emit("Div", exps, total)
         return w.emit("Sub", shifted, w.emit("Log", total))
@@ -263,9 +265,9 @@ def softmax_cross_entropy_with_logits(w, labels, logits):
 @_translates
 def sparse_softmax_cross_entropy_with_logits(w, labels, logits):
     logs = w.emit("LogSoftmax", logits, axis=-1)
-    places = w.emit("Unsqueeze", w.cast(labels, np.int64), w.axes(-1))
-    found = w.emit("GatherElements", logs, places, axis=-1)
-    return w.emit("Neg", w.emit("Squeeze", found, w.axes(-1)))
+    indices = w.emit("Unsqueeze", w.cast(labels, np.int64), w.axes(-1))
+    chosen = w.emit("GatherElements", logs, indices, axis=-1)
+    return w.emit("Neg", w.emit("Squeeze", chosen, w.axes(-1)))
 
 
 # ------------------------------------------------------------------- along one axis
@@ -273,8 +275,8 @@ def sparse_softmax_cross_entropy_with_logits(w, labels, logits):
 
 @_translates
 def cumsum(w, x, *, axis, exclusive, reverse):
-    place = np.int64(axis % x.rank)
-    return w.emit("CumSum", x, place, exclusive=int(exclusive), reverse=int(reverse))
+    axis = np.int64(axis % x.rank)
+    return w.emit("CumSum", x, axis, exclusive=int(exclusive), reverse=int(reverse))
 
 
 def _scanned(w, inputs, axis, reverse, start, step):
@@ -346,9 +348,9 @@ def _extreme(name, op):
     def translate(w, input, *, axis, output_type):
         if input.dtype.kind == "b":
             input = w.cast(input, np.int32)
-        found = w.emit(op, input, axis=axis, keepdims=0)
+        index = w.emit(op, input, axis=axis, keepdims=0)
         dtype = _numpy_dtype(output_type)
-        return found if dtype == np.int64 else w.cast(found, dtype)
+        return index if dtype == np.int64 else w.cast(index, dtype)
 
     translate.__name__ = name
     return _translates(translate)
@@ -364,9 +366,9 @@ def _top(w, x, axis, k, largest):
 
 @_translates
 def top_k(w, input, *, k, index_type):
-    values, places = _top(w, input, -1, k, 1)
+    values, indices = _top(w, input, -1, k, 1)
     dtype = _numpy_dtype(index_type)
-    return [values, places if dtype == np.int64 else w.cast(places, dtype)]
+    return [values, indices if dtype == np.int64 else w.cast(indices, dtype)]
 
 
 @_translates
@@ -378,8 +380,8 @@ def sort(w, values, *, axis, descending):
 @_translates
 def argsort(w, values, *, axis, descending):
     axis %= values.rank
-    places = _top(w, values, axis, values.shape[axis], int(descending))[1]
-    return w.cast(places, np.int32)
+    indices = _top(w, values, axis, values.shape[axis], int(descending))[1]
+    return w.cast(indices, np.int32)
 
 
 @_translates
@@ -389,19 +391,19 @@ def searchsorted(w, sorted_sequence, values, *, right, out_type):
     columns = w.emit("Unsqueeze", values, w.axes(-1))
     op = "LessOrEqual" if right else "Less"
     before = w.cast(w.emit(op, rows, columns), np.int64)
-    found = w.emit("ReduceSum", before, w.axes(-1), keepdims=0)
+    count = w.emit("ReduceSum", before, w.axes(-1), keepdims=0)
     dtype = _numpy_dtype(out_type)
-    return found if dtype == np.int64 else w.cast(found, dtype)
+    return count if dtype == np.int64 else w.cast(count, dtype)
 
 
 @_translates
 def bincount(w, arr, *, size, dtype, binary_output):
-    places = w.emit("Unsqueeze", w.cast(arr, np.int64), w.axes(-1))
+    values = w.emit("Unsqueeze", w.cast(arr, np.int64), w.axes(-1))
     numbers = np.arange(size) if not is_symbolic(size) else None
     if numbers is None:
         numbers = w.emit("Range", np.int64(0), w.number(size), np.int64(1))
-    hits = w.cast(w.emit("Equal", places, numbers), np.int32)
+    hits = w.cast(w.emit("Equal", values, numbers), np.int32)
     op = "ReduceMax" if binary_output else "ReduceSum"
-    found = w.emit(op, hits, w.axes(-2), keepdims=0)
+    counts = w.emit(op, hits, w.axes(-2), keepdims=0)
     dtype = _numpy_dtype(dtype)
-    return found if dtype == np.int32 else w.cast(found, dtype)
+    return counts if dtype == np.int32 else w.cast(counts, dtype)

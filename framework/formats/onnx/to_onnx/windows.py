@@ -31,10 +31,10 @@ def _refuse(reason):
 
 def _spatial(x, axis):
     """Return the number of a spatial axis; refuse other axes."""
-    place = axis % x.rank - 1
-    if not 3 <= x.rank <= 5 or not 0 <= place < x.rank - 2:
+    number = axis % x.rank - 1
+    if not 3 <= x.rank <= 5 or not 0 <= number < x.rank - 2:
         _refuse(f"axis {axis} of shape {x.shape} is not a spatial axis of images")
-    return place
+    return number
 
 
 # ------------------------------------------------------------------------ convolution
@@ -75,7 +75,7 @@ def _margins(sizes, window, strides, padding, dilations):
     pairs = [padding] * len(window) if isinstance(padding, str) else padding
     if padding == "SAME" and any([is_symbolic(n) for n in sizes]):
         return {"auto_pad": "SAME_UPPER"}
-    found = [
+    margins = [
         window_positions(n, extent, stride, pair, dilation)[:2]
         if pair == "SAME"
         else (0, 0)
@@ -85,7 +85,7 @@ def _margins(sizes, window, strides, padding, dilations):
             sizes, window, strides, pairs, dilations
         )
     ]
-    return {"pads": [b for b, _ in found] + [a for _, a in found]}
+    return {"pads": [b for b, _ in margins] + [a for _, a in margins]}
 
 
 def _check_channels(groups):
@@ -329,8 +329,8 @@ def unfold(w, input, *, axis, size, stride, padding, dilation):
     if any(pads):
         x = w.emit("Pad", x, w.axes(*pads), np.zeros((), input.dtype))
     first = np.arange(count)[:, None] * stride + max(-before, 0)
-    places = first + np.arange(size) * dilation
-    return w.emit("Gather", x, places.astype(np.int64), axis=axis)
+    positions = first + np.arange(size) * dilation
+    return w.emit("Gather", x, positions.astype(np.int64), axis=axis)
 
 
 @_translates
